@@ -85,6 +85,11 @@ MethodEntry adaclip_method() {
   entry.transforms_gradients = true;
   entry.uses = engine_method_options();
   entry.ignores = {"clip"};
+  entry.own_tuning =
+      "it scales every coordinate of a gradient before it clips, and has no use for clip; type "
+      "--lr "
+      "(16 times as large to begin with) and --adaclip-most";
+  entry.tuned_by = {"lr", "adaclip-most"};
   entry.complete = [](TrainConfig& c) {
     if (c.clipping != Clipping::flat)
       throw InputError("--clipping: expected flat for method adaclip");

@@ -159,6 +159,10 @@ MethodEntry dpsgd_quantile_method() {
                           "learning rate need not follow it")};
   entry.uses = engine_method_options();
   entry.uses.emplace_back("clip");
+  entry.own_tuning =
+      "its gradients are as long as the clipping norm that it moves to; type --quantile-normalise, "
+      "which divides by that norm";
+  entry.tuned_by = {"quantile-normalise", "lr"};
   entry.complete = [](TrainConfig& c) {
     const auto& o = c.of<Options>();
     if (c.clipping != Clipping::flat)

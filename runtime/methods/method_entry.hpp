@@ -28,6 +28,10 @@ struct MethodEntry {
   bool transforms_gradients = false;  ///< clips them coordinate by coordinate
   std::string_view no_units;          ///< why it takes no units of several examples; empty: it does
   bool adapts_step_size = false;      ///< --schedule adaptive: by what it released
+  /// For a method that settings tuned for dpsgd do not serve: why not, and what to type. Empty:
+  /// they serve it.
+  std::string_view own_tuning;
+  std::vector<std::string> tuned_by;  ///< options of which one that is typed shows that it is known
   /// Before any source of settings is applied.
   void (*defaults)(TrainConfig&) = nullptr;
   /// Once all are: fills in what follows from others. Throws InputError where they do not fit.

@@ -38,6 +38,9 @@ MethodEntry norm_bound_method() {
   entry.name = "norm-bound";
   entry.uses = engine_method_options();
   entry.ignores = {"clip"};  // it finds the bound itself
+  entry.own_tuning =
+      "it cuts no gradient, and has no use for clip; type a smaller --lr (an eighth to begin with)";
+  entry.tuned_by = {"lr"};
   entry.complete = [](TrainConfig& c) {
     if (c.clipping != Clipping::flat || c.features != Features::none)
       throw InputError(

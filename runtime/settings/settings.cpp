@@ -206,7 +206,11 @@ TrainConfig resolve_config(const Settings& flags, std::vector<std::string>& note
     config.lr = default_learning_rate(config.optimizer);
   check_all_used(flags, named.file, config, notes);
   check_complete(config);
-  if (!use.name.empty()) notes.push_back(preset_line(use, config));
+  if (!use.name.empty()) {
+    notes.push_back(preset_line(use, config));
+    if (std::string line = other_method_line(use, config, named.file, flags); !line.empty())
+      notes.push_back(std::move(line));
+  }
   make_absolute(config);
   return config;
 }

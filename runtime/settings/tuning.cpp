@@ -1,9 +1,13 @@
 #include "runtime/settings/tuning.hpp"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 #include <vector>
 
+#include "runtime/methods/registry.hpp"
 #include "runtime/settings/options.hpp"
+#include "runtime/settings/presets.hpp"
 
 namespace cudp {
 namespace {
@@ -38,6 +42,39 @@ std::string list_of(const std::vector<std::string>& parts) {
   return text;
 }
 
+/// What a preset states of a setting, as text; empty: nothing.
+std::string stated(const std::string& preset, const char* key) {
+  const Settings settings = preset_settings(preset);
+  const auto at = settings.find(key);
+  return at == settings.end() ? "" : plain_text(at->second.value);
+}
+
+std::string method_of(const std::string& preset) {
+  const std::string method = stated(preset, "method");
+  return method.empty() ? TrainConfig{}.method : method;
+}
+
+/// The preset of the same data set, features and model that was tuned for this method; empty where
+/// there is none.
+std::string same_for(const std::string& preset, const std::string& method) {
+  for (const std::string& other : preset_names())
+    if (method_of(other) == method &&
+        std::ranges::all_of(std::array{"dataset", "features", "model"}, [&](const char* key) {
+          return stated(other, key) == stated(preset, key);
+        }))
+      return other;
+  return "";
+}
+
+/// Whether the preset has a table for this method: settings that were tuned for it.
+bool has_own_table(const std::string& preset, const std::string& method) {
+  const Settings general = preset_settings(preset);
+  const Settings of_method = preset_settings(preset, method);
+  return !std::ranges::equal(general, of_method, [](const auto& a, const auto& b) {
+    return a.first == b.first && a.second.value == b.second.value;
+  });
+}
+
 }  // namespace
 
 double default_learning_rate(OptimizerKind optimizer) {
@@ -58,6 +95,32 @@ Settings drop_tuning(Settings& preset, const Settings& file, const Settings& fla
   for (const char* const key : kTuned)
     if (auto setting = preset.extract(key)) dropped.insert(std::move(setting));
   return dropped;
+}
+
+std::string other_method_line(const PresetUse& use, const TrainConfig& resolved,
+                              const Settings& file, const Settings& flags) {
+  const MethodEntry& tuned = method_entry(method_of(use.name));
+  const MethodEntry& method = method_entry(resolved.method);
+  if (tuned.name == method.name || !method.gives_privacy || has_own_table(use.name, method.name) ||
+      (tuned.own_tuning.empty() && method.own_tuning.empty()))
+    return "";
+  const std::vector<std::string> usual = {"lr"};
+  const auto typed = [&](const std::string& key) {
+    return file.contains(key) || flags.contains(key);
+  };
+  if (std::ranges::any_of(method.own_tuning.empty() ? usual : method.tuned_by, typed)) return "";
+  std::vector<std::string> values;
+  for (const char* const key : {"lr", "clip"})
+    if (const auto at = use.settings.find(key); at != use.settings.end() && !typed(key))
+      values.push_back(named(*find_option(key), at->second.value));
+  std::string line =
+      "preset " + use.name + " was tuned for " + tuned.name +
+      (values.empty() ? "" : ", with " + list_of(values)) + "; " + method.name +
+      " needs settings of its own: " +
+      (method.own_tuning.empty() ? "type --lr and --clip" : std::string(method.own_tuning));
+  if (const std::string better = same_for(use.name, method.name); !better.empty())
+    line += ", or --preset " + better + ", which is tuned for it";
+  return line;
 }
 
 std::string preset_line(const PresetUse& use, const TrainConfig& resolved) {

@@ -25,4 +25,10 @@ struct PresetUse {
 /// One line for people: the preset, and each of its settings that another source replaced.
 std::string preset_line(const PresetUse& use, const TrainConfig& resolved);
 
+/// One line for people where the method needs other settings than those that the preset was tuned
+/// for: what was tuned for which method, and what to type. Empty where the preset serves the
+/// method, has a table for it, or `flags` or `file` show that the user knows.
+std::string other_method_line(const PresetUse& use, const TrainConfig& resolved,
+                              const Settings& file, const Settings& flags);
+
 }  // namespace cudp

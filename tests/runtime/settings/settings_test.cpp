@@ -269,6 +269,46 @@ TEST(Settings, TheFirstLineNamesThePresetAndWhatReplacesIt) {
   EXPECT_EQ(first_line(flags({{"dataset", "a"}, {"epsilon", "2"}, {"delta", "1e-6"}})), "");
 }
 
+/// Where a method needs other settings than the preset's, the second line says what to type.
+TEST(Settings, APresetOfAnotherMethodSaysSo) {
+  const auto second_line = [](const Settings& given) {
+    std::vector<std::string> notes;
+    resolve_config(given, notes);
+    return notes.size() > 1 ? notes[1] : std::string();
+  };
+  EXPECT_EQ(
+      second_line(flags({{"preset", "adult-logistic"}, {"method", "dpsgd-quantile"}})),
+      "preset adult-logistic was tuned for dpsgd, with lr 0.5, clip 0.5; dpsgd-quantile needs "
+      "settings of its own: its gradients are as long as the clipping norm that it moves to; "
+      "type --quantile-normalise, which divides by that norm");
+  const std::string adaclip =
+      second_line(flags({{"preset", "adult-logistic"}, {"method", "adaclip"}}));
+  EXPECT_NE(adaclip.find("adaclip needs settings of its own: "), std::string::npos) << adaclip;
+  EXPECT_NE(adaclip.find("--lr"), std::string::npos) << adaclip;
+  EXPECT_NE(second_line(flags({{"preset", "adult-logistic"}, {"method", "norm-bound"}})), "");
+  // The preset that the data set brings, and one that is tuned for the method.
+  EXPECT_NE(second_line(flags(
+                {{"dataset", "bank"}, {"method", "adaclip"}, {"epsilon", "1"}, {"delta", "1e-5"}})),
+            "");
+  EXPECT_NE(second_line(flags({{"preset", "mnist-cnn"}, {"method", "dpsgd-quantile"}}))
+                .find(", or --preset mnist-quantile, which is tuned for it"),
+            std::string::npos);
+  EXPECT_NE(second_line(flags({{"preset", "mnist-quantile"}, {"method", "dpsgd"}}))
+                .find("dpsgd needs settings of its own: type --lr and --clip, or --preset "
+                      "mnist-cnn, which is tuned for it"),
+            std::string::npos);
+  // Nothing where the preset serves the method, or the user types what is needed.
+  for (const char* method : {"dpsgd", "dpsgd-decay", "dpis", "adp-sgd", "sgd"})
+    EXPECT_EQ(second_line(flags({{"preset", "adult-logistic"}, {"method", method}})), "") << method;
+  EXPECT_EQ(second_line(flags({{"preset", "mnist-quantile"}})), "");
+  EXPECT_EQ(second_line(flags({{"preset", "adult-logistic"},
+                               {"method", "dpsgd-quantile"},
+                               {"quantile-normalise", "true"}})),
+            "");
+  EXPECT_EQ(second_line(flags({{"preset", "adult-logistic"}, {"method", "adaclip"}, {"lr", "8"}})),
+            "");
+}
+
 TEST(Settings, AnotherOptimizerDropsWhatWasTunedForThePresets) {
   const TrainConfig adam = resolved(flags({{"preset", "mnist-cnn"}, {"optimizer", "adam"}}));
   EXPECT_EQ(adam.lr, 1e-3);
