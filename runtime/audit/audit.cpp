@@ -12,6 +12,7 @@
 #include "runtime/methods/engine_method.hpp"
 #include "runtime/methods/registry.hpp"
 #include "runtime/results/predictor.hpp"
+#include "runtime/settings/table_defaults.hpp"
 #include "runtime/training/training.hpp"
 
 namespace cudp {
@@ -43,6 +44,11 @@ class Teller final : public TrainingObserver {
                                method->plan().group);
     reporter_.info(fmt::format("{} canaries, {} of them among the training examples",
                                canaries_.member.size(), canaries_.members()));
+    const Experiment& e = training.experiment();
+    if (const std::string chosen =
+            table_defaults_line(e.config, training.size(), e.data.train, e.network);
+        !chosen.empty())
+      reporter_.info(chosen);
     reporter_.info(training.method().describe());
   }
   void progressed(const Progress& progress) override { reporter_.progress(progress); }

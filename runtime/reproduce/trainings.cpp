@@ -11,6 +11,7 @@
 #include "runtime/base/interrupt.hpp"
 #include "runtime/settings/options.hpp"
 #include "runtime/settings/settings.hpp"
+#include "runtime/settings/table_defaults.hpp"
 #include "runtime/training/training.hpp"
 
 namespace fs = std::filesystem;
@@ -55,7 +56,9 @@ TrainConfig resolved(const std::string& settings, std::uint64_t seed,
   set("seed", static_cast<std::int64_t>(seed));
   if (!flags.contains("eval-every")) set("eval-every", std::int64_t{0});
   std::vector<std::string> notes;
-  return resolve_config(flags, notes);
+  TrainConfig config = resolve_config(flags, notes);
+  config.of<LeftOpen>().keys.clear();  // a table of a paper has settings of its own
+  return config;
 }
 
 std::string digest_of(TrainConfig config) {

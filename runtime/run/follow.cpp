@@ -3,6 +3,7 @@
 #include <cstring>
 #include <memory>
 #include <span>
+#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "runtime/methods/registry.hpp"
 #include "runtime/run/seal.hpp"
 #include "runtime/settings/settings.hpp"
+#include "runtime/settings/table_defaults.hpp"
 #include "runtime/training/training.hpp"
 
 namespace cudp {
@@ -70,6 +72,19 @@ std::string first_difference(const std::string& a, const std::string& b) {
   return fmt::format("expected \"{}\", found \"{}\", as rank 0 has it", one, rest(b));
 }
 
+/// Keys, a line each, and what reads them again.
+std::string joined_keys(const std::vector<std::string>& keys) {
+  std::string text;
+  for (const std::string& key : keys) text += key + "\n";
+  return text;
+}
+std::vector<std::string> keys_of(const std::string& text) {
+  std::vector<std::string> keys;
+  std::istringstream lines(text);
+  for (std::string key; std::getline(lines, key);) keys.push_back(key);
+  return keys;
+}
+
 /// What announce_seal asks for.
 void answer_seal(const Experiment& e, Ranks& ranks) {
   RandomKey words{};
@@ -93,6 +108,8 @@ void introduce(Ranks& ranks, const Introduction& introduction) {
                    .until = static_cast<std::uint64_t>(introduction.config.sum_by)});
   std::string config = write_config(introduction.config, Audience::owner);
   broadcast_text(ranks, "the settings", config);
+  std::string open = joined_keys(introduction.config.of<LeftOpen>().keys);
+  broadcast_text(ranks, "the settings that are left open", open);
   std::string model = introduction.model;
   broadcast_text(ranks, "the model", model);
   std::optional<SharedKey> key = introduction.key;
@@ -144,6 +161,8 @@ Exit follow_run(Ranks& ranks) {
   apply_settings(parse_settings(text, "rank 0"), heard.config);
   heard.config.share_device = first.step != 0;
   heard.config.sum_by = static_cast<SumBy>(first.until);
+  broadcast_text(ranks, "the settings that are left open", text);
+  heard.config.of<LeftOpen>().keys = keys_of(text);
   broadcast_text(ranks, "the model", heard.model);
   std::optional<SharedKey> key;
   broadcast_key(ranks, key);

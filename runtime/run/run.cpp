@@ -13,6 +13,7 @@
 #include "runtime/run/key_file.hpp"
 #include "runtime/run/observation.hpp"
 #include "runtime/run/stored_run.hpp"
+#include "runtime/settings/table_defaults.hpp"
 #include "runtime/training/certify.hpp"
 #include "runtime/training/size_cost.hpp"
 
@@ -111,6 +112,9 @@ void Run::describe() const {
       e.network.spec.name, e.network.parameter_count, e.backend.name,
       e.config.precision == Precision::tf32 ? " in TF32" : ""));
   for (const std::string& note : e.data.notes) reporter_.info(note);
+  if (const std::string chosen = table_defaults_line(e.config, size, e.data.train, e.network);
+      !chosen.empty())
+    reporter_.info(chosen);
   reporter_.info(method.describe());
   if (const HoldoutPlan& held = training->holdout_plan(); held.says_something())
     reporter_.info(fmt::format(

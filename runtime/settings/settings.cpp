@@ -12,6 +12,7 @@
 #include "runtime/methods/registry.hpp"
 #include "runtime/settings/options.hpp"
 #include "runtime/settings/presets.hpp"
+#include "runtime/settings/table_defaults.hpp"
 #include "runtime/settings/tuning.hpp"
 
 namespace cudp {
@@ -179,6 +180,20 @@ void take_own_preset(const Settings& flags, NamedSources& named) {
   named.dropped = drop_tuning(named.preset, named.file, flags);
 }
 
+/// What the rule for tables may choose: no source answers the question.
+std::vector<std::string> left_open(const Settings& flags, const Settings& file) {
+  std::vector<std::string> open;
+  for (const std::string_view key : table_setting_keys()) {
+    const std::string& question = find_option(key)->instead_of;
+    const bool answered = std::ranges::any_of(train_options(), [&](const Option& other) {
+      return (other.key == key || (!question.empty() && other.instead_of == question)) &&
+             (flags.contains(other.key) || file.contains(other.key));
+    });
+    if (!answered) open.emplace_back(key);
+  }
+  return open;
+}
+
 }  // namespace
 
 TrainConfig resolve_config(const Settings& flags, std::vector<std::string>& notes) {
@@ -204,6 +219,7 @@ TrainConfig resolve_config(const Settings& flags, std::vector<std::string>& note
       flags.contains("lr") || named.file.contains("lr") || named.preset.contains("lr");
   if (!has_rate && config.lr == TrainConfig{}.lr)
     config.lr = default_learning_rate(config.optimizer);
+  if (named.preset_name.empty()) config.of<LeftOpen>().keys = left_open(flags, named.file);
   check_all_used(flags, named.file, config, notes);
   check_complete(config);
   if (!use.name.empty()) {

@@ -10,6 +10,7 @@
 #include "runtime/base/error.hpp"
 #include "runtime/methods/method_context.hpp"
 #include "runtime/methods/registry.hpp"
+#include "runtime/settings/table_defaults.hpp"
 
 namespace cudp {
 namespace {
@@ -27,10 +28,13 @@ class Plans {
   /// What refuses a plan for so many batches of examples; null where nothing does.
   std::exception_ptr refusal(const TrainConfig& config, double batches) const {
     const double examples = batches * std::fmax(1.0, static_cast<double>(config.batch));
+    const TrainingSize size{examples, noise_, e_.data.unit_rows};
     try {
+      TrainConfig chosen = config;
+      choose_for_table(chosen, size, e_.data.train, e_.network);
       method_entry(config.method)
-          .make(method_context(config, e_.network, {examples, noise_, e_.data.unit_rows},
-                               e_.backend.arithmetic(e_.network), counted_));
+          .make(method_context(chosen, e_.network, size, e_.backend.arithmetic(e_.network),
+                               counted_));
       return nullptr;
     } catch (const Error&) {
       return std::current_exception();

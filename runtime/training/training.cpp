@@ -15,6 +15,7 @@
 #include "runtime/config/seeded_key.hpp"
 #include "runtime/methods/method_context.hpp"
 #include "runtime/methods/registry.hpp"
+#include "runtime/settings/table_defaults.hpp"
 #include "runtime/training/before_count.hpp"
 #include "runtime/training/certify.hpp"
 
@@ -148,6 +149,7 @@ std::unique_ptr<Training> Training::begin(Experiment experiment, SharedKey key,
   observer.opens(*t);
   t->size_ = training_size(e.data, noise, t->gate_);
   if (noise == 0.0 && e.public_size) t->size_.value = static_cast<double>(*e.public_size);
+  choose_for_table(e.config, t->size_, e.data.train, e.network);
   try {
     t->plan();
   } catch (const Error& reason) {

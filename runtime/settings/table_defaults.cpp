@@ -1,0 +1,157 @@
+#include "runtime/settings/table_defaults.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+
+#include <spdlog/fmt/fmt.h>
+
+#include "privacy/rdp/gaussian.hpp"
+#include "runtime/methods/registry.hpp"
+#include "runtime/methods/schedule.hpp"
+
+namespace cudp {
+namespace {
+
+// The numbers of bench/results/tables.md.
+constexpr double kTableBatches = 25.0;  ///< of an epoch
+constexpr double kTableSteps = 500.0;
+constexpr std::int64_t kMaxEpochs = 100;
+constexpr double kTableAverage = 0.99;
+
+/// What differs between classes and a target.
+struct TaskNumbers {
+  double max_travel;  ///< the longest way of the weights: the sum of all steps' rate times clip
+  double travel;      ///< the same for each unit of signal
+  double min_clip;
+  double max_clip;
+  double clip;         ///< for each unit of signal
+  double adam_travel;  ///< of adam and adamw: the sum of all steps' rates
+};
+constexpr TaskNumbers kClassNumbers{.max_travel = 16000.0,
+                                    .travel = 20.0,
+                                    .min_clip = 0.5,
+                                    .max_clip = 0.5,
+                                    .clip = 0.0,
+                                    .adam_travel = 50.0};
+constexpr TaskNumbers kTargetNumbers{.max_travel = 120.0,
+                                     .travel = 0.4,
+                                     .min_clip = 0.1,
+                                     .max_clip = 0.5,
+                                     .clip = 1.0 / 1500.0,
+                                     .adam_travel = 1.5};
+
+constexpr std::string_view kTableKeys[] = {"batch", "epochs", "lr", "ema", "clip"};
+
+bool is_open(const TrainConfig& config, std::string_view key) {
+  return std::ranges::find(config.of<LeftOpen>().keys, key) != config.of<LeftOpen>().keys.end();
+}
+
+/// A learning rate or clipping norm that people can read, within what these may be.
+double two_digits(double x) {
+  x = std::clamp(x, 1e-12, 1e12);
+  const double unit = std::pow(10.0, std::floor(std::log10(x)) - 1.0);
+  return std::strtod(fmt::format("{:.1e}", std::round(x / unit) * unit).c_str(), nullptr);
+}
+
+std::int64_t whole(double x, std::int64_t high) {
+  return std::clamp(static_cast<std::int64_t>(std::llround(x)), std::int64_t{1}, high);
+}
+
+double steps_of(const TrainConfig& config, const TrainingSize& size) {
+  if (config.steps) return static_cast<double>(*config.steps);
+  return static_cast<double>(*config.epochs) *
+         static_cast<double>(size.steps_per_epoch(config.batch));
+}
+
+/// About mu of the Gaussian mechanism that the whole training comes to.
+double mu_of_training(const TrainConfig& config, const TrainingSize& size) {
+  if (!config.sigma) return privacy::gaussian_mu(*config.epsilon, *config.delta);
+  const double rate = static_cast<double>(config.batch) / size.value;
+  return rate * std::sqrt(steps_of(config, size)) / *config.sigma;
+}
+
+/// The mean over the steps of what the schedule makes of a learning rate of 1.
+double mean_factor(const TrainConfig& config, const TrainingSize& size) {
+  TrainConfig unit = config;
+  unit.lr = 1.0;
+  const auto steps = static_cast<std::uint64_t>(steps_of(config, size));
+  const std::uint64_t per_epoch = size.steps_per_epoch(config.batch);
+  const std::uint64_t samples = std::min<std::uint64_t>(steps, 1000);
+  double sum = 0.0;
+  for (std::uint64_t k = 0; k < samples; ++k) {
+    const double done = (static_cast<double>(k) + 0.5) / static_cast<double>(samples);
+    sum += learning_rate(unit, steps, per_epoch,
+                         static_cast<std::uint64_t>(done * static_cast<double>(steps)));
+  }
+  return sum / static_cast<double>(samples);
+}
+
+double momentum_of(const TrainConfig& config) {
+  return config.optimizer == OptimizerKind::sgd ? 0.0 : config.momentum;
+}
+
+}  // namespace
+
+std::span<const std::string_view> table_setting_keys() { return kTableKeys; }
+
+bool has_table_defaults(const TrainConfig& config, const Dataset& format, const Network& network) {
+  const MethodEntry& method = method_entry(config.method);
+  return format.is_coded() && network.layers.size() == 1 && network.parameters.size() == 2 &&
+         method.gives_privacy && method.stochastic && method.own_tuning.empty();
+}
+
+void choose_for_table(TrainConfig& config, const TrainingSize& size, const Dataset& format,
+                      const Network& network) {
+  if (config.of<LeftOpen>().keys.empty() || !has_table_defaults(config, format, network)) return;
+  const TaskNumbers& task = format.has_targets() ? kTargetNumbers : kClassNumbers;
+  const auto rows = static_cast<std::int64_t>(size.value);
+  if (is_open(config, "batch")) config.batch = whole(size.value / kTableBatches, rows);
+  if (is_open(config, "epochs"))
+    config.epochs = whole(kTableSteps * static_cast<double>(config.batch) / size.value, kMaxEpochs);
+  if (is_open(config, "ema")) config.ema = kTableAverage;
+  // Over a whole training the noise moves the weights by its length over this, in units of C.
+  const double signal = size.value * mu_of_training(config, size) /
+                        static_cast<double>(size.unit_rows) /
+                        std::sqrt(static_cast<double>(network.parameter_count));
+  if (is_open(config, "clip"))
+    config.clip = two_digits(std::clamp(task.clip * signal, task.min_clip, task.max_clip));
+  if (!is_open(config, "lr")) return;
+  const double all_steps = steps_of(config, size) * mean_factor(config, size);
+  if (has_second_moment(config.optimizer)) {
+    config.lr = two_digits(task.adam_travel / all_steps);
+    return;
+  }
+  double rate =
+      std::fmin(task.max_travel, task.travel * signal) * (1.0 - momentum_of(config)) / config.clip;
+  rate /= all_steps;
+  // A squared loss bends by |x|^2 + 1, and |x|^2 is at most 1 for each number and code of a row:
+  // longer steps would overshoot.
+  if (format.has_targets())
+    rate = std::fmin(rate, 20.0 * (1.0 - momentum_of(config)) /
+                               (1.0 + format.layout->numbers() + format.layout->codes));
+  config.lr = two_digits(rate);
+}
+
+std::string table_defaults_line(const TrainConfig& config, const TrainingSize& size,
+                                const Dataset& format, const Network& network) {
+  if (config.of<LeftOpen>().keys.empty() || !has_table_defaults(config, format, network)) return "";
+  std::string chosen;
+  const auto add = [&](std::string_view key, double value) {
+    if (is_open(config, key))
+      chosen += fmt::format("{}{} {:.10g}", chosen.empty() ? "" : ", ", key, value);
+  };
+  add("batch", static_cast<double>(config.batch));
+  if (config.epochs) add("epochs", static_cast<double>(*config.epochs));
+  add("lr", config.lr);
+  add("ema", config.ema);
+  add("clip", config.clip);
+  if (chosen.empty()) return "";
+  return fmt::format(
+      "chosen for a table of {}{:.0f} rows, {} parameters and this budget: {}; what you "
+      "type wins",
+      size.is_public() ? "" : "about ", size.value, network.parameter_count, chosen);
+}
+
+}  // namespace cudp
