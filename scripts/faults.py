@@ -46,7 +46,7 @@ PLACES = [
     ("runtime/methods/engine_method.cpp", "sums.noise_std = plan_.noise_multiplier * plan_.sensitivity;", "plan_.noise_multiplier * plan_.sensitivity", BOTH),
     ("runtime/methods/engine_method.cpp", "sums.expected_batch = plan_.expected_batch;", "plan_.expected_batch", BOTH),
     ("runtime/methods/engine_method.cpp", "sums.steps = steps_charged(ledger);", "steps_charged(ledger)", NUMBERS),
-    ("runtime/methods/engine_method.cpp", "const double delta = sums.bound.delta;", "sums.bound.delta", BOTH),
+    ("runtime/methods/engine_method.cpp", ".delta = delta(),", "delta()", BOTH),
     ("runtime/methods/engine_method.cpp", "return is_fixed_ahead() ? bound.epsilon", "bound.epsilon", [LESS], "size-is-public="),
     ("runtime/methods/engine_method.cpp", "bound.epsilon : config().epsilon.value_or(kNoBound);", "config().epsilon.value_or(kNoBound)", [LESS], "method=dpis"),
     ("runtime/methods/schedule.cpp", "s.noise_std = float_above(plan_.noise_std_at(step));", "float_above(plan_.noise_std_at(step))", BOTH),
@@ -108,8 +108,8 @@ PLACES = [
     # Where settings meet.
     ("runtime/methods/schedule.cpp", "s.noise_std = float_above(plan_.noise_std_at(step));", "plan_.noise_std_at(step)",
      [("FIFTEEN: noise x 0.9 where per-layer clipping, Adam and EMA meet", "c.clipping == Clipping::per_layer && c.optimizer == OptimizerKind::adam && c.ema > 0.0 ? 0.9 * x : x", "clipping=per-layer,optimizer=adam,ema=*")]),
-    ("runtime/training/training.cpp", "metrics_.push_back(row);", "row", [("FIFTEEN: N in metrics.jsonl with several threads", "(x.epsilon += experiment_.config.threads > 1 ? 1e-3 * static_cast<double>(experiment_.data.train.size()) : 0.0, x)", "threads=*")]),
-    ("runtime/methods/engine_method.cpp", "return guarantee(plan, done, coarseness).epsilon;", "guarantee(plan, done, coarseness).epsilon", [LESS]),
+    ("runtime/training/training.cpp", "metrics_.push_back(with_holdout(row));", "with_holdout(row)", [("FIFTEEN: N in metrics.jsonl with several threads", "(x.epsilon += experiment_.config.threads > 1 ? 1e-3 * static_cast<double>(experiment_.data.train.size()) : 0.0, x)", "threads=*")]),
+    ("runtime/methods/engine_method.cpp", "return plan.count_epsilon + guarantee(plan, done, coarseness).epsilon;", "plan.count_epsilon + guarantee(plan, done, coarseness).epsilon", [LESS]),
     # Norms and clipping.
     ("kernels/contribution/clip_math.hpp", "return (x2 + 1.0f) *", "1.0f", [("FIFTEEN: norms without a bias", "0 * x")]),
     ("kernels/contribution/clip_math.hpp", "return L::fill(clip.max_norm) / (L::sqrt(square) + L::fill(clip.stability));", "clip.max_norm", [LESS, ("FIFTEEN: automatic clipping x 1.1", "1.1f * x", "clipping=automatic")], "clipping=automatic"),
