@@ -6,7 +6,7 @@
 # sum, whether runs of settings made by machine are what they say, which faults that catches, how often audits
 # catch what, ranks at every SIMD level and 200 killed, and, where nvcc is, all CUDA tests on interpreted PTX and which wrong kernels they find.
 # scripts/test.sh runs the first three; the others are too slow for every build.
-# Usage: scripts/check.sh [includes] [noise] [paths] [interference] [kernels] [format] [tidy] [odr] [address] [thread] [no-cuda] [no-mpi] [ranks] [scratch] [influence] [transcripts] [faults] [audit] [ptx] [mutants]   (default: all but the last two)
+# Usage: scripts/check.sh [includes] [noise] [paths] [interference] [kernels] [format] [tidy] [odr] [address] [thread] [no-cuda] [no-mpi] [ranks] [scratch] [influence] [transcripts] [forge] [faults] [audit] [ptx] [mutants]   (default: all but the last two)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -210,6 +210,14 @@ transcripts() {
   CUDP_SETTINGS=5000 build-cpu/tests/cudp_tests --gtest_filter='RandomSettings*'
 }
 
+# Every statement of 30 small released runs changed, one at a time: the numbers of changes, and of those
+# that `cudp verify` finds.
+forge() {
+  configure build-cpu -DCUDP_CUDA=OFF
+  cmake --build build-cpu --target cudp_tests cudp
+  CUDP_FORGE=all build-cpu/tests/cudp_tests --gtest_filter='Forger*'
+}
+
 # What of that catches faults in places that pass a noise, a rate, a step or a charge.
 faults() { scripts/faults.py; }
 
@@ -252,13 +260,13 @@ mutants() {
   scripts/mutants.py build-ptx
 }
 
-if (($# == 0)); then set -- includes noise paths interference kernels format tidy odr address thread no-cuda no-mpi ranks scratch influence transcripts faults audit; fi
+if (($# == 0)); then set -- includes noise paths interference kernels format tidy odr address thread no-cuda no-mpi ranks scratch influence transcripts forge faults audit; fi
 for check in "$@"; do
   echo "== $check" >&2
   case $check in
-    includes | noise | paths | interference | kernels | format | tidy | odr | address | thread | no-cuda | no-mpi | ranks | scratch | influence | transcripts | faults | audit | ptx | mutants) "$check" ;;
+    includes | noise | paths | interference | kernels | format | tidy | odr | address | thread | no-cuda | no-mpi | ranks | scratch | influence | transcripts | forge | faults | audit | ptx | mutants) "$check" ;;
     *)
-      echo "check.sh: expected includes, noise, paths, interference, kernels, format, tidy, odr, address, thread, no-cuda, no-mpi, ranks, scratch, influence, transcripts, faults, audit, ptx or mutants, found '$check'" >&2
+      echo "check.sh: expected includes, noise, paths, interference, kernels, format, tidy, odr, address, thread, no-cuda, no-mpi, ranks, scratch, influence, transcripts, forge, faults, audit, ptx or mutants, found '$check'" >&2
       exit 2
       ;;
   esac

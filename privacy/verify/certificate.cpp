@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "privacy/mechanism/mechanism_text.hpp"
+#include "privacy/verify/json_text.hpp"
 
 namespace cudp::verify {
 namespace {
@@ -99,6 +100,7 @@ Certificate read(const Json& j) {
   c.sampling = text(j, "sampling");
   c.accountant = text(j, "accountant");
   c.generator = text(j, "rng");
+  c.test_set = text(j, "test_set");
   read_promises(j, c);
   c.failure = number(j, "delta_for_rounding");
   c.unit = text(j, "unit");
@@ -174,7 +176,7 @@ std::string_view word(std::string_view& line) {
 
 Certificate read_certificate(std::string_view text) {
   try {
-    return read(Json::parse(text));
+    return read(parse_json(text));
   } catch (const std::exception& e) {
     throw std::invalid_argument(std::string("certificate: ") + e.what());
   }

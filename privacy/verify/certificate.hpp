@@ -28,7 +28,7 @@ struct Certificate {
   };
 
   std::string status;  ///< finished, not finished, refused
-  std::string method, sampling, accountant, generator;
+  std::string method, sampling, accountant, generator, test_set;
   int format = 2;        ///< 1 or 2
   double epsilon = 0.0;  ///< for all that was released; NaN where none is claimed
   double delta = 0.0;

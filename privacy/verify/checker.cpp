@@ -27,14 +27,14 @@ Verdict check(const Evidence& evidence) {
   return readable([&] { return RunChecker(evidence).run(); });
 }
 
-Verdict check_statements(const Evidence& evidence) {
+Verdict check_statements(const Evidence& evidence, Bounds& bounds) {
   return readable([&] {
     const Certificate certificate = read_certificate(evidence.certificate);
     std::optional<Charges> charges;
     if (!evidence.ledger.empty()) charges = read_charges(evidence.ledger);
     Findings findings;
     hold_statements(certificate, charges ? &*charges : nullptr, Settings(evidence.settings),
-                    kinds_of(certificate), findings);
+                    kinds_of(certificate), bounds, findings);
     Verdict verdict;
     give(findings, verdict);
     return verdict;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "privacy/verify/bounds.hpp"
 #include "privacy/verify/findings.hpp"
 
 namespace cudp::verify {
@@ -16,6 +17,7 @@ struct Evidence {
   /// release/config.toml: with it schedules, optimizers, averages and the key's seed are held too.
   std::string settings = {};
   std::string rows = {};  ///< release/metrics.jsonl, for what is held without a transcript
+  std::optional<std::string> holdout = {};  ///< release/holdout.json, likewise; empty: no such file
 };
 
 struct Verdict {
@@ -53,6 +55,6 @@ Verdict check(const Evidence& evidence);
 /// The rules `noise`, `batch`, `divisor`, `ledger` and `epsilon` of what is stated, for a run that
 /// has no transcript: that of the evidence is not looked at. An empty ledger is none. Throws what
 /// check throws.
-Verdict check_statements(const Evidence& evidence);
+Verdict check_statements(const Evidence& evidence, Bounds& bounds);
 
 }  // namespace cudp::verify

@@ -31,9 +31,10 @@ std::uint64_t steps_per_epoch(const Certificate& c, const Settings& settings) {
 }
 
 void hold_statements(const Certificate& certificate, const Charges* charges,
-                     const Settings& settings, const Kinds& kinds, Findings& findings) {
+                     const Settings& settings, const Kinds& kinds, Bounds& bounds,
+                     Findings& findings) {
   if (!kinds.known) findings.add("kinds", "method " + certificate.method + " is not known");
-  check_statements(certificate, charges, settings, kinds.engine, findings);
+  check_statements(certificate, charges, settings, kinds.engine, bounds, findings);
 }
 
 }  // namespace cudp::verify

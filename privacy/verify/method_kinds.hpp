@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <set>
 
+#include "privacy/verify/bounds.hpp"
 #include "privacy/verify/certificate.hpp"
 #include "privacy/verify/findings.hpp"
 #include "privacy/verify/settings.hpp"
@@ -35,6 +36,7 @@ std::uint64_t steps_per_epoch(const Certificate& certificate, const Settings& se
 /// Holds a certificate's statements, and that its method is known. charges: null where there is no
 /// ledger.
 void hold_statements(const Certificate& certificate, const Charges* charges,
-                     const Settings& settings, const Kinds& kinds, Findings& findings);
+                     const Settings& settings, const Kinds& kinds, Bounds& bounds,
+                     Findings& findings);
 
 }  // namespace cudp::verify

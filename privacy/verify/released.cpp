@@ -15,8 +15,14 @@
 #include "privacy/rdp/objective_perturbation.hpp"
 #include "privacy/text/number.hpp"
 #include "privacy/verify/certificate.hpp"
+#include "privacy/verify/fields.hpp"
+#include "privacy/verify/holdout_file.hpp"
+#include "privacy/verify/json_text.hpp"
+#include "privacy/verify/method_kinds.hpp"
+#include "privacy/verify/release_rules.hpp"
 #include "privacy/verify/rows.hpp"
 #include "privacy/verify/settings.hpp"
+#include "privacy/verify/stated_bounds.hpp"
 #include "privacy/verify/statements.hpp"
 
 namespace cudp::verify {
@@ -31,29 +37,54 @@ constexpr double kProduct = 1.0 - 0x1p-51;
 
 class Holder {
  public:
-  explicit Holder(const Evidence& evidence)
+  Holder(const Evidence& evidence, Bounds& bounds)
       : evidence_(evidence),
-        json_(Json::parse(evidence.certificate)),
+        bounds_(bounds),
+        json_(parse_json(evidence.certificate)),
         c_(read_certificate(evidence.certificate)),
-        settings_(evidence.settings),
-        verdict_(check_statements(evidence)) {}
+        settings_(evidence.settings) {
+    if (!evidence.ledger.empty()) charges_ = read_charges(evidence.ledger);
+  }
 
   std::vector<Statement> run() {
+    Statement fields{
+        .name = "fields",
+        .found = std::to_string(json_.size()) + " of format " + std::to_string(c_.format),
+        .wrong = {}};
+    fields.wrong = check_fields(json_, c_, settings_);
+    has_fields_ = fields.wrong.empty();
+    // What is of another type, or not there, cannot be compared with the rest.
+    try {
+      hold_others();
+    } catch (const std::exception&) {
+      if (fields.wrong.empty()) throw;
+      statements_.clear();
+    }
+    statements_.push_back(std::move(fields));
+    return std::move(statements_);
+  }
+
+ private:
+  void hold_others() {
+    rules_ = check_release_rules(json_, c_, settings_);
+    // Accountants are asked about nothing that the method cannot have released.
+    has_bounds_ = has_fields_ && rules_.empty();
+    Bounds none("not asked, as the releases are not those of the method");
+    verdict_ = check_statements(evidence_, has_bounds_ ? bounds_ : none);
     hold_epsilon();
     hold_ledger();
     hold_metrics();
-    hold_rules("noise", {"noise", "kinds"});
+    hold_rules("noise", {"noise", "kinds", "sensitivity"});
     hold_sigma();
     hold_rules("sampling", {"batch", "divisor"});
     statements_.back().found =
         c_.q > 0.0 ? "rate " + number(c_.q) + ", batch " + number(c_.expected_batch) : c_.sampling;
     hold_releases();
+    hold_holdout();
     hold_settings();
     hold_for_release();
-    return std::move(statements_);
   }
 
- private:
   Statement& begin(std::string name) {
     statements_.push_back({.name = std::move(name), .found = {}, .wrong = {}});
     return statements_.back();
@@ -64,6 +95,9 @@ class Holder {
   }
   void expect(const std::string& where, const std::string& expected, const std::string& found) {
     if (expected != found) wrong(where + ": expected " + expected + ", found " + found);
+  }
+  void add(const std::vector<std::string>& differences) {
+    for (const std::string& d : differences) wrong(d);
   }
   void add_findings(std::initializer_list<std::string_view> rules) {
     for (const Finding& f : verdict_.findings)
@@ -89,7 +123,13 @@ class Holder {
     else if (verdict_.epsilon)
       s.found += ", " + number(*verdict_.epsilon) + " recomputed";
     add_findings({"epsilon"});
-    if (!settings_.has("epsilon")) return;
+    if (has_bounds_)
+      add(check_stated_bounds(json_, c_, settings_, charges_ && charges_->ledger.has_fresh_key(),
+                              bounds_));
+    if (!settings_.has("epsilon")) {
+      if (c_.repeated > 0) wrong("settings: expected epsilon with a lost key, found none");
+      return;
+    }
     const double asked = settings_.number("epsilon");
     expect(c_.training_epsilon <= asked * kHostAbove, "certificate, at most the settings'", asked,
            c_.training_epsilon);
@@ -111,6 +151,9 @@ class Holder {
     statements_.back().found += ", delta " + number(delta) + " recomputed";
     expect(delta <= c_.training_delta, "certificate's delta at its epsilon, at least", delta,
            c_.training_delta);
+    // It has the least noise that the budget allows: more is not what was drawn.
+    expect(delta >= c_.training_delta * (1.0 - 1e-6), "certificate's delta at its epsilon, at most",
+           delta, c_.training_delta);
   }
 
   void hold_metrics() {
@@ -118,14 +161,18 @@ class Holder {
     s.looked_at = c_.is_finished() && !evidence_.rows.empty();
     if (!s.looked_at) {
       s.found = "metrics.jsonl is not there";
+      if (c_.is_finished()) wrong("metrics.jsonl: expected it, found none");
       return;
     }
     const std::vector<Row> rows = read_rows(evidence_.rows);
+    if (!has_bounds_) {
+      s.looked_at = false;
+      s.found = "not looked at, as the releases are not those of the method";
+      return;
+    }
     s.found = std::to_string(rows.size()) + " of metrics.jsonl, their epsilon recomputed";
-    std::optional<Charges> charges;
-    if (!evidence_.ledger.empty()) charges = read_charges(evidence_.ledger);
-    s.wrong = hold_rows(rows, c_, charges ? &*charges : nullptr, is_engine(),
-                        accountant_options(c_, is_engine()));
+    s.wrong = hold_rows(rows, c_, settings_, charges_ ? &*charges_ : nullptr, is_engine(),
+                        accountant_options(c_, is_engine()), bounds_);
   }
 
   void hold_ledger() {
@@ -135,7 +182,7 @@ class Holder {
       s.found = "not there: it is in the run's private folder";
       return;
     }
-    const Charges charges = read_charges(evidence_.ledger);
+    const Charges& charges = *charges_;
     s.found = std::to_string(charges.total) + " releases charged";
     add_findings({"ledger"});
     if (const std::uint64_t repeated = charges.ledger.repeated(); repeated != c_.repeated)
@@ -204,7 +251,9 @@ class Holder {
     s.found = std::to_string(mechanisms) + ", and " + std::to_string(values) +
               " of noisy values beside the steps";
     std::vector<Certificate::Listed> rows = c_.noisy_values;
+    add(rules_);
     if (c_.status == "refused") return;
+    hold_names();
     // With a key lost steps are paid for again, and only what the run rests on is listed.
     if (c_.size_noise > 0.0) expect_size(rows);
     if (c_.feature_noise > 0.0)
@@ -251,6 +300,40 @@ class Holder {
     if (is("privgene")) hold_selections();
   }
 
+  /// Each is one that the method releases, on a grid that its noise has.
+  void hold_names() {
+    // Name, and how many numbers; 0 where that is the model's matter.
+    std::vector<std::pair<std::string, std::uint64_t>> known;
+    if (c_.size_noise > 0.0) known.emplace_back("size of the training set", 1);
+    if (c_.feature_noise > 0.0)
+      for (const char* const name : {"second moments, on the diagonal",
+                                     "second moments, off the diagonal", "moments of the channels"})
+        known.emplace_back(name, 0);
+    if (c_.quantile) known.emplace_back("count of the gradients that were not clipped", 1);
+    if (is("dpis")) known.emplace_back("sum of the norms", 1);
+    if (is("dpis") && settings_.is_on("dpis-adaptive-clip"))
+      known.emplace_back("sum of the norms for the next clipping norm", 1);
+    if (is("dp-agd")) known.emplace_back("sum of clipped gradients", 0);
+    if (is("outpert")) known.emplace_back("minimum of the objective", 0);
+    std::uint64_t diagonal = 0, beside = 0;
+    for (const Certificate::Listed& l : c_.noisy_values) {
+      const auto name = std::ranges::find(known, l.what, &decltype(known)::value_type::first);
+      if (name == known.end())
+        wrong(l.what + ": expected a value that the method releases, found another");
+      else if (name->second != 0 && name->second != l.numbers)
+        wrong(l.what + ": expected " + std::to_string(name->second) + " number, listed " +
+              std::to_string(l.numbers));
+      const double steps = l.noise_std / l.grid;
+      if (!(steps >= 0x1p16 && steps < 0x1p40 * kHostAbove))
+        wrong(l.what + ": expected noise of 2^16 to 2^40 times the grid, found " + number(steps));
+      if (l.what == "second moments, on the diagonal") diagonal = l.numbers;
+      if (l.what == "second moments, off the diagonal") beside = l.numbers;
+    }
+    if (diagonal > 0 && beside != diagonal * (diagonal - 1) / 2)
+      wrong("second moments: expected " + std::to_string(diagonal * (diagonal - 1) / 2) +
+            " off the diagonal, listed " + std::to_string(beside));
+  }
+
   void expect_size(std::vector<Certificate::Listed>& rows) {
     const auto row = std::ranges::find_if(rows, [&](const Certificate::Listed& l) {
       return l.noise_std == c_.size_noise && l.sensitivity == 1.0 && l.numbers == 1;
@@ -273,6 +356,19 @@ class Holder {
     // The last generation has one.
     const std::uint64_t all = generations > 0 ? (generations - 1) * parents + 1 : 0;
     expect_times("selections", all, all, count);
+  }
+
+  // Held-out rows.
+
+  void hold_holdout() {
+    Statement& s = begin("held out");
+    s.looked_at = c_.holdout.has_value() || evidence_.holdout.has_value();
+    s.found = "nothing";
+    if (c_.holdout) s.found = number(100.0 * c_.holdout->share) + " % of the units";
+    if (c_.holdout && c_.holdout->releases > 0)
+      s.found += ", figures of epsilon " + number(c_.holdout->epsilon) + " at delta " +
+                 number(c_.holdout->delta);
+    add(check_holdout_file(evidence_.holdout, c_));
   }
 
   // Settings.
@@ -316,11 +412,30 @@ class Holder {
     expect("features", settings_.text("features"), json_.value("features", std::string("none")));
     if (settings_.is_on("size-is-public") && c_.size_noise > 0.0)
       wrong("size-is-public: expected no noisy size, found one");
+    if (settings_.is_on("size-is-public") && c_.holdout)
+      wrong("size-is-public: expected a private one with held-out rows");
+    hold_class_weights();
     for (const auto& [key, pointer] : {Pair{"fresh-noise-allowed", "/fresh_noise_allowed"},
                                        Pair{"allow-weak-privacy", "/allow_weak_privacy"}})
       if (settings_.has(key))
         expect(key, settings_.text(key), states(pointer) ? stated(pointer) : "false");
     if (is_engine()) hold_steps();
+  }
+
+  void hold_class_weights() {
+    std::string stated;
+    if (states("/class_weights"))
+      for (const Json& weight : json_["class_weights"])
+        stated += (stated.empty() ? "" : ",") + number(weight.get<double>());
+    std::string set;
+    std::string text = settings_.has("class-weights") ? settings_.text("class-weights") : "";
+    while (!text.empty()) {
+      std::size_t read = 0;
+      const double weight = std::stod(text, &read);
+      set += (set.empty() ? "" : ",") + number(weight);
+      text.erase(0, std::min(read + 1, text.size()));
+    }
+    expect("class-weights", set, stated);
   }
 
   void hold_number(const std::string& key, double found) {
@@ -355,24 +470,153 @@ class Holder {
         std::ranges::find(unsafe, Json("unsafe-diagnostics")) == unsafe.end())
       wrong("unsafe_flags: expected unsafe-diagnostics, as in the settings");
     const bool may = !seeded && c_.generator != "philox" && unsafe.empty();
-    if (says && !may) wrong("for_release: expected false");
+    if (says != may) wrong(std::string("for_release: expected ") + (may ? "true" : "false"));
     if (says == json_.contains("not_for_release"))
       wrong("not_for_release: expected exactly where it is not");
+    hold_reasons(seeded, unsafe);
+    hold_warnings();
+    hold_assumptions();
+    hold_test_set();
+  }
+
+  /// A seed and a weak generator, then each flag.
+  void hold_reasons(bool seeded, const Json& unsafe) {
+    if (states("/arithmetic") && unsafe.empty())
+      wrong("unsafe_flags: expected one, as the proof is for real numbers only");
+    std::size_t next = 0;
+    const Json reasons = json_.value("not_for_release", Json::array());
+    const auto expect_reason = [&](const std::string& text, bool whole) {
+      const std::string found =
+          next < reasons.size() ? reasons[next].get<std::string>() : std::string("none");
+      ++next;
+      if (whole ? found != text : !found.starts_with(text))
+        wrong("not_for_release: expected " + text + ", found " + found);
+    };
+    if (seeded) expect_reason("seed: whoever knows or guesses it can subtract the noise", true);
+    if (c_.generator == "philox")
+      expect_reason("rng philox: not a cryptographic generator, its noise may be told apart", true);
+    for (const Json& flag : unsafe) expect_reason(flag.get<std::string>(), true);
+    if (next < reasons.size())
+      wrong("not_for_release: expected no more, found " + reasons[next].dump());
+  }
+
+  void hold_warnings() {
+    if (c_.status == "refused") return;
+    std::vector<std::string> due;
+    if (c_.delta * c_.size > 1.0) due.emplace_back("delta ");
+    if (c_.epsilon > 20.0) due.emplace_back("epsilon ");
+    const Json& warnings = json_.at("warnings");
+    bool same = warnings.size() == due.size();
+    for (std::size_t i = 0; same && i < due.size(); ++i)
+      same = warnings[i].get<std::string>().starts_with(due[i]) &&
+             warnings[i].get<std::string>().find(" is above ") != std::string::npos;
+    if (!same)
+      wrong("warnings: expected " + std::to_string(due.size()) +
+            ", of delta above 1 / size and of epsilon above 20, found " + warnings.dump());
+  }
+
+  /// Of a table's rows, or a matrix's; none of images and of data sets that have names.
+  void hold_assumptions() {
+    std::vector<std::string> stated;
+    if (states("/assumptions"))
+      for (const Json& a : json_["assumptions"]) stated.push_back(a.get<std::string>());
+    const auto has = [&](const std::string& text) {
+      return std::ranges::find(stated, text) != stated.end();
+    };
+    static const std::string kRecord =
+        "a row is what the table's quotes and line breaks make one, and one example adds one such "
+        "row";
+    static const std::string kLine = "a row is a line of the table, and one example adds one line";
+    static const std::string kFinite =
+        "every feature is finite and every label a class: a training on a file with another is "
+        "refused, and that is not counted";
+    static const std::string kRow = "a row of the matrix is one example";
+    const bool refuses = settings_.text("malformed") == "refuse";
+    std::vector<std::string> due;
+    if (has(kRecord) || has(kLine) || !c_.unit.empty()) {
+      if (!has(kRecord) && !has(kLine)) wrong("assumptions: expected what a row is, found nothing");
+      if (refuses)
+        due.emplace_back(
+            "every row of the table can be read: a training on a table with one that cannot is "
+            "refused, and that is not counted");
+      if (!c_.unit.empty()) {
+        due.emplace_back(
+            "a unit is what has one text in the column of units: whoever has two texts there is "
+            "two "
+            "units");
+        if (!refuses) due.emplace_back("a row whose unit is missing or cannot be read is not used");
+        if (c_.examples)
+          due.emplace_back(
+              "the number of rows that are used, those that max_rows leaves, is public");
+      }
+    } else if (!stated.empty()) {
+      due.push_back(refuses ? kFinite : kRow);
+    }
+    for (const std::string& text : due)
+      if (!has(text)) wrong("assumptions: expected '" + text + "', found none");
+    for (std::size_t i = 0; i < stated.size(); ++i)
+      if (stated[i].empty() || std::ranges::count(stated, stated[i]) != 1)
+        wrong("assumptions: expected each once, found '" + stated[i] + "' again");
+  }
+
+  /// That test rows are public is a flag, or the data set's; that held-out rows are not is certain.
+  void hold_test_set() {
+    const bool is_public = c_.test_set.starts_with("public");
+    const bool has_test =
+        c_.holdout || (settings_.has("test-data") && !settings_.text("test-data").empty());
+    if (has_test && c_.test_set == "none") wrong("test_set: expected test rows, found none");
+    if (is_public && c_.holdout) wrong("test_set: expected held-out rows not to be public");
+    if (has_test && settings_.is_on("test-data-is-public") != is_public)
+      wrong("test_set: the settings say otherwise");
   }
 
   const Evidence& evidence_;
+  Bounds& bounds_;
   Json json_;
   Certificate c_;
   Settings settings_;
+  std::optional<Charges> charges_;
+  std::vector<std::string> rules_;  ///< differences from the method's rule
+  bool has_fields_ = false;
+  bool has_bounds_ = false;
   Verdict verdict_;
   std::vector<Statement> statements_;
 };
 
 }  // namespace
 
-std::vector<Statement> hold_statements(const Evidence& evidence) {
+std::vector<std::string> taken_on_trust(const Evidence& evidence) {
+  const Certificate c = read_certificate(evidence.certificate);
+  const Kinds kinds = kinds_of(c);
+  std::vector<std::string> all = {
+      "that noise was drawn as stated, once for each release",
+      "that the run was made by the program, and of the rows, that it names (build, dataset)",
+      "the assumptions, and that no setting was chosen by looking at other runs on the same rows"};
+  if (c.status == "finished" && kinds.engine)
+    all.emplace_back("what rounding adds to C in sensitivity, up to a thousandth of C");
+  if (c.status == "finished" && (c.method == "dp-agd" || c.method == "outpert"))
+    all.emplace_back("what rounding adds to sensitivity");
+  if (c.examples)
+    all.emplace_back("that the row count is public, and what it is");
+  else
+    all.emplace_back("the noisy row count itself");
+  if (c.method == "dpis")
+    all.emplace_back("rates and noise of DPIS's epochs, which follow from noisy sums of norms");
+  if (c.method == "dp-agd")
+    all.emplace_back("how often DP-AGD measured a gradient again, which followed from choices");
+  if (c.holdout && c.holdout->releases > 0)
+    all.emplace_back("the noisy figures of held-out rows themselves");
+  if (c.test_set.starts_with("public"))
+    all.emplace_back("figures of test rows, and that these are public");
+  if (evidence.ledger.empty())
+    all.emplace_back(
+        "that no key was lost without a release charged again: that is in the private ledger");
+  return all;
+}
+
+std::vector<Statement> hold_statements(const Evidence& evidence, Bounds& bounds) {
   try {
-    return Holder(evidence).run();
+    return Holder(evidence, bounds).run();
   } catch (const Json::exception& e) {
     throw std::invalid_argument(std::string("certificate: ") + e.what());
   }

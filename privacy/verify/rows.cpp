@@ -13,6 +13,8 @@
 #include "privacy/filter.hpp"
 #include "privacy/rdp/zcdp.hpp"
 #include "privacy/text/number.hpp"
+#include "privacy/verify/json_text.hpp"
+#include "privacy/verify/method_kinds.hpp"
 #include "privacy/verify/statements.hpp"
 
 namespace cudp::verify {
@@ -43,6 +45,29 @@ std::vector<privacy::Release> releases_until(const Certificate& c, std::uint64_t
   return done;
 }
 
+bool is_of_training(std::string_view key) {
+  return key == "epoch" || key == "step" || key == "epsilon" || key == "training_epsilon" ||
+         key == "learning_rate";
+}
+/// On test rows.
+bool is_measured(std::string_view key) {
+  static constexpr std::string_view kAll[] = {"test_accuracy",
+                                              "majority_baseline",
+                                              "test_loss",
+                                              "log_loss_of_class_shares",
+                                              "balanced_accuracy",
+                                              "auc",
+                                              "calibration_error",
+                                              "rmse",
+                                              "mae",
+                                              "r2",
+                                              "mean_baseline_rmse",
+                                              "average_precision",
+                                              "brier_score",
+                                              "log_loss"};
+  return std::ranges::find(kAll, key) != std::end(kAll);
+}
+
 void add(std::vector<double>& costs, double cost, std::uint64_t count) {
   costs.insert(costs.end(), count, cost);
 }
@@ -54,8 +79,8 @@ double sum_of(const std::vector<double>& costs, std::uint64_t n) {
 
 class Rows {
  public:
-  Rows(const std::vector<Row>& rows, const Certificate& certificate)
-      : rows_(rows), c_(certificate) {}
+  Rows(const std::vector<Row>& rows, const Certificate& certificate, Bounds& bounds)
+      : rows_(rows), c_(certificate), bounds_(bounds) {}
 
   /// Where rows are held out, a row's epsilon is the larger one of both parts; in format 1 it was
   /// the training's.
@@ -85,6 +110,28 @@ class Rows {
                        std::to_string(rows_.back().step));
   }
 
+  /// Rows are of ends of epochs, and of the last step.
+  void hold_epochs(std::uint64_t epoch) {
+    for (const Row& row : rows_) {
+      const double epochs = static_cast<double>(row.step) / static_cast<double>(epoch);
+      if ((row.step % epoch != 0 && row.step != c_.steps) ||
+          std::fabs(row.epoch - epochs) > 1e-9 * epochs)
+        wrong_.push_back("row at step " + std::to_string(row.step) +
+                         ": expected the end of an epoch of " + std::to_string(epoch) +
+                         " steps, or the last step, found epoch " + number(row.epoch));
+    }
+  }
+
+  /// Whether test rows are public is the certificate's to say.
+  void hold_measured(const std::string& test_set) {
+    const bool is_public = test_set.starts_with("public");
+    for (const Row& row : rows_)
+      if (row.is_measured != is_public)
+        wrong_.push_back("row at step " + std::to_string(row.step) + ": expected " +
+                         (is_public ? "" : "no ") + "figures of test rows, which are '" + test_set +
+                         "', found " + (row.is_measured ? "some" : "none"));
+  }
+
   void hold_between(const Row& row, double min_epsilon, double max_epsilon) {
     if (row.epsilon >= min_epsilon * (1.0 - kNearly) &&
         row.epsilon <= max_epsilon * (1.0 + kNearly))
@@ -100,16 +147,25 @@ class Rows {
     const bool repeated = c_.lost_a_key();
     for (const Row& row : rows_) {
       options.coarseness = &row == &rows_.back() ? 1.0 : 10.0;
+      const auto epsilon_of = [&](std::vector<privacy::Release> releases) {
+        return bounds_
+                   .epsilon({.releases = std::move(releases), .group = c_.max_rows}, options,
+                            c_.plan_delta() - c_.failure)
+                   .epsilon +
+               (c_.split ? c_.split->count_epsilon : 0.0);
+      };
       // Steps that were paid for again are counted from then on, which only makes epsilon larger.
-      const double epsilon =
-          privacy::Accountant({.releases = releases_until(c_, row.step), .group = c_.max_rows},
-                              options)
-              .epsilon(c_.plan_delta() - c_.failure)
-              .epsilon +
-          (c_.split ? c_.split->count_epsilon : 0.0);
-      // An epoch of DPIS may have begun at its row.
-      const bool exact = !repeated && c_.norm_total_noise == 0.0;
-      hold_between(row, epsilon, exact ? epsilon : std::numeric_limits<double>::infinity());
+      std::vector<privacy::Release> done = releases_until(c_, row.step);
+      const double epsilon = epsilon_of(done);
+      double most = epsilon;
+      if (repeated) {
+        most = std::numeric_limits<double>::infinity();
+      } else if (c_.norm_total_noise > 0.0) {
+        // An epoch of DPIS may have begun at its row.
+        done.push_back({privacy::Gaussian{c_.norm_total_noise}, 2});
+        most = epsilon_of(std::move(done));
+      }
+      hold_between(row, epsilon, most);
     }
     // After a key was lost all of the budget counts as spent. Where a filter admits no step more
     // the last row is one from before.
@@ -151,6 +207,7 @@ class Rows {
  private:
   const std::vector<Row>& rows_;
   const Certificate& c_;
+  Bounds& bounds_;
   std::vector<std::string> wrong_;
 };
 
@@ -161,15 +218,26 @@ std::vector<Row> read_rows(std::string_view text) {
   try {
     while (!text.empty()) {
       const std::size_t end = std::min(text.find('\n'), text.size());
-      const nlohmann::json line = nlohmann::json::parse(text.substr(0, end));
+      const nlohmann::json line = parse_json(text.substr(0, end));
       const auto claimed = [&](const char* name) {
         const auto& value = line.at(name);
         return value.is_null() ? std::nan("") : value.get<double>();
       };
       Row row{.step = line.at("step").get<std::uint64_t>(), .epsilon = claimed("epsilon")};
+      row.epoch = claimed("epoch");
       if (line.contains("training_epsilon")) {
         row.of_all = row.epsilon;
         row.epsilon = claimed("training_epsilon");
+      }
+      static_cast<void>(line.at("learning_rate"));
+      for (const auto& [key, value] : line.items()) {
+        if (!value.is_number() && !value.is_null())
+          throw std::invalid_argument("metrics: " + key + ": expected a number, found " +
+                                      value.dump());
+        if (is_measured(key))
+          row.is_measured = true;
+        else if (!is_of_training(key))
+          throw std::invalid_argument("metrics: expected no " + key + ", found one");
       }
       rows.push_back(row);
       text.remove_prefix(std::min(end + 1, text.size()));
@@ -181,13 +249,17 @@ std::vector<Row> read_rows(std::string_view text) {
 }
 
 std::vector<std::string> hold_rows(const std::vector<Row>& rows, const Certificate& certificate,
-                                   const Charges* charges, bool engine,
-                                   const privacy::AccountantOptions& options) {
+                                   const Settings& settings, const Charges* charges, bool engine,
+                                   const privacy::AccountantOptions& options, Bounds& bounds) {
   if (rows.empty()) return {"expected rows, found none"};
-  Rows holder(rows, certificate);
+  Rows holder(rows, certificate, bounds);
   holder.hold_parts();
+  holder.hold_measured(certificate.test_set);
   if (engine) {
-    if (certificate.repeated == 0) holder.hold_steps(certificate.steps);
+    if (certificate.repeated == 0) {
+      holder.hold_steps(certificate.steps);
+      holder.hold_epochs(steps_per_epoch(certificate, settings));
+    }
     holder.hold_engine(options);
   } else if (certificate.method == "dp-agd") {
     if (charges != nullptr && charges->ledger.budget()) holder.hold_filter(charges->ledger);

@@ -46,7 +46,8 @@ RunChecker::RunChecker(const Evidence& evidence)
 }
 
 Verdict RunChecker::run() {
-  hold_statements(certificate_, &charges_, settings_, kinds_, findings_);
+  Bounds bounds;
+  hold_statements(certificate_, &charges_, settings_, kinds_, bounds, findings_);
   for (const Record& record : records_) std::visit([this](const auto& r) { see(r); }, record);
   finish();
   give(findings_, verdict_);

@@ -21,7 +21,9 @@ Settings::Settings(std::string_view text) {
     std::string_view value = line.substr(equals + 3);
     if (value.size() >= 2 && (value.front() == '"' || value.front() == '\''))
       value = value.substr(1, value.size() - 2);
-    values_[std::string(line.substr(0, equals))] = std::string(value);
+    const std::string key(line.substr(0, equals));
+    if (!values_.emplace(key, value).second)
+      throw std::invalid_argument("settings: expected " + key + " once, found it twice");
   }
 }
 

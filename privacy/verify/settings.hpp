@@ -9,7 +9,8 @@ namespace cudp::verify {
 /// A run's settings, as release/config.toml lists them: KEY = VALUE, one a line.
 class Settings {
  public:
-  /// Throws std::invalid_argument on a line that is neither that, a comment, a heading nor empty.
+  /// Throws std::invalid_argument on a line that is neither that, a comment, a heading nor empty,
+  /// and on a key that stands there twice.
   explicit Settings(std::string_view text);
 
   bool empty() const { return values_.empty(); }

@@ -3,6 +3,7 @@
 
 #include "privacy/accountant.hpp"
 #include "privacy/mechanism/mechanism.hpp"
+#include "privacy/verify/bounds.hpp"
 #include "privacy/verify/certificate.hpp"
 #include "privacy/verify/findings.hpp"
 #include "privacy/verify/settings.hpp"
@@ -27,6 +28,6 @@ privacy::AccountantOptions accountant_options(const Certificate& certificate, bo
 /// `divisor`, `ledger` and `epsilon`. charges: null where there is no ledger. engine: the method
 /// sums clipped gradients of Poisson batches.
 void check_statements(const Certificate& certificate, const Charges* charges,
-                      const Settings& settings, bool engine, Findings& findings);
+                      const Settings& settings, bool engine, Bounds& bounds, Findings& findings);
 
 }  // namespace cudp::verify

@@ -1,8 +1,10 @@
 #include "runtime/audit/released_run.hpp"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <stdexcept>
 
 #include <nlohmann/json.hpp>
@@ -11,12 +13,16 @@
 
 #include "models/model.hpp"
 #include "privacy/verify/certificate.hpp"
+#include "privacy/verify/json_text.hpp"
 #include "privacy/verify/settings.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
 #include "runtime/base/safetensors.hpp"
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/schema.hpp"
+#include "runtime/results/evaluation_report.hpp"
+#include "runtime/results/holdout_bars.hpp"
+#include "runtime/results/model_inputs.hpp"
 #include "runtime/results/released_model.hpp"
 #include "runtime/results/released_text.hpp"
 #include "runtime/run/folder.hpp"
@@ -25,6 +31,8 @@ namespace fs = std::filesystem;
 
 namespace cudp {
 namespace {
+
+constexpr const char* kNote = "NOT-FOR-RELEASE.txt";
 
 std::string shape_text(const std::vector<int>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
@@ -133,7 +141,7 @@ verify::Statement hold_tensors(const ReleasedRun& run) {
   const std::string source = run.model().string();
   const TensorFile file = decode_safetensors(read_input(run.model()), source);
   const verify::Settings settings(run.evidence.settings);
-  const auto json = nlohmann::json::parse(run.evidence.certificate);
+  const auto json = verify::parse_json(run.evidence.certificate);
   const verify::Certificate certificate = verify::read_certificate(run.evidence.certificate);
 
   const auto expect = [&](const char* what, const std::string& expected, const std::string& found) {
@@ -179,6 +187,101 @@ verify::Statement hold_tensors(const ReleasedRun& run) {
   return s;
 }
 
+/// The figures of held-out rows are of the model's classes, or its target, and their bounds are
+/// those that follow from them.
+void hold_holdout(const ReleasedRun& run, const ModelInputs& inputs, verify::Statement& s) {
+  if (!run.evidence.holdout) return;
+  const verify::Certificate c = verify::read_certificate(run.evidence.certificate);
+  if (!c.holdout) return;
+  const auto json = nlohmann::json::parse(*run.evidence.holdout);
+  std::vector<ErrorBar> bars;
+  if (json.contains("confusion")) {
+    if (json.at("classes") != nlohmann::json(inputs.classes()))
+      s.wrong.push_back("holdout.json: expected the model's classes, found " +
+                        json.at("classes").dump());
+    NoisyConfusion noisy{.classes = static_cast<int>(json["confusion"].size()),
+                         .noise_std = c.holdout->sigma,
+                         .unit_rows = c.max_rows};
+    for (const auto& row : json["confusion"])
+      for (const auto& count : row) noisy.noisy.push_back(count.get<double>());
+    if (noisy.noisy.size() != json["confusion"].size() * json["confusion"].size()) return;
+    bars = error_bars(noisy);
+  } else {
+    const std::optional<TargetBounds> bounds = inputs.target();
+    if (!bounds) {
+      s.wrong.emplace_back("holdout.json: expected a confusion matrix of the model's classes");
+      return;
+    }
+    const auto& sums = json.at("sums_over_width");
+    bars = error_bars(NoisyErrors{.rows = sums.at("rows").get<double>(),
+                                  .distances = sums.at("absolute_errors").get<double>(),
+                                  .squares = sums.at("squared_errors").get<double>(),
+                                  .fourth_powers = sums.at("fourth_powers").get<double>(),
+                                  .width = bounds->max - bounds->min,
+                                  .noise_std = c.holdout->sigma,
+                                  .unit_rows = c.max_rows});
+  }
+  nlohmann::json expected = nlohmann::json::array();
+  for (const ErrorBar& b : bars)
+    expected.push_back({{"metric", b.name}, {"value", b.value}, {"low", b.low}, {"high", b.high}});
+  // Through a text, in which what is no number is null.
+  if (nlohmann::json::parse(expected.dump()) != json.at("bars"))
+    s.wrong.emplace_back(
+        "holdout.json: expected the bounds that follow from its numbers, found others");
+}
+
+/// The note says why a run is not for release, as the certificate does.
+void hold_note(const ReleasedRun& run, const nlohmann::json& json, verify::Statement& s) {
+  std::vector<std::string> stated, noted;
+  if (json.contains("not_for_release"))
+    for (const auto& reason : json["not_for_release"]) stated.push_back(reason.get<std::string>());
+  std::istringstream lines(run.note);
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("- ")) noted.push_back(line.substr(2));
+  if (stated != noted)
+    s.wrong.push_back(fmt::format("{}: expected the certificate's {} reasons, found {}", kNote,
+                                  stated.size(), noted.size()));
+}
+
+/// Each file of release/ is one that the certificate, or the model, accounts for; none is missing.
+verify::Statement hold_files(const ReleasedRun& run) {
+  verify::Statement s{.name = "files", .found = fmt::format("{}", fmt::join(run.files, ", "))};
+  const auto json = nlohmann::json::parse(run.evidence.certificate);
+  const verify::Certificate c = verify::read_certificate(run.evidence.certificate);
+  std::map<std::string, bool> must = {{"privacy.json", true}, {RunFolder::kConfig, true}};
+  if (json.contains("not_for_release")) must[kNote] = true;
+  if (c.is_finished()) {
+    must.insert(
+        {{RunFolder::kModel, true}, {RunFolder::kMetrics, true}, {RunFolder::kCurves, false}});
+    if (c.holdout && c.holdout->releases > 0) must[RunFolder::kHoldout] = true;
+    if (c.test_set.starts_with("public")) {
+      must[RunFolder::kEvaluation] = true;
+      for (const char* const picture : kEvaluationPictures) must[picture] = false;
+    }
+    const std::string source = run.model().string();
+    const TensorFile file = decode_safetensors(read_input(run.model()), source);
+    const ModelInputs inputs = read_inputs(file, source);
+    if (inputs.schema) must[RunFolder::kSchema] = true;
+    if (inputs.schema && !json.contains("assumptions"))
+      s.wrong.emplace_back("assumptions: expected those of a table's rows, found none");
+    if (released_words(file, run.model())) must[kVocabularyFile] = true;
+    hold_holdout(run, inputs, s);
+    if (inputs.schema && fs::exists(run.release / RunFolder::kSchema) &&
+        read_input(run.release / RunFolder::kSchema) != released_text(file, "schema", source))
+      s.wrong.push_back(std::string(RunFolder::kSchema) +
+                        ": expected the schema that the model carries, found another");
+  }
+  for (const auto& [name, there] : must)
+    if (there && !std::ranges::binary_search(run.files, name))
+      s.wrong.push_back(name + ": expected it, found none");
+  for (const std::string& name : run.files)
+    if (!must.contains(name))
+      s.wrong.push_back(name +
+                        ": expected no file that the certificate does not account for, found one");
+  hold_note(run, json, s);
+  return s;
+}
+
 }  // namespace
 
 ReleasedRun open_released_run(const fs::path& folder) {
@@ -186,7 +289,7 @@ ReleasedRun open_released_run(const fs::path& folder) {
   const fs::path inside = folder / "release";
   ReleasedRun run;
   run.release = fs::is_directory(inside, ignored) ? inside : folder;
-  if (fs::exists(run.release / "NO-PRIVACY.txt"))
+  if (fs::exists(run.release / "NO-PRIVACY.txt", ignored))
     throw InputError(folder.string() +
                      ": expected a run with a certificate, found one without privacy");
   if (!fs::is_regular_file(run.release / "privacy.json"))
@@ -201,6 +304,12 @@ ReleasedRun open_released_run(const fs::path& folder) {
   const fs::path ledger = RunFolder(whole.parent_path()).ledger();
   if (whole.filename() == "release" && fs::is_regular_file(ledger, ignored))
     run.evidence.ledger = read_input(ledger);
+  if (fs::exists(run.release / RunFolder::kHoldout, ignored))
+    run.evidence.holdout = read_input(run.release / RunFolder::kHoldout);
+  if (fs::exists(run.release / kNote, ignored)) run.note = read_input(run.release / kNote);
+  for (const auto& entry : fs::directory_iterator(run.release))
+    run.files.push_back(entry.path().filename().string());
+  std::ranges::sort(run.files);
   run.has_model = fs::is_regular_file(run.model());
   try {
     run.status = verify::read_certificate(run.evidence.certificate).status;
@@ -210,12 +319,16 @@ ReleasedRun open_released_run(const fs::path& folder) {
   return run;
 }
 
-std::vector<verify::Statement> hold(const ReleasedRun& run) {
+std::vector<verify::Statement> hold(const ReleasedRun& run, verify::Bounds& bounds) {
   const std::string place = run.release.string();
   std::vector<verify::Statement> all;
   try {
-    all = verify::hold_statements(run.evidence);
-    all.push_back(hold_tensors(run));
+    all = verify::hold_statements(run.evidence, bounds);
+    // Of a certificate whose fields are others nothing else can be said.
+    if (all.size() > 1) {
+      all.push_back(hold_tensors(run));
+      all.push_back(hold_files(run));
+    }
   } catch (const std::invalid_argument& e) {
     throw InputError(place + ": " + e.what());
   } catch (const nlohmann::json::exception& e) {

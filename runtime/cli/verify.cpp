@@ -122,7 +122,8 @@ int run_verify(VerifyFlags o) {
   }
   if (!o.twin.empty() && run.status == "refused")
     throw InputError("--twin: expected a run that trained, found one that was refused");
-  const std::vector<verify::Statement> all = hold(run);
+  verify::Bounds bounds;
+  const std::vector<verify::Statement> all = hold(run, bounds);
   std::size_t names = std::string_view("status").size();
   for (const verify::Statement& s : all) names = std::max(names, s.name.size());
   add_wrapped(a, "status", run.status, names);
@@ -137,7 +138,10 @@ int run_verify(VerifyFlags o) {
   }
   a.json["noise"] = kNoNoise;
   a.json["holds"] = holds;
+  a.json["taken_on_trust"] = verify::taken_on_trust(run.evidence);
   add_wrapped(a, "", kNoNoise, names);
+  for (const std::string& what : verify::taken_on_trust(run.evidence))
+    add_wrapped(a, "", "taken on trust: " + what, names);
   add_wrapped(a, "", holds ? "all that can be checked holds" : "something does not hold", names);
   print(a, o.json);
   return static_cast<int>(holds ? Exit::ok : Exit::failure);

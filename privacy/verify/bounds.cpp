@@ -1,0 +1,49 @@
+#include "privacy/verify/bounds.hpp"
+
+#include <array>
+#include <cstdio>
+#include <stdexcept>
+
+#include "privacy/mechanism/mechanism_text.hpp"
+
+namespace cudp::verify {
+namespace {
+
+std::string exact(double x) {
+  std::array<char, 40> text{};
+  std::snprintf(text.data(), text.size(), "%a ", x);
+  return text.data();
+}
+
+std::string key_of(const privacy::Composition& c, const privacy::AccountantOptions& o,
+                   double delta) {
+  std::string key = std::to_string(c.group) + " " + std::to_string(static_cast<int>(c.relation)) +
+                    " " + std::to_string(static_cast<int>(o.kind)) + " " + exact(o.interval) +
+                    exact(o.coarseness) + exact(delta) + std::to_string(o.max_distinct_releases);
+  for (const double order : o.orders) key += " " + exact(order);
+  for (const privacy::Release& r : c.releases)
+    key += "; " + std::to_string(r.count) + " " + exact_text(r.mechanism);
+  return key;
+}
+
+}  // namespace
+
+const privacy::PrivacyBound& Bounds::epsilon(const privacy::Composition& composition,
+                                             const privacy::AccountantOptions& options,
+                                             double delta) {
+  if (!refusal_.empty()) throw std::invalid_argument(refusal_);
+  const auto [at, is_new] = known_.try_emplace(key_of(composition, options, delta));
+  Answer& answer = at->second;
+  if (is_new) {
+    try {
+      answer.bound = privacy::Accountant(composition, options).epsilon(delta);
+    } catch (const std::exception& e) {
+      answer.refusal = e.what();
+      if (answer.refusal.empty()) answer.refusal = "no bound";
+    }
+  }
+  if (!answer.refusal.empty()) throw std::invalid_argument(answer.refusal);
+  return answer.bound;
+}
+
+}  // namespace cudp::verify

@@ -1,0 +1,463 @@
+#include "privacy/verify/fields.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "privacy/verify/method_kinds.hpp"
+
+namespace cudp::verify {
+namespace {
+
+using Json = nlohmann::json;
+using Texts = std::vector<std::string>;
+
+/// What a field may hold.
+struct Field {
+  enum class Type { text, flag, number, whole, object, objects, texts, numbers, groups };
+  Type type = Type::text;
+  bool must = true;        ///< be there
+  const char* range = "";  ///< of numbers, in words
+  bool (*in_range)(double) = nullptr;
+  Texts words = {};  ///< one of these; empty: any text
+};
+
+Field number(const char* range, bool (*in_range)(double)) {
+  return {.type = Field::Type::number, .range = range, .in_range = in_range};
+}
+Field positive() {
+  return number("a number above 0", [](double x) { return x > 0.0; });
+}
+Field at_least_0() {
+  return number("a number of at least 0", [](double x) { return x >= 0.0; });
+}
+Field inside_unit() {
+  return number("a number in (0, 1)", [](double x) { return x > 0.0 && x < 1.0; });
+}
+Field rate() {
+  return number("a number in (0, 1]", [](double x) { return x > 0.0 && x <= 1.0; });
+}
+/// Noise as a multiple of what a row adds.
+Field noise() {
+  return number("a number of 1e-6 to 1e12", [](double x) { return x >= 1e-6 && x <= 1e12; });
+}
+Field is_one() {
+  return number("1", [](double x) { return x == 1.0; });
+}
+Field power_of_two() {
+  return number("a power of two", [](double x) {
+    int exponent = 0;
+    return x > 0.0 && std::frexp(x, &exponent) == 0.5;
+  });
+}
+Field whole() {
+  return {.type = Field::Type::whole,
+          .range = "a whole number of at least 1",
+          .in_range = [](double x) { return x >= 1.0; }};
+}
+Field one_of(Texts words) { return {.words = std::move(words)}; }
+Field any_text() { return {}; }
+Field of_type(Field::Type type) { return {.type = type}; }
+Field flag() { return of_type(Field::Type::flag); }
+Field object() { return of_type(Field::Type::object); }
+Field objects() { return of_type(Field::Type::objects); }
+Field texts() { return of_type(Field::Type::texts); }
+
+constexpr const char* kConversion = "Canonne, Kamath, Steinke 2020, Proposition 12";
+constexpr const char* kRealNumbers = "proved for real numbers only";
+
+/// The fields of a certificate of this kind, by path.
+class Format {
+ public:
+  Format(const Json& json, const Certificate& c, const Settings& s) : json_(json), c_(c), s_(s) {
+    promises();
+    if (c.status == "refused")
+      of_count();
+    else if (kinds_of(c).engine)
+      of_sums();
+    else if (c.method == "dp-agd")
+      of_filter();
+    else
+      of_linear();
+    data();
+    running();
+  }
+
+  const std::map<std::string, Field>& fields() const { return fields_; }
+
+ private:
+  void must(const std::string& path, Field field) { fields_[path] = std::move(field); }
+  void may(const std::string& path, Field field) {
+    field.must = false;
+    fields_[path] = std::move(field);
+  }
+  void must_if(bool there, const std::string& path, Field field) {
+    if (there) must(path, std::move(field));
+  }
+  bool has(const char* key) const { return json_.contains(key); }
+  bool is(const char* method) const { return c_.method == method; }
+  bool set(const char* key, const char* value) const {
+    return s_.has(key) && s_.text(key) == value;
+  }
+
+  void promises() {
+    must("format", any_text());  // was read
+    must("status", one_of({"finished", "not finished", "refused"}));
+    must("for_release", flag());
+    may("not_for_release", texts());  // compared with for_release elsewhere
+    must("epsilon", at_least_0());
+    must("delta", inside_unit());
+    if (c_.holdout) {
+      const bool old = c_.format == 1;
+      must(old ? "epsilon_total" : "training_epsilon", at_least_0());
+      must(old ? "delta_total" : "training_delta", inside_unit());
+      must("holdout", object());
+      must("holdout.share", inside_unit());
+      must("holdout.of",
+           one_of({"units, each by a secret coin of its own; the others are trained on"}));
+      if (json_["holdout"].contains("epsilon") || s_.has("holdout-epsilon")) {
+        must("holdout.epsilon", positive());
+        must("holdout.delta", inside_unit());
+        must("holdout.sigma", noise());
+        must("holdout.sensitivity", is_one());
+        must("holdout.releases", whole());
+        must("holdout.mechanism", one_of({"noisy figures of the held-out rows, once, and the noisy "
+                                          "number of training examples"}));
+      }
+    }
+    if (!c_.unit.empty()) {
+      must("unit", any_text());
+      must("max_rows", whole());
+    }
+    must("neighbouring_relation",
+         one_of({c_.unit.empty() ? "add or remove one training example"
+                                 : "add or remove one unit: all rows with one text in the column "
+                                   "'unit', of which the first max_rows are used"}));
+    must("method", any_text());  // compared with the settings
+    must("mechanism", one_of(mechanisms()));
+    must("accountant_version", any_text());
+    if (c_.status == "finished" && (c_.holdout || kinds_of(c_).engine))
+      must("groups", of_type(Field::Type::groups));
+  }
+
+  Texts mechanisms() const {
+    if (c_.status == "refused")
+      return {"Gaussian noise on the number of training examples; nothing was trained"};
+    if (is("dpis"))
+      return {
+          "importance-sampled Gaussian (DPIS), within Poisson-subsampled Gaussians admitted by a "
+          "Renyi filter"};
+    if (is("dpsgd-quantile"))
+      return {
+          "Poisson-subsampled Gaussian (DP-SGD), of the sum of clipped gradients and the count "
+          "of those below the clipping norm"};
+    if (is("dp-agd"))
+      return {"Gaussian sums and noisy minima chosen adaptively behind a zCDP filter (DP-AGD)"};
+    if (is("objpert"))
+      return {"objective perturbation with Gaussian noise, approximate minimum (AMP)"};
+    if (is("outpert")) return {"Gaussian noise on the minimum of a strongly convex objective"};
+    if (is("privgene"))
+      return {"exponential mechanism on sums of clipped losses, once a parent (PrivGene)"};
+    return {has("noise_over_time")
+                ? "Poisson-subsampled Gaussians of different noise, fixed beforehand"
+                : "Poisson-subsampled Gaussian (DP-SGD)"};
+  }
+
+  void sampled_releases(const std::string& path) {
+    must(path, objects());
+    must(path + "[].q",
+         number("a number of 2^-32 to 1", [](double x) { return x >= 0x1p-32 && x <= 1.0; }));
+    must(path + "[].sigma", noise());
+    must(path + "[].steps", whole());
+  }
+  void any_releases(const std::string& path) {
+    must(path, objects());
+    must(path + "[].mechanism", one_of({"gaussian", "bounded-range", "approximate-dp"}));
+    may(path + "[].sigma", noise());
+    may(path + "[].epsilon", positive());
+    may(path + "[].delta", inside_unit());
+    must(path + "[].count", whole());
+  }
+
+  void of_count() {
+    sampled_releases("releases");
+    must("accountant", any_text());
+  }
+
+  void of_sums() {
+    must("sampling", one_of({is("dpis") ? "importance" : "poisson"}));
+    must("q", rate());
+    must("sampling_threshold", whole());
+    must("sigma", positive());
+    must("C", positive());
+    must("clipping", any_text());  // compared with the settings
+    must_if(is("adaclip"), "clipped",
+            one_of({"gradients centred and scaled by numbers of earlier releases"}));
+    must_if(is("norm-bound"), "C_is",
+            one_of({"the longest gradient that any input of the public domain has; none is cut"}));
+    must("sensitivity", positive());
+    must("noise_std", positive());
+    must("noise", object());
+    must("noise.kind", one_of({"rounded gaussian"}));
+    must("noise.grid", power_of_two());
+    must("noise.proof", one_of({"privacy/README.md"}));
+    may("noise_over_time", object());  // compared with the releases
+    if (has("noise_over_time")) {
+      must("noise_over_time.least", positive());
+      must("noise_over_time.most", positive());
+    }
+    must("expected_batch", positive());
+    must("steps", whole());
+    must("steps_planned", whole());
+    sampled_releases("releases");
+    must("accountant", any_text());  // worked out again
+    must("epsilon_lower", at_least_0());
+    may("loss_interval", positive());
+    may("order",
+        number("a number above 1, at most 1e6", [](double x) { return x > 1.0 && x <= 1e6; }));
+    if (has("order")) {
+      must("order_fixed_before", flag());
+      must("conversion", one_of({kConversion}));
+    }
+    must("delta_for_rounding", positive());
+    must_if(is("dpis"), "norm_total_noise", positive());
+    if (is("dpsgd-quantile")) {
+      must("quantile", object());
+      must("quantile.target", inside_unit());
+      for (const char* const clip : {"C_least", "C_most", "C_last"})
+        must(std::string("quantile.") + clip, positive());
+      must("quantile.gradient_noise_multiplier", positive());
+      must("quantile.count_sensitivity", number("1/2", [](double x) { return x == 0.5; }));
+      must("quantile.count_noise_std", positive());
+    }
+  }
+
+  void of_filter() {
+    const bool samples = s_.has("mini-batch") && s_.number("mini-batch") > 0.0;
+    must("sampling", one_of({samples ? "poisson, counted as all examples" : "all examples"}));
+    must_if(samples, "sampling_threshold", whole());
+    must("C", positive());
+    must("loss_clip", positive());
+    must("sensitivity", positive());
+    must("loss_sensitivity", positive());
+    must("selection_noise", one_of({"gumbel", "laplace"}));
+    must_if(set("noisy-min", "laplace"), "arithmetic", one_of({kRealNumbers}));
+    must("steps", whole());
+    any_releases("releases");
+    must("filter", object());
+    must("filter.kind", one_of({"zcdp"}));
+    must("filter.rho", positive());
+    must("filter.rho_spent", positive());
+    must("filter.theorem", one_of({"Whitehouse, Ramdas, Rogers, Wu 2023, Theorem 1"}));
+    must("accountant", one_of({"zcdp"}));
+    must("conversion", one_of({kConversion}));
+    must_if(set("conversion", "classical"), "budget_conversion",
+            one_of({"Bun, Steinke 2016, Proposition 1.3"}));
+  }
+
+  void of_linear() {
+    must("sampling", one_of({"all examples"}));
+    any_releases("releases");
+    if (is("privgene")) {
+      must("loss_clip", positive());
+      must("loss_sensitivity", positive());
+      must("selection_epsilon", positive());
+      for (const char* const count : {"generations", "candidates", "parents"}) must(count, whole());
+      must("accountant", one_of({"zcdp"}));
+      must("conversion", one_of({kConversion}));
+      return;
+    }
+    must("noise_std", positive());
+    must("regulariser", positive());
+    must("max_norm", positive());
+    may("huber", positive());  // of one loss
+    must("solver_tolerance", positive());
+    if (is("outpert")) {
+      must("sigma", positive());
+      must("sensitivity", positive());
+      must("grid", power_of_two());
+      must("accountant", one_of({"gaussian"}));
+      return;
+    }
+    must("sensitivity", is_one());
+    must("kappa", positive());
+    must("output_noise_std", positive());
+    must("output_sensitivity", positive());
+    must("arithmetic", one_of({kRealNumbers}));
+    must("accountant", one_of({"objective perturbation"}));
+    must("accounted",
+         one_of(
+             {"epsilon and delta are those of all releases together, the noisy size among them"}));
+  }
+
+  void data() {
+    may("noisy_values", objects());  // compared with the releases
+    must("noisy_values[].what", any_text());
+    for (const char* const count : {"times", "numbers"})
+      must(std::string("noisy_values[].") + count, whole());
+    must("noisy_values[].sensitivity", positive());
+    must("noisy_values[].noise_std", positive());
+    must("noisy_values[].grid", power_of_two());
+    must("dataset", any_text());
+    const bool scaled = s_.has("normalise") && s_.text("normalise") != "none";
+    if (scaled) {
+      must("normalise", object());
+      must("normalise.how", one_of({s_.text("normalise")}));
+      must("normalise.of", one_of({"each example's numbers by themselves"}));
+    }
+    may("features", any_text());  // compared with the settings
+    const bool pca = set("features", "pca");
+    if (pca || set("feature-standardise", "true")) {
+      must("feature_release", object());
+      must("feature_release.what",
+           one_of({pca ? "covariance of rows clipped to norm 1, with Gaussian noise"
+                       : "channels' means and mean squares, rows of them clipped to norm 1, with "
+                         "Gaussian noise"}));
+      must("feature_release.sigma", positive());
+      must("feature_release.sensitivity", is_one());
+      must_if(pca, "feature_release.dimensions", whole());
+    }
+    must_if(s_.has("class-weights") && !s_.text("class-weights").empty(), "class_weights",
+            of_type(Field::Type::numbers));
+    if (c_.size_noise > 0.0) {
+      must("size_release", object());
+      must("size_release.noisy_size", whole());
+      must("size_release.noise_std", positive());
+      may("size_release.epsilon", positive());
+      may("size_release.delta", inside_unit());
+      may("after_size_release", object());
+      must("after_size_release.epsilon", positive());
+      must("after_size_release.delta", inside_unit());
+      must("after_size_release.composition",
+           one_of({"basic: whatever follows from the noisy size, both parts add up"}));
+    } else {
+      must("training_examples", whole());
+    }
+  }
+
+  void running() {
+    must("precision", any_text());  // compared with the settings, as rng
+    must("rng", any_text());
+    must("seeded", flag());
+    must("unsafe_flags", texts());
+    may("assumptions", texts());
+    for (const char* const name : {"allow_weak_privacy", "fresh_noise_allowed"})
+      may(name, flag());  // compared with the settings
+    may("keys_lost", whole());
+    may("releases_repeated", {.type = Field::Type::whole,
+                              .range = "a whole number",
+                              .in_range = [](double x) { return x >= 0.0; }});
+    must("warnings", texts());
+    must("hyperparameter_tuning", one_of({"not counted in epsilon"}));
+    must("test_set",
+         one_of({"none", "public; read for test_accuracy only, not covered by the guarantee",
+                 "not public: what was measured on it is not released, nor covered by the "
+                 "guarantee"}));
+    must("build", object());
+    for (const char* const name : {"program", "version", "commit", "compiler", "backend"})
+      must(std::string("build.") + name, any_text());
+  }
+
+  const Json& json_;
+  const Certificate& c_;
+  const Settings& s_;
+  std::map<std::string, Field> fields_;
+};
+
+/// Compares a certificate with its format.
+class Comparison {
+ public:
+  Comparison(const std::map<std::string, Field>& fields, bool may_lack)
+      : fields_(fields), may_lack_(may_lack) {}
+
+  void object(const Json& json, const std::string& prefix) {
+    for (const auto& [key, value] : json.items()) {
+      const auto field = fields_.find(prefix + key);
+      if (field == fields_.end())
+        differs(prefix + key, "no such field", value);
+      else
+        one(prefix + key, field->second, value);
+    }
+    if (may_lack_) return;
+    for (const auto& [path, field] : fields_) {
+      if (!field.must || !path.starts_with(prefix)) continue;
+      const std::string key = path.substr(prefix.size());
+      if (key.find_first_of(".[") == std::string::npos && !json.contains(key))
+        wrong_.push_back(path + ": expected it, found none");
+    }
+  }
+
+  std::vector<std::string> take() { return std::move(wrong_); }
+
+ private:
+  void differs(const std::string& path, const std::string& expected, const Json& found) {
+    std::string text = found.dump();
+    if (text.size() > 60) text = text.substr(0, 57) + "...";
+    wrong_.push_back(path + ": expected " + expected + ", found " + text);
+  }
+
+  void one(const std::string& path, const Field& f, const Json& value) {
+    using Type = Field::Type;
+    const auto all = [&](bool (Json::*is)() const noexcept, const char* expected) {
+      if (!value.is_array() ||
+          !std::ranges::all_of(value, [&](const Json& v) { return (v.*is)(); }))
+        differs(path, expected, value);
+    };
+    switch (f.type) {
+      case Type::text:
+        if (!value.is_string())
+          differs(path, "a text", value);
+        else if (!f.words.empty() &&
+                 std::ranges::find(f.words, value.get<std::string>()) == f.words.end())
+          differs(path, f.words.size() == 1 ? "'" + f.words[0] + "'" : "one of its texts", value);
+        return;
+      case Type::flag:
+        if (!value.is_boolean()) differs(path, "true or false", value);
+        return;
+      case Type::number:
+      case Type::whole:
+        if (!value.is_number() || (f.type == Type::whole && !value.is_number_unsigned()) ||
+            !std::isfinite(value.get<double>()) || !f.in_range(value.get<double>()))
+          differs(path, f.range, value);
+        return;
+      case Type::object:
+        if (!value.is_object()) return differs(path, "an object", value);
+        return object(value, path + ".");
+      case Type::objects:
+        all(&Json::is_object, "a list of objects");
+        if (value.is_array())
+          for (const Json& element : value)
+            if (element.is_object()) object(element, path + "[].");
+        return;
+      case Type::texts:
+        return all(&Json::is_string, "a list of texts");
+      case Type::numbers:
+        return all(&Json::is_number, "a list of numbers");
+      case Type::groups:  // their numbers are worked out again
+        if (!value.is_array() &&
+            !(value.is_string() && value.get<std::string>().starts_with("not stated: ")))
+          differs(path, "a list, or 'not stated: ...'", value);
+        return;
+    }
+  }
+
+  const std::map<std::string, Field>& fields_;
+  bool may_lack_;
+  std::vector<std::string> wrong_;
+};
+
+}  // namespace
+
+std::vector<std::string> check_fields(const Json& json, const Certificate& certificate,
+                                      const Settings& settings) {
+  const Format format(json, certificate, settings);
+  Comparison comparison(format.fields(), certificate.format == 1);
+  comparison.object(json, "");
+  return comparison.take();
+}
+
+}  // namespace cudp::verify

@@ -1,0 +1,430 @@
+#include "privacy/verify/release_rules.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+#include <variant>
+
+#include <nlohmann/json.hpp>
+
+#include "privacy/filter.hpp"
+#include "privacy/mechanism/mechanism_text.hpp"
+#include "privacy/rdp/gaussian.hpp"
+#include "privacy/rdp/zcdp.hpp"
+#include "privacy/text/number.hpp"
+#include "privacy/verify/method_kinds.hpp"
+#include "privacy/verify/statements.hpp"
+
+namespace cudp::verify {
+namespace {
+
+using privacy::number;
+using privacy::Release;
+
+/// Share of delta that the size of a batch, or of a private set, may fail by.
+constexpr double kFailureShare = 1e-9;
+/// Least noise of a release of the row count, and of a step: multiples of what a row adds.
+constexpr double kMinNoise = 0x1p-4;
+/// Ratios of adp-sgd's noise are powers of 2^(1 / 32).
+constexpr double kNoiseGrid = 32.0;
+
+bool close(double a, double b, double share = 1e-12) {
+  return std::fabs(a - b) <= share * std::fmax(std::fabs(a), std::fabs(b));
+}
+
+class Rules {
+ public:
+  Rules(const nlohmann::json& json, const Certificate& c, const Settings& s)
+      : json_(json), c_(c), s_(s), epoch_(steps_per_epoch(c, s)) {}
+
+  std::vector<std::string> run() {
+    if (!s_.has("epsilon") && c_.size_noise > 0.0)
+      wrong_.emplace_back("settings: expected epsilon with a private row count, found none");
+    noise_before();
+    if (c_.status == "refused") {
+      begin();
+      end();
+    } else if (kinds_of(c_).engine) {
+      of_engine();
+    } else if (is("dp-agd")) {
+      of_dp_agd();
+    } else {
+      of_linear();
+    }
+    return std::move(wrong_);
+  }
+
+ private:
+  bool is(const char* method) const { return c_.method == method; }
+  void expect(bool holds, const std::string& where, double expected, double found) {
+    if (!holds)
+      wrong_.push_back(where + ": expected " + number(expected) + ", found " + number(found));
+  }
+  void expect_close(const std::string& where, double expected, double found, double share = 1e-12) {
+    expect(close(expected, found, share), where, expected, found);
+  }
+  double at(const char* key) const { return json_.at(key).get<double>(); }
+
+  // Before the steps.
+
+  void noise_before() {
+    const auto k = static_cast<double>(c_.max_rows);
+    // Budgets that are divided before the count is made are compared elsewhere.
+    const bool divided = json_.contains("after_size_release");
+    if (c_.size_noise > 0.0 && s_.has("epsilon") && !divided)
+      expect_close("size_release's noise_std, of the budget",
+                   std::fmax(kMinNoise, 10.0 * k * std::sqrt(-std::log(c_.training_delta)) /
+                                            s_.number("epsilon")),
+                   c_.size_noise);
+    if (c_.feature_noise == 0.0) return;
+    if (s_.has("feature-sigma"))
+      expect_close("feature_release's sigma", s_.number("feature-sigma"), c_.feature_noise);
+    else if (s_.has("epsilon") && !divided)
+      expect_close("feature_release's sigma, of the budget",
+                   k / (privacy::gaussian_mu(s_.number("epsilon"), c_.training_delta) *
+                        std::sqrt(s_.number("feature-share"))),
+                   c_.feature_noise, 1e-9);
+    if (json_.at("feature_release").contains("dimensions"))
+      expect_close("feature_release's dimensions", s_.number("feature-dimensions"),
+                   json_["feature_release"]["dimensions"].get<double>());
+  }
+
+  /// Takes the releases that come first, the row count and the features', off the list.
+  void begin() {
+    left_ = c_.releases;
+    if (c_.size_noise > 0.0) take("row count", privacy::Gaussian{c_.size_noise}, 1);
+    if (c_.feature_noise > 0.0 && c_.status != "refused")
+      take("features", privacy::Gaussian{c_.feature_noise}, 1);
+  }
+  /// Takes so many releases off the front of the list.
+  bool take(const std::string& what, const privacy::Mechanism& mechanism, std::uint64_t count) {
+    if (left_.empty() || left_.front().mechanism != mechanism || left_.front().count < count) {
+      wrong_.push_back("releases: expected " + std::to_string(count) + " of " +
+                       exact_text(mechanism) + " (" + what + "), found " +
+                       (left_.empty() ? std::string("none") : shown(left_.front())));
+      return false;
+    }
+    left_.front().count -= count;
+    if (left_.front().count == 0) left_.erase(left_.begin());
+    return true;
+  }
+  void end() {
+    if (!left_.empty())
+      wrong_.push_back("releases: expected no more, found " + shown(left_.front()));
+  }
+  static std::string shown(const Release& r) {
+    return std::to_string(r.count) + " of " + exact_text(r.mechanism);
+  }
+
+  // Sums of clipped gradients of batches.
+
+  void of_engine() {
+    const double delta = c_.training_delta;
+    expect_close("delta_for_rounding, of delta", kFailureShare * delta, c_.failure, 1e-6);
+    if (is("adaclip")) expect(c_.clip == 1.0, "C of scaled gradients", 1.0, c_.clip);
+    // What rounding adds is a matter of the device; it is never this much.
+    expect(c_.sensitivity <= c_.clip * 1.001, "sensitivity, at most 1.001 C", c_.clip * 1.001,
+           c_.sensitivity);
+    if (c_.quantile) of_quantile(*c_.quantile);
+    begin();
+    if (is("dpis"))
+      of_importance();
+    else
+      of_steps();
+  }
+
+  void of_quantile(const Certificate::Quantile& q) {
+    const double share = s_.number("quantile-noise");
+    expect_close("quantile's gradient_noise_multiplier", c_.sigma / std::sqrt(1.0 - share),
+                 q.gradient_noise);
+    expect_close("quantile's count_noise_std", c_.sigma / (2.0 * std::sqrt(share)), q.count_noise);
+    const double last = json_.at("quantile").at("C_last").get<double>();
+    // C_last is a float.
+    expect(last >= q.min_clip * (1.0 - 1e-6) && last <= q.max_clip * (1.0 + 1e-6),
+           "quantile's C_last, from C_least to C_most", q.min_clip, last);
+  }
+
+  /// Whether the noise of a step may be so many times that of the first one.
+  bool fits(std::uint64_t step, double ratio) const {
+    const auto t = static_cast<double>(step);
+    if (is("dpsgd-decay"))
+      return std::fabs(std::log(ratio) + s_.number("noise-decay") *
+                                             std::floor(t / static_cast<double>(epoch_))) < 1e-9;
+    if (!is("adp-sgd") || s_.is_on("adp-constant-noise")) return ratio == 1.0;
+    const double rounded = kNoiseGrid * std::log2(ratio);
+    const double exact = kNoiseGrid * std::log2(adp_noise(step) / adp_noise(0));
+    return std::fabs(rounded - std::nearbyint(rounded)) < 1e-6 &&
+           std::fabs(rounded - exact) < 0.5 + 1e-6;
+  }
+  double adp_noise(std::uint64_t step) const {
+    if (s_.text("schedule") == "adaptive")
+      return std::pow(
+          s_.number("adaptive-start") + static_cast<double>(step) * s_.number("adp-noise-growth"),
+          0.25);
+    return std::sqrt(s_.number("lr") / scheduled_rate(s_, c_.steps_planned, epoch_, step));
+  }
+
+  bool is_step(const privacy::Mechanism& m) const {
+    return m == privacy::sampled_gaussian_mechanism(c_.q, sigma_of(m)) && sigma_of(m) > 0.0;
+  }
+
+  /// The steps in order; under a fresh key some of them again.
+  void of_steps() {
+    double min = 1.0, max = 1.0;
+    for (const Release& r : left_) {
+      if (!is_step(r.mechanism)) {
+        wrong_.push_back("releases: expected steps at rate " + number(c_.q) + ", found " +
+                         shown(r));
+        return;
+      }
+      min = std::fmin(min, sigma_of(r.mechanism) / c_.sigma);
+      max = std::fmax(max, sigma_of(r.mechanism) / c_.sigma);
+    }
+    std::uint64_t step = 0;
+    if (c_.repeated > 0) {
+      repeated_steps();
+    } else {
+      for (const Release& r : left_) {
+        const double ratio = sigma_of(r.mechanism) / c_.sigma;
+        for (const std::uint64_t end = step + r.count; step < end; ++step)
+          if (step >= c_.steps_planned || !fits(step, ratio)) {
+            wrong_.push_back("releases: expected the noise of the method's rule at step " +
+                             std::to_string(step) + ", found " + shown(r));
+            return;
+          }
+      }
+    }
+    hold_noise_over_time(min, max);
+  }
+
+  /// What was paid for again are steps of the plan, and none of the plan is missing.
+  void repeated_steps() {
+    std::map<double, std::uint64_t> stated;  // by ratio
+    for (const Release& r : left_) stated[sigma_of(r.mechanism) / c_.sigma] += r.count;
+    const std::uint64_t made = c_.steps - std::min(c_.steps, c_.repeated);
+    std::map<double, std::uint64_t> needed;
+    for (std::uint64_t step = 0; step < std::min(made, c_.steps_planned); ++step) {
+      const auto found =
+          std::ranges::find_if(stated, [&](const auto& one) { return fits(step, one.first); });
+      if (found == stated.end()) {
+        wrong_.push_back("releases: expected the noise of step " + std::to_string(step) +
+                         ", found none");
+        return;
+      }
+      ++needed[found->first];
+    }
+    for (const auto& [ratio, count] : stated) {
+      bool known = false;
+      for (std::uint64_t step = 0; step < c_.steps_planned && !known; ++step)
+        known = fits(step, ratio);
+      if (!known || count < needed[ratio])
+        wrong_.push_back(
+            "releases: expected steps of the method's noise, as many as were made, "
+            "found " +
+            std::to_string(count) + " of " + number(ratio) + " times sigma");
+    }
+  }
+
+  void hold_noise_over_time(double min, double max) {
+    const bool stated = json_.contains("noise_over_time");
+    if (stated != (min != max)) {
+      wrong_.emplace_back("noise_over_time: expected exactly where steps differ in noise");
+      return;
+    }
+    if (!stated) return;
+    expect_close("noise_over_time's least", min, json_["noise_over_time"]["least"].get<double>());
+    // A run under a fresh key may end before its last steps.
+    const double most = json_["noise_over_time"]["most"].get<double>();
+    expect(close(max, most) || (c_.repeated > 0 && most >= max), "noise_over_time's most", max,
+           most);
+  }
+
+  /// An epoch begins with noisy sums of norms; its steps have a rate and noise that follow from
+  /// them.
+  void of_importance() {
+    const privacy::Mechanism totals = privacy::Gaussian{c_.norm_total_noise};
+    expect_close("norm_total_noise, of the row count", s_.number("dpis-total-noise") * c_.size,
+                 c_.norm_total_noise);
+    const std::uint64_t each = s_.is_on("dpis-adaptive-clip") ? 2 : 1;
+    const double min_rate = c_.expected_batch / c_.size * (1.0 - 1e-9);
+    std::uint64_t totals_made = 0, steps = 0;
+    bool in_epoch = false;
+    for (const Release& r : left_) {
+      const double q = rate_of(r.mechanism), sigma = sigma_of(r.mechanism);
+      const std::string where = "releases, after step " + std::to_string(steps);
+      if (r.mechanism == totals) {
+        totals_made += r.count;
+        if (c_.repeated == 0 && (r.count != each || (in_epoch && steps % epoch_ != 0)))
+          wrong_.push_back(where + ": expected " + std::to_string(each) +
+                           " sums of norms as an epoch begins, found " + shown(r));
+        in_epoch = true;
+        continue;
+      }
+      steps += r.count;
+      if (!std::holds_alternative<privacy::PoissonGaussian>(r.mechanism) || q < min_rate ||
+          sigma < kMinNoise * q / min_rate * (1.0 - 1e-6))
+        wrong_.push_back(where + ": expected a rate of at least " + number(min_rate) +
+                         " and noise of at least 1/16, found " + shown(r));
+      if (c_.repeated == 0 && (!in_epoch || r.count > epoch_))
+        wrong_.push_back(where + ": expected at most the " + std::to_string(epoch_) +
+                         " steps of an epoch, found " + shown(r));
+    }
+    if (c_.repeated == 0 && totals_made < (steps + epoch_ - 1) / epoch_ * each)
+      wrong_.push_back("releases: expected sums of norms for each epoch, found " +
+                       std::to_string(totals_made));
+    if (json_.contains("noise_over_time"))
+      wrong_.emplace_back("noise_over_time: expected none of dpis, found one");
+  }
+
+  // Linear models.
+
+  void of_dp_agd() {
+    const bool classical = s_.text("conversion") == "classical";
+    const double delta = c_.training_delta * (1.0 - kFailureShare);
+    const double budget = s_.number("epsilon");
+    const double k = static_cast<double>(c_.max_rows);
+    double epsilon = budget;
+    if (classical) {
+      const double l = -std::log(delta);
+      const double root = std::sqrt(l + budget) - std::sqrt(l);
+      epsilon = std::fmin(budget, privacy::epsilon_from_zcdp(root * root, delta));
+    }
+    expect_close("epsilon, of the filter", epsilon, c_.training_epsilon);
+    privacy::Filter filter(privacy::zcdp_budget(epsilon, delta, 0.0, c_.max_rows));
+    const auto& stated = json_.at("filter");
+    const double rho = filter.limit();
+    expect_close("filter's rho, of epsilon and delta", rho, stated.at("rho").get<double>(), 1e-9);
+    for (const Release& r : c_.releases)
+      if (!filter.charge(r)) {
+        wrong_.push_back("releases: expected no more than the filter's rho allows, found " +
+                         shown(r));
+        return;
+      }
+    expect_close("filter's rho_spent, of the releases", rho * (1.0 - filter.remaining()),
+                 stated.at("rho_spent").get<double>(), 1e-9);
+
+    const bool by_rho = s_.text("budget-split") == "rho";
+    const bool gumbel = s_.text("noisy-min") == "gumbel";
+    double splits = s_.number("splits");
+    double of_gradient = 0.0, of_selection = 0.0;
+    if (by_rho) {
+      if (!(splits > 0.0)) splits = std::fmax(10.0, c_.size * budget / 100.0);
+      of_gradient = rho / splits * s_.number("gradient-share");
+      of_selection = rho / splits * (1.0 - s_.number("gradient-share"));
+    } else {
+      const double part = budget / (2.0 * (splits > 0.0 ? splits : 60.0));
+      of_gradient = part * part / (4.0 * std::log(1.25 / c_.training_delta));
+      of_selection = part * part / (gumbel ? 8.0 : 2.0);
+    }
+    of_gradient /= k * k;
+    of_selection /= k * k;
+    const double choice = std::sqrt((gumbel ? 8.0 : 2.0) * of_selection);
+    begin();
+    std::uint64_t gradients = 0, choices = 0;
+    for (const Release& r : left_) {
+      const auto* const range = std::get_if<privacy::BoundedRange>(&r.mechanism);
+      const auto* const pure = std::get_if<privacy::ApproximateDp>(&r.mechanism);
+      const double sigma = sigma_of(r.mechanism);
+      const bool is_choice =
+          gumbel ? range != nullptr && close(range->epsilon, choice, 1e-9)
+                 : pure != nullptr && pure->delta == 0.0 && close(pure->epsilon, choice, 1e-9);
+      const bool is_gradient =
+          sigma > 0.0 && rate_of(r.mechanism) == 1.0 && is_gradient_noise(sigma, of_gradient);
+      if (is_choice) choices += r.count;
+      if (is_gradient) gradients += r.count;
+      if (!is_choice && !is_gradient)
+        wrong_.push_back(
+            "releases: expected gradients and choices of the settings' shares, found " + shown(r));
+    }
+    if (gradients < c_.steps || choices < c_.steps)
+      wrong_.push_back("steps: expected a gradient and a choice for each, found " +
+                       std::to_string(c_.steps) + " steps, " + std::to_string(gradients) +
+                       " gradients and " + std::to_string(choices) + " choices");
+  }
+
+  /// Each time that no step size helps a gradient is measured again with gamma times its share,
+  /// and later ones with so much more.
+  bool is_gradient_noise(double sigma, double share) const {
+    const double gamma = s_.number("gamma");
+    const double rho = 0.5 / (sigma * sigma);
+    for (int again = 0; again < 100'000 && share <= rho * (1.0 + 1e-9); ++again) {
+      if (close(share, rho, 1e-9)) return true;
+      if (close(gamma * share, rho, 1e-9)) return true;
+      share *= 1.0 + gamma;
+    }
+    // gamma below 1: a second measurement has less than its first.
+    for (double later = share; gamma * later <= rho * (1.0 + 1e-9); later *= 1.0 + gamma)
+      if (close(gamma * later, rho, 1e-9)) return true;
+    return false;
+  }
+
+  void of_linear() {
+    begin();
+    const double delta = c_.training_delta * (1.0 - kFailureShare);
+    if (is("outpert")) {
+      take("minimum", privacy::Gaussian{c_.sigma}, 1);
+    } else if (is("objpert")) {
+      if (left_.size() == 1)
+        if (const auto* const all = std::get_if<privacy::ApproximateDp>(&left_[0].mechanism)) {
+          expect_close("releases, epsilon of all together", s_.number("epsilon"), all->epsilon);
+          expect_close("releases, delta of all together", delta, all->delta);
+          take("objective perturbation", *all, 1);
+        }
+    } else if (is("privgene")) {
+      const double parents = at("parents"), generations = at("generations");
+      take("choices", privacy::BoundedRange{at("selection_epsilon")},
+           static_cast<std::uint64_t>((generations - 1.0) * parents + 1.0));
+      double expected = s_.number("generations");
+      if (expected == 0.0)
+        expected =
+            std::clamp(std::ceil(1.25e-3 * c_.size * s_.number("epsilon") / parents), 8.0, 1e6);
+      expect(expected == generations, "generations", expected, generations);
+      // What is left for the choices, of which all are alike.
+      const double k = static_cast<double>(c_.max_rows);
+      double before = 0.0;
+      for (const double sigma : {c_.size_noise, c_.feature_noise})
+        if (sigma > 0.0) before += 0.5 / (sigma * sigma);
+      const double rho = privacy::zcdp_for(s_.number("epsilon"), delta) / (k * k) - before;
+      expect_close("selection_epsilon, of the budget",
+                   std::sqrt(8.0 * rho / ((generations - 1.0) * parents + 1.0)),
+                   at("selection_epsilon"), 1e-8);
+    }
+    end();
+    if (is("outpert") || is("objpert")) of_risk();
+  }
+
+  void of_risk() {
+    const double regulariser = at("regulariser"), tolerance = at("solver_tolerance");
+    const double asked = s_.number("l2") * c_.size;
+    if (is("outpert")) {
+      expect_close("regulariser, l2 times the row count", asked, regulariser);
+      const double least = (1.0 + 2.0 * tolerance) / regulariser;
+      expect(c_.sensitivity >= least * (1.0 - 1e-12), "sensitivity, at least", least,
+             c_.sensitivity);
+      return;
+    }
+    expect(regulariser >= asked * (1.0 - 1e-12), "regulariser, at least l2 times the row count",
+           asked, regulariser);
+    const double curvature = json_.contains("huber") ? 1.0 / (2.0 * at("huber")) : 0.25;
+    const double kappa = std::log1p(curvature / regulariser);
+    expect(at("kappa") >= kappa * (1.0 - 1e-12), "kappa, at least", kappa, at("kappa"));
+    expect_close("output_sensitivity", 2.0 * tolerance / regulariser, at("output_sensitivity"));
+  }
+
+  const nlohmann::json& json_;
+  const Certificate& c_;
+  const Settings& s_;
+  std::uint64_t epoch_;
+  std::vector<Release> left_;
+  std::vector<std::string> wrong_;
+};
+
+}  // namespace
+
+std::vector<std::string> check_release_rules(const nlohmann::json& json, const Certificate& c,
+                                             const Settings& settings) {
+  return Rules(json, c, settings).run();
+}
+
+}  // namespace cudp::verify

@@ -1,0 +1,164 @@
+#include "privacy/verify/stated_bounds.hpp"
+
+#include <cmath>
+#include <exception>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "privacy/text/number.hpp"
+#include "privacy/verify/method_kinds.hpp"
+
+namespace cudp::verify {
+namespace {
+
+using Json = nlohmann::json;
+using privacy::number;
+
+/// The accountant's roundings.
+constexpr double kNearly = 1e-9;
+/// Groups are of 1, 2, 4, ... units.
+constexpr std::uint64_t kLargestGroup = 16;
+/// Bounds of groups are ten times coarser.
+constexpr double kGroupCoarseness = 10.0;
+
+class StatedBounds {
+ public:
+  StatedBounds(const Json& json, const Certificate& c, const Settings& s, Bounds& bounds)
+      : json_(json), c_(c), s_(s), bounds_(bounds) {}
+
+  void check_bound() {
+    try {
+      const privacy::PrivacyBound& bound =
+          bounds_.epsilon({.releases = c_.plan_releases(), .group = c_.max_rows}, options(),
+                          c_.plan_delta() - c_.failure);
+      const std::string name(privacy::bound_name(bound));
+      if (name != c_.accountant)
+        wrong_.push_back("accountant: expected " + name + ", found " + c_.accountant);
+      expect("epsilon_lower", bound.epsilon_lower);
+      expect("loss_interval", bound.interval);
+      expect("order", bound.order);
+    } catch (const std::exception& e) {
+      wrong_.push_back(std::string("the accountant: ") + e.what());
+    }
+    // What was released first decides: only divergences of an order that was fixed before add up.
+    const bool chosen_on_the_way = (c_.size_noise > 0.0 && !c_.split) || c_.method == "dpis";
+    if (chosen_on_the_way && !c_.order_fixed)
+      wrong_.emplace_back("order_fixed_before: expected true, found false");
+    if (c_.order_fixed && !chosen_on_the_way && !s_.is_on("fresh-noise-allowed"))
+      wrong_.emplace_back("order_fixed_before: expected false, found true");
+  }
+
+  void check_groups(bool has_fresh_key) {
+    if (!c_.bounds_groups) {
+      // A table is left out for a reason: it is not the certificate's to choose.
+      if (json_.contains("groups") && json_["groups"].is_string() && !has_reason(has_fresh_key) &&
+          !epsilon_is_the_budgets())
+        wrong_.emplace_back("groups: expected a table, found none");
+      return;
+    }
+    if (c_.holdout) return;  // a finding already
+    if (has_reason(has_fresh_key)) {
+      wrong_.emplace_back(
+          "groups: expected no table where releases depend on earlier ones, or a key was lost, "
+          "found one");
+      return;
+    }
+    const Json& rows = json_["groups"];
+    const char* const of = c_.unit.empty() ? "examples" : "units";
+    std::size_t row = 0;
+    for (std::uint64_t units = 1; units <= kLargestGroup; units *= 2, ++row) {
+      if (row >= rows.size()) break;
+      check_group(rows[row], of, units);
+    }
+    if (row != rows.size() || row != 5)
+      wrong_.push_back("groups: expected 5 rows, found " + std::to_string(rows.size()));
+  }
+
+  std::vector<std::string> take() { return std::move(wrong_); }
+
+ private:
+  privacy::AccountantOptions options() const {
+    privacy::AccountantOptions o;
+    const std::string kind = s_.has("accountant") ? s_.text("accountant") : std::string("pld");
+    if (kind == "rdp") o.kind = privacy::AccountantKind::rdp;
+    if (kind == "advanced") o.kind = privacy::AccountantKind::advanced;
+    if (c_.order_fixed) {
+      o.kind = privacy::AccountantKind::rdp;
+      o.orders = {c_.order};
+    } else if (c_.method == "dpis") {
+      o.kind = privacy::AccountantKind::rdp;
+    }
+    return o;
+  }
+
+  /// A bound of several units would be of releases that were fixed ahead.
+  bool has_reason(bool has_fresh_key) const {
+    return c_.holdout || c_.order_fixed || c_.split || c_.lost_a_key() || has_fresh_key;
+  }
+  /// As where a key was lost and nothing was repeated.
+  bool epsilon_is_the_budgets() const {
+    return s_.has("epsilon") && c_.training_epsilon == s_.number("epsilon");
+  }
+
+  void expect(const char* key, double expected) {
+    const double found =
+        json_.contains(key) && json_[key].is_number() ? json_[key].get<double>() : 0.0;
+    if (std::fabs(found - expected) > kNearly * std::fmax(expected, std::fabs(found)))
+      wrong_.push_back(std::string(key) + ": expected " + number(expected) + ", found " +
+                       number(found));
+  }
+
+  void check_group(const Json& row, const char* of, std::uint64_t units) {
+    const std::string where = "groups, " + std::to_string(units) + " " + of;
+    std::size_t fields = 2;
+    if (!row.is_object() || !row.contains(of) || row[of] != units || !row.contains("epsilon")) {
+      wrong_.push_back(where + ": expected a row, found " + row.dump());
+      return;
+    }
+    const Json& epsilon = row["epsilon"];
+    privacy::AccountantOptions o = options();
+    if (units > 1) o.coarseness = kGroupCoarseness;
+    try {
+      const double expected =
+          bounds_
+              .epsilon({.releases = c_.plan_releases(), .group = units * c_.max_rows}, o,
+                       c_.plan_delta() - c_.failure)
+              .epsilon;
+      const double found = epsilon.is_number() ? epsilon.get<double>() : -1.0;
+      if (!(std::fabs(found - expected) <= kNearly * expected))
+        wrong_.push_back(where + ": expected epsilon " + number(expected) + ", found " +
+                         epsilon.dump());
+      // Its epsilon is the certificate's, or what holds for one unit was not fixed ahead.
+      if (units == 1 && std::fabs(c_.training_epsilon - expected) > kNearly * expected)
+        wrong_.push_back(where + ": expected the certificate's epsilon, " +
+                         number(c_.training_epsilon) + ", found " + epsilon.dump());
+    } catch (const std::exception&) {
+      ++fields;
+      if (!epsilon.is_null() || !row.contains("reason") || !row["reason"].is_string())
+        wrong_.push_back(where + ": expected no epsilon and a reason, found " + row.dump());
+    }
+    if (row.size() != fields)
+      wrong_.push_back(where + ": expected " + std::to_string(fields) + " fields, found " +
+                       row.dump());
+  }
+
+  const Json& json_;
+  const Certificate& c_;
+  const Settings& s_;
+  Bounds& bounds_;
+  std::vector<std::string> wrong_;
+};
+
+}  // namespace
+
+std::vector<std::string> check_stated_bounds(const Json& json, const Certificate& c,
+                                             const Settings& settings, bool has_fresh_key,
+                                             Bounds& bounds) {
+  StatedBounds checks(json, c, settings, bounds);
+  if (kinds_of(c).engine && c.status == "finished") checks.check_bound();
+  checks.check_groups(has_fresh_key);
+  return checks.take();
+}
+
+}  // namespace cudp::verify
