@@ -123,6 +123,8 @@ class Format {
         must("holdout.epsilon", positive());
         must("holdout.delta", inside_unit());
         must("holdout.sigma", noise());
+        may("holdout.threshold",
+            number("a number of 0 to 1", [](double x) { return x >= 0.0 && x <= 1.0; }));
         must("holdout.sensitivity", is_one());
         must("holdout.releases", whole());
         must("holdout.mechanism", one_of({"noisy figures of the held-out rows, once, and the noisy "

@@ -72,7 +72,7 @@ class Rules {
     const auto k = static_cast<double>(c_.max_rows);
     // Budgets that are divided before the count is made are compared elsewhere.
     const bool divided = json_.contains("after_size_release");
-    if (c_.size_noise > 0.0 && s_.has("epsilon") && !divided)
+    if (c_.size_noise > 0.0 && s_.has("epsilon") && !divided && c_.status != "refused")
       expect_close("size_release's noise_std, of the budget",
                    std::fmax(kMinNoise, 10.0 * k * std::sqrt(-std::log(c_.training_delta)) /
                                             s_.number("epsilon")),

@@ -253,6 +253,44 @@ TEST_F(VerifyCli, ForgedPartsOfTheBudgetDoNot) {
   expect_differs("changed", "epsilon", "order");
 }
 
+/// What no other check looks at is worked out again, or is in its range.
+TEST_F(VerifyCli, StatementsThatOthersDoNotBearOutAreFound) {
+  train("run", with(kSteps, {"--size-is-public", "--accountant", "rdp"}));
+  expect_holds("run");
+  // Delta less a negative part is more than delta.
+  change_certificate([](OrderedJson& c) { c["delta_for_rounding"] = -0.01; });
+  expect_differs("changed/release", "fields", "delta_for_rounding");
+  // One step of the stated noise, and others of a hundred times as much.
+  change_certificate([](OrderedJson& c) {
+    OrderedJson more = c["releases"][0];
+    c["releases"][0]["steps"] = 1;
+    more["steps"] = 4;
+    more["sigma"] = 100.0 * more["sigma"].get<double>();
+    c["releases"].push_back(more);
+  });
+  expect_differs("changed/release", "releases", "the noise of the method's rule at step 1");
+  change_certificate([](OrderedJson& c) { c["groups"][3]["epsilon"] = 1.0; });
+  expect_differs("changed/release", "epsilon", "groups, 8 examples");
+  change_certificate([](OrderedJson& c) { c["epsilon_lower"] = 2.0; });
+  expect_differs("changed/release", "epsilon", "epsilon_lower");
+  change_certificate([](OrderedJson& c) { c["hyperparameter_tuning"] = "counted in epsilon"; });
+  expect_differs("changed/release", "fields", "hyperparameter_tuning");
+  change_certificate([](OrderedJson& c) { c.erase("noise"); });
+  expect_differs("changed/release", "fields", "noise: expected it, found none");
+  // Files that nothing accounts for, and one that is missing.
+  change("release/config.toml", [](std::string& text) { text += "# again\n"; });
+  expect_holds("changed/release");
+  for (const char* const file : {"holdout.json", "rows.csv"}) {
+    write_text(folder_ / (std::string("changed/release/") + file), "{}\n");
+    expect_differs("changed/release", "files", file);
+    fs::remove(folder_ / (std::string("changed/release/") + file));
+  }
+  fs::remove(folder_ / "changed/release/metrics.jsonl");
+  expect_differs("changed/release", "files", "metrics.jsonl: expected it, found none");
+  const Finished f = verify("run/release", {"--json"});
+  EXPECT_FALSE(OrderedJson::parse(f.out)["taken_on_trust"].empty()) << f.out;
+}
+
 TEST_F(VerifyCli, ChangedRunsOfOtherMethodsDoNot) {
   train("run", with(kSteps, {"--method", "dpsgd-quantile"}));
   change_certificate([](OrderedJson& c) { c["noisy_values"][1]["times"] = 4; });
