@@ -20,9 +20,9 @@ std::string key_of(const privacy::Composition& c, const privacy::AccountantOptio
   std::string key = std::to_string(c.group) + " " + std::to_string(static_cast<int>(c.relation)) +
                     " " + std::to_string(static_cast<int>(o.kind)) + " " + exact(o.interval) +
                     exact(o.coarseness) + exact(delta) + std::to_string(o.max_distinct_releases);
-  for (const double order : o.orders) key += " " + exact(order);
+  for (const double order : o.orders) key.append(" ").append(exact(order));
   for (const privacy::Release& r : c.releases)
-    key += "; " + std::to_string(r.count) + " " + exact_text(r.mechanism);
+    key.append("; ").append(std::to_string(r.count)).append(" ").append(exact_text(r.mechanism));
   return key;
 }
 

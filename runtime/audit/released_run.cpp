@@ -200,6 +200,7 @@ void hold_holdout(const ReleasedRun& run, const ModelInputs& inputs, verify::Sta
       s.wrong.push_back("holdout.json: expected the model's classes, found " +
                         json.at("classes").dump());
     NoisyConfusion noisy{.classes = static_cast<int>(json["confusion"].size()),
+                         .noisy = {},
                          .noise_std = c.holdout->sigma,
                          .unit_rows = c.max_rows};
     for (const auto& row : json["confusion"])
@@ -245,7 +246,8 @@ void hold_note(const ReleasedRun& run, const nlohmann::json& json, verify::State
 
 /// Each file of release/ is one that the certificate, or the model, accounts for; none is missing.
 verify::Statement hold_files(const ReleasedRun& run) {
-  verify::Statement s{.name = "files", .found = fmt::format("{}", fmt::join(run.files, ", "))};
+  verify::Statement s{
+      .name = "files", .found = fmt::format("{}", fmt::join(run.files, ", ")), .wrong = {}};
   const auto json = nlohmann::json::parse(run.evidence.certificate);
   const verify::Certificate c = verify::read_certificate(run.evidence.certificate);
   std::map<std::string, bool> must = {{"privacy.json", true}, {RunFolder::kConfig, true}};

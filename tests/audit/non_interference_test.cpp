@@ -63,7 +63,7 @@ TEST_P(NonInterference, OtherRowsShowInNothingThatLeaves) {
   for (std::size_t w = 0; w < std::size(kWays); ++w) {
     if (w > 0 && (c.one_step || c.exit != 0)) continue;
     const Way& way = kWays[w];
-    Training training(c, way);
+    SeenTraining training(c, way);
     const Seen expected = training.on(data_of(c), images(), false);
     ASSERT_EQ(expected.exits.back(), c.exit) << c.name << ": " << expected.err;
     for (std::size_t i = 0; i < std::size(kChanges); ++i) {
@@ -99,22 +99,22 @@ INSTANTIATE_TEST_SUITE_P(All, NonInterference, testing::Range<std::size_t>(0, ca
 /// numbers are not defined, and pictures would be empty; that shows in nothing either.
 TEST(PrivateTestRows, ShowInNothingThatOthersSee) {
   const auto one_class = [](const char* label) {
-    Rows rows = Training::first_rows(50);
+    Rows rows = SeenTraining::first_rows(50);
     std::erase_if(rows, [&](const std::string& row) { return !row.ends_with(label); });
     return rows;
   };
-  Rows flipped = Training::first_rows(50);
+  Rows flipped = SeenTraining::first_rows(50);
   for (std::string& row : flipped) row = relabelled(row);
   const std::vector<Rows> others = {flipped,
                                     one_class("yes"),
                                     one_class("no"),
-                                    Training::first_rows(1),
+                                    SeenTraining::first_rows(1),
                                     Rows{"1e300,-1e300,strange,yes"},
                                     Rows{}};
   for (const Case& c : cases()) {
     if (c.name != std::string("private_test_rows")) continue;
     for (const Way& way : kWays) {
-      Training training(c, way);
+      SeenTraining training(c, way);
       const Seen expected = training.on(data_of(c), images(), false);
       ASSERT_EQ(expected.exits.back(), 0) << expected.err;
       EXPECT_TRUE(expected.files.contains("run/private/evaluation.json"));
@@ -155,7 +155,7 @@ TEST(UnusedRows, ShowInNothingThatLeaves) {
           with(dp_agd ? std::vector<std::string>{"--model", "logistic", "--malformed", "missing"}
                       : of.flags,
                more);
-      Training training(c, kWays[0]);
+      SeenTraining training(c, kWays[0]);
       const Seen expected = training.on(data_of(c), images(), false);
       ASSERT_EQ(expected.exits.back(), 0) << expected.err;
       for (const std::string& rows : {readable + unreadable, unreadable, readable, std::string()}) {
@@ -189,7 +189,7 @@ TEST(HoldOutsOfOneRow, ShowInNothingThatLeaves) {
       c.flags = with(with(of.flags, figures), {"--holdout", share, "--eval-every", "1"});
       if (of.kind != Kind::matrix && share == std::string("0.45"))
         c.flags.insert(c.flags.end(), {"--holdout-threshold", "0.4", "--metric", "auc"});
-      Training training(c, kWays[0]);
+      SeenTraining training(c, kWays[0]);
       const Seen expected = training.on(data_of(c), images(), false);
       ASSERT_EQ(expected.exits.back(), 0) << c.name << ": " << expected.err;
       Rows one = data_of(c);
@@ -224,7 +224,7 @@ TEST(Resume, RefusesEveryOtherTrainingSet) {
     if (c.name != std::string("dpsgd") && c.name != std::string("texts") &&
         c.name != std::string("cnn"))
       continue;
-    Training training(c, interrupted);
+    SeenTraining training(c, interrupted);
     ASSERT_EQ(training.on(data_of(c), images(), false).exits.back(), static_cast<int>(Exit::again));
     const auto resume = [&] {
       return run_witnessed(training.work(), kResume, [] { return nullptr; });

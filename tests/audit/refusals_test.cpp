@@ -69,7 +69,7 @@ TEST_P(Refusals, SayAndLeaveTheSameOnOtherRows) {
                  .flags = with(reason.flags, {"--method", method}),
                  .exit = 2};
     SCOPED_TRACE(std::string(reason.name) + ", " + method);
-    Training training(c, once);
+    SeenTraining training(c, once);
     const Seen expected = training.on(data_of(c), images(), false);
     if (expected.exits.back() == 0) continue;
     ++refused;

@@ -40,9 +40,9 @@ inline std::string without_clock(const std::string& text) {
 
 inline const std::vector<std::string> kResume = {"train", "--resume", "run"};
 
-class Training {
+class SeenTraining {
  public:
-  Training(const Case& c, const Way& way) : case_(c), way_(way) {}
+  SeenTraining(const Case& c, const Way& way) : case_(c), way_(way) {}
 
   /// The folder that a training runs in, with data.
   fs::path work() const { return folder_.path() / "work"; }
