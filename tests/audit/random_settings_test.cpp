@@ -132,9 +132,11 @@ std::string convicted(const fs::path& run, const std::string& transcript, Recomp
                      .settings = content_of(run / "release/config.toml")});
   if (!verdict.findings.empty())
     return verdict.findings.front().rule + ": " + verdict.findings.front().what;
-  if (fs::exists(run / "release/model.safetensors"))
-    for (const verify::Statement& s : hold(open_released_run(run)))
+  if (fs::exists(run / "release/model.safetensors")) {
+    verify::Bounds bounds;
+    for (const verify::Statement& s : hold(open_released_run(run), bounds))
       if (!s.wrong.empty()) return "cudp verify: " + s.name + ": " + s.wrong.front();
+  }
   oracle = recompute_sums(run, transcript);
   return oracle.fault;
 }
