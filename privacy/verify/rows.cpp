@@ -223,6 +223,9 @@ std::vector<Row> read_rows(std::string_view text) {
         const auto& value = line.at(name);
         return value.is_null() ? std::nan("") : value.get<double>();
       };
+      if (!line.at("step").is_number_unsigned())
+        throw std::invalid_argument("metrics: step: expected a whole number, found " +
+                                    line.at("step").dump());
       Row row{.step = line.at("step").get<std::uint64_t>(), .epsilon = claimed("epsilon")};
       row.epoch = claimed("epoch");
       if (line.contains("training_epsilon")) {

@@ -135,6 +135,7 @@ AuditResult audit(const TrainConfig& config, const AuditSettings& settings, Repo
       cpu_alone(config.device, "audits", [&](const std::string& s) { reporter.info(s); });
   Experiment e = prepare(on_cpu, reporter);
   e.data.test = {};
+  e.data.test_given = false;
   e.data.notes.clear();
   e.config.eval_every = 0;
   const std::uint64_t count = number_of_canaries(settings, e);

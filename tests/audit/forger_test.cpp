@@ -1,5 +1,6 @@
 // A forger changes every statement of released runs, one at a time; `cudp verify` finds each change
-// that makes a promise stronger or removes one. With CUDP_FORGE=all more runs (scripts/check.sh).
+// that makes a promise stronger or removes one. With CUDP_FORGE=all more runs, and the settings too
+// (scripts/check.sh forge).
 #include "tests/support/forger.hpp"
 
 #include <algorithm>
@@ -62,13 +63,13 @@ std::vector<Forged> runs() {
       {"decay",
        of({"--method", "dpsgd-decay", "--size-is-public", "--batch", "60", "--epochs", "3",
            "--accountant", "rdp"}),
-       true},
+       false},
       {"adp", of(with(kSmall, {"--method", "adp-sgd", "--schedule", "polynomial"}))},
-      {"quantile", of(with(kSmall, {"--method", "dpsgd-quantile"})), true},
+      {"quantile", of(with(kSmall, {"--method", "dpsgd-quantile"})), false},
       {"adaclip", of(with(kSmall, {"--method", "adaclip", "--size-is-public"}))},
       {"dpis", of({"--method", "dpis", "--batch", "60", "--epochs", "2"}), true},
-      {"dpis-adaptive",
-       units({"--method", "dpis", "--batch", "60", "--epochs", "2", "--dpis-adaptive-clip"})},
+      {"dpis-adaptive", of({"--method", "dpis", "--batch", "60", "--epochs", "2",
+                            "--dpis-adaptive-clip", "--size-is-public"})},
       {"dp-agd", of({"--method", "dp-agd", "--splits", "6"}), true},
       {"dp-agd-laplace", units({"--method", "dp-agd", "--splits", "6", "--noisy-min", "laplace",
                                 "--conversion", "classical"})},
@@ -77,12 +78,11 @@ std::vector<Forged> runs() {
       {"objpert", of({"--method", "objpert"})},
       {"outpert", units({"--method", "outpert", "--size-is-public"})},
       {"outpert-held-out", of(with({"--method", "outpert"}, held))},
-      {"privgene", of({"--method", "privgene", "--generations", "8", "--candidates", "20"}), true},
-      {"pca", of(with(kSmall, {"--features", "pca", "--feature-dimensions", "2"})), true},
+      {"privgene", of({"--method", "privgene", "--generations", "8", "--candidates", "20"}), false},
+      {"pca", of(with(kSmall, {"--features", "pca", "--feature-dimensions", "2"})), false},
       {"weights", of(with(kSmall, {"--class-weights", "1,3", "--normalise", "unit"}))},
       {"seeded", of(with(kSmall, {"--seed", "3", "--rng", "philox", "--unsafe-diagnostics"}))},
-      {"test", of(with(kSmall, {"--test-data", "test.csv", "--test-data-is-public", "--malformed",
-                                "missing"}))},
+      {"test", of(with(kSmall, {"--test-data", "test.csv", "--test-data-is-public"}))},
       {"private-test", of(with(kSmall, {"--test-data", "test.csv"}))},
       {"lost-key",
        of({"--batch", "40", "--steps", "3000", "--checkpoint-every", "7", "--size-is-public",
@@ -102,6 +102,7 @@ struct Exempt {
   const char* field;          ///< '*' at its end: all that begin so
   std::set<std::string> how;  ///< empty: whatever
   const char* reason;
+  const char* run = "*";  ///< as field
 };
 
 const std::vector<Exempt>& exempt() {
@@ -214,6 +215,7 @@ TEST_F(Forger, IsFoundWhereAPromiseWouldBeStronger) {
       for (const std::string& wrong : s.wrong) ADD_FAILURE() << s.name << ": " << wrong;
     }
     for (const Forgery& f : forgeries_of(forged, texts)) {
+      if (!is_all() && f.file == "config.toml") continue;
       const fs::path file = forged / f.file;
       const bool was_there = fs::exists(file);
       const std::string before = was_there ? content_of(file) : "";
@@ -234,7 +236,7 @@ TEST_F(Forger, IsFoundWhereAPromiseWouldBeStronger) {
         continue;
       }
       const auto reason = std::ranges::find_if(exempt(), [&](const Exempt& e) {
-        return matches(e.file, f.file) && matches(e.field, f.field) &&
+        return matches(e.file, f.file) && matches(e.field, f.field) && matches(e.run, run.name) &&
                (e.how.empty() || e.how.contains(f.how));
       });
       if (reason != exempt().end()) {
@@ -247,7 +249,7 @@ TEST_F(Forger, IsFoundWhereAPromiseWouldBeStronger) {
   }
   std::cout << fmt::format("forger: {} runs, {} changes, {} found, {} promise nothing, {} missed\n",
                            chosen.size(), changes, found, exempted, missed.size());
-  for (const auto& [what, times] : missed) ADD_FAILURE() << what << ": not found";
+  for (const auto& [what, times] : missed) ADD_FAILURE() << what << ": not found, " << times;
   if (is_all()) {
     for (std::size_t i = 0; i < exempt().size(); ++i)
       EXPECT_TRUE(used.contains(i)) << exempt()[i].file << " " << exempt()[i].field

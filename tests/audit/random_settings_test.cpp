@@ -335,16 +335,16 @@ TEST(RandomSettings, TrainOrAreRefusedInOneLine) {
             << " of what rounding may explain" << std::endl;
   // A preset is for published data, which a test has not; --compare-with asks for another run,
   // --evaluate-with for a library. Several ranks are not observed, and --resume-or-start is one of
-  // two others.
+  // two others. --metric is of a picture.
   if (how_many() >= 400) {
     EXPECT_EQ(never,
               " preset compare-with evaluate-with ranks share-device sum-by rank-timeout "
-              "resume-or-start");
+              "resume-or-start metric");
     for (const char* way :
          {"finished", "interrupted", "killed", "fresh noise", "killed in the fresh noise", "table",
           "units", "matrix", "texts", "images", "rng chacha20", "rng philox", "device cpu",
           "device cuda", "threads"})
-      EXPECT_GT(ways[way], 3) << way;
+      EXPECT_GE(ways[way], 3) << way;
   }
   EXPECT_GT(accepted.size(), static_cast<std::size_t>(how_many()) / 3);
   EXPECT_GT(oracle.sums, accepted.size());

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <iterator>
 #include <span>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -80,12 +79,6 @@ std::vector<bool> held_out(const std::vector<std::uint32_t>& coins, std::size_t 
   return held;
 }
 
-std::vector<std::string> lines_of(const fs::path& file) {
-  std::istringstream in(content_of(file));
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
-}
 void write_lines(const fs::path& file, const std::vector<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines) text += line + "\n";
@@ -97,7 +90,7 @@ void write_lines(const fs::path& file, const std::vector<std::string>& lines) {
 TEST_F(HoldoutResume, GoOnWithTheSameRowsInTheSamePartsOnly) {
   train_and_kill("stays.csv");
   const fs::path table = folder_ / "stays.csv";
-  const std::vector<std::string> before = lines_of(table);
+  const std::vector<std::string> before = lines_of(content_of(table));
   const std::vector<bool> held = held_out(coins(), before.size() - 1);
   // Lines, the header being one, of two held-out rows and one that was trained on.
   const auto first = std::ranges::find(held, true);
@@ -157,7 +150,7 @@ TEST_F(HoldoutResume, FiguresOfOtherRowsAreNotMadeUnderTheNoiseThatWasDrawn) {
   ASSERT_EQ(killed.exit, -SIGKILL) << killed.err;
   ASSERT_TRUE(fs::exists(folder_ / "run/private/holdout-released"));
   const fs::path table = folder_ / "stays.csv";
-  const std::vector<std::string> before = lines_of(table);
+  const std::vector<std::string> before = lines_of(content_of(table));
   const std::vector<bool> held = held_out(coins(), before.size() - 1);
   std::vector<std::string> other = before;
   for (std::size_t i = 1; i < other.size(); ++i)

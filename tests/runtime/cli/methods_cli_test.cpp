@@ -106,7 +106,8 @@ const MethodRun kRuns[] = {
     {"dpis_adaptive", {"--method", "dpis", "--dpis-adaptive-clip", "--lr", "0.3"}},
     {"dpsgd_pca", {"--features", "pca", "--feature-dimensions", "3"}},
     {"dpis_pca",
-     {"--method", "dpis", "--features", "pca", "--feature-dimensions", "3", "--lr", "0.3"}},
+     {"--method", "dpis", "--features", "pca", "--feature-dimensions", "3", "--lr", "0.3", "--ema",
+      "0", "--clip", "1"}},
     {"adaclip",
      {"--method", "adaclip", "--lr", "0.5", "--adaclip-least", "1e-3", "--adaclip-most", "1"}},
 };

@@ -393,7 +393,7 @@ TEST(CalibrateCommand, AnUnreachableBudgetHasItsOwnExitCode) {
 }
 
 TEST(CalibrateCommand, BadUseIsRefused) {
-  expect_refused("calibrate --epsilon 3 --delta 1e-5 --q 0.01", 2, "--steps: expected a value");
+  expect_refused("calibrate --epsilon 3 --delta 1e-5 --q 0.01", 2, "expected --epochs with ");
   expect_refused("calibrate --epsilon 3 --delta 1e-5 --q 0.01 --steps 0", 2, "steps: expected");
   expect_refused("calibrate --epsilon 3 --delta 1e-5 --q 0.01 --steps -5", 2, "steps");
   expect_refused("calibrate --epsilon 3 --delta 1e-5 --q 0 --steps 5", 2, "q: expected");

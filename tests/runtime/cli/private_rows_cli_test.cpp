@@ -27,7 +27,7 @@ class PrivateRowsCli : public testing::Test {
   }
   std::vector<std::string> training(std::vector<std::string> more) const {
     more.insert(more.begin(), {"train", "--model", "logistic", "--epsilon", "3", "--delta", "1e-5",
-                               "--batch", "64", "--steps", "5", "--threads", "1", "--device", "cpu",
+                               "--batch", "8", "--steps", "5", "--threads", "1", "--device", "cpu",
                                "--quiet", "--out", folder_ / "run"});
     return more;
   }

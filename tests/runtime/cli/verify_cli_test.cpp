@@ -175,7 +175,7 @@ TEST_F(VerifyCli, ChangedRunsDoNot) {
   };
   change("release/config.toml", replace("batch = 40", "batch = 39"));
   expect_differs("changed", "sampling", "expected batch");
-  change("release/config.toml", replace("clip = 1.0", "clip = 0.5"));
+  change("release/config.toml", replace("clip = 0.5", "clip = 0.25"));
   expect_differs("changed", "settings", "clip");
   change("release/config.toml", replace("steps = 5", "steps = 6"));
   expect_differs("changed", "settings", "steps");

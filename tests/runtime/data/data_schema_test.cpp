@@ -67,7 +67,7 @@ TEST(Schema, EveryFaultHasItsLine) {
   EXPECT_EQ(
       refusal("colums = []"),
       "s.toml, line 1: expected one of the keys name, delimiter, quotes, header, skip_prefix, "
-      "missing, decimal, unit, max_rows, columns, found 'colums'");
+      "missing, decimal, unit, max_rows, metric, columns, found 'colums'");
   EXPECT_EQ(refusal("delimiter = ', '\ncolumns = []"),
             "s.toml, line 1: expected one character for 'delimiter', found ', '");
   EXPECT_EQ(refusal("header = 1"),

@@ -171,7 +171,7 @@ TEST(Table, WhatCannotBeCompleted) {
   EXPECT_EQ(completion("a,y\n1,0\n2,0\n"),
             "t, column 'y': expected at least two classes, found one");
   EXPECT_EQ(completion("a,a\n"),
-            "t, line 1: expected a different name for every column, found 'a'");
+            "t, line 1: expected a different name for every column, found 'a' twice");
   EXPECT_EQ(completion("a\n"), "t, line 1: expected at least two columns, found one");
   EXPECT_EQ(completion(""), "t: expected a header row, found none");
   EXPECT_EQ(completion("a,y\n-1.7e308,0\n1.7e308,1\n"),

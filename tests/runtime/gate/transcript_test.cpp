@@ -81,7 +81,8 @@ const Words kTrain = {"train", "--dataset", "people.csv", "--epsilon", "3",   "-
                       "1e-5",  "--threads", "1",          "--out",     "run", "--checkpoint-every",
                       "2",     "--model",   "logistic"};
 const Words kResume = {"train", "--resume", "run"};
-const Words kSteps = {"--batch", "40", "--steps", "6"};
+const Words kSixSteps = {"--batch", "40", "--steps", "6"};
+const Words kSteps = with(kSixSteps, {"--ema", "0"});
 
 class Observed {
  public:
@@ -162,12 +163,14 @@ const Case kCases[] = {
     {"dpsgd", kSteps, "BRS(DGU){6}"},
     {"dpsgd_of_public_size", with(kSteps, {"--size-is-public"}), "BS(DGU){6}"},
     {"quantile", with(kSteps, {"--method", "dpsgd-quantile"}), "BRS(DGUR){6}"},
-    {"adam_ema", with(kSteps, {"--optimizer", "adam", "--ema", "0.9", "--rng", "philox"}),
+    {"adam_ema", with(kSixSteps, {"--optimizer", "adam", "--ema", "0.9", "--rng", "philox"}),
      "BRS(DGU){6}"},
     {"adp_adaptive", with(kSteps, {"--method", "adp-sgd", "--schedule", "adaptive"}),
      "BRS(DGU){6}"},
     {"adaclip", with(kSteps, {"--method", "adaclip"}), "BRS(DGU){6}"},
-    {"dpis", {"--method", "dpis", "--batch", "20", "--steps", "12"}, "BRS(R(DGU){1,11})+"},
+    {"dpis",
+     {"--method", "dpis", "--batch", "40", "--steps", "12", "--ema", "0"},
+     "BRS(R(DGU){1,11})+"},
     {"dp_agd", {"--method", "dp-agd", "--splits", "6"}, "BRS(G+(CG)*CU)+(G?(CG)*C?)?"},
     {"dp_agd_mini_batch",
      {"--method", "dp-agd", "--splits", "6", "--mini-batch", "100"},
@@ -331,10 +334,11 @@ TEST_P(OnEveryEngine, NothingComesOutOtherwiseWhereOneIsWritten) {
         Words{"--method", "adp-sgd", "--schedule", "adaptive"}}) {
     Observed seen(GetParam());
     Observed alone(GetParam());
-    ASSERT_EQ(seen.train(with(kSteps, flags)).exit, 0);
+    ASSERT_EQ(seen.train(with(kSixSteps, flags)).exit, 0);
     const Words seeded = {"--seed", "7", "--device", GetParam()};
     ASSERT_EQ(
-        alone.run(with(with(with(kTrain, seeded), kSteps), flags), [] { return nullptr; }).exit, 0);
+        alone.run(with(with(with(kTrain, seeded), kSixSteps), flags), [] { return nullptr; }).exit,
+        0);
     for (const char* name : {"run/release/model.safetensors", "run/release/privacy.json"})
       EXPECT_TRUE(seen.file(name) == alone.file(name)) << name;
     EXPECT_EQ(alone.content(), "");
@@ -349,7 +353,7 @@ TEST_P(OnEveryEngine, AReplayOnOtherRowsReleasesTheSame) {
         Words{"--method", "adaclip"}}) {
     TemporaryFolder values;
     const Words seeded = {"--seed", "7", "--device", GetParam()};
-    const Words words = with(with(with(kTrain, seeded), kSteps), flags);
+    const Words words = with(with(with(kTrain, seeded), kSixSteps), flags);
     Observed one(GetParam());
     Observed other(GetParam());
     write_table(other.path(), 6);
@@ -376,7 +380,7 @@ TEST(Transcript, IsRefusedWithoutASeed) {
   Observed run("cpu");
   TranscriptMemory memory;
   const auto observe = [&] { return new EndingTranscript(memory.file(), {}); };
-  const Words words = with(kTrain, kSteps);
+  const Words words = with(kTrain, kSixSteps);
   const Ended refused = run.run(words, observe);
   EXPECT_EQ(refused.exit, 2);
   EXPECT_NE(refused.err.find("--seed: expected one"), std::string::npos) << refused.err;

@@ -18,7 +18,7 @@ using Json = nlohmann::json;
 constexpr const char* kSettings =
     "dataset = 'glyphs'\nmodel = 'logistic'\nepsilon = 3.0\ndelta = 1e-5\nsteps = 4\n";
 
-std::vector<Json> lines_of(const std::filesystem::path& file) {
+std::vector<Json> json_lines_of(const std::filesystem::path& file) {
   std::vector<Json> found;
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);) found.push_back(Json::parse(line));
@@ -48,10 +48,10 @@ TEST(Trainings, AreKeptForTheSameSettingsOnly) {
   options.kept = file;
   Reporter quiet(true);
   const Trained first = Trainings(options, quiet).run("t", kSettings, 1);
-  ASSERT_EQ(lines_of(file).size(), 1u);
+  ASSERT_EQ(json_lines_of(file).size(), 1u);
 
   // A later call believes the file, and a line that was cut off is no line.
-  Json doctored = lines_of(file)[0];
+  Json doctored = json_lines_of(file)[0];
   doctored["last"] = 12.5;
   write_text(file, doctored.dump() + "\n" + doctored.dump().substr(0, 40) + "\n");
   Trainings later(options, quiet);
@@ -102,7 +102,7 @@ TEST(AdpTable, IsWholeAndGoesOnWhereItWas) {
       EXPECT_GE(rows[3].values[i], rows[0].values[i]);
     }
   }
-  const std::vector<Json> kept = lines_of(options.kept);
+  const std::vector<Json> kept = json_lines_of(options.kept);
   ASSERT_EQ(kept.size(), 12u);
   for (const Json& run : kept) EXPECT_LE(run["epsilon"].get<double>(), 0.2);
 
@@ -111,7 +111,7 @@ TEST(AdpTable, IsWholeAndGoesOnWhereItWas) {
   for (std::size_t i = 0; i < 9; ++i) text += kept[i].dump() + "\n";
   write_text(options.kept, text);
   EXPECT_EQ(table_json(adp_table2(options, quiet))["groups"], table_json(table)["groups"]);
-  EXPECT_EQ(lines_of(options.kept).size(), 12u);
+  EXPECT_EQ(json_lines_of(options.kept).size(), 12u);
 }
 
 TEST(DpisTable, SaysWhatItNeeds) {

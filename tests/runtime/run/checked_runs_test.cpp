@@ -409,7 +409,9 @@ TEST_P(RunsOfNoRows, AreWhatTheirCertificatesSay) {
   const Ended ended = run.train(c.flags);
   ASSERT_EQ(ended.exit, 0) << ended.err;
   expect_honest(run);
-  EXPECT_GT(run.recomputed().sums, 0u);
+  // DPIS has no candidates then, and no sum to make again.
+  const bool has_sums = std::string(c.name) != "dpis";
+  EXPECT_EQ(run.recomputed().sums > 0u, has_sums);
 }
 INSTANTIATE_TEST_SUITE_P(OfEveryMethod, RunsOfNoRows,
                          testing::Combine(testing::Values("cpu", "cuda"),
@@ -511,7 +513,13 @@ TEST(SeededRuns, HideNothingFromWhoeverKnowsTheSeed) {
   const Attack kAttacks[] = {
       {"sgd", "sgd", Generator::chacha20},
       {"momentum", "momentum", Generator::chacha20, 0.9f, 0.0f, 0.0, {"--momentum", "0.9"}},
-      {"linear", "momentum", Generator::philox, 0.9f, 0.0f, 0.0, {"--model", "logistic"}},
+      {"linear",
+       "momentum",
+       Generator::philox,
+       0.9f,
+       0.0f,
+       0.0,
+       {"--model", "logistic", "--ema", "0"}},
       {"nesterov, average", "nesterov", Generator::chacha20, 0.9f, 0.0f, 0.9},
       {"adam", "adam", Generator::philox},
       {"adam, average, per layer",

@@ -118,7 +118,7 @@ class FreshKeyOf : public testing::TestWithParam<Way> {
                        (folder_ / "visits.toml") + "\"\nmethod = \"" + s.method +
                        "\"\nmodel = \"logistic\"\nepsilon = 20.0\ndelta = 1e-5\nseed = 1\n"
                        "threads = 1\ndevice = \"cpu\"\neval-every = 0\ncheckpoint-every = 3\n";
-    if (method.stochastic) text += "batch = 15\nsteps = 14\n";
+    if (method.stochastic) text += "batch = 15\nsteps = 14\nema = 0.0\n";
     // Most of such a short training would be the accountant's work; two have one of their own.
     if (method.stochastic && s.method != "sgd-ma" && s.method != "sgd-adv")
       text += "accountant = \"rdp\"\n";
