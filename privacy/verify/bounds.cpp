@@ -17,9 +17,11 @@ std::string exact(double x) {
 
 std::string key_of(const privacy::Composition& c, const privacy::AccountantOptions& o,
                    double delta) {
-  std::string key = std::to_string(c.group) + " " + std::to_string(static_cast<int>(c.relation)) +
-                    " " + std::to_string(static_cast<int>(o.kind)) + " " + exact(o.interval) +
-                    exact(o.coarseness) + exact(delta) + std::to_string(o.max_distinct_releases);
+  std::string key = std::to_string(c.group);
+  for (const int choice : {static_cast<int>(c.relation), static_cast<int>(o.kind)})
+    key.append(" ").append(std::to_string(choice));
+  key.append(" ").append(exact(o.interval)).append(exact(o.coarseness)).append(exact(delta));
+  key.append(std::to_string(o.max_distinct_releases));
   for (const double order : o.orders) key.append(" ").append(exact(order));
   for (const privacy::Release& r : c.releases)
     key.append("; ").append(std::to_string(r.count)).append(" ").append(exact_text(r.mechanism));
