@@ -234,8 +234,9 @@ TEST_P(FreshNoise, RepeatedStepsAreChargedAgain) {
       write_text(fs::path(folder_ / release) / "privacy.json", changed.dump(2));
     EXPECT_EQ(verify("run").exit, 1);
     // Where noise differs by step, the list of releases may tell, too.
-    if (!certificate.contains("noise_over_time"))
+    if (!certificate.contains("noise_over_time")) {
       EXPECT_EQ(verify("alone").exit, certificate.contains("quantile") ? 1 : 0);
+    }
   }
 }
 
