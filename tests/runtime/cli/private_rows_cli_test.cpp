@@ -82,11 +82,11 @@ TEST_F(PrivateRowsCli, AsTestRows) {
 /// Labels do not decide how many outputs the released model has.
 TEST_F(PrivateRowsCli, ByTheLargestLabelOfAFolder) {
   const auto write = [&](char largest) {
-    const std::string labels = std::string(99, '\1') + largest;
+    const std::string labels = std::string(399, '\1') + largest;
     for (const char* part : {"train", "t10k"}) {
       const std::string stem = folder_ / (std::string("images/") + part);
-      write_text(stem + "-images-idx3-ubyte", idx_images(100, 2, 2, std::string(400, 'x')));
-      write_text(stem + "-labels-idx1-ubyte", idx_labels(100, labels));
+      write_text(stem + "-images-idx3-ubyte", idx_images(400, 2, 2, std::string(1600, 'x')));
+      write_text(stem + "-labels-idx1-ubyte", idx_labels(400, labels));
     }
   };
   fs::create_directory(folder_ / "images");

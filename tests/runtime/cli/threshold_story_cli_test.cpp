@@ -157,7 +157,7 @@ TEST(ThresholdStory, TheGuidesCommandsLeadFromACsvToAJudgedThreshold) {
   EXPECT_NE(r.out.find(fmt::format("sensitivity {:.2f} %", 100.0 * sensitivity)), std::string::npos)
       << r.out;
   // Most deaths are seen coming, more than as many calls at random would give. Every run has other
-  // noise: of 12 AUC was 0.75 to 0.83 (deviation 0.02), sensitivity 0.69 to 0.79.
+  // noise: AUC was 0.75 to 0.84, sensitivity 0.69 to 0.90.
   EXPECT_GT(said["auc"].get<double>(), 0.6);
   EXPECT_GT(sensitivity, 0.5);
   EXPECT_GT(sensitivity + specificity, 1.05);
