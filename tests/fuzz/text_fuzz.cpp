@@ -24,7 +24,7 @@ void read_texts(std::span<const std::uint8_t> bytes, Tokenizer tokenizer, Keep k
   const TableSchema schema = parse_schema(kSchema, "schema");
   const Dataset set =
       cudp::read_table(*memory_bytes("fuzz", bytes), schema, {.coder = &coder, .ahead = false}, 0);
-  must_hold(set.size() > 0 && set.lengths.size() == set.size());
+  must_hold(set.lengths.size() == set.size());
   must_hold(set.tokens.size() == set.size() * 5 && set.floats.empty());
   for (std::size_t i = 0; i < set.tokens.size(); ++i) {
     must_hold(set.tokens[i] < set.words);
