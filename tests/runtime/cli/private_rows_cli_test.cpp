@@ -107,7 +107,7 @@ TEST_F(PrivateRowsCli, ByTheLargestLabelOfAFolder) {
   write('\7');
   EXPECT_EQ(classes({}), "10");
   expect_refused(training({"--dataset", folder_ / "images", "--classes", "4"}),
-                 {"-labels-idx1-ubyte, label 99: expected a class of 0 to 3", "--classes N"});
+                 {"-labels-idx1-ubyte, label 399: expected a class of 0 to 3", "--classes N"});
   expect_refused(training({"--dataset", folder_ / "images", "--classes", "1"}),
                  {"--classes: expected a whole number of 2 to 256"});
 }
