@@ -22,9 +22,9 @@ configure() {  # folder, CMake arguments
 readonly folders="
   kernels/common kernels/random kernels/contribution kernels/step kernels/layers kernels/products
   kernels/features kernels/linear kernels/fused kernels models
-  privacy/math privacy/text privacy/mechanism privacy/rdp privacy/pld privacy privacy/verify
+  privacy/math privacy/text privacy/mechanism privacy/rdp privacy/pld privacy privacy/certificate privacy/transcript privacy/verify
   runtime/base runtime/ranks runtime/gate runtime/config runtime/data runtime/device runtime/features runtime/methods
-  runtime/settings runtime/results runtime/export runtime/training runtime/run runtime/audit runtime/reproduce runtime/cli runtime"
+  runtime/settings runtime/results runtime/export runtime/training runtime/run runtime/audit runtime/verify runtime/reproduce runtime/cli runtime"
 
 includes() {
   git ls-files 'kernels/*' 'models/*' 'privacy/*' 'runtime/*' |

@@ -12,7 +12,7 @@ void LineSearch::begin(std::uint64_t step) {
   sizes_ = known != after_.end() ? known->second : Sizes{};
 }
 
-std::string LineSearch::follows(const Update& update, double shrink) {
+std::string LineSearch::follows(const transcript::Update& update, double shrink) {
   std::string wrong;
   double choice = 0.0;
   for (std::size_t i = 0; i < chosen_.size(); ++i) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "privacy/verify/transcript.hpp"
+#include "privacy/transcript/records.hpp"
 
 namespace cudp::verify {
 
@@ -22,11 +22,11 @@ class LineSearch {
 
   /// A process goes on at `step`, or begins there.
   void begin(std::uint64_t step);
-  void see_choice(const Release& choice) { chosen_.push_back(choice.values); }
+  void see_choice(const transcript::Release& choice) { chosen_.push_back(choice.values); }
 
   /// Empty where the step size of `update` follows; else what does not. shrink: of the largest,
   /// where 0 was chosen.
-  std::string follows(const Update& update, double shrink);
+  std::string follows(const transcript::Update& update, double shrink);
 
  private:
   struct Sizes {

@@ -29,8 +29,8 @@ struct Parameter {
 };
 
 /// m1, m2: as they are stored after the step, which is what the step goes on with.
-Parameter step(const Update& u, double theta_before, double m_before, double v_before, double g_sum,
-               double m_after, double v_after) {
+Parameter step(const transcript::Update& u, double theta_before, double m_before, double v_before,
+               double g_sum, double m_after, double v_after) {
   const Approximate theta = exactly(theta_before);
   const Approximate rate = exactly(u.learning_rate);
   const Approximate decay = exactly(u.weight_decay);
@@ -100,7 +100,8 @@ Approximate square_root(const Approximate& a) {
   return rounded(root, root > 0.0 ? std::fmin(a.error / root, near_zero) : near_zero);
 }
 
-std::string follows(const State& before, std::span<const double> released, const Update& u) {
+std::string follows(const transcript::State& before, std::span<const double> released,
+                    const transcript::Update& u) {
   const std::size_t n = u.parameters.size();
   const bool moments = u.optimizer != "sgd";
   const bool squares = u.optimizer == "adam" || u.optimizer == "adamw";
@@ -137,7 +138,8 @@ std::string follows(const State& before, std::span<const double> released, const
   return "";
 }
 
-std::string follows_descent(const State& before, std::span<const Measured> sums, const Update& u) {
+std::string follows_descent(const transcript::State& before, std::span<const Measured> sums,
+                            const transcript::Update& u) {
   const std::size_t n = u.parameters.size();
   if (before.parameters.size() != n) return "parameters of another length";
   if (sums.empty()) return "no release before it";

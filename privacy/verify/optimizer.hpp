@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "privacy/verify/transcript.hpp"
+#include "privacy/transcript/records.hpp"
 
 namespace cudp::verify {
 
@@ -35,7 +35,8 @@ Approximate square_root(const Approximate& a);
 ///   adamw     the same of g without wd, after theta -= lr wd theta
 /// and average = decay average + (1 - decay) theta. Of transformed gradients only the average.
 /// Empty where `after` follows, else what does not, where, and by how much.
-std::string follows(const State& before, std::span<const double> released, const Update& after);
+std::string follows(const transcript::State& before, std::span<const double> released,
+                    const transcript::Update& after);
 
 /// A noisy sum, and its noise as a multiple of the sensitivity.
 struct Measured {
@@ -46,7 +47,7 @@ struct Measured {
 /// Makes a step of DP-AGD again: g is the mean of `sums` weighed by 1 / sigma^2, and
 ///   theta -= lr (g + wd theta) / |g + wd theta|,
 /// in double but for the direction and the result, which are rounded to float. As follows.
-std::string follows_descent(const State& before, std::span<const Measured> sums,
-                            const Update& after);
+std::string follows_descent(const transcript::State& before, std::span<const Measured> sums,
+                            const transcript::Update& after);
 
 }  // namespace cudp::verify

@@ -15,7 +15,7 @@
 #include "privacy/verify/statements.hpp"
 
 namespace cudp::verify {
-std::uint64_t hash_of(const State& s) {
+std::uint64_t hash_of(const transcript::State& s) {
   std::uint64_t hash = 14695981039346656037u;
   for (const auto* array : {&s.parameters, &s.moment1, &s.moment2, &s.average}) {
     for (const float x : *array) hash = (hash ^ std::bit_cast<std::uint32_t>(x)) * 1099511628211u;
@@ -34,7 +34,7 @@ RunChecker::RunChecker(const Evidence& evidence)
     : certificate_(read_certificate(evidence.certificate)),
       charges_(read_charges(evidence.ledger)),
       settings_(evidence.settings),
-      records_(decode(evidence.transcript)),
+      records_(transcript::decode(evidence.transcript)),
       kinds_(kinds_of(certificate_)),
       steps_per_epoch_(steps_per_epoch(certificate_, settings_)),
       numbers_(certificate_, settings_, steps_per_epoch_, findings_) {
@@ -48,13 +48,14 @@ RunChecker::RunChecker(const Evidence& evidence)
 Verdict RunChecker::run() {
   Bounds bounds;
   hold_statements(certificate_, &charges_, settings_, kinds_, bounds, findings_);
-  for (const Record& record : records_) std::visit([this](const auto& r) { see(r); }, record);
+  for (const transcript::Record& record : records_)
+    std::visit([this](const auto& r) { see(r); }, record);
   finish();
   give(findings_, verdict_);
   return std::move(verdict_);
 }
 
-void RunChecker::see(const Begin& b) {
+void RunChecker::see(const transcript::Begin& b) {
   if (b.generator != certificate_.generator)
     add("noise", "generator: expected " + certificate_.generator + ", found " + b.generator);
   if (certificate_.examples && *certificate_.examples != b.examples)
@@ -78,7 +79,7 @@ void RunChecker::see(const Begin& b) {
   line_search_.begin(b.step);
 }
 
-void RunChecker::check_seed(const Begin& b) {
+void RunChecker::check_seed(const transcript::Begin& b) {
   if (!settings_.has("seed")) return;
   const auto seed = static_cast<std::uint64_t>(std::stoll(settings_.text("seed")));
   std::array<std::uint32_t, 8> from{};
@@ -99,7 +100,7 @@ void RunChecker::forget_from(std::uint64_t step) {
   });
 }
 
-void RunChecker::see(const State& s) {
+void RunChecker::see(const transcript::State& s) {
   state_ = s;
   if (!begin_) return add("update", "parameters before a process has begun");
   if (begin_->step == 0) {
@@ -117,7 +118,7 @@ void RunChecker::see(const State& s) {
                       " from numbers that no update left");
 }
 
-void RunChecker::see(const Batch& b) {
+void RunChecker::see(const transcript::Batch& b) {
   if (!begin_) return add("batch", at(b.step) + ": no process has begun");
   batch_ = b;
   if (std::ranges::adjacent_find(b.examples, std::greater_equal<>()) != b.examples.end())
@@ -143,7 +144,7 @@ void RunChecker::see(const Batch& b) {
                    std::to_string(expected - drawn.begin()));
 }
 
-void RunChecker::check_drawn(const Batch& b, const std::vector<std::uint32_t>& drawn) {
+void RunChecker::check_drawn(const transcript::Batch& b, const std::vector<std::uint32_t>& drawn) {
   if (!std::ranges::includes(drawn, b.examples))
     add("batch", at(b.step) + ": expected none but examples that were drawn, found others");
   for (const std::uint32_t i : drawn) {
@@ -155,7 +156,7 @@ void RunChecker::check_drawn(const Batch& b, const std::vector<std::uint32_t>& d
   }
 }
 
-void RunChecker::see_holdout(const Release& r) {
+void RunChecker::see_holdout(const transcript::Release& r) {
   const auto& stated = certificate_.holdout;
   if (!stated || stated->releases == 0)
     return add("kinds", at(r) + ": the certificate says nothing of held-out rows");
@@ -171,7 +172,7 @@ void RunChecker::see_holdout(const Release& r) {
                      " figures of held-out rows");
 }
 
-void RunChecker::see(const Release& r) {
+void RunChecker::see(const transcript::Release& r) {
   ++verdict_.releases;
   if (!begin_) return add("noise", at(r) + ": no process has begun, so that there is no key");
   if (r.stream == kHoldout) return see_holdout(r);
@@ -200,10 +201,10 @@ void RunChecker::see(const Release& r) {
   if (is("dp-agd") && r.stream == kSelection) line_search_.see_choice(r);
 }
 
-bool RunChecker::is_first(const Release& r) {
+bool RunChecker::is_first(const transcript::Release& r) {
   const auto [known, is_new] = places_.try_emplace({key_, {r.stream, r.step}}, r);
   if (is_new) return true;
-  Release same = r;
+  transcript::Release same = r;
   same.charged = known->second.charged;
   if (known->second != same)
     add("twice", at(r) + ": stream " + std::to_string(r.stream) +
@@ -211,7 +212,7 @@ bool RunChecker::is_first(const Release& r) {
   return false;
 }
 
-void RunChecker::check_kind(const Release& r) {
+void RunChecker::check_kind(const transcript::Release& r) {
   const auto wrong = [&] {
     add("kinds", at(r) + ": the certificate's method releases nothing of stream " +
                      std::to_string(r.stream) + " like this");

@@ -19,7 +19,7 @@ using privacy::number;
 
 }  // namespace
 
-std::optional<std::uint64_t> RunChecker::number_of(const Release& r) const {
+std::optional<std::uint64_t> RunChecker::number_of(const transcript::Release& r) const {
   if (is("dp-agd") && (r.stream == kNoise || r.stream == kSelection)) return r.step;
   if (!kinds_.engine) return std::nullopt;
   const std::uint64_t width = steps_per_epoch_ + totals_an_epoch_;
@@ -34,7 +34,7 @@ std::optional<std::uint64_t> RunChecker::number_of(const Release& r) const {
   return r.step / steps_per_epoch_ * width + totals_an_epoch_ + r.step % steps_per_epoch_;
 }
 
-const privacy::Mechanism* RunChecker::check_charge(const Release& r, bool first) {
+const privacy::Mechanism* RunChecker::check_charge(const transcript::Release& r, bool first) {
   if (r.charged > charges_.total)
     add("charged", at(r) + ": the ledger had " + std::to_string(r.charged) + " releases, and has " +
                        std::to_string(charges_.total));
@@ -57,7 +57,7 @@ const privacy::Mechanism* RunChecker::check_charge(const Release& r, bool first)
   return m;
 }
 
-const privacy::Mechanism* RunChecker::take(const Release& r, bool first) {
+const privacy::Mechanism* RunChecker::take(const transcript::Release& r, bool first) {
   const double multiplier = r.sensitivity > 0.0 ? r.noise_std / r.sensitivity : 0.0;
   std::uint64_t charged = 0;
   const privacy::Mechanism* found = nullptr;

@@ -34,7 +34,7 @@ double length(std::span<const std::int64_t> sums, double grid) {
 
 }  // namespace
 
-void RunChecker::check_noise(const Release& r) {
+void RunChecker::check_noise(const transcript::Release& r) {
   if (r.sums.empty() || r.sums.size() != r.values.size()) return;
   const double s = r.noise_std / r.grid;
   if (!is_power_of_two(r.grid) || !(s >= 0x1p16 && s <= 0x1p40))
@@ -53,7 +53,7 @@ void RunChecker::check_noise(const Release& r) {
   }
 }
 
-void RunChecker::check_choice(const Release& r, const privacy::Mechanism* charged) {
+void RunChecker::check_choice(const transcript::Release& r, const privacy::Mechanism* charged) {
   if (charged == nullptr || !kinds_.choices) return;
   const Words words(begin_->generator, begin_->key, r.stream, r.step);
   const double sensitivity = certificate_.loss_sensitivity;
@@ -77,7 +77,7 @@ void RunChecker::check_choice(const Release& r, const privacy::Mechanism* charge
     expect(false, "noise", at(r) + ", place of the first choice", chosen.at(0), r.values.at(0));
 }
 
-void RunChecker::check_engine_sum(const Release& r, const privacy::Mechanism* charged) {
+void RunChecker::check_engine_sum(const transcript::Release& r, const privacy::Mechanism* charged) {
   const Certificate& c = certificate_;
   if (!batch_ || batch_->step != r.step) add("batch", at(r) + ": no batch was drawn");
   if (sum_) add("update", at(sum_->step) + ": a release that no update followed");
@@ -105,7 +105,7 @@ void RunChecker::check_engine_sum(const Release& r, const privacy::Mechanism* ch
   if (batch_) check_length(r, static_cast<double>(batch_->examples.size()), sensitivity);
 }
 
-void RunChecker::check_length(const Release& r, double examples, double sensitivity) {
+void RunChecker::check_length(const transcript::Release& r, double examples, double sensitivity) {
   const double max_length = examples * sensitivity * (1.0 + 1e-6);
   const double found = length(r.sums, r.grid);
   expect(found <= max_length, "sensitivity",
@@ -113,7 +113,7 @@ void RunChecker::check_length(const Release& r, double examples, double sensitiv
          found);
 }
 
-void RunChecker::check_host_sum(const Release& r, const privacy::Mechanism* charged) {
+void RunChecker::check_host_sum(const transcript::Release& r, const privacy::Mechanism* charged) {
   const Certificate& c = certificate_;
   if (charged != nullptr && r.stream != kCount) {
     const double stated = sigma_of(*charged) * r.sensitivity;
@@ -174,7 +174,7 @@ void RunChecker::check_host_sum(const Release& r, const privacy::Mechanism* char
   check_length(r, examples, r.sensitivity);
 }
 
-void RunChecker::check_minimum(const Release& r) {
+void RunChecker::check_minimum(const transcript::Release& r) {
   if (settings_.empty()) return;
   const double min_sensitivity = (1.0 + 2.0 * settings_.number("solver-tolerance")) /
                                  (settings_.number("l2") * certificate_.size);
@@ -182,7 +182,7 @@ void RunChecker::check_minimum(const Release& r) {
          min_sensitivity, r.sensitivity);
 }
 
-void RunChecker::check_quantile(const Release& r, double clip) {
+void RunChecker::check_quantile(const transcript::Release& r, double clip) {
   const Certificate::Quantile& q = *certificate_.quantile;
   expect(clip >= q.min_clip * (1.0 - 1e-6) && clip <= q.max_clip * (1.0 + 1e-6), "noise",
          at(r) + ", the clipping norm that its noise is for",
@@ -198,7 +198,7 @@ void RunChecker::check_quantile(const Release& r, double clip) {
   clips_[r.step] = clip;
 }
 
-void RunChecker::check_followed(const Release& r, double clip) {
+void RunChecker::check_followed(const transcript::Release& r, double clip) {
   const auto before = clips_.find(r.step - 1);
   const auto counted = counts_.find(r.step - 1);
   if (before == clips_.end() || counted == counts_.end()) return;
@@ -234,7 +234,7 @@ double RunChecker::norm_total(std::uint64_t step) const {
   return std::fmin(std::fmax(measured, min_total), certificate_.size * clip);
 }
 
-void RunChecker::check_importance(const Release& r, double charged) {
+void RunChecker::check_importance(const transcript::Release& r, double charged) {
   const auto found = norm_totals_.find(r.step / steps_per_epoch_);
   if (found == norm_totals_.end())
     return add("batch", at(r) + ": the epoch began without a sum of norms");

@@ -12,7 +12,7 @@ constexpr double kTwo32 = 0x1p32;
 
 }  // namespace
 
-void RunChecker::see(const Update& u) {
+void RunChecker::see(const transcript::Update& u) {
   ++verdict_.updates;
   if (is("dp-agd")) return see_descent(u);
   const auto sum = std::exchange(sum_, std::nullopt);
@@ -35,11 +35,11 @@ void RunChecker::see(const Update& u) {
     const std::string wrong = follows(*state_, sum->values, u);
     if (!wrong.empty()) add("update", at(u.step) + ": " + wrong);
   }
-  state_ = State{u.parameters, u.moment1, u.moment2, u.average};
+  state_ = transcript::State{u.parameters, u.moment1, u.moment2, u.average};
   states_[u.step + 1] = hash_of(*state_);
 }
 
-void RunChecker::see_descent(const Update& u) {
+void RunChecker::see_descent(const transcript::Update& u) {
   if (u.step != next_step_)
     add("update", at(u.step) + ": expected step " + std::to_string(next_step_));
   next_step_ = u.step + 1;
@@ -56,11 +56,12 @@ void RunChecker::see_descent(const Update& u) {
     const std::string size = line_search_.follows(u, settings_.number("step-shrink"));
     if (!size.empty()) add("update", at(u.step) + ": " + size);
   }
-  state_ = State{u.parameters, {}, {}, {}};
+  state_ = transcript::State{u.parameters, {}, {}, {}};
   states_[u.step + 1] = hash_of(*state_);
 }
 
-void RunChecker::check_divisor(const Update& u, const std::optional<Release>& sum) {
+void RunChecker::check_divisor(const transcript::Update& u,
+                               const std::optional<transcript::Release>& sum) {
   const Certificate& c = certificate_;
   const auto plain = static_cast<float>(1.0 / c.expected_batch);
   if (is("dpis")) {

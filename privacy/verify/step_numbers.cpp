@@ -13,8 +13,8 @@ std::string at(std::uint64_t step) { return "step " + std::to_string(step); }
 
 /// The numbers that an optimizer has besides gradients: the same at every step, or a function of
 /// the step.
-void StepNumbers::see(const Update& u, const Release* released) {
-  const auto same = [&](const Update& a) {
+void StepNumbers::see(const transcript::Update& u, const transcript::Release* released) {
+  const auto same = [&](const transcript::Update& a) {
     return std::tuple(a.optimizer, a.momentum, a.beta1, a.beta2, a.epsilon, a.weight_decay);
   };
   if (first_update_ && same(*first_update_) != same(u))
@@ -41,7 +41,7 @@ void StepNumbers::see(const Update& u, const Release* released) {
   check_rate(u, released);
 }
 
-void StepNumbers::check_optimizer(const Update& u) {
+void StepNumbers::check_optimizer(const transcript::Update& u) {
   if (settings_.empty())
     return findings_.skip("learning rates and the optimizer's numbers: no settings");
   const auto check = [&](const char* key, double found) {
@@ -61,7 +61,7 @@ void StepNumbers::check_optimizer(const Update& u) {
 }
 
 /// A short memory at first, then always the same.
-void StepNumbers::check_average(const Update& u, double t) {
+void StepNumbers::check_average(const transcript::Update& u, double t) {
   const double early = t / (t + 9.0);
   const auto is_close = [&](double x) { return std::fabs(u.ema_decay - x) <= 1e-7; };
   if (!settings_.empty()) {
@@ -75,7 +75,7 @@ void StepNumbers::check_average(const Update& u, double t) {
                    at(u.step) + ", weight of the average", *ema_, u.ema_decay);
 }
 
-void StepNumbers::check_rate(const Update& u, const Release* released) {
+void StepNumbers::check_rate(const transcript::Update& u, const transcript::Release* released) {
   if (settings_.empty() || certificate_.steps_planned == 0) return;
   double rate = scheduled_rate(settings_, certificate_.steps_planned, steps_per_epoch_, u.step);
   if (certificate_.method == "adp-sgd" && settings_.text("schedule") == "adaptive") {
@@ -89,7 +89,8 @@ void StepNumbers::check_rate(const Update& u, const Release* released) {
 }
 
 /// b^2 after a step: b^2 + max(beta |g|^2, nu), beta = max(weight / (1 + t mod epoch), 1).
-std::optional<double> StepNumbers::grown(const Update& u, const Release* released) {
+std::optional<double> StepNumbers::grown(const transcript::Update& u,
+                                         const transcript::Release* released) {
   const auto before = steps_b2_.find(u.step);
   if (u.step == 0) steps_b2_[0] = settings_.number("adaptive-start");
   if (released == nullptr || (u.step > 0 && before == steps_b2_.end())) return std::nullopt;

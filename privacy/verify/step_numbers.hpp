@@ -3,10 +3,10 @@
 #include <map>
 #include <optional>
 
+#include "privacy/transcript/records.hpp"
 #include "privacy/verify/certificate.hpp"
 #include "privacy/verify/findings.hpp"
 #include "privacy/verify/settings.hpp"
-#include "privacy/verify/transcript.hpp"
 
 namespace cudp::verify {
 
@@ -23,19 +23,19 @@ class StepNumbers {
         findings_(findings) {}
 
   /// released: of this step, or null. Where a run goes on from a checkpoint, its steps come again.
-  void see(const Update& u, const Release* released);
+  void see(const transcript::Update& u, const transcript::Release* released);
 
  private:
-  void check_optimizer(const Update& u);
-  void check_average(const Update& u, double t);
-  void check_rate(const Update& u, const Release* released);
-  std::optional<double> grown(const Update& u, const Release* released);
+  void check_optimizer(const transcript::Update& u);
+  void check_average(const transcript::Update& u, double t);
+  void check_rate(const transcript::Update& u, const transcript::Release* released);
+  std::optional<double> grown(const transcript::Update& u, const transcript::Release* released);
 
   const Certificate& certificate_;
   const Settings& settings_;
   std::uint64_t steps_per_epoch_;
   Findings& findings_;
-  std::optional<Update> first_update_;
+  std::optional<transcript::Update> first_update_;
   std::optional<double> ema_;                 ///< its weight after the first steps
   std::map<std::uint64_t, double> steps_b2_;  ///< b^2 of adaptive steps, by steps done
 };

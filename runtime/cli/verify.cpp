@@ -6,13 +6,13 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include "runtime/audit/released_run.hpp"
-#include "runtime/audit/twin.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/cli/answer.hpp"
 #include "runtime/cli/command_flags.hpp"
 #include "runtime/cli/commands.hpp"
 #include "runtime/config/option_rows.hpp"
+#include "runtime/verify/released_run.hpp"
+#include "runtime/verify/twin.hpp"
 
 namespace cudp {
 namespace {

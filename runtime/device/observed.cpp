@@ -19,13 +19,13 @@ void show_batch(Witness* witness, std::uint64_t step, const Draw& draw,
   Observer* const o = observer(witness);
   if (o == nullptr) return;
   const auto* const poisson = std::get_if<Poisson>(&draw);
-  o->sees(verify::Batch{.step = step,
-                        .threshold = poisson != nullptr ? poisson->threshold : 0,
-                        .examples = {examples.begin(), examples.end()}});
+  o->sees(transcript::Batch{.step = step,
+                            .threshold = poisson != nullptr ? poisson->threshold : 0,
+                            .examples = {examples.begin(), examples.end()}});
 }
 
-verify::Update update_record(std::uint64_t step, const StepRecipe& recipe,
-                             const StepScalars& scalars, const TrainState& state) {
+transcript::Update update_record(std::uint64_t step, const StepRecipe& recipe,
+                                 const StepScalars& scalars, const TrainState& state) {
   const OptimizerSettings& o = recipe.optimizer;
   const auto exact = [](float x) { return static_cast<double>(x); };
   return {.step = step,

@@ -16,7 +16,7 @@ void show_batch(Witness* witness, std::uint64_t step, const Draw& draw,
                 std::span<const std::uint32_t> examples);
 
 /// scalars: as they were used. state: afterwards.
-verify::Update update_record(std::uint64_t step, const StepRecipe& recipe,
-                             const StepScalars& scalars, const TrainState& state);
+transcript::Update update_record(std::uint64_t step, const StepRecipe& recipe,
+                                 const StepScalars& scalars, const TrainState& state);
 
 }  // namespace cudp

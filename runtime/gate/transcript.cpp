@@ -64,13 +64,13 @@ std::string TranscriptMemory::content() const {
   return all;
 }
 
-void Transcript::begins(const verify::Begin& run, std::function<std::uint64_t()> charged) {
+void Transcript::begins(const transcript::Begin& run, std::function<std::uint64_t()> charged) {
   charged_ = std::move(charged);
   pending_.clear();
   write(run);
 }
 
-void Transcript::sees(const verify::Record& record) { write(record); }
+void Transcript::sees(const transcript::Record& record) { write(record); }
 
 void Transcript::adds_noise(const Leaving& what, std::span<const std::int64_t> sums) {
   pending_[{what.purpose, what.step}] = {charged_(), {sums.begin(), sums.end()}, {}};
@@ -82,16 +82,16 @@ void Transcript::adds_noise(const Leaving& what, std::span<const double> numbers
 
 void Transcript::leaves(const Leaving& what, std::span<std::byte> values) {
   if (!charged_) return;
-  verify::Release release{.name = std::string(what.name),
-                          .stream = static_cast<std::uint32_t>(what.purpose),
-                          .step = what.step,
-                          .grid = what.grid,
-                          .noise_std = what.noise_std,
-                          .sensitivity = what.sensitivity,
-                          .charged = 0,
-                          .sums = {},
-                          .scores = {},
-                          .values = numbers(what.kind, values)};
+  transcript::Release release{.name = std::string(what.name),
+                              .stream = static_cast<std::uint32_t>(what.purpose),
+                              .step = what.step,
+                              .grid = what.grid,
+                              .noise_std = what.noise_std,
+                              .sensitivity = what.sensitivity,
+                              .charged = 0,
+                              .sums = {},
+                              .scores = {},
+                              .values = numbers(what.kind, values)};
   auto pending = pending_.extract({what.purpose, what.step});
   if (pending.empty()) {
     release.charged = charged_();
@@ -105,8 +105,8 @@ void Transcript::leaves(const Leaving& what, std::span<std::byte> values) {
 
 /// In one piece where the system takes it so: what a killed process leaves ends with a whole record
 /// or with the beginning of one.
-void Transcript::write(const verify::Record& record) const {
-  const std::string bytes = verify::encode(record);
+void Transcript::write(const transcript::Record& record) const {
+  const std::string bytes = transcript::encode(record);
   std::size_t done = 0;
   while (done < bytes.size()) {
     const ssize_t n = ::write(file_, bytes.data() + done, bytes.size() - done);

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "privacy/verify/transcript.hpp"
+#include "privacy/transcript/records.hpp"
 #include "runtime/gate/witness.hpp"
 
 namespace cudp {
@@ -37,14 +37,14 @@ class Transcript : public Observer {
   /// Appends to `file`, an open file's number, which outlives it and is nobody else's to read.
   Transcript(const SeededKey& key, int file) : Observer(key), file_(file) {}
 
-  void sees(const verify::Record& record) override;
+  void sees(const transcript::Record& record) override;
   void adds_noise(const Leaving& what, std::span<const std::int64_t> sums) override;
   void adds_noise(const Leaving& what, std::span<const double> numbers) override;
   /// Nothing of a run that did not begin as a seeded one.
   void leaves(const Leaving& what, std::span<std::byte> values) override;
 
  private:
-  void begins(const verify::Begin& run, std::function<std::uint64_t()> charged) override;
+  void begins(const transcript::Begin& run, std::function<std::uint64_t()> charged) override;
 
   /// The properties of a release that are known before its values.
   struct Pending {
@@ -53,7 +53,7 @@ class Transcript : public Observer {
     std::vector<double> scores;
   };
 
-  void write(const verify::Record& record) const;
+  void write(const transcript::Record& record) const;
 
   int file_;
   std::function<std::uint64_t()> charged_;

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "kernels/random/random.hpp"
-#include "privacy/verify/transcript.hpp"
+#include "privacy/transcript/records.hpp"
 
 namespace cudp {
 
@@ -30,7 +30,7 @@ struct Leaving {
 /// Sees every value that leaves the private side of a training, at the moment it does, and may put
 /// another in its place. For tests: with the values of a run on other data, whatever then differs
 /// was no function of what was paid for (tests/audit/non_interference_test.cpp). The program itself
-/// gives one only to the twin of a run that is checked (runtime/audit/twin.hpp), an Observer.
+/// gives one only to the twin of a run that is checked (runtime/verify/twin.hpp), an Observer.
 ///
 /// It is given to a training when that begins or goes on, and held by the training's gate, which
 /// engines and choices by noise of their own ask for it. It outlives the training.
@@ -56,14 +56,15 @@ class Observer : public Witness {
 
   /// A process begins or goes on with a seeded run: from here on the observer is shown secrets.
   /// charged: asks how many releases the run's ledger has on disk by now.
-  void begin(const SeededKey&, const verify::Begin& run, std::function<std::uint64_t()> charged) {
+  void begin(const SeededKey&, const transcript::Begin& run,
+             std::function<std::uint64_t()> charged) {
     has_begun_ = true;
     begins(run, std::move(charged));
   }
   bool has_begun() const { return has_begun_; }
 
   /// State, Batch or Update.
-  virtual void sees(const verify::Record& record) = 0;
+  virtual void sees(const transcript::Record& record) = 0;
   /// The sums that noise is about to be added to, in units of the grid. The values that leave come
   /// next.
   virtual void adds_noise(const Leaving& what, std::span<const std::int64_t> sums) = 0;
@@ -72,7 +73,7 @@ class Observer : public Witness {
   virtual void adds_noise(const Leaving& what, std::span<const double> numbers) = 0;
 
  private:
-  virtual void begins(const verify::Begin& run, std::function<std::uint64_t()> charged) = 0;
+  virtual void begins(const transcript::Begin& run, std::function<std::uint64_t()> charged) = 0;
 
   bool has_begun_ = false;
 };

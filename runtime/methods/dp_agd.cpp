@@ -154,7 +154,7 @@ void DpAgd::accept(DpAgdState& s, double step, const std::vector<float>& unit) c
   for (std::size_t j = 0; j < unit.size(); ++j)
     s.w[j] = static_cast<float>(static_cast<double>(s.w[j]) - step * static_cast<double>(unit[j]));
   if (Observer* const o = observer(gate_.witness())) {
-    verify::Update update;
+    transcript::Update update;
     update.step = s.iterations;
     update.optimizer = "dp-agd";
     update.weight_decay = examples_ * settings_.l2;

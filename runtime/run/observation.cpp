@@ -30,10 +30,10 @@ void observe_beginning(const Run& run, const Training& training) {
   auto* const o = dynamic_cast<Observer*>(training.witness());
   if (o == nullptr) return;
   const Experiment& e = training.experiment();
-  verify::Begin begin{.generator = std::string(name_of(e.config.rng)),
-                      .key = {},
-                      .examples = Numbering(e.data.train).end(),
-                      .step = training.step()};
+  transcript::Begin begin{.generator = std::string(name_of(e.config.rng)),
+                          .key = {},
+                          .examples = Numbering(e.data.train).end(),
+                          .step = training.step()};
   std::ranges::copy(training.key().words, begin.key.begin());
   o->begin(SeededKey(e.config), begin, [&run] { return charged_on_disk(run.folder.ledger()); });
 }
@@ -42,10 +42,10 @@ void observe_state(const Run& run) {
   Observer* const o = observer(run.training->witness());
   if (o == nullptr) return;
   const MethodState s = run.training->method().state();
-  o->sees(verify::State{.parameters = s.array("parameters"),
-                        .moment1 = s.array("moment1"),
-                        .moment2 = s.array("moment2"),
-                        .average = s.array("average")});
+  o->sees(transcript::State{.parameters = s.array("parameters"),
+                            .moment1 = s.array("moment1"),
+                            .moment2 = s.array("moment2"),
+                            .average = s.array("average")});
 }
 
 }  // namespace cudp

@@ -18,8 +18,8 @@
 #include <nlohmann/json.hpp>
 #include <spdlog/fmt/fmt.h>
 
-#include "runtime/audit/released_run.hpp"
 #include "runtime/base/error.hpp"
+#include "runtime/verify/released_run.hpp"
 #include "tests/support/cudp_process.hpp"
 
 namespace fs = std::filesystem;

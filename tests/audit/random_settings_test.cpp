@@ -25,11 +25,11 @@
 #include <unistd.h>
 
 #include "privacy/verify/checker.hpp"
-#include "runtime/audit/released_run.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/config/seeded_key.hpp"
 #include "runtime/device/backend.hpp"
 #include "runtime/gate/transcript.hpp"
+#include "runtime/verify/released_run.hpp"
 #include "tests/audit/settings_search.hpp"
 #include "tests/support/emulated_cuda.hpp"
 #include "tests/support/recomputed_sums.hpp"

@@ -147,8 +147,8 @@ class DeviceTraining : public testing::TestWithParam<TrainingCase> {
 
   static std::string transcript(const std::string& out) { return out + ".transcript"; }
   std::string file(const std::string& name) const { return content_of(folder_ / name); }
-  std::vector<verify::Record> records(const std::string& out) const {
-    return verify::decode(file(transcript(out)));
+  std::vector<transcript::Record> records(const std::string& out) const {
+    return transcript::decode(file(transcript(out)));
   }
   /// The model that was released.
   std::vector<float> weights(const std::string& out) const {
@@ -200,7 +200,7 @@ void expect_same_text(const std::string& a, const std::string& b, double toleran
 }
 
 /// The integers that were added to the sums of a record, in units of its grid.
-std::vector<double> noise_of(const verify::Release& r) {
+std::vector<double> noise_of(const transcript::Release& r) {
   std::vector<double> noise;
   for (std::size_t j = 0; j < r.sums.size(); ++j)
     noise.push_back(r.values[j] / r.grid - static_cast<double>(r.sums[j]));
@@ -219,12 +219,12 @@ TEST_P(DeviceTraining, IsTheCpusButForRounding) {
   std::size_t numbers = 0;
   for (std::size_t i = 0; i < cpu.size(); ++i) {
     ASSERT_EQ(cpu[i].index(), cuda[i].index());
-    if (const auto* b = std::get_if<verify::Batch>(&cpu[i])) {
-      EXPECT_EQ(b->examples, std::get<verify::Batch>(cuda[i]).examples);
+    if (const auto* b = std::get_if<transcript::Batch>(&cpu[i])) {
+      EXPECT_EQ(b->examples, std::get<transcript::Batch>(cuda[i]).examples);
     }
-    const auto* const r = std::get_if<verify::Release>(&cpu[i]);
+    const auto* const r = std::get_if<transcript::Release>(&cpu[i]);
     if (r == nullptr) continue;
-    const auto& other = std::get<verify::Release>(cuda[i]);
+    const auto& other = std::get<transcript::Release>(cuda[i]);
     EXPECT_EQ(r->name, other.name);
     EXPECT_EQ(r->grid, other.grid);
     EXPECT_EQ(r->noise_std, other.noise_std);

@@ -22,11 +22,11 @@ namespace {
 
 using fake_run::Fake;
 using fake_run::Json;
-using verify::Batch;
-using verify::Begin;
-using verify::Release;
-using verify::State;
-using verify::Update;
+using transcript::Batch;
+using transcript::Begin;
+using transcript::Release;
+using transcript::State;
+using transcript::Update;
 using verify::Verdict;
 
 std::string text_of(const Verdict& v) {

@@ -14,11 +14,11 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "privacy/transcript/records.hpp"
 #include "privacy/verify/generator.hpp"
 #include "privacy/verify/noisy_choice.hpp"
 #include "privacy/verify/optimizer.hpp"
 #include "privacy/verify/rounded_normal.hpp"
-#include "privacy/verify/transcript.hpp"
 #include "runtime/base/random_key.hpp"
 #include "runtime/base/random_numbers.hpp"
 #include "runtime/methods/noisy_min.hpp"
@@ -29,12 +29,12 @@ namespace cudp {
 namespace {
 
 using fake_run::words_of;
-using verify::Batch;
-using verify::Begin;
-using verify::Record;
-using verify::Release;
-using verify::State;
-using verify::Update;
+using transcript::Batch;
+using transcript::Begin;
+using transcript::Record;
+using transcript::Release;
+using transcript::State;
+using transcript::Update;
 
 using verify::Verdict;
 
@@ -206,20 +206,20 @@ TEST(VerifyTranscript, IsReadBack) {
   std::size_t last = 0;
   for (const Record& r : all) {
     last = bytes.size();
-    bytes += verify::encode(r);
+    bytes += transcript::encode(r);
   }
-  EXPECT_EQ(verify::decode(bytes), all);
-  EXPECT_TRUE(verify::decode("").empty());
+  EXPECT_EQ(transcript::decode(bytes), all);
+  EXPECT_TRUE(transcript::decode("").empty());
   // A last record that was cut off, anywhere, is left away.
   const std::vector<Record> less(all.begin(), all.end() - 1);
   for (std::size_t cut = last; cut < bytes.size(); ++cut)
-    ASSERT_EQ(verify::decode(bytes.substr(0, cut)), less) << cut;
-  EXPECT_THROW(verify::decode("begin\n"), std::invalid_argument);
-  EXPECT_THROW(verify::decode("nothing"), std::invalid_argument);
-  EXPECT_THROW(verify::decode("{\"kind\":\"end\"}\n"), std::invalid_argument);
-  EXPECT_THROW(verify::decode("{\"kind\":\"batch\",\"step\":1}\n"), std::invalid_argument);
-  EXPECT_THROW(verify::decode("{\"kind\": \"state\"}\n"), std::invalid_argument);
-  EXPECT_THROW(verify::decode("{\"kind\":\"state\",\"more\":1}\n"), std::invalid_argument);
+    ASSERT_EQ(transcript::decode(bytes.substr(0, cut)), less) << cut;
+  EXPECT_THROW(transcript::decode("begin\n"), std::invalid_argument);
+  EXPECT_THROW(transcript::decode("nothing"), std::invalid_argument);
+  EXPECT_THROW(transcript::decode("{\"kind\":\"end\"}\n"), std::invalid_argument);
+  EXPECT_THROW(transcript::decode("{\"kind\":\"batch\",\"step\":1}\n"), std::invalid_argument);
+  EXPECT_THROW(transcript::decode("{\"kind\": \"state\"}\n"), std::invalid_argument);
+  EXPECT_THROW(transcript::decode("{\"kind\":\"state\",\"more\":1}\n"), std::invalid_argument);
 }
 
 }  // namespace

@@ -18,20 +18,20 @@
 #include "kernels/cpu_kernels.hpp"
 #include "privacy/accountant.hpp"
 #include "privacy/ledger.hpp"
+#include "privacy/transcript/records.hpp"
 #include "privacy/verify/checker.hpp"
-#include "privacy/verify/transcript.hpp"
 #include "runtime/base/random_key.hpp"
 #include "runtime/base/random_numbers.hpp"
 
 namespace cudp::fake_run {
 
 using Json = nlohmann::ordered_json;
-using verify::Batch;
-using verify::Begin;
-using verify::Record;
-using verify::Release;
-using verify::State;
-using verify::Update;
+using transcript::Batch;
+using transcript::Begin;
+using transcript::Record;
+using transcript::Release;
+using transcript::State;
+using transcript::Update;
 using verify::Verdict;
 
 inline std::array<std::uint32_t, 8> words_of(const RandomKey& key) {
@@ -330,7 +330,7 @@ struct Fake {
 
   std::string transcript() const {
     std::string bytes;
-    for (const Record& r : records) bytes += verify::encode(r);
+    for (const Record& r : records) bytes += transcript::encode(r);
     return bytes;
   }
 

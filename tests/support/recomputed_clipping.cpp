@@ -78,7 +78,7 @@ void Recomputer::hold_length(double length, double sensitivity, const std::strin
                       length, sensitivity));
 }
 
-void Recomputer::hold_distance(const Values& sum, const verify::Release& r, double allowed,
+void Recomputer::hold_distance(const Values& sum, const transcript::Release& r, double allowed,
                                std::size_t n, const std::string& where,
                                const std::function<Values()>& again) {
   if (sum.size() != r.sums.size())
@@ -114,13 +114,13 @@ Values Recomputer::beside(const Values& theta) const {
   return moved;
 }
 
-double Recomputer::clip_of(const verify::Release& r) const {
+double Recomputer::clip_of(const transcript::Release& r) const {
   if (!certificate_.quantile) return config().clip;
   return r.noise_std / certificate_.quantile->gradient_noise /
          (certificate_.sensitivity / certificate_.clip);
 }
 
-void Recomputer::hold_sum(const verify::Release& r) {
+void Recomputer::hold_sum(const transcript::Release& r) {
   if (!batch_ || batch_->step != r.step) return;
   if (r.step % every_ != 0 && !certificate_.quantile) return;
   if (!is_sane()) return leave_out();
@@ -165,7 +165,7 @@ void Recomputer::hold_sum(const verify::Release& r) {
   });
 }
 
-void Recomputer::hold_count(const verify::Release& r) {
+void Recomputer::hold_count(const transcript::Release& r) {
   const auto known = counts_.find(r.step);
   if (known == counts_.end()) return;
   const auto [low, high] = known->second;

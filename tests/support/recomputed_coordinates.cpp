@@ -9,7 +9,7 @@
 
 namespace cudp::recomputing {
 
-void Recomputer::hold_transformed(const verify::Release& r) {
+void Recomputer::hold_transformed(const transcript::Release& r) {
   engine_->set_beside(now_);
   const Values& scale = engine_->scale();
   const Values& centre = engine_->centre();
@@ -53,7 +53,7 @@ void Recomputer::hold_transformed(const verify::Release& r) {
   });
 }
 
-void Recomputer::follow_coordinates(const verify::Update& u) {
+void Recomputer::follow_coordinates(const transcript::Update& u) {
   if (!released_ || released_->step != u.step) return;
   const auto& o = config().of<AdaClipOptions>();
   engine_->set_beside(now_);
@@ -78,7 +78,7 @@ void Recomputer::follow_coordinates(const verify::Update& u) {
                           scale, centre, off, g, errors);
 }
 
-void Recomputer::hold_step(const verify::Update& u, const Values& g, const Values& errors) {
+void Recomputer::hold_step(const transcript::Update& u, const Values& g, const Values& errors) {
   OptimizerSettings o;
   o.kind = config().optimizer;
   o.momentum = static_cast<float>(u.momentum);

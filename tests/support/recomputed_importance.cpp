@@ -39,7 +39,7 @@ bool Recomputer::measure_all() {
   return true;
 }
 
-void Recomputer::hold_norms(const verify::Release& r, bool now) {
+void Recomputer::hold_norms(const transcript::Release& r, bool now) {
   if (now && !measure_all()) return leave_out();
   if (now) totals_[r.step] = {r.sensitivity, r.values.at(0)};
   if (now_.norms.empty()) return leave_out();
@@ -64,7 +64,7 @@ double Recomputer::share_of_error(const ImportanceRule& r, std::size_t i) const 
   return now_.errors[i] / std::fmax(now_.norms[i], r.min_norm) + 1e-6;
 }
 
-void Recomputer::draw_candidates(const verify::Batch& b) {
+void Recomputer::draw_candidates(const transcript::Batch& b) {
   if (b.step % steps_per_epoch_ == 0) measure_all();
   const auto rule = rule_of(b.step);
   if (!rule || now_.norms.empty()) return;
@@ -82,7 +82,7 @@ void Recomputer::draw_candidates(const verify::Batch& b) {
   }
 }
 
-void Recomputer::hold_directions(const verify::Release& r) {
+void Recomputer::hold_directions(const transcript::Release& r) {
   const auto rule = rule_of(r.step);
   if (!batch_ || batch_->step != r.step) return;
   if (!rule || now_.norms.empty() || !is_sane()) {

@@ -16,7 +16,7 @@ bool Recomputer::is_drawn(std::uint32_t i) const {
   return batch_ && std::ranges::binary_search(batch_->examples, i);
 }
 
-void Recomputer::hold_descent(const verify::Release& r) {
+void Recomputer::hold_descent(const transcript::Release& r) {
   if (!is_sane()) return leave_out();
   const bool all = config().of<DpAgdOptions>().mini_batch == 0;
   const Values parameters = theta();
@@ -45,7 +45,7 @@ void Recomputer::hold_descent(const verify::Release& r) {
   });
 }
 
-void Recomputer::hold_losses(const verify::Release& r) {
+void Recomputer::hold_losses(const transcript::Release& r) {
   if (!is_sane() || r.scores.empty()) return leave_out();
   const double most = config().of<LinearOptions>().loss_clip;
   const Values parameters = theta();
@@ -72,7 +72,7 @@ double Recomputer::margin_derivative(double m) const {
   return -std::clamp((1.0 + h - m) / (2.0 * h), 0.0, 1.0);
 }
 
-void Recomputer::hold_minimum(const verify::Release& r) {
+void Recomputer::hold_minimum(const transcript::Release& r) {
   const auto& options = config().of<RiskOptions>();
   Values w;
   for (const std::int64_t s : r.sums) w.push_back(static_cast<double>(s) * r.grid);
@@ -116,7 +116,7 @@ void Recomputer::hold_minimum(const verify::Release& r) {
                     norm_of(gradient), allowed));
 }
 
-double Recomputer::hold_objective_noise(const verify::Release& r, const Values& w,
+double Recomputer::hold_objective_noise(const transcript::Release& r, const Values& w,
                                         Values& gradient) {
   const double std_of_b = json_.at("noise_std").get<double>();
   const double std_of_output = json_.at("output_noise_std").get<double>();

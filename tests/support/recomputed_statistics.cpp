@@ -33,7 +33,8 @@ void shorten(Values& x) {
 
 }  // namespace
 
-void Recomputer::hold_numbers(const verify::Release& r, const Values& expected, double allowed) {
+void Recomputer::hold_numbers(const transcript::Release& r, const Values& expected,
+                              double allowed) {
   if (r.sums.size() != expected.size())
     return fault(fmt::format("stream {}: expected {} sums, found {}", r.stream, expected.size(),
                              r.sums.size()));
@@ -45,11 +46,11 @@ void Recomputer::hold_numbers(const verify::Release& r, const Values& expected, 
   }
 }
 
-void Recomputer::hold_size(const verify::Release& r) {
+void Recomputer::hold_size(const transcript::Release& r) {
   hold_numbers(r, {static_cast<double>(train().size())}, 0.0);
 }
 
-void Recomputer::hold_second_moments(const verify::Release& r) {
+void Recomputer::hold_second_moments(const transcript::Release& r) {
   const Dataset rows = dense(as_read_);
   const std::size_t d = to_size(rows.shape.size());
   Values sum;
@@ -71,7 +72,7 @@ void Recomputer::hold_second_moments(const verify::Release& r) {
   hold_numbers(r, sum, static_cast<double>(rows.size()) * std::ldexp(2.0, -bits));
 }
 
-void Recomputer::hold_channel_moments(const verify::Release& r) {
+void Recomputer::hold_channel_moments(const transcript::Release& r) {
   const std::size_t channels = to_size(as_read_.shape.channels);
   const std::size_t pixels = to_size(as_read_.shape.size()) / channels;
   Values sum(2 * channels, 0.0);
@@ -96,7 +97,7 @@ void Recomputer::hold_channel_moments(const verify::Release& r) {
   hold_numbers(r, sum, static_cast<double>(as_read_.size()) * std::ldexp(2.0, -bits));
 }
 
-void Recomputer::hold_held_out(const verify::Release& r) {
+void Recomputer::hold_held_out(const transcript::Release& r) {
   const Dataset& held = experiment_.data.test;
   if (held.has_targets()) {
     if (r.step == 0) hold_numbers(r, {static_cast<double>(held.size())}, 0.0);
@@ -105,7 +106,7 @@ void Recomputer::hold_held_out(const verify::Release& r) {
   const std::size_t classes = to_size(held.classes);
   Values expected(classes, 0.0);
   for (const std::uint8_t label : held.labels) expected[label] += 1.0;
-  verify::Release rows = r;
+  transcript::Release rows = r;
   rows.sums.assign(classes, 0);
   for (std::size_t i = 0; i < r.sums.size(); ++i) rows.sums[i / classes] += r.sums[i];
   hold_numbers(rows, expected, 0.0);

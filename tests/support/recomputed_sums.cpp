@@ -27,7 +27,7 @@ constexpr double kMost = 2e7;
 Recomputer::Recomputer(const fs::path& run, const std::string& transcript)
     : certificate_(verify::read_certificate(content_of(run / "release/privacy.json"))),
       json_(nlohmann::json::parse(content_of(run / "release/privacy.json"))),
-      records_(verify::decode(transcript)) {
+      records_(transcript::decode(transcript)) {
   TrainConfig config;
   apply_settings(parse_settings(content_of(run / "release/config.toml"), "config.toml"), config);
   config.device = Device::cpu;
@@ -43,7 +43,8 @@ Recomputer::Recomputer(const fs::path& run, const std::string& transcript)
   steps_per_epoch_ = epoch >= 1.0 ? static_cast<std::uint64_t>(epoch) : 1;
   engine_ = std::make_unique<Oracle>(experiment_.network, EngineSettings{});
   std::uint64_t steps = 0;
-  for (const verify::Record& r : records_) steps += std::holds_alternative<verify::Update>(r);
+  for (const transcript::Record& r : records_)
+    steps += std::holds_alternative<transcript::Update>(r);
   const double each =
       2.0 * static_cast<double>(parameters()) * std::fmax(certificate_.expected_batch, 1.0);
   every_ = static_cast<std::uint64_t>(std::ceil(each * static_cast<double>(steps) / kMost));
@@ -55,7 +56,7 @@ Recomputed Recomputer::run() {
     ++found_.left_out;
     return found_;
   }
-  for (const verify::Record& record : records_) {
+  for (const transcript::Record& record : records_) {
     std::visit([this](const auto& r) { see(r); }, record);
     if (!found_.fault.empty()) break;
   }
@@ -76,7 +77,7 @@ bool Recomputer::show_what_was_released(const fs::path& model) {
   return true;
 }
 
-void Recomputer::see(const verify::Begin& b) {
+void Recomputer::see(const transcript::Begin& b) {
   begin_ = b;
   if (const std::size_t n = Numbering(train()).count(); b.examples != n)
     return fault(fmt::format("expected {} examples, found {}", n, b.examples));
@@ -91,7 +92,7 @@ void Recomputer::see(const verify::Begin& b) {
       parameters(), static_cast<float>(std::sqrt(options.min_variance * options.max_variance)));
 }
 
-void Recomputer::see(const verify::Batch& b) {
+void Recomputer::see(const transcript::Batch& b) {
   batch_ = b;
   // Examples are drawn by their numbers in the file.
   const std::size_t left = Numbering(train()).to_places(batch_->examples);
@@ -101,7 +102,7 @@ void Recomputer::see(const verify::Batch& b) {
   if (is("dpis")) draw_candidates(*batch_);
 }
 
-void Recomputer::see(const verify::Release& r) {
+void Recomputer::see(const transcript::Release& r) {
   switch (static_cast<Stream>(r.stream)) {
     case Stream::noise:
       if (is("dp-agd")) return hold_descent(r);
@@ -130,7 +131,7 @@ void Recomputer::see(const verify::Release& r) {
   }
 }
 
-void Recomputer::see(const verify::Update& u) {
+void Recomputer::see(const transcript::Update& u) {
   if (is("adaclip")) follow_coordinates(u);
   state_ = {u.parameters, u.moment1, u.moment2, u.average};
   iteration_ = u.step + 1;

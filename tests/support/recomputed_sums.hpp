@@ -28,7 +28,7 @@ struct Recomputed {
 /// in. Rounding may explain 2e-5 of the gradient that an example has with another label than its
 /// own (that is as large as its terms, which may cancel), times its clipping factor, and the grid.
 ///
-/// run: its folder, with a certificate and settings; transcript: as privacy/verify/transcript.hpp
+/// run: its folder, with a certificate and settings; transcript: as privacy/transcript/records.hpp
 /// has it. A run whose features rest on a release is left out as long as it has no model.
 Recomputed recompute_sums(const std::filesystem::path& run, const std::string& transcript);
 

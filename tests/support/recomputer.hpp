@@ -20,8 +20,8 @@
 #include <nlohmann/json.hpp>
 #include <spdlog/fmt/fmt.h>
 
+#include "privacy/transcript/records.hpp"
 #include "privacy/verify/certificate.hpp"
-#include "privacy/verify/transcript.hpp"
 #include "runtime/methods/dpis.hpp"
 #include "runtime/training/prepare.hpp"
 #include "tests/support/coordinate_estimates.hpp"
@@ -91,15 +91,15 @@ class Recomputer {
 
   void fault(const std::string& what);
   void leave_out() { ++found_.left_out; }
-  std::string at(const verify::Release& r) const { return fmt::format("step {}", r.step); }
+  std::string at(const transcript::Release& r) const { return fmt::format("step {}", r.step); }
 
   // The transcript.
   bool show_what_was_released(const fs::path& model);
-  void see(const verify::Begin& b);
-  void see(const verify::State& s) { state_ = {s.parameters, s.moment1, s.moment2, s.average}; }
-  void see(const verify::Batch& b);
-  void see(const verify::Release& r);
-  void see(const verify::Update& u);
+  void see(const transcript::Begin& b);
+  void see(const transcript::State& s) { state_ = {s.parameters, s.moment1, s.moment2, s.average}; }
+  void see(const transcript::Batch& b);
+  void see(const transcript::Release& r);
+  void see(const transcript::Update& u);
   RandomStream stream(Stream which, std::uint64_t step) const;
   Values theta() const { return {state_.parameters.begin(), state_.parameters.end()}; }
   bool is_sane() const;
@@ -123,66 +123,66 @@ class Recomputer {
   /// |sum - r.sums| <= allowed and the grid's roundings; `again` gives the sum that the oracle
   /// finds a little beside the parameters: where they meet a kink, float32 may be on its other
   /// side.
-  void hold_distance(const Values& sum, const verify::Release& r, double allowed, std::size_t n,
+  void hold_distance(const Values& sum, const transcript::Release& r, double allowed, std::size_t n,
                      const std::string& where, const std::function<Values()>& again);
   Values beside(const Values& theta) const;
   /// C of a step: of dpsgd-quantile it follows from what was released.
-  double clip_of(const verify::Release& r) const;
-  void hold_sum(const verify::Release& r);
+  double clip_of(const transcript::Release& r) const;
+  void hold_sum(const transcript::Release& r);
   /// How many gradients of the batch were not clipped, less half the batch.
-  void hold_count(const verify::Release& r);
+  void hold_count(const transcript::Release& r);
 
   // adaclip
-  void hold_transformed(const verify::Release& r);
+  void hold_transformed(const transcript::Release& r);
   /// m and s follow from what was released, and so do the parameters.
-  void follow_coordinates(const verify::Update& u);
+  void follow_coordinates(const transcript::Update& u);
   /// The parameters are the optimizer's after gradient g, which float32 may have `errors` of.
-  void hold_step(const verify::Update& u, const Values& g, const Values& errors);
+  void hold_step(const transcript::Update& u, const Values& g, const Values& errors);
 
   // dpis
   /// C and b / K of an epoch, from its released sum of norms.
   std::optional<ImportanceRule> rule_of(std::uint64_t step) const;
   bool measure_all();
   /// Sums of all norms, cut: at the parameters now, or as each was last seen.
-  void hold_norms(const verify::Release& r, bool now);
+  void hold_norms(const transcript::Release& r, bool now);
   /// What an example is a candidate by, and the relative error of that.
   static double estimate(const ImportanceRule& r, double norm);
   double share_of_error(const ImportanceRule& r, std::size_t i) const;
-  void draw_candidates(const verify::Batch& b);
-  void hold_directions(const verify::Release& r);
+  void draw_candidates(const transcript::Batch& b);
+  void hold_directions(const transcript::Release& r);
 
   // dp-agd
   /// Into the batch of this iteration, which the checker holds against its words.
   bool is_drawn(std::uint32_t i) const;
-  void hold_descent(const verify::Release& r);
+  void hold_descent(const transcript::Release& r);
   /// The first score of a line search is that of no step: the clipped losses at the parameters.
-  void hold_losses(const verify::Release& r);
+  void hold_losses(const transcript::Release& r);
 
   // outpert, objpert
   /// Derivative of a margin's loss.
   double margin_derivative(double m) const;
   /// At what noise is added to, the objective's gradient is as small as the noise allows for:
   /// sum of phi'(v w) v, v = y (x, 1) / max(R, |(x, 1)|), with the regulariser's, and b of objpert.
-  void hold_minimum(const verify::Release& r);
+  void hold_minimum(const transcript::Release& r);
   /// Adds b to the gradient, holds what left against the second noise, and returns what float32
   /// may make of b.
-  double hold_objective_noise(const verify::Release& r, const Values& w, Values& gradient);
+  double hold_objective_noise(const transcript::Release& r, const Values& w, Values& gradient);
 
   // Statistics of rows: each of one part alone, whatever is in the other.
   /// How many training examples there are.
-  void hold_size(const verify::Release& r);
+  void hold_size(const transcript::Release& r);
   /// Second moments of the training examples as they were before anything was released.
-  void hold_second_moments(const verify::Release& r);
+  void hold_second_moments(const transcript::Release& r);
   /// Means and mean squares of the channels of such examples.
-  void hold_channel_moments(const verify::Release& r);
+  void hold_channel_moments(const transcript::Release& r);
   /// How many rows of each class, or how many rows with a target, were held out.
-  void hold_held_out(const verify::Release& r);
+  void hold_held_out(const transcript::Release& r);
   /// |sums - expected| <= allowed for each of them.
-  void hold_numbers(const verify::Release& r, const Values& expected, double allowed);
+  void hold_numbers(const transcript::Release& r, const Values& expected, double allowed);
 
   verify::Certificate certificate_;
   nlohmann::json json_;
-  std::vector<verify::Record> records_;
+  std::vector<transcript::Record> records_;
   Experiment experiment_;
   Dataset as_read_;  ///< training examples before features that rest on a release
   bool can_ = false;
@@ -190,11 +190,11 @@ class Recomputer {
   std::uint64_t steps_per_epoch_ = 1;
   std::uint64_t every_ = 1;  ///< how many steps to one that is made again
 
-  std::optional<verify::Begin> begin_;
-  verify::State state_;
+  std::optional<transcript::Begin> begin_;
+  transcript::State state_;
   std::uint64_t iteration_ = 0;
-  std::optional<verify::Batch> batch_;
-  std::optional<verify::Release> released_;
+  std::optional<transcript::Batch> batch_;
+  std::optional<transcript::Release> released_;
   Beside now_;
   std::map<std::uint64_t, Beside> beside_;                     ///< by steps done
   std::map<std::uint64_t, std::pair<double, double>> counts_;  ///< least and most, by step

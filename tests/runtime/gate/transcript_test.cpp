@@ -121,7 +121,7 @@ class Observed {
   std::string file(const std::string& name) const { return content_of(folder_ / name); }
   fs::path path() const { return folder_.path(); }
   std::string content() const { return memory_.content(); }
-  std::vector<verify::Record> records() const { return verify::decode(memory_.content()); }
+  std::vector<transcript::Record> records() const { return transcript::decode(memory_.content()); }
 
  private:
   TemporaryFolder folder_;
@@ -131,10 +131,10 @@ class Observed {
 
 /// A letter for each record: B(egin), S(tate), D(rawn), U(pdate), and of what left: G of an
 /// engine's or a gradient's sum, R of other sums, C of choices.
-std::string order_of(const std::vector<verify::Record>& records) {
+std::string order_of(const std::vector<transcript::Record>& records) {
   std::string order;
-  for (const verify::Record& record : records) {
-    if (const auto* r = std::get_if<verify::Release>(&record))
+  for (const transcript::Record& record : records) {
+    if (const auto* r = std::get_if<transcript::Release>(&record))
       order += r->sums.empty()                                          ? 'C'
                : r->stream == static_cast<std::uint32_t>(Stream::noise) ? 'G'
                                                                         : 'R';
@@ -145,9 +145,9 @@ std::string order_of(const std::vector<verify::Record>& records) {
 }
 
 template <class T>
-std::vector<T> all_of(const std::vector<verify::Record>& records) {
+std::vector<T> all_of(const std::vector<transcript::Record>& records) {
   std::vector<T> all;
-  for (const verify::Record& record : records)
+  for (const transcript::Record& record : records)
     if (const auto* r = std::get_if<T>(&record)) all.push_back(*r);
   return all;
 }
@@ -185,11 +185,11 @@ TEST_P(EveryRecord, StandsInItsOrder) {
   Observed run(device);
   const Ended ended = run.train(c.flags);
   ASSERT_EQ(ended.exit, 0) << ended.err;
-  const std::vector<verify::Record> records = run.records();
+  const std::vector<transcript::Record> records = run.records();
   const std::string order = order_of(records);
   EXPECT_TRUE(std::regex_match(order, std::regex(c.order))) << order;
 
-  const auto& begin = std::get<verify::Begin>(records.at(0));
+  const auto& begin = std::get<transcript::Begin>(records.at(0));
   EXPECT_EQ(begin.examples, kRows);
   EXPECT_EQ(begin.step, 0u);
   EXPECT_EQ(begin.generator, std::string(c.name) == "adam_ema" ? "philox" : "chacha20");
@@ -197,7 +197,7 @@ TEST_P(EveryRecord, StandsInItsOrder) {
   EXPECT_TRUE(std::equal(begin.key.begin(), begin.key.end(), key.words));
 
   std::uint64_t charged = 0;
-  for (const verify::Release& r : all_of<verify::Release>(records)) {
+  for (const transcript::Release& r : all_of<transcript::Release>(records)) {
     EXPECT_GE(r.charged, charged);
     charged = r.charged;
     EXPECT_GT(r.charged, 0u);
@@ -212,18 +212,18 @@ TEST_P(EveryRecord, StandsInItsOrder) {
     // Of d numbers: more than 9 d has probability below 1e-2 for one, and there are few seeds.
     EXPECT_LT(square, 25.0 * r.noise_std * r.noise_std * static_cast<double>(r.sums.size()));
   }
-  for (const verify::Batch& b : all_of<verify::Batch>(records)) {
+  for (const transcript::Batch& b : all_of<transcript::Batch>(records)) {
     EXPECT_EQ(b.threshold == 0, std::string(c.name) == "dpis");
     EXPECT_TRUE(std::is_sorted(b.examples.begin(), b.examples.end()));
     EXPECT_TRUE(b.examples.empty() || b.examples.back() < kRows);
   }
-  const auto updates = all_of<verify::Update>(records);
+  const auto updates = all_of<transcript::Update>(records);
   const auto certificate = nlohmann::json::parse(run.file("run/release/privacy.json"));
   EXPECT_EQ(updates.size(), certificate.at("steps").get<std::size_t>());
   for (std::size_t i = 0; i < updates.size(); ++i) EXPECT_EQ(updates[i].step, i);
   // What was released is what the last update left.
   const TensorFile model = decode_safetensors(run.file("run/release/model.safetensors"), "model");
-  const verify::Update& last = updates.back();
+  const transcript::Update& last = updates.back();
   const std::vector<float>& left = last.average.empty() ? last.parameters : last.average;
   ASSERT_GE(model.values.size(), left.size());  // what features rest on comes after
   EXPECT_TRUE(std::equal(left.begin(), left.end(), model.values.begin()));
@@ -260,9 +260,9 @@ template <class T>
 std::string convicted(const Observed& run, const std::function<void(T&)>& change) {
   std::string transcript;
   std::size_t at = 0;
-  for (verify::Record record : run.records()) {
+  for (transcript::Record record : run.records()) {
     if (auto* const r = std::get_if<T>(&record); r != nullptr && ++at == 2) change(*r);
-    transcript += verify::encode(record);
+    transcript += transcript::encode(record);
   }
   return run.findings(transcript);
 }
@@ -272,7 +272,7 @@ TEST(Transcript, ConvictsChangedStepsOfDpAgd) {
   Observed run("cpu");
   ASSERT_EQ(run.train({"--method", "dp-agd", "--splits", "6", "--l2", "0.01"}).exit, 0);
   EXPECT_EQ(run.findings(), "");
-  using verify::Update;
+  using transcript::Update;
   const auto says = [](const std::string& findings, const char* what) {
     EXPECT_NE(findings.find(what), std::string::npos) << findings;
   };
@@ -289,23 +289,23 @@ class OnEveryEngine : public testing::TestWithParam<const char*> {};
 TEST_P(OnEveryEngine, AKilledRunsTranscriptGoesOn) {
   Observed run(GetParam());
   EXPECT_EQ(run.train(with(kSteps, {"--optimizer", "adam"}), {SIGKILL, 4}).exit, -SIGKILL);
-  const std::vector<verify::Record> before = run.records();
+  const std::vector<transcript::Record> before = run.records();
   EXPECT_EQ(order_of(before), "BRSDGUDGUDGUDG");
   const Ended ended = run.resume();
   ASSERT_EQ(ended.exit, 0) << ended.err;
-  const std::vector<verify::Record> all = run.records();
+  const std::vector<transcript::Record> all = run.records();
   EXPECT_EQ(order_of(all), "BRSDGUDGUDGUDGBSDGUDGUDGUDGU");
 
-  const auto begins = all_of<verify::Begin>(all);
+  const auto begins = all_of<transcript::Begin>(all);
   EXPECT_EQ(begins[1].step, 2u);
   EXPECT_EQ(begins[1].key, begins[0].key);
-  const verify::State state = all_of<verify::State>(all)[1];
-  const verify::Update at_checkpoint = all_of<verify::Update>(all)[1];
+  const transcript::State state = all_of<transcript::State>(all)[1];
+  const transcript::Update at_checkpoint = all_of<transcript::Update>(all)[1];
   EXPECT_EQ(state.parameters, at_checkpoint.parameters);
   EXPECT_EQ(state.moment1, at_checkpoint.moment1);
   EXPECT_EQ(state.moment2, at_checkpoint.moment2);
   // The same noise on the same sums, and paid once.
-  const auto releases = all_of<verify::Release>(all);
+  const auto releases = all_of<transcript::Release>(all);
   EXPECT_EQ(releases[3], releases[5]);
   EXPECT_EQ(releases[4], releases[6]);
   EXPECT_EQ(run.findings(), "");
@@ -317,11 +317,11 @@ TEST_P(OnEveryEngine, FreshNoiseIsSeenWithItsKey) {
   EXPECT_EQ(run.train(kSteps, {SIGKILL, 4}).exit, -SIGKILL);
   const Ended ended = run.resume({"--fresh-noise"});
   ASSERT_EQ(ended.exit, 0) << ended.err;
-  const std::vector<verify::Record> all = run.records();
-  const auto begins = all_of<verify::Begin>(all);
+  const std::vector<transcript::Record> all = run.records();
+  const auto begins = all_of<transcript::Begin>(all);
   ASSERT_EQ(begins.size(), 2u);
   EXPECT_NE(begins[0].key, begins[1].key);
-  const auto releases = all_of<verify::Release>(all);
+  const auto releases = all_of<transcript::Release>(all);
   EXPECT_EQ(releases[5].step, releases[3].step);
   EXPECT_NE(releases[5].values, releases[3].values);
   EXPECT_GT(releases[5].charged, releases[4].charged);
@@ -425,9 +425,9 @@ TEST(Transcript, SeesNothingBeforeASeededRunBegins) {
   EXPECT_EQ(again.release(release, 5), value);
   Gate unseen(Generator::chacha20, key_from_seed(1), all_paid());
   EXPECT_EQ(unseen.release(release, 5), value);
-  const std::vector<verify::Record> records = verify::decode(memory.content());
+  const std::vector<transcript::Record> records = transcript::decode(memory.content());
   ASSERT_EQ(records.size(), 2u);
-  const auto& r = std::get<verify::Release>(records[1]);
+  const auto& r = std::get<transcript::Release>(records[1]);
   EXPECT_EQ(r.sums, std::vector<std::int64_t>{5});
   EXPECT_EQ(r.values, std::vector<double>{value});
   EXPECT_EQ(r.charged, 3u);

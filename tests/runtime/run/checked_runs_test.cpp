@@ -453,8 +453,8 @@ std::vector<float> weights_from_seed(const Attack& a, const verify::Evidence& ev
   const auto share = static_cast<float>(1.0 / certificate["expected_batch"].get<double>());
 
   std::vector<float> theta, moment1, moment2, average;
-  for (const verify::Record& record : verify::decode(evidence.transcript)) {
-    if (const auto* state = std::get_if<verify::State>(&record)) {
+  for (const transcript::Record& record : transcript::decode(evidence.transcript)) {
+    if (const auto* state = std::get_if<transcript::State>(&record)) {
       // What it began with follows from the seed, too: uniform numbers, and biases of 0.
       theta.resize(state->parameters.size());
       const RandomStream words{a.generator, key, Stream::initial_weights, 0};
@@ -472,7 +472,7 @@ std::vector<float> weights_from_seed(const Attack& a, const verify::Evidence& ev
       moment2.assign(theta.size(), 0.0f);
       average = theta;
     }
-    const auto* release = std::get_if<verify::Release>(&record);
+    const auto* release = std::get_if<transcript::Release>(&record);
     if (release == nullptr || static_cast<Stream>(release->stream) != Stream::noise) continue;
     const RandomStream noise{a.generator, key, Stream::noise, release->step};
     const double t = static_cast<double>(release->step) + 1.0;

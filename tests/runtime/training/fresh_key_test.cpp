@@ -76,8 +76,8 @@ class Watcher final : public Observer {
     begin(SeededKey(config), {}, [] { return std::uint64_t{0}; });
   }
 
-  void sees(const verify::Record& record) override {
-    if (const auto* const batch = std::get_if<verify::Batch>(&record)) drawn.push_back(*batch);
+  void sees(const transcript::Record& record) override {
+    if (const auto* const batch = std::get_if<transcript::Batch>(&record)) drawn.push_back(*batch);
   }
   void adds_noise(const Leaving&, std::span<const std::int64_t>) override {}
   void adds_noise(const Leaving&, std::span<const double>) override {}
@@ -91,11 +91,11 @@ class Watcher final : public Observer {
     std::ranges::copy(recorded, values.begin());
   }
 
-  std::vector<verify::Batch> drawn;
+  std::vector<transcript::Batch> drawn;
   std::vector<std::pair<std::string, std::vector<std::byte>>> left;
 
  private:
-  void begins(const verify::Begin&, std::function<std::uint64_t()>) override {}
+  void begins(const transcript::Begin&, std::function<std::uint64_t()>) override {}
 
   const Watcher* earlier_;
 };
@@ -230,7 +230,7 @@ TEST_P(FreshKeyOf, OneRowMovesNoOther) {
         EXPECT_EQ(other.left[i].first, all.left[i].first);
       ASSERT_EQ(other.drawn.size(), all.drawn.size());
       for (std::size_t i = 0; i < all.drawn.size(); ++i) {
-        const auto others = [last = static_cast<std::uint32_t>(last)](verify::Batch batch) {
+        const auto others = [last = static_cast<std::uint32_t>(last)](transcript::Batch batch) {
           std::erase(batch.examples, last);
           return batch.examples;
         };

@@ -1,4 +1,4 @@
-#include "privacy/verify/transcript.hpp"
+#include "privacy/transcript/records.hpp"
 
 #include <cmath>
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace cudp::verify {
+namespace cudp::transcript {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -196,4 +196,4 @@ std::vector<Record> decode(std::string_view transcript) {
   return records;
 }
 
-}  // namespace cudp::verify
+}  // namespace cudp::transcript

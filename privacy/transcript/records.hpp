@@ -7,11 +7,12 @@
 #include <variant>
 #include <vector>
 
-namespace cudp::verify {
+namespace cudp::transcript {
 
-// The transcript that a seeded run wrote of itself, for whoever checks it (checker.hpp). It holds
-// secrets, sums before noise and the examples drawn: it is made under --seed alone, and kept
-// nowhere.
+// Records of a seeded run: what each step drew, summed and released. The gate writes them
+// (runtime/gate/transcript.hpp), a checker reads them (privacy/verify/checker.hpp). They hold
+// secrets: sums before noise and the examples drawn. Only a run with --seed makes a transcript, and
+// no file keeps it.
 
 /// A process began to train: from the first step, or from a checkpoint.
 struct Begin {
@@ -79,4 +80,4 @@ std::string encode(const Record& record);
 /// encode does not write.
 std::vector<Record> decode(std::string_view transcript);
 
-}  // namespace cudp::verify
+}  // namespace cudp::transcript

@@ -1,4 +1,4 @@
-#include "runtime/audit/released_run.hpp"
+#include "runtime/verify/released_run.hpp"
 
 #include <algorithm>
 #include <map>

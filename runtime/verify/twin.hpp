@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "privacy/verify/checker.hpp"
-#include "runtime/audit/released_run.hpp"
 #include "runtime/base/reporter.hpp"
+#include "runtime/verify/released_run.hpp"
 
 namespace cudp {
 

@@ -1,4 +1,4 @@
-#include "runtime/audit/twin.hpp"
+#include "runtime/verify/twin.hpp"
 
 #include <algorithm>
 #include <cmath>
