@@ -6,8 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "privacy/text/json_text.hpp"
 #include "privacy/text/number.hpp"
-#include "privacy/verify/json_text.hpp"
 
 namespace cudp::verify {
 namespace {
@@ -21,7 +21,8 @@ constexpr const char* kBarsAre =
 
 class HoldoutFile {
  public:
-  HoldoutFile(const Json& json, const Certificate::Holdout& held) : json_(json), held_(held) {}
+  HoldoutFile(const Json& json, const privacy::Certificate::Holdout& held)
+      : json_(json), held_(held) {}
 
   std::vector<std::string> run() {
     same("share", held_.share);
@@ -112,7 +113,7 @@ class HoldoutFile {
   }
 
   const Json& json_;
-  const Certificate::Holdout& held_;
+  const privacy::Certificate::Holdout& held_;
   std::vector<std::string> wrong_;
 };
 
@@ -128,7 +129,7 @@ std::vector<std::string> check_holdout_file(const std::optional<std::string>& te
                 : "holdout.json: expected none, as the certificate states no figures of held-out "
                   "rows, found one"};
   }
-  const Json json = parse_json(*text);
+  const Json json = privacy::parse_json(*text);
   if (!json.is_object()) return {"holdout.json: expected an object"};
   return HoldoutFile(json, *c.holdout).run();
 }

@@ -134,15 +134,16 @@ class Rules {
       of_steps();
   }
 
-  void of_quantile(const Certificate::Quantile& q) {
+  void of_quantile(const privacy::NoisySums::Quantile& q) {
     const double share = s_.number("quantile-noise");
     expect_close("quantile's gradient_noise_multiplier", c_.sigma / std::sqrt(1.0 - share),
-                 q.gradient_noise);
-    expect_close("quantile's count_noise_std", c_.sigma / (2.0 * std::sqrt(share)), q.count_noise);
+                 q.gradient_noise_multiplier);
+    expect_close("quantile's count_noise_std", c_.sigma / (2.0 * std::sqrt(share)),
+                 q.count_noise_std);
     const double last = json_.at("quantile").at("C_last").get<double>();
     // C_last is a float.
-    expect(last >= q.min_clip * (1.0 - 1e-6) && last <= q.max_clip * (1.0 + 1e-6),
-           "quantile's C_last, from C_least to C_most", q.min_clip, last);
+    expect(last >= q.min_clip_norm * (1.0 - 1e-6) && last <= q.max_clip_norm * (1.0 + 1e-6),
+           "quantile's C_last, from C_least to C_most", q.min_clip_norm, last);
   }
 
   /// Whether the noise of a step may be so many times that of the first one.

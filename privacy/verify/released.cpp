@@ -13,11 +13,11 @@
 
 #include "privacy/mechanism/mechanism_text.hpp"
 #include "privacy/rdp/objective_perturbation.hpp"
+#include "privacy/text/json_text.hpp"
 #include "privacy/text/number.hpp"
 #include "privacy/verify/certificate.hpp"
 #include "privacy/verify/fields.hpp"
 #include "privacy/verify/holdout_file.hpp"
-#include "privacy/verify/json_text.hpp"
 #include "privacy/verify/method_kinds.hpp"
 #include "privacy/verify/release_rules.hpp"
 #include "privacy/verify/rows.hpp"
@@ -40,7 +40,7 @@ class Holder {
   Holder(const Evidence& evidence, Bounds& bounds)
       : evidence_(evidence),
         bounds_(bounds),
-        json_(parse_json(evidence.certificate)),
+        json_(privacy::parse_json(evidence.certificate)),
         c_(read_certificate(evidence.certificate)),
         settings_(evidence.settings) {
     if (!evidence.ledger.empty()) charges_ = read_charges(evidence.ledger);
@@ -227,9 +227,9 @@ class Holder {
     return count;
   }
   /// Takes the rows of this noise over sensitivity out of the list.
-  std::uint64_t take(std::vector<Certificate::Listed>& rows, double sigma) const {
+  std::uint64_t take(std::vector<privacy::NoisyValue>& rows, double sigma) const {
     std::uint64_t times = 0;
-    std::erase_if(rows, [&](const Certificate::Listed& l) {
+    std::erase_if(rows, [&](const privacy::NoisyValue& l) {
       const double multiplier = l.noise_std / l.sensitivity;
       const bool same = multiplier >= sigma * kProduct && multiplier <= sigma * kHostAbove;
       if (same) times += l.times;
@@ -247,10 +247,10 @@ class Holder {
     Statement& s = begin("releases");
     std::uint64_t mechanisms = 0, values = 0;
     for (const privacy::Release& r : c_.releases) mechanisms += r.count;
-    for (const Certificate::Listed& l : c_.noisy_values) values += l.times;
+    for (const privacy::NoisyValue& l : c_.noisy_values) values += l.times;
     s.found = std::to_string(mechanisms) + ", and " + std::to_string(values) +
               " of noisy values beside the steps";
-    std::vector<Certificate::Listed> rows = c_.noisy_values;
+    std::vector<privacy::NoisyValue> rows = c_.noisy_values;
     add(rules_);
     if (c_.status == "refused") return;
     hold_names();
@@ -261,7 +261,7 @@ class Holder {
       expect_times("noisy values for features", 1, 2, take(rows, c_.feature_noise));
     if (c_.quantile) {
       const std::uint64_t counts =
-          take(rows, c_.quantile->count_noise / c_.quantile->count_sensitivity);
+          take(rows, c_.quantile->count_noise_std / c_.quantile->count_sensitivity);
       const std::uint64_t steps = c_.steps - std::min(c_.steps, c_.repeated);
       expect_times("noisy counts, one a step", steps, steps, counts);
     }
@@ -283,8 +283,8 @@ class Holder {
                      take(rows, gaussian->sigma));
       }
     }
-    for (const Certificate::Listed& l : rows)
-      wrong(l.what + ": listed, and no release pays for it");
+    for (const privacy::NoisyValue& l : rows)
+      wrong(l.name + ": listed, and no release pays for it");
     if (is_engine()) {
       const std::uint64_t beside =
           (c_.size_noise > 0.0 ? 1u : 0u) + (c_.feature_noise > 0.0 ? 1u : 0u) + totals;
@@ -316,26 +316,26 @@ class Holder {
     if (is("dp-agd")) known.emplace_back("sum of clipped gradients", 0);
     if (is("outpert")) known.emplace_back("minimum of the objective", 0);
     std::uint64_t diagonal = 0, beside = 0;
-    for (const Certificate::Listed& l : c_.noisy_values) {
-      const auto name = std::ranges::find(known, l.what, &decltype(known)::value_type::first);
+    for (const privacy::NoisyValue& l : c_.noisy_values) {
+      const auto name = std::ranges::find(known, l.name, &decltype(known)::value_type::first);
       if (name == known.end())
-        wrong(l.what + ": expected a value that the method releases, found another");
+        wrong(l.name + ": expected a value that the method releases, found another");
       else if (name->second != 0 && name->second != l.numbers)
-        wrong(l.what + ": expected " + std::to_string(name->second) + " number, listed " +
+        wrong(l.name + ": expected " + std::to_string(name->second) + " number, listed " +
               std::to_string(l.numbers));
       const double steps = l.noise_std / l.grid;
       if (!(steps >= 0x1p16 && steps < 0x1p40 * kHostAbove))
-        wrong(l.what + ": expected noise of 2^16 to 2^40 times the grid, found " + number(steps));
-      if (l.what == "second moments, on the diagonal") diagonal = l.numbers;
-      if (l.what == "second moments, off the diagonal") beside = l.numbers;
+        wrong(l.name + ": expected noise of 2^16 to 2^40 times the grid, found " + number(steps));
+      if (l.name == "second moments, on the diagonal") diagonal = l.numbers;
+      if (l.name == "second moments, off the diagonal") beside = l.numbers;
     }
     if (diagonal > 0 && beside != diagonal * (diagonal - 1) / 2)
       wrong("second moments: expected " + std::to_string(diagonal * (diagonal - 1) / 2) +
             " off the diagonal, listed " + std::to_string(beside));
   }
 
-  void expect_size(std::vector<Certificate::Listed>& rows) {
-    const auto row = std::ranges::find_if(rows, [&](const Certificate::Listed& l) {
+  void expect_size(std::vector<privacy::NoisyValue>& rows) {
+    const auto row = std::ranges::find_if(rows, [&](const privacy::NoisyValue& l) {
       return l.noise_std == c_.size_noise && l.sensitivity == 1.0 && l.numbers == 1;
     });
     if (row == rows.end()) return wrong("noisy size: expected one, listed none");

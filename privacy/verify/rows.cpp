@@ -12,8 +12,8 @@
 
 #include "privacy/filter.hpp"
 #include "privacy/rdp/zcdp.hpp"
+#include "privacy/text/json_text.hpp"
 #include "privacy/text/number.hpp"
-#include "privacy/verify/json_text.hpp"
 #include "privacy/verify/method_kinds.hpp"
 #include "privacy/verify/statements.hpp"
 
@@ -218,7 +218,7 @@ std::vector<Row> read_rows(std::string_view text) {
   try {
     while (!text.empty()) {
       const std::size_t end = std::min(text.find('\n'), text.size());
-      const nlohmann::json line = parse_json(text.substr(0, end));
+      const nlohmann::json line = privacy::parse_json(text.substr(0, end));
       const auto claimed = [&](const char* name) {
         const auto& value = line.at(name);
         return value.is_null() ? std::nan("") : value.get<double>();

@@ -8,6 +8,7 @@
 #include "privacy/accountant.hpp"
 #include "privacy/verify/bounds.hpp"
 #include "privacy/verify/certificate.hpp"
+#include "privacy/verify/charges.hpp"
 #include "privacy/verify/settings.hpp"
 
 namespace cudp::verify {

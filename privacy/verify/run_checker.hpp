@@ -13,6 +13,7 @@
 #include "privacy/mechanism/mechanism.hpp"
 #include "privacy/transcript/records.hpp"
 #include "privacy/verify/certificate.hpp"
+#include "privacy/verify/charges.hpp"
 #include "privacy/verify/checker.hpp"
 #include "privacy/verify/line_search.hpp"
 #include "privacy/verify/method_kinds.hpp"

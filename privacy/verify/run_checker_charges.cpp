@@ -119,8 +119,8 @@ void RunChecker::check_listed() {
   std::map<Listing, std::uint64_t> max_times, min_times, stated;
   for (const auto& entry : made_) ++max_times[std::get<2>(entry)];
   for (const auto& [place, kind] : listed_at_least_) ++min_times[kind];
-  for (const Certificate::Listed& l : certificate_.noisy_values)
-    stated[{l.what, l.numbers, l.sensitivity, l.noise_std, l.grid}] += l.times;
+  for (const privacy::NoisyValue& l : certificate_.noisy_values)
+    stated[{l.name, l.numbers, l.sensitivity, l.noise_std, l.grid}] += l.times;
   std::map<Listing, std::uint64_t> all = max_times;
   all.insert(stated.begin(), stated.end());
   for (const auto& [kind, unused] : all) {

@@ -85,7 +85,7 @@ void RunChecker::check_engine_sum(const transcript::Release& r, const privacy::M
   const double sigma = sigma_of(*charged);
   double sensitivity = c.sensitivity;
   if (c.quantile) {
-    sensitivity = r.noise_std / c.quantile->gradient_noise;
+    sensitivity = r.noise_std / c.quantile->gradient_noise_multiplier;
     check_quantile(r, sensitivity / rounding());
   } else {
     if (is("dpis")) {
@@ -138,7 +138,7 @@ void RunChecker::check_host_sum(const transcript::Release& r, const privacy::Mec
       return;
     }
     case kCount:
-      if (c.quantile) states(c.quantile->count_noise, c.quantile->count_sensitivity);
+      if (c.quantile) states(c.quantile->count_noise_std, c.quantile->count_sensitivity);
       counts_[r.step] = r.values.at(0);
       if (!batch_ || batch_->step != r.step) add("batch", at(r) + ": no batch was drawn");
       if (batch_) check_length(r, static_cast<double>(batch_->examples.size()), r.sensitivity);
@@ -183,10 +183,10 @@ void RunChecker::check_minimum(const transcript::Release& r) {
 }
 
 void RunChecker::check_quantile(const transcript::Release& r, double clip) {
-  const Certificate::Quantile& q = *certificate_.quantile;
-  expect(clip >= q.min_clip * (1.0 - 1e-6) && clip <= q.max_clip * (1.0 + 1e-6), "noise",
+  const privacy::NoisySums::Quantile& q = *certificate_.quantile;
+  expect(clip >= q.min_clip_norm * (1.0 - 1e-6) && clip <= q.max_clip_norm * (1.0 + 1e-6), "noise",
          at(r) + ", the clipping norm that its noise is for",
-         std::clamp(clip, q.min_clip, q.max_clip), clip);
+         std::clamp(clip, q.min_clip_norm, q.max_clip_norm), clip);
   if (r.step == 0)
     expect(std::fabs(clip / certificate_.clip - 1.0) < 1e-6, "noise",
            at(r) + ", the first clipping norm", certificate_.clip, clip);
@@ -202,14 +202,16 @@ void RunChecker::check_followed(const transcript::Release& r, double clip) {
   const auto before = clips_.find(r.step - 1);
   const auto counted = counts_.find(r.step - 1);
   if (before == clips_.end() || counted == counts_.end()) return;
-  const Certificate::Quantile& q = *certificate_.quantile;
-  const bool at_end = clip <= q.min_clip * (1.0 + 1e-6) || clip >= q.max_clip * (1.0 - 1e-6);
+  const privacy::NoisySums::Quantile& q = *certificate_.quantile;
+  const bool at_end =
+      clip <= q.min_clip_norm * (1.0 + 1e-6) || clip >= q.max_clip_norm * (1.0 - 1e-6);
   const double away = counted->second / certificate_.expected_batch + 0.5 - q.target;
   const double moved = -std::log(clip / before->second);
   constexpr double kOff = 1e-6;  // twice two floats' roundings, and more
   if (!settings_.empty()) {
-    const double next = std::clamp(
-        before->second * std::exp(-settings_.number("quantile-lr") * away), q.min_clip, q.max_clip);
+    const double next =
+        std::clamp(before->second * std::exp(-settings_.number("quantile-lr") * away),
+                   q.min_clip_norm, q.max_clip_norm);
     expect(std::fabs(clip / next - 1.0) < kOff, "noise",
            at(r) + ", the clipping norm, of the count before", next, clip);
     return;

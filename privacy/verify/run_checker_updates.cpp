@@ -74,7 +74,7 @@ void RunChecker::check_divisor(const transcript::Update& u,
   bool normalised = false;
   if (c.quantile && sum) {
     // Of steps in units of C, 1 / b is divided by it.
-    const double clip = sum->noise_std / c.quantile->gradient_noise / rounding();
+    const double clip = sum->noise_std / c.quantile->gradient_noise_multiplier / rounding();
     normalised = std::fabs(u.inverse_batch * clip / static_cast<double>(plain) - 1.0) < 1e-6;
   }
   bool fits = is_plain || normalised;

@@ -40,13 +40,14 @@ class Statements {
     if (c.status == "refused" || !engine_) return;
     findings_.expect(c.sensitivity >= c.clip, "noise", "certificate's sensitivity, at least C",
                      c.clip, c.sensitivity);
-    const double noise = c.quantile ? c.quantile->gradient_noise : c.sigma;
+    const double noise = c.quantile ? c.quantile->gradient_noise_multiplier : c.sigma;
     findings_.expect(c.noise_std == noise * c.sensitivity, "noise", "certificate's noise_std",
                      noise * c.sensitivity, c.noise_std);
     if (c.quantile) {
       // Both together are one Gaussian: their mu^2 add up.
-      const Certificate::Quantile& q = *c.quantile;
-      const double mu = std::hypot(1.0 / q.gradient_noise, q.count_sensitivity / q.count_noise);
+      const privacy::NoisySums::Quantile& q = *c.quantile;
+      const double mu =
+          std::hypot(1.0 / q.gradient_noise_multiplier, q.count_sensitivity / q.count_noise_std);
       findings_.expect(std::fabs(mu * c.sigma - 1.0) < 1e-12, "noise",
                        "certificate's sigma, of sum and count together", 1.0 / mu, c.sigma);
     }

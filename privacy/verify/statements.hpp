@@ -5,6 +5,7 @@
 #include "privacy/mechanism/mechanism.hpp"
 #include "privacy/verify/bounds.hpp"
 #include "privacy/verify/certificate.hpp"
+#include "privacy/verify/charges.hpp"
 #include "privacy/verify/findings.hpp"
 #include "privacy/verify/settings.hpp"
 

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "privacy/audit.hpp"
+#include "privacy/certificate/certificate.hpp"
 #include "runtime/base/reporter.hpp"
 #include "runtime/config/config.hpp"
-#include "runtime/results/certificate.hpp"
 
 namespace cudp {
 
@@ -32,7 +32,7 @@ struct AuditSettings {
 /// An attack on one training, beside what its certificate says.
 struct AuditResult {
   AuditSettings settings;  ///< with canaries and guesses
-  Certificate certificate;
+  privacy::Certificate certificate;
   double epsilon = 0.0;  ///< the certificate's
   double delta = 0.0;
   std::uint64_t members = 0;  ///< canaries that were in the training set

@@ -173,9 +173,9 @@ Paragraph released(const RunCertificate& c) {
                                : std::string("a noisy summary")) +
                           "; it is part of epsilon.");
   }
-  for (const verify::Certificate::Listed& l : c.stated.noisy_values)
-    if (l.what != kSizeRelease)
-      p.sentences.push_back(fmt::format("Besides the steps: {}, with noise {:.4g}, {}.", l.what,
+  for (const privacy::NoisyValue& l : c.stated.noisy_values)
+    if (l.name != kSizeRelease)
+      p.sentences.push_back(fmt::format("Besides the steps: {}, with noise {:.4g}, {}.", l.name,
                                         l.noise_std,
                                         l.times == 1 ? "once" : fmt::format("{} times", l.times)));
   return p;

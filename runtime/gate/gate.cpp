@@ -49,7 +49,7 @@ bool is_paid_for(const GaussianRelease& r) {
 }  // namespace
 
 Gate::Gate(Generator generator, SharedKey key, ReleaseAuthority& authority,
-           std::vector<Listed> earlier, Witness* witness)
+           std::vector<privacy::NoisyValue> earlier, Witness* witness)
     : generator_(generator),
       key_(std::move(key)),
       authority_(authority),
@@ -58,12 +58,12 @@ Gate::Gate(Generator generator, SharedKey key, ReleaseAuthority& authority,
 
 void Gate::list(const GaussianRelease& r, std::size_t dimension) {
   released_.push_back({r, dimension});
-  Listed now{.name = std::string(r.name),
-             .times = listed_.empty() ? 0 : listed_.back().times,
-             .dimension = dimension,
-             .grid = r.grid,
-             .noise_std = r.noise_std,
-             .sensitivity = r.sensitivity};
+  privacy::NoisyValue now{.name = std::string(r.name),
+                          .times = listed_.empty() ? 0 : listed_.back().times,
+                          .numbers = dimension,
+                          .grid = r.grid,
+                          .noise_std = r.noise_std,
+                          .sensitivity = r.sensitivity};
   if (listed_.empty() || now != listed_.back()) {
     now.times = 0;
     listed_.push_back(std::move(now));

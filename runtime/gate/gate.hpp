@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/random/random.hpp"
+#include "privacy/certificate/noisy_value.hpp"
 #include "privacy/mechanism/mechanism.hpp"
 #include "runtime/base/random_key.hpp"
 
@@ -61,18 +62,6 @@ struct Released {
   bool operator==(const Released&) const = default;
 };
 
-/// A release that was made so often in a row, as a certificate lists it.
-struct Listed {
-  std::string name;
-  std::uint64_t times = 0;
-  std::uint64_t dimension = 0;
-  double grid = 0.0;
-  double noise_std = 0.0;
-  double sensitivity = 0.0;
-
-  bool operator==(const Listed&) const = default;
-};
-
 class Witness;  // witness.hpp
 
 /// The one place where the host adds Gaussian noise to private sums. What is released of sums S
@@ -89,7 +78,7 @@ class Gate {
   /// authority and witness outlive the gate. earlier: what the run had released when it was
   /// interrupted. witness: null for none.
   Gate(Generator generator, SharedKey key, ReleaseAuthority& authority,
-       std::vector<Listed> earlier = {}, Witness* witness = nullptr);
+       std::vector<privacy::NoisyValue> earlier = {}, Witness* witness = nullptr);
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
   ~Gate() = default;
@@ -123,7 +112,7 @@ class Gate {
   /// The releases of this gate, in order.
   const std::vector<Released>& released() const { return released_; }
   /// The releases of the run, in order; equal neighbours are one.
-  const std::vector<Listed>& listed() const { return listed_; }
+  const std::vector<privacy::NoisyValue>& listed() const { return listed_; }
 
  private:
   void admit_once(const GaussianRelease& release, std::size_t dimension);
@@ -134,7 +123,7 @@ class Gate {
   ReleaseAuthority& authority_;
   Witness* witness_;
   std::vector<Released> released_;
-  std::vector<Listed> listed_;
+  std::vector<privacy::NoisyValue> listed_;
   std::set<std::pair<Stream, std::uint64_t>> used_;
 };
 

@@ -63,7 +63,7 @@ StepRecipe AdaClip::recipe() const {
           .optimizer = optimizer_settings(config())};
 }
 
-void AdaClip::describe_clipping(NoisySums& sums) const {
+void AdaClip::describe_clipping(privacy::NoisySums& sums) const {
   sums.clipped = "gradients centred and scaled by numbers of earlier releases";
 }
 

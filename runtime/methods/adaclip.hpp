@@ -43,7 +43,7 @@ class AdaClip final : public EngineMethod {
 
  protected:
   void initialise(TrainState& state) const override;
-  void describe_clipping(NoisySums& sums) const override;
+  void describe_clipping(privacy::NoisySums& sums) const override;
 };
 
 MethodEntry adaclip_method();

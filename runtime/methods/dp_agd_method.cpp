@@ -230,14 +230,14 @@ double DpAgdMethod::expected_steps(std::uint64_t step) const {
 
 /// Its epsilon is the filter's budget, whatever was spent of it, since when to stop was decided by
 /// looking.
-Promise DpAgdMethod::promise(const privacy::Ledger& ledger, std::uint64_t step) const {
+privacy::Promise DpAgdMethod::promise(const privacy::Ledger& ledger, std::uint64_t step) const {
   const DpAgdSettings& s = settings_;
   return {
       .epsilon = epsilon(),
       .delta = delta(),
       .method = context_.config.method,
       .mechanism = "Gaussian sums and noisy minima chosen adaptively behind a zCDP filter (DP-AGD)",
-      .how = FilteredReleases{
+      .how = privacy::FilteredReleases{
           .sampling_threshold = s.threshold,
           .clip_norm = s.gradient_clip,
           .loss_clip = s.loss_clip,

@@ -83,7 +83,7 @@ class DpAgdMethod final : public Method {
   Outcome outcome(std::uint64_t step) const override {
     return {.steps = step, .releases = state_.releases};
   }
-  Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const override;
+  privacy::Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const override;
 
  private:
   void make_engine(const TrainingInputs& inputs);

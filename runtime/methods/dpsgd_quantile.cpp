@@ -125,9 +125,9 @@ std::string DpSgdQuantile::mechanism() const {
          "those below the clipping norm";
 }
 
-Promise DpSgdQuantile::promise(const privacy::Ledger& ledger, std::uint64_t step) const {
-  Promise p = EngineMethod::promise(ledger, step);
-  auto& sums = std::get<NoisySums>(p.how);
+privacy::Promise DpSgdQuantile::promise(const privacy::Ledger& ledger, std::uint64_t step) const {
+  privacy::Promise p = EngineMethod::promise(ledger, step);
+  auto& sums = std::get<privacy::NoisySums>(p.how);
   sums.noise_std = gradient_noise_multiplier() * plan().sensitivity;  // of the first step
   sums.quantile = {.target = options().target,
                    .min_clip_norm = options().min_clip,

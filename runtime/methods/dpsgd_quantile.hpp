@@ -42,7 +42,7 @@ class DpSgdQuantile final : public EngineMethod {
   MethodState state() const override;
   void restore(const TrainingInputs& inputs, const MethodState& state) override;
   std::uint64_t train(std::uint64_t step, std::uint64_t until) override;
-  Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const override;
+  privacy::Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const override;
   Diagnostics diagnostics() override {
     seen_ += engine().diagnostics();
     return std::exchange(seen_, {});

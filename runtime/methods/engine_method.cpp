@@ -262,19 +262,19 @@ std::uint64_t EngineMethod::steps_charged(const privacy::Ledger& ledger) const {
 }
 
 /// Several units' examples: any that differ in so many.
-std::optional<Groups> EngineMethod::groups(const privacy::Ledger& ledger) const {
+std::optional<privacy::Groups> EngineMethod::groups(const privacy::Ledger& ledger) const {
   if (!is_fixed_ahead())
-    return Groups{.bounds = {},
-                  .not_stated =
-                      "not stated: releases that depend on earlier ones are bounded for "
-                      "single " +
-                      std::string(plan_.group > 1 ? "units" : "examples") + " only"};
+    return privacy::Groups{.bounds = {},
+                           .not_stated =
+                               "not stated: releases that depend on earlier ones are bounded for "
+                               "single " +
+                               std::string(plan_.group > 1 ? "units" : "examples") + " only"};
   const std::vector<privacy::Release> releases = ledger.releases();
-  Groups groups{.bounds = {{1, guarantee(plan_, releases).epsilon, {}}}, .not_stated = {}};
+  privacy::Groups groups{.bounds = {{1, guarantee(plan_, releases).epsilon, {}}}, .not_stated = {}};
   privacy::AccountantOptions options = accountant_options(plan_);
   options.coarseness = 10.0;
   for (std::uint64_t k = 2; k <= kLargestGroup; k *= 2) {
-    GroupBound bound{k, {}, {}};
+    privacy::GroupBound bound{k, {}, {}};
     try {
       privacy::Accountant accountant({.releases = releases, .group = k * plan_.group}, options);
       bound.epsilon = accountant.epsilon(plan_.delta - plan_.failure).epsilon;
@@ -288,11 +288,15 @@ std::optional<Groups> EngineMethod::groups(const privacy::Ledger& ledger) const 
   return groups;
 }
 
-Promise EngineMethod::promise(const privacy::Ledger& ledger, std::uint64_t) const {
-  NoisySums sums;
+privacy::Promise EngineMethod::promise(const privacy::Ledger& ledger, std::uint64_t) const {
+  privacy::NoisySums sums;
   sums.releases = ledger.releases();
-  sums.bound = guarantee(plan_, ledger.releases_after_count());
-  const double epsilon = stated(sums.bound);
+  const privacy::PrivacyBound bound = guarantee(plan_, ledger.releases_after_count());
+  const double epsilon = stated(bound);
+  sums.accountant = privacy::bound_name(bound);
+  sums.epsilon_lower = bound.epsilon_lower;
+  sums.loss_interval = bound.interval;
+  sums.order = bound.order;
   sums.sampling = sampling();
   sums.q = plan_.sampling_rate();
   sums.sampling_threshold = plan_.sampling_threshold;

@@ -42,8 +42,8 @@ class EngineMethod : public Method {
                                 bool last) const override;
   double examples_per_step() const override { return plan_.expected_batch; }
   Outcome outcome(std::uint64_t step) const override;
-  Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const override;
-  std::optional<Groups> groups(const privacy::Ledger& ledger) const override;
+  privacy::Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const override;
+  std::optional<privacy::Groups> groups(const privacy::Ledger& ledger) const override;
   privacy::Ledger planned(privacy::Ledger ledger, std::uint64_t last) const override;
   Diagnostics diagnostics() override { return engine_->diagnostics(); }
 
@@ -98,7 +98,7 @@ class EngineMethod : public Method {
   virtual std::string mechanism() const;
   virtual std::string sampling() const { return "poisson"; }
   /// Says what gradients are clipped, or what C is, where that needs saying.
-  virtual void describe_clipping(NoisySums&) const {}
+  virtual void describe_clipping(privacy::NoisySums&) const {}
 
   const TrainConfig& config() const { return context_.config; }
   const MethodContext& context() const { return context_; }

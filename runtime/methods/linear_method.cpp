@@ -51,8 +51,8 @@ std::uint64_t LinearMethod::train(std::uint64_t, std::uint64_t until) {
   return until;
 }
 
-Promise LinearMethod::promise(const privacy::Ledger& ledger, std::uint64_t) const {
-  Promise p{
+privacy::Promise LinearMethod::promise(const privacy::Ledger& ledger, std::uint64_t) const {
+  privacy::Promise p{
       .epsilon = epsilon(), .delta = delta(), .method = config_.method, .mechanism = {}, .how = {}};
   describe_mechanism(p, ledger.releases());
   return p;

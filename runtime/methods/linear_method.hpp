@@ -75,7 +75,7 @@ class LinearMethod : public Method {
     return [epsilon = epsilon()] { return epsilon; };
   }
   double examples_per_step() const override { return facts_.examples; }
-  Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const final;
+  privacy::Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const final;
 
   /// Epsilon at delta() for up to `rows` examples that are added or removed at once.
   virtual double epsilon_of(double rows) const = 0;
@@ -90,7 +90,7 @@ class LinearMethod : public Method {
 
   /// The mechanism, in words and numbers; epsilon, delta and method are filled in. releases: all
   /// that were charged.
-  virtual void describe_mechanism(Promise& promise,
+  virtual void describe_mechanism(privacy::Promise& promise,
                                   std::vector<privacy::Release> releases) const = 0;
 
   const TrainConfig& config() const { return config_; }

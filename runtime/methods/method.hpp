@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/model.hpp"
+#include "privacy/certificate/promise.hpp"
 #include "privacy/count_split.hpp"
 #include "privacy/ledger.hpp"
 #include "runtime/base/random_key.hpp"
@@ -21,7 +22,6 @@
 #include "runtime/gate/gate.hpp"
 #include "runtime/gate/privacy_budget.hpp"
 #include "runtime/methods/outcome.hpp"
-#include "runtime/methods/promise.hpp"
 #include "runtime/methods/training_size.hpp"
 
 namespace cudp {
@@ -154,10 +154,12 @@ class Method {
   virtual Outcome outcome(std::uint64_t step) const { return {.steps = step}; }
   /// The promise of the method, for the certificate. ledger: what was really spent, which a lost
   /// key makes more than was planned.
-  virtual Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const = 0;
+  virtual privacy::Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const = 0;
   /// Epsilon at the same delta for several units of privacy together, of a run that is finished;
   /// empty where nothing is said of them.
-  virtual std::optional<Groups> groups(const privacy::Ledger&) const { return std::nullopt; }
+  virtual std::optional<privacy::Groups> groups(const privacy::Ledger&) const {
+    return std::nullopt;
+  }
   /// `ledger` with what is still to be charged until step `last`, where that is known ahead.
   virtual privacy::Ledger planned(privacy::Ledger ledger, std::uint64_t /*last*/) const {
     return ledger;

@@ -29,7 +29,7 @@ double norm_bound(const Network& network, const Dataset& format) {
   return of_logits * std::sqrt(inputs) * (1.0 + 1e-6);
 }
 
-void NormBound::describe_clipping(NoisySums& sums) const {
+void NormBound::describe_clipping(privacy::NoisySums& sums) const {
   sums.clip_norm_is = "the longest gradient that any input of the public domain has; none is cut";
 }
 

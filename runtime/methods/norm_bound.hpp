@@ -16,7 +16,7 @@ class NormBound final : public DpSgd {
   using DpSgd::DpSgd;
 
  protected:
-  void describe_clipping(NoisySums& sums) const override;
+  void describe_clipping(privacy::NoisySums& sums) const override;
 };
 
 /// C. An example's gradient is (p - y) (x, 1)^T. A feature is in [0, 1], or in what a byte of 0 to

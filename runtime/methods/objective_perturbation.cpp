@@ -86,16 +86,16 @@ std::vector<float> ObjectivePerturbation::fit(const LinearTask& task) const {
   return released;
 }
 
-void ObjectivePerturbation::describe_mechanism(Promise& promise,
+void ObjectivePerturbation::describe_mechanism(privacy::Promise& promise,
                                                std::vector<privacy::Release> releases) const {
   promise.mechanism = "objective perturbation with Gaussian noise, approximate minimum (AMP)";
-  promise.how = PerturbedObjective{.risk = minimised_risk(risk_, regulariser_, tolerance_),
-                                   .noise_std = 1.0 / mu_,
-                                   .sensitivity = 1.0,
-                                   .kappa = kappa_,
-                                   .output_noise_std = output_noise_std_,
-                                   .output_sensitivity = 2.0 * tolerance_ / regulariser_,
-                                   .releases = std::move(releases)};
+  promise.how = privacy::PerturbedObjective{.risk = minimised_risk(risk_, regulariser_, tolerance_),
+                                            .noise_std = 1.0 / mu_,
+                                            .sensitivity = 1.0,
+                                            .kappa = kappa_,
+                                            .output_noise_std = output_noise_std_,
+                                            .output_sensitivity = 2.0 * tolerance_ / regulariser_,
+                                            .releases = std::move(releases)};
 }
 
 MethodEntry objective_perturbation_method() {

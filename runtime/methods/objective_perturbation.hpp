@@ -43,7 +43,8 @@ class ObjectivePerturbation final : public LinearMethod {
   double regulariser() const { return regulariser_; }
 
  protected:
-  void describe_mechanism(Promise& promise, std::vector<privacy::Release> releases) const override;
+  void describe_mechanism(privacy::Promise& promise,
+                          std::vector<privacy::Release> releases) const override;
 
  private:
   /// The objective without its noise term b.

@@ -72,15 +72,15 @@ std::vector<float> OutputPerturbation::fit(const LinearTask& task) const {
   return released;
 }
 
-void OutputPerturbation::describe_mechanism(Promise& promise,
+void OutputPerturbation::describe_mechanism(privacy::Promise& promise,
                                             std::vector<privacy::Release> releases) const {
   promise.mechanism = "Gaussian noise on the minimum of a strongly convex objective";
-  promise.how = PerturbedOutput{.risk = minimised_risk(risk_, regulariser_, tolerance_),
-                                .sigma = 1.0 / mu_,
-                                .sensitivity = sensitivity_,
-                                .noise_std = noise_std(),
-                                .grid = grid_,
-                                .releases = std::move(releases)};
+  promise.how = privacy::PerturbedOutput{.risk = minimised_risk(risk_, regulariser_, tolerance_),
+                                         .sigma = 1.0 / mu_,
+                                         .sensitivity = sensitivity_,
+                                         .noise_std = noise_std(),
+                                         .grid = grid_,
+                                         .releases = std::move(releases)};
 }
 
 MethodEntry output_perturbation_method() {

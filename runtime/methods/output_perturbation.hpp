@@ -39,7 +39,8 @@ class OutputPerturbation final : public LinearMethod {
   double noise_std() const { return sensitivity_ / mu_ * (1.0 + 0x1p-50); }
 
  protected:
-  void describe_mechanism(Promise& promise, std::vector<privacy::Release> releases) const override;
+  void describe_mechanism(privacy::Promise& promise,
+                          std::vector<privacy::Release> releases) const override;
 
  private:
   RiskProblem problem() const { return {.regulariser = regulariser_, .tolerance = tolerance_}; }

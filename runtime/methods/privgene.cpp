@@ -129,16 +129,17 @@ std::vector<float> PrivGene::fit(const LinearTask& task) const {
   }
 }
 
-void PrivGene::describe_mechanism(Promise& promise, std::vector<privacy::Release> releases) const {
+void PrivGene::describe_mechanism(privacy::Promise& promise,
+                                  std::vector<privacy::Release> releases) const {
   promise.mechanism = "exponential mechanism on sums of clipped losses, once a parent (PrivGene)";
   promise.how =
-      ChosenParents{.loss_clip = loss_clip_,
-                    .loss_sensitivity = linear_loss_sensitivity(loss_clip_, max_examples_),
-                    .selection_epsilon = selection_epsilon_,
-                    .generations = generations_,
-                    .candidates = candidates_,
-                    .parents = parents_,
-                    .releases = std::move(releases)};
+      privacy::ChosenParents{.loss_clip = loss_clip_,
+                             .loss_sensitivity = linear_loss_sensitivity(loss_clip_, max_examples_),
+                             .selection_epsilon = selection_epsilon_,
+                             .generations = generations_,
+                             .candidates = candidates_,
+                             .parents = parents_,
+                             .releases = std::move(releases)};
 }
 
 MethodEntry privgene_method() {

@@ -45,7 +45,8 @@ class PrivGene final : public LinearMethod {
   double selection_epsilon() const { return selection_epsilon_; }
 
  protected:
-  void describe_mechanism(Promise& promise, std::vector<privacy::Release> releases) const override;
+  void describe_mechanism(privacy::Promise& promise,
+                          std::vector<privacy::Release> releases) const override;
 
  private:
   Loss loss_;

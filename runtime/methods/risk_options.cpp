@@ -39,11 +39,12 @@ RiskSettings risk_settings(const TrainConfig& config, Loss loss, double max_exam
           .weights = sign_weights(config.class_weights)};
 }
 
-MinimisedRisk minimised_risk(const RiskSettings& settings, double regulariser, double tolerance) {
-  MinimisedRisk risk{.regulariser = regulariser,
-                     .max_norm = settings.max_norm,
-                     .huber = {},
-                     .solver_tolerance = tolerance};
+privacy::MinimisedRisk minimised_risk(const RiskSettings& settings, double regulariser,
+                                      double tolerance) {
+  privacy::MinimisedRisk risk{.regulariser = regulariser,
+                              .max_norm = settings.max_norm,
+                              .huber = {},
+                              .solver_tolerance = tolerance};
   if (settings.loss == Loss::hinge) risk.huber = settings.huber;
   return risk;
 }

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "privacy/certificate/promise.hpp"
 #include "runtime/config/option.hpp"
 #include "runtime/methods/linear_risk.hpp"
-#include "runtime/methods/promise.hpp"
 
 namespace cudp {
 
@@ -26,7 +26,8 @@ void check_risk(TrainConfig& config);
 RiskSettings risk_settings(const TrainConfig& config, Loss loss, double max_examples);
 
 /// For a promise.
-MinimisedRisk minimised_risk(const RiskSettings& settings, double regulariser, double tolerance);
+privacy::MinimisedRisk minimised_risk(const RiskSettings& settings, double regulariser,
+                                      double tolerance);
 
 /// Throws BudgetError unless the solver is proved to reach the problem's tolerance on every data
 /// set within the settings: else whether there is a result could tell something of the rows. It

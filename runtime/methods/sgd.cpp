@@ -97,12 +97,12 @@ StepScalars Sgd::scalars(std::uint64_t t) const {
   return s;
 }
 
-Promise Sgd::promise(const privacy::Ledger&, std::uint64_t step) const {
+privacy::Promise Sgd::promise(const privacy::Ledger&, std::uint64_t step) const {
   return {.epsilon = epsilon(),
           .delta = delta(),
           .method = config().method,
           .mechanism = "none: trained without privacy",
-          .how = NoPrivacy{.expected_batch = plan().expected_batch, .steps = step}};
+          .how = privacy::NoPrivacy{.expected_batch = plan().expected_batch, .steps = step}};
 }
 
 MethodEntry sgd_method() {

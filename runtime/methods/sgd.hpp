@@ -43,7 +43,7 @@ class Sgd final : public EngineMethod {
   Outcome outcome(std::uint64_t step) const override {
     return {.steps = step, .compared_with = compared_with_};
   }
-  Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const override;
+  privacy::Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const override;
   privacy::Ledger planned(privacy::Ledger ledger, std::uint64_t) const override {
     return ledger;  // nothing is ever charged
   }

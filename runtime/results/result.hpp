@@ -6,8 +6,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "privacy/certificate/certificate.hpp"
 #include "runtime/methods/outcome.hpp"
-#include "runtime/results/certificate.hpp"
 #include "runtime/results/holdout_bars.hpp"
 #include "runtime/results/metrics.hpp"
 

@@ -58,17 +58,17 @@ void decode(const Json& list, Takens& all) {
   }
 }
 
-Json encoded(const std::vector<Listed>& all) {
+Json encoded(const std::vector<privacy::NoisyValue>& all) {
   Json list = Json::array();
-  for (const Listed& l : all)
-    list.push_back({l.name, l.times, l.dimension, l.grid, l.noise_std, l.sensitivity});
+  for (const privacy::NoisyValue& l : all)
+    list.push_back({l.name, l.times, l.numbers, l.grid, l.noise_std, l.sensitivity});
   return list;
 }
-void decode(const Json& list, std::vector<Listed>& all) {
+void decode(const Json& list, std::vector<privacy::NoisyValue>& all) {
   for (const Json& l : list)
     all.push_back({.name = l.at(0).get<std::string>(),
                    .times = l.at(1).get<std::uint64_t>(),
-                   .dimension = l.at(2).get<std::uint64_t>(),
+                   .numbers = l.at(2).get<std::uint64_t>(),
                    .grid = l.at(3).get<double>(),
                    .noise_std = l.at(4).get<double>(),
                    .sensitivity = l.at(5).get<double>()});

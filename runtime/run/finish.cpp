@@ -27,18 +27,18 @@ void remove_leftovers(const RunFolder& folder) {
   remove_checkpoints(folder.checkpoints());
 }
 
-const char* test_set_name(Certificate::TestSet test_set) {
+const char* test_set_name(privacy::Certificate::TestSet test_set) {
   switch (test_set) {
-    case Certificate::TestSet::public_rows:
+    case privacy::Certificate::TestSet::public_rows:
       return "public";
-    case Certificate::TestSet::private_rows:
+    case privacy::Certificate::TestSet::private_rows:
       return "private";
     default:
       return "none";
   }
 }
 
-RunResult result_of(const Run& run, const Certificate& certificate,
+RunResult result_of(const Run& run, const privacy::Certificate& certificate,
                     std::optional<std::string> majority_class) {
   const Training& t = *run.training;
   const Experiment& e = t.experiment();
@@ -46,15 +46,15 @@ RunResult result_of(const Run& run, const Certificate& certificate,
   // These numbers were paid for: with the real ones, seconds would tell them.
   const double examples = static_cast<double>(t.step()) * t.method().examples_per_step();
   std::optional<double> training_epsilon, training_delta;
-  if (certificate.holdout.share > 0.0) {
+  if (certificate.holdout) {
     training_epsilon = certificate.promise.epsilon;
     training_delta = certificate.promise.delta;
   }
   return {.test_set = test_set_name(certificate.test_set),
           .test = t.metrics().back().test,
           .majority_class = std::move(majority_class),
-          .epsilon = certificate.epsilon(),
-          .delta = certificate.delta(),
+          .epsilon = certificate.epsilon,
+          .delta = certificate.delta,
           .training_epsilon = training_epsilon,
           .training_delta = training_delta,
           .held_out = t.holdout_figures() ? t.holdout_figures()->bars : std::vector<ErrorBar>{},
@@ -126,7 +126,7 @@ void check_asked(const Settings& flags, const RunFolder& folder) {
 RunResult train(Run& run) {
   run.advance();
   const Training& t = *run.training;
-  const Certificate certificate = t.certificate();
+  const privacy::Certificate certificate = t.certificate();
   const ReleasedModel model = t.model();
   if (!std::ranges::all_of(model.parameters, [](float w) { return std::isfinite(w); }))
     run.reporter().warn(

@@ -60,11 +60,12 @@ void Outputs::write_config(const TrainConfig& config) const {
   write_atomically(to.path, cudp::write_config(config, Audience::release), to.mode);
 }
 
-void Outputs::write_certificate(const Certificate& certificate) const {
+void Outputs::write_certificate(const privacy::Certificate& certificate) const {
   if (!gives_privacy_) return;
   // That it is not finished yet passes, and the certificate says it.
   std::vector<std::string> reasons = certificate.not_for_release;
-  if (certificate.status == Certificate::Status::not_finished) reasons.erase(reasons.begin());
+  if (certificate.status == privacy::Certificate::Status::not_finished)
+    reasons.erase(reasons.begin());
   if (reasons.empty())
     std::filesystem::remove(folder_.not_for_release());
   else
@@ -111,10 +112,10 @@ void Outputs::write_holdout(const HoldoutFigures& figures,
 }
 
 bool Outputs::draw_curves(const std::vector<MetricsRow>& metrics, const std::string& model,
-                          const Certificate& c) const {
+                          const privacy::Certificate& c) const {
   const std::string what = fmt::format("{} on {}", model, c.dataset);
   const std::string title = gives_privacy_ ? fmt::format("{}, epsilon {:.3g} at delta {:.2g}", what,
-                                                         c.epsilon(), c.delta())
+                                                         c.epsilon, c.delta)
                                            : what + ", without privacy";
   const std::string metric = curve_metric(metrics, metric_, test_is_public_);
   const auto draw = [&](const Place& to, const std::vector<MetricsRow>& rows) {

@@ -2,7 +2,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/results/certificate.hpp"
+#include "privacy/certificate/certificate.hpp"
+#include "runtime/results/holdout_figures.hpp"
 #include "runtime/results/metrics.hpp"
 #include "runtime/results/released_model.hpp"
 #include "runtime/run/folder.hpp"
@@ -22,7 +23,7 @@ class Outputs {
   void write_config(const TrainConfig& config) const;
   /// Writes nothing without privacy. Where it says that the run is not for release, for another
   /// reason than that it is not finished, a note in release/ says so too.
-  void write_certificate(const Certificate& certificate) const;
+  void write_certificate(const privacy::Certificate& certificate) const;
   /// The rows so far.
   void write_metrics(const std::vector<MetricsRow>& metrics) const;
   /// The model, its words where it is of texts, and its schema where it is of a table.
@@ -35,7 +36,7 @@ class Outputs {
                         const std::string& title) const;
   /// Returns false where gnuplot is missing or fails.
   bool draw_curves(const std::vector<MetricsRow>& metrics, const std::string& model,
-                   const Certificate& certificate) const;
+                   const privacy::Certificate& certificate) const;
 
  private:
   struct Place {

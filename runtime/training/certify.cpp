@@ -6,12 +6,15 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "privacy/accountant.hpp"
+#include "runtime/base/build_info.hpp"
+#include "runtime/config/choices.hpp"
 #include "runtime/data/schema.hpp"
 #include "runtime/methods/releases_before.hpp"
 
 namespace cudp {
 namespace {
 
+using privacy::Certificate;
 using Status = Certificate::Status;
 
 /// Of several units some may be trained on and others held out: they are in both releases.
@@ -46,8 +49,8 @@ Certificate::TestSet test_set(const TrainConfig& config, const DataSplit& data) 
 }
 
 /// The one place that fills a certificate. more_unsafe: what the method adds to the flags.
-Certificate fill(Status status, const Experiment& e, const TrainingSize& size, Promise promise,
-                 const std::vector<std::string>& more_unsafe) {
+Certificate fill(Status status, const Experiment& e, const TrainingSize& size,
+                 privacy::Promise promise, const std::vector<std::string>& more_unsafe) {
   const TrainConfig& config = e.config;
   Certificate c;
   c.status = status;
@@ -55,19 +58,23 @@ Certificate fill(Status status, const Experiment& e, const TrainingSize& size, P
   c.unsafe_flags.insert(c.unsafe_flags.end(), more_unsafe.begin(), more_unsafe.end());
   c.not_for_release = obstacles(config, status);
   c.not_for_release.insert(c.not_for_release.end(), c.unsafe_flags.begin(), c.unsafe_flags.end());
+  c.epsilon = promise.epsilon;
+  c.delta = promise.delta;
   c.promise = std::move(promise);
   if (e.data.schema != nullptr && e.data.schema->unit)
-    c.unit = {e.data.schema->unit->column, e.data.schema->unit->max_rows};
+    c.unit = {.column = e.data.schema->unit->column, .max_rows = e.data.schema->unit->max_rows};
   c.dataset = e.data.name;
-  c.normalise = config.normalise;
-  c.features = config.features;
-  if (const double sigma = feature_noise(config, size.unit_rows); sigma > 0.0)
-    c.feature_release = {config.features, sigma, config.feature_dimensions};
+  c.normalise = name_of(config.normalise);
+  c.features = name_of(config.features);
+  if (const double sigma = feature_noise(config, size.unit_rows); sigma > 0.0) {
+    c.feature_release = {.sigma = sigma, .dimensions = {}};
+    if (config.features == Features::pca) c.feature_release->dimensions = config.feature_dimensions;
+  }
   c.class_weights = config.class_weights;
-  c.size = size;
+  c.size = {.value = size.value, .noise_std = size.noise};
   c.test_set = test_set(config, e.data);
-  c.precision = config.precision;
-  c.rng = config.rng;
+  c.precision = name_of(config.precision);
+  c.rng = name_of(config.rng);
   c.seeded = config.seed.has_value();
   c.allow_weak_privacy = config.allow_weak_privacy;
   c.fresh_noise_allowed = config.fresh_noise_allowed;
@@ -75,18 +82,22 @@ Certificate fill(Status status, const Experiment& e, const TrainingSize& size, P
   c.warnings = privacy_warnings(size.value,
                                 std::fmax(c.promise.epsilon, config.holdout_epsilon.value_or(0.0)),
                                 std::fmax(c.promise.delta, config.holdout_delta.value_or(0.0)));
-  c.backend = e.backend.name;
+  const BuildInfo build = build_info();
+  c.build = {.version = build.version,
+             .commit = build.commit,
+             .compiler = build.compiler,
+             .backend = std::string(e.backend.name)};
   return c;
 }
 
 /// The certificate of a run that trains. ledger: what it spends.
 Certificate certificate_of(Status status, const Experiment& e, const TrainingSize& size,
                            const Method& method, const privacy::Ledger& ledger,
-                           const std::vector<Listed>& released, std::uint64_t step) {
+                           const std::vector<privacy::NoisyValue>& released, std::uint64_t step) {
   Certificate c = fill(status, e, size, method.promise(ledger, step), method.obstacles());
   if (status == Status::finished)
-    c.groups =
-        e.config.holdout ? Groups{.bounds = {}, .not_stated = kNoGroups} : method.groups(ledger);
+    c.groups = e.config.holdout ? privacy::Groups{.bounds = {}, .not_stated = kNoGroups}
+                                : method.groups(ledger);
   c.split = ledger.split();
   c.noisy_values = released;
   c.releases_repeated = ledger.repeated();
@@ -112,15 +123,15 @@ std::vector<std::string> privacy_warnings(double training_size, double epsilon, 
 }
 
 Certificate make_certificate(const Experiment& e, const TrainingSize& size, const Method& method,
-                             const privacy::Ledger& ledger, const std::vector<Listed>& released,
-                             std::uint64_t step) {
+                             const privacy::Ledger& ledger,
+                             const std::vector<privacy::NoisyValue>& released, std::uint64_t step) {
   return certificate_of(Status::finished, e, size, method, ledger, released, step);
 }
 
 Certificate make_plan_certificate(const Experiment& e, const TrainingSize& size,
                                   const Method& method, const privacy::Ledger& ledger,
-                                  const std::vector<Listed>& released, std::uint64_t step,
-                                  std::uint64_t last_step) {
+                                  const std::vector<privacy::NoisyValue>& released,
+                                  std::uint64_t step, std::uint64_t last_step) {
   return certificate_of(Status::not_finished, e, size, method, method.planned(ledger, last_step),
                         released, step);
 }
@@ -136,7 +147,8 @@ Certificate make_refusal_certificate(const Experiment& e, const TrainingSize& si
        .delta = bound.delta,
        .method = e.config.method,
        .mechanism = "Gaussian noise on the number of training examples; nothing was trained",
-       .how = CountedExamples{.sigma = size.noise, .bound = bound}},
+       .how = privacy::CountedExamples{.releases = {{privacy::Gaussian{size.noise}, 1}},
+                                       .accountant = std::string(privacy::bound_name(bound))}},
       {});
 }
 

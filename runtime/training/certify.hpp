@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "privacy/certificate/certificate.hpp"
 #include "privacy/ledger.hpp"
 #include "runtime/methods/method.hpp"
-#include "runtime/results/certificate.hpp"
 #include "runtime/training/prepare.hpp"
 
 namespace cudp {
@@ -16,20 +16,22 @@ std::vector<std::string> privacy_warnings(double training_size, double epsilon, 
 
 /// The certificate of a run that finished. ledger: what was really spent, which a lost key makes
 /// more than was planned. released: by the gate.
-Certificate make_certificate(const Experiment& experiment, const TrainingSize& size,
-                             const Method& method, const privacy::Ledger& ledger,
-                             const std::vector<Listed>& released, std::uint64_t step);
+privacy::Certificate make_certificate(const Experiment& experiment, const TrainingSize& size,
+                                      const Method& method, const privacy::Ledger& ledger,
+                                      const std::vector<privacy::NoisyValue>& released,
+                                      std::uint64_t step);
 
 /// The certificate of a run that is not finished, and says so: of what it will have spent when it
 /// ends at `last_step` as planned, or of its filter's budget.
-Certificate make_plan_certificate(const Experiment& experiment, const TrainingSize& size,
-                                  const Method& method, const privacy::Ledger& ledger,
-                                  const std::vector<Listed>& released, std::uint64_t step,
-                                  std::uint64_t last_step);
+privacy::Certificate make_plan_certificate(const Experiment& experiment, const TrainingSize& size,
+                                           const Method& method, const privacy::Ledger& ledger,
+                                           const std::vector<privacy::NoisyValue>& released,
+                                           std::uint64_t step, std::uint64_t last_step);
 
 /// The certificate of a run that was refused once its training examples had been counted with
 /// noise, which is all that it released.
-Certificate make_refusal_certificate(const Experiment& experiment, const TrainingSize& size,
-                                     const privacy::Ledger& ledger);
+privacy::Certificate make_refusal_certificate(const Experiment& experiment,
+                                              const TrainingSize& size,
+                                              const privacy::Ledger& ledger);
 
 }  // namespace cudp

@@ -33,7 +33,8 @@ constexpr double kCheckpointSeconds = 20.0;
 
 Training::Training(Experiment experiment, SharedKey key, TrainingObserver& observer,
                    Witness* witness, privacy::Ledger ledger,
-                   std::vector<PrivacyBudget::Taken> taken, std::vector<Listed> released)
+                   std::vector<PrivacyBudget::Taken> taken,
+                   std::vector<privacy::NoisyValue> released)
     : experiment_(std::move(experiment)),
       key_(std::move(key)),
       observer_(observer),
@@ -205,18 +206,26 @@ TrainingState Training::state() const {
           .coins = experiment_.coins};
 }
 
-Certificate Training::certificate() const {
-  Certificate c =
-      make_certificate(experiment_, size_, *method_, budget_.ledger(), gate_.listed(), step_);
-  c.holdout = holdout_plan_;
+privacy::Certificate Training::with_holdout(privacy::Certificate c) const {
+  const HoldoutPlan& plan = holdout_plan_;
+  if (plan.share > 0.0)
+    c.hold_out({.share = plan.share,
+                .epsilon = plan.epsilon,
+                .delta = plan.delta,
+                .sigma = plan.sigma,
+                .releases = plan.releases,
+                .threshold = plan.threshold});
   return c;
 }
 
-Certificate Training::plan_certificate() const {
-  Certificate c = make_plan_certificate(experiment_, size_, *method_, budget_.ledger(),
-                                        gate_.listed(), step_, last_step());
-  c.holdout = holdout_plan_;
-  return c;
+privacy::Certificate Training::certificate() const {
+  return with_holdout(
+      make_certificate(experiment_, size_, *method_, budget_.ledger(), gate_.listed(), step_));
+}
+
+privacy::Certificate Training::plan_certificate() const {
+  return with_holdout(make_plan_certificate(experiment_, size_, *method_, budget_.ledger(),
+                                            gate_.listed(), step_, last_step()));
 }
 
 ReleasedModel Training::model() const {

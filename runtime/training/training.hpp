@@ -4,11 +4,11 @@
 #include <optional>
 #include <vector>
 
+#include "privacy/certificate/certificate.hpp"
 #include "runtime/base/random_key.hpp"
 #include "runtime/gate/gate.hpp"
 #include "runtime/gate/privacy_budget.hpp"
 #include "runtime/methods/method.hpp"
-#include "runtime/results/certificate.hpp"
 #include "runtime/results/holdout_figures.hpp"
 #include "runtime/results/metrics.hpp"
 #include "runtime/results/predictor.hpp"
@@ -27,8 +27,8 @@ struct TrainingState {
   MethodState method;
   TrainingSize size;
   privacy::Ledger ledger;
-  std::vector<PrivacyBudget::Taken> taken;  ///< of what was charged without a number
-  std::vector<Listed> released;             ///< by the gate
+  std::vector<PrivacyBudget::Taken> taken;    ///< of what was charged without a number
+  std::vector<privacy::NoisyValue> released;  ///< by the gate
   std::vector<MetricsRow> metrics;
   double seconds = 0.0;                ///< of training so far
   std::vector<float> feature_release;  ///< as Experiment has it
@@ -84,10 +84,10 @@ class Training {
   void follow(Order order);
 
   /// The certificate of a training that ends here.
-  Certificate certificate() const;
+  privacy::Certificate certificate() const;
   /// The certificate of the plan: of what it will have spent when it ends as planned. It says that
   /// it is not finished.
-  Certificate plan_certificate() const;
+  privacy::Certificate plan_certificate() const;
   /// The model as it may be published.
   ReleasedModel model() const;
   /// What is said of held-out rows: the plan, from when there is one, and the figures, once the
@@ -103,7 +103,7 @@ class Training {
 
   Training(Experiment experiment, SharedKey key, TrainingObserver& observer, Witness* witness,
            privacy::Ledger ledger, std::vector<PrivacyBudget::Taken> taken,
-           std::vector<Listed> released);
+           std::vector<privacy::NoisyValue> released);
 
   std::unique_ptr<Method> make_method() const;
   Ranks& ranks() const { return *experiment_.ranks; }
@@ -135,6 +135,8 @@ class Training {
   Gate gate_;
   TrainingSize size_;
   std::unique_ptr<Method> method_;
+  privacy::Certificate with_holdout(privacy::Certificate certificate) const;
+
   HoldoutPlan holdout_plan_;
   std::optional<HoldoutFigures> holdout_figures_;
   std::optional<Predictor> predictor_;  ///< made when the first row is

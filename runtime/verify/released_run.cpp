@@ -12,8 +12,8 @@
 #include <spdlog/fmt/ranges.h>
 
 #include "models/model.hpp"
+#include "privacy/text/json_text.hpp"
 #include "privacy/verify/certificate.hpp"
-#include "privacy/verify/json_text.hpp"
 #include "privacy/verify/settings.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
@@ -142,7 +142,7 @@ verify::Statement hold_tensors(const ReleasedRun& run) {
   const std::string source = run.model().string();
   const TensorFile file = decode_safetensors(read_input(run.model()), source);
   const verify::Settings settings(run.evidence.settings);
-  const auto json = verify::parse_json(run.evidence.certificate);
+  const auto json = privacy::parse_json(run.evidence.certificate);
   const verify::Certificate certificate = verify::read_certificate(run.evidence.certificate);
 
   const auto expect = [&](const char* what, const std::string& expected, const std::string& found) {
@@ -178,11 +178,11 @@ verify::Statement hold_tensors(const ReleasedRun& run) {
     s.wrong.push_back(std::move(wrong));
   // Of methods that release parameters themselves, or their gradients, once each.
   if (certificate.method == "dp-agd" || certificate.method == "outpert")
-    for (const verify::Certificate::Listed& l : certificate.noisy_values)
-      if (l.what == "sum of clipped gradients" || l.what == "minimum of the objective")
+    for (const privacy::NoisyValue& l : certificate.noisy_values)
+      if (l.name == "sum of clipped gradients" || l.name == "minimum of the objective")
         if (l.numbers != network.parameter_count)
           s.wrong.push_back(fmt::format("{}: expected {} numbers as the model has, listed {}",
-                                        l.what, network.parameter_count, l.numbers));
+                                        l.name, network.parameter_count, l.numbers));
   s.found = fmt::format("{} tensors, {} parameters of {}", file.tensors.size(),
                         network.parameter_count, network.spec.name);
   return s;

@@ -18,6 +18,11 @@ inline void PrintTo(const Release& r, std::ostream* os) {
   *os << r.count << " x " << exact_text(r.mechanism);
 }
 
+inline void PrintTo(const NoisyValue& l, std::ostream* os) {
+  *os << l.times << " x " << l.name << ", " << l.numbers << " numbers, grid " << l.grid
+      << ", noise " << l.noise_std << ", sensitivity " << l.sensitivity;
+}
+
 }  // namespace privacy
 
 inline void PrintTo(OptimizerKind kind, std::ostream* os) {
@@ -29,9 +34,5 @@ inline void PrintTo(ScheduleKind kind, std::ostream* os) {
 inline void PrintTo(Clipping clipping, std::ostream* os) { *os << name_of(clipping); }
 inline void PrintTo(Generator generator, std::ostream* os) { *os << name_of(generator); }
 inline void PrintTo(const PrivacyPlan& plan, std::ostream* os) { *os << encode_plan(plan).dump(); }
-inline void PrintTo(const Listed& l, std::ostream* os) {
-  *os << l.times << " x " << l.name << ", " << l.dimension << " numbers, grid " << l.grid
-      << ", noise " << l.noise_std << ", sensitivity " << l.sensitivity;
-}
 
 }  // namespace cudp

@@ -116,7 +116,7 @@ Values Recomputer::beside(const Values& theta) const {
 
 double Recomputer::clip_of(const transcript::Release& r) const {
   if (!certificate_.quantile) return config().clip;
-  return r.noise_std / certificate_.quantile->gradient_noise /
+  return r.noise_std / certificate_.quantile->gradient_noise_multiplier /
          (certificate_.sensitivity / certificate_.clip);
 }
 

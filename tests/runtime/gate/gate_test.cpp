@@ -265,25 +265,25 @@ TEST(Gate, ListsEqualNeighboursAsOneAndGoesOn) {
   Gate gate = gate_of(1);
   GaussianRelease r = release_of(1.0, 0x1p20);
   for (r.step = 0; r.step < 3; ++r.step) gate.release(r, 5);
-  const Listed three{.name = "a sum",
-                     .times = 3,
-                     .dimension = 1,
-                     .grid = 1.0,
-                     .noise_std = 0x1p20,
-                     .sensitivity = 1.0};
-  EXPECT_EQ(gate.listed(), std::vector<Listed>{three});
+  const privacy::NoisyValue three{.name = "a sum",
+                                  .times = 3,
+                                  .numbers = 1,
+                                  .grid = 1.0,
+                                  .noise_std = 0x1p20,
+                                  .sensitivity = 1.0};
+  EXPECT_EQ(gate.listed(), std::vector<privacy::NoisyValue>{three});
 
   Gate resumed(Generator::chacha20, key_from_seed(1), all_paid(), gate.listed());
   resumed.release(r, 6);
   r.noise_std *= 2.0;
   ++r.step;
   resumed.release(r, 7);
-  Listed four = three;
+  privacy::NoisyValue four = three;
   four.times = 4;
-  Listed other = three;
+  privacy::NoisyValue other = three;
   other.times = 1;
   other.noise_std = 0x1p21;
-  EXPECT_EQ(resumed.listed(), (std::vector<Listed>{four, other}));
+  EXPECT_EQ(resumed.listed(), (std::vector<privacy::NoisyValue>{four, other}));
 }
 
 class Replacing : public Witness {

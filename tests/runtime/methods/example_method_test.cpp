@@ -73,8 +73,8 @@ TEST(ExampleMethod, IsMadeOfItsEntryAndTrains) {
   EXPECT_NE(method.parameters(), before);
   const privacy::Ledger& ledger = training.budget.ledger();
   EXPECT_EQ(ledger.authorised_until(), 8u);
-  const Promise promise = method.promise(ledger, 8);
-  EXPECT_EQ(std::get<NoisySums>(promise.how).steps, 8u);
+  const privacy::Promise promise = method.promise(ledger, 8);
+  EXPECT_EQ(std::get<privacy::NoisySums>(promise.how).steps, 8u);
   EXPECT_EQ(promise.epsilon, method.epsilon());
 }
 

@@ -143,7 +143,7 @@ class FreshKeyOf : public testing::TestWithParam<Way> {
   struct End {
     std::vector<float> parameters;
     std::string ledger;
-    std::vector<Listed> listed;
+    std::vector<privacy::NoisyValue> listed;
     std::uint64_t steps = 0;
     bool operator==(const End&) const = default;
   };

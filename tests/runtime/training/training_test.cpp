@@ -4,10 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include "privacy/certificate/certificate.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/config/seeded_key.hpp"
 #include "runtime/gate/transcript.hpp"
-#include "runtime/results/certificate.hpp"
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/print.hpp"
 
@@ -81,7 +81,7 @@ TEST(Training, EndsWithAModelRowsAndACertificate) {
   EXPECT_TRUE(listener.planned_once);
   EXPECT_EQ(t->last_step(), kSteps);
   EXPECT_FALSE(t->is_finished());
-  EXPECT_EQ(t->plan_certificate().status, Certificate::Status::not_finished);
+  EXPECT_EQ(t->plan_certificate().status, privacy::Certificate::Status::not_finished);
   EXPECT_EQ(t->plan_certificate().promise.epsilon, t->method().epsilon());
   const std::vector<float> before = t->method().parameters();
 
@@ -93,10 +93,10 @@ TEST(Training, EndsWithAModelRowsAndACertificate) {
   EXPECT_GT(t->metrics().back().test.accuracy(), 0.0);
   EXPECT_NE(t->method().parameters(), before);
   EXPECT_EQ(t->model().parameters, t->method().parameters());
-  const Certificate c = t->certificate();
-  EXPECT_EQ(c.status, Certificate::Status::finished);
+  const privacy::Certificate c = t->certificate();
+  EXPECT_EQ(c.status, privacy::Certificate::Status::finished);
   EXPECT_LE(c.promise.epsilon, 3.0);
-  EXPECT_EQ(std::get<NoisySums>(c.promise.how).steps, kSteps);
+  EXPECT_EQ(std::get<privacy::NoisySums>(c.promise.how).steps, kSteps);
   EXPECT_EQ(c.size.value, 64.0);
 }
 

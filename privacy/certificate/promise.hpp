@@ -5,9 +5,9 @@
 #include <variant>
 #include <vector>
 
-#include "privacy/accountant.hpp"
+#include "privacy/mechanism/mechanism.hpp"
 
-namespace cudp {
+namespace cudp::privacy {
 
 /// Noisy sums of clipped gradients of random batches: the mechanism of DP-SGD and its descendants.
 struct NoisySums {
@@ -33,9 +33,12 @@ struct NoisySums {
   double expected_batch = 0.0;
   std::uint64_t steps = 0;  ///< that were charged
   std::uint64_t steps_planned = 0;
-  std::vector<privacy::Release> releases;  ///< all that were charged
-  privacy::PrivacyBound bound;             ///< of these releases
-  bool order_fixed_before = false;         ///< bound.order was chosen before the first release
+  std::vector<Release> releases;           ///< all that were charged
+  std::string accountant;                  ///< name of the bound on these releases
+  double epsilon_lower = 0.0;              ///< lower bound of that accountant; 0: it has none
+  double loss_interval = 0.0;              ///< interval of its grid; 0 without one
+  double order = 0.0;                      ///< of a Renyi bound; 0 of another one
+  bool order_fixed_before = false;         ///< the order was chosen before the first release
   double delta_for_rounding = 0.0;         ///< part of delta: PrivacyPlan::failure
   std::optional<double> norm_total_noise;  ///< of the sum of norms that an epoch begins with
 
@@ -62,7 +65,7 @@ struct FilteredReleases {
   std::string selection_noise;
   bool real_numbers_only = false;  ///< the proof does not hold to the last bit of what is released
   std::uint64_t steps = 0;
-  std::vector<privacy::Release> releases;
+  std::vector<Release> releases;
   double rho = 0.0;  ///< the filter's budget
   double rho_spent = 0.0;
   bool classical_budget = false;  ///< rho by Bun, Steinke 2016
@@ -84,7 +87,7 @@ struct PerturbedObjective {
   double kappa = 0.0;
   double output_noise_std = 0.0;
   double output_sensitivity = 0.0;
-  std::vector<privacy::Release> releases;
+  std::vector<Release> releases;
 };
 
 /// Gaussian noise on the minimum.
@@ -94,7 +97,7 @@ struct PerturbedOutput {
   double sensitivity = 0.0;
   double noise_std = 0.0;
   double grid = 0.0;
-  std::vector<privacy::Release> releases;
+  std::vector<Release> releases;
 };
 
 /// Parents that an exponential mechanism chooses (PrivGene).
@@ -105,13 +108,13 @@ struct ChosenParents {
   std::uint64_t generations = 0;
   std::uint64_t candidates = 0;
   std::uint64_t parents = 0;
-  std::vector<privacy::Release> releases;
+  std::vector<Release> releases;
 };
 
 /// The noisy number of examples alone: a run that was refused once it knew that.
 struct CountedExamples {
-  double sigma = 0.0;
-  privacy::PrivacyBound bound;
+  std::vector<Release> releases;
+  std::string accountant;
 };
 
 /// A training without privacy.
@@ -143,4 +146,4 @@ struct Groups {
   std::string not_stated;  ///< why nothing is said of groups; then there are no bounds
 };
 
-}  // namespace cudp
+}  // namespace cudp::privacy

@@ -1,4 +1,4 @@
-#include "privacy/verify/json_text.hpp"
+#include "privacy/text/json_text.hpp"
 
 #include <set>
 #include <stdexcept>
@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace cudp::verify {
+namespace cudp::privacy {
 
 nlohmann::json parse_json(std::string_view text) {
   std::vector<std::set<std::string>> open;  // keys of the objects around the present place
@@ -22,4 +22,4 @@ nlohmann::json parse_json(std::string_view text) {
   return nlohmann::json::parse(text, see);
 }
 
-}  // namespace cudp::verify
+}  // namespace cudp::privacy

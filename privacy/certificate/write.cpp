@@ -1,20 +1,17 @@
-#include "runtime/results/certificate.hpp"
-
 #include <variant>
 
 #include <nlohmann/json.hpp>
 
+#include "privacy/certificate/certificate.hpp"
 #include "privacy/mechanism/mechanism.hpp"
-#include "runtime/base/build_info.hpp"
-#include "runtime/config/choices.hpp"
 
 // The order of the lines is part of the format.
 
-namespace cudp {
+namespace cudp::privacy {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Releases = std::vector<privacy::Release>;
+using Releases = std::vector<Release>;
 
 constexpr const char* kNeighbours = "add or remove one training example";
 constexpr const char* kUnitNeighbours =
@@ -23,39 +20,17 @@ constexpr const char* kUnitNeighbours =
 constexpr const char* kConversion = "Canonne, Kamath, Steinke 2020, Proposition 12";
 constexpr const char* kRealNumbers = "proved for real numbers only";
 
-const char* text_of(Certificate::Status status) {
-  switch (status) {
-    case Certificate::Status::not_finished:
-      return "not finished";
-    case Certificate::Status::refused:
-      return "refused";
-    default:
-      return "finished";
-  }
-}
-
-const char* text_of(Certificate::TestSet test_set) {
-  switch (test_set) {
-    case Certificate::TestSet::public_rows:
-      return "public; read for test_accuracy only, not covered by the guarantee";
-    case Certificate::TestSet::private_rows:
-      return "not public: what was measured on it is not released, nor covered by the guarantee";
-    default:
-      return "none";
-  }
-}
-
 /// Releases of the sampled Gaussian mechanism.
 Json sampled_json(const Releases& releases) {
   Json list = Json::array();
-  for (const privacy::Release& release : releases) {
+  for (const Release& release : releases) {
     double q = 1.0;
     double sigma = 0.0;
-    if (const auto* sampled = std::get_if<privacy::PoissonGaussian>(&release.mechanism)) {
+    if (const auto* sampled = std::get_if<PoissonGaussian>(&release.mechanism)) {
       q = sampled->q;
       sigma = sampled->sigma;
     } else {
-      sigma = std::get<privacy::Gaussian>(release.mechanism).sigma;
+      sigma = std::get<Gaussian>(release.mechanism).sigma;
     }
     list.push_back({{"q", q}, {"sigma", sigma}, {"steps", release.count}});
   }
@@ -65,13 +40,13 @@ Json sampled_json(const Releases& releases) {
 /// Releases of any mechanism.
 Json releases_json(const Releases& releases) {
   Json list = Json::array();
-  for (const privacy::Release& release : releases) {
-    Json j{{"mechanism", privacy::name(release.mechanism)}};
-    if (const auto* gaussian = std::get_if<privacy::Gaussian>(&release.mechanism))
+  for (const Release& release : releases) {
+    Json j{{"mechanism", name(release.mechanism)}};
+    if (const auto* gaussian = std::get_if<Gaussian>(&release.mechanism))
       j["sigma"] = gaussian->sigma;
-    if (const auto* selection = std::get_if<privacy::BoundedRange>(&release.mechanism))
+    if (const auto* selection = std::get_if<BoundedRange>(&release.mechanism))
       j["epsilon"] = selection->epsilon;
-    if (const auto* stated = std::get_if<privacy::ApproximateDp>(&release.mechanism)) {
+    if (const auto* stated = std::get_if<ApproximateDp>(&release.mechanism)) {
       j["epsilon"] = stated->epsilon;
       if (stated->delta > 0.0) j["delta"] = stated->delta;
     }
@@ -82,10 +57,10 @@ Json releases_json(const Releases& releases) {
 }
 
 /// Writes a promise's lines between delta and what all certificates end with.
-struct Mechanism {
+struct WriteMechanism {
   Json& j;
   const Promise& promise;
-  const char* version;
+  const std::string& version;
   const char* neighbours;
 
   void operator()(const NoisySums& s) const {
@@ -110,12 +85,12 @@ struct Mechanism {
               {"steps", s.steps},
               {"steps_planned", s.steps_planned},
               {"releases", sampled_json(s.releases)},
-              {"accountant", privacy::bound_name(s.bound)},
+              {"accountant", s.accountant},
               {"accountant_version", version},
-              {"epsilon_lower", s.bound.epsilon_lower}});
-    if (s.bound.interval > 0.0) j["loss_interval"] = s.bound.interval;
-    if (s.bound.order > 0.0)
-      j.update({{"order", s.bound.order},
+              {"epsilon_lower", s.epsilon_lower}});
+    if (s.loss_interval > 0.0) j["loss_interval"] = s.loss_interval;
+    if (s.order > 0.0)
+      j.update({{"order", s.order},
                 {"order_fixed_before", s.order_fixed_before},
                 {"conversion", kConversion}});
     j["delta_for_rounding"] = s.delta_for_rounding;
@@ -192,8 +167,8 @@ struct Mechanism {
     j.update({{"neighbouring_relation", neighbours},
               {"mechanism", promise.mechanism},
               {"method", promise.method},
-              {"releases", sampled_json({{privacy::Gaussian{s.sigma}, 1}})},
-              {"accountant", privacy::bound_name(s.bound)},
+              {"releases", sampled_json(s.releases)},
+              {"accountant", s.accountant},
               {"accountant_version", version}});
   }
 
@@ -246,12 +221,12 @@ Json groups_json(const Groups& groups, const char* of) {
   return list;
 }
 
-Json noisy_values_json(const std::vector<Listed>& released) {
+Json noisy_values_json(const std::vector<NoisyValue>& released) {
   Json list = Json::array();
-  for (const Listed& l : released)
+  for (const NoisyValue& l : released)
     list.push_back({{"what", l.name},
                     {"times", l.times},
-                    {"numbers", l.dimension},
+                    {"numbers", l.numbers},
                     {"sensitivity", l.sensitivity},
                     {"noise_std", l.noise_std},
                     {"grid", l.grid}});
@@ -259,30 +234,30 @@ Json noisy_values_json(const std::vector<Listed>& released) {
 }
 
 Json feature_release_json(const Certificate::FeatureRelease& release) {
-  const bool pca = release.kind == Features::pca;
+  const bool pca = release.dimensions.has_value();
   Json j = {{"what", pca ? "covariance of rows clipped to norm 1, with Gaussian noise"
                          : "channels' means and mean squares, rows of them clipped to norm 1, with "
                            "Gaussian noise"},
             {"sigma", release.sigma},
             {"sensitivity", 1.0}};
-  if (pca) j["dimensions"] = release.dimensions;
+  if (pca) j["dimensions"] = *release.dimensions;
   return j;
 }
 
-/// What is promised of each part by itself.
-Json parts_json(const HoldoutPlan& plan, const Promise& promise) {
-  Json part{{"share", plan.share},
+/// The promise of each part by itself.
+Json parts_json(const Certificate::Holdout& held, const Promise& promise) {
+  Json part{{"share", held.share},
             {"of", "units, each by a secret coin of its own; the others are trained on"}};
-  if (plan.says_something())
-    part.update({{"epsilon", plan.epsilon},
-                 {"delta", plan.delta},
-                 {"sigma", plan.sigma},
+  if (held.releases > 0)
+    part.update({{"epsilon", held.epsilon},
+                 {"delta", held.delta},
+                 {"sigma", held.sigma},
                  {"sensitivity", 1.0},
-                 {"releases", plan.releases},
+                 {"releases", held.releases},
                  {"mechanism",
                   "noisy figures of the held-out rows, once, and the noisy number of "
                   "training examples"}});
-  if (plan.threshold) part["threshold"] = *plan.threshold;
+  if (held.threshold) part["threshold"] = *held.threshold;
   return {
       {"training_epsilon", promise.epsilon}, {"training_delta", promise.delta}, {"holdout", part}};
 }
@@ -290,31 +265,29 @@ Json parts_json(const HoldoutPlan& plan, const Promise& promise) {
 }  // namespace
 
 Json to_json(const Certificate& c) {
-  const BuildInfo build = build_info();
   Json j{{"format", "cudp privacy certificate 2"},
          {"status", text_of(c.status)},
          {"for_release", c.for_release()}};
   if (!c.for_release()) j["not_for_release"] = c.not_for_release;
-  j["epsilon"] = c.epsilon();  // null in a file where it is infinite
-  j["delta"] = c.delta();
-  if (c.holdout.share > 0.0) j.update(parts_json(c.holdout, c.promise));
+  j["epsilon"] = c.epsilon;  // null in a file where it is infinite
+  j["delta"] = c.delta;
+  if (c.holdout) j.update(parts_json(*c.holdout, c.promise));
   if (c.unit) j.update({{"unit", c.unit->column}, {"max_rows", c.unit->max_rows}});
-  std::visit(Mechanism{j, c.promise, build.version, c.unit ? kUnitNeighbours : kNeighbours},
+  std::visit(WriteMechanism{j, c.promise, c.build.version, c.unit ? kUnitNeighbours : kNeighbours},
              c.promise.how);
   if (c.groups) j["groups"] = groups_json(*c.groups, c.unit ? "units" : "examples");
   if (!c.noisy_values.empty()) j["noisy_values"] = noisy_values_json(c.noisy_values);
   j["dataset"] = c.dataset;
-  if (c.normalise != Normalise::none)
-    j["normalise"] = {{"how", name_of(c.normalise)},
-                      {"of", "each example's numbers by themselves"}};
-  if (c.features != Features::none) j["features"] = name_of(c.features);
+  if (c.normalise != "none")
+    j["normalise"] = {{"how", c.normalise}, {"of", "each example's numbers by themselves"}};
+  if (c.features != "none") j["features"] = c.features;
   if (c.feature_release) j["feature_release"] = feature_release_json(*c.feature_release);
   if (!c.class_weights.empty()) j["class_weights"] = c.class_weights;
   if (c.size.is_public())
     j["training_examples"] = static_cast<std::uint64_t>(c.size.value);
   else
     j["size_release"] = {{"noisy_size", static_cast<std::uint64_t>(c.size.value)},
-                         {"noise_std", c.size.noise}};
+                         {"noise_std", c.size.noise_std}};
   if (c.split) {
     j["size_release"].update(
         {{"epsilon", c.split->count_epsilon}, {"delta", c.split->count_delta}});
@@ -323,27 +296,27 @@ Json to_json(const Certificate& c) {
         {"delta", c.split->training_delta},
         {"composition", "basic: whatever follows from the noisy size, both parts add up"}};
   }
-  j.update({{"precision", name_of(c.precision)},
-            {"rng", name_of(c.rng)},
+  j.update({{"precision", c.precision},
+            {"rng", c.rng},
             {"seeded", c.seeded},
             {"unsafe_flags", c.unsafe_flags}});
   if (!c.assumptions.empty()) j["assumptions"] = c.assumptions;
   if (c.allow_weak_privacy) j["allow_weak_privacy"] = true;
   if (c.fresh_noise_allowed) j["fresh_noise_allowed"] = true;
-  if (c.keys_lost > 0)
-    j.update({{"keys_lost", c.keys_lost}, {"releases_repeated", c.releases_repeated}});
+  if (c.keys_lost.value_or(0) > 0)
+    j.update({{"keys_lost", *c.keys_lost}, {"releases_repeated", c.releases_repeated}});
   j.update({{"warnings", c.warnings},
             {"hyperparameter_tuning", "not counted in epsilon"},
             {"test_set", text_of(c.test_set)},
             {"build",
              {{"program", "cudp"},
-              {"version", build.version},
-              {"commit", build.commit},
-              {"compiler", build.compiler},
-              {"backend", c.backend}}}});
+              {"version", c.build.version},
+              {"commit", c.build.commit},
+              {"compiler", c.build.compiler},
+              {"backend", c.build.backend}}}});
   return j;
 }
 
 std::string to_text(const Certificate& certificate) { return to_json(certificate).dump(2) + "\n"; }
 
-}  // namespace cudp
+}  // namespace cudp::privacy
