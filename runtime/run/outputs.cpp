@@ -114,9 +114,9 @@ void Outputs::write_holdout(const HoldoutFigures& figures,
 bool Outputs::draw_curves(const std::vector<MetricsRow>& metrics, const std::string& model,
                           const privacy::Certificate& c) const {
   const std::string what = fmt::format("{} on {}", model, c.dataset);
-  const std::string title = gives_privacy_ ? fmt::format("{}, epsilon {:.3g} at delta {:.2g}", what,
-                                                         c.epsilon, c.delta)
-                                           : what + ", without privacy";
+  const std::string title =
+      gives_privacy_ ? fmt::format("{}, epsilon {:.3g} at delta {:.2g}", what, c.epsilon, c.delta)
+                     : what + ", without privacy";
   const std::string metric = curve_metric(metrics, metric_, test_is_public_);
   const auto draw = [&](const Place& to, const std::vector<MetricsRow>& rows) {
     return cudp::draw_curves(rows, title, to.path, metric, to.mode);
