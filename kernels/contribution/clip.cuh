@@ -24,7 +24,7 @@ __global__ inline void dense_gradient_norm_kernel(DenseGradientNorm a) {
   }
 }
 
-/// Squared norms of every group from their parts; returns the sum of all.
+/// Computes the squared norm of each group from its parts. Returns their sum.
 __device__ __forceinline__ float group_squares(const float* parts, const std::int32_t* group_parts,
                                                int groups, int capacity, int e, float* squares) {
   float total = 0.0f;
