@@ -6,7 +6,8 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Calls body(pixel) for the given channels of one example, spread over the block.
+/// Calls body(pixel) for every pixel of some channels of one example, distributed over the threads
+/// of the block.
 template <class Body>
 __device__ __forceinline__ void for_each_in_channels(const CountedPlanes& x, int first,
                                                      int channels, const Body& body) {
