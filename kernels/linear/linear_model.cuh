@@ -1,6 +1,6 @@
 #pragma once
-// Launched in blocks of 256 threads (launch_shape), of which a multiprocessor's registers hold six,
-// and five of linear_sum_kernel.
+// Kernels of linear models. They are launched in blocks of 256 threads (launch_shape). The
+// registers of a multiprocessor suffice for six blocks, or five of linear_sum_kernel.
 #include "kernels/common/fixed_point.cuh"
 #include "kernels/common/lanes.hpp"
 #include "kernels/common/simt.cuh"
@@ -9,7 +9,7 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// v in units of the grid, to the nearest, ties to even; |v| < 2^31 units.
+/// Returns v in units of the grid, rounded to the nearest, ties to even. Requires |v| < 2^31 units.
 __device__ __forceinline__ int to_units(float v, float inverse_grid) {
   return __float2int_rn(v * inverse_grid);
 }
@@ -58,7 +58,7 @@ __global__ inline void linear_sum_kernel(LinearSum a) {
           sum += to_units(derivative.v[i] * x.v[i], a.inverse_grid);
         }
       }
-    long long total = sum;  // of four lanes
+    long long total = sum;  // total of four lanes
     total += __shfl_xor_sync(kFullWarp, total, 1);
     total += __shfl_xor_sync(kFullWarp, total, 2);
     if (lane % 4 == 0 && j < a.d) atomicAdd(a.total + j, static_cast<FixedPoint>(total));
