@@ -13,10 +13,11 @@ void add_scaled(const AddScaled& a) {
 
 constexpr std::int64_t kPair = 2 * std::int64_t{kLanes};
 
-/// Squares of that many numbers are added in float32, in 64 / kLanes chains; the blocks in double.
+/// Number of squares that are added in float32, in 64 / kLanes chains; the blocks are added in
+/// double.
 constexpr std::int64_t kNormBlock = 1024;
 
-/// sum of w(i)^2, w(i) a vector.
+/// Returns the sum of w(i)^2, where w(i) is a vector.
 template <class W>
 CUDP_INLINE float sum_of_squares(std::int64_t n, const W& w) {
   double total = 0.0;
