@@ -13,7 +13,7 @@ std::string text(const Shape& s) {
          std::to_string(s.width);
 }
 
-/// Walks the layers once, from the input's shape to the logits.
+/// Builds the layers in order, from the input's shape to the logits.
 class Builder {
  public:
   Builder(Network& net, const Shape& input) : net_(net), shape_(input) {}
@@ -40,7 +40,8 @@ class Builder {
     throw std::invalid_argument(where_ + ": " + what);
   }
 
-  /// Texts begin with an embedding, and sequences go to the layers that are for them.
+  /// Checks that texts start with an embedding, and that sequences go only to layers that accept
+  /// them.
   void check_input(const Layer& layer, std::size_t number) const {
     const bool words = number == 0 && net_.text.words > 0;
     const bool embedding = std::holds_alternative<Embedding>(layer);
@@ -69,7 +70,7 @@ class Builder {
     return (size + 2 * pad - kernel) / stride + 1;
   }
 
-  /// The next tensor of layer l.
+  /// Adds the next tensor of layer l.
   void add_parameter(NetworkLayer& l, const std::string& name, std::vector<int> dims, int fan_in,
                      int fan_out, bool is_bias) {
     if (!names_.insert(name).second) fail("expected a name not yet used, found '" + name + "'");

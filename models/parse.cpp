@@ -13,7 +13,7 @@
 namespace cudp {
 namespace {
 
-/// One table of the description, with errors that name source, line and key.
+/// One table of the description. Its errors name source, line and key.
 class LayerTable {
  public:
   LayerTable(const toml::table& table, const std::string& source)
