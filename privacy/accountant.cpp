@@ -22,7 +22,8 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// The single Gaussian that purely Gaussian releases come to; rounded up.
+/// Returns mu of the single Gaussian mechanism that is equivalent to purely Gaussian releases,
+/// rounded up; nothing if other releases are among them.
 std::optional<double> gaussian_mu(const Composition& composition) {
   double square = 0.0;
   for (const Release& release : composition.releases) {
@@ -63,13 +64,14 @@ struct Accountant::State {
     return {.relation = composition.relation, .group = composition.group};
   }
 
-  /// Calls bound(neighbours) where the Renyi bound is wanted. Where it is one of several, it may
-  /// have no value: a mechanism without a theorem, or no order with a finite divergence.
+  /// Calls bound(neighbours) if the Renyi bound is requested. If it is one of several bounds, its
+  /// errors are ignored: a mechanism may have no theorem, or no order a finite divergence.
   template <class Bound>
   void by_renyi(const Bound& bound) const {
     if (!wants(options.kind, AccountantKind::rdp)) return;
     if (options.kind == AccountantKind::rdp) return bound(neighbours());
-    // The same bound whichever direction is asked about: two directions are no worse than both.
+    // Uses the bound for both directions even if one is requested: a single direction is never
+    // worse than both.
     Neighbours both = neighbours();
     if (both.relation != NeighbouringRelation::replace_one)
       both.relation = NeighbouringRelation::add_or_remove;
@@ -237,7 +239,7 @@ std::optional<double> vadhan_epsilon(const Composition& composition, std::uint64
   single.group = 1;
   Accountant accountant(std::move(single), options);
   const auto size = static_cast<double>(k);
-  // log of (e^(k epsilon) - 1) / (e^epsilon - 1)
+  // Returns log of (e^(k epsilon) - 1) / (e^epsilon - 1).
   const auto log_factor = [&](double epsilon) {
     const auto log_expm1 = [](double x) {
       return x > 1.0 ? x + std::log1p(-std::exp(-x)) : std::log(std::expm1(x));

@@ -19,7 +19,7 @@
 namespace cudp::privacy {
 namespace {
 
-/// More than rounding takes from a sum of positive terms, relatively.
+/// Relative bound on the rounding error of a sum of positive terms.
 constexpr double kRounding = 1e-9;
 
 /// Accuracy of epsilon and mu.
@@ -40,12 +40,13 @@ void check_probability(double x, const char* name, bool open) {
 }
 
 /// Probabilities of a binomial distribution of n trials with odds e^epsilon, one after another from
-/// k = `first` on, upwards or downwards. In logarithms: on the way to the mode nothing underflows.
+/// k = `first` on, upwards or downwards. Computed as logarithms, so that nothing underflows on the
+/// way to the mode.
 class BinomialTerms {
  public:
   BinomialTerms(std::uint64_t n, double epsilon, std::uint64_t first)
       : n_(static_cast<double>(n)), epsilon_(epsilon), k_(static_cast<double>(first)) {
-    const double q_log = -std::log1p(std::exp(-epsilon));  // of q = 1 / (1 + e^-epsilon)
+    const double q_log = -std::log1p(std::exp(-epsilon));  // logarithm of q = 1 / (1 + e^-epsilon)
     log_ = std::lgamma(n_ + 1.0) - std::lgamma(k_ + 1.0) - std::lgamma(n_ - k_ + 1.0) + n_ * q_log -
            (n_ - k_) * epsilon;
   }
@@ -66,7 +67,7 @@ class BinomialTerms {
 double normal(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
 double normal_quantile(double p) { return -std::numbers::sqrt2 * boost::math::erfc_inv(2.0 * p); }
 
-/// The release with `factor` times its noise.
+/// Returns the release with `factor` times its noise.
 Release with_noise(Release release, double factor) {
   std::visit(
       [&](auto& m) {
@@ -86,11 +87,11 @@ Composition with_noise(std::span<const Release> releases, double factor, std::ui
   return c;
 }
 
-/// Coarse, but a bound all the same.
+/// Coarse options; the result is still a bound.
 constexpr AccountantOptions kCoarse{.coarseness = 10.0};
 
-/// A curve at few points, which it never exceeds. Guesses of thousands of canaries say nothing of
-/// events that are rarer than e^-8.
+/// Returns a lower bound on the trade-off curve, from a few points. Guesses of thousands of
+/// canaries carry no information on events rarer than e^-8.
 LeastOther trade_off_of(const Composition& composition) {
   constexpr double kEpsilons[] = {0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5,
                                   2.0, 2.5,  3.0, 4.0,  6.0, 8.0};
@@ -191,8 +192,8 @@ double epsilon_lower(const Guesses& g, std::span<const Release> releases, double
   const auto refuted = [&](double log_noise) {
     return refutes(g, trade_off_of(with_noise(releases, std::exp(log_noise), group)), error);
   };
-  constexpr double kStep = 0.7;    // of logarithms of noise
-  constexpr double kMaxLog = 7.0;  // a thousand times as much: then there is nothing to show
+  constexpr double kStep = 0.7;    // step in the logarithm of the noise
+  constexpr double kMaxLog = 7.0;  // a thousand times as much noise: then nothing can be shown
   double allowed = 0.0;
   while (refuted(allowed)) allowed -= kStep;
   double refused = allowed + kStep;
