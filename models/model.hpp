@@ -21,7 +21,7 @@ struct ModelSpec {
 /// in], row-major.
 struct ParameterTensor {
   std::string name;        ///< "conv1.weight"
-  std::vector<int> shape;  ///< as in the released file
+  std::vector<int> shape;  ///< dimensions in the released file
   std::size_t offset = 0;  ///< first element in the flat vector
   std::size_t size = 0;    ///< product of shape
   int fan_in = 0;          ///< number of inputs of one output, for initialisation

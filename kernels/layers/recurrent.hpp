@@ -180,7 +180,7 @@ inline bool fits(RecurrentPlan& p, int gates, int hidden, bool back, std::size_t
 /// still occupy the device; examples = 0 if none fits. capacity: texts per launch.
 inline RecurrentPlan recurrent_plan(int gates, int hidden, bool back, int directions, int capacity,
                                     const DeviceLimits& limits) {
-  const auto narrowed = [&](RecurrentPlan p) {  // until every multiprocessor has a block
+  const auto narrowed = [&](RecurrentPlan p) {  // stops if every one has a block
     while (p.examples > 8 &&
            std::int64_t{divide_up(capacity, p.examples)} * directions < limits.multiprocessors)
       p.examples /= 2;
