@@ -29,7 +29,7 @@ inline constexpr int kRegisters = 16;
 #endif
 
 // GNU vector types: + - * / and comparisons work lane by lane; a comparison gives a VecI of 0 or
-// -1, and `mask ? a : b` selects. Products and sums contract to FMA where the level has it.
+// -1, and `mask ? a : b` selects. Products and sums contract to FMA if the level has it.
 using Vec = float __attribute__((vector_size(kLanes * 4)));
 using VecI = std::int32_t __attribute__((vector_size(kLanes * 4)));
 using VecU = std::uint32_t __attribute__((vector_size(kLanes * 4)));

@@ -97,7 +97,7 @@ __global__ inline void group_norm_backward_kernel(device::GroupNormBackward a) {
   });
 }
 
-// grid: columns, groups of kRowsPerBlock examples. block: any, a thread a column. smem: none.
+// grid: columns, groups of kRowsPerBlock examples. block: any, one thread per column. smem: none.
 __global__ inline void weighted_rows_kernel(WeightedRows a) {
   const int live = live_examples(a.batch);
   const int begin = static_cast<int>(blockIdx.y) * kRowsPerBlock;

@@ -9,7 +9,7 @@ __device__ __forceinline__ float weight_of_place(int length) {
   return 1.0f / static_cast<float>(length > 1 ? length : 1);
 }
 
-// grid: examples. block: 128, a thread a channel at first. static smem: 16 bytes.
+// grid: examples. block: 128, one thread per channel. static smem: 16 bytes.
 __global__ inline void mean_over_time_kernel(device::MeanOverTime a) {
   CUDP_SHARED(float, partial, [128 / kWarp]);
   const auto e = static_cast<std::int64_t>(blockIdx.x);

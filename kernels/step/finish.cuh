@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(64, 10) finish_kernel(FinishStep a) {
   }
 }
 
-// grid, block: any, a thread a pair. smem: none.
+// grid, block: any, one thread per pair. smem: none.
 template <OptimizerKind kind>
 __global__ void finish_pairs_kernel(FinishPairs a) {
   const FinishStep& step = a.step;
