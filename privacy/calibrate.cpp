@@ -66,7 +66,7 @@ class Solver {
                                   number(epsilon));
     if (epsilon < 1e-6)
       throw std::domain_error("epsilon " + number(epsilon) + " at delta " + number(delta) +
-                              " cannot be reached: 1e-06 is the least that is looked for");
+                              " cannot be reached: the smallest epsilon supported is 1e-06");
     check_delta(delta);
     if (lists_orders(before_, options_)) check_reachable();
   }
@@ -161,9 +161,9 @@ class Solver {
     if (min_epsilon < epsilon_) return;
     throw std::domain_error("epsilon " + number(epsilon_) + " at delta " + number(delta_) +
                             " cannot be reached: " + number(min_epsilon) +
-                            (first ? " is the least that Renyi orders up to " +
+                            (first ? " is the smallest value that Renyi orders up to " +
                                          number(*std::ranges::max_element(options_.orders)) +
-                                         " can show; larger orders show less"
+                                         " can show; larger orders can show a smaller one"
                                    : " is already spent"));
   }
 

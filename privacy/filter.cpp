@@ -35,7 +35,7 @@ double largest_divergence(double order, double epsilon, double delta) {
     rdp -= step * (epsilon + rdp);
   if (!(rdp > 0.0))
     throw std::domain_error("epsilon " + number(epsilon) + " at delta " + number(delta) +
-                            " cannot be kept at Renyi order " + number(order) +
+                            " cannot be guaranteed at Renyi order " + number(order) +
                             ": the order alone costs " + number(epsilon_at(order, 0.0, delta)));
   return rdp;
 }

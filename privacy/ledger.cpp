@@ -50,14 +50,14 @@ void check(const Budget& budget) {
 void Ledger::count_first(const CountSplit& split) {
   privacy::check(split);
   if (split_ || budget_ || !records_.empty())
-    throw std::invalid_argument("count: expected nothing before it");
+    throw std::invalid_argument("count: expected it as the first entry");
   split_ = split;
 }
 
 void Ledger::limit(const Budget& budget) {
   check(budget);
   if (budget_ || !records_.empty())
-    throw std::invalid_argument("budget: expected none before, and no releases");
+    throw std::invalid_argument("budget: expected it once, before all releases");
   budget_ = budget;
 }
 
@@ -74,7 +74,7 @@ std::uint64_t Ledger::unpaid(std::uint64_t begin, std::uint64_t end,
     throw std::invalid_argument("steps: expected begin <= end, found " + span_text(begin, end));
   if (begin < key_begin_ || begin > until_)
     throw std::invalid_argument("steps: expected to begin in " + span_text(key_begin_, until_) +
-                                ", the steps of the present key, found " + std::to_string(begin));
+                                ", the steps of the current key, found " + std::to_string(begin));
   // Visits records from the last one back to the start of this key and of the replayed steps.
   for (auto r = records_.rbegin(); r != records_.rend() && r->kind != Kind::key; ++r) {
     if (r->kind != Kind::steps) continue;

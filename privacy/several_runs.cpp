@@ -76,9 +76,9 @@ std::vector<Curve> curves_of(std::span<const RunSpending> runs, double delta, st
 }
 
 [[noreturn]] void refuse_delta(double failure, double part) {
-  throw std::domain_error(
-      "expected a delta whose part for runs that state no more than their own, " + number(part) +
-      ", holds theirs, found " + number(failure));
+  throw std::domain_error("delta: the runs' own deltas add up to " + number(failure) +
+                          ", and only " + number(part) +
+                          " of delta can pay for them. Give a larger delta");
 }
 
 double by_divergences(const std::vector<Curve>& curves, double delta) {

@@ -214,7 +214,7 @@ std::unique_ptr<ComposedLoss::View> ComposedLoss::look(double tilt, double negli
   loss_error += lattice_rounding * interval;
   const double span = reach.below + reach.above;
   if (!(span < interval * static_cast<double>(options_.longest) * 16.0))
-    throw std::domain_error("the privacy losses lie too far apart for any grid");
+    throw std::domain_error("the privacy losses are too far apart for a grid of any size");
   view->length = length_for(span, interval);
   const std::shared_ptr<const Fft> fft = fft_of(view->length);
   const auto compose = [&](const std::vector<Repeated>& releases, bool from_above) {

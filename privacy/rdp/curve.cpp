@@ -188,7 +188,7 @@ PrivacyBound epsilon_by_rdp(std::span<const Release> releases, double delta,
   const double rest = delta - curve.failure();
   if (!(rest > 0.0))
     throw std::domain_error("delta: expected more than " + number(curve.failure()) +
-                            ", the sum of the mechanisms' own, found " + number(delta));
+                            ", the sum of the mechanisms' own deltas, found " + number(delta));
   PrivacyBound best = best_of(
       curve, orders,
       [&](std::span<const double> of, const RdpAt& at) { return lowest_epsilon(of, at, rest); },
