@@ -28,7 +28,7 @@ struct NormTotal {
 inline void validate(const NormTotal& a) {
   expect(a.norms && a.total && a.n > 0, "norm total: expected pointers and n > 0");
   expect(a.max_norm > 0.0 && a.grid > 0.0 && a.max_norm / a.grid < 0x1p63,
-         "norm total: expected a largest norm, and a grid that it is below 2^63 units of");
+         "norm total: expected a largest norm > 0 and below 2^63 units of the grid");
 }
 /// Launch shape with 16 norms per thread, which a block adds before its one atomic addition.
 inline LaunchShape launch_shape(const NormTotal& a) { return strided_shape((a.n + 15) / 16); }

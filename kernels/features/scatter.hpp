@@ -134,7 +134,7 @@ inline void validate(const ScatterLoad& a) {
   expect(a.out != nullptr && a.row_from != nullptr && a.column_from != nullptr,
          "scatter: expected pointers");
   expect(a.planes > 0 && a.height > 0 && a.width > 0 && a.rows >= a.height && a.columns >= a.width,
-         "scatter: expected sizes > 0, padded ones no smaller");
+         "scatter: expected sizes > 0 and padded sizes at least as large");
 }
 inline void validate(const ScatterFilter& a) {
   expect(a.spectra != nullptr && a.psi != nullptr && a.out != nullptr,
@@ -152,7 +152,7 @@ inline void validate(const ScatterLowPass& a) {
   expect(a.planes > 0 && a.channels > 0 && a.rows > 0 && a.columns > 0 && a.out_height > 0 &&
              a.out_width > 0 && a.first_channel >= 0 &&
              a.first_channel + a.channels <= kScatterChannels,
-         "scatter: expected sizes > 0 and channels of the 81");
+         "scatter: expected sizes > 0 and channels among the 81");
 }
 
 inline LaunchShape launch_shape(const ScatterLoad& a) {

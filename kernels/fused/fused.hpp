@@ -147,7 +147,7 @@ inline void validate(const FusedSum& a) {
   expect((a.bytes != nullptr) + (a.floats != nullptr) + is_coded == 1,
          "fused: expected bytes, floats or codes");
   expect(!is_coded || (d.features > 0 && a.coded.features == d.features),
-         "fused: expected codes of a network without convolutions, and of its features");
+         "fused: expected codes only without convolutions, and of the network's features");
   expect(a.labels && a.parameters, "fused: expected pointers");
   expect((a.losses == nullptr) == (a.squared_norms == nullptr) &&
              (a.losses == nullptr) == (a.factors == nullptr),
@@ -156,7 +156,7 @@ inline void validate(const FusedSum& a) {
   if (is_summed(a.task)) {
     expect(a.examples && a.slabs && a.sum_scale, "fused: expected pointers of a sum");
     expect(a.batch.capacity <= fused_capacity(a.blocks, a.turn),
-           "fused: expected no more examples than the blocks' integers hold");
+           "fused: expected at most as many examples as 32-bit integers can sum");
   } else {
     expect(a.losses == nullptr, "fused: expected no per-example results without a sum");
   }
@@ -164,7 +164,7 @@ inline void validate(const FusedSum& a) {
          "fused: expected both numbers of a transform or none");
   expect(
       a.transform.mean == nullptr || (a.task == FusedTask::clip && a.clip.kind == Clipping::flat),
-      "fused: expected a transform of clipped gradients alone, by one norm");
+      "fused: expected a transform with flat clipping only");
   switch (a.task) {
     case FusedTask::clip:
       expect(a.clip.stability > 0, "fused: expected stability > 0");

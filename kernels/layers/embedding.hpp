@@ -67,7 +67,7 @@ inline void validate(const Embed& a) {
              a.places > 0 && a.columns.n > 0,
          "embedding: expected pointers and sizes > 0");
   expect(a.rows >= 0 && (a.rows == 0) == (a.weight == nullptr),
-         "embedding: expected rows of a weight, or neither");
+         "embedding: expected rows > 0 with a weight, or neither");
 }
 inline LaunchShape launch_shape(const Embed& a) {
   return pixel_shape(a.batch, a.places * a.columns.n);
@@ -77,12 +77,12 @@ inline void validate(const EmbeddingGradient& a) {
   validate(a.batch);
   expect(a.texts.tokens && a.texts.order && a.length && a.dy && a.places > 0 && a.columns > 0 &&
              a.rows > 0,
-         "embedding gradient: expected texts in order, pointers and sizes > 0");
+         "embedding gradient: expected texts with `order`, pointers and sizes > 0");
   expect((a.parts != nullptr) + (a.sum != nullptr) + (a.gradients != nullptr) == 1,
-         "embedding gradient: expected one use of it");
+         "embedding gradient: expected exactly one of parts, sum and gradients");
   expect(a.sum == nullptr || (a.factors && a.scale), "embedding gradient: expected factors");
   expect(a.gradients == nullptr || a.stride >= std::int64_t{a.rows} * a.columns,
-         "embedding gradient: expected room for every example's");
+         "embedding gradient: expected a stride of at least rows x columns");
 }
 /// Launch shape with one block per example.
 inline LaunchShape launch_shape(const EmbeddingGradient& a) {

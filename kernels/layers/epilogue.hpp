@@ -19,7 +19,7 @@ struct Epilogue {
 
 inline void validate(const Epilogue& e) {
   expect((e.kind == Epilogue::Kind::derivative) == (e.y != nullptr),
-         "epilogue: expected a function's values with its derivative alone");
+         "epilogue: expected values y with a derivative, and only with it");
 }
 
 }  // namespace cudp

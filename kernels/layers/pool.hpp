@@ -84,12 +84,12 @@ inline void validate(const Pool& a) {
   expect(forward ? a.x != nullptr && a.y != nullptr : a.dx != nullptr, "pool: expected pointers");
   const bool keeps = keeps_winner(a.is_max, a.kernel.n);
   expect(keeps == (a.winner != nullptr) && (forward || keeps || !a.is_max || a.x != nullptr),
-         "pool: expected room for which pixels are the maxima, or x to search");
+         "pool: expected `winner` for the maxima's pixels, or x to search for them");
   const Planes& in = forward ? a.x_planes : a.dx_planes;
   const Planes& out = forward ? a.y_planes : a.dy_planes;
   expect(out.channels == in.channels && out.height == (in.height - a.kernel.n) / a.stride.n + 1 &&
              out.width == (in.width - a.kernel.n) / a.stride.n + 1,
-         "pool: expected shapes that fit");
+         "pool: expected an output size that follows from the kernel and stride");
   expect(forward || same_pixels(a.cells, pool_cells(a.dx_planes, a.kernel.n, a.stride.n)),
          "pool: expected cells of dx");
 }

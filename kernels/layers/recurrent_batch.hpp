@@ -66,7 +66,7 @@ inline void validate(const TextStates& a) {
   validate(a.batch);
   expect(a.length && a.y && a.out && a.places > 0 && a.hidden > 0 && a.directions > 0 &&
              a.output != StatesOut::sequence,
-         "states of texts: expected pointers, sizes > 0 and one state a text");
+         "states of texts: expected pointers, sizes > 0 and one state per text");
 }
 /// Launch shape with one block per example.
 inline LaunchShape launch_shape(const TextStates& a) {

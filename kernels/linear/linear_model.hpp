@@ -147,7 +147,7 @@ inline void validate(const LinearDerivatives& a) {
 inline void validate(const LinearSum& a) {
   expect(a.features && a.derivatives && a.total && a.tiles > 0 && a.d > 0,
          "linear sum: expected pointers, tiles and d > 0");
-  expect(linear_checks::positive(a.inverse_grid), "linear sum: expected a grid that float holds");
+  expect(linear_checks::positive(a.inverse_grid), "linear sum: expected a grid in float's range");
 }
 inline void validate(const LinearLossSums& a) {
   expect(a.scores && a.along && a.signs && a.steps && a.total && a.n > 0 && a.count > 0 &&
@@ -155,7 +155,7 @@ inline void validate(const LinearLossSums& a) {
          "linear losses: expected pointers, n > 0 and 1 to 65535 steps");
   expect(linear_checks::has_margin(a.loss) && linear_checks::positive(a.max_loss) &&
              linear_checks::positive(a.inverse_grid),
-         "linear losses: expected logistic or hinge loss, a bound and a grid that float holds");
+         "linear losses: expected logistic or hinge loss, a bound and a grid in float's range");
 }
 inline void validate(const LinearGather& a) {
   expect(a.features && a.signs && a.norms && a.examples && a.to_features && a.to_signs &&

@@ -158,10 +158,10 @@ inline void validate(const PatchProduct& p) {
          "patch product: expected a function of its own output");
   const PixelPatch& q = p.patch;
   expect(p.x != nullptr && p.packed != nullptr && p.out != nullptr && copies_by_fours(q.x),
-         "patch product: expected weights, and planes with rows of several fours");
+         "patch product: expected pointers, and rows of more than one group of four");
   expect(q.lines > 0 && q.examples > 0 && (q.examples == 1 || q.lines == q.height) &&
              q.examples * q.lines * q.width <= kPatchPixels,
-         "patch product: expected whole lines of one example or of whole ones");
+         "patch product: expected lines of one example, or whole examples");
   expect(q.height == p.out_planes.height && q.width == p.out_planes.width,
          "patch product: expected patches of its own output");
   expect(q.corner >= 0 && q.corner + q.height + 2 <= q.x.height + 2 * q.x.border &&

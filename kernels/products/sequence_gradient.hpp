@@ -110,7 +110,7 @@ inline void validate(const SequenceGradient& g) {
 }
 inline void validate(const SequenceGradientNorm& n) {
   validate(n.gradient);
-  expect(n.parts != nullptr, "sequence gradient norm: expected room for the parts");
+  expect(n.parts != nullptr, "sequence gradient norm: expected an array `parts`");
 }
 inline void validate(const SequenceGradientSum& s) {
   validate(s.gradient);
@@ -120,7 +120,8 @@ inline void validate(const SequenceGradientSum& s) {
 }
 inline void validate(const SequenceGradientRows& r) {
   validate(r.gradient);
-  expect(r.gradients != nullptr && r.stride > 0, "sequence gradients: expected room for them");
+  expect(r.gradients != nullptr && r.stride > 0,
+         "sequence gradients: expected an array `gradients` and a stride > 0");
 }
 
 inline LaunchShape sequence_shape(const SequenceGradient& g, unsigned groups) {

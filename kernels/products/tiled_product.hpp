@@ -142,11 +142,11 @@ inline void validate(const Product& p) {
   validate(p.epilogue);
   expect(p.a.term.period == 0 && p.b.line.period == 0 && p.b.term.period == 0 &&
              p.out_column.period == 0,
-         "product: expected examples along the rows alone");
+         "product: expected examples along the rows only");
   expect(p.out != nullptr && p.rows_per_example > 0 && p.terms >= 0 && p.columns > 0,
          "product: expected an output, rows and columns > 0, terms >= 0");
   expect(p.tile_rows == kTileRows || (p.tile_rows == kTallRows && p.columns > 16 && !is_thin(p)),
-         "product: expected tiles of 64 rows, or of 128 where it is wide");
+         "product: expected tiles of 64 rows, or of 128 if it is wide");
   expect(std::int64_t{p.batch.capacity} * p.rows_per_example < (std::int64_t{1} << 31) - kTallRows,
          "product: the micro-batch is too large for 32-bit offsets");
 }
@@ -180,7 +180,7 @@ inline void validate(const WeightGradient& g) {
 
 inline void validate(const WeightGradientNorm& n) {
   validate(n.gradient);
-  expect(n.parts != nullptr, "weight gradient norm: expected room for the parts");
+  expect(n.parts != nullptr, "weight gradient norm: expected an array `parts`");
 }
 
 /// Launch shape. threads: size of a block of the patches' kernel.
@@ -215,7 +215,7 @@ inline void validate(const WeightGradientRows& r) {
   validate(r.gradient);
   expect(r.gradients != nullptr &&
              r.stride >= (std::int64_t{r.gradient.rows} + 1) * r.gradient.columns,
-         "weight gradients: expected room for every example's");
+         "weight gradients: expected a stride of at least (rows + 1) x columns");
 }
 
 inline LaunchShape launch_shape(const WeightGradientRows& r) {

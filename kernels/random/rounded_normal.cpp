@@ -91,7 +91,7 @@ void validate(const RoundedNormals& a) {
     expected("an end in " + std::to_string(a.begin) + "..2^33", std::to_string(a.end));
   const auto number = static_cast<std::uint32_t>(a.stream.stream);
   if (number >= 256) expected("a stream number below 256", std::to_string(number));
-  if (a.end > a.begin && a.out == nullptr) expected("room for the numbers", "none");
+  if (a.end > a.begin && a.out == nullptr) expected("an array `out`", "none");
   validate(a.stream, 0, 0);
 }
 

@@ -74,7 +74,7 @@ inline constexpr std::int64_t kPairwise = std::int64_t{1} << 17;
 inline void validate(const FinishStep& a) {
   expect(a.cursor && a.sum && a.undecided && a.n > 0, "finish: expected pointers and n > 0");
   expect(a.released != nullptr || (a.update.parameters && a.update.end == a.n),
-         "finish: expected where to release to, or what to update");
+         "finish: expected `released`, or parameters to update");
   validate(a.left.sums);
   if (a.left.tally.total != nullptr) validate(a.left.tally);
 }

@@ -54,7 +54,7 @@ struct AdaptStepSize {
 inline void validate(const AdaptStepSize& a) {
   expect(a.parts && a.count > 0 && a.sum && a.cursor, "step size: expected pointers and parts");
   expect(a.settings.period > 0 && a.settings.min_growth > 0 && a.settings.weight >= 0,
-         "step size: expected period > 0, least > 0 and weight >= 0");
+         "step size: expected period > 0, min_growth > 0 and weight >= 0");
 }
 
 }  // namespace cudp
