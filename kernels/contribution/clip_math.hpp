@@ -29,7 +29,7 @@ CUDP_HD V dense_squared_norm(V x2, V dy2, int outputs) {
 template <class L>
 CUDP_HD typename L::F clip_factor(const ClipSettings& clip, float bound, typename L::F square) {
   if (clip.kind == Clipping::automatic)
-    return L::fill(clip.max_norm) / (L::sqrt(square) + L::fill(clip.stability));
+    return L::fill(clip.clip_norm) / (L::sqrt(square) + L::fill(clip.stability));
   const typename L::F one = L::fill(1.0f);
   return square > L::fill(bound * bound) ? L::fill(bound) / L::sqrt(square) : one;
 }
@@ -45,9 +45,9 @@ CUDP_HD float clip_factors(const ClipSettings& clip, const float* squared_norms,
   for (int g = 0; g < groups; ++g) total += squared_norms[g];
   const bool finite = total < INFINITY;  // false for NaN too
   const float group_norm =
-      clip.kind == Clipping::per_layer ? clip.max_norm / sqrtf(static_cast<float>(groups)) : 0.0f;
+      clip.kind == Clipping::per_layer ? clip.clip_norm / sqrtf(static_cast<float>(groups)) : 0.0f;
   for (int g = 0; g < groups; ++g) {
-    const float bound = clip.kind == Clipping::per_layer ? group_norm : clip.max_norm;
+    const float bound = clip.kind == Clipping::per_layer ? group_norm : clip.clip_norm;
     const float square = clip.kind == Clipping::per_layer ? squared_norms[g] : total;
     factors[g] = finite ? clip_factor<ScalarLanes>(clip, bound, square) : 0.0f;
   }

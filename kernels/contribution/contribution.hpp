@@ -16,7 +16,7 @@ enum class Clipping { flat, per_layer, automatic };
 
 struct ClipSettings {
   Clipping kind = Clipping::flat;
-  float max_norm = 1.0f;    ///< C, gradient units, finite and > 0
+  float clip_norm = 1.0f;   ///< C, gradient units, finite and > 0
   float stability = 0.01f;  ///< gamma of AUTO-S; finite and > 0
 };
 
@@ -50,7 +50,7 @@ struct ClippedGradient {
   bool operator==(const ClippedGradient&) const = default;
 
   /// The settings at one clipping norm.
-  ClipSettings at(float max_norm) const { return {kind, max_norm, stability}; }
+  ClipSettings at(float clip_norm) const { return {kind, clip_norm, stability}; }
 };
 
 /// An accepted candidate adds gradient / norm. The sampling rule (ImportanceRule) determines which
@@ -66,7 +66,9 @@ struct TransformedGradient {
   bool operator==(const TransformedGradient&) const = default;
 
   /// The settings at one clipping norm.
-  ClipSettings at(float max_norm) const { return {.kind = Clipping::flat, .max_norm = max_norm}; }
+  ClipSettings at(float clip_norm) const {
+    return {.kind = Clipping::flat, .clip_norm = clip_norm};
+  }
 };
 
 /// Throws std::invalid_argument if a number is out of range.

@@ -59,7 +59,7 @@ CUDP_INLINE void weigh(const LinearExamples& a, int n, Vec z, LinearGroup& g, Gr
   const Vec squared = dense_squared_norm(x2, d * d, 1);
   const Vec zero{};
   const auto finite = squared < broadcast(INFINITY);  // false for NaN too
-  const Vec clip = finite ? clip_factor<VecLanes>(a.clip, a.clip.max_norm, squared) : zero;
+  const Vec clip = finite ? clip_factor<VecLanes>(a.clip, a.clip.clip_norm, squared) : zero;
   // A class weight is at most 1, so the rounded product is at most the clip factor.
   const Vec factor = a.class_weights == nullptr ? clip
                                                 : clip * (y > zero ? broadcast(a.class_weights[1])
