@@ -31,8 +31,8 @@ __global__ inline void linear_derivatives_kernel(LinearDerivatives a) {
     const float sign = a.signs[i];
     const float norm = a.norms[i];
     a.derivatives[i] = a.loss == Loss::hinge
-                           ? clipped_derivative<HingeMargin>(score, sign, norm, a.max_norm)
-                           : clipped_derivative<LogisticMargin>(score, sign, norm, a.max_norm);
+                           ? clipped_derivative<HingeMargin>(score, sign, norm, a.clip_norm)
+                           : clipped_derivative<LogisticMargin>(score, sign, norm, a.clip_norm);
   });
 }
 

@@ -32,7 +32,7 @@ struct LinearScores {
 
 /// Adds clipped gradients: total[j, l] += sum over tiles of c[t, l] features[t, j, l]. Each product
 /// is rounded to a multiple of the grid, in units of it. c = d (weight loss) / d score, reduced so
-/// that |c| norm <= max_norm. A score that is not finite has c = 0. Losses: logistic or hinge.
+/// that |c| norm <= clip_norm. A score that is not finite has c = 0. Losses: logistic or hinge.
 struct LinearGradient {
   const float* features;
   const float* scores;
@@ -42,7 +42,7 @@ struct LinearGradient {
   std::int64_t begin, end;
   int d;
   Loss loss;
-  float max_norm;  ///< finite, > 0
+  float clip_norm;  ///< finite, > 0
   double inverse_grid;
   SignWeights weights = {};
 };
@@ -74,7 +74,7 @@ struct LinearLosses {
 // bits, and 2^28 examples into 53.
 
 /// Computes derivatives[i] = d loss / d score of example i, reduced so that |derivative| norm <=
-/// max_norm; 0 if the score is NaN or the example is absent.
+/// clip_norm; 0 if the score is NaN or the example is absent.
 struct LinearDerivatives {
   const float* scores;
   const float* signs;  ///< label, 1 or -1; 0: absent
@@ -82,7 +82,7 @@ struct LinearDerivatives {
   float* derivatives;
   std::int64_t n;  ///< number of slots, including the last tile's unused ones
   Loss loss;       ///< logistic or hinge
-  float max_norm;
+  float clip_norm;
 };
 
 /// Adds gradients: total[j] += sum over examples of derivatives x[j]. Each product is rounded to a
@@ -141,7 +141,7 @@ inline void validate(const LinearScores& a) {
 inline void validate(const LinearDerivatives& a) {
   expect(a.scores && a.signs && a.norms && a.derivatives && a.n > 0,
          "linear derivatives: expected pointers and n > 0");
-  expect(linear_checks::has_margin(a.loss) && linear_checks::positive(a.max_norm),
+  expect(linear_checks::has_margin(a.loss) && linear_checks::positive(a.clip_norm),
          "linear derivatives: expected logistic or hinge loss and a clipping norm");
 }
 inline void validate(const LinearSum& a) {

@@ -28,7 +28,7 @@ void gradient(const LinearGradient& g) {
     for (int i = 0; i < tiles * kTile; i += kLanes) {
       const std::int64_t at = begin * kTile + i;
       store(c + i, clipped_derivative<Margin>(load(g.scores + at), load(g.signs + at),
-                                              load(g.norms + at), g.max_norm, g.weights));
+                                              load(g.norms + at), g.clip_norm, g.weights));
     }
     for (int j = 0; j < g.d; ++j)
       for (int lane = 0; lane < kTile; lane += kLanes) {

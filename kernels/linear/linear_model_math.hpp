@@ -73,15 +73,15 @@ CUDP_HD V linear_score(const Feature& x, const float* w, int d) {
   return even + odd;
 }
 
-/// Returns d (weight loss) / d score, reduced so that its magnitude times norm is at most max_norm.
-/// Requires norm > 0. Returns 0 for sign 0, for NaN, and if max_norm / norm is below 2^-126: in
-/// float32 such a number has too few bits to be a bound, because its rounding error could be up to
-/// half of it.
+/// Returns d (weight loss) / d score, reduced so that its magnitude times norm is at most
+/// clip_norm. Requires norm > 0. Returns 0 for sign 0, for NaN, and if clip_norm / norm is below
+/// 2^-126: in float32 such a number has too few bits to be a bound, because its rounding error
+/// could be up to half of it.
 template <class Margin, class V>
-CUDP_HD V clipped_derivative(V score, V sign, V norm, float max_norm, SignWeights weights = {}) {
+CUDP_HD V clipped_derivative(V score, V sign, V norm, float clip_norm, SignWeights weights = {}) {
   const V zero = V{};
   const V c = sign * weights.of(sign) * Margin{}.derivative(sign * score);
-  const V most = (zero + max_norm) / norm;
+  const V most = (zero + clip_norm) / norm;
   const V size = magnitude(c);
   const V clipped = size > most ? (c < zero ? zero - most : most) : c;
   const V kept = size <= zero + 1.0f ? clipped : zero;
