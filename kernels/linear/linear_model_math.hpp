@@ -81,21 +81,21 @@ template <class Margin, class V>
 CUDP_HD V clipped_derivative(V score, V sign, V norm, float clip_norm, SignWeights weights = {}) {
   const V zero = V{};
   const V c = sign * weights.of(sign) * Margin{}.derivative(sign * score);
-  const V most = (zero + clip_norm) / norm;
+  const V bound = (zero + clip_norm) / norm;
   const V size = magnitude(c);
-  const V clipped = size > most ? (c < zero ? zero - most : most) : c;
+  const V clipped = size > bound ? (c < zero ? zero - bound : bound) : c;
   const V kept = size <= zero + 1.0f ? clipped : zero;
-  return most < zero + 0x1p-126f ? zero : kept;
+  return bound < zero + 0x1p-126f ? zero : kept;
 }
 
 /// Returns min(weight loss, max_loss), or max_loss for a NaN; 0 if sign or weight is 0.
 template <class Margin, class V>
 CUDP_HD V clipped_loss(V score, V sign, float max_loss, SignWeights weights = {}) {
   const V zero = V{};
-  const V most = zero + max_loss;
+  const V bound = zero + max_loss;
   const V weight = weights.of(sign);
   const V loss = weight * Margin{}.loss(sign * score);
-  const V clipped = loss < most ? loss : most;
+  const V clipped = loss < bound ? loss : bound;
   return sign * weight == zero ? zero : clipped;
 }
 

@@ -153,8 +153,8 @@ int add_narrow(const AddOuter& a) {
 
 void add_transformed(const AddOuter& a) {
   const Vec to_units = broadcast(kToUnits);
-  const Vec least = broadcast(kMinSum);
-  const Vec most = broadcast(kMaxSum);
+  const Vec min_sum = broadcast(kMinSum);
+  const Vec max_sum = broadcast(kMaxSum);
   for (int m = 0; m < a.rows; ++m)
     for (int n = 0; n < a.columns; n += kLanes) {
       const std::int64_t at = static_cast<std::int64_t>(m) * a.columns + n;
@@ -164,7 +164,7 @@ void add_transformed(const AddOuter& a) {
       for (int t = 0; t < a.terms; ++t) {
         const Vec g = broadcast(a.x[a.x_row[m] + a.step[t].a]) * load(a.y + a.step[t].b + n);
         const Vec w = (g - mean) * inverse;
-        acc += bits(min(max(w * broadcast(a.scale[t]) + to_units, least), most)) -
+        acc += bits(min(max(w * broadcast(a.scale[t]) + to_units, min_sum), max_sum)) -
                static_cast<std::uint32_t>(kToUnitsBits);
       }
       store_units(a.units + at, acc);

@@ -23,8 +23,7 @@ const PoissonGaussian* poisson(const Group& group) {
 
 std::vector<Group> merge_equal(std::span<const Release> releases) {
   std::vector<Group> groups;
-  std::map<std::pair<double, double>, std::size_t>
-      seen;  // index of each Poisson release, the most frequent kind
+  std::map<std::pair<double, double>, std::size_t> seen;  // indices of Poisson releases
   for (const Release& release : releases) {
     if (releases_nothing(release)) continue;
     Mechanism mechanism = release.mechanism;

@@ -47,16 +47,17 @@ class CellRise {
     inner_.push_back({std::expm1(inside), mass * std::exp(-inside)});
   }
   Rise finish() {
-    double left = 0.0, right = 0.0, most = 0.0;
+    double left = 0.0, right = 0.0, max_rise = 0.0;
     for (const Inner& atom : inner_) right += atom.q * (width_ - atom.distance);
     const double over_tangent = right;
     for (const Inner& atom : inner_) {
       left += atom.q * atom.distance;
       right -= atom.q * (width_ - atom.distance);
-      most = std::fmax(most, ((width_ - atom.distance) * left + atom.distance * right) / width_);
+      max_rise =
+          std::fmax(max_rise, ((width_ - atom.distance) * left + atom.distance * right) / width_);
     }
     inner_.clear();
-    return {.of_chord = most, .over_tangent = over_tangent};
+    return {.of_chord = max_rise, .over_tangent = over_tangent};
   }
 
  private:

@@ -63,12 +63,12 @@ double log_moment_integer(double q, double sigma, std::uint64_t alpha) {
 /// The tails: the integrand decreases like e^(-x^2 / 2) left of 0 and right of alpha / sigma, where
 /// the factor e^(alpha x / sigma) moves its mass to; 10 standard deviations further it is e^-50.
 std::optional<double> log_moment_by_quadrature(double q, double sigma, double alpha) {
-  constexpr double pi = std::numbers::pi, reach = 10.0, digits = 40.0, most_nodes = 1e5;
+  constexpr double pi = std::numbers::pi, reach = 10.0, digits = 40.0, max_nodes = 1e5;
   const double strip = std::fmin(pi * sigma, 5.0);
   const double h = 2.0 * pi * strip / (digits + 0.5 * strip * strip);
   const double first = -reach, last = std::fmax(alpha, 2.0) / sigma + reach;
   const double intervals = std::ceil((last - first) / h);
-  if (!(intervals <= most_nodes)) return std::nullopt;
+  if (!(intervals <= max_nodes)) return std::nullopt;
 
   LogSum halves[2];
   for (int i = 0; i <= static_cast<int>(intervals); ++i) {
