@@ -92,7 +92,7 @@ constexpr AccountantOptions kCoarse{.coarseness = 10.0};
 
 /// Returns a lower bound on the trade-off curve, from a few points. Guesses of thousands of
 /// canaries carry no information on events rarer than e^-8.
-LeastOther trade_off_of(const Composition& composition) {
+TradeOffCurve trade_off_of(const Composition& composition) {
   constexpr double kEpsilons[] = {0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5,
                                   2.0, 2.5,  3.0, 4.0,  6.0, 8.0};
   std::vector<double> deltas;
@@ -134,7 +134,7 @@ double epsilon_lower(const Guesses& g, double delta, double error) {
   return safe_boundary(excess, high, 0.0, kTolerance);
 }
 
-LeastOther gaussian_trade_off(double mu) {
+TradeOffCurve gaussian_trade_off(double mu) {
   if (!(mu >= 0.0 && std::isfinite(mu)))
     throw std::invalid_argument("mu: expected a finite number >= 0, found " + number(mu));
   return [mu](double p) {
@@ -143,7 +143,7 @@ LeastOther gaussian_trade_off(double mu) {
   };
 }
 
-LeastOther trade_off(std::span<const double> epsilons, std::span<const double> deltas) {
+TradeOffCurve trade_off(std::span<const double> epsilons, std::span<const double> deltas) {
   if (epsilons.size() != deltas.size())
     throw std::invalid_argument("trade-off: expected as many deltas as epsilons");
   std::vector<std::pair<double, double>> points;
@@ -160,7 +160,7 @@ LeastOther trade_off(std::span<const double> epsilons, std::span<const double> d
   };
 }
 
-bool refutes(const Guesses& g, const LeastOther& least_other, double error) {
+bool refutes(const Guesses& g, const TradeOffCurve& curve, double error) {
   check(g);
   check_probability(error, "error", true);
   const auto m = static_cast<double>(g.canaries);
@@ -168,7 +168,7 @@ bool refutes(const Guesses& g, const LeastOther& least_other, double error) {
   double r = error * static_cast<double>(g.correct) / m;
   double h = error * static_cast<double>(g.made - g.correct) / m;
   for (std::uint64_t i = g.correct; i-- > 0;) {
-    const double next = std::fmax(h, least_other(std::fmin(r, 1.0)));
+    const double next = std::fmax(h, curve(std::fmin(r, 1.0)));
     r += static_cast<double>(i) / (c - static_cast<double>(i)) * (next - h);
     h = next;
     if (r + h > c / m * (1.0 + kRounding)) return true;

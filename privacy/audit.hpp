@@ -36,15 +36,15 @@ double epsilon_lower(const Guesses& guesses, double delta, double error);
 /// A trade-off curve in the form that audits use: the smallest probability of an event on a data
 /// set, given its probability p in [0, 1] on a neighbour. Nondecreasing and convex; the same for
 /// both directions.
-using LeastOther = std::function<double(double p)>;
+using TradeOffCurve = std::function<double(double p)>;
 
 /// Returns the curve of Gaussian noise with standard deviation 1 / mu on a value that one example
 /// changes by at most 1; mu >= 0.
-LeastOther gaussian_trade_off(double mu);
+TradeOffCurve gaussian_trade_off(double mu);
 
 /// Returns the curve of all mechanisms that are (epsilons[i], deltas[i])-DP for all i at once.
 /// Requires equally many epsilons and deltas.
-LeastOther trade_off(std::span<const double> epsilons, std::span<const double> deltas);
+TradeOffCurve trade_off(std::span<const double> epsilons, std::span<const double> deltas);
 
 /// Returns whether, for a mechanism with this trade-off curve, any attacker has this many correct
 /// guesses with probability less than `error`, in (0, 1).
@@ -56,7 +56,7 @@ LeastOther trade_off(std::span<const double> epsilons, std::span<const double> d
 /// one with p_v = error, and below it the least that these inequalities require, has the smallest
 /// sum (moving mass to fewer correct guesses preserves them). If even its sum exceeds 1 there is
 /// none.
-bool refutes(const Guesses& guesses, const LeastOther& least_other, double error);
+bool refutes(const Guesses& guesses, const TradeOffCurve& curve, double error);
 
 /// Returns a lower bound on epsilon at delta, in (0, 1), for a mechanism with the trade-off curve
 /// of Gaussian noise. It holds with probability 1 - error. Nats, >= 0, rounded down.
