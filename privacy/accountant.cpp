@@ -37,8 +37,8 @@ std::optional<double> gaussian_mu(const Composition& composition) {
   return moved * static_cast<double>(composition.group) * std::sqrt(square) * (1.0 + 1e-14);
 }
 
-bool wants(AccountantKind asked, AccountantKind one) {
-  return asked == one || asked == AccountantKind::best;
+bool includes(AccountantKind requested, AccountantKind one) {
+  return requested == one || requested == AccountantKind::best;
 }
 
 }  // namespace
@@ -68,7 +68,7 @@ struct Accountant::State {
   /// errors are ignored: a mechanism may have no theorem, or no order a finite divergence.
   template <class Bound>
   void by_renyi(const Bound& bound) const {
-    if (!wants(options.kind, AccountantKind::rdp)) return;
+    if (!includes(options.kind, AccountantKind::rdp)) return;
     if (options.kind == AccountantKind::rdp) return bound(neighbours());
     // Uses the bound for both directions even if one is requested: a single direction is never
     // worse than both.
@@ -121,7 +121,7 @@ PrivacyBound Accountant::epsilon(double delta) {
     bound.epsilon = 0.0;
     return bound;
   }
-  if (wants(kind, AccountantKind::pld)) {
+  if (includes(kind, AccountantKind::pld)) {
     bound.epsilon = 0.0;
     bound.accountant = AccountantKind::pld;
     for (const Change change : changes_of(c.relation)) {
@@ -141,7 +141,7 @@ PrivacyBound Accountant::epsilon(double delta) {
     bound.accountant = by;
     bound.order = order;
   };
-  if (wants(kind, AccountantKind::best) && s.mu)
+  if (includes(kind, AccountantKind::best) && s.mu)
     improve(gaussian_epsilon(*s.mu, delta), AccountantKind::best, 0.0);
   if (kind == AccountantKind::advanced)
     improve(advanced_epsilon(c.releases, delta, s.neighbours()), AccountantKind::advanced, 0.0);
@@ -166,7 +166,7 @@ PrivacyBound Accountant::delta(double epsilon) {
     bound.delta = 0.0;
     return bound;
   }
-  if (wants(kind, AccountantKind::pld)) {
+  if (includes(kind, AccountantKind::pld)) {
     bound.delta = 0.0;
     bound.accountant = AccountantKind::pld;
     for (const Change change : changes_of(c.relation)) {
@@ -186,7 +186,7 @@ PrivacyBound Accountant::delta(double epsilon) {
     bound.accountant = by;
     bound.order = order;
   };
-  if (wants(kind, AccountantKind::best) && s.mu)
+  if (includes(kind, AccountantKind::best) && s.mu)
     improve(gaussian_delta(*s.mu, epsilon), AccountantKind::best, 0.0);
   if (kind == AccountantKind::advanced)
     improve(advanced_delta(c.releases, epsilon, s.neighbours()), AccountantKind::advanced, 0.0);

@@ -40,7 +40,7 @@ double largest_divergence(double order, double epsilon, double delta) {
   return rdp;
 }
 
-Ledger begun(const Budget& budget) {
+Ledger empty_ledger(const Budget& budget) {
   Ledger ledger;
   ledger.limit(budget);
   return ledger;
@@ -48,7 +48,7 @@ Ledger begun(const Budget& budget) {
 
 }  // namespace
 
-Filter::Filter(const Budget& budget) : Filter(begun(budget)) {}
+Filter::Filter(const Budget& budget) : Filter(empty_ledger(budget)) {}
 
 Filter::Filter(Ledger ledger) : ledger_(std::move(ledger)) {
   if (!ledger_.budget())

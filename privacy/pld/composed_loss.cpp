@@ -175,7 +175,7 @@ double ComposedLoss::choose_interval(std::span<const DiscretePld> fine_plds, dou
   }
 }
 
-std::unique_ptr<ComposedLoss::View> ComposedLoss::look(double tilt, double negligible) {
+std::unique_ptr<ComposedLoss::View> ComposedLoss::make_view(double tilt, double negligible) {
   auto view = std::make_unique<View>();
   view->tilt = tilt;
   view->negligible = negligible;
@@ -254,7 +254,7 @@ const ComposedLoss::View& ComposedLoss::view(double tilt, double negligible) {
          std::fabs(tilt - known->tilt) <= 0.02 * tilt))
       return *known;
   forget_views(7);
-  views_.push_back(look(tilt, negligible));
+  views_.push_back(make_view(tilt, negligible));
   return *views_.back();
 }
 

@@ -57,7 +57,7 @@ class ComposedLoss {
   double settle_tilt(double negligible, const Solve& solve);
   const View& view(double tilt, double negligible);
   void forget_views(std::size_t max_views);
-  std::unique_ptr<View> look(double tilt, double negligible);
+  std::unique_ptr<View> make_view(double tilt, double negligible);
   double negligible_for(double delta) const;
   double choose_interval(std::span<const DiscretePld> fine_plds, double tilt, double span) const;
 
