@@ -26,7 +26,7 @@ struct Parts {
 };
 
 /// Position in a row after the parts taken so far.
-struct Place {
+struct Position {
   int code = 0;
   int number = 0;
 };
@@ -34,15 +34,15 @@ struct Place {
 /// Takes the next parts of a row. A code's x is 1.
 template <class Code>
 void take_apart(const CodedProduct& a, const CodedRow<Code>& of, const std::uint8_t* row,
-                Place& place, Parts& parts) {
+                Position& position, Parts& parts) {
   int n = 0;
   const auto put = [&](float x, std::int64_t feature) {
     parts.x[n] = x;
     parts.offset[n] = feature * a.columns;
     ++n;
   };
-  int& k = place.code;
-  int& next = place.number;
+  int& k = position.code;
+  int& next = position.number;
   while (n < kParts && (k < of.codes || next < of.numbers)) {
     const std::int64_t code = k < of.codes ? of.code(row, k) : a.rows.features;
     if (k < of.codes && code == a.rows.features) {
@@ -199,13 +199,13 @@ void product(CodedProduct a) {
   Parts parts[kRows];
   for (int left = a.count; left > 0; left -= kRows) {
     a.count = left < kRows ? left : kRows;
-    Place place[kRows];
+    Position position[kRows];
     bool more = true;
     for (bool from_bias = true; more; from_bias = false) {
       more = false;
       for (int e = 0; e < a.count; ++e) {
-        take_apart(a, of, of.row(a.examples[e]), place[e], parts[e]);
-        more = more || place[e].code < of.codes || place[e].number < of.numbers;
+        take_apart(a, of, of.row(a.examples[e]), position[e], parts[e]);
+        more = more || position[e].code < of.codes || position[e].number < of.numbers;
       }
       for_each_tile(a.columns,
                     [&]<int V>(int column) { product_tile<V>(a, parts, from_bias, column); });
