@@ -49,7 +49,8 @@ std::string join(std::initializer_list<std::string_view> words) {
 }
 
 /// Removes the next line from `text` and returns it without its checksum. The checksum is verified
-/// first, so that errors never quote a damaged line's content.
+/// first, so that a damaged line is never parsed.
+///
 std::string_view take_line(std::string_view& text, Checksum& checksum) {
   const std::size_t newline = text.find('\n');
   if (newline == std::string_view::npos) expected("a whole line, and more up to 'end'", text);

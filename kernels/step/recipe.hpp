@@ -60,7 +60,7 @@ struct OptimizerSettings {
 struct StepRecipe {
   Draw draw = Poisson{};
   Contribution contribution = ClippedGradient{};
-  std::optional<StepSizeSettings> step_size = std::nullopt;  ///< empty: no change of StepScalars
+  std::optional<StepSizeSettings> step_size = std::nullopt;  ///< empty: as in StepScalars
   OptimizerSettings optimizer = {};
   bool operator==(const StepRecipe&) const = default;
 };
