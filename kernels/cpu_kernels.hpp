@@ -1,5 +1,6 @@
 #pragma once
-// The CPU's kernels with all that they take.
+// The CPU's kernels with all of their argument structs.
+//
 #include "kernels/common/cpu_kernel_list.hpp"
 #include "kernels/common/simd_level.hpp"
 #include "kernels/features/scatter.hpp"

@@ -13,7 +13,7 @@ std::string text(const Shape& s) {
          std::to_string(s.width);
 }
 
-/// Walks the layers once, from the input's shape to the logits.
+/// Builds the layers in order, from the input's shape to the logits.
 class Builder {
  public:
   Builder(Network& net, const Shape& input) : net_(net), shape_(input) {}
@@ -40,7 +40,8 @@ class Builder {
     throw std::invalid_argument(where_ + ": " + what);
   }
 
-  /// Texts begin with an embedding, and sequences go to the layers that are for them.
+  /// Checks that texts start with an embedding, and that sequences go only to layers that accept
+  /// them.
   void check_input(const Layer& layer, std::size_t number) const {
     const bool words = number == 0 && net_.text.words > 0;
     const bool embedding = std::holds_alternative<Embedding>(layer);
@@ -69,10 +70,11 @@ class Builder {
     return (size + 2 * pad - kernel) / stride + 1;
   }
 
-  /// The next tensor of layer l.
+  /// Adds the next tensor of layer l.
   void add_parameter(NetworkLayer& l, const std::string& name, std::vector<int> dims, int fan_in,
                      int fan_out, bool is_bias) {
-    if (!names_.insert(name).second) fail("expected a name not yet used, found '" + name + "'");
+    if (!names_.insert(name).second)
+      fail("expected a name that no other layer has, found '" + name + "'");
     std::size_t size = 1;
     for (const int d : dims) size *= static_cast<std::size_t>(d);
     if (l.parameter_count++ == 0) {
@@ -140,16 +142,17 @@ class Builder {
     sequence_ = true;
     if (!e.trainable) {
       if (text.columns == 0)
-        fail("expected words' vectors in the data for an embedding that is not trainable");
+        fail("the data has no word vectors for a frozen embedding: give trainable = true");
       return {text.columns, 1, shape_.width};
     }
     if (e.name.empty()) fail("expected a name");
     const int columns = e.columns > 0 ? e.columns : text.columns;
     const int rows = e.rows > 0 ? std::min(e.rows, text.words) : text.words;
-    if (columns == 0) fail("expected 'columns', found neither them nor words' vectors in the data");
+    if (columns == 0) fail("the data has no word vectors: give the embedding's 'columns'");
     if (rows < text.words && text.columns > 0 && text.columns != columns)
       fail("expected the " + std::to_string(text.columns) +
-           " columns of the data's vectors beside them, found " + std::to_string(columns));
+           " columns of the data's vectors, which the words from 'trainable_rows' on keep, found " +
+           std::to_string(columns));
     add_parameter(l, e.name + ".weight", {rows, columns}, columns, columns, false);
     ParameterTensor& weight = net_.parameters.back();
     weight.touched = std::min(
@@ -201,13 +204,13 @@ Network build_network(const ModelSpec& spec, const Shape& input, int classes,
     fail("expected a non-empty input, found " + text(input));
   const bool target = has_target(spec.loss);
   if (target ? classes != 1 : classes < 2 || classes > 256)
-    fail(target ? "this loss is of a target, the data has classes"
+    fail(target ? "this loss needs a numeric target, but the data has classes"
                 : "expected 2 to 256 classes, found " + std::to_string(classes));
   if (target && !(spec.huber > 0.0f && spec.huber < INFINITY))
     fail("expected a width of the Huber loss that is finite and > 0");
   if (spec.layers.empty()) fail("expected at least one layer");
   if (spec.loss != Loss::softmax_cross_entropy && !target && classes != 2)
-    fail("this loss separates 2 classes, the data has " + std::to_string(classes));
+    fail("this loss is for 2 classes, but the data has " + std::to_string(classes));
 
   Network net;
   net.spec = spec;

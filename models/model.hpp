@@ -8,7 +8,7 @@
 
 namespace cudp {
 
-/// A network as data: what a user writes, before shapes are known.
+/// A network as data, as the user describes it, before shapes are known.
 struct ModelSpec {
   std::string name;
   std::vector<Layer> layers;
@@ -17,76 +17,76 @@ struct ModelSpec {
 };
 
 /// One trainable tensor inside the flat parameter vector. Layout and order are PyTorch's, so that a
-/// released model loads there by name: convolutions [out, in, kernel, kernel], dense [out, in],
-/// row-major.
+/// released model can be loaded there by name: convolutions [out, in, kernel, kernel], dense [out,
+/// in], row-major.
 struct ParameterTensor {
   std::string name;        ///< "conv1.weight"
-  std::vector<int> shape;  ///< as in the released file
+  std::vector<int> shape;  ///< dimensions in the released file
   std::size_t offset = 0;  ///< first element in the flat vector
   std::size_t size = 0;    ///< product of shape
-  int fan_in = 0;          ///< inputs that reach one output, for initialisation
+  int fan_in = 0;          ///< number of inputs of one output, for initialisation
   int fan_out = 0;
-  bool is_bias = false;     ///< starts at zero (or, for a group-norm weight, at one)
-  int group = 0;            ///< which parametric layer it belongs to, 0..Network::groups-1
-  std::size_t touched = 0;  ///< most of its numbers that one example's gradient has other than 0
+  bool is_bias = false;     ///< initialised to zero (a group-norm weight: to one)
+  int group = 0;            ///< index of its parametric layer, 0..Network::groups-1
+  std::size_t touched = 0;  ///< most entries that are not 0 in one example's gradient
 };
 
 /// The properties of texts that a network depends on.
 struct TextShape {
-  int words = 0;    ///< different words; 0: the examples are no texts
-  int columns = 0;  ///< of the data set's vectors; 0 where it has none
+  int words = 0;    ///< number of different words; 0: the examples are not texts
+  int columns = 0;  ///< columns of the data set's vectors; 0 if it has none
 };
 
-/// A layer with its shapes and, if it has parameters, where they are.
+/// A layer with its shapes and, if it has parameters, their position.
 struct NetworkLayer {
   Layer layer;
   Shape in;
   Shape out;
-  bool in_sequence = false;         ///< its input is a sequence, as long as the text
-  bool out_sequence = false;        ///< its output is
+  bool in_sequence = false;         ///< the input is a sequence as long as the text
+  bool out_sequence = false;        ///< the output is a sequence as long as the text
   std::size_t first_parameter = 0;  ///< index into Network::parameters
-  std::size_t parameter_count = 0;  ///< tensors, one after the other there and in the flat vector
-  int group = -1;  ///< parametric layers are numbered 0, 1, ...; per-layer clipping goes by these
+  std::size_t parameter_count = 0;  ///< number of tensors, consecutive there and in the flat vector
+  int group = -1;  ///< index among parametric layers, for per-layer clipping; -1: none
 
   bool has_parameters() const { return parameter_count > 0; }
 };
 
-/// A model with every shape known and checked.
+/// A model whose shapes are all known and checked.
 struct Network {
   ModelSpec spec;
   Shape input;
   TextShape text;
-  int classes = 0;  ///< 1: the examples have targets, no classes
+  int classes = 0;  ///< 1: the examples have targets and no classes
   int outputs = 0;  ///< logits: `classes` for softmax, 1 for every other loss
   std::vector<NetworkLayer> layers;
   std::vector<ParameterTensor> parameters;
-  /// Tensors that PyTorch's layers have beside those, always zero; `offset` has no meaning.
+  /// Tensors that PyTorch's layers have in addition, always zero; `offset` has no meaning.
   std::vector<ParameterTensor> zeros;
   std::size_t parameter_count = 0;
   int groups = 0;
 };
 
-/// Checks every shape and lays out the parameters.
-/// input: one example; classes >= 2, or 1 where the loss has a target; text: where examples are
-/// texts, input {1, 1, T}. Throws std::invalid_argument, naming the layer, on a size that does not
-/// fit (kernel larger than its padded input, groups that do not divide the channels, last layer of
-/// the wrong width, a duplicate or missing parameter name, logistic or hinge loss with more than
-/// two classes, a layer for sequences on something else or the reverse).
+/// Builds a network: checks every shape and lays out the parameters. input: shape of one example.
+/// classes: >= 2, or 1 if the loss has a target. text: if examples are texts; then input is {1, 1,
+/// T}. Throws std::invalid_argument, naming the layer, on a size that does not fit (kernel larger
+/// than its padded input, groups that do not divide the channels, last layer of the wrong width, a
+/// duplicate or missing parameter name, logistic or hinge loss with more than two classes, a layer
+/// for sequences on another input or the reverse).
 Network build_network(const ModelSpec& spec, const Shape& input, int classes,
                       const TextShape& text = {});
 
-/// Reads a layer description (TOML; models/README.md gives the keys). `source` names it in errors.
-/// classes: decides between softmax and one logit, and what `out = "outputs"` means.
-/// activation: what layers of type "activation" become; empty keeps the description's own.
-/// Throws std::invalid_argument with source and line on unknown keys or layer types; batch norm is
-/// refused because it mixes examples.
+/// Reads a layer description (TOML; models/README.md lists the keys). `source` names it in errors.
+/// classes: selects softmax or one logit, and the width that `out = "outputs"` means. activation:
+/// kind of the layers of type "activation"; empty means the description's own. Throws
+/// std::invalid_argument with source and line on unknown keys or layer types. Batch norm is refused
+/// because it mixes examples.
 ModelSpec parse_model(std::string_view toml, const std::string& source, int classes,
                       const std::string& activation = "");
 
-/// The built-in models: models/*.toml.
+/// Returns the names of the built-in models, models/*.toml.
 std::vector<std::string> model_names();
 
-/// The TOML text of a built-in model; empty if there is none of that name.
+/// Returns the TOML text of a built-in model; empty if there is none with that name.
 std::string_view builtin_model(std::string_view name);
 
 }  // namespace cudp

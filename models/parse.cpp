@@ -13,7 +13,7 @@
 namespace cudp {
 namespace {
 
-/// One table of the description, with errors that name source, line and key.
+/// One table of the description. Its errors name source, line and key.
 class LayerTable {
  public:
   LayerTable(const toml::table& table, const std::string& source)
@@ -98,7 +98,7 @@ Embedding parse_embedding(const LayerTable& t) {
   Embedding e{t.text("name"), t.flag("trainable"), t.optional_integer("trainable_rows", 0),
               t.optional_integer("columns", 0)};
   if (!e.trainable && (e.rows > 0 || e.columns > 0))
-    t.fail("expected trainable = true beside 'trainable_rows' and 'columns'");
+    t.fail("'trainable_rows' and 'columns' need trainable = true");
   return e;
 }
 
@@ -204,7 +204,8 @@ ModelSpec parse_model(std::string_view text, const std::string& source, int clas
   else
     top.fail("expected loss cross_entropy, softmax or hinge, found '" + loss + "'");
   if (classes == 1 && !has_target(spec.loss))
-    top.fail("expected loss cross_entropy, which is squared of a target, found '" + loss + "'");
+    top.fail("expected loss cross_entropy for a numeric target (the squared loss), found '" + loss +
+             "'");
   const int outputs = spec.loss == Loss::softmax_cross_entropy ? classes : 1;
 
   std::string act = activation;

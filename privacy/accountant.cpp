@@ -22,7 +22,8 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// The single Gaussian that purely Gaussian releases come to; rounded up.
+/// Returns mu of the single Gaussian mechanism that is equivalent to purely Gaussian releases,
+/// rounded up; nothing if other releases are among them.
 std::optional<double> gaussian_mu(const Composition& composition) {
   double square = 0.0;
   for (const Release& release : composition.releases) {
@@ -36,8 +37,8 @@ std::optional<double> gaussian_mu(const Composition& composition) {
   return moved * static_cast<double>(composition.group) * std::sqrt(square) * (1.0 + 1e-14);
 }
 
-bool wants(AccountantKind asked, AccountantKind one) {
-  return asked == one || asked == AccountantKind::best;
+bool includes(AccountantKind requested, AccountantKind one) {
+  return requested == one || requested == AccountantKind::best;
 }
 
 }  // namespace
@@ -63,13 +64,14 @@ struct Accountant::State {
     return {.relation = composition.relation, .group = composition.group};
   }
 
-  /// Calls bound(neighbours) where the Renyi bound is wanted. Where it is one of several, it may
-  /// have no value: a mechanism without a theorem, or no order with a finite divergence.
+  /// Calls bound(neighbours) if the Renyi bound is requested. If it is one of several bounds, its
+  /// errors are ignored: a mechanism may have no theorem, or no order a finite divergence.
   template <class Bound>
   void by_renyi(const Bound& bound) const {
-    if (!wants(options.kind, AccountantKind::rdp)) return;
+    if (!includes(options.kind, AccountantKind::rdp)) return;
     if (options.kind == AccountantKind::rdp) return bound(neighbours());
-    // The same bound whichever direction is asked about: two directions are no worse than both.
+    // Uses the bound for both directions even if one is requested: a single direction is never
+    // worse than both.
     Neighbours both = neighbours();
     if (both.relation != NeighbouringRelation::replace_one)
       both.relation = NeighbouringRelation::add_or_remove;
@@ -119,7 +121,7 @@ PrivacyBound Accountant::epsilon(double delta) {
     bound.epsilon = 0.0;
     return bound;
   }
-  if (wants(kind, AccountantKind::pld)) {
+  if (includes(kind, AccountantKind::pld)) {
     bound.epsilon = 0.0;
     bound.accountant = AccountantKind::pld;
     for (const Change change : changes_of(c.relation)) {
@@ -139,7 +141,7 @@ PrivacyBound Accountant::epsilon(double delta) {
     bound.accountant = by;
     bound.order = order;
   };
-  if (wants(kind, AccountantKind::best) && s.mu)
+  if (includes(kind, AccountantKind::best) && s.mu)
     improve(gaussian_epsilon(*s.mu, delta), AccountantKind::best, 0.0);
   if (kind == AccountantKind::advanced)
     improve(advanced_epsilon(c.releases, delta, s.neighbours()), AccountantKind::advanced, 0.0);
@@ -164,7 +166,7 @@ PrivacyBound Accountant::delta(double epsilon) {
     bound.delta = 0.0;
     return bound;
   }
-  if (wants(kind, AccountantKind::pld)) {
+  if (includes(kind, AccountantKind::pld)) {
     bound.delta = 0.0;
     bound.accountant = AccountantKind::pld;
     for (const Change change : changes_of(c.relation)) {
@@ -184,7 +186,7 @@ PrivacyBound Accountant::delta(double epsilon) {
     bound.accountant = by;
     bound.order = order;
   };
-  if (wants(kind, AccountantKind::best) && s.mu)
+  if (includes(kind, AccountantKind::best) && s.mu)
     improve(gaussian_delta(*s.mu, epsilon), AccountantKind::best, 0.0);
   if (kind == AccountantKind::advanced)
     improve(advanced_delta(c.releases, epsilon, s.neighbours()), AccountantKind::advanced, 0.0);
@@ -237,7 +239,7 @@ std::optional<double> vadhan_epsilon(const Composition& composition, std::uint64
   single.group = 1;
   Accountant accountant(std::move(single), options);
   const auto size = static_cast<double>(k);
-  // log of (e^(k epsilon) - 1) / (e^epsilon - 1)
+  // Returns log of (e^(k epsilon) - 1) / (e^epsilon - 1).
   const auto log_factor = [&](double epsilon) {
     const auto log_expm1 = [](double x) {
       return x > 1.0 ? x + std::log1p(-std::exp(-x)) : std::log(std::expm1(x));

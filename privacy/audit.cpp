@@ -19,7 +19,7 @@
 namespace cudp::privacy {
 namespace {
 
-/// More than rounding takes from a sum of positive terms, relatively.
+/// Relative bound on the rounding error of a sum of positive terms.
 constexpr double kRounding = 1e-9;
 
 /// Accuracy of epsilon and mu.
@@ -40,12 +40,13 @@ void check_probability(double x, const char* name, bool open) {
 }
 
 /// Probabilities of a binomial distribution of n trials with odds e^epsilon, one after another from
-/// k = `first` on, upwards or downwards. In logarithms: on the way to the mode nothing underflows.
+/// k = `first` on, upwards or downwards. Computed as logarithms, so that nothing underflows on the
+/// way to the mode.
 class BinomialTerms {
  public:
   BinomialTerms(std::uint64_t n, double epsilon, std::uint64_t first)
       : n_(static_cast<double>(n)), epsilon_(epsilon), k_(static_cast<double>(first)) {
-    const double q_log = -std::log1p(std::exp(-epsilon));  // of q = 1 / (1 + e^-epsilon)
+    const double q_log = -std::log1p(std::exp(-epsilon));  // logarithm of q = 1 / (1 + e^-epsilon)
     log_ = std::lgamma(n_ + 1.0) - std::lgamma(k_ + 1.0) - std::lgamma(n_ - k_ + 1.0) + n_ * q_log -
            (n_ - k_) * epsilon;
   }
@@ -66,7 +67,7 @@ class BinomialTerms {
 double normal(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
 double normal_quantile(double p) { return -std::numbers::sqrt2 * boost::math::erfc_inv(2.0 * p); }
 
-/// The release with `factor` times its noise.
+/// Returns the release with `factor` times its noise.
 Release with_noise(Release release, double factor) {
   std::visit(
       [&](auto& m) {
@@ -86,12 +87,12 @@ Composition with_noise(std::span<const Release> releases, double factor, std::ui
   return c;
 }
 
-/// Coarse, but a bound all the same.
+/// Coarse options; the result is still a bound.
 constexpr AccountantOptions kCoarse{.coarseness = 10.0};
 
-/// A curve at few points, which it never exceeds. Guesses of thousands of canaries say nothing of
-/// events that are rarer than e^-8.
-LeastOther trade_off_of(const Composition& composition) {
+/// Returns a lower bound on the trade-off curve, from a few points. Guesses of thousands of
+/// canaries carry no information on events rarer than e^-8.
+TradeOffCurve trade_off_of(const Composition& composition) {
   constexpr double kEpsilons[] = {0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5,
                                   2.0, 2.5,  3.0, 4.0,  6.0, 8.0};
   std::vector<double> deltas;
@@ -133,7 +134,7 @@ double epsilon_lower(const Guesses& g, double delta, double error) {
   return safe_boundary(excess, high, 0.0, kTolerance);
 }
 
-LeastOther gaussian_trade_off(double mu) {
+TradeOffCurve gaussian_trade_off(double mu) {
   if (!(mu >= 0.0 && std::isfinite(mu)))
     throw std::invalid_argument("mu: expected a finite number >= 0, found " + number(mu));
   return [mu](double p) {
@@ -142,7 +143,7 @@ LeastOther gaussian_trade_off(double mu) {
   };
 }
 
-LeastOther trade_off(std::span<const double> epsilons, std::span<const double> deltas) {
+TradeOffCurve trade_off(std::span<const double> epsilons, std::span<const double> deltas) {
   if (epsilons.size() != deltas.size())
     throw std::invalid_argument("trade-off: expected as many deltas as epsilons");
   std::vector<std::pair<double, double>> points;
@@ -159,7 +160,7 @@ LeastOther trade_off(std::span<const double> epsilons, std::span<const double> d
   };
 }
 
-bool refutes(const Guesses& g, const LeastOther& least_other, double error) {
+bool refutes(const Guesses& g, const TradeOffCurve& curve, double error) {
   check(g);
   check_probability(error, "error", true);
   const auto m = static_cast<double>(g.canaries);
@@ -167,7 +168,7 @@ bool refutes(const Guesses& g, const LeastOther& least_other, double error) {
   double r = error * static_cast<double>(g.correct) / m;
   double h = error * static_cast<double>(g.made - g.correct) / m;
   for (std::uint64_t i = g.correct; i-- > 0;) {
-    const double next = std::fmax(h, least_other(std::fmin(r, 1.0)));
+    const double next = std::fmax(h, curve(std::fmin(r, 1.0)));
     r += static_cast<double>(i) / (c - static_cast<double>(i)) * (next - h);
     h = next;
     if (r + h > c / m * (1.0 + kRounding)) return true;
@@ -191,8 +192,8 @@ double epsilon_lower(const Guesses& g, std::span<const Release> releases, double
   const auto refuted = [&](double log_noise) {
     return refutes(g, trade_off_of(with_noise(releases, std::exp(log_noise), group)), error);
   };
-  constexpr double kStep = 0.7;    // of logarithms of noise
-  constexpr double kMaxLog = 7.0;  // a thousand times as much: then there is nothing to show
+  constexpr double kStep = 0.7;    // step in the logarithm of the noise
+  constexpr double kMaxLog = 7.0;  // a thousand times as much noise: then nothing can be shown
   double allowed = 0.0;
   while (refuted(allowed)) allowed -= kStep;
   double refused = allowed + kStep;

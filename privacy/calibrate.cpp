@@ -19,23 +19,24 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// How close the search comes: epsilon to the budget, and the value to the best one.
+/// Accuracy of the search. epsilon: largest distance of log epsilon below the budget's; aim: the
+/// intended one. value: relative tolerance of the value; move: its smallest move.
 struct Tolerance {
-  double epsilon, aim;  ///< how far log epsilon may stay below the budget's, and is aimed below it
-  double value, move;   ///< of the value, relatively: what ends the search, and its least move
-  double exact;         ///< whole numbers below this are the best one
+  double epsilon, aim;
+  double value, move;
+  double exact;  ///< whole numbers below this are found exactly
 };
 constexpr Tolerance usual{.epsilon = 1e-5, .aim = 3e-6, .value = 1e-6, .move = 5e-7, .exact = 1e6};
-/// Renyi divergences at listed orders, of which each is known to a few roundings.
+/// Tolerance for Renyi divergences at listed orders, each of which is computed to a few roundings.
 constexpr Tolerance at_listed_orders{
     .epsilon = 1e-12, .aim = 3e-13, .value = 1e-13, .move = 5e-14, .exact = 1e13};
 
-/// Whether epsilon is a sum of closed forms or short integrals at listed Renyi orders.
+/// Returns whether epsilon is a sum of closed forms or short integrals at listed Renyi orders.
 bool lists_orders(const Composition& composition, const AccountantOptions& options) {
   return options.kind == AccountantKind::rdp && !options.orders.empty() && composition.group == 1;
 }
 
-/// One unknown on a logarithmic scale, `safe_end` fitting if anything does.
+/// One unknown on a logarithmic scale. `safe_end` fits if any value does.
 struct Unknown {
   const char* what = "";
   double guess = 1.0;
@@ -43,11 +44,11 @@ struct Unknown {
   bool whole = false;  ///< whether only whole numbers are allowed
 };
 
-/// Finds the value of the unknown at which epsilon is the budget's, from below. In it v is the
-/// logarithm of the value, and g(v) is log(epsilon at v / budget): v fits where g <= 0. It lies
-/// between two ends: `safe`, which fits if anything does (much noise, a low rate, few steps), and
+/// Finds the value of the unknown at which epsilon equals the budget's, from below. v is the
+/// logarithm of the value, and g(v) is log(epsilon at v / budget): v fits if g <= 0. It lies
+/// between two ends: `safe`, which fits if any value does (much noise, a low rate, few steps), and
 /// `greedy`, which need not fit. A coarse grid gives a bracket and a slope. Newton's steps on the
-/// usual grid end the search; they stay between `good`, which fits, and `bad`, which does not.
+/// usual grid end the search. They stay between `good`, which fits, and `bad`, which does not.
 class Solver {
  public:
   Solver(const Composition& before, const AccountantOptions& options,
@@ -65,7 +66,7 @@ class Solver {
                                   number(epsilon));
     if (epsilon < 1e-6)
       throw std::domain_error("epsilon " + number(epsilon) + " at delta " + number(delta) +
-                              " cannot be reached: 1e-06 is the least that is looked for");
+                              " cannot be reached: the smallest epsilon supported is 1e-06");
     check_delta(delta);
     if (lists_orders(before_, options_)) check_reachable();
   }
@@ -102,7 +103,7 @@ class Solver {
     double derivative = (coarse(clamp(v + derivative_step)) - coarse(v)) / derivative_step;
     if (!(std::fabs(derivative) > 0.01 && std::fabs(derivative) < 1e3)) derivative = toward_greedy;
 
-    // Newton's steps on the usual grid, kept between what is known to fit and not to fit.
+    // Newton's steps on the usual grid, kept between a value known to fit and one known not to fit.
     good = safe - toward_greedy;  // nothing known
     bad = greedy + toward_greedy;
     double last_v = 0.0, last_g = infinity, least_move = 1.0;
@@ -128,7 +129,7 @@ class Solver {
       last_v = v;
       last_g = g;
       double next = std::isfinite(g) ? v - (g + tolerance_.aim) / derivative : v - toward_greedy;
-      // What is not strictly between what fits and what does not tells nothing new.
+      // A value not strictly between the two gives no new information.
       const bool bracketed =
           (good - safe) * toward_greedy >= 0.0 && (greedy - bad) * toward_greedy >= 0.0;
       const auto inside = [&](double at) {
@@ -136,7 +137,8 @@ class Solver {
       };
       if (bracketed && (!inside(next) || round > 6)) next = 0.5 * (good + bad);
       if (unknown_.whole && snap(clamp(next)) == v) {
-        // On by what is as close as needed; by more each time that is not past the root.
+        // Moves by the required accuracy, and by twice as much each time that does not pass the
+        // root.
         const double move = least_move * std::fmax(1.0, tolerance_.move * value_of(v));
         next = log_of(
             std::fmax(value_of(v) + move * (g <= 0.0 ? toward_greedy : -toward_greedy), 1.0));
@@ -149,7 +151,7 @@ class Solver {
   }
 
  private:
-  /// Refuses a budget that even a release of almost no cost would exceed.
+  /// Throws if even a release of almost no cost would exceed the budget.
   void check_reachable() const {
     for (const double order : options_.orders) check_order(order);
     const bool first = before_.releases.empty();
@@ -159,9 +161,9 @@ class Solver {
     if (min_epsilon < epsilon_) return;
     throw std::domain_error("epsilon " + number(epsilon_) + " at delta " + number(delta_) +
                             " cannot be reached: " + number(min_epsilon) +
-                            (first ? " is the least that Renyi orders up to " +
+                            (first ? " is the smallest value that Renyi orders up to " +
                                          number(*std::ranges::max_element(options_.orders)) +
-                                         " can show; larger orders show less"
+                                         " can show; larger orders can show a smaller one"
                                    : " is already spent"));
   }
 
@@ -172,7 +174,7 @@ class Solver {
   }
   double snap(double v) const { return unknown_.whole ? log_of(std::fmax(value_of(v), 1.0)) : v; }
 
-  /// Whether what fits and what does not are as close as they need to be.
+  /// Returns whether the value that fits and the one that does not are close enough.
   bool between(double good, double bad) const {
     if (unknown_.whole) {
       const double gap = std::fabs(value_of(bad) - value_of(good));
@@ -181,7 +183,7 @@ class Solver {
     return std::fabs(good - bad) < tolerance_.value;
   }
 
-  /// log(epsilon found / epsilon allowed)
+  /// Returns log(epsilon found / epsilon allowed).
   double excess(double v, NeighbouringRelation relation, const AccountantOptions& options) const {
     Composition composition = before_;
     composition.relation = relation;
@@ -211,14 +213,14 @@ class Solver {
     const NeighbouringRelation first = worse(v);
     const double g = excess(v, first, options_);
     if (g > 0.0 || first == before_.relation) return g;
-    // It fits in the direction that is the worse one nearby; the other must be seen too.
+    // It fits in the worse direction nearby; the other one must be checked too.
     const bool add = first == NeighbouringRelation::add;
     return std::fmax(
         g, excess(v, add ? NeighbouringRelation::remove : NeighbouringRelation::add, options_));
   }
 
-  /// The direction with the larger epsilon where it was first looked at; both are needed only for
-  /// what is returned.
+  /// Returns the direction with the larger epsilon at the first value examined. Both are needed
+  /// only for the value that is returned.
   NeighbouringRelation worse(double v) {
     if (before_.relation != NeighbouringRelation::add_or_remove ||
         options_.kind == AccountantKind::rdp || options_.kind == AccountantKind::advanced)
@@ -241,7 +243,7 @@ class Solver {
   std::optional<NeighbouringRelation> worse_;
 };
 
-/// The Gaussian's mu for this budget, for guesses.
+/// Returns the Gaussian's mu for this budget, for initial guesses.
 double mu_for(double epsilon, double delta) {
   double low = -30.0, high = 15.0;
   for (int i = 0; i < 40; ++i) {
@@ -251,7 +253,7 @@ double mu_for(double epsilon, double delta) {
   return std::exp(low);
 }
 
-/// Rate and distance of a sampled release as a Poisson-sampled one with distance 1 has them, for
+/// Rate and noise of a sampled release, converted to Poisson sampling with distance 1, for initial
 /// guesses.
 struct Sampled {
   double q = 1.0, sigma = 1.0;
@@ -267,7 +269,7 @@ Sampled sampled(const Mechanism& mechanism, std::uint64_t group) {
   return {};
 }
 
-/// Any value would do where nothing is released.
+/// Throws if nothing is released, because then every value would fit.
 void check_releases(const Release& release) {
   check(release);
   if (releases_nothing(release))
@@ -326,7 +328,7 @@ double calibrate_rate(const Composition& before, const Release& release, double 
   const double mu = mu_for(std::clamp(epsilon, 1e-6, 1e6), std::clamp(delta, 1e-300, 0.999));
   const double one = std::sqrt(static_cast<double>(release.count) *
                                std::expm1(std::fmin(1.0 / at.sigma / at.sigma, 500.0)));
-  // A large order, which a low delta asks for, is of use at minute rates only.
+  // A large order, which a low delta requires, helps only at tiny rates.
   const Unknown unknown{.what = "q",
                         .guess = std::clamp(mu / one, 1e-9, 1.0),
                         .safe_end = lists_orders(before, options) ? 1e-86 : 1e-12,
@@ -390,7 +392,7 @@ double calibrate_noise_factor(const Composition& before, std::span<const Release
           release.mechanism);
     return made;
   };
-  // The central limit's mu of all of them, at the factor where it is what the budget allows.
+  // Central-limit mu of all releases, at the factor at which it equals the budget's.
   const double mu = mu_for(std::clamp(epsilon, 1e-6, 1e6), std::clamp(delta, 1e-300, 0.999));
   const auto square = [&](double factor) {
     double sum = 0.0;

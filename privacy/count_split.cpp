@@ -13,7 +13,7 @@
 namespace cudp::privacy {
 namespace {
 
-/// What is left of `all` without `part`, rounded down, so that both together are at most `all`.
+/// Returns `all` minus `part`, rounded down, so that both together are at most `all`.
 double rest(double all, double part) {
   return (all - part) * (1.0 - std::numeric_limits<double>::epsilon());
 }
@@ -28,13 +28,13 @@ void check_budget(const std::string& what, double epsilon, double delta) {
 }
 
 void check_sum(const std::string& what, double count, double training, double all) {
-  // A sum that is rounded to `all` may be half a unit above it.
+  // The rounded sum may be half a unit above `all`.
   if (!(training <= all - count && count + training <= all))
     throw std::invalid_argument(what + ": expected parts of at most " + number(all) +
                                 " together, found " + number(count) + " and " + number(training));
 }
 
-/// Delta of the count at its epsilon, by its noise.
+/// Returns the delta of the count at its epsilon, given its noise.
 double count_delta(const CountSplit& s) {
   return gaussian_delta(static_cast<double>(s.group) / s.sigma, s.count_epsilon);
 }
@@ -52,8 +52,8 @@ CountSplit split_for_count(double epsilon, double delta, std::uint64_t group) {
   s.training_epsilon = rest(epsilon, s.count_epsilon);
   s.training_delta = rest(delta, s.count_delta);
   check_budget("the count's", s.count_epsilon, s.count_delta);
-  // A little more noise, since another machine's functions may round otherwise, and differences of
-  // tails more where they are small.
+  // Adds a little noise, because another machine's functions may round otherwise. Differences of
+  // tails need more if they are small.
   const double mu = gaussian_mu(s.count_epsilon, s.count_delta);
   for (double more = 1e-9; more < 1.0; more *= 4.0) {
     s.sigma = std::fmax(kMinCountNoise, static_cast<double>(group) / mu * (1.0 + more));

@@ -16,10 +16,11 @@ namespace cudp::privacy {
 namespace {
 
 constexpr double rounding = std::numeric_limits<double>::epsilon();
-constexpr std::uint64_t whole = std::uint64_t{1} << 62;  // units in a budget
+constexpr std::uint64_t whole = std::uint64_t{1} << 62;  // number of units in a budget
 constexpr std::uint64_t too_much = whole + 1;
 
-/// The units of `part` in a budget of `all`, rounded up; too_much where it exceeds that.
+/// Returns the units of `part` in a budget of `all`, rounded up, or too_much if it exceeds the
+/// budget.
 std::uint64_t units(double part, double all) {
   if (part == 0.0) return 0;
   const double share = part / all * (1.0 + 2.0 * rounding);
@@ -27,19 +28,19 @@ std::uint64_t units(double part, double all) {
   return static_cast<std::uint64_t>(std::ceil(share * 0x1p62));
 }
 
-/// The largest divergence that the order turns into at most epsilon.
+/// Returns the largest divergence that this order converts to at most epsilon.
 double largest_divergence(double order, double epsilon, double delta) {
   double rdp = epsilon - epsilon_at(order, 0.0, delta);
   for (double step = rounding; rdp > 0.0 && epsilon_at(order, rdp, delta) > epsilon; step *= 2.0)
     rdp -= step * (epsilon + rdp);
   if (!(rdp > 0.0))
     throw std::domain_error("epsilon " + number(epsilon) + " at delta " + number(delta) +
-                            " cannot be kept at Renyi order " + number(order) +
+                            " cannot be guaranteed at Renyi order " + number(order) +
                             ": the order alone costs " + number(epsilon_at(order, 0.0, delta)));
   return rdp;
 }
 
-Ledger begun(const Budget& budget) {
+Ledger empty_ledger(const Budget& budget) {
   Ledger ledger;
   ledger.limit(budget);
   return ledger;
@@ -47,7 +48,7 @@ Ledger begun(const Budget& budget) {
 
 }  // namespace
 
-Filter::Filter(const Budget& budget) : Filter(begun(budget)) {}
+Filter::Filter(const Budget& budget) : Filter(empty_ledger(budget)) {}
 
 Filter::Filter(Ledger ledger) : ledger_(std::move(ledger)) {
   if (!ledger_.budget())

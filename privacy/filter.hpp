@@ -6,9 +6,9 @@
 
 namespace cudp::privacy {
 
-/// A budget for releases of which each may be chosen by looking at those before: which mechanism,
-/// with how much noise, how many, and when to stop. A method asks before each release, and does not
-/// release what was refused:
+/// A privacy filter: a budget for releases each of which may be chosen after looking at the earlier
+/// ones: the mechanism, its noise, the count, and when to stop. A method queries the filter before
+/// each release, and does not make a release that was refused:
 ///
 ///   Filter filter(renyi_budget(Filter::best_order(plan, delta), epsilon, delta));
 ///   ...
@@ -16,62 +16,66 @@ namespace cudp::privacy {
 ///   save(filter.ledger().to_text());  // before the noise is drawn
 ///   release();
 ///
-/// Whatever the method does, all that it releases together is (epsilon, delta)-DP for adding or
-/// removing one example, or as many as Budget::group says. The Renyi filter adds up divergences of
-/// one order, which is in the ledger from the start, and refuses what would exceed the one
-/// divergence that order turns into epsilon at delta (Feldman, Zrnic 2021, arXiv:2008.11193,
-/// Theorem 3.1; Lecuyer 2021, arXiv:2103.01379; the conversion: Canonne, Kamath, Steinke 2020,
-/// Proposition 12). The order may not be chosen anew by what was spent: with the order that happens
-/// to be best the sums bound nothing. The zCDP filter adds up rho: then the sum bounds every order
-/// (Whitehouse, Ramdas, Rogers, Wu 2023, arXiv:2203.05481, Theorem 1). That theorem also lets the
-/// deltas of ApproximateDp mechanisms add up, to Budget::failure; its proof goes order by order,
-/// and so holds for one.
+/// Whatever the method does, all its releases together are (epsilon, delta)-DP for adding or
+/// removing one example, or Budget::group examples.
 ///
-/// Costs are counted in whole units, 2^-62 of the budget, each release rounded up. Their sum is
-/// exact and does not depend on how equal releases were merged, so that a filter made from a ledger
-/// that was read back decides as the one that wrote it.
+/// The Renyi filter adds divergences of one order, which is in the ledger from the start. It
+/// refuses a release that would exceed the divergence that this order converts to epsilon at delta
+/// (Feldman, Zrnic 2021, arXiv:2008.11193, Theorem 3.1; Lecuyer 2021, arXiv:2103.01379; the
+/// conversion: Canonne, Kamath, Steinke 2020, Proposition 12). The order must not be chosen again
+/// from the releases so far: sums at the order that happens to be best bound nothing.
+///
+/// The zCDP filter adds rho; the sum then bounds every order (Whitehouse, Ramdas, Rogers, Wu 2023,
+/// arXiv:2203.05481, Theorem 1). That theorem also lets the deltas of ApproximateDp mechanisms add
+/// up, to Budget::failure. Its proof treats each order separately, and so holds for a single order.
+///
+/// Costs are counted in whole units, 2^-62 of the budget, and each release is rounded up. Their sum
+/// is exact and does not depend on how equal releases were merged. So a filter made from a ledger
+/// that was read back decides like the one that wrote it.
 class Filter {
  public:
-  /// An empty ledger with this budget. Throws std::invalid_argument where it is out of range, and
-  /// std::domain_error where the order's own price log(1/delta)/(order - 1) exceeds epsilon.
+  /// Starts an empty ledger with this budget. Throws std::invalid_argument if it is out of range,
+  /// and std::domain_error if the order's own price log(1/delta)/(order - 1) exceeds epsilon.
   explicit Filter(const Budget& budget);
 
-  /// Goes on where a ledger ends; the count of a split is not its to pay for. Throws
-  /// std::invalid_argument where it has no budget, or has spent more than that: no filter wrote it.
+  /// Continues a ledger. The count of a split is not charged to the filter's budget. Throws
+  /// std::invalid_argument if the ledger has no budget, or has spent more than it: then no filter
+  /// wrote it.
   explicit Filter(Ledger ledger);
 
-  /// The Renyi order at which the plan's epsilon is least: of the worst case that training may come
-  /// to, before training. Throws std::domain_error for a plan that releases nothing.
+  /// Returns the Renyi order at which the plan's epsilon is least. Call it before training, with
+  /// the worst case of the training as plan. Throws std::domain_error for a plan that releases
+  /// nothing.
   static double best_order(std::span<const Release> plan, double delta, std::uint64_t group = 1);
 
-  /// Whether `count` more of these releases are within the budget. Throws std::invalid_argument for
-  /// a mechanism out of range and std::domain_error for one without a bound, as charge does.
+  /// Returns whether these releases are within the remaining budget. Throws std::invalid_argument
+  /// for a mechanism out of range and std::domain_error for one without a bound; so does charge.
   bool admits(const Release& releases) const;
 
-  /// Charges the releases and says true; or says false and changes nothing.
+  /// Charges the releases and returns true, or returns false and changes nothing.
   [[nodiscard]] bool charge(const Release& releases);
 
-  /// Charges numbered steps, as Ledger::authorise does: what the present key may replay is free.
-  /// Throws what that throws.
+  /// Charges numbered steps like Ledger::authorise: steps that the current key may replay are free.
+  /// Throws like Ledger::authorise.
   [[nodiscard]] bool authorise(std::uint64_t begin, std::uint64_t end, const Mechanism& mechanism);
 
   /// See Ledger::fresh_key.
   void fresh_key(std::uint64_t step) { ledger_.fresh_key(step); }
 
-  /// How many more of these releases the budget allows; 2^64 - 1 where they are free.
+  /// Returns how many more such releases the budget allows; 2^64 - 1 if they are free.
   std::uint64_t affordable(const Mechanism& mechanism) const;
 
-  /// The cost of one release, and the limit on all: a divergence at the order, or rho, in nats.
+  /// Cost of one release, and the limit on all: a divergence at the order, or rho, in nats.
   double cost(const Mechanism& mechanism) const;
   double limit() const { return limit_; }
 
-  /// How much of the limit is left, 0 to 1.
+  /// Fraction of the limit that is left, 0 to 1.
   double remaining() const;
 
-  /// The guarantee that holds from the start, for all that was and will be let through.
+  /// The guarantee that holds from the start, for all releases that were and will be allowed.
   const Budget& budget() const { return *ledger_.budget(); }
 
-  /// The releases that have been let through. They must be durable before they are made.
+  /// The allowed releases. They must be durable before they are made.
   const Ledger& ledger() const { return ledger_; }
 
  private:
@@ -88,8 +92,8 @@ class Filter {
   Price spent_;
 };
 
-/// The budgets of the two filters. `failure` is the part of delta that ApproximateDp mechanisms may
-/// use up; nothing else needs any.
+/// Budgets of the two filters. `failure` is the part of delta reserved for ApproximateDp
+/// mechanisms; no other mechanism uses it.
 inline Budget renyi_budget(double order, double epsilon, double delta, double failure = 0.0,
                            std::uint64_t group = 1) {
   return {.order = order, .epsilon = epsilon, .delta = delta, .failure = failure, .group = group};

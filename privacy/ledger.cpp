@@ -17,14 +17,15 @@ std::string span_text(std::uint64_t begin, std::uint64_t end) {
   return "[" + std::to_string(begin) + ", " + std::to_string(end) + "]";
 }
 
-/// For people: a trainer's settings as numbers, anything else by its exact text.
+/// Returns a text for people: a trainer's settings as numbers, any other mechanism in its exact
+/// form.
 std::string described(const Mechanism& mechanism) {
   if (const auto* m = std::get_if<PoissonGaussian>(&mechanism))
     return "q = " + number(m->q) + ", sigma = " + number(m->sigma);
   return exact_text(mechanism);
 }
 
-/// Adds b's count to a's; false where they are not the same mechanism, or the sum does not fit.
+/// Adds b's count to a's. Returns false if they are different mechanisms, or the sum overflows.
 bool merge(Release& a, const Release& b) {
   if (a.mechanism != b.mechanism) return false;
   if (b.count > std::numeric_limits<std::uint64_t>::max() - a.count) return false;
@@ -49,14 +50,14 @@ void check(const Budget& budget) {
 void Ledger::count_first(const CountSplit& split) {
   privacy::check(split);
   if (split_ || budget_ || !records_.empty())
-    throw std::invalid_argument("count: expected nothing before it");
+    throw std::invalid_argument("count: expected it as the first entry");
   split_ = split;
 }
 
 void Ledger::limit(const Budget& budget) {
   check(budget);
   if (budget_ || !records_.empty())
-    throw std::invalid_argument("budget: expected none before, and no releases");
+    throw std::invalid_argument("budget: expected it once, before all releases");
   budget_ = budget;
 }
 
@@ -73,8 +74,8 @@ std::uint64_t Ledger::unpaid(std::uint64_t begin, std::uint64_t end,
     throw std::invalid_argument("steps: expected begin <= end, found " + span_text(begin, end));
   if (begin < key_begin_ || begin > until_)
     throw std::invalid_argument("steps: expected to begin in " + span_text(key_begin_, until_) +
-                                ", the steps of the present key, found " + std::to_string(begin));
-  // Records from the back, as far as this key and the replayed steps reach.
+                                ", the steps of the current key, found " + std::to_string(begin));
+  // Visits records from the last one back to the start of this key and of the replayed steps.
   for (auto r = records_.rbegin(); r != records_.rend() && r->kind != Kind::key; ++r) {
     if (r->kind != Kind::steps) continue;
     if (r->first + r->release.count <= begin) break;
@@ -112,7 +113,7 @@ void Ledger::fresh_key(std::uint64_t step) {
   append({.kind = Kind::key, .first = step, .release = {}});
 }
 
-/// Takes a record that has been checked, and is where every record passes.
+/// Appends a record that has been checked. Every record passes through here.
 void Ledger::append(const Record& record) {
   if (record.kind == Kind::key) {
     key_begin_ = until_ = record.first;
@@ -162,7 +163,7 @@ bool Ledger::continues(const Ledger& earlier) const {
   if (records_.size() < n) return false;
   if (!std::equal(earlier.records_.begin(), earlier.records_.end() - 1, records_.begin()))
     return false;
-  // The earlier one's last record may have grown since.
+  // The earlier ledger's last record may have grown since.
   const Record &before = earlier.records_[n - 1], &now = records_[n - 1];
   return before.kind == now.kind && before.first == now.first &&
          before.release.mechanism == now.release.mechanism &&

@@ -10,14 +10,14 @@
 
 namespace cudp::privacy {
 
-/// A guarantee stated before the first release, for a filter (filter.hpp) to keep: (epsilon,
-/// delta)-DP of everything, counted at one Renyi order, or in zCDP.
+/// Guarantee stated before the first release, which a filter (filter.hpp) enforces: (epsilon,
+/// delta)-DP of everything, accounted at one Renyi order, or in zCDP.
 struct Budget {
-  double order = 0.0;    ///< Renyi order > 1, fixed ahead; 0: zCDP
+  double order = 0.0;    ///< Renyi order > 1, fixed in advance; 0: zCDP
   double epsilon = 0.0;  ///< finite, > 0
   double delta = 0.0;    ///< in (0, 1)
-  double failure = 0.0;  ///< the part of delta set aside for what ApproximateDp mechanisms bring
-  /// How many examples neighbours differ by, all of one unit of privacy; 1 to kMaxGroup.
+  double failure = 0.0;  ///< part of delta reserved for ApproximateDp mechanisms
+  /// Number of examples that neighbours differ by, all of one unit of privacy; 1 to kMaxGroup.
   std::uint64_t group = 1;
   bool operator==(const Budget&) const = default;
 };
@@ -25,83 +25,84 @@ struct Budget {
 /// Throws std::invalid_argument, with the value, unless the fields are in their ranges.
 void check(const Budget& budget);
 
-/// The releases that were made, or may have been: the source of a run's certificate. Nothing that
-/// was charged is ever taken back.
+/// Record of the releases that were made, or may have been made: the source of a run's certificate.
+/// A charge is never undone.
 ///
-/// It is written ahead of what it records. A trainer authorises the steps up to its next
-/// checkpoint, makes the ledger durable, and only then runs them; after a crash at any moment the
-/// ledger on disk covers every step whose noise was ever drawn.
+/// It is a write-ahead log. A trainer authorises the steps up to its next checkpoint, makes the
+/// ledger durable, and only then runs them. After a crash at any moment the ledger on disk covers
+/// every step whose noise was ever drawn.
 ///
 /// A step's noise is a function of the random key and the step's number. Replaying a step with the
 /// key it ran with gives the same output, releases nothing new and is not charged again. Replaying
-/// it with another key is a second release of the same step, and is: see fresh_key.
+/// it with another key is a second release of the same step and is charged: see fresh_key.
 class Ledger {
  public:
-  /// Charges a noisy number of examples ahead of everything else, and writes down the two parts of
-  /// the budget: what is charged later belongs to the second one. Throws std::invalid_argument
-  /// where the split is out of range, or not the first entry.
+  /// Charges a noisy number of examples before everything else, and records the two parts of the
+  /// budget: later charges belong to the second part. Throws std::invalid_argument if the split is
+  /// out of range, or not the first entry.
   void count_first(const CountSplit& split);
   const std::optional<CountSplit>& split() const { return split_; }
 
-  /// Writes down the budget that the releases to come are to stay within. It is the filter that
-  /// keeps it. Throws std::invalid_argument where it is out of range, or not the first entry (a
-  /// budget stated later guarantees nothing). After a split it is a budget of the second part,
-  /// which may be chosen by looking at the count.
+  /// Records the budget for the releases to come. The filter enforces it. Throws
+  /// std::invalid_argument if it is out of range, or not the first entry (a budget stated later
+  /// guarantees nothing). After a split it is the budget of the second part, which may be chosen by
+  /// looking at the count.
   void limit(const Budget& budget);
   const std::optional<Budget>& budget() const { return budget_; }
 
-  /// Charges a release that is not one of the numbered steps (a noisy count, say).
-  /// Throws std::invalid_argument if the mechanism is out of range.
+  /// Charges a release that is not a numbered step (a noisy count, say). Throws
+  /// std::invalid_argument if the mechanism is out of range.
   void charge(const Release& release);
 
-  /// Allows steps [begin, end) to run, each of them this mechanism, and charges those of them that
-  /// the present key was not yet allowed. Returns how many that were.
-  /// Throws std::invalid_argument, and changes nothing, where begin > end; where begin is outside
-  /// the steps the present key may replay or continue with; and where a replayed step had other
-  /// settings: the same noise at two scales can be subtracted away.
+  /// Authorises steps [begin, end), each of this mechanism, and charges those that the current key
+  /// was not authorised for yet. Returns the number of charged steps. Throws std::invalid_argument,
+  /// and changes nothing, if begin > end; if begin is outside the steps that the current key may
+  /// replay or continue with; or if a replayed step had other settings, because the same noise at
+  /// two scales can be cancelled.
   std::uint64_t authorise(std::uint64_t begin, std::uint64_t end, const Mechanism& mechanism);
 
-  /// How many steps authorise would charge. Throws what it throws.
+  /// Returns the number of steps that authorise would charge. Throws like authorise.
   std::uint64_t unpaid(std::uint64_t begin, std::uint64_t end, const Mechanism& mechanism) const;
 
-  /// Whether this many of the mechanism are charged among the releases that are not numbered steps.
+  /// Returns whether at least this many releases of the mechanism are charged, numbered steps
+  /// excluded.
   bool holds(const Release& release) const;
 
-  /// The generator's key was lost: training goes on from `step` with a new one. What was authorised
-  /// stays charged, and steps from `step` on will be charged when they are authorised again.
-  /// Throws std::invalid_argument where step > authorised_until().
+  /// Records that the generator's key was lost and training continues from `step` with a new one.
+  /// Authorised steps stay charged, and steps from `step` on are charged when they are authorised
+  /// again. Throws std::invalid_argument if step > authorised_until().
   void fresh_key(std::uint64_t step);
 
-  /// Number of times that the key was lost. Once it was, how many steps there are may depend on
-  /// what earlier ones showed.
+  /// Number of times that the key was lost. After a loss, the number of steps may depend on the
+  /// results of earlier ones.
   std::uint64_t keys_lost() const;
   bool has_fresh_key() const { return keys_lost() > 0; }
 
-  /// How many numbered steps were charged again because a key was lost: all charged ones less those
+  /// Number of steps that were charged again because a key was lost: all charged steps minus those
   /// up to authorised_until().
   std::uint64_t repeated() const;
 
-  /// One past the last step that the present key may run.
+  /// One past the last step that the current key may run.
   std::uint64_t authorised_until() const { return until_; }
 
-  /// Everything charged, in order, equal neighbours merged.
+  /// Everything charged, in order, with equal neighbours merged.
   ///
-  /// Their epsilon is the guarantee of releases that were fixed ahead. Where later releases were
-  /// chosen by looking at earlier ones, the best Renyi order is such a choice too: give the
-  /// accountant the one order that was fixed ahead, or believe the filter.
+  /// Their epsilon is a guarantee only for releases that were fixed in advance. If later releases
+  /// were chosen after looking at earlier ones, the best Renyi order is such a choice too: give the
+  /// accountant the one order that was fixed in advance, or use the filter's guarantee.
   std::vector<Release> releases() const;
 
-  /// All of these but the count of a split: what its second part pays for.
+  /// All releases except the count of a split: those that its second part pays for.
   std::vector<Release> releases_after_count() const;
 
-  /// Whether this is `earlier` or what it grew into: a resumed run must not go on from a ledger
-  /// that forgot what the checkpoint's ledger knew.
+  /// Returns whether this ledger is `earlier` or a continuation of it. A resumed run must not
+  /// continue from a ledger that lacks entries of the checkpoint's ledger.
   bool continues(const Ledger& earlier) const;
 
-  /// The ledger as text: one record a line, numbers in hexadecimal so that they are exact, each
-  /// line with a checksum of everything up to it, and a last line that says that it is the last.
+  /// Returns the ledger as text: one record per line, numbers in hexadecimal so that they are
+  /// exact, each line with a checksum of everything up to it, and a last line that marks the end.
   std::string to_text() const;
-  /// Reads to_text's form. Damage of any single byte, truncation and anything appended throw
+  /// Reads the form of to_text. Damage of any single byte, truncation and appended text throw
   /// std::invalid_argument: "NAME, line L: expected ..., found ...".
   static Ledger from_text(std::string_view text, std::string_view name);
 
@@ -111,7 +112,7 @@ class Ledger {
   enum class Kind : std::uint8_t { release, steps, key };
   struct Record {
     Kind kind = Kind::release;
-    std::uint64_t first = 0;  ///< steps: the first one; key: where the new key begins
+    std::uint64_t first = 0;  ///< steps: the first one; key: the first step of the new key
     Release release;          ///< release, steps
     bool operator==(const Record&) const = default;
   };
@@ -123,7 +124,7 @@ class Ledger {
   std::optional<CountSplit> split_;
   std::optional<Budget> budget_;
   std::vector<Record> records_;
-  std::uint64_t key_begin_ = 0;  ///< the first step of the present key
+  std::uint64_t key_begin_ = 0;  ///< first step of the current key
   std::uint64_t until_ = 0;
 };
 

@@ -6,26 +6,26 @@
 #include "privacy/mechanism/mechanism_text.hpp"
 #include "privacy/text/words.hpp"
 
-// cudp-ledger 2 #<checksum>
-// count SIGMA EPSILON DELTA COUNT_EPSILON COUNT_DELTA TRAINING_EPSILON TRAINING_DELTA [GROUP]
-//   #<checksum>
-// budget ORDER EPSILON DELTA FAILURE [GROUP] #<checksum>
-// release COUNT MECHANISM #<checksum>
-// steps FIRST COUNT MECHANISM #<checksum>
-// key FIRST #<checksum>
-// end #<checksum>
+//   cudp-ledger 2 #<checksum>
+//   count SIGMA EPSILON DELTA COUNT_EPSILON COUNT_DELTA TRAINING_EPSILON TRAINING_DELTA [GROUP]
+//     #<checksum>
+//   budget ORDER EPSILON DELTA FAILURE [GROUP] #<checksum>
+//   release COUNT MECHANISM #<checksum>
+//   steps FIRST COUNT MECHANISM #<checksum>
+//   key FIRST #<checksum>
+//   end #<checksum>
 //
-// The count of a split, where there is one, comes first, then the budget, where there is one; GROUP
-// is there where it is above 1. Version 1, which
-// is still read, had no budget and knew one mechanism: Q SIGMA instead of its name and fields.
+// The count of a split is optional and comes first, then the budget, which is optional too. GROUP
+// is written only if it is above 1. Version 1, which can still be read, had no budget and one
+// mechanism only: Q SIGMA instead of its name and fields.
 
 namespace cudp::privacy {
 namespace {
 
 constexpr std::string_view title = "cudp-ledger 2", first_title = "cudp-ledger 1";
 
-/// FNV-1a. Every step is a bijection of the state, so a change of one byte changes every checksum
-/// from there on. It finds damage, not forgery.
+/// FNV-1a checksum. Every step is a bijection of the state, so a change of one byte changes every
+/// checksum from there on. It detects damage, not forgery.
 class Checksum {
  public:
   void add(std::string_view text) {
@@ -48,8 +48,9 @@ std::string join(std::initializer_list<std::string_view> words) {
   return line;
 }
 
-/// The next line of `text`, taken from it, without its checksum, which is checked first: a damaged
-/// line has nothing to say.
+/// Removes the next line from `text` and returns it without its checksum. The checksum is verified
+/// first, so that a damaged line is never parsed.
+///
 std::string_view take_line(std::string_view& text, Checksum& checksum) {
   const std::size_t newline = text.find('\n');
   if (newline == std::string_view::npos) expected("a whole line, and more up to 'end'", text);
@@ -65,7 +66,7 @@ std::string_view take_line(std::string_view& text, Checksum& checksum) {
   return line;
 }
 
-/// What a line ends with: a group above 1, or none.
+/// Reads the end of a line: a group above 1, or none.
 std::uint64_t take_group(std::string_view line) {
   if (line.empty()) return 1;
   const std::uint64_t group = take_count(line);
@@ -74,7 +75,7 @@ std::uint64_t take_group(std::string_view line) {
   return group;
 }
 
-/// The line with its group, as take_group reads it.
+/// Returns the line with its group, as take_group reads it.
 std::string with_group(std::string line, std::uint64_t group) {
   return group > 1 ? join({line, std::to_string(group)}) : line;
 }

@@ -55,7 +55,8 @@ void Odometer::charge_failure(double probability) {
   const double left = failure_ - probability * (1.0 + 4.0 * rounding);
   if (!(probability > 0.0 && left >= 0.0))
     throw std::domain_error("expected deltas within the " + number(failure_) +
-                            " that is left for them, found " + number(probability));
+                            " left of the part of delta set aside for them, found " +
+                            number(probability));
   failure_ = left * (1.0 - rounding);
   nothing_ = false;
 }

@@ -20,7 +20,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kAbove = 1.0 + 8.0 * std::numeric_limits<double>::epsilon();
 
-/// The Renyi curve of a run, and the probability beside it.
+/// Renyi curve of a run, and its additional failure probability.
 class Curve {
  public:
   Curve(const RunSpending& spending, std::uint64_t group)
@@ -44,13 +44,13 @@ class Curve {
         throw std::invalid_argument("rho: expected a number >= 0, found " + number(filtered->rho));
   }
 
-  /// Nats, rounded up.
+  /// Returns the divergence at an order, in nats, rounded up.
   double at(double order) const {
     if (const auto* filtered = std::get_if<RenyiFilteredRun>(&run_))
       return order <= filtered->order ? filtered->divergence : kInfinity;
     if (const auto* filtered = std::get_if<ZcdpFilteredRun>(&run_))
       return filtered->rho * order * kAbove;
-    // Thousands of different noises are put into groups, each as noisy as its least.
+    // Thousands of different noise levels are grouped, and each group counts as its least noise.
     return std::fmax(0.0, curve_->grouped(order, kEntries));
   }
   double failure() const { return failure_; }
@@ -76,9 +76,9 @@ std::vector<Curve> curves_of(std::span<const RunSpending> runs, double delta, st
 }
 
 [[noreturn]] void refuse_delta(double failure, double part) {
-  throw std::domain_error(
-      "expected a delta whose part for runs that state no more than their own, " + number(part) +
-      ", holds theirs, found " + number(failure));
+  throw std::domain_error("delta: the runs' own deltas add up to " + number(failure) +
+                          ", and only " + number(part) +
+                          " of delta can pay for them. Give a larger delta");
 }
 
 double by_divergences(const std::vector<Curve>& curves, double delta) {
@@ -95,13 +95,14 @@ double by_divergences(const std::vector<Curve>& curves, double delta) {
       .epsilon;
 }
 
-/// Epsilon by privacy loss distributions; infinite where they have no bound.
+/// Returns epsilon by privacy loss distributions; infinite if they have no bound.
 double by_losses(std::span<const RunSpending> runs, double delta, std::uint64_t group) {
   Composition all{.group = group};
   for (const RunSpending& spending : runs) {
     if (const auto* planned = std::get_if<PlannedRun>(&spending.run))
       all.releases.insert(all.releases.end(), planned->releases.begin(), planned->releases.end());
-    // What is stated is of units: no release of examples that a group could be made of.
+    // A stated run's guarantee is for units. It has no releases for examples that could form a
+    // group.
     if (group > 1 && std::holds_alternative<StatedRun>(spending.run)) return kInfinity;
     if (const auto* stated = std::get_if<StatedRun>(&spending.run))
       all.releases.push_back({ApproximateDp{stated->epsilon, stated->delta}, 1});
@@ -139,7 +140,7 @@ double epsilon_fixed_ahead(std::span<const RunSpending> runs, double delta, std:
     return epsilon_as_chosen(runs, delta, group);
   const std::vector<Curve> curves = curves_of(runs, delta, group);
   double failure = 0.0;
-  double beside = 0.0;  // what privacy loss distributions do not count themselves
+  double beside = 0.0;  // failure probability that privacy loss distributions do not include
   for (const Curve& curve : curves) failure += curve.failure();
   for (const RunSpending& run : runs) beside += run.failure;
   if (!(failure * kAbove < delta)) refuse_delta(failure, delta);

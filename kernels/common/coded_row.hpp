@@ -1,12 +1,13 @@
 #pragma once
-// A record of CodedRows taken apart, for the CPU's kernels: included by *_cpu.cpp files, which have
-// it once per SIMD level.
+// Access to the fields of a record of CodedRows, for the CPU's kernels. Only *_cpu.cpp files
+// include this header, once per SIMD level.
 #include "kernels/common/coded_rows.hpp"
 #include "kernels/common/vec.hpp"
 
 namespace cudp::CUDP_SIMD {
 
-/// Code is the unsigned integer of CodedRows::code_bytes.
+/// Reader of the records of a CodedRows. Code is the unsigned integer type of
+/// CodedRows::code_bytes.
 template <class Code>
 struct CodedRow {
   explicit CodedRow(const CodedRows& r)

@@ -1,5 +1,6 @@
 #pragma once
-// Records of CodedRows in device memory. They are read by words, whatever a code's size is.
+// Access to records of CodedRows in device memory. Records are read in 32-bit words, whatever the
+// size of a code.
 #include <cstdint>
 
 #include "kernels/common/coded_rows.hpp"
@@ -8,7 +9,7 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// One record.
+/// Reader of one record.
 struct CodedRecord {
   const CodedRows& rows;
   const std::uint32_t* words;
@@ -18,13 +19,13 @@ struct CodedRecord {
         words(reinterpret_cast<const std::uint32_t*>(r.rows) + example * (r.row_bytes / 4)) {}
 
   __device__ __forceinline__ float number(int k) const { return ScalarLanes::from_bits(words[k]); }
-  /// The feature that is 1 by code k; rows.features for none.
+  /// Index of the feature that code k sets to 1, or rows.features if it sets none.
   __device__ __forceinline__ int code(int k) const {
     const int byte = k * rows.code_bytes;
     const std::uint32_t word = words[rows.numbers + 1 + byte / 4] >> 8 * (byte % 4);
     return static_cast<int>(rows.code_bytes == 4 ? word : word & ((1u << 8 * rows.code_bytes) - 1));
   }
-  /// Feature i of the dense row.
+  /// Value of feature i in the dense row.
   __device__ __forceinline__ float feature(int i) const {
     float x = 0.0f;
     for (int k = 0; k < rows.numbers; ++k) {

@@ -1,13 +1,13 @@
 #pragma once
-// Copies from global to shared memory that a thread does not wait for (from Ampere on): no register
-// holds what is on its way.
+// Asynchronous copies from global to shared memory (from Ampere on). Data in flight occupies no
+// register.
 #include "kernels/common/simt.cuh"
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Four numbers to shared memory, both places multiples of 16 bytes; zeros where not `inside`
-/// (`from` is then not read). They are there for the thread that copied after wait_for_copies(),
-/// for the others after a barrier behind that.
+/// Copies four floats to shared memory; both addresses must be multiples of 16 bytes. If `inside`
+/// is false, writes zeros and does not read `from`. The thread that copied may read them after
+/// wait_for_copies(), other threads after a barrier that follows it.
 __device__ __forceinline__ void copy_four_async(float* shared, const float* from, bool inside) {
 #ifdef __CUDACC__
   const auto to = static_cast<unsigned>(__cvta_generic_to_shared(shared));
@@ -19,7 +19,7 @@ __device__ __forceinline__ void copy_four_async(float* shared, const float* from
 #endif
 }
 
-/// Until all that this thread copied has arrived.
+/// Waits until everything that this thread copied has arrived.
 __device__ __forceinline__ void wait_for_copies() {
 #ifdef __CUDACC__
   asm volatile("cp.async.wait_all;" ::: "memory");

@@ -3,7 +3,7 @@
 
 namespace cudp {
 
-/// to[e, i] = rows[e, i] for the examples that exist; rows [capacity,
+/// Copies rows of examples: to[e, i] = rows[e, i] for the examples that exist. rows [capacity,
 /// columns], to [capacity, to_stride].
 struct CopyRows {
   Batch batch;

@@ -4,12 +4,12 @@
 
 namespace cudp {
 
-/// A pixel of an example's planes.
+/// Coordinates of a pixel of an example's planes.
 struct Pixel {
   int channel, y, x;
 };
 
-/// Planes whose pixels are counted through without a division.
+/// Planes that map a pixel's index to its coordinates without a division.
 struct CountedPlanes : Planes {
   AnyDivisor by_width;
   AnyDivisor by_height;
@@ -17,7 +17,7 @@ struct CountedPlanes : Planes {
   CountedPlanes() = default;
   CountedPlanes(const Planes& p) : Planes(p), by_width(p.width), by_height(p.height) {}
 
-  /// The n-th pixel, borders not counted.
+  /// Coordinates of the n-th pixel, borders not counted.
   CUDP_HD Pixel pixel(int n) const {
     const int line = quotient(n, by_width);
     const int channel = quotient(line, by_height);
@@ -28,7 +28,7 @@ struct CountedPlanes : Planes {
   CUDP_HD int pixel_offset(int n) const { return border == 0 ? n : at(pixel(n)); }
 };
 
-/// Whether a pixel of one is a pixel of the other.
+/// Returns whether a and b have the same pixels, whatever their borders.
 inline bool same_pixels(const Planes& a, const Planes& b) {
   return a.channels == b.channels && a.height == b.height && a.width == b.width;
 }

@@ -1,6 +1,6 @@
 #pragma once
-// The names of the CPU's kernels and their arguments. Each argument struct is in the header of its
-// kernel.
+// Names of the CPU's kernels and of their argument structs. Each argument struct is defined in the
+// header of its kernel.
 #include <cstdint>
 
 namespace cudp {

@@ -5,7 +5,8 @@
 
 namespace cudp {
 
-/// Numbers that lie `n` > 1 to a line and are counted through: at / n without a division.
+/// Divisor n > 1 with its precomputed inverse, for quotient() without a division. Suits indices of
+/// arrays with n numbers a line.
 struct Divisor {
   int n = 1;
   std::uint32_t inverse = 0;  ///< 2^32 / n, rounded up
@@ -14,16 +15,16 @@ struct Divisor {
   explicit Divisor(int by) : n(by), inverse(0xffffffffu / static_cast<std::uint32_t>(by) + 1) {}
 };
 
-/// at / d.n, for 0 <= at and at * d.n < 2^32.
+/// Returns at / d.n. Requires at >= 0 and at * d.n < 2^32.
 CUDP_HD int quotient(int at, const Divisor& d) {
   return static_cast<int>(
       (static_cast<std::uint64_t>(static_cast<std::uint32_t>(at)) * d.inverse) >> 32);
 }
 
-/// Any n > 0, by which any number is divided, in two instructions more than a Divisor.
+/// Divisor n > 0 for any non-negative int, at two instructions more than a Divisor.
 struct AnyDivisor {
   int n = 1;
-  int shift = 0;                                   ///< the least with 2^shift >= n
+  int shift = 0;                                   ///< smallest with 2^shift >= n
   std::uint32_t inverse = std::uint32_t{1} << 31;  ///< 2^(31 + shift) / n, rounded up
 
   AnyDivisor() = default;
@@ -35,8 +36,9 @@ struct AnyDivisor {
   }
 };
 
-/// at / d.n, for at >= 0. The inverse is too large by less than 2^shift / n, so the product with
-/// at < 2^31 by less than 2^(31 + shift) / n, and what is left after the shift by less than 1 / n.
+/// Returns at / d.n. Requires at >= 0. Why it is exact: the inverse is too large by less than
+/// 2^shift / n. The product with at < 2^31 is therefore too large by less than 2^(31 + shift) / n,
+/// and the result after the shift by less than 1 / n.
 CUDP_HD int quotient(int at, const AnyDivisor& d) {
   const std::uint64_t product =
       static_cast<std::uint64_t>(2 * static_cast<std::uint32_t>(at)) * d.inverse;

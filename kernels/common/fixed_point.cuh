@@ -5,7 +5,7 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Calls body(i) for 0 <= i < n, spread over the grid.
+/// Calls body(i) for 0 <= i < n, distributed over the threads of the grid.
 template <class Body>
 __device__ __forceinline__ void for_each_number(std::int64_t n, const Body& body) {
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
@@ -14,13 +14,13 @@ __device__ __forceinline__ void for_each_number(std::int64_t n, const Body& body
     body(i);
 }
 
-/// x y rounded to the nearest integer, |x y| <= 2^22; see kToUnits.
+/// Returns x y rounded to the nearest integer. Requires |x y| <= 2^22; see kToUnits.
 __device__ __forceinline__ std::int32_t rounded_product(float x, float y) {
   return static_cast<std::int32_t>(ScalarLanes::bits(ScalarLanes::fma(x, y, kToUnits))) -
          kToUnitsBits;
 }
 
-/// The product of any x and y: one beyond 2^22 becomes that, NaN -2^22.
+/// Returns x y rounded to the nearest integer and clamped to [-2^22, 2^22]; NaN gives -2^22.
 __device__ __forceinline__ std::int32_t saturated_product(float x, float y) {
   const float sum = ScalarLanes::fma(x, y, kToUnits);
   return static_cast<std::int32_t>(ScalarLanes::bits(fminf(fmaxf(sum, kMinSum), kMaxSum))) -

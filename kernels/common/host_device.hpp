@@ -1,5 +1,5 @@
 #pragma once
-// Arithmetic that is written once, for the CPU and for CUDA.
+// Marks functions that are written once and compiled for both the CPU and CUDA.
 #ifdef __CUDACC__
 #define CUDP_HD __host__ __device__ __forceinline__
 #else

@@ -1,21 +1,22 @@
 #pragma once
-// Arithmetic written once for one element (CUDA, one thread) and for a SIMD register of them (CPU)
-// is a template over a `lanes` type L that names the types and the few operations that C++ spells
-// differently for the two. ScalarLanes is the single element; VecLanes (vec_lanes.hpp) a register.
+// Arithmetic that is written once for a single element (CUDA, one thread) and for a SIMD register
+// of elements (CPU) is a template over a `lanes` type L. L names the types and the few operations
+// that C++ spells differently for the two. ScalarLanes is the single element; VecLanes
+// (vec_lanes.hpp) is a register.
 //
-// For F, I, U of either kind, `+ - * / & | ^ ~ << >>`, comparisons, `mask ? a : b`, and the casts
-// I(u), U(i) between the integers mean the same, lane by lane.
+// For the types F, I, U of either, `+ - * / & | ^ ~ << >>`, comparisons, `mask ? a : b`, and the
+// casts I(u), U(i) between the integers mean the same, lane by lane.
 #include <cstdint>
 
 #include "kernels/common/host_device.hpp"
 
-// Unrolls the next loop whole, so that arrays indexed by it stay in registers.
+// Unrolls the next loop completely, so that arrays indexed by it stay in registers.
 #if defined(__CUDA_ARCH__) || defined(__clang__)
 #define CUDP_UNROLL _Pragma("unroll")
 #define CUDP_PRAGMA(text) _Pragma(#text)
 #define CUDP_UNROLL_BY(n) CUDP_PRAGMA(unroll n)
 #elif defined(__CUDACC__)
-#define CUDP_UNROLL  // nvcc's host half runs none of it
+#define CUDP_UNROLL  // nvcc's host pass runs none of these loops
 #define CUDP_UNROLL_BY(n)
 #else
 #define CUDP_UNROLL _Pragma("GCC unroll 16")
@@ -52,7 +53,7 @@ struct ScalarLanes {
 #endif
   }
 
-  /// a b + c, rounded once.
+  /// Returns a b + c, rounded once.
   static CUDP_HD F fma(F a, F b, F c) {
 #ifdef __CUDA_ARCH__
     return __fmaf_rn(a, b, c);
@@ -73,7 +74,7 @@ struct ScalarLanes {
     return x << n | x >> (32 - n);
   }
 
-  /// The 64-bit product of a and m: returns the low word.
+  /// Computes the 64-bit product of a and m. Returns the low word and writes the high word.
   static CUDP_HD U multiply(U a, std::uint32_t m, U& high) {
     const std::uint64_t product = static_cast<std::uint64_t>(a) * m;
     high = static_cast<U>(product >> 32);
@@ -81,7 +82,7 @@ struct ScalarLanes {
   }
 };
 
-/// c0 + c1 x + c2 x^2 + ..., by Horner's rule.
+/// Returns c0 + c1 x + c2 x^2 + ..., by Horner's rule.
 template <class L>
 CUDP_HD typename L::F polynomial(typename L::F, float c0) {
   return L::fill(c0);

@@ -1,6 +1,6 @@
 #pragma once
-// Parts that all CUDA kernels of a network share. The kernels work on a micro-batch of examples at
-// once; how many of them were really drawn is known only to the device.
+// Types that all CUDA kernels of a network share. The kernels work on a micro-batch of examples at
+// once. Only the device knows how many of them were really drawn.
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
@@ -13,40 +13,42 @@ struct Extent {
   unsigned x = 1, y = 1, z = 1;
 };
 
-/// How a kernel is launched; each is chosen beside its kernel's arguments.
+/// Grid, block and shared memory of a launch. launch_shape(), defined next to a kernel's arguments,
+/// chooses them.
 struct LaunchShape {
   Extent grid;
   Extent block;
   std::size_t shared_bytes = 0;
 };
 
-/// Shared memory that a block may have without asking.
+/// Shared memory that every block may use without opting in [bytes].
 inline constexpr std::size_t kAlwaysShared = std::size_t{48} * 1024;
 
-/// The limits of a device, as far as the choice of a kernel depends on them.
+/// Limits of a device that the choice of a kernel depends on.
 struct DeviceLimits {
   int multiprocessors = 1;
-  std::size_t shared_bytes = kAlwaysShared;  ///< a block may ask for at most
+  std::size_t shared_bytes = kAlwaysShared;  ///< largest amount that a block may request [bytes]
 };
 
-/// Examples first .. first + capacity - 1 of a batch. Those from *count on do not exist: blocks
-/// that have only such examples leave at once, and nothing of theirs reaches a result.
+/// Micro-batch: examples first .. first + capacity - 1 of a batch. Examples from *count on do not
+/// exist. Blocks that have only such examples return at once, and such examples affect no result.
 struct Batch {
-  const std::uint32_t* count;  ///< device
+  const std::uint32_t* count;  ///< number of examples drawn, in device memory
   std::int32_t first;
   std::int32_t capacity;
 };
 
-/// Examples of this micro-batch that exist.
+/// Number of examples of this micro-batch that exist.
 CUDP_HD int live_examples(const Batch& b) {
   const std::int64_t n = static_cast<std::int64_t>(*b.count) - b.first;
   return static_cast<int>(n < 0 ? 0 : n < b.capacity ? n : b.capacity);
 }
 
-/// One example's activations or their gradients: channel by channel, row by row, each plane with a
-/// border of zeros that nobody writes (a convolution's padding), rows with a border filled up to a
-/// multiple of 16 bytes (patch_gradient.hpp copies them whole). A flat vector of n numbers is n
-/// channels of one pixel. A micro-batch holds [capacity] of these, size() apart.
+/// Layout of one example's activations or of their gradients: channel by channel, row by row. Each
+/// plane has a border of zeros (the padding of a convolution) that no kernel writes. Rows with a
+/// border are padded to a multiple of 16 bytes, because patch_gradient.hpp copies whole rows. A
+/// flat vector of n numbers is n channels of one pixel. A micro-batch is an array of [capacity]
+/// examples, size() floats apart.
 struct Planes {
   std::int32_t channels = 0;
   std::int32_t height = 1;
@@ -60,7 +62,7 @@ struct Planes {
   CUDP_HD int at(int c, int y, int x) const {
     return c * plane() + (y + border) * row() + x + border;
   }
-  /// Offset of the n-th pixel, borders not counted.
+  /// Offset of the n-th pixel [floats], borders not counted.
   CUDP_HD int pixel_offset(int n) const {
     if (border == 0) return n;
     const int line = n / width;
@@ -77,7 +79,8 @@ inline void validate(const Batch& b) {
          "batch: expected a count and capacity > 0");
 }
 
-/// For loops that stride over `items` numbers, one a thread at first.
+/// Launch shape of a grid-stride loop over `items` numbers: one number per thread, up to 65,536
+/// blocks.
 inline LaunchShape strided_shape(std::int64_t items, unsigned block = 256) {
   const std::int64_t blocks = (items + block - 1) / block;
   constexpr std::int64_t kMaxBlocks = 1 << 16;
@@ -90,8 +93,9 @@ inline LaunchShape strided_shape(std::int64_t items, unsigned block = 256) {
 
 inline unsigned divide_up(int n, int by) { return static_cast<unsigned>((n + by - 1) / by); }
 
-/// A row of blocks, of whole warps, for each of so many rows of numbers; a thread has four of them
-/// where there are as many as 1,024.
+/// Launch shape for an array [rows, columns]: blockIdx.y is the row (at most 65,535 at once),
+/// blockIdx.x a range of columns. A block is whole warps, at most 256 threads, and covers up to
+/// 1,024 columns, four a thread.
 inline LaunchShape rows_shape(int rows, int columns) {
   constexpr int kThreads = 256;
   constexpr int kMaxGrid = 65'535;
@@ -101,7 +105,7 @@ inline LaunchShape rows_shape(int rows, int columns) {
           .block = {threads},
           .shared_bytes = 0};
 }
-/// For for_each_pixel().
+/// Launch shape for for_each_pixel().
 inline LaunchShape pixel_shape(const Batch& batch, int pixels) {
   return rows_shape(batch.capacity, pixels);
 }

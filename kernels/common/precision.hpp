@@ -2,8 +2,8 @@
 
 namespace cudp {
 
-/// The arithmetic of products in convolutions and dense layers. tf32: by tensor cores, operands
-/// rounded to a mantissa of 10 bits, sums in float32.
+/// Arithmetic of products in convolutions and dense layers. tf32 uses tensor cores: operands are
+/// rounded to a mantissa of 10 bits, sums are float32.
 enum class Precision { fp32, tf32 };
 
 }  // namespace cudp

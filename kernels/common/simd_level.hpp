@@ -4,19 +4,20 @@
 
 namespace cudp {
 
-/// x86-64 levels; `baseline` is SSE2, or plain vectors on other processors.
+/// Instruction sets that kernels are compiled for. `baseline` is SSE2 on x86-64 and plain vectors
+/// on other processors.
 enum class SimdLevel { baseline, avx2, avx512 };
 
-/// The best level that both this build and this processor have;
-/// CUDP_SIMD_LEVEL=baseline|avx2|avx512 in the environment asks for a lower one.
+/// Returns the best level that both this build and this processor support. The environment variable
+/// CUDP_SIMD_LEVEL=baseline|avx2|avx512 selects a lower one.
 SimdLevel best_simd_level();
 
 std::string_view simd_name(SimdLevel level);
 
-/// One entry an operation; each is documented where it is defined.
+/// Table of the CPU's kernels, one entry per operation (cpu_kernel_list.hpp).
 struct CpuKernels;
 
-/// Throws std::invalid_argument if this processor lacks the level.
+/// Returns the kernels of a level. Throws std::invalid_argument if this processor lacks it.
 const CpuKernels& cpu_kernels(SimdLevel level);
 
 }  // namespace cudp

@@ -1,22 +1,22 @@
 #pragma once
-// The words a kernel is written in. nvcc gives them meaning on the device; in a host-only build
-// simt_emulator.hpp does, which only tests have.
+// Vocabulary that CUDA kernels are written in. nvcc defines it on the device. In a host-only build
+// the tests' simt_emulator.hpp defines it.
 //
-// Kernels live in `namespace cudp::inline CUDP_SIMT`, so that one program can hold the device's
+// Kernels live in `namespace cudp::inline CUDP_SIMT`, so that one program can contain the device's
 // kernel and the emulated one under different symbols.
 #include "kernels/common/host_device.hpp"
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
 #define CUDP_SIMT on_device
 #pragma nv_diag_suppress 20050  // "inline qualifier ignored": it still makes the host's stub weak
-/// Dynamic shared memory as an array of T. One a kernel.
+/// Declares dynamic shared memory as an array of T. At most once in a kernel.
 #define CUDP_DYNAMIC_SMEM(T, name)                           \
   extern __shared__ __align__(16) unsigned char cudp_smem[]; \
   T* name = reinterpret_cast<T*>(cudp_smem)
-/// Static shared memory: CUDP_SHARED(float, tile, [16][17]);
+/// Declares static shared memory: CUDP_SHARED(float, tile, [16][17]);
 #define CUDP_SHARED(T, name, dims) __shared__ T name dims
 #else
-#include "simt_emulator.hpp"  // of an include directory that only tests have
+#include "simt_emulator.hpp"  // found only in an include directory of the tests
 #define CUDP_SIMT emulated
 // NOLINTBEGIN(bugprone-macro-parentheses)
 #define CUDP_DYNAMIC_SMEM(T, name) T* name = static_cast<T*>(simt::dynamic_shared())
@@ -29,7 +29,7 @@ namespace cudp::inline CUDP_SIMT {
 inline constexpr int kWarp = 32;
 inline constexpr unsigned kFullWarp = 0xffffffffu;
 
-/// Four numbers in one read, from a multiple of 16 bytes.
+/// Four floats that are read at once. The address must be a multiple of 16 bytes.
 struct alignas(16) Four {
   float v[4];
 };
@@ -37,16 +37,17 @@ __device__ __forceinline__ Four load_four(const float* p) {
   return *reinterpret_cast<const Four*>(p);
 }
 
-/// Sum over the warp, returned to every lane; every lane must call it. The order is fixed.
+/// Returns the sum over the warp to every lane. Every lane must call it. The order of additions is
+/// fixed.
 template <class T>
 __device__ __forceinline__ T warp_sum(T v) {
   for (int offset = kWarp / 2; offset > 0; offset /= 2) v += __shfl_xor_sync(kFullWarp, v, offset);
   return v;
 }
 
-/// Sum over a one-dimensional block of whole warps, returned to every thread; every thread must
-/// call it. The order is fixed. `partial`: shared, blockDim.x / 32 entries that no thread has used
-/// since the last barrier.
+/// Returns the sum over a one-dimensional block of whole warps to every thread. Every thread must
+/// call it. The order of additions is fixed. `partial`: shared memory, blockDim.x / 32 entries that
+/// no thread has used since the last barrier.
 template <class T>
 __device__ __forceinline__ T block_sum(T v, T* partial) {
   v = warp_sum(v);
@@ -57,7 +58,8 @@ __device__ __forceinline__ T block_sum(T v, T* partial) {
   return total;
 }
 
-/// A later sum in the same `partial`: threads may still read the one before.
+/// block_sum() that reuses `partial` of an earlier sum. Synchronises first, because threads may
+/// still be reading it.
 template <class T>
 __device__ __forceinline__ T next_block_sum(T v, T* partial) {
   __syncthreads();

@@ -1,6 +1,6 @@
 #pragma once
-// The tensor cores' matrix product in TF32: float32 with a mantissa of 10 bits for the operands,
-// float32 for the sums. From Ampere on.
+// Matrix product by tensor cores in TF32: operands are float32 with a mantissa of 10 bits, sums are
+// float32. From Ampere on.
 #include "kernels/common/precision.hpp"
 #include "kernels/common/simt.cuh"
 #ifndef __CUDACC__
@@ -9,7 +9,7 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// x as TF32: to nearest, ties away from zero.
+/// Returns x rounded to TF32: to nearest, ties away from zero.
 __device__ __forceinline__ float to_tf32(float x) {
 #ifdef __CUDACC__
   unsigned bits = 0;
@@ -20,16 +20,18 @@ __device__ __forceinline__ float to_tf32(float x) {
 #endif
 }
 
-/// x as it is stored for whom reads it: rounded once, for tensor cores.
+/// Returns the value to write to memory. If tensor-core kernels read it, it is rounded to TF32
+/// here, so that they need not round on every load.
+///
 __device__ __forceinline__ float stored(float x, Precision as) {
   return as == Precision::tf32 ? to_tf32(x) : x;
 }
 
-/// d += a b, a [16, 8], b [8, 8], d [16, 8], by a whole warp, of which every lane must call. Lane
-/// 4 g + t holds
+/// Computes d += a b with a [16, 8], b [8, 8], d [16, 8]. A whole warp computes it, and every lane
+/// must call it. Lane 4 g + t passes
 ///   a: (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4)    b: (t, g), (t + 4, g)
 ///   top: d(g, 2 t), d(g, 2 t + 1)    bottom: d(g + 8, 2 t), d(g + 8, 2 t + 1)
-/// (PTX ISA, "Matrix Fragments for mma.m16n8k8"). a and b have been rounded by to_tf32.
+/// (PTX ISA, "Matrix Fragments for mma.m16n8k8"). Requires a and b to be rounded by to_tf32.
 __device__ __forceinline__ void mma_tf32(float* top, float* bottom, const float (&a)[4],
                                          const float (&b)[2]) {
 #ifdef __CUDACC__

@@ -1,8 +1,8 @@
 #pragma once
-// The float vector of the SIMD level a file is compiled for. Files named *_cpu.cpp are compiled
-// once per level with CUDP_SIMD set to that level's namespace; they include nothing with inline
-// functions of its own (no std containers), or the linker could hand AVX-512 code to a machine
-// without it.
+// The float vector of the SIMD level that a file is compiled for. Files named *_cpu.cpp are
+// compiled once per level, with CUDP_SIMD set to that level's namespace. They must not include
+// headers with inline functions of their own (no std containers). Otherwise the linker could keep
+// the AVX-512 copy of such a function for a machine without AVX-512.
 #include <cstdint>
 
 #if defined(__x86_64__)
@@ -29,7 +29,7 @@ inline constexpr int kRegisters = 16;
 #endif
 
 // GNU vector types: + - * / and comparisons work lane by lane; a comparison gives a VecI of 0 or
-// -1, and `mask ? a : b` selects. Products and sums contract to FMA where the level has it.
+// -1, and `mask ? a : b` selects. Products and sums contract to FMA if the level has it.
 using Vec = float __attribute__((vector_size(kLanes * 4)));
 using VecI = std::int32_t __attribute__((vector_size(kLanes * 4)));
 using VecU = std::uint32_t __attribute__((vector_size(kLanes * 4)));
@@ -52,9 +52,9 @@ CUDP_INLINE Vec broadcast(float x) { return x - Vec{}; }
 CUDP_INLINE VecU broadcast_u(std::uint32_t x) { return x - VecU{}; }
 
 #if defined(__AVX512F__)
-/// The bits of a mask register, zeros above them. By hand, because GCC 12 keeps a converted mask on
-/// the stack at times: it stores 16 bits there and takes 32 (seen with -fsanitize=thread, where
-/// examples were counted that nobody had drawn).
+/// Returns the bits of a mask register, with zeros above them. Written in assembly, because GCC 12
+/// sometimes keeps a converted mask on the stack, where it stores 16 bits and loads 32. (Seen with
+/// -fsanitize=thread: examples were counted that had not been drawn.)
 CUDP_INLINE unsigned bits_of(__mmask8 mask) {
   unsigned bits = 0;
   asm("kmovb %1, %0" : "=r"(bits) : "k"(mask));
@@ -67,8 +67,8 @@ CUDP_INLINE unsigned bits_of(__mmask16 mask) {
 }
 #endif
 
-/// NaN in either argument gives b, as the machine's own instruction does.
-/// (GCC 12 makes a comparison and a blend of `a > b ? a : b`.)
+/// Maximum, lane by lane. NaN in either argument gives b, as the processor's own instruction does.
+/// (GCC 12 compiles `a > b ? a : b` to a comparison and a blend.)
 CUDP_INLINE Vec max(Vec a, Vec b) {
 #if defined(__AVX512F__)
   return (Vec)_mm512_maskz_max_ps(0xffff, (__m512)a, (__m512)b);
@@ -111,7 +111,7 @@ CUDP_INLINE VecI to_int(Vec v) { return __builtin_convertvector(v, VecI); }  // 
 CUDP_INLINE Vec bits_to_float(VecI v) { return (Vec)v; }
 CUDP_INLINE VecI float_to_bits(Vec v) { return (VecI)v; }
 
-/// Sum over lanes, pairwise.
+/// Returns the sum over the lanes, added pairwise.
 CUDP_INLINE float reduce_add(Vec v) {
   float lane[kLanes];
   store(lane, v);

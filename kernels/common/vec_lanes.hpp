@@ -1,5 +1,5 @@
 #pragma once
-// The SIMD register as a `lanes` type; see lanes.hpp.
+// A SIMD register as a `lanes` type; see lanes.hpp.
 #include "kernels/common/lanes.hpp"
 #include "kernels/common/vec.hpp"
 
@@ -16,7 +16,7 @@ struct VecLanes {
   static CUDP_HD U bits(F x) { return (U)x; }
   static CUDP_HD F from_bits(U u) { return (F)u; }
 
-  /// a b + c, rounded once where the level has FMA, else twice.
+  /// Returns a b + c, rounded once if the level has FMA, otherwise twice.
   static CUDP_HD F fma(F a, F b, F c) {
 #if defined(__AVX512F__)
     return (F)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
@@ -41,7 +41,7 @@ struct VecLanes {
     return x << n | x >> (32 - n);  // one instruction in AVX-512
   }
 
-  /// The 64-bit products of a and m: returns the low words.
+  /// Computes the 64-bit products of a and m. Returns the low words and writes the high words.
   static CUDP_HD U multiply(U a, std::uint32_t m, U& high) {
 #if defined(__AVX512F__)
     // The maskz forms: GCC 12 warns of an uninitialised variable inside the plain ones.

@@ -5,8 +5,8 @@
 
 namespace cudp {
 
-/// parts[e] = (|x_e|^2 + 1) |dy_e|^2: the squared norm of a dense layer's gradient, x dy' and its
-/// bias's dy, without forming it; see dense_squared_norm.
+/// Squared norm of a dense layer's gradient (x dy' for the weights, dy for the bias), without
+/// forming it: parts[e] = (|x_e|^2 + 1) |dy_e|^2. See dense_squared_norm.
 struct DenseGradientNorm {
   Batch batch;
   const float* x;  ///< [capacity, inputs]
@@ -21,19 +21,19 @@ inline void validate(const DenseGradientNorm& a) {
   expect(a.x && a.dy && a.parts && a.inputs > 0 && a.outputs > 0,
          "dense norm: expected pointers and sizes > 0");
 }
-/// A warp an example.
+/// Launch shape with one warp per example.
 inline LaunchShape launch_shape(const DenseGradientNorm& a) {
   return strided_shape(std::int64_t{a.batch.capacity} * 32);
 }
 
 namespace device {
 
-/// Every example's clip factors from the parts of its squared norms: group g's are rows
-/// group_parts[g] .. group_parts[g + 1] - 1 of parts [., capacity], added in that order.
+/// Computes every example's clip factors from the parts of its squared norms. The parts of group g
+/// are rows group_parts[g] .. group_parts[g + 1] - 1 of parts [., capacity], added in that order.
 struct Clip {
   Batch batch;
   ClippedGradient clip;
-  const SumScale* scale;  ///< [1], whose clipping norm it is
+  const SumScale* scale;  ///< [1], scale of the step: its clipping norm is used
   const float* parts;
   const std::int32_t* group_parts;  ///< [groups + 1]
   int groups;
@@ -41,15 +41,15 @@ struct Clip {
   float* factors;        ///< [capacity, groups], written; all 0 for a non-finite example
 };
 
-/// Factors of candidates (importance.hpp): 1 / norm for those accepted, 0 for others, the same for
-/// every group. norms [examples of the data set]: as last seen, brought up to date.
+/// Computes the factors of candidates (importance.hpp): 1 / norm for accepted ones, 0 for the
+/// others, equal for every group.
 struct Accept {
   Batch batch;
   const ImportanceRule* rule;     ///< [1]
   RandomStream stream;            ///< Stream::acceptance
-  std::int64_t first;             ///< the word of example 0
-  const std::uint64_t* step;      ///< [1], read in place of stream.step
-  const std::uint32_t* examples;  ///< numbers of the batch's examples in the data set
+  std::int64_t first;             ///< index of example 0's word in the stream
+  const std::uint64_t* step;      ///< [1], replaces stream.step
+  const std::uint32_t* examples;  ///< indices of the batch's examples in the data set
   float* norms;
   const float* parts;
   const std::int32_t* group_parts;
@@ -58,7 +58,7 @@ struct Accept {
   float* factors;
 };
 
-/// norms[first + e] = the norm of the gradient of example e of this micro-batch, 0 where that is
+/// Writes norms[first + e] = norm of the gradient of example e of this micro-batch, or 0 if it is
 /// not finite.
 struct Norms {
   Batch batch;

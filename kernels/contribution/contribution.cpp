@@ -14,7 +14,7 @@ void validate(const CoordinateSettings& c) {
 void validate(const ImportanceRule& r) {
   if (!(r.clip > 0 && r.multiple >= 1 && r.min_norm > 0 && r.rate > 0 && r.clip * r.rate < 1))
     throw std::invalid_argument(
-        "accept: expected a rule with clip, least, rate > 0, multiple >= 1, clip rate < 1");
+        "accept: expected a rule with clip, min_norm, rate > 0, multiple >= 1, clip rate < 1");
 }
 
 }  // namespace cudp

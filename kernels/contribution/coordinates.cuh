@@ -6,7 +6,7 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-// grid: any. block: whole warps up to 1024 threads. static smem: a double a warp.
+// grid: any. block: whole warps up to 1024 threads. static smem: one double per warp.
 __global__ inline void coordinate_sums_kernel(CoordinateSums a) {
   CUDP_SHARED(double, partial, [1024 / kWarp]);
   if (*a.active == 0) return;
@@ -26,10 +26,10 @@ __global__ inline void coordinate_sums_kernel(CoordinateSums a) {
   parts[1] = ratios;
 }
 
-// grid: any. block: whole warps, a thread a number. smem: none.
+// grid: any. block: whole warps, one thread per number. smem: none.
 __global__ inline void coordinate_arrays_kernel(CoordinateArrays a) {
   if (*a.active == 0) return;
-  // Every warp adds up the parts, in the same order.
+  // Every warp adds the parts in the same order.
   double deviations = 0.0;
   double ratios = 0.0;
   for (std::int64_t i = threadIdx.x % kWarp; i < a.count; i += kWarp) {
@@ -48,7 +48,7 @@ __global__ inline void coordinate_arrays_kernel(CoordinateArrays a) {
   });
 }
 
-// grid: layers. block: whole warps up to 1024 threads. static smem: a double a warp.
+// grid: layers. block: whole warps up to 1024 threads. static smem: one double per warp.
 __global__ inline void layer_shifts_kernel(LayerShifts a) {
   CUDP_SHARED(double, partial, [1024 / kWarp]);
   const LayerShift& layer = a.layer[blockIdx.x];
@@ -63,12 +63,12 @@ __global__ inline void layer_shifts_kernel(LayerShifts a) {
   if (threadIdx.x == 0) a.shifts[layer.group] = sum;
 }
 
-// grid, block: any, a thread a number. smem: none.
+// grid, block: any, one thread per number. smem: none.
 __global__ inline void square_rows_kernel(SquareRows a) {
   for_each_number(a.n, [&](std::int64_t i) { a.y[i] = a.x[i] * a.x[i]; });
 }
 
-// grid: any. block: whole warps, a warp an example. smem: none.
+// grid: any. block: whole warps, one warp per example. smem: none.
 __global__ inline void dense_transformed_norm_kernel(DenseTransformedNorm a) {
   const int live = live_examples(a.batch);
   const auto warps = static_cast<int>(gridDim.x * blockDim.x / kWarp);

@@ -1,6 +1,5 @@
 #pragma once
-// The arguments of the CUDA kernels of coordinate-wise clipping; coordinates_math.hpp says what it
-// is.
+// Arguments of the CUDA kernels for coordinate-wise clipping, which coordinates_math.hpp describes.
 #include <cstdint>
 
 #include "kernels/common/launch.hpp"
@@ -8,36 +7,39 @@
 
 namespace cudp {
 
-/// parts[2 k], parts[2 k + 1] = sums over some j of s_j and m_j^2 / s_j.
+/// Partial sums over coordinates: parts[2 k] and parts[2 k + 1] are sums of s_j and of m_j^2 / s_j
+/// over the j of block k.
 struct CoordinateSums {
-  const std::uint32_t* active;  ///< [1]; nothing is done where it is 0: no step is taken
+  const std::uint32_t* active;  ///< [1]; if 0, no step is taken and the kernel does nothing
   const float* mean;
   const float* deviation;
   std::int64_t n;
   double* parts;  ///< [2 blocks]
 };
-/// The scale, from all the parts, and the four arrays [n]; square = 1 / scale^2, product = m /
-/// scale^2.
+/// Computes the scale from all parts, and the four arrays [n]. square = 1 / scale^2 and product = m
+/// / scale^2.
 struct CoordinateArrays {
-  const std::uint32_t* active;  ///< likewise: numbers of a step that waits are read again
+  const std::uint32_t* active;  ///< [1]; if 0, nothing is done: a waiting step keeps its arrays
   const float* mean;
   const float* deviation;
   const double* parts;
   int count;
   CoordinateScale* scale;  ///< [1], written
   std::int64_t n;
-  float* centre;  ///< m, shortened
+  float* centre;  ///< m times scale->shrink
   float* inverse;
   float* square;
   float* product;
 };
-/// n numbers of dense layer `group`, from the network's `first` on.
+/// Parameters of dense layer `group`: n numbers, starting at index `first` of the network's
+/// parameters.
 struct LayerShift {
   std::int64_t first;
   std::int64_t n;
   int group;
 };
-/// shifts[group] = sum of centre^2 square over a layer's numbers, its c, of so many layers at once.
+/// Computes shifts[group] = sum of centre^2 square over a layer's numbers (c of dense_square), for
+/// `count` layers at once.
 struct LayerShifts {
   static constexpr int kMax = 32;
   const float* centre = nullptr;
@@ -51,13 +53,13 @@ struct LayerShifts {
     layer[count++] = of;
   }
 };
-/// y = x^2, [n].
+/// Computes y = x^2, [n].
 struct SquareRows {
   const float* x;
   float* y;
   std::int64_t n;
 };
-/// parts[e] = dense_square with A = sum_j dy_j^2 u_j and B = sum_j dy_j v_j.
+/// Computes parts[e] = dense_square with A = sum_j dy_j^2 u_j and B = sum_j dy_j v_j.
 struct DenseTransformedNorm {
   Batch batch;
   const float* dy;  ///< [capacity, outputs]
@@ -90,19 +92,20 @@ inline void validate(const DenseTransformedNorm& a) {
   expect(a.dy && a.u && a.v && a.shift && a.parts && a.inputs > 0 && a.outputs > 0,
          "dense transformed norm: expected pointers and sizes > 0");
 }
-/// No more blocks than a warp of the next kernel reads the parts of in 16 rounds.
+/// Launch shape with at most 512 blocks: a warp of the next kernel then reads all parts in 16
+/// rounds.
 inline LaunchShape launch_shape(const CoordinateSums& a) {
   LaunchShape shape = strided_shape(a.n / 16);
   if (shape.grid.x > 512) shape.grid.x = 512;
   return shape;
 }
 inline LaunchShape launch_shape(const CoordinateArrays& a) { return strided_shape(a.n); }
-/// A block a layer.
+/// Launch shape with one block per layer.
 inline LaunchShape launch_shape(const LayerShifts& a) {
   return {.grid = {static_cast<unsigned>(a.count)}, .block = {1024}, .shared_bytes = 0};
 }
 inline LaunchShape launch_shape(const SquareRows& a) { return strided_shape(a.n); }
-/// A warp an example.
+/// Launch shape with one warp per example.
 inline LaunchShape launch_shape(const DenseTransformedNorm& a) {
   return strided_shape(std::int64_t{a.batch.capacity} * 32);
 }

@@ -1,9 +1,9 @@
 #pragma once
-// Importance sampling in two stages (DPIS, Wei et al. 2022). Example i is in the batch with
-// probability b n_i / K, n_i the norm of its gradient now, which is known only once the gradient
-// is. So a candidate is drawn first, with the larger probability b ghat_i / K, where ghat_i is a
-// multiple of the norm last seen; its gradient is made; and it is accepted with probability n_i /
-// ghat_i.
+// Importance sampling in two stages (DPIS, Wei et al. 2022). Example i should be in the batch with
+// probability b n_i / K, where n_i is the current norm of its gradient. That norm is known only
+// once the gradient is computed. So a candidate is drawn first, with the larger probability b
+// ghat_i / K, where ghat_i is a multiple of the norm last seen. Then its gradient is computed, and
+// it is accepted with probability n_i / ghat_i.
 #include <cmath>
 #include <cstdint>
 
@@ -16,27 +16,28 @@ namespace cudp {
 
 inline constexpr double kTwo32 = 0x1p32;
 
-/// A gradient of a smaller norm is never accepted. Its norm may lack squares below 2^-126, so its
-/// direction could be longer than 1: beside this, those of 2^31 numbers are nothing.
+/// Smallest norm of a gradient that can be accepted. A computed norm may lack squares below 2^-126,
+/// so the direction gradient / norm could be longer than 1. From this norm on, the lost squares of
+/// 2^31 numbers are negligible.
 inline constexpr float kMinDirection = 0x1p-40f;
 
-/// ghat of an example whose norm was last seen as `norm`: k max(n, g_L), but never so large that
-/// the candidate's probability would pass 1. Without that cap (the paper trusts that K > k b C) the
-/// weighted gradient of a certain candidate could exceed K / N, and no theorem would hold.
+/// Returns ghat of an example whose norm was last seen as `norm`: k max(n, g_L), capped so that the
+/// candidate's probability does not exceed 1. Without the cap (the paper assumes K > k b C) the
+/// weighted gradient of a certain candidate could exceed K / N, and no theorem would apply.
 CUDP_HD double importance_estimate(const ImportanceRule& r, float norm) {
   const double seen = norm < r.clip ? static_cast<double>(norm) : r.clip;  // NaN: C
   const double estimate = r.multiple * (seen > r.min_norm ? seen : r.min_norm);
   return estimate * r.rate < 1.0 ? estimate : 1.0 / r.rate;
 }
 
-/// The example is a candidate where its word is below this, in 0..2^32: the probability b ghat / K,
-/// rounded up.
+/// Threshold in 0..2^32: an example is a candidate if its word is below it. It is 2^32 times the
+/// probability b ghat / K, rounded up.
 CUDP_HD std::uint64_t candidate_threshold(const ImportanceRule& r, float norm) {
   const double q = ceil(importance_estimate(r, norm) * r.rate * kTwo32);
   return q < kTwo32 ? static_cast<std::uint64_t>(q) : std::uint64_t{1} << 32;
 }
 
-/// What made an example a candidate.
+/// Numbers by which an example became a candidate.
 struct SeenNorm {
   double estimate;   ///< importance_estimate of the norm last seen
   double threshold;  ///< candidate_threshold of it
@@ -45,9 +46,9 @@ CUDP_HD SeenNorm seen_norm(const ImportanceRule& r, float norm) {
   return {importance_estimate(r, norm), static_cast<double>(candidate_threshold(r, norm))};
 }
 
-/// A candidate is accepted where its second word is below this. `norm` is that of its gradient,
-/// which counts as clipped to min(C, ghat). Rounded down from what makes the product of the two
-/// probabilities b n / K; that is never exceeded.
+/// Threshold in 0..2^32: a candidate is accepted if its second word is below it. `norm` is the norm
+/// of its gradient, which is first clipped to min(C, ghat). The threshold is rounded down, so the
+/// product of the two probabilities never exceeds b n / K.
 CUDP_HD std::uint64_t acceptance_threshold(const ImportanceRule& r, const SeenNorm& seen,
                                            float norm) {
   if (!(norm >= kMinDirection && norm < INFINITY)) return 0;  // NaN too
@@ -63,7 +64,7 @@ CUDP_HD std::uint64_t acceptance_threshold(const ImportanceRule& r, float seen, 
   return acceptance_threshold(r, seen_norm(r, seen), norm);
 }
 
-/// Word i of a stream.
+/// Returns word i of a stream.
 CUDP_HD std::uint32_t random_word(const RandomStream& s, std::int64_t i) {
   std::uint32_t words[16];
   random_block<ScalarLanes>(s, static_cast<std::uint32_t>(i / 256 * 16 + i % 16), words);
@@ -73,14 +74,15 @@ CUDP_HD std::uint32_t random_word(const RandomStream& s, std::int64_t i) {
   return word;
 }
 
-/// The norm that is kept of a gradient: 0 where it is not finite.
+/// Returns the norm to store for a gradient: 0 if it is not finite.
 CUDP_HD float kept_norm(float squared_norm) {
   const float norm = sqrtf(squared_norm);
   return norm < INFINITY ? norm : 0.0f;
 }
 
-/// The factor of a candidate with this second word: 1 / norm where it is accepted (every accepted
-/// gradient has norm 1 then), else 0. One whose gradient is not finite is never accepted.
+/// Returns the factor of a candidate with this second word: 1 / norm if it is accepted (every
+/// accepted gradient then has norm 1), otherwise 0. A gradient that is not finite is never
+/// accepted.
 CUDP_HD float acceptance_factor(const ImportanceRule& r, const SeenNorm& seen, std::uint32_t word,
                                 float squared_norm) {
   const float norm = sqrtf(squared_norm);
@@ -88,8 +90,8 @@ CUDP_HD float acceptance_factor(const ImportanceRule& r, const SeenNorm& seen, s
   return word < threshold ? 1.0f / norm : 0.0f;
 }
 
-/// A candidate's factor. acceptance: Stream::acceptance at this step, of which example i owns word
-/// i. *seen becomes the norm now.
+/// Returns a candidate's factor and replaces *seen with its current norm. acceptance:
+/// Stream::acceptance at this step, in which example i owns word i.
 CUDP_HD float accept_candidate(const ImportanceRule& r, const RandomStream& acceptance,
                                std::int64_t example, float squared_norm, float* seen) {
   const SeenNorm before = seen_norm(r, *seen);

@@ -5,8 +5,8 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-// grid: any. block: whole warps up to 1024 threads. static smem: a word a warp. Adds to *total,
-// which is 0 before.
+// grid: any. block: whole warps up to 1024 threads. static smem: one word per warp. Adds to *total,
+// which must be 0 before.
 __global__ inline void norm_total_kernel(NormTotal a) {
   CUDP_SHARED(unsigned long long, partial, [1024 / kWarp]);
   unsigned long long sum = 0;

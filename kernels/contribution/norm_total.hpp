@@ -1,6 +1,7 @@
 #pragma once
-// The sum of norms that importance sampling begins an epoch with, and chooses the next clipping
-// norm by (runtime/methods/dpis.cpp): of integers, so that no order of the examples matters.
+// Sum of gradient norms. Importance sampling starts an epoch with it and chooses the next clipping
+// norm from it (runtime/methods/dpis.cpp). The sum is of integers, so that the order of the
+// examples does not matter.
 #include <cstdint>
 
 #include "kernels/common/host_device.hpp"
@@ -8,14 +9,14 @@
 
 namespace cudp {
 
-/// A norm cut to max_norm, in whole units of the grid, cut towards zero; NaN counts as max_norm.
-/// max_norm >= 0; max_norm / grid < 2^63.
+/// Returns min(norm, max_norm) in whole units of the grid, rounded towards zero; NaN counts as
+/// max_norm. Requires max_norm >= 0 and max_norm / grid < 2^63.
 CUDP_HD unsigned long long norm_units(float norm, double max_norm, double grid) {
   const double n = static_cast<double>(norm) < max_norm ? static_cast<double>(norm) : max_norm;
   return static_cast<unsigned long long>(n / grid);
 }
 
-/// *total = the sum of norm_units over n norms.
+/// Computes *total = sum of norm_units over n norms.
 struct NormTotal {
   const float* norms;
   std::int64_t n;
@@ -27,9 +28,9 @@ struct NormTotal {
 inline void validate(const NormTotal& a) {
   expect(a.norms && a.total && a.n > 0, "norm total: expected pointers and n > 0");
   expect(a.max_norm > 0.0 && a.grid > 0.0 && a.max_norm / a.grid < 0x1p63,
-         "norm total: expected a largest norm, and a grid that it is below 2^63 units of");
+         "norm total: expected a largest norm > 0 and below 2^63 units of the grid");
 }
-/// 16 norms a thread, which a block adds up before it meets the others.
+/// Launch shape with 16 norms per thread, which a block adds before its one atomic addition.
 inline LaunchShape launch_shape(const NormTotal& a) { return strided_shape((a.n + 15) / 16); }
 
 }  // namespace cudp

@@ -1,5 +1,5 @@
 #pragma once
-// Short discrete Fourier transforms of as many signals at once as a SIMD register has lanes.
+// Short discrete Fourier transforms of several signals at once, one per lane of a SIMD register.
 #include <cstdint>
 
 #include "kernels/common/lanes.hpp"
@@ -19,7 +19,7 @@ CUDP_INLINE Complex times(Complex a, float re, float im) {
 }
 CUDP_INLINE Complex times_minus_i(Complex a) { return {a.im, -a.re}; }
 
-// a <- its transform, in registers.
+// Each butterfly replaces its arguments with their transform, in registers.
 
 CUDP_INLINE void butterfly(Complex (&a)[2]) {
   const Complex d = a[0] - a[1];
@@ -70,8 +70,9 @@ CUDP_INLINE void butterfly(Complex (&a)[5]) {
   a[3] = middle2 - turn2;
 }
 
-/// 2 and 3 have no common factor, so that the two transforms need no twiddles between them (Good
-/// and Thomas): in from 3 n1 + 2 n2, out to 3 k1 + 4 k2, modulo 6.
+/// Radix 6 as 2 x 3. Because 2 and 3 have no common factor, no twiddles are needed between the two
+/// transforms (Good and Thomas): the input index is 3 n1 + 2 n2, the output index 3 k1 + 4 k2,
+/// modulo 6.
 CUDP_INLINE void butterfly(Complex (&a)[6]) {
   Complex even[3] = {a[0], a[2], a[4]};
   Complex odd[3] = {a[3], a[5], a[1]};
@@ -101,8 +102,8 @@ CUDP_INLINE void butterfly(Complex (&a)[8]) {
   }
 }
 
-/// m transforms' halves of a stage: s interleaved signals of R m numbers become s R of m.
-/// w: twiddles, null for the last stage (m = 1).
+/// One stage of radix R: s interleaved signals of R m numbers become s R signals of m. w: twiddles,
+/// null for the last stage (m = 1).
 template <int R>
 CUDP_INLINE void fourier_stage(const Complex* x, std::int64_t dx, Complex* y, std::int64_t dy,
                                std::int64_t m, std::int64_t s, const float* w) {
@@ -128,7 +129,7 @@ CUDP_INLINE void fourier_stage(const Complex* x, std::int64_t dx, Complex* y, st
     }
 }
 
-/// A transform of any radix, by its definition.
+/// One stage of any radix, computed from the definition of the transform.
 CUDP_INLINE void fourier_stage_any(std::int64_t radix, const float* roots, const Complex* x,
                                    std::int64_t dx, Complex* y, std::int64_t dy, std::int64_t m,
                                    std::int64_t s, const float* w) {
@@ -148,15 +149,15 @@ CUDP_INLINE void fourier_stage_any(std::int64_t radix, const float* roots, const
       }
 }
 
-/// to[j dy] = the transform of from[j dx], j = 0..n-1; `from` may be `to`. work: 2 n numbers that
-/// neither overlaps.
+/// Writes to[j dy] = transform of from[j dx], j = 0..n-1. `from` may equal `to`. work: 2 n numbers
+/// that overlap neither.
 static inline void fourier(const FourierPlan& plan, const Complex* from, std::int64_t dx,
                            Complex* to, std::int64_t dy, Complex* work) {
   std::int64_t s = 1;
   std::int64_t left = plan.n;
   const float* w = plan.twiddles;
   const Complex* x = from;
-  if (plan.stages < 2) {  // no work area in between, so make one
+  if (plan.stages < 2) {  // no stage would copy the input to `work`, so copy it here
     for (int j = 0; j < plan.n; ++j) work[j] = from[j * dx];
     x = work;
     dx = 1;

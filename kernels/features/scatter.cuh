@@ -57,7 +57,7 @@ __global__ inline void scatter_low_pass_kernel(ScatterLowPass a) {
   const int channel = a.first_channel + static_cast<int>(blockIdx.x) % a.channels;
   const ComplexFloat* const image =
       a.images + static_cast<std::int64_t>(blockIdx.x) * a.rows * a.columns;
-  // Output o of a table with lines of n numbers.
+  // Weight of number j for output o, in a table whose lines have n numbers.
   const auto weight = [](const float* table, int n, int o, int j) {
     return table[(o / kLowPassBlock * n + j) * kLowPassBlock + o % kLowPassBlock];
   };

@@ -1,8 +1,8 @@
 #pragma once
-// The scattering transform of images with J = 2 scales and L = 8 angles, to order 2 (Bruna &
-// Mallat 2013; Oyallon & Mallat 2015), with Kymatio's wavelets, padding and order of channels:
-//   x * phi;  |x * psi_a| * phi;  ||x * psi_a| * psi_b| * phi,  each 4 pixels apart,
-// 1 + 16 + 64 = 81 channels of a quarter of the image's height and width, rounded down.
+// Scattering transform of images with J = 2 scales and L = 8 angles, to order 2 (Bruna & Mallat
+// 2013; Oyallon & Mallat 2015), with Kymatio's wavelets, padding and order of channels:
+//   x * phi;  |x * psi_a| * phi;  ||x * psi_a| * psi_b| * phi,  each 4 pixels apart.
+// It has 1 + 16 + 64 = 81 channels with a quarter of the image's height and width, rounded down.
 #include <cstddef>
 #include <cstdint>
 
@@ -14,48 +14,48 @@ namespace cudp {
 inline constexpr int kScatterAngles = 8;
 inline constexpr int kScatterChannels = 1 + 2 * kScatterAngles + kScatterAngles * kScatterAngles;
 
-/// Rows that the low-pass filter makes at once.
+/// Number of outputs that the low-pass filter computes at once.
 inline constexpr int kLowPassBlock = 8;
 
-/// The tables that the transform of images of one size needs; made by
-/// runtime/device/scatter_tables.hpp. Level 0 is the padded image, level 1 every other pixel of it.
+/// Tables for the transform of images of one size, made by runtime/device/scatter_tables.hpp. Level
+/// 0 is the padded image, level 1 every other pixel of it.
 struct ScatterTables {
-  int height = 0;  ///< of an image
+  int height = 0;  ///< height of an image
   int width = 0;
-  int out_height = 0;  ///< of a channel: height / 4
+  int out_height = 0;  ///< height of a channel: height / 4
   int out_width = 0;
-  int rows[2] = {};     ///< of a level, after padding; rows[0] is a multiple of 4
-  int columns[2] = {};  ///< likewise
+  int rows[2] = {};     ///< rows of each level after padding; rows[0] is a multiple of 4
+  int columns[2] = {};  ///< columns of each level, after padding
   const std::int32_t* row_from = nullptr;     ///< [rows[0]]: the image's row, reflected at borders
   const std::int32_t* column_from = nullptr;  ///< [columns[0]]
-  /// [2 scales][8 angles][rows[0], columns[0]]: Fourier transforms, which are real, of the
-  /// wavelets, over rows[0] columns[0] so that an inverse transform need not divide.
+  /// Fourier transforms of the wavelets, which are real: [2 scales][8 angles][rows[0], columns[0]].
+  /// They are divided by rows[0] columns[0], so that an inverse transform need not divide.
   const float* psi = nullptr;
-  /// The matrix that filters with phi and takes the pixels that are kept, along one axis: [blocks
-  /// of 8 outputs] [rows or columns of the level][8], outputs past the last are zero.
+  /// Matrix that filters with phi and subsamples along one axis: [blocks of 8 outputs][rows or
+  /// columns of the level][8]. Outputs past the last are zero.
   const float* low_rows[2] = {};
   const float* low_columns[2] = {};
-  FourierPlan row_plan[2];     ///< along a row: columns[level] numbers
-  FourierPlan column_plan[2];  ///< along a column
+  FourierPlan row_plan[2];     ///< transform of a row: columns[level] numbers
+  FourierPlan column_plan[2];  ///< transform of a column
 
   int out_pixels() const { return out_height * out_width; }
 };
 
 inline int low_pass_blocks(int outputs) { return (outputs + kLowPassBlock - 1) / kLowPassBlock; }
 
-/// The transform of a few planes (one colour of one image) at once.
+/// Transform of a few planes (one colour of one image each) at once.
 struct Scatter {
   const ScatterTables* tables;
   const std::uint8_t* bytes;  ///< [planes, height, width], or null
-  const float* floats;        ///< likewise; one of the two
-  float scale;                ///< of bytes: pixel = scale * byte + shift
+  const float* floats;        ///< [planes, height, width], or null; exactly one of the two is set
+  float scale;                ///< factor for bytes: pixel = scale * byte + shift
   float shift;
   int planes;   ///< 1 to CpuKernels::lanes
   float* out;   ///< [planes, 81, out_height, out_width]
   float* work;  ///< scatter_work(tables) * lanes floats, aligned to 64 bytes
 };
 
-/// Numbers of working memory for each lane.
+/// Size of the working memory of each lane [floats].
 inline std::size_t scatter_work(const ScatterTables& t) {
   const auto size = [](int n) { return static_cast<std::size_t>(n); };
   const std::size_t rows = size(t.rows[0]);
@@ -64,27 +64,27 @@ inline std::size_t scatter_work(const ScatterTables& t) {
   const std::size_t low_rows = size(low_pass_blocks(t.out_height)) * kLowPassBlock;
   const std::size_t low_columns = size(low_pass_blocks(t.out_width)) * kLowPassBlock;
   const std::size_t complex_numbers = 3 * (rows * (columns + 1) + longest);  // images and lines
-  const std::size_t real_numbers =  // an image, a line, and what the low-pass filter makes
+  const std::size_t real_numbers =  // an image, a line, and the low-pass filter's outputs
       rows * columns + longest + low_rows * columns + size(t.out_height) * low_columns;
   return 2 * complex_numbers + real_numbers;
 }
 
 // --- CUDA ---
 //
-// The steps of the scattering transform on CUDA, between Fourier transforms that the device's
-// library does, with the tables above. "planes" are images of one colour.
+// Kernels of the scattering transform on CUDA. cuFFT does the Fourier transforms between them. They
+// use the tables above. A plane is an image of one colour.
 
-/// A complex number as cuFFT has it.
+/// Complex number in cuFFT's layout.
 struct ComplexFloat {
   float re;
   float im;
 };
 
-/// Pixels to complex images with reflected borders.
+/// Converts pixels to complex images with reflected borders.
 struct ScatterLoad {
   const std::uint8_t* bytes;  ///< [planes, height, width], or null
-  const float* floats;        ///< likewise; one of the two
-  float scale;                ///< of bytes
+  const float* floats;        ///< [planes, height, width], or null; exactly one of the two is set
+  float scale;                ///< factor for bytes: pixel = scale * byte + shift
   float shift;
   int planes;
   int height;
@@ -96,24 +96,25 @@ struct ScatterLoad {
   ComplexFloat* out;                ///< [planes, rows, columns]
 };
 
-/// Spectra times 8 wavelets, and of every 2^level-th pixel: quarters of a product are added up.
+/// Multiplies spectra by 8 wavelets. At level 1 the four quarters of a product are added, which
+/// subsamples the image to every other pixel.
 struct ScatterFilter {
   const ComplexFloat* spectra;  ///< [images, rows << level, columns << level]
   int images;
   const float* psi;  ///< [8, rows << level, columns << level]
   int level;         ///< 0 or 1
-  int rows;          ///< of what comes out
+  int rows;          ///< rows of the output
   int columns;
   ComplexFloat* out;  ///< [images, 8, rows, columns]
 };
 
-/// z <- |z|.
+/// Replaces z by |z|.
 struct ScatterModulus {
   ComplexFloat* z;  ///< [count]
   std::int64_t count;
 };
 
-/// The low-pass filter, its axes one after the other, from the real parts of images.
+/// Applies the low-pass filter to the real parts of images, one axis after the other.
 struct ScatterLowPass {
   const ComplexFloat* images;  ///< [planes, channels, rows, columns]
   int planes;
@@ -122,8 +123,8 @@ struct ScatterLowPass {
   int columns;
   int out_height;
   int out_width;
-  const float* row_table;     ///< as ScatterTables::low_rows
-  const float* column_table;  ///< as ScatterTables::low_columns
+  const float* row_table;     ///< see ScatterTables::low_rows
+  const float* column_table;  ///< see ScatterTables::low_columns
   int first_channel;
   float* out;  ///< [planes, 81, out_height, out_width]; these channels are written
 };
@@ -133,7 +134,7 @@ inline void validate(const ScatterLoad& a) {
   expect(a.out != nullptr && a.row_from != nullptr && a.column_from != nullptr,
          "scatter: expected pointers");
   expect(a.planes > 0 && a.height > 0 && a.width > 0 && a.rows >= a.height && a.columns >= a.width,
-         "scatter: expected sizes > 0, padded ones no smaller");
+         "scatter: expected sizes > 0 and padded sizes at least as large");
 }
 inline void validate(const ScatterFilter& a) {
   expect(a.spectra != nullptr && a.psi != nullptr && a.out != nullptr,
@@ -151,7 +152,7 @@ inline void validate(const ScatterLowPass& a) {
   expect(a.planes > 0 && a.channels > 0 && a.rows > 0 && a.columns > 0 && a.out_height > 0 &&
              a.out_width > 0 && a.first_channel >= 0 &&
              a.first_channel + a.channels <= kScatterChannels,
-         "scatter: expected sizes > 0 and channels of the 81");
+         "scatter: expected sizes > 0 and channels among the 81");
 }
 
 inline LaunchShape launch_shape(const ScatterLoad& a) {

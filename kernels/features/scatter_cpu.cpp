@@ -1,5 +1,5 @@
-// Every lane of a register is another plane, so that all arithmetic is the scalar algorithm's and
-// any size is served alike.
+// Each lane of a register is another plane. So the arithmetic is that of the scalar algorithm, and
+// images of all sizes take the same code.
 #include "kernels/common/cpu_kernel_list.hpp"
 #include "kernels/common/vec.hpp"
 #include "kernels/features/fourier_lanes.hpp"
@@ -8,14 +8,14 @@
 namespace cudp::CUDP_SIMD {
 namespace {
 
-/// Parts of the working memory. Complex images have rows of `columns + 1`: an odd stride, so that
-/// the numbers of a column do not all want the same lines of the cache.
+/// Parts of the working memory. Complex images have rows of `columns + 1` numbers: an odd stride,
+/// so that the numbers of a column are spread over the cache's sets.
 struct Work {
   Vec* image;
-  Complex* spectrum0;  ///< of the padded image
-  Complex* spectrum1;  ///< of the modulus of a first-order wavelet
-  Complex* half;       ///< an image whose rows alone are transformed
-  Complex* line;       ///< one line and what `fourier` works with
+  Complex* spectrum0;  ///< spectrum of the padded image
+  Complex* spectrum1;  ///< spectrum of the modulus of a first-order wavelet
+  Complex* half;       ///< an image, transformed along rows only
+  Complex* line;       ///< one line, and working memory of `fourier`
   Vec* real_line;
   Vec* low;       ///< [blocks * 8][columns]
   Vec* low_line;  ///< [out_height][blocks * 8]
@@ -64,7 +64,7 @@ void load_planes(const Scatter& s, Vec* image) {
     gather_planes(s, image, [floats = s.floats](std::int64_t i) { return floats[i]; });
 }
 
-/// out[i step], i < 8 blocks: the low-pass filter along one line of n numbers.
+/// Writes out[i step], i < 8 blocks: the low-pass filter along one line of n numbers.
 CUDP_INLINE void low_pass_line(const Vec* in, int n, const float* table, int blocks, Vec* out,
                                std::int64_t step) {
   for (int b = 0; b < blocks; ++b) {
@@ -80,7 +80,7 @@ CUDP_INLINE void low_pass_line(const Vec* in, int n, const float* table, int blo
   }
 }
 
-/// The second half of the low-pass filter, along rows, to channel `channel` of every plane.
+/// Second half of the low-pass filter, along rows; writes channel `channel` of every plane.
 void finish_channel(const Scatter& s, const Work& w, int level, int channel) {
   const ScatterTables& t = *s.tables;
   const int columns = t.columns[level];
@@ -115,8 +115,8 @@ void low_pass(const Scatter& s, const Work& w, int level, int channel) {
   finish_channel(s, w, level, channel);
 }
 
-/// The Fourier transform of w.image, of level 0. Two rows are one complex row, and of the columns
-/// that mirror each other one is transformed.
+/// Computes the Fourier transform of w.image, of level 0. Two real rows are transformed as one
+/// complex row. Only half of the columns are transformed; the others mirror them.
 void transform_image(const Scatter& s, const Work& w, Complex* spectrum) {
   const ScatterTables& t = *s.tables;
   const int rows = t.rows[0];
@@ -145,9 +145,10 @@ void transform_image(const Scatter& s, const Work& w, Complex* spectrum) {
     }
 }
 
-/// |image * wavelet| at every 2^level-th pixel, and its low-pass channel; keeps the modulus in
-/// w.image if asked to. Taking every other pixel adds up quarters of the spectrum. The inverse
-/// transform is the forward one of numbers with their parts swapped, whose modulus is the same.
+/// Computes |image * wavelet| at every 2^level-th pixel, and its low-pass channel. Stores the
+/// modulus in w.image if `keep`. Subsampling to every other pixel adds the quarters of the
+/// spectrum. The inverse transform is a forward transform with real and imaginary parts swapped,
+/// which has the same modulus.
 void wavelet(const Scatter& s, const Work& w, const Complex* spectrum, const float* psi, int level,
              int channel, bool keep) {
   const ScatterTables& t = *s.tables;

@@ -1,19 +1,18 @@
 #pragma once
-// Sums of x x^T over rows, and projections of rows: principal components
+// Sums of x x^T over rows, and projections of rows, for principal components
 // (runtime/features/pca.hpp).
 #include <cstdint>
 
 namespace cudp {
 
-/// Columns are padded to a multiple of this, with zeros.
+/// Multiple that the number of columns is padded to, with zeros.
 inline constexpr int kColumnTile = 32;
 
-/// Rows hold whole numbers small enough for sums of products to stay below 2^53: they are then
-/// exact, in any order and with or without fused multiply-adds.
-///
-/// sum[i, j] += sum over rows r of rows[r, i] rows[r, j], for begin <= i < end and j >= i rounded
-/// down to a tile (below that nothing is written).
-/// rows [count, stride]; sum [stride, stride]; begin, end multiples of 4; stride of kColumnTile.
+/// Adds second moments: sum[i, j] += sum over rows r of rows[r, i] rows[r, j], for begin <= i < end
+/// and j >= i rounded down to a tile. Smaller j are not written. rows [count, stride]; sum [stride,
+/// stride]; begin and end are multiples of 4; stride is a multiple of kColumnTile. Requires rows of
+/// whole numbers so small that sums of products stay below 2^53. The sums are then exact, in any
+/// order and with or without fused multiply-adds.
 struct SecondMoments {
   const double* rows;
   std::int64_t count;
@@ -23,8 +22,8 @@ struct SecondMoments {
   double* sum;
 };
 
-/// out[k] = sum over i of x[i] directions[i, k], k < outputs, a multiple of 16.
-/// x [inputs]; directions [inputs, outputs]; out [outputs].
+/// Projects a row: out[k] = sum over i of x[i] directions[i, k], k < outputs, a multiple of 16. x
+/// [inputs]; directions [inputs, outputs]; out [outputs].
 struct ProjectRow {
   const float* x;
   const float* directions;

@@ -1,8 +1,9 @@
-// A row of a table takes some tens of instructions: a load and an addition for each of its codes to
-// score it, and as many to add it. Rows are taken kLanes at a time. Their scores do not wait for
-// each other, so loads of several rows are under way together; what follows from a score (loss,
-// norm, clip factor, rounding) is done for all of them in vectors; then each adds its integers.
-// Rows lie anywhere in a large table, so those of the groups that come next are prefetched.
+// Sums of a linear model over coded rows. A row costs some tens of instructions: a load and an
+// addition per code to score it, and again to add it. Rows are processed in groups of kLanes. Their
+// scores are independent, so loads of several rows overlap. Everything that follows from a score
+// (loss, norm, clip factor, rounding) is computed for the whole group in vectors. Then each row
+// adds its integers. Rows are scattered over a large table, so the rows of later groups are
+// prefetched.
 #include "kernels/common/coded_row.hpp"
 #include "kernels/common/cpu_kernel_list.hpp"
 #include "kernels/fused/linear_group.hpp"
@@ -10,10 +11,10 @@
 namespace cudp::CUDP_SIMD {
 namespace {
 
-/// Rows ahead of the one at work whose lines are asked for.
+/// Prefetch distance in rows.
 constexpr int kAhead = 32;
 
-// Numbers of one row are few: they are taken in parts of at most eight.
+// The numbers of a row are processed in vectors of at most eight, because a row has few.
 constexpr int kPart = kLanes < 8 ? kLanes : 8;
 using Part = float __attribute__((vector_size(kPart * 4)));
 using PartU = std::uint32_t __attribute__((vector_size(kPart * 4)));
@@ -24,7 +25,7 @@ CUDP_INLINE V load_as(const T* p) {
   __builtin_memcpy(&v, p, sizeof v);
   return v;
 }
-/// The first n floats at p, 0 < n <= kPart, and zeros; nothing behind them is read.
+/// Returns the first n floats at p, 0 < n <= kPart, followed by zeros. Does not read past them.
 CUDP_INLINE Part load_first(const std::uint8_t* p, int n) {
 #if defined(__AVX512F__)
   return (Part)_mm256_maskz_loadu_ps(static_cast<__mmask8>((1u << n) - 1u), p);
@@ -39,7 +40,7 @@ CUDP_INLINE Part load_first(const std::uint8_t* p, int n) {
 #endif
 }
 
-/// sums[i] = the sum of parts[i]'s lanes, i < kLanes.
+/// Writes sums[i] = sum of the lanes of parts[i], i < kLanes.
 CUDP_INLINE void sum_lanes(const Part* parts, float* sums) {
 #if defined(__AVX2__)
   for (int i = 0; i < kLanes; i += kPart) {
@@ -62,8 +63,8 @@ CUDP_INLINE void sum_lanes(const Part* parts, float* sums) {
 struct Group : LinearGroup {
   const std::uint8_t* row[kLanes];
   Part products[kLanes];
-  alignas(64) float numbers[kLanes];  ///< the numbers' part of the score
-  alignas(64) float codes[kLanes];    ///< the codes'
+  alignas(64) float numbers[kLanes];  ///< score from the row's numbers
+  alignas(64) float codes[kLanes];    ///< score from the row's codes
 };
 
 template <class Code>

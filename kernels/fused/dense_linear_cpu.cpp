@@ -1,20 +1,23 @@
-// Rows as they lie in the data set, a group of kLanes at a time: each is multiplied by the weights,
-// and its squares added, in one pass; what follows from a score is done for all in vectors; then
-// every register of the sum takes what the group's rows add to it, before the next one is loaded.
-// The rows of the group after next are asked for meanwhile.
+// Sums of a linear model over dense rows, in groups of kLanes. One pass over a row multiplies it by
+// the weights and sums its squares. Everything that follows from a score is computed for the group
+// in vectors. Then every register of the sum receives the contributions of all rows of the group
+// before the next register is loaded. The rows of the next group are prefetched meanwhile.
 #include "kernels/common/cpu_kernel_list.hpp"
 #include "kernels/fused/linear_group.hpp"
 
 namespace cudp::CUDP_SIMD {
 namespace {
 
-/// Lines of a row that are asked for ahead of it; what follows them the machine asks for itself.
+/// Number of a row's cache lines that are prefetched. The hardware prefetches the lines that
+/// follow.
 constexpr int kLines = 16;
 constexpr int kLine = 64;
-/// Squares that are added in float32 (kCpuArithmetic.norm_block); a multiple of 2 kLanes.
+/// Number of squares that are summed in float32 (kCpuArithmetic.norm_block); a multiple of 2
+/// kLanes.
 constexpr int kNormBlock = 1024;
 
-/// The first n of kLanes numbers, 0 < n < kLanes, and zeros; nothing behind them is read.
+/// Returns the first n of kLanes numbers, 0 < n < kLanes, followed by zeros. Does not read past
+/// them.
 template <class Number>
 CUDP_INLINE Vec first_numbers(int n, Number number) {
   float x[kLanes] = {};
@@ -77,7 +80,7 @@ CUDP_INLINE void prefetch(const DenseLinear& a, const Rows& rows, int e) {
   prefetch_label(a.of, a.of.examples[e]);
 }
 
-/// w x and |x|^2 of a row.
+/// Computes w x and |x|^2 of a row.
 template <class Rows, class Number>
 CUDP_INLINE void score(const DenseLinear& a, const Rows& rows, const Number* x, float* product,
                        float* square) {
@@ -115,7 +118,7 @@ CUDP_INLINE void score(const DenseLinear& a, const Rows& rows, const Number* x, 
   *square = static_cast<float>(total);
 }
 
-/// The units of a group's rows, those that are finite.
+/// Adds the fixed-point units of those rows of a group whose gradients are finite.
 template <class Rows>
 CUDP_INLINE void add(const DenseLinear& a, const Rows& rows, int n, Group<Rows>& g) {
   int live = 0;

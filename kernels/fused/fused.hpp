@@ -1,7 +1,7 @@
 #pragma once
-// The fused step of small networks (fused_cnn.cuh: convolutions; fused_mlp.cuh: dense layers
-// alone): one kernel takes the examples of a batch from the data set to a block's sum of clipped
-// gradients, and one adds up the blocks. Nothing of a single example is ever in device memory.
+// Fused step of small networks (fused_cnn.cuh: with convolutions; fused_mlp.cuh: dense layers
+// only). One kernel computes each block's sum of clipped gradients directly from the data set. A
+// second kernel adds the blocks' sums. No per-example value is ever stored in device memory.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -17,33 +17,35 @@
 
 namespace cudp {
 
-/// A block adds at most this many gradients in 32-bit integers, units of the sum's grid. Every
-/// number of an example is rounded by itself, so that it adds the same whatever is in the batch
-/// with it, in whatever order and by whatever block.
+/// Largest number of gradients that a block adds in 32-bit integers, in units of the sum's grid.
+/// The numbers of each example are rounded independently, so an example adds the same units
+/// whatever the other examples of its batch are, in any order and in any block.
 inline constexpr int kFusedExamples = 252;
 static_assert(2.0 * kFusedExamples * kMaxUnits <= 0x1p31);
 
-/// Most parameters of a network of dense layers: the blocks' sums then stay in the second-level
-/// cache (132 of them are 42 MB, of 50 on an H200; 108 are 35 MB, of 40 on an A100).
+/// Largest number of parameters of a network of dense layers. It keeps the blocks' sums in the
+/// second-level cache (132 of them are 42 MB, of 50 on an H200; 108 are 35 MB, of 40 on an A100).
 inline constexpr int kFusedParameters = 80'000;
 
-/// Examples of a network of dense layers that a thread works on at once. Blocks take as many by
-/// turns, so that a small batch reads the weights and writes slabs for few blocks.
+/// Number of examples that a thread processes at once in a network of dense layers. Blocks are
+/// assigned that many in turn, so that a small batch occupies few blocks, which read the weights
+/// and write slabs.
 inline constexpr int kTileExamples = 4;
 
-/// Examples of a network of dense layers that a block takes at once at most: a lane each.
+/// Largest number of examples that a block processes at once in a network of dense layers: one per
+/// lane.
 inline constexpr int kMaxTile = 28;
 static_assert(kMaxTile % kTileExamples == 0 && kFusedExamples % kTileExamples == 0);
 
-/// Squares of an example by two layers and the 8 warps of a block.
+/// Number of partial squares of an example: two layers times the 8 warps of a block.
 inline constexpr int kDenseSquares = 16;
 
-/// A linear model, or a network of one hidden layer, for fused_mlp.cuh.
+/// Shape of a linear model or of a network with one hidden layer, for fused_mlp.cuh.
 struct DenseShapes {
   int features;
-  int hidden;  ///< 0 for none
+  int hidden;  ///< 0 without a hidden layer
   int outputs;
-  int tile;  ///< examples that a block takes at once, 1 to kMaxTile
+  int tile;  ///< examples that a block processes at once, 1 to kMaxTile
 };
 
 inline std::int64_t parameters(const DenseShapes& d) {
@@ -52,9 +54,10 @@ inline std::int64_t parameters(const DenseShapes& d) {
                       : layer(d.features, d.outputs);
 }
 
-/// Places of an example's numbers in shared memory, in floats: features, hidden layer (each with a
-/// 1 behind it, the bias's input), then the loss's gradient by what goes into the hidden layer, and
-/// by the outputs. Every part begins at a multiple of 4, up to which the one before has zeros.
+/// Offsets of an example's arrays in shared memory [floats]: features, hidden layer (each followed
+/// by a 1, the bias's input), then the gradient of the loss with respect to the hidden layer's
+/// pre-activations and to the outputs. Every array starts at a multiple of 4; zeros fill the gap
+/// before it.
 struct DenseRow {
   int hidden, gradient_hidden, gradient, size;
 
@@ -66,74 +69,75 @@ struct DenseRow {
   static CUDP_HD int fours(int n) { return (n + 3) / 4 * 4; }
 };
 
-/// Shared memory of a block: a row an example, its loss, its acceptance word and whether it adds;
-/// where gradients are transformed, also its squares by layer and warp, and what it is scaled by.
+/// Shared memory of a block [bytes]: per example a row, its loss, its acceptance word and whether
+/// it adds. If gradients are transformed, also its squares per layer and warp, and the factor that
+/// scales it.
 CUDP_HD std::size_t fused_bytes(const DenseShapes& d, bool transforms) {
   const int more = transforms ? kDenseSquares + 1 : 0;
   return static_cast<std::size_t>(d.tile) * static_cast<std::size_t>(DenseRow(d).size + 3 + more) *
          sizeof(float);
 }
 
-/// What a launch does with every example of its micro-batch.
-///   clip    its clipped gradient is added
-///   accept  it is a candidate (contribution/importance.hpp): where it is accepted, its direction
-///           is added, and its norm is kept
-///   norms   its gradient's norm is written
-///   forward its logits are written
-/// The examples of the first two are listed; the others' are numbers batch.first, ... of the data
-/// set, as many as there are.
+/// Task that a launch does for every example of its micro-batch.
+///   clip    adds its clipped gradient
+///   accept  treats it as a candidate (contribution/importance.hpp): adds its direction if it is
+///           accepted, and stores its norm
+///   norms   writes the norm of its gradient
+///   forward writes its logits
+/// For the first two, examples are listed. For the others, examples are numbers batch.first, ... of
+/// the data set, as many as there are.
 enum class FusedTask { clip, accept, norms, forward };
 CUDP_HD bool is_summed(FusedTask task) {
   return task == FusedTask::clip || task == FusedTask::accept;
 }
 
-/// Who is accepted, by numbers in device memory.
+/// Acceptance rule and random stream of candidates, in device memory.
 struct FusedAcceptance {
   const ImportanceRule* rule;  ///< [1]
   RandomStream stream;         ///< Stream::acceptance
-  const std::uint64_t* step;   ///< [1], read in place of stream.step
-  std::int64_t first = 0;      ///< the word of example 0
+  const std::uint64_t* step;   ///< [1], replaces stream.step
+  std::int64_t first = 0;      ///< index of example 0's word in the stream
 };
 
-/// slabs[block] = sum over the block's examples of what they add, in units; blocks take `turn`
-/// examples of the micro-batch by turns. Blocks without examples write nothing. Tasks without a sum
-/// write no slabs.
+/// Computes slabs[block] = sum of the contributions of the block's examples, in fixed-point units.
+/// Blocks are assigned `turn` examples of the micro-batch in turn. Blocks without examples write
+/// nothing. Tasks without a sum write no slabs.
 struct FusedSum {
   FusedTask task;
-  Batch batch;                    ///< capacity <= fused_capacity(blocks, turn) where it is summed
-  const std::uint32_t* examples;  ///< numbers in the data set, from batch.first on, or null
+  Batch batch;                    ///< capacity <= fused_capacity(blocks, turn) if summed
+  const std::uint32_t* examples;  ///< indices in the data set, from batch.first on, or null
   const std::uint8_t* bytes;      ///< [data set, features], or null
-  const float* floats;            ///< likewise
-  CodedRows coded;                ///< without convolutions; one of the three is there
+  const float* floats;            ///< [data set, features], or null
+  CodedRows coded;                ///< coded rows, or null; exactly one of the three is set
   const std::uint8_t* labels;     ///< [data set]
   float scale;                    ///< a feature is scale * byte + shift
   float shift;
   const float* parameters;  ///< [d], flat in PyTorch's order
-  Activate functions[3];    ///< behind each layer but the last
-  DenseShapes dense;        ///< of fused_mlp.cuh; what it does not use is 0
-  Loss loss;                ///< likewise; networks with convolutions have cross-entropy
+  Activate functions[3];    ///< activations of the layers except the last
+  DenseShapes dense;        ///< shape for fused_mlp.cuh; fused_cnn.cuh leaves it 0
+  Loss loss;  ///< loss for fused_mlp.cuh; networks with convolutions use cross-entropy
   ClippedGradient clip;
-  Transform transform;  ///< [d] each, of gradients before they are clipped; of a kernel for that
+  Transform transform;  ///< [d] each, applied before clipping; or null
   FusedAcceptance accept;
-  const SumScale* sum_scale;  ///< [1], of a sum: its grid, and the clipping norm
+  const SumScale* sum_scale;  ///< [1], grid of the sum and clipping norm
   int turn;                   ///< 1 for networks with convolutions, kTileExamples for those without
   int blocks;
   std::int32_t* slabs;   ///< [blocks, d]
-  float* losses;         ///< [capacity] of a sum, or null
-  float* squared_norms;  ///< [capacity, layers], or null with losses
-  float* factors;        ///< [capacity, layers], likewise
-  float* norms;          ///< [data set]: candidates' as last seen, brought up to date; or written
+  float* losses;         ///< [capacity], only with a sum, or null
+  float* squared_norms;  ///< [capacity, layers], null if losses is
+  float* factors;        ///< [capacity, layers], null if losses is
+  float* norms;          ///< [data set]: norms as last seen, updated by accept; written by norms
   float* logits;         ///< [capacity, outputs], written
 };
 
-/// fixed[j] += sum of the blocks' slabs.
+/// Adds the blocks' slabs: fixed[j] += sum over blocks.
 struct FusedReduce {
   BlockSums left;
   std::int64_t n;  ///< d
   FixedPoint* fixed;
 };
 
-/// Examples of a micro-batch whose sums the blocks' integers hold.
+/// Largest number of examples in a micro-batch, so that no block's integers overflow.
 inline int fused_capacity(int blocks, int turn) { return blocks * (kFusedExamples / turn * turn); }
 
 inline void validate(const FusedSum& a) {
@@ -143,7 +147,7 @@ inline void validate(const FusedSum& a) {
   expect((a.bytes != nullptr) + (a.floats != nullptr) + is_coded == 1,
          "fused: expected bytes, floats or codes");
   expect(!is_coded || (d.features > 0 && a.coded.features == d.features),
-         "fused: expected codes of a network without convolutions, and of its features");
+         "fused: expected codes only without convolutions, and of the network's features");
   expect(a.labels && a.parameters, "fused: expected pointers");
   expect((a.losses == nullptr) == (a.squared_norms == nullptr) &&
              (a.losses == nullptr) == (a.factors == nullptr),
@@ -152,7 +156,7 @@ inline void validate(const FusedSum& a) {
   if (is_summed(a.task)) {
     expect(a.examples && a.slabs && a.sum_scale, "fused: expected pointers of a sum");
     expect(a.batch.capacity <= fused_capacity(a.blocks, a.turn),
-           "fused: expected no more examples than the blocks' integers hold");
+           "fused: expected at most as many examples as 32-bit integers can sum");
   } else {
     expect(a.losses == nullptr, "fused: expected no per-example results without a sum");
   }
@@ -160,7 +164,7 @@ inline void validate(const FusedSum& a) {
          "fused: expected both numbers of a transform or none");
   expect(
       a.transform.mean == nullptr || (a.task == FusedTask::clip && a.clip.kind == Clipping::flat),
-      "fused: expected a transform of clipped gradients alone, by one norm");
+      "fused: expected a transform with flat clipping only");
   switch (a.task) {
     case FusedTask::clip:
       expect(a.clip.stability > 0, "fused: expected stability > 0");
@@ -184,7 +188,7 @@ inline void validate(const FusedReduce& a) {
   validate(a.left);
   expect(a.left.slabs && a.n > 0 && a.fixed, "fused reduce: expected pointers and n > 0");
 }
-/// A thread a number: 26,010 of them read some 132 slabs each.
+/// Launch shape with one thread per number: each of, say, 26,010 threads reads some 132 slabs.
 inline LaunchShape launch_shape(const FusedReduce& a) { return strided_shape(a.n, 128); }
 
 }  // namespace cudp

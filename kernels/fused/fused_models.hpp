@@ -1,12 +1,13 @@
 #pragma once
-// The networks that have a fused kernel, as compile-time descriptions: convolution, function,
-// pool, convolution, function, pool, dense, function, dense, cross-entropy. A pool of 1 is none.
-// Every layer also says how the 256 threads of a block share its work; each split was chosen to
-// keep all of them busy with as few numbers read from shared memory per multiply-add as registers
-// allow (bench/roofline.md has the counts).
+// Networks that have a fused kernel, as compile-time descriptions: convolution, activation, pool,
+// convolution, activation, pool, dense, activation, dense, cross-entropy. A pool of 1 means no
+// pool. Each layer also states how the 256 threads of a block share its work. Each split was chosen
+// to keep all threads busy while reading as few numbers from shared memory per multiply-add as
+// registers allow (bench/roofline.md has the counts).
 //
-// kTransformedInRegisters: where gradients are transformed before they are clipped, a thread's
-// numbers of the hidden layer are in registers between the norm and the sum; else in shared memory.
+// kTransformedInRegisters applies if gradients are transformed before clipping. If true, a thread's
+// numbers of the hidden layer stay in registers between the norm and the sum; otherwise they are in
+// shared memory.
 namespace cudp {
 
 /// cnn (models/cnn.toml) on 28x28 grey: 26,010 parameters.
@@ -67,7 +68,7 @@ struct FusedScatterCnn {
     };
   };
   static constexpr int kHidden = 32;
-  static constexpr bool kTransformedInRegisters = false;  // 210 are taken by sums and gradients
+  static constexpr bool kTransformedInRegisters = false;  // sums and gradients use 210 registers
   static constexpr int kOutputs = 10;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// What follows from the scores of kLanes rows of a linear model, whatever the rows are: included by
-// *_cpu.cpp files, which have it once per SIMD level.
+// Computations that follow from the scores of kLanes rows of a linear model, for any format of
+// rows. Only *_cpu.cpp files include this header, once per SIMD level.
 #include "kernels/common/fixed_point.hpp"
 #include "kernels/common/vec_lanes.hpp"
 #include "kernels/contribution/clip_math.hpp"
@@ -22,7 +22,7 @@ CUDP_INLINE std::int64_t count_of(VecI mask) {
   return n;
 }
 
-/// What a group of rows gives before any of it is added.
+/// Results for a group of rows, computed before any row is added.
 struct LinearGroup {
   alignas(64) float square[kLanes];  ///< |x|^2
   alignas(64) float label[kLanes];   ///< 0 or 1, or the target
@@ -31,7 +31,7 @@ struct LinearGroup {
   alignas(64) std::int32_t unit[kLanes];
 };
 
-/// LinearFacts, counts in vectors.
+/// LinearFacts with counts in vectors.
 struct GroupFacts {
   std::int64_t losses = 0;
   std::int64_t norms = 0;
@@ -39,7 +39,7 @@ struct GroupFacts {
   VecI finite{};
 };
 
-/// The derivatives by the scores z of rows with these labels or targets; y = -1 or 1.
+/// Returns the derivatives of the loss with respect to the scores z. y = -1 or 1.
 CUDP_INLINE Vec derivatives(const LinearExamples& a, Vec z, Vec y, Vec label) {
   if (a.targets != nullptr) return target_derivative(a.loss, z, label, a.huber);
   return a.loss == Loss::logistic ? logistic_derivative(z, y) : hinge_derivative(z, y);
@@ -49,7 +49,8 @@ CUDP_INLINE Vec values(const LinearExamples& a, Vec z, Vec y, Vec label) {
   return a.loss == Loss::logistic ? logistic_value(z, y) : hinge_value(z, y);
 }
 
-/// Fills in what depends on the scores z of a group's n rows, whose squares and labels it has.
+/// Computes everything that depends on the scores z of a group's n rows. Requires g.square and
+/// g.label.
 CUDP_INLINE void weigh(const LinearExamples& a, int n, Vec z, LinearGroup& g, GroupFacts& facts) {
   const Vec label = load(g.label);
   const Vec y = label * 2.0f - broadcast(1.0f);
@@ -58,13 +59,13 @@ CUDP_INLINE void weigh(const LinearExamples& a, int n, Vec z, LinearGroup& g, Gr
   const Vec squared = dense_squared_norm(x2, d * d, 1);
   const Vec zero{};
   const auto finite = squared < broadcast(INFINITY);  // false for NaN too
-  const Vec clip = finite ? clip_factor<VecLanes>(a.clip, a.clip.max_norm, squared) : zero;
-  // A weight is at most 1, so that the weighted factor, rounded, is at most the factor.
+  const Vec clip = finite ? clip_factor<VecLanes>(a.clip, a.clip.clip_norm, squared) : zero;
+  // A class weight is at most 1, so the rounded product is at most the clip factor.
   const Vec factor = a.class_weights == nullptr ? clip
                                                 : clip * (y > zero ? broadcast(a.class_weights[1])
                                                                    : broadcast(a.class_weights[0]));
-  // Norms as they should be keep every product x d f / grid within 2^22 units; the bound does
-  // whatever they are.
+  // With correct norms, every product x d f / grid is within 2^22 units. The bound guarantees it
+  // whatever the norms are.
   const Vec bound = broadcast(static_cast<float>(0.75 * kMaxUnits)) / sqrt(x2 + broadcast(1.0f));
   const Vec scaled = min(max(d * (factor * broadcast(a.inverse_grid)), -bound), bound);
   const Vec kept = finite ? scaled : zero;
@@ -87,7 +88,7 @@ CUDP_INLINE void weigh(const LinearExamples& a, int n, Vec z, LinearGroup& g, Gr
   facts.finite += live;
 }
 
-/// The label of a row, or its target.
+/// Returns the label of a row, or its target.
 CUDP_INLINE float label_of(const LinearExamples& a, std::uint32_t example) {
   return a.targets != nullptr ? a.targets[example] : static_cast<float>(a.labels[example]);
 }
@@ -98,7 +99,7 @@ CUDP_INLINE void prefetch_label(const LinearExamples& a, std::uint32_t example) 
     __builtin_prefetch(a.labels + example);
 }
 
-/// Adds a call's sums to where they are asked for.
+/// Adds the sums of a call to the caller's totals.
 CUDP_INLINE void finish(const LinearExamples& a, std::uint32_t bias_unit, const GroupFacts& facts) {
   *a.bias_unit += static_cast<std::int32_t>(bias_unit);
   if (a.facts == nullptr) return;

@@ -7,50 +7,52 @@
 
 namespace cudp {
 
-/// Numbers of units that 32 bits hold, each below kMaxUnits: so many examples a call.
+/// Largest number of examples in a call: that many numbers below kMaxUnits fit into 32 bits.
 inline constexpr int kMaxLinearExamples = 256;
 
-/// Private sums over examples whose gradient is finite, as Diagnostics counts them, and the number
-/// of the others.
+/// Private sums over examples with finite gradients, counted as in Diagnostics, and the number of
+/// the other examples. norm has the same units as loss.
 struct LinearFacts {
-  std::int64_t loss = 0;  ///< in units of kTallyUnit, as the norm
+  std::int64_t loss = 0;  ///< in units of kTallyUnit
   std::int64_t norm = 0;
   std::int64_t clipped = 0;
   std::int64_t non_finite = 0;
 };
 
-/// Some examples of a step of a linear model with one output, whatever their rows are. For every
-/// example e < count, x its row and z = w x + b,
-///   d = the loss's derivative by z,  f = the clip factor of |(x, 1)| |d| times the label's weight,
-///   units[j] += round(x(j) d f / grid) for each feature j,  *bias_unit += round(d f / grid),
-/// with the roundings of a dense layer (AddOuter, CodedProduct): an example adds the same units
-/// wherever z is the same. One that is not finite adds nothing.
+/// Up to kMaxLinearExamples examples of a step of a linear model with one output, for any format of
+/// rows. For every example e < count, with its row x and z = w x + b:
+///   d = derivative of the loss at z,
+///   f = clip factor for norm |(x, 1)| |d|, times the label's weight,
+///   units[j] += round(x(j) d f / grid) for each feature j,
+///   *bias_unit += round(d f / grid).
+/// Rounding is that of a dense layer (AddOuter, CodedProduct): an example adds the same units if z
+/// is the same. An example that is not finite adds nothing.
 struct LinearExamples {
-  const std::uint32_t* examples;   ///< [count], numbers of rows
+  const std::uint32_t* examples;   ///< [count], indices of rows
   int count;                       ///< 0..kMaxLinearExamples
-  const std::uint8_t* labels;      ///< of all rows, 0 or 1; not read where there are targets
-  const float* targets = nullptr;  ///< of all rows, where the loss has a target; else null
+  const std::uint8_t* labels;      ///< labels of all rows, 0 or 1; not read if targets are set
+  const float* targets = nullptr;  ///< targets of all rows if the loss has a target, else null
   float bias;
-  Loss loss;                             ///< of one output
+  Loss loss;                             ///< a loss of one output
   float huber = 1.0f;                    ///< h of Loss::huber
   const float* class_weights = nullptr;  ///< [2], each in 0..1, or null: no weights
-  ClipSettings clip;                     ///< per_layer is as flat: there is one layer
+  ClipSettings clip;                     ///< per_layer means flat: there is one layer
   float inverse_grid;
   std::int32_t* bias_unit;
-  LinearFacts* facts = nullptr;  ///< added to; null: not asked for
+  LinearFacts* facts = nullptr;  ///< added to; may be null
 };
 
-/// The sum over examples on coded rows.
+/// Sum over examples on coded rows.
 struct CodedLinear {
   LinearExamples of;
   CodedRows rows;
-  const float* weights;         ///< [features + 1]; the last, of no feature, is 0
+  const float* weights;         ///< [features + 1]; the last is 0, for codes of no feature
   const float* number_weights;  ///< [numbers], the weight of each number
-  std::int32_t* units;          ///< [features + 1], codes' sums; the last is no feature's
-  std::int32_t* number_units;   ///< [numbers, up to a multiple of 16]
+  std::int32_t* units;  ///< [features + 1], sums of codes; the last is for codes of no feature
+  std::int32_t* number_units;  ///< [numbers, rounded up to a multiple of 16]
 };
 
-/// The sum over examples on rows of floats, or of bytes of which x = scale * byte + shift.
+/// Sum over examples on rows of floats, or of bytes with x = scale * byte + shift.
 struct DenseLinear {
   LinearExamples of;
   const float* floats;        ///< [rows, features]; null: bytes
@@ -58,8 +60,8 @@ struct DenseLinear {
   float scale = 1.0f;
   float shift = 0.0f;
   int features;
-  const float* weights;  ///< [features, up to a multiple of 16], the last ones anything finite
-  std::int32_t* units;   ///< [features, up to a multiple of 16]; nothing is added to the last ones
+  const float* weights;  ///< [features, up to a multiple of 16], the extra ones finite
+  std::int32_t* units;   ///< [features, up to a multiple of 16], the extra ones unchanged
 };
 
 }  // namespace cudp

@@ -7,7 +7,7 @@
 
 namespace cudp {
 
-/// y = f(x) over an image, border and padding channels staying zero. y may be x.
+/// Applies an activation to an image: y = f(x). Border and padding channels stay zero. y may be x.
 struct ActivationForward {
   Activate function;
   ImageLayout in;
@@ -16,7 +16,8 @@ struct ActivationForward {
   float* y;
 };
 
-/// dx = f'(x) dy, with f' found from y = f(x). dx may be dy. `out` lays out y and dy.
+/// Gradient of an activation: dx = f'(x) dy, with f' computed from y = f(x). dx may be dy. `out` is
+/// the layout of y and dy.
 struct ActivationBackward {
   Activate function;
   ImageLayout in;
@@ -30,8 +31,8 @@ struct ActivationBackward {
 
 namespace device {
 
-/// Forward: to = f(from). Backward: to = f'(..) from, with f' found from y = f(..), laid out as
-/// y_planes. `to` may be `from`.
+/// Applies an activation. Forward: to = f(from). Backward: to = f' from, with f' computed from y,
+/// whose layout is y_planes. `to` may be `from`.
 struct ActivationPass {
   Batch batch;
   Activate function;
@@ -41,7 +42,7 @@ struct ActivationPass {
   CountedPlanes y_planes;
   float* to;
   CountedPlanes to_planes;
-  Precision to_as = Precision::fp32;  ///< as what `to` is stored
+  Precision to_as = Precision::fp32;  ///< rounding of `to`
 };
 
 inline void validate(const ActivationPass& a) {

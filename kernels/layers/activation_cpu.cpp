@@ -32,7 +32,7 @@ TemperedSigmoid tempered(const Activate& f) {
   return TemperedSigmoid(f.scale, f.temperature, f.offset);
 }
 
-/// f(0) may not be 0, but padding channels are.
+/// Clears padding channels, because f(0) may not be 0.
 void clear_padding(const ActivationForward& a) {
   for (int y = 0; y < a.out.height; ++y)
     for (int x = 0; x < a.out.width; ++x)

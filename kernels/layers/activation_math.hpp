@@ -1,13 +1,13 @@
 #pragma once
-// Activations and the exponential under them, for float and for a SIMD vector of floats (a GNU
-// vector type), on host and device alike: plain arithmetic, no library call, and no branch.
+// Activations and the exponential that they use, for float and for a SIMD vector of floats (a GNU
+// vector type), on host and device: plain arithmetic without library calls or branches.
 #include <cstdint>
 
 #include "kernels/common/host_device.hpp"
 
 namespace cudp {
 
-/// The 32-bit integers beside V: what comparing two V gives, or int32 for float.
+/// Type of 32-bit integers that matches V: the type of a comparison of two V, or int32 for float.
 template <class V>
 struct BitsOf {
   using type = decltype(V{} < V{});
@@ -17,7 +17,7 @@ struct BitsOf<float> {
   using type = std::int32_t;
 };
 
-/// The 32 bits of a value as another type.
+/// Returns the bits of a value as another type of the same size.
 template <class To, class From>
 CUDP_HD To same_bits(From from) {
   static_assert(sizeof(To) == sizeof(From));
@@ -26,15 +26,15 @@ CUDP_HD To same_bits(From from) {
   return to;
 }
 
-/// |x|, sign bit cleared.
+/// Returns |x|, by clearing the sign bit.
 template <class V>
 CUDP_HD V magnitude(V x) {
   using Bits = typename BitsOf<V>::type;
   return same_bits<V>(same_bits<Bits>(x) & 0x7fffffff);
 }
 
-/// x = n ln 2 + r with n whole and |r| <= ln 2 / 2; writes 2^n and returns e^r - 1, correct to 1
-/// ulp also where it is small. -87.3 <= x <= 88; a NaN stays NaN in the result.
+/// Splits x = n ln 2 + r with n whole and |r| <= ln 2 / 2. Writes 2^n and returns e^r - 1, correct
+/// to 1 ulp even if it is small. Requires -87.3 <= x <= 88; NaN gives NaN.
 template <class V>
 CUDP_HD V expm1_reduced(V x, V* power_of_two) {
   using Bits = typename BitsOf<V>::type;
@@ -51,23 +51,24 @@ CUDP_HD V expm1_reduced(V x, V* power_of_two) {
   return q * (r * r) + r;
 }
 
-/// e^x to 2 ulp for |x| <= 87; beyond, the value at -87.3 or 88. NaN gives NaN.
+/// Returns e^x, correct to 2 ulp for -87.3 <= x <= 88. Outside that range, returns the value at its
+/// nearer end. NaN gives NaN.
 template <class V>
 CUDP_HD V exp_of(V x) {
   const V low = V{} - 87.3f;
   const V high = V{} + 88.0f;
-  x = low > x ? low : x;  // in this order NaN passes
+  x = low > x ? low : x;  // this order of operands keeps NaN
   x = high < x ? high : x;
   V scale;
   const V t = expm1_reduced(x, &scale);
   return t * scale + scale;
 }
 
-/// tanh x to 4 ulp, as t / (t + 2) with t = e^(2|x|) - 1. NaN gives NaN.
+/// Returns tanh x, correct to 4 ulp, as t / (t + 2) with t = e^(2|x|) - 1. NaN gives NaN.
 template <class V>
 CUDP_HD V tanh_of(V x) {
   using Bits = typename BitsOf<V>::type;
-  const V high = V{} + 20.0f;  // e^20: tanh is 1 to the last bit
+  const V high = V{} + 20.0f;  // tanh is 1 to the last bit from e^20 on
   V twice = magnitude(x) * 2.0f;
   twice = high < twice ? high : twice;
   V scale;
@@ -78,10 +79,10 @@ CUDP_HD V tanh_of(V x) {
                       (same_bits<Bits>(x) & static_cast<std::int32_t>(1u << 31)));
 }
 
-// An activation is a function of one number whose derivative follows from its value: backward needs
-// the outputs alone.
+// An activation is a function of one number whose derivative can be computed from its value. So the
+// backward pass needs only the outputs.
 
-/// max(x, 0); NaN stays NaN.
+/// Relu: max(x, 0). NaN gives NaN.
 struct Relu {
   template <class V>
   CUDP_HD V value(V x) const {
@@ -107,7 +108,7 @@ struct Tanh {
   }
 };
 
-/// scale / (1 + exp(-temperature x)) - offset (Papernot et al. 2021), computed as
+/// Tempered sigmoid: scale / (1 + exp(-temperature x)) - offset (Papernot et al. 2021), computed as
 /// gain tanh(rate x) + shift.
 struct TemperedSigmoid {
   float gain, rate, shift;

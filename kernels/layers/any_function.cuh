@@ -5,7 +5,8 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Any activation as relu or as a tempered sigmoid: tanh is 2 / (1 + exp(-2 x)) - 1.
+/// An activation chosen at run time, evaluated as relu or as a tempered sigmoid: tanh is 2 / (1 +
+/// exp(-2 x)) - 1.
 struct AnyFunction {
   bool is_relu;
   TemperedSigmoid sigmoid;

@@ -6,7 +6,7 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// The place in the data set of the e-th example.
+/// Returns the index of example e of the micro-batch in the data set.
 __device__ __forceinline__ std::int64_t number_in_set(const Batch& batch,
                                                       const std::uint32_t* examples, int e) {
   const int number = batch.first + e;
@@ -33,7 +33,7 @@ __global__ inline void embed_kernel(device::Embed a) {
   });
 }
 
-/// A text's own places, by word.
+/// Positions of a text, sorted by word.
 struct SortedText {
   const std::uint16_t* tokens;
   const std::uint16_t* order;
@@ -42,8 +42,8 @@ struct SortedText {
   __device__ __forceinline__ int word(int i) const { return tokens[order[i]]; }
 };
 
-// grid: examples. block: 256. static smem: 32 bytes. A warp takes the words that begin at every
-// eighth place.
+// grid: examples. block: 256. static smem: 32 bytes. A warp handles those words whose first sorted
+// position is congruent to its own index modulo eight.
 __global__ inline void embedding_gradient_kernel(device::EmbeddingGradient a) {
   constexpr int kThreads = 256;
   CUDP_SHARED(float, partial, [kThreads / kWarp]);
@@ -69,7 +69,7 @@ __global__ inline void embedding_gradient_kernel(device::EmbeddingGradient a) {
   for (int i = static_cast<int>(threadIdx.x) / kWarp; i < length; i += warps) {
     const int word = text.word(i);
     if (word >= a.rows) break;
-    if (i > 0 && text.word(i - 1) == word) continue;  // its first place's warp has it
+    if (i > 0 && text.word(i - 1) == word) continue;  // added by its first position's warp
     int end = i + 1;
     while (end < length && text.word(end) == word) ++end;
     for (int c = static_cast<int>(threadIdx.x) % kWarp; c < a.columns; c += kWarp) {

@@ -1,5 +1,5 @@
 #pragma once
-// Words to rows of a table, and the gradient by the rows. CUDA.
+// Embedding of words as rows of a table, and the gradient of those rows. CUDA.
 #include <cstdint>
 
 #include "kernels/common/divisor.hpp"
@@ -9,36 +9,38 @@
 
 namespace cudp::device {
 
-/// The texts of a data set; T places each.
+/// Texts of a data set, T positions each.
 struct Texts {
-  const std::uint16_t* tokens = nullptr;   ///< [data set, T]; null where the examples are no texts
+  const std::uint16_t* tokens = nullptr;   ///< [data set, T]; null if the examples are not texts
   const std::uint16_t* lengths = nullptr;  ///< [data set]
-  /// [data set, T]: each text's own places by word, and a word's ascending; null where no table is
-  /// trained.
+  /// [data set, T]: positions of each text sorted by word, ascending for equal words. Null if no
+  /// table is trained.
   const std::uint16_t* order = nullptr;
   const float* vectors = nullptr;  ///< [words, columns], or null
 };
 
-/// y(t, .) = the row of a text's t-th word, for t < its length; and the texts' lengths and labels.
+/// Embeds a micro-batch: y(t, .) = row of a text's t-th word, for t < its length. Also copies the
+/// texts' lengths and labels.
 struct Embed {
   Batch batch;
-  const std::uint32_t* examples;  ///< numbers in the data set, from batch.first on; null: 0, 1, ...
+  const std::uint32_t* examples;  ///< indices in the data set, from batch.first on; null: 0, 1, ...
   Texts texts;
   const std::uint8_t* labels;  ///< [data set]
   std::int32_t places;         ///< T
   AnyDivisor columns;
-  std::int32_t rows;         ///< words below it have a row of `weight`, others one of the vectors
-  const float* weight;       ///< [rows, columns], or null
-  float* y;                  ///< [capacity, T, columns]
+  std::int32_t rows;    ///< words below it have a row of `weight`, others a row of texts.vectors
+  const float* weight;  ///< [rows, columns], or null
+  float* y;             ///< [capacity, T, columns]
   std::int32_t* own_length;  ///< [capacity]
   std::uint8_t* own_label;   ///< [capacity]
 };
 
-/// The gradient of `weight`, as Embed has it: a word's row is the sum of dy(t, .) over the places
-/// where it stands, in the order of the text. One of three things is done with it: its squared norm
-/// goes to parts; factors[e] times it is added to sum, each number rounded by itself (an example
-/// with factor 0 is left out: it may hold NaN); it is stored as it is. The row that is squared is
-/// the one that is added, bit for bit: it is made by one function.
+/// Gradient of `weight` of Embed. A word's row is the sum of dy(t, .) over the positions of the
+/// word, in the order of the text. It is used in exactly one of three ways: its squared norm is
+/// written to parts; factors[e] times the row is added to sum, each number rounded independently
+/// (an example with factor 0 is skipped, because it may contain NaN); or it is stored in gradients.
+/// The row that is squared and the row that is added are equal, bit for bit, because the same code
+/// computes both.
 struct EmbeddingGradient {
   Batch batch;
   const std::uint32_t* examples;
@@ -53,7 +55,7 @@ struct EmbeddingGradient {
   FixedPoint* sum = nullptr;  ///< [rows, columns]
   const float* factors = nullptr;
   std::int32_t factor_stride = 0;
-  const SumScale* scale = nullptr;  ///< [1], whose grid it is
+  const SumScale* scale = nullptr;  ///< [1], grid of the sum
 
   float* gradients = nullptr;  ///< [capacity, stride]
   std::int64_t stride = 0;     ///< >= rows columns
@@ -65,7 +67,7 @@ inline void validate(const Embed& a) {
              a.places > 0 && a.columns.n > 0,
          "embedding: expected pointers and sizes > 0");
   expect(a.rows >= 0 && (a.rows == 0) == (a.weight == nullptr),
-         "embedding: expected rows of a weight, or neither");
+         "embedding: expected rows > 0 with a weight, or neither");
 }
 inline LaunchShape launch_shape(const Embed& a) {
   return pixel_shape(a.batch, a.places * a.columns.n);
@@ -75,14 +77,14 @@ inline void validate(const EmbeddingGradient& a) {
   validate(a.batch);
   expect(a.texts.tokens && a.texts.order && a.length && a.dy && a.places > 0 && a.columns > 0 &&
              a.rows > 0,
-         "embedding gradient: expected texts in order, pointers and sizes > 0");
+         "embedding gradient: expected texts with `order`, pointers and sizes > 0");
   expect((a.parts != nullptr) + (a.sum != nullptr) + (a.gradients != nullptr) == 1,
-         "embedding gradient: expected one use of it");
+         "embedding gradient: expected exactly one of parts, sum and gradients");
   expect(a.sum == nullptr || (a.factors && a.scale), "embedding gradient: expected factors");
   expect(a.gradients == nullptr || a.stride >= std::int64_t{a.rows} * a.columns,
-         "embedding gradient: expected room for every example's");
+         "embedding gradient: expected a stride of at least rows x columns");
 }
-/// A block an example.
+/// Launch shape with one block per example.
 inline LaunchShape launch_shape(const EmbeddingGradient& a) {
   return {.grid = {static_cast<unsigned>(a.batch.capacity)}, .block = {256}, .shared_bytes = 0};
 }

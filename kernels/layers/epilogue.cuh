@@ -6,8 +6,8 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Calls store(finish) once, where finish(v, y) is what is to be written for the layer's number v;
-/// y() gives the function's value there.
+/// Calls store(finish) once. finish(v, y) returns the number to write for a layer's number v; y()
+/// must return the value of the activation there.
 template <class Store>
 __device__ __forceinline__ void store_finished(const Epilogue& epilogue, const Store& store) {
   const Precision as = epilogue.stored_as;

@@ -5,21 +5,21 @@
 
 namespace cudp {
 
-/// What becomes of a layer's numbers before they are written, so that an activation beside it needs
-/// no pass of its own: `value`, the function of them, forward where the activation is behind the
-/// layer; `derivative`, they times the function's derivative, found from its values y, backward
-/// where it is before.
+/// Operation on a layer's outputs before they are written, so that an adjacent activation needs no
+/// pass of its own. `value` applies the activation: forward, if it follows the layer. `derivative`
+/// multiplies by the activation's derivative, computed from its values y: backward, if it precedes
+/// the layer.
 struct Epilogue {
   enum class Kind { none, value, derivative };
   Kind kind = Kind::none;
   Activate function = {};
-  const float* y = nullptr;               ///< of derivative; where they lie is the layer's to say
-  Precision stored_as = Precision::fp32;  ///< tf32: what is written is rounded for tensor cores
+  const float* y = nullptr;  ///< values for `derivative`; the layer defines their layout
+  Precision stored_as = Precision::fp32;  ///< tf32: written numbers are rounded for tensor cores
 };
 
 inline void validate(const Epilogue& e) {
   expect((e.kind == Epilogue::Kind::derivative) == (e.y != nullptr),
-         "epilogue: expected a function's values with its derivative alone");
+         "epilogue: expected values y with a derivative, and only with it");
 }
 
 }  // namespace cudp

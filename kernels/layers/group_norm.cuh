@@ -6,7 +6,8 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Calls body(pixel) for the given channels of one example, spread over the block.
+/// Calls body(pixel) for every pixel of some channels of one example, distributed over the threads
+/// of the block.
 template <class Body>
 __device__ __forceinline__ void for_each_in_channels(const CountedPlanes& x, int first,
                                                      int channels, const Body& body) {
@@ -96,7 +97,7 @@ __global__ inline void group_norm_backward_kernel(device::GroupNormBackward a) {
   });
 }
 
-// grid: columns, groups of kRowsPerBlock examples. block: any, a thread a column. smem: none.
+// grid: columns, groups of kRowsPerBlock examples. block: any, one thread per column. smem: none.
 __global__ inline void weighted_rows_kernel(WeightedRows a) {
   const int live = live_examples(a.batch);
   const int begin = static_cast<int>(blockIdx.y) * kRowsPerBlock;

@@ -9,9 +9,9 @@
 
 namespace cudp {
 
-/// y = (x - mean) * inverse_deviation * weight + bias, mean and biased variance over the pixels and
-/// channels of each group of one example. Wu & He 2018. Groups divide the channels evenly. y's
-/// padding channels are cleared.
+/// Group normalisation (Wu & He 2018): y = (x - mean) * inverse_deviation * weight + bias. Mean and
+/// biased variance are over the pixels and channels of each group of one example. Groups divide the
+/// channels evenly. The padding channels of y are cleared.
 struct GroupNormForward {
   ImageLayout in;
   ImageLayout out;
@@ -25,8 +25,9 @@ struct GroupNormForward {
   float* inverse;  ///< [groups], 1 / sqrt(variance + epsilon), written
 };
 
-/// dweight[c] = sum over pixels of dy x^, dbias[c] = sum of dy, and dx unless null. The padding
-/// channels of all three are cleared.
+/// Gradients of group normalisation: dweight[c] = sum over pixels of dy x^, where x^ is the
+/// normalised x; dbias[c] = sum of dy; and dx unless null. The padding channels of all three are
+/// cleared.
 struct GroupNormBackward {
   ImageLayout in;
   ImageLayout out;
@@ -45,8 +46,8 @@ struct GroupNormBackward {
 
 namespace device {
 
-/// y = (x - mean) * inverse * weight + bias, with mean and inverse deviation over the pixels and
-/// channels of each group of one example. Wu & He 2018.
+/// Group normalisation (Wu & He 2018): y = (x - mean) * inverse * weight + bias. Mean and inverse
+/// deviation are over the pixels and channels of each group of one example.
 struct GroupNorm {
   Batch batch;
   int groups;  ///< divides the channels
@@ -58,11 +59,11 @@ struct GroupNorm {
   float* y;
   CountedPlanes y_planes;
   float* statistics;  ///< [capacity, groups, 2]: mean and 1 / sqrt(variance + epsilon), written
-  Precision y_as = Precision::fp32;  ///< as what y is stored
+  Precision y_as = Precision::fp32;  ///< rounding of y
 };
 
-/// Per example: dweight = sum over pixels of dy (x - mean) inverse, dbias = sum of dy, their
-/// squared norm by group, and dx unless null.
+/// Gradients of group normalisation per example: dweight = sum over pixels of dy (x - mean)
+/// inverse, dbias = sum of dy, their squared norm per group, and dx unless null.
 struct GroupNormBackward {
   Batch batch;
   int groups;
@@ -74,15 +75,16 @@ struct GroupNormBackward {
   const float* statistics;
   float* dx;
   CountedPlanes dx_planes;
-  float* gradient;                    ///< [capacity, 2 channels]: dweight, then dbias
-  float* parts;                       ///< [groups, capacity]
-  Transform transform = {};           ///< of the gradient, [2 channels] each, for parts; or null
-  Precision dx_as = Precision::fp32;  ///< as what dx is stored
+  float* gradient;           ///< [capacity, 2 channels]: dweight, then dbias
+  float* parts;              ///< [groups, capacity]
+  Transform transform = {};  ///< transform of the gradient for parts, [2 channels] each, or null
+  Precision dx_as = Precision::fp32;  ///< rounding of dx
 };
 
 }  // namespace device
 
-/// sum += sum_e factors[e] rows[e], leaving out examples with factor 0; rows [capacity, columns].
+/// Adds weighted rows: sum += sum_e factors[e] rows[e], skipping examples with factor 0. rows
+/// [capacity, columns].
 struct WeightedRows {
   Batch batch;
   const float* rows;
@@ -90,8 +92,8 @@ struct WeightedRows {
   const float* factors;  ///< factor of example e at e * factor_stride
   std::int32_t factor_stride;
   FixedPoint* sum;           ///< [columns]
-  const SumScale* scale;     ///< [1], whose grid it is
-  Transform transform = {};  ///< of the rows before they are weighed, [columns] each, or null
+  const SumScale* scale;     ///< [1], grid of the sum
+  Transform transform = {};  ///< transform of the rows before weighting, [columns] each, or null
 };
 
 namespace device {
@@ -120,7 +122,7 @@ inline void validate(const WeightedRows& a) {
          "weighted rows: expected pointers, columns and a grid");
 }
 
-/// A block a group of an example.
+/// Launch shape with one block per group of an example.
 inline LaunchShape group_norm_shape(int groups, const Batch& batch) {
   return {.grid = {static_cast<unsigned>(groups), static_cast<unsigned>(batch.capacity)},
           .block = {128},
@@ -136,7 +138,7 @@ inline LaunchShape launch_shape(const GroupNormBackward& a) {
 
 }  // namespace device
 
-inline constexpr int kRowsPerBlock = 32;  // divides a micro-batch, as examples_per_block() does
+inline constexpr int kRowsPerBlock = 32;  // rows per block, as in examples_per_block()
 inline LaunchShape launch_shape(const WeightedRows& a) {
   return {.grid = {divide_up(a.columns, 128), divide_up(a.batch.capacity, kRowsPerBlock)},
           .block = {128},

@@ -2,8 +2,8 @@
 #include "kernels/common/vec.hpp"
 #include "kernels/layers/group_norm.hpp"
 
-// One plain loop nest an operation: the compiler vectorises over a group's channels. Sums run in
-// double, since a group may hold many thousand numbers.
+// Each operation is one plain loop nest, which the compiler vectorises over a group's channels.
+// Sums are in double, because a group may have many thousands of numbers.
 
 namespace cudp::CUDP_SIMD {
 namespace {
@@ -57,8 +57,8 @@ void group_norm_backward(const GroupNormBackward& p) {
   for (int g = 0; g < p.groups; ++g) {
     const float mean = p.mean[g];
     const float inverse = p.inverse[g];
-    double sum_dy = 0.0;         // of weight * dy
-    double sum_dy_normed = 0.0;  // of weight * dy * x^
+    double sum_dy = 0.0;         // sum of weight * dy
+    double sum_dy_normed = 0.0;  // sum of weight * dy * x^
     for (int c = g * per_group; c < (g + 1) * per_group; ++c) {
       double dweight = 0.0;
       double dbias = 0.0;

@@ -8,15 +8,15 @@
 
 namespace cudp {
 
-/// How the CPU keeps one example's activations: channel last, [height + 2 border][width + 2 border]
-/// [stride] floats. The border holds zeros (a convolution's padding), as do the channels from
-/// `channels` to `stride`, where the example's numbers are finite. A flat vector of n numbers is n
-/// channels of one pixel.
+/// Layout of one example's activations on the CPU: channel last, [height + 2 border][width + 2
+/// border][stride] floats. The border holds zeros (the padding of a convolution). So do the
+/// channels from `channels` to `stride`, if the example's numbers are finite. A flat vector of n
+/// numbers is n channels of one pixel.
 struct ImageLayout {
   int channels = 0;
   int height = 1;
   int width = 1;
-  int stride = 0;  ///< floats from pixel to pixel, >= channels; a multiple of 16 but for inputs
+  int stride = 0;  ///< floats from pixel to pixel, >= channels; a multiple of 16 except for inputs
   int border = 0;
 
   std::int64_t row() const { return static_cast<std::int64_t>(width + 2 * border) * stride; }
@@ -27,8 +27,8 @@ struct ImageLayout {
   }
 };
 
-/// One example from the data set, channel by channel, to an image: x = scale * byte + shift, or the
-/// float as it is. Writes pixels only, never border or padding channels.
+/// Loads one example of the data set, stored channel by channel, into an image: x = scale * byte +
+/// shift, or the float unchanged. Writes pixels only, never border or padding channels.
 struct LoadImage {
   const std::uint8_t* bytes;  ///< [channels, height, width]; null if floats
   const float* floats;
@@ -42,21 +42,21 @@ struct LoadImage {
 
 namespace device {
 
-/// The examples of a micro-batch, from the resident data set to planes of floats:
-/// x = scale * byte + shift, the float as it is, or the dense row of a record; and their labels.
+/// Loads the examples of a micro-batch and their labels from the data set in device memory into
+/// planes of floats: x = scale * byte + shift, the float unchanged, or the dense row of a record.
 struct Load {
   Batch batch;
-  const std::uint32_t* examples;  ///< numbers in the data set, from batch.first on; null: 0, 1, ...
+  const std::uint32_t* examples;  ///< indices in the data set, from batch.first on; null: 0, 1, ...
   const std::uint8_t* bytes;      ///< [data set, pixels], or null
-  const float* floats;            ///< likewise
-  CodedRows coded;                ///< of as many features; one of the three is there
+  const float* floats;            ///< [data set, pixels], or null
+  CodedRows coded;                ///< coded rows, or null; exactly one of the three is set
   const std::uint8_t* labels;     ///< [data set]
   float scale;
   float shift;
   CountedPlanes planes;
   float* x;                          ///< [capacity, planes.size()]
   std::uint8_t* x_label;             ///< [capacity]
-  Precision x_as = Precision::fp32;  ///< as what x is stored
+  Precision x_as = Precision::fp32;  ///< rounding of x
 };
 
 inline void validate(const Load& a) {

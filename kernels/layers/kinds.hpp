@@ -1,12 +1,12 @@
 #pragma once
-// Which activation functions and losses there are.
+// Kinds of activation functions and losses.
 
 namespace cudp {
 
 enum class Activation { relu, tanh, tempered_sigmoid };
 
-/// relu: max(x, 0). tanh. tempered_sigmoid: scale / (1 + exp(-temperature x)) - offset
-/// (Papernot et al. 2021, eq. 1); its three numbers are ignored by the others.
+/// An activation function. relu: max(x, 0). tanh. tempered_sigmoid: scale / (1 + exp(-temperature
+/// x)) - offset (Papernot et al. 2021, eq. 1). The other two ignore the three numbers.
 struct Activate {
   Activation kind = Activation::relu;
   float scale = 2.0f;
@@ -14,13 +14,14 @@ struct Activate {
   float offset = 1.0f;
 };
 
-/// softmax_cross_entropy: logits [classes]. logistic: one logit z, label 0 or 1,
-/// log(1 + exp(-y z)) with y = 2 label - 1. hinge: one logit, max(0, 1 - y z). Of one output z
-/// beside a target t, r = z - t: squared is r^2 / 2; huber is that where |r| <= h, else
-/// h (|r| - h / 2) (Huber 1964).
+/// Kind of loss. softmax_cross_entropy: logits [classes]. logistic: one logit z, label 0 or 1,
+/// log(1 + exp(-y z)) with y = 2 label - 1. hinge: one logit, max(0, 1 - y z). squared and huber:
+/// one output z and a target t, r = z - t. squared is r^2 / 2. huber equals squared if |r| <= h,
+/// otherwise h (|r| - h / 2) (Huber 1964).
 enum class Loss { softmax_cross_entropy, logistic, hinge, squared, huber };
 
-/// Whether the loss compares the output with a number, the target, and not with a class.
+/// Returns whether the loss compares the output with a number (the target) rather than with a
+/// class.
 constexpr bool has_target(Loss loss) { return loss == Loss::squared || loss == Loss::huber; }
 
 }  // namespace cudp

@@ -7,7 +7,7 @@ namespace cudp {
 
 namespace device {
 
-/// Loss of each example and, unless null, its gradient by the logits.
+/// Loss of each example and, unless null, its gradient with respect to the logits.
 struct LossValues {
   Batch batch;
   Loss loss;
@@ -18,7 +18,7 @@ struct LossValues {
   float* logit_gradient;      ///< [capacity, outputs], scratch; null if no gradient is wanted
   float* gradient;            ///< [capacity, gradient_planes.size()]
   CountedPlanes gradient_planes;
-  Precision gradient_as = Precision::fp32;  ///< as what the gradient is stored
+  Precision gradient_as = Precision::fp32;  ///< rounding of the gradient
 };
 
 inline void validate(const LossValues& a) {

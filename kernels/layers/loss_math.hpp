@@ -1,5 +1,5 @@
 #pragma once
-// Losses of one example and their gradients by its logits, on host and device alike.
+// Losses of one example and their gradients with respect to its logits, on host and device.
 #include <cmath>
 
 #include "kernels/common/host_device.hpp"
@@ -8,17 +8,17 @@
 
 namespace cudp {
 
-// A NaN or infinite logit shows in the loss or the gradient.
+// A NaN or infinite logit makes the loss or the gradient non-finite.
 
-/// Cross-entropy of softmax(z): -log softmax(z)[label]; its gradient is softmax(z) - onehot(label).
-/// z, d [classes]; d may be null or z itself. 0 <= label < classes.
+/// Returns the cross-entropy of softmax(z), -log softmax(z)[label]. Its gradient d is softmax(z) -
+/// onehot(label). z, d [classes]; d may be null or z itself. Requires 0 <= label < classes.
 CUDP_HD float softmax_cross_entropy(const float* z, int classes, int label, float* d) {
   float top = z[0];
   for (int c = 1; c < classes; ++c)
     if (z[c] > top) top = z[c];
   const float at_label = z[label] - top;
   float total = 0.0f;
-  float others = 0.0f;  // all but the label's: softmax - 1 there, without its cancellation
+  float others = 0.0f;  // sum without the label's term, for softmax - 1 without cancellation
   for (int c = 0; c < classes; ++c) {
     const float e = exp_of(z[c] - top);
     total += e;
@@ -31,8 +31,8 @@ CUDP_HD float softmax_cross_entropy(const float* z, int classes, int label, floa
   return logf(total) - at_label;
 }
 
-/// The derivatives of the two losses of one score z by it, y = -1 or 1. V: float, or a vector of
-/// examples. NaN stays NaN.
+/// Derivatives of the logistic and hinge losses with respect to the score z, y = -1 or 1. V: float,
+/// or a vector of examples. NaN gives NaN.
 template <class V>
 CUDP_HD V logistic_derivative(V z, V y) {
   const V one = V{} + 1.0f;
@@ -45,7 +45,7 @@ CUDP_HD V hinge_derivative(V z, V y) {
   return slack > V{} ? -y : slack * 0.0f;  // the subgradient at the corner is 0
 }
 
-/// log(1 + e) for 0 <= e <= 1, as 2 atanh(e / (2 + e)), to 2 ulp.
+/// Returns log(1 + e) for 0 <= e <= 1, as 2 atanh(e / (2 + e)), correct to 2 ulp.
 template <class V>
 CUDP_HD V log1p_of_part(V e) {
   const V t = e / (e + 2.0f);
@@ -58,7 +58,7 @@ CUDP_HD V log1p_of_part(V e) {
   sum = sum * s + 2.0f / 3.0f;
   return sum * s * t + t * 2.0f;
 }
-/// The two losses themselves, of vectors of examples.
+/// Values of the logistic and hinge losses, for vectors of examples.
 template <class V>
 CUDP_HD V logistic_value(V z, V y) {
   const V margin = y * z;
@@ -70,7 +70,8 @@ CUDP_HD V hinge_value(V z, V y) {
   return V{} > slack ? V{} : slack;
 }
 
-/// log(1 + exp(-y z)) with y = 2 label - 1, label 0 or 1; d receives the gradient by z if not null.
+/// Returns the logistic loss log(1 + exp(-y z)) with y = 2 label - 1, label 0 or 1. d receives the
+/// derivative with respect to z, unless null.
 CUDP_HD float logistic_loss(float z, int label, float* d) {
   const float y = label != 0 ? 1.0f : -1.0f;
   const float e = exp_of(-magnitude(z));  // in (0, 1]
@@ -79,7 +80,8 @@ CUDP_HD float logistic_loss(float z, int label, float* d) {
   return (margin < 0.0f ? -margin : 0.0f) + log1pf(e);
 }
 
-/// max(0, 1 - y z).
+/// Returns the hinge loss max(0, 1 - y z). d receives the derivative with respect to z, unless
+/// null.
 CUDP_HD float hinge_loss(float z, int label, float* d) {
   const float y = label != 0 ? 1.0f : -1.0f;
   const float slack = 1.0f - y * z;
@@ -87,8 +89,8 @@ CUDP_HD float hinge_loss(float z, int label, float* d) {
   return 0.0f > slack ? 0.0f : slack;
 }
 
-/// The derivatives by z of the losses of one output z beside a target t, and the losses. h: of
-/// huber. V: float, or a vector of examples. NaN stays NaN.
+/// Derivatives with respect to z, and values, of the squared and huber losses of one output z and
+/// its target t. h: parameter of huber. V: float, or a vector of examples. NaN gives NaN.
 template <class V>
 CUDP_HD V target_derivative(Loss loss, V z, V t, float h) {
   const V r = z - t;
@@ -105,13 +107,14 @@ CUDP_HD V target_value(Loss loss, V z, V t, float h) {
   return r > V{} + h ? (r - 0.5f * h) * h : square;
 }
 
-/// squared or huber; d receives the gradient by z if not null.
+/// Returns the squared or huber loss. d receives the derivative with respect to z, unless null.
 CUDP_HD float target_loss(Loss loss, float z, float target, float h, float* d) {
   if (d != nullptr) *d = target_derivative(loss, z, target, h);
   return target_value(loss, z, target, h);
 }
 
-/// Those of labels; logits and d [outputs], one output for logistic and hinge.
+/// Returns a loss that compares with a label. logits and d [outputs]; logistic and hinge have one
+/// output.
 CUDP_HD float evaluate_loss(Loss loss, const float* logits, int outputs, int label, float* d) {
   if (loss == Loss::softmax_cross_entropy) return softmax_cross_entropy(logits, outputs, label, d);
   if (loss == Loss::logistic) return logistic_loss(logits[0], label, d);

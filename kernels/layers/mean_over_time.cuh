@@ -4,12 +4,12 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// The weight of a place; 1 for a text without any.
+/// Weight of a position of a text; 1 for an empty text.
 __device__ __forceinline__ float weight_of_place(int length) {
   return 1.0f / static_cast<float>(length > 1 ? length : 1);
 }
 
-// grid: examples. block: 128, a thread a channel at first. static smem: 16 bytes.
+// grid: examples. block: 128, one thread per channel. static smem: 16 bytes.
 __global__ inline void mean_over_time_kernel(device::MeanOverTime a) {
   CUDP_SHARED(float, partial, [128 / kWarp]);
   const auto e = static_cast<std::int64_t>(blockIdx.x);
@@ -36,7 +36,8 @@ __global__ inline void mean_over_time_kernel(device::MeanOverTime a) {
     y[a.y_planes.at(c, 0, 0)] *= inverse;
 }
 
-// The same launch. dy of y = m / |m| becomes that of the mean m: (dy - y (y dy)) / |m|.
+// Launched like mean_over_time_kernel. The gradient dy of y = m / |m| becomes that of the mean m:
+// (dy - y (y dy)) / |m|.
 __global__ inline void mean_over_time_backward_kernel(device::MeanOverTimeBackward a) {
   CUDP_SHARED(float, partial, [128 / kWarp]);
   const auto e = static_cast<std::int64_t>(blockIdx.x);

@@ -1,13 +1,13 @@
 #pragma once
-// The mean of a sequence over a text's own places. CUDA.
+// Mean of a sequence over a text's own positions. CUDA.
 #include <cstdint>
 
 #include "kernels/common/launch.hpp"
 
 namespace cudp::device {
 
-/// y = the mean of x(t, .) over t < length, 0 of an empty text; over its Euclidean norm where
-/// `norm` is given and that is not 0.
+/// Computes y = mean of x(t, .) over t < length, or 0 for an empty text. If `norm` is given, y is
+/// divided by its Euclidean norm unless that is 0.
 struct MeanOverTime {
   Batch batch;
   const std::int32_t* length;  ///< [capacity]
@@ -15,10 +15,10 @@ struct MeanOverTime {
   const float* x;              ///< [capacity, T, channels]
   float* y;                    ///< [capacity, y_planes.size()]
   Planes y_planes;             ///< channels of one pixel
-  float* norm;                 ///< [capacity], the mean's, written; null for the mean as it is
+  float* norm;  ///< [capacity], norm of the mean, written; null to leave the mean undivided
 };
 
-/// dx(t, .) for t < length.
+/// Computes dx(t, .) for t < length.
 struct MeanOverTimeBackward {
   Batch batch;
   const std::int32_t* length;
@@ -42,7 +42,7 @@ inline void validate(const MeanOverTimeBackward& a) {
              a.y_planes.pixels() == a.dy_planes.pixels(),
          "mean: expected pointers, places and equal sizes");
 }
-/// A block an example.
+/// Launch shape with one block per example.
 inline LaunchShape mean_shape(const Batch& batch) {
   return {.grid = {static_cast<unsigned>(batch.capacity)}, .block = {128}, .shared_bytes = 0};
 }

@@ -4,8 +4,8 @@
 
 namespace cudp::device {
 
-/// Images from one kind of planes to another, borders left alone: to = from + the channel's bias,
-/// then what `epilogue` says. Before and behind a library, which knows no borders.
+/// Copies images from one layout to another: to = from + the channel's bias, then `epilogue`.
+/// Borders are not written. Used before and after library calls, which support no borders.
 struct CopyPlanes {
   Batch batch;
   const float* from;
@@ -13,7 +13,7 @@ struct CopyPlanes {
   float* to;
   CountedPlanes to_planes;
   const float* bias = nullptr;  ///< [channels], or null
-  Epilogue epilogue = {};       ///< none, or a function's value
+  Epilogue epilogue = {};       ///< none or value
 };
 
 inline void validate(const CopyPlanes& a) {

@@ -7,12 +7,12 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// The largest of a window, or a NaN if there is one: its value, and the first pixel that holds it.
+/// Largest number of a window, or a NaN if there is one, and the first pixel that holds it.
 struct Largest {
   float value;
   int pixel;
 
-  /// The window's corner is `x`.
+  /// x: corner of the window.
   __device__ __forceinline__ Largest(const float* x, int row, int kernel) : value(x[0]), pixel(0) {
     int at = 0;
     CUDP_UNROLL_BY(1)
@@ -55,7 +55,7 @@ __global__ inline void pool_kernel(device::Pool a) {
   });
 }
 
-/// The pixel of window (oy, ox) that holds its maximum.
+/// Returns the pixel of window (oy, ox) that holds its maximum.
 __device__ __forceinline__ int winner_of(const device::Pool& a, std::int64_t example, int channel,
                                          int oy, int ox) {
   const CountedPlanes& out = a.dy_planes;
@@ -68,13 +68,13 @@ __device__ __forceinline__ int winner_of(const device::Pool& a, std::int64_t exa
   return Largest(x, a.x_planes.row(), a.kernel.n).pixel;
 }
 
-/// The gradient by a pixel from those of all windows over it.
+/// Returns the gradient of a pixel: the sum over all windows that contain it.
 __device__ __forceinline__ float gradient_of_pixel(const device::Pool& a, std::int64_t example,
                                                    const Pixel& at, float inverse) {
   const CountedPlanes& out = a.dy_planes;
   const int kernel = a.kernel.n;
   const int stride = a.stride.n;
-  // Windows along one side over a pixel: from `first` to `last`.
+  // First and last window along an axis that contain pixel i.
   const auto first = [&](int i) { return i < kernel ? 0 : quotient(i - kernel, a.stride) + 1; };
   const auto last = [&](int i, int count) {
     const int window = quotient(i, a.stride);

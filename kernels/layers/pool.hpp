@@ -9,8 +9,8 @@
 
 namespace cudp {
 
-/// Windows of kernel x kernel pixels, `stride` apart, no padding; strides of both layouts multiples
-/// of 16.
+/// Geometry of a pool: windows of kernel x kernel pixels, `stride` apart, no padding. The strides
+/// of both layouts are multiples of 16.
 struct PoolGeometry {
   ImageLayout in;
   ImageLayout out;
@@ -18,8 +18,8 @@ struct PoolGeometry {
   int stride;
 };
 
-/// Forward: y from x. Backward: dx (cleared first) from x and dy; a maximum's gradient goes to the
-/// first pixel of its window, in row order, that holds it.
+/// Arguments of a pool. Forward: y from x. Backward: dx (cleared first) from x and dy. The gradient
+/// of a maximum goes to the first pixel of its window, in row order, that holds it.
 struct PoolForward {
   PoolGeometry geometry;
   const float* x;
@@ -36,35 +36,36 @@ struct PoolBackward {
 
 namespace device {
 
-/// Maxima of windows of so many pixels a side keep which pixel they are, ky kernel + kx, in a byte;
-/// in larger ones backward searches again.
+/// Largest side of a window whose forward pass stores the maximum's pixel, ky kernel + kx, in a
+/// byte. For larger windows the backward pass searches again.
 inline constexpr int kMaxKeptKernel = 16;
 inline bool keeps_winner(bool is_max, int kernel) { return is_max && kernel <= kMaxKeptKernel; }
 
-/// Windows of kernel x kernel pixels, `stride` apart, no padding. Forward: y from x, and of
-/// each maximum which pixel of its window it is, the first in row order that holds it. Backward: dx
-/// from dy; a maximum's gradient goes to that pixel.
+/// Pool of windows of kernel x kernel pixels, `stride` apart, no padding. Forward: computes y from
+/// x, and for each maximum the first pixel of its window, in row order, that holds it. Backward:
+/// computes dx from dy; the gradient of a maximum goes to that pixel.
 struct Pool {
   Batch batch;
   bool is_max;
   AnyDivisor kernel;
   AnyDivisor stride;
-  const float* x = nullptr;  ///< backward for an epilogue, and to search
+  const float* x = nullptr;  ///< backward: read for an epilogue, and to search for maxima
   CountedPlanes x_planes;
   float* y = nullptr;  ///< forward only
   CountedPlanes y_planes = {};
-  const float* dy = nullptr;  ///< backward only, as dx
+  const float* dy = nullptr;  ///< backward only
   CountedPlanes dy_planes = {};
   float* dx = nullptr;
   CountedPlanes dx_planes = {};
-  CountedPlanes cells = {};        ///< backward: pool_cells(), whose pixels are a thread's
-  std::uint8_t* winner = nullptr;  ///< [capacity, pixels of y] where keeps_winner(), read backward
-  /// Forward: none. Backward: none, or the derivative of the function that gave x, y = x.
+  CountedPlanes cells = {};        ///< backward: pool_cells(), one thread per pixel of it
+  std::uint8_t* winner = nullptr;  ///< [capacity, pixels of y] if keeps_winner()
+  /// Forward: none. Backward: none, or the derivative of the activation whose values are x; then
+  /// epilogue.y = x.
   Epilogue epilogue = {};
 };
 
-/// A thread's part of dx: where windows do not overlap a cell of stride x stride pixels, which the
-/// window in its corner alone can reach, and else a pixel.
+/// Parts of dx, one per thread. If windows do not overlap, a part is a cell of stride x stride
+/// pixels, which only the window at its corner can reach. Otherwise it is a pixel.
 inline Planes pool_cells(const Planes& dx, int kernel, int stride) {
   const int side = kernel <= stride ? stride : 1;
   return {.channels = dx.channels,
@@ -83,12 +84,12 @@ inline void validate(const Pool& a) {
   expect(forward ? a.x != nullptr && a.y != nullptr : a.dx != nullptr, "pool: expected pointers");
   const bool keeps = keeps_winner(a.is_max, a.kernel.n);
   expect(keeps == (a.winner != nullptr) && (forward || keeps || !a.is_max || a.x != nullptr),
-         "pool: expected room for which pixels are the maxima, or x to search");
+         "pool: expected `winner` for the maxima's pixels, or x to search for them");
   const Planes& in = forward ? a.x_planes : a.dx_planes;
   const Planes& out = forward ? a.y_planes : a.dy_planes;
   expect(out.channels == in.channels && out.height == (in.height - a.kernel.n) / a.stride.n + 1 &&
              out.width == (in.width - a.kernel.n) / a.stride.n + 1,
-         "pool: expected shapes that fit");
+         "pool: expected an output size that follows from the kernel and stride");
   expect(forward || same_pixels(a.cells, pool_cells(a.dx_planes, a.kernel.n, a.stride.n)),
          "pool: expected cells of dx");
 }

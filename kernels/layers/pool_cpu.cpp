@@ -37,7 +37,7 @@ CUDP_INLINE Vec window_max(const PoolGeometry& g, const float* x) {
 
 namespace {
 
-/// The shares of one 2 x 2 window's gradient: to the first maximum in row order.
+/// Gradient of one 2 x 2 window, which goes to the first maximum in row order.
 struct Shares {
   Vec v[2][2];
 };
@@ -55,8 +55,9 @@ CUDP_INLINE Shares shares_of(const float* x, std::int64_t row, int pixel, Vec g)
            {c == m ? left_c : zero, d == m ? left_d : zero}}};
 }
 
-/// 2 x 2 windows one pixel apart: a window's right half is carried to the next window, and its
-/// lower row is written for the first time, so each pixel is read back once, not three times.
+/// Backward pass of 2 x 2 windows one pixel apart. A window's right half is carried to the next
+/// window, and its lower row is written for the first time. So each pixel is read back once instead
+/// of three times.
 void max_pool_2x2_stride_1_backward(const PoolBackward& p) {
   const ImageLayout& in = p.geometry.in;
   const ImageLayout& out = p.geometry.out;
@@ -85,7 +86,7 @@ void max_pool_2x2_stride_1_backward(const PoolBackward& p) {
     }
 }
 
-/// 2 x 2 windows side by side: every covered pixel is written once.
+/// Backward pass of 2 x 2 windows without overlap: every covered pixel is written once.
 void max_pool_2x2_stride_2_backward(const PoolBackward& p) {
   const ImageLayout& in = p.geometry.in;
   if (in.height % 2 != 0 || in.width % 2 != 0) clear(p.dx, in.size());
@@ -129,7 +130,7 @@ void max_pool_backward(const PoolBackward& p) {
       const Vec x = load(p.x + in + o);
       float* dx = p.dx + in + o;
       store(dx, load(dx) + (x == m ? g : Vec{}));
-      g = x == m ? Vec{} : g;  // given away: later equals get nothing
+      g = x == m ? Vec{} : g;  // later equal pixels get nothing
     });
   });
 }

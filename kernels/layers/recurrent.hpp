@@ -7,12 +7,12 @@
 
 namespace cudp {
 
-/// One step of an LSTM, of `rows` examples: example m's numbers lie at row[m] (elements) behind
-/// each pointer. units: numbers a gate, a multiple of 16. All gates lie one after the other.
-/// Forward: replaces gates [4 units], in the order i, f, g, o, by their values, from the
-/// pre-activations W x + U h + b; writes c, its tanh, and h.
-/// Backward: reads dh [units] = dL/dh_t, replaces dc [units] = dL/dc_t by dL/dc_{t-1}, and
-/// overwrites `gates` with the gradients of the pre-activations.
+/// One step of an LSTM for `rows` examples. The numbers of example m start row[m] floats after each
+/// pointer. units: numbers per gate, a multiple of 16. All gates are contiguous. Forward: replaces
+/// gates [4 units], in the order i, f, g, o, with their values, computed from the pre-activations W
+/// x + U h + b; writes c, its tanh, and h. Backward: reads dh [units] = dL/dh_t, replaces dc
+/// [units] = dL/dc_t with dL/dc_{t-1}, and overwrites `gates` with the gradients of the
+/// pre-activations.
 struct LstmStep {
   const std::int32_t* row;  ///< [rows]
   int rows;
@@ -26,12 +26,11 @@ struct LstmStep {
   float* dc;
 };
 
-/// One step of a GRU whose reset gate acts after the product.
-/// Forward: gates [4 units] hold W_n x + b_n, the pre-activations of r and of z, and U_n h; bias
-/// [3 units], in the order r, z, n, is added to the last three. They are replaced by n, r, z and
-/// U_n h + bias_n; h is written.
+/// One step of a GRU whose reset gate acts after the product. Forward: gates [4 units] hold W_n x +
+/// b_n, the pre-activations of r and of z, and U_n h. bias [3 units], in the order r, z, n, is
+/// added to the last three. They are replaced with n, r, z and U_n h + bias_n, and h is written.
 /// Backward: the gradients of W_n x, of the pre-activations of r and z, and of U_n h overwrite
-/// `gates`; dh [units] is replaced by the part that reaches h_{t-1} past the gates, z dh.
+/// `gates`. dh [units] is replaced with z dh, the part that reaches h_{t-1} past the gates.
 struct GruStep {
   const std::int32_t* row;  ///< [rows]
   int rows;
@@ -47,33 +46,35 @@ struct GruStep {
 
 namespace device {
 
-/// How a block shares the work of one direction of some texts (RecurrentPass). Results depend on
-/// its precision alone.
+/// Division of the work of one direction of a RecurrentPass within a block. Results depend only on
+/// its precision.
 struct RecurrentPlan {
-  std::int32_t examples = 0;  ///< a block; a multiple of 4, and 8, 16 or 32 by tensor cores
-  std::int32_t units = 0;    ///< whose sums are made at once: 4, 8, 16 or 32; of 16 by tensor cores
-  bool is_resident = false;  ///< U stays in shared memory; else slabs of it come and go
-  std::int32_t terms = 0;    ///< of a slab's products, by tensor cores: 8, 16, 32 or 64
+  std::int32_t examples = 0;  ///< texts per block; a multiple of 4; with tensor cores 8, 16 or 32
+  std::int32_t units = 0;     ///< units summed at once: 4 to 32; with tensor cores a multiple of 16
+  bool is_resident = false;  ///< U stays in shared memory; otherwise slabs of it are loaded in turn
+  std::int32_t terms = 0;    ///< terms of a slab's products with tensor cores: 8, 16, 32 or 64
   Precision precision = Precision::fp32;
   std::size_t shared_bytes = 0;
 };
 
-/// What a recurrent layer's steps give: the state after the last, the mean over them, or all.
+/// Output of a recurrent layer: the state after the last step, the mean over steps, or all states.
 enum class StatesOut { last, mean, sequence };
 
-/// One direction's parameters.
+/// Parameters of one direction.
 struct RecurrentWeights {
   const float* states = nullptr;      ///< U [gates hidden, hidden]
   const float* bias = nullptr;        ///< [gates hidden]
-  const float* state_bias = nullptr;  ///< [gates hidden], of a GRU
+  const float* state_bias = nullptr;  ///< [gates hidden], for a GRU only
 };
 
-/// All steps of an LSTM or GRU, forward or back, by both directions. Numbers lie by place of the
-/// text, in whatever order the steps take them. What is beyond a text's own length is neither read
-/// nor written, so that no example depends on the lengths of others.
-/// gates: four numbers a unit. Forward: holds W x, is replaced by the gates' values. LSTM: i, f, g,
-/// o. GRU: r, z, n, and U_n h + b'_n, which W x does not have. Backward: replaced by the gradients
-/// of their pre-activations; of a GRU's the third is that of W_n x, the fourth that of U_n h.
+/// All steps of an LSTM or GRU, forward or backward, in one direction or both. Arrays are indexed
+/// by position of the text, in whatever order the steps visit them. Positions beyond a text's own
+/// length are neither read nor written, so no example depends on the lengths of others.
+///
+/// gates: four numbers per unit. Forward: contains W x, which is replaced with the gates' values.
+/// LSTM: i, f, g, o. GRU: r, z, n, and U_n h + b'_n, which W x does not include. Backward: replaced
+/// with the gradients of their pre-activations; for a GRU the third is the gradient of W_n x, the
+/// fourth that of U_n h.
 struct RecurrentPass {
   Batch batch;
   const std::int32_t* length;  ///< [capacity]
@@ -82,72 +83,76 @@ struct RecurrentPass {
   std::int32_t directions;
   StatesOut output;
   RecurrentWeights forth;
-  RecurrentWeights reverse;  ///< of two directions
+  RecurrentWeights reverse;  ///< used with two directions only
   RecurrentPlan plan;
   float* gates;  ///< [capacity, T, directions, 4, hidden]
-  float* c;      ///< [capacity, T, directions, hidden], of an LSTM
+  float* c;      ///< [capacity, T, directions, hidden], for an LSTM only
   float* h;      ///< [capacity, T, directions, hidden]
   float* out;    ///< forward: [capacity, planes.size()], written; backward: its gradient, read
   Planes planes;
 };
 
-// --- Shared memory, in floats ---
+// --- Sizes in shared memory [floats] ---
 
-/// Terms of a product with the states, in fours.
+/// Number of terms of a product with the states, rounded up to a multiple of four.
 CUDP_HD std::int64_t state_terms(std::int64_t hidden) { return (hidden + 3) / 4 * 4; }
-/// From one row of U to the next: an odd number of fours, so that eight rows meet all banks.
+/// Distance in floats between consecutive rows of U: an odd multiple of four, so that eight rows
+/// use all banks.
 CUDP_HD std::int64_t state_pitch(std::int64_t hidden) {
   const std::int64_t fours = (hidden + 3) / 4;
   return 4 * (fours % 2 == 0 ? fours + 1 : fours);
 }
-/// From one unit to the next of numbers that a block's examples have: likewise.
+/// Distance in floats between consecutive units of a block's per-example arrays: an odd multiple of
+/// four, to avoid bank conflicts.
 CUDP_HD std::int64_t example_pitch(std::int64_t examples) {
   return 4 * (examples / 4 % 2 == 0 ? examples / 4 + 1 : examples / 4);
 }
 
-/// U, or two slabs of it: forward the rows of some units, backward their columns.
+/// Size of U, or of two slabs of it: forward the rows of some units, backward their columns.
 inline std::int64_t weight_floats(const RecurrentPlan& p, int gates, int hidden, bool back) {
   const std::int64_t rows = std::int64_t{gates} * hidden;
   if (p.is_resident) return rows * state_pitch(hidden);
   return 2 * (back ? rows * p.units : std::int64_t{gates} * p.units * state_pitch(hidden));
 }
-/// Forward: the states of two steps, c, and the sum of the states. Backward: the deltas of two
-/// steps, and what a step hands to the one before it.
+/// Size of the arrays of a step. Forward: the states of two steps, c, and the sum of the states.
+/// Backward: the deltas of two steps, and the gradient that a step passes to the one before it.
 inline std::int64_t step_floats(const RecurrentPlan& p, int gates, int hidden, bool back) {
   const std::int64_t units = back ? 2 * std::int64_t{gates} * hidden + hidden
                                   : 2 * state_terms(hidden) + 2 * std::int64_t{hidden};
   return units * example_pitch(p.examples);
 }
 
-// --- Shared memory of steps by tensor cores, in floats ---
+// --- Sizes in shared memory of steps with tensor cores [floats] ---
 
 CUDP_HD std::int64_t in_eights(std::int64_t n) { return (n + 7) / 8 * 8; }
-/// Terms of a product: with the states, or back with the deltas.
+/// Number of terms of a product: forward with the states, backward with the deltas.
 CUDP_HD std::int64_t tensor_terms(int gates, std::int64_t hidden, bool back) {
   return in_eights(back ? gates * hidden : hidden);
 }
-/// Lines of U, or of a slab of it: forward a line is a row, backward it is a term.
+/// Number of lines of U, or of a slab of it: a line is a row forward, a term backward.
 CUDP_HD std::int64_t tensor_lines(const RecurrentPlan& p, int gates, std::int64_t hidden,
                                   bool back) {
   if (!back) return gates * (p.is_resident ? hidden : p.units);
   return p.is_resident ? tensor_terms(gates, hidden, true) : p.terms;
 }
-/// From one line to the next. A warp reads 8 lines of 4 neighbours forward, 4 lines of 8 neighbours
-/// backward, and they meet all banks.
+/// Distance in floats between consecutive lines. A warp reads 8 lines of 4 neighbours forward and 4
+/// lines of 8 neighbours backward; this distance makes it use all banks.
 CUDP_HD std::int64_t tensor_pitch(const RecurrentPlan& p, std::int64_t hidden, bool back) {
   if (!back) return (p.is_resident ? in_eights(hidden) : p.terms) + 4;
   const std::int64_t width = in_eights(p.is_resident ? hidden : p.units);
   return width / 8 % 2 == 0 ? width + 8 : width;
 }
-/// From one term to the next of numbers that a block's examples have: likewise.
+/// Distance in floats between consecutive terms of a block's per-example arrays, also without bank
+/// conflicts.
 CUDP_HD std::int64_t tensor_example_pitch(std::int64_t examples) {
   return examples == 8 ? 8 : examples + 8;
 }
-/// Backward, where all units are at work at once, deltas are replaced when all have read them.
+/// Number of buffers for deltas or states. One is enough backward if all units are computed at
+/// once: deltas are replaced after all threads have read them.
 CUDP_HD int tensor_buffers(const RecurrentPlan& p, std::int64_t hidden, bool back) {
   return back && hidden <= p.units ? 1 : 2;
 }
-/// Whose lengths are kept: those that threads have a place for.
+/// Number of examples whose lengths are stored: as many as threads index.
 CUDP_HD int tensor_lengths(int examples) { return examples < 16 ? 16 : examples; }
 
 inline std::int64_t tensor_floats(const RecurrentPlan& p, int gates, int hidden, bool back) {
@@ -160,7 +165,7 @@ inline std::int64_t tensor_floats(const RecurrentPlan& p, int gates, int hidden,
 
 inline constexpr int kRecurrentThreads = 256;
 
-/// Fills in the bytes; returns whether a block may have them.
+/// Computes p.shared_bytes. Returns whether a block may have that much.
 inline bool fits(RecurrentPlan& p, int gates, int hidden, bool back, std::size_t shared_bytes) {
   const std::int64_t floats = p.precision == Precision::tf32
                                   ? tensor_floats(p, gates, hidden, back)
@@ -171,11 +176,11 @@ inline bool fits(RecurrentPlan& p, int gates, int hidden, bool back, std::size_t
   return p.shared_bytes <= shared_bytes;
 }
 
-/// The widest plan that a device has shared memory for, and of those that fill it the one with the
-/// most examples a block; `examples` is 0 where there is none. capacity: texts of a launch.
+/// Returns the widest plan that fits into shared memory, with the most examples per block that
+/// still occupy the device; examples = 0 if none fits. capacity: texts per launch.
 inline RecurrentPlan recurrent_plan(int gates, int hidden, bool back, int directions, int capacity,
                                     const DeviceLimits& limits) {
-  const auto narrowed = [&](RecurrentPlan p) {  // until there is a block for every multiprocessor
+  const auto narrowed = [&](RecurrentPlan p) {  // stops if every one has a block
     while (p.examples > 8 &&
            std::int64_t{divide_up(capacity, p.examples)} * directions < limits.multiprocessors)
       p.examples /= 2;
@@ -194,14 +199,15 @@ inline RecurrentPlan recurrent_plan(int gates, int hidden, bool back, int direct
   return {};
 }
 
-/// Four examples and a unit a thread, or 16 of each a warp.
+/// Number of threads of a block: a thread has four examples of one unit, or a warp 16 examples of
+/// 16 units.
 inline int recurrent_threads(const RecurrentPlan& p) {
   if (p.precision == Precision::fp32) return p.examples / 4 * p.units;
   return static_cast<int>(divide_up(p.examples, 16)) * (p.units / 16) * 32;
 }
 
-/// The same by tensor cores: a warp has 16 units of 16 examples. U is resident where it can be;
-/// else slabs have as many terms as they can. With 8 examples half of a product is idle.
+/// Returns the plan with tensor cores: a warp has 16 units of 16 examples. U is resident if it
+/// fits; otherwise slabs have as many terms as fit. With 8 examples, half of each product is idle.
 inline RecurrentPlan tensor_recurrent_plan(int gates, int hidden, bool back, int directions,
                                            int capacity, const DeviceLimits& limits) {
   const int units = static_cast<int>(divide_up(hidden, 16)) * 16;
@@ -248,7 +254,7 @@ inline void validate(const RecurrentPass& a) {
            "recurrent: expected a plan");
   expect(recurrent_threads(p) <= kRecurrentThreads, "recurrent: expected fewer threads");
 }
-/// Blocks of some texts, then directions.
+/// Launch shape: grid.x is blocks of texts, grid.y directions.
 inline LaunchShape launch_shape(const RecurrentPass& a) {
   const int threads = recurrent_threads(a.plan);
   return {

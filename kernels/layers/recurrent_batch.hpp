@@ -1,5 +1,5 @@
 #pragma once
-// An LSTM or GRU over whole texts, as a library takes it. CUDA.
+// LSTM or GRU over whole texts, as libraries compute it. CUDA.
 #include <cstdint>
 
 #include "kernels/common/launch.hpp"
@@ -8,23 +8,21 @@
 
 namespace cudp {
 
-/// One direction's parameters, gate after gate: i, f, g, o of an LSTM; r, z, n of a GRU.
+/// Parameters of one direction, gate after gate: i, f, g, o for an LSTM; r, z, n for a GRU.
 struct DirectionWeights {
   const float* inputs = nullptr;      ///< W [gates hidden, inputs]
   const float* states = nullptr;      ///< U [gates hidden, hidden]
   const float* bias = nullptr;        ///< [gates hidden], added to W x
-  const float* state_bias = nullptr;  ///< [gates hidden], added to U h: of a GRU, whose reset gate
-                                      ///< acts after that
+  const float* state_bias = nullptr;  ///< [gates hidden], added to U h; for a GRU only
 };
 
-/// y(e, t) = the states at place t of text e, those of both directions side by side; 0 behind the
-/// text's end.
+/// Computes y(e, t) = states at position t of text e, both directions side by side; 0 after the end
+/// of the text.
 struct RecurrentBatch {
   const float* x;              ///< [examples, places, inputs]
-  const std::int32_t* length;  ///< [examples]; libraries know no empty text: below 1 is taken as 1,
-                               ///< beyond `places` as all
+  const std::int32_t* length;  ///< [examples], clamped to 1..places: libraries accept no empty text
   DirectionWeights forth;
-  DirectionWeights reverse;  ///< of two directions: reads a text from its own end
+  DirectionWeights reverse;  ///< used with two directions only: reads a text from its own end
   float* y;                  ///< [examples, places, directions, hidden], written
   int examples;
   int places;
@@ -51,7 +49,7 @@ inline void validate(const RecurrentBatch& a) {
 
 namespace device {
 
-/// What a layer gives of all its states (StatesOut::last or mean); 0 of an empty text.
+/// Computes a layer's output from all its states (StatesOut::last or mean); 0 for an empty text.
 struct TextStates {
   Batch batch;
   const std::int32_t* length;  ///< [capacity]
@@ -68,9 +66,9 @@ inline void validate(const TextStates& a) {
   validate(a.batch);
   expect(a.length && a.y && a.out && a.places > 0 && a.hidden > 0 && a.directions > 0 &&
              a.output != StatesOut::sequence,
-         "states of texts: expected pointers, sizes > 0 and one state a text");
+         "states of texts: expected pointers, sizes > 0 and one state per text");
 }
-/// A block an example.
+/// Launch shape with one block per example.
 inline LaunchShape launch_shape(const TextStates& a) {
   return {.grid = {static_cast<unsigned>(a.batch.capacity)}, .block = {128}, .shared_bytes = 0};
 }

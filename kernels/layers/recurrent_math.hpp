@@ -1,5 +1,5 @@
 #pragma once
-// Cells of recurrent layers, of one unit or of a vector of them (see activation_math.hpp for V).
+// Cells of recurrent layers, for one unit or for a vector of units (see activation_math.hpp for V).
 #include "kernels/common/host_device.hpp"
 #include "kernels/layers/activation_math.hpp"
 
@@ -11,12 +11,12 @@ CUDP_HD V sigmoid_of(V x) {
   return one / (one + exp_of(-x));
 }
 
-/// Hochreiter & Schmidhuber 1997 with the forget gate of Gers et al. 2000.
+/// LSTM cell (Hochreiter & Schmidhuber 1997) with the forget gate of Gers et al. 2000.
 template <class V>
 struct LstmUnit {
   V i, f, g, o;
 
-  /// Replaces the gates' pre-activations by their values.
+  /// Replaces the gates' pre-activations with their values.
   CUDP_HD void activate() {
     i = sigmoid_of(i);
     f = sigmoid_of(f);
@@ -27,8 +27,8 @@ struct LstmUnit {
   /// Returns h, given tanh c.
   CUDP_HD V output(V c_tanh) const { return o * c_tanh; }
 
-  /// Takes dh = dL/dh_t, replaces dc = dL/dc_t by dL/dc_{t-1}, and the gates' values by the
-  /// gradients of their pre-activations.
+  /// Backward step. dh = dL/dh_t. Replaces dc = dL/dc_t with dL/dc_{t-1}, and the gates' values
+  /// with the gradients of their pre-activations.
   CUDP_HD void backward(V dh, V& dc, V c_before, V c_tanh) {
     const V one = V{} + 1.0f;
     const V d = dc + dh * o * (one - c_tanh * c_tanh);
@@ -42,12 +42,14 @@ struct LstmUnit {
   }
 };
 
-/// Cho et al. 2014, as cuDNN and PyTorch have it: n = tanh(W_n x + b_n + r (U_n h + b'_n)).
+/// GRU cell (Cho et al. 2014) in the form of cuDNN and PyTorch: n = tanh(W_n x + b_n + r (U_n h +
+/// b'_n)).
 template <class V>
 struct GruUnit {
   V n, r, z, product;  ///< product: U_n h + b'_n
 
-  /// Replaces the gates' pre-activations by their values.
+  /// Replaces the gates' pre-activations with their values.
+  ///
   CUDP_HD void activate() {
     r = sigmoid_of(r);
     z = sigmoid_of(z);
@@ -58,8 +60,8 @@ struct GruUnit {
     return (one - z) * n + z * h_before;
   }
 
-  /// Replaces dh = dL/dh_t by the part of dL/dh_{t-1} that passes the gates, z dh, and the gates'
-  /// values by the gradients of their pre-activations.
+  /// Backward step. Replaces dh = dL/dh_t with z dh, the part of dL/dh_{t-1} that bypasses the
+  /// gates, and the gates' values with the gradients of their pre-activations.
   CUDP_HD void backward(V& dh, V h_before) {
     const V one = V{} + 1.0f;
     const V dn = dh * (one - z) * (one - n * n);

@@ -1,6 +1,6 @@
 #pragma once
-// Launched in blocks of 256 threads (launch_shape), of which a multiprocessor's registers hold six,
-// and five of linear_sum_kernel.
+// Kernels of linear models. They are launched in blocks of 256 threads (launch_shape). The
+// registers of a multiprocessor suffice for six blocks, or five of linear_sum_kernel.
 #include "kernels/common/fixed_point.cuh"
 #include "kernels/common/lanes.hpp"
 #include "kernels/common/simt.cuh"
@@ -9,12 +9,12 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// v in units of the grid, to the nearest, ties to even; |v| < 2^31 units.
+/// Returns v in units of the grid, rounded to the nearest, ties to even. Requires |v| < 2^31 units.
 __device__ __forceinline__ int to_units(float v, float inverse_grid) {
   return __float2int_rn(v * inverse_grid);
 }
 
-// grid, block: any, a thread an example. smem: none.
+// grid, block: any, one thread per example. smem: none.
 __global__ inline void linear_scores_kernel(LinearScores a) {
   for_each_number((a.end - a.begin) * kTile, [&](std::int64_t i) {
     const std::int64_t tile = a.begin + i / kTile;
@@ -24,15 +24,15 @@ __global__ inline void linear_scores_kernel(LinearScores a) {
   });
 }
 
-// grid, block: any, a thread an example. smem: none.
+// grid, block: any, one thread per example. smem: none.
 __global__ inline void linear_derivatives_kernel(LinearDerivatives a) {
   for_each_number(a.n, [&](std::int64_t i) {
     const float score = a.scores[i];
     const float sign = a.signs[i];
     const float norm = a.norms[i];
     a.derivatives[i] = a.loss == Loss::hinge
-                           ? clipped_derivative<HingeMargin>(score, sign, norm, a.max_norm)
-                           : clipped_derivative<LogisticMargin>(score, sign, norm, a.max_norm);
+                           ? clipped_derivative<HingeMargin>(score, sign, norm, a.clip_norm)
+                           : clipped_derivative<LogisticMargin>(score, sign, norm, a.clip_norm);
   });
 }
 
@@ -58,7 +58,7 @@ __global__ inline void linear_sum_kernel(LinearSum a) {
           sum += to_units(derivative.v[i] * x.v[i], a.inverse_grid);
         }
       }
-    long long total = sum;  // of four lanes
+    long long total = sum;  // total of four lanes
     total += __shfl_xor_sync(kFullWarp, total, 1);
     total += __shfl_xor_sync(kFullWarp, total, 2);
     if (lane % 4 == 0 && j < a.d) atomicAdd(a.total + j, static_cast<FixedPoint>(total));
@@ -82,7 +82,7 @@ __global__ inline void linear_losses_kernel(LinearLossSums a) {
   if (threadIdx.x == 0) atomicAdd(a.total + k, static_cast<FixedPoint>(sum));
 }
 
-// grid, block: any, a thread a number. smem: none.
+// grid, block: any, one thread per number. smem: none.
 __global__ inline void linear_gather_kernel(LinearGather a) {
   const std::int64_t tiles = (a.count + kTile - 1) / kTile;
   for_each_number(tiles * a.d * kTile, [&](std::int64_t i) {

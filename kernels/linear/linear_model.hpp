@@ -1,13 +1,14 @@
 #pragma once
 // Linear models with one output on the whole data set at once. The score of an example is x . w,
-// the gradient of its loss is c x with a number c, so nothing per example is larger than a float:
-// sums of clipped gradients are X^T c, and the losses along a line w - a d need X w and X d alone.
+// and the gradient of its loss is c x with a number c. So nothing per example is larger than a
+// float: sums of clipped gradients are X^T c, and the losses along a line w - a d need only X w and
+// X d.
 //
-// Examples lie in tiles of 16: features [tiles, d, 16], scores, labels and norms [tiles, 16]. What
-// fills up the last tile has label 0, which means that it is not there; so has an example with a
-// feature that is not finite.
+// Examples are stored in tiles of 16: features [tiles, d, 16], scores, labels and norms [tiles,
+// 16]. The unused slots of the last tile have label 0, which marks an absent example. An example
+// with a non-finite feature is also marked absent.
 //
-// Sums are of multiples of a grid, so they are exact in double and depend on no order.
+// Sums are of multiples of a grid, so they are exact in double and independent of the order.
 #include <cmath>
 #include <cstdint>
 
@@ -20,7 +21,7 @@ namespace cudp {
 
 inline constexpr int kTile = 16;
 
-/// scores[t, l] = sum over j of features[t, j, l] w[j], for tiles begin..end.
+/// Computes scores[t, l] = sum over j of features[t, j, l] w[j], for tiles begin..end.
 struct LinearScores {
   const float* features;
   const float* w;  ///< [d]
@@ -29,25 +30,26 @@ struct LinearScores {
   int d;
 };
 
-/// total[j, l] += sum over tiles of c[t, l] features[t, j, l], each product rounded to a multiple
-/// of the grid, in units of it; c = d (weight loss) / d score, shrunk so that |c| norm <= max_norm.
-/// A score that is not finite has c = 0. Losses: logistic or hinge.
+/// Adds clipped gradients: total[j, l] += sum over tiles of c[t, l] features[t, j, l]. Each product
+/// is rounded to a multiple of the grid, in units of it. c = d (weight loss) / d score, reduced so
+/// that |c| norm <= clip_norm. A score that is not finite has c = 0. Losses: logistic or hinge.
 struct LinearGradient {
   const float* features;
   const float* scores;
-  const float* signs;  ///< 1 or -1, the label; 0: not there
+  const float* signs;  ///< label, 1 or -1; 0: absent
   const float* norms;  ///< |x| rounded up
   double* total;       ///< [d, 16]
   std::int64_t begin, end;
   int d;
   Loss loss;
-  float max_norm;  ///< finite, > 0
+  float clip_norm;  ///< finite, > 0
   double inverse_grid;
   SignWeights weights = {};
 };
 
-/// total[k, l] += sum over tiles of min(weight loss(score - step[k] along), max_loss), each rounded
-/// to a multiple of the grid, in units of it. A loss that is NaN counts as max_loss.
+/// Adds clipped losses: total[k, l] += sum over tiles of min(weight loss(score - step[k] along),
+/// max_loss). Each is rounded to a multiple of the grid, in units of it. A loss that is NaN counts
+/// as max_loss.
 struct LinearLosses {
   const float* scores;
   const float* along;
@@ -64,27 +66,27 @@ struct LinearLosses {
 
 // --- CUDA ---
 //
-// The same steps, on the same tiles. Sums are of whole multiples of a grid in 64-bit integers:
-// exact, so they do not depend on blocks nor on their order, and are what the CPU has of the same
-// numbers.
+// The same steps on the same tiles. Sums are of whole multiples of a grid in 64-bit integers, so
+// they are exact, independent of the blocks and their order, and equal to the CPU's sums of the
+// same numbers.
 //
-// A number on the grid is at most 2^24 and its rounding (linear_grid), so 64 of them fit 32 bits,
-// and 2^28 examples 53.
+// A number on the grid is at most 2^24 plus its rounding (linear_grid). So 64 of them fit into 32
+// bits, and 2^28 examples into 53.
 
-/// derivatives[i] = d loss / d score of example i, shrunk so that |derivative| norm <= max_norm; 0
-/// where the score is NaN or the example is not there.
+/// Computes derivatives[i] = d loss / d score of example i, reduced so that |derivative| norm <=
+/// clip_norm; 0 if the score is NaN or the example is absent.
 struct LinearDerivatives {
   const float* scores;
-  const float* signs;  ///< 1 or -1, the label; 0: not there
+  const float* signs;  ///< label, 1 or -1; 0: absent
   const float* norms;  ///< |x| rounded up, > 0
   float* derivatives;
-  std::int64_t n;  ///< slots, of the last tile too
+  std::int64_t n;  ///< number of slots, including the last tile's unused ones
   Loss loss;       ///< logistic or hinge
-  float max_norm;
+  float clip_norm;
 };
 
-/// total[j] += sum over examples of derivatives x[j], each product rounded to a multiple of the
-/// grid, in units of it. No product is above 2^24 (1 + 2^-21) units.
+/// Adds gradients: total[j] += sum over examples of derivatives x[j]. Each product is rounded to a
+/// multiple of the grid, in units of it. No product exceeds 2^24 (1 + 2^-21) units.
 struct LinearSum {
   const float* features;     ///< [tiles, d, 16], finite
   const float* derivatives;  ///< [tiles, 16], finite
@@ -93,25 +95,26 @@ struct LinearSum {
   int d;
   float inverse_grid;
 };
-inline constexpr int kSumTiles = 16;  // that a warp adds up in 32 bits
+inline constexpr int kSumTiles = 16;  // tiles that a warp adds in 32 bits
 
-/// total[k] += sum over examples of min(loss(score - steps[k] along), max_loss), each rounded to a
-/// multiple of the grid, in units of it. A loss that is NaN counts as max_loss.
+/// Adds clipped losses: total[k] += sum over examples of min(loss(score - steps[k] along),
+/// max_loss). Each is rounded to a multiple of the grid, in units of it. A loss that is NaN counts
+/// as max_loss.
 struct LinearLossSums {
   const float* scores;
   const float* along;  ///< scores of the direction
   const float* signs;
   const float* steps;  ///< [count]
   FixedPoint* total;   ///< [count]
-  std::int64_t n;      ///< slots, of the last tile too
+  std::int64_t n;      ///< number of slots, including the last tile's unused ones
   int count;
   Loss loss;
   float max_loss;
   float inverse_grid;
 };
 
-/// Copies the listed examples to tiles of their own; the last tile is filled up with examples that
-/// are not there.
+/// Copies the listed examples into tiles of their own. The unused slots of the last tile are marked
+/// absent.
 struct LinearGather {
   const float* features;  ///< [.., d, 16]
   const float* signs;
@@ -138,13 +141,13 @@ inline void validate(const LinearScores& a) {
 inline void validate(const LinearDerivatives& a) {
   expect(a.scores && a.signs && a.norms && a.derivatives && a.n > 0,
          "linear derivatives: expected pointers and n > 0");
-  expect(linear_checks::has_margin(a.loss) && linear_checks::positive(a.max_norm),
+  expect(linear_checks::has_margin(a.loss) && linear_checks::positive(a.clip_norm),
          "linear derivatives: expected logistic or hinge loss and a clipping norm");
 }
 inline void validate(const LinearSum& a) {
   expect(a.features && a.derivatives && a.total && a.tiles > 0 && a.d > 0,
          "linear sum: expected pointers, tiles and d > 0");
-  expect(linear_checks::positive(a.inverse_grid), "linear sum: expected a grid that float holds");
+  expect(linear_checks::positive(a.inverse_grid), "linear sum: expected a grid in float's range");
 }
 inline void validate(const LinearLossSums& a) {
   expect(a.scores && a.along && a.signs && a.steps && a.total && a.n > 0 && a.count > 0 &&
@@ -152,7 +155,7 @@ inline void validate(const LinearLossSums& a) {
          "linear losses: expected pointers, n > 0 and 1 to 65535 steps");
   expect(linear_checks::has_margin(a.loss) && linear_checks::positive(a.max_loss) &&
              linear_checks::positive(a.inverse_grid),
-         "linear losses: expected logistic or hinge loss, a bound and a grid that float holds");
+         "linear losses: expected logistic or hinge loss, a bound and a grid in float's range");
 }
 inline void validate(const LinearGather& a) {
   expect(a.features && a.signs && a.norms && a.examples && a.to_features && a.to_signs &&
@@ -164,12 +167,12 @@ inline LaunchShape launch_shape(const LinearScores& a) {
   return strided_shape((a.end - a.begin) * kTile);
 }
 inline LaunchShape launch_shape(const LinearDerivatives& a) { return strided_shape(a.n); }
-/// A warp for 8 features of 16 tiles.
+/// Launch shape with one warp per 8 features of 16 tiles.
 inline LaunchShape launch_shape(const LinearSum& a) {
   const std::int64_t warps = (a.tiles + kSumTiles - 1) / kSumTiles * ((a.d + 7) / 8);
   return strided_shape(warps * 32);
 }
-/// Eight examples a thread, and a row of blocks for every step.
+/// Launch shape with eight examples per thread; grid.y is the step.
 inline LaunchShape launch_shape(const LinearLossSums& a) {
   LaunchShape s = strided_shape((a.n + 7) / 8);
   s.grid.y = static_cast<unsigned>(a.count);

@@ -9,13 +9,14 @@ namespace {
 using VecD = double __attribute__((vector_size(kLanes * 8)));
 
 constexpr double kRound = 0x1.8p52;  // adding and subtracting it rounds to a whole number
-constexpr int kBlock = 32;           // tiles whose numbers c are kept
+constexpr int kBlock = 32;           // tiles whose numbers c are stored
 
-/// total += v rounded to a multiple of the grid, in units of it.
+/// Adds v, rounded to a multiple of the grid, to total, in units of the grid.
 CUDP_INLINE void add_rounded(VecD& total, Vec v, double inverse_grid) {
   total += (__builtin_convertvector(v, VecD) * inverse_grid + kRound) - kRound;
 }
-// By reference: a vector wider than the level's registers has no settled calling convention.
+// Vectors are passed by reference, because one wider than the level's registers has no stable
+// calling convention.
 CUDP_INLINE void load_d(VecD& v, const double* p) { __builtin_memcpy(&v, p, sizeof v); }
 CUDP_INLINE void store_d(double* p, const VecD& v) { __builtin_memcpy(p, &v, sizeof v); }
 
@@ -27,7 +28,7 @@ void gradient(const LinearGradient& g) {
     for (int i = 0; i < tiles * kTile; i += kLanes) {
       const std::int64_t at = begin * kTile + i;
       store(c + i, clipped_derivative<Margin>(load(g.scores + at), load(g.signs + at),
-                                              load(g.norms + at), g.max_norm, g.weights));
+                                              load(g.norms + at), g.clip_norm, g.weights));
     }
     for (int j = 0; j < g.d; ++j)
       for (int lane = 0; lane < kTile; lane += kLanes) {

@@ -1,16 +1,16 @@
 #pragma once
-// An example of a linear model: its score, and its loss by the margin m = y score, for float and
-// for a SIMD vector of floats, which is that many examples. Device and CPU do the same operations
-// in the same order; what may differ is which products and sums their compilers fuse. So their
-// scores, derivatives and losses agree to rounding (1e-5 of themselves), and to the bit where
-// neither fuses.
+// Arithmetic for one example of a linear model: its score, and its loss as a function of the margin
+// m = y score. V is float, or a SIMD vector of floats, one per example. Device and CPU do the same
+// operations in the same order, but their compilers may fuse different products and sums. Scores,
+// derivatives and losses agree to a relative error of 1e-5, and to the bit if neither compiler
+// fuses.
 #include "kernels/layers/activation_math.hpp"
 #include "kernels/linear/sign_weights.hpp"
 
 namespace cudp {
 
-/// ln(1 + e) for 0 <= e <= 1, to 1e-7. The polynomial is the one of normal_math.hpp, for 1 + f in
-/// [2/3, 4/3).
+/// Returns ln(1 + e) for 0 <= e <= 1, accurate to 1e-7. The polynomial is that of normal_math.hpp,
+/// for 1 + f in [2/3, 4/3).
 template <class V>
 CUDP_HD V log_one_plus(V e) {
   const V zero = V{};
@@ -28,13 +28,13 @@ CUDP_HD V log_one_plus(V e) {
 }
 
 struct LogisticMargin {
-  /// ln(1 + e^-m)
+  /// Returns ln(1 + e^-m).
   template <class V>
   CUDP_HD V loss(V m) const {
     const V zero = V{};
     return log_one_plus(exp_of(zero - magnitude(m))) + (m < zero ? zero - m : zero);
   }
-  /// d loss / d m = -1 / (1 + e^m)
+  /// Returns d loss / d m = -1 / (1 + e^m).
   template <class V>
   CUDP_HD V derivative(V m) const {
     const V zero = V{};
@@ -45,7 +45,7 @@ struct LogisticMargin {
 };
 
 struct HingeMargin {
-  /// max(0, 1 - m)
+  /// Returns max(0, 1 - m).
   template <class V>
   CUDP_HD V loss(V m) const {
     const V slack = (V{} + 1.0f) - m;
@@ -58,7 +58,8 @@ struct HingeMargin {
   }
 };
 
-/// Sum over j < d of x(j) w[j]: the even and the odd ones apart, for two chains of additions.
+/// Returns the sum over j < d of x(j) w[j]. Even and odd j are summed separately, in two
+/// independent chains of additions.
 template <class V, class Feature>
 CUDP_HD V linear_score(const Feature& x, const float* w, int d) {
   V even{};
@@ -72,28 +73,29 @@ CUDP_HD V linear_score(const Feature& x, const float* w, int d) {
   return even + odd;
 }
 
-/// d (weight loss) / d score, shrunk so that its magnitude times norm, which is > 0, is at most
-/// max_norm. sign 0 gives 0, and so does a NaN. So does a norm so large that max_norm / norm has
-/// too few bits left in float32 to be a bound: its rounding could be up to half of it.
+/// Returns d (weight loss) / d score, reduced so that its magnitude times norm is at most
+/// clip_norm. Requires norm > 0. Returns 0 for sign 0, for NaN, and if clip_norm / norm is below
+/// 2^-126: in float32 such a number has too few bits to be a bound, because its rounding error
+/// could be up to half of it.
 template <class Margin, class V>
-CUDP_HD V clipped_derivative(V score, V sign, V norm, float max_norm, SignWeights weights = {}) {
+CUDP_HD V clipped_derivative(V score, V sign, V norm, float clip_norm, SignWeights weights = {}) {
   const V zero = V{};
   const V c = sign * weights.of(sign) * Margin{}.derivative(sign * score);
-  const V most = (zero + max_norm) / norm;
+  const V bound = (zero + clip_norm) / norm;
   const V size = magnitude(c);
-  const V clipped = size > most ? (c < zero ? zero - most : most) : c;
+  const V clipped = size > bound ? (c < zero ? zero - bound : bound) : c;
   const V kept = size <= zero + 1.0f ? clipped : zero;
-  return most < zero + 0x1p-126f ? zero : kept;
+  return bound < zero + 0x1p-126f ? zero : kept;
 }
 
-/// min(weight loss, max_loss), which NaN is too; 0 where sign or weight is 0.
+/// Returns min(weight loss, max_loss), or max_loss for a NaN; 0 if sign or weight is 0.
 template <class Margin, class V>
 CUDP_HD V clipped_loss(V score, V sign, float max_loss, SignWeights weights = {}) {
   const V zero = V{};
-  const V most = zero + max_loss;
+  const V bound = zero + max_loss;
   const V weight = weights.of(sign);
   const V loss = weight * Margin{}.loss(sign * score);
-  const V clipped = loss < most ? loss : most;
+  const V clipped = loss < bound ? loss : bound;
   return sign * weight == zero ? zero : clipped;
 }
 

@@ -8,41 +8,41 @@
 namespace cudp::CUDP_SIMD {
 namespace {
 
-// Vectors of a tile of columns: its sums stay in registers, and its weights, 64 columns of some
-// hundred features, in the first-level cache while all examples pass.
+// Number of vectors in a tile of columns. The tile's sums stay in registers. Its weights, 64
+// columns of some hundred features, stay in the first-level cache while all examples are processed.
 constexpr int kNarrow = 16 / kLanes;
 constexpr int kWide = kLanes == 4 ? 2 * kNarrow : 4 * kNarrow;
 
-// Rows that are taken apart at a time, and how much of each.
+// Number of rows that are decomposed at a time, and of their parts and codes.
 constexpr int kRows = 64;
 constexpr int kParts = 32;
 constexpr int kCodes = 16;
 
-/// A stretch of a dense row without its zeros: x of features in their order.
+/// Consecutive non-zero features of a dense row: values x in the order of the features.
 struct Parts {
   int count = 0;
   float x[kParts];
-  std::int64_t offset[kParts];  ///< of the feature's weights
+  std::int64_t offset[kParts];  ///< offset of the feature's weights
 };
 
-/// Where a row goes on behind its parts.
-struct Place {
+/// Position in a row after the parts taken so far.
+struct Position {
   int code = 0;
   int number = 0;
 };
 
-/// The next parts of a row. A code's x is 1.
+/// Takes the next parts of a row. A code's x is 1.
 template <class Code>
 void take_apart(const CodedProduct& a, const CodedRow<Code>& of, const std::uint8_t* row,
-                Place& place, Parts& parts) {
+                Position& position, Parts& parts) {
   int n = 0;
   const auto put = [&](float x, std::int64_t feature) {
     parts.x[n] = x;
     parts.offset[n] = feature * a.columns;
     ++n;
   };
-  int& k = place.code;
-  int& next = place.number;
+  int& k = position.code;
+  int& next = position.number;
   while (n < kParts && (k < of.codes || next < of.numbers)) {
     const std::int64_t code = k < of.codes ? of.code(row, k) : a.rows.features;
     if (k < of.codes && code == a.rows.features) {
@@ -58,7 +58,8 @@ void take_apart(const CodedProduct& a, const CodedRow<Code>& of, const std::uint
   parts.count = n;
 }
 
-/// A tile of columns for `count` rows; its sums begin with the bias, or with what `out` holds.
+/// Computes a tile of columns for `count` rows. Its sums start from the bias, or from the numbers
+/// in `out`.
 template <int V>
 void product_tile(const CodedProduct& a, const Parts* parts, bool from_bias, int column) {
   const float* const weights = a.weights + column;
@@ -76,21 +77,21 @@ void product_tile(const CodedProduct& a, const Parts* parts, bool from_bias, int
   }
 }
 
-/// Terms that have a code in common.
+/// Terms with a common code.
 struct Run {
   std::int64_t feature;
   const std::uint8_t* begin;
   const std::uint8_t* end;
 };
 
-/// At most kRows terms by some codes of their rows.
+/// At most kRows terms, grouped by some codes of their rows.
 struct Runs {
   int count;
   Run run[kRows * kCodes];
   std::uint8_t term[kRows * kCodes];
 };
 
-/// Sorts terms by codes k to end - 1 of their rows; a code that stands for no feature has no run.
+/// Groups terms by codes k to end - 1 of their rows. A code that stands for no feature has no run.
 template <class Code>
 void sort(const AddCodedOuter& a, const CodedRow<Code>& of, int k, int end, Runs& runs) {
   runs.count = 0;
@@ -123,7 +124,8 @@ void sort(const AddCodedOuter& a, const CodedRow<Code>& of, int k, int end, Runs
   }
 }
 
-/// What `terms` sums of y + kToUnits have in their low bits beyond the sum of their units.
+/// Returns the excess in the low bits of the sum of `terms` numbers y + kToUnits over the sum of
+/// their units.
 CUDP_INLINE VecU beyond_units(int terms) {
   return broadcast_u(static_cast<std::uint32_t>(terms) * static_cast<std::uint32_t>(kToUnitsBits));
 }
@@ -136,12 +138,13 @@ CUDP_INLINE void add_units(std::int32_t* units, const VecU (&sum)[V], int terms)
   }
 }
 
-/// Adds a tile of columns for the codes of `runs`, and with `first` for the bias and the numbers.
-/// A sum of many terms is in registers until it is whole: units are read and written once a run.
+/// Adds a tile of columns for the codes of `runs` and, if `first`, for the bias and the numbers.
+/// Long sums stay in registers until complete: units are read and written once per run.
 template <int V, class Code>
 void add_tile(const AddCodedOuter& a, const CodedRow<Code>& of, const Runs& runs, bool first,
               int column) {
-  // Rows of y may lie a multiple of a page apart, where few of them are in the cache together.
+  // Copies y, because rows of y may be a multiple of a page apart, and few such rows fit into the
+  // cache together.
   constexpr std::ptrdiff_t kColumns = std::ptrdiff_t{V} * kLanes;
   alignas(64) float y[kRows * kColumns];
   VecU sum[V] = {};
@@ -196,13 +199,13 @@ void product(CodedProduct a) {
   Parts parts[kRows];
   for (int left = a.count; left > 0; left -= kRows) {
     a.count = left < kRows ? left : kRows;
-    Place place[kRows];
+    Position position[kRows];
     bool more = true;
     for (bool from_bias = true; more; from_bias = false) {
       more = false;
       for (int e = 0; e < a.count; ++e) {
-        take_apart(a, of, of.row(a.examples[e]), place[e], parts[e]);
-        more = more || place[e].code < of.codes || place[e].number < of.numbers;
+        take_apart(a, of, of.row(a.examples[e]), position[e], parts[e]);
+        more = more || position[e].code < of.codes || position[e].number < of.numbers;
       }
       for_each_tile(a.columns,
                     [&]<int V>(int column) { product_tile<V>(a, parts, from_bias, column); });

@@ -4,8 +4,8 @@
 
 namespace cudp {
 
-/// A convolution's product, and its geometry, by which a faster way through it may be chosen. The
-/// input's border is `pad`. Forward: out = y. Weight gradient: out = dweight, [taps][channels].
+/// Product of a convolution, and its geometry, which a faster implementation for some shapes uses.
+/// The input's border is `pad`. Forward: out = y. Weight gradient: out = dweight, [taps][channels].
 struct Convolution {
   ImageLayout in;
   ImageLayout out;

@@ -2,12 +2,12 @@
 #include "kernels/common/vec.hpp"
 #include "kernels/products/conv2d.hpp"
 
-// One input channel and at most 16 output channels leave one vector of b to share a broadcast input
-// between, so the gathered product is bound by loads: one for each FMA. Neighbouring output pixels
-// read the same inputs, though. Here the weights of one kernel row stay in registers, and each
-// input is broadcast once for all pixels and taps that it meets: 34 broadcasts for 112 FMAs in an 8
-// x 8 kernel with stride 2. Measured (AVX-512, 4.2 GHz, 28 x 28 -> 14 x 14 x 16): see
-// bench/results.
+// Faster convolutions with one input channel and at most 16 output channels. There the gathered
+// product has one vector of b to share a broadcast input, so it is bound by loads: one for each
+// FMA. But neighbouring output pixels read the same inputs. Here the weights of one kernel row stay
+// in registers, and each input is broadcast once for all pixels and taps that use it: 34 broadcasts
+// for 112 FMAs in an 8 x 8 kernel with stride 2. Measurements (AVX-512, 4.2 GHz, 28 x 28 -> 14 x 14
+// x 16) are in bench/results.
 
 namespace cudp::CUDP_SIMD {
 namespace {
@@ -15,9 +15,9 @@ namespace {
 #if defined(__AVX512F__)
 
 constexpr int kForwardPixels = 14;  // + 8 weights + 1 input: 23 registers
-constexpr int kWeightPixels = 7;    // of dy, + 2 rows of 8 sums + 2 inputs: 25 registers
+constexpr int kWeightPixels = 7;    // vectors of dy, + 2 rows of 8 sums + 2 inputs: 25 registers
 
-/// Sums over one output row's pixels [0, R), for a kernel K wide with stride S.
+/// Computes pixels [0, R) of one output row, for a kernel K wide with stride S.
 template <int K, int S, int R>
 void forward_pixels(const float* x, std::int64_t x_row, const float* w, Vec bias, float* y) {
   Vec acc[R];
@@ -41,7 +41,7 @@ void forward_pixels(const float* x, std::int64_t x_row, const float* w, Vec bias
   for (int p = 0; p < R; ++p) store(y + std::ptrdiff_t{p} * kLanes, acc[p]);
 }
 
-/// acc[rows][K] += x dy over R pixels of one output row, for kernel rows ky .. ky + Rows - 1.
+/// Adds x dy over R pixels of one output row to acc[rows][K], for kernel rows ky .. ky + Rows - 1.
 template <int K, int S, int R, int Rows>
 CUDP_INLINE void weight_pixels(const float* x, std::int64_t x_row, const float* dy,
                                Vec (&acc)[Rows][K]) {
@@ -115,7 +115,7 @@ void weight_rows(const Convolution& c) {
   if constexpr (K % 2 != 0) weight_kernel_rows<K, S, 1>(c, ky);
 }
 
-/// Runs the narrow way if there is one for this shape.
+/// Runs the narrow implementation if there is one for this shape.
 template <class Way3, class Way5, class Way8>
 bool narrow(const Convolution& c, Way3 way3, Way5 way5, Way8 way8) {
   if (c.in.stride != 1 || c.out.stride != kLanes) return false;
@@ -132,7 +132,7 @@ bool narrow_weight_gradient(const Convolution& c) {
   return narrow(c, weight_rows<3, 1>, weight_rows<5, 1>, weight_rows<8, 2>);
 }
 
-#else  // 16 registers cannot hold the weights of a kernel row beside the sums
+#else  // 16 registers are too few for the weights of a kernel row and the sums
 
 bool narrow_forward(const Convolution&) { return false; }
 bool narrow_weight_gradient(const Convolution&) { return false; }

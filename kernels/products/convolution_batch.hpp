@@ -4,7 +4,8 @@
 
 namespace cudp {
 
-/// y = the convolution of x, without its bias: of whole images without borders, for a library.
+/// Convolution of whole images without borders, as libraries compute it: y = convolution of x,
+/// without bias.
 struct ConvolutionBatch {
   const float* x;       ///< [examples, channels, height, width]
   const float* weight;  ///< [columns, channels, kernel, kernel]

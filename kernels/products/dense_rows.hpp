@@ -4,8 +4,8 @@
 
 namespace cudp {
 
-/// y = x weight' + bias, or of that what is above 0: a dense layer on whole slabs of examples, for
-/// a library.
+/// Dense layer on whole matrices of examples, as libraries compute it: y = x weight' + bias, or
+/// max(0, that) with relu.
 struct DenseRows {
   const float* x;       ///< [rows, inputs]
   const float* weight;  ///< [outputs, inputs]

@@ -9,24 +9,24 @@ struct GemmStep {
   std::int32_t b;
 };
 
-/// The start that the sums are added to.
+/// Numbers that the sums start from.
 enum class GemmStart : int { zero, bias, out };
 
-/// The matrix product behind every convolution and dense layer, with rows and terms found through
-/// index tables, so that no input is ever unfolded in memory:
+/// Matrix product of every convolution and dense layer. Rows and terms are found through index
+/// tables, so no input is unfolded in memory:
 ///   out[out_row[m] + out_column(n)] = start + sum_t a[a_row[m] + step[t].a] * b[step[t].b + n]
 /// for m in 0..rows-1, n in 0..columns-1. columns is a multiple of 16; rows and terms may be 0.
-/// out_column(n) = n, or out_block[n / 16] + n % 16 where that table is given.
-/// start: zero; bias[n]; or what out holds, and then several (m, n) may share a place of out: each
+/// out_column(n) = n, or out_block[n / 16] + n % 16 if that table is given. start: zero; bias[n];
+/// or the numbers in out. In the last case several (m, n) may have the same offset in out, and each
 /// adds to it.
 ///
 ///   use                     rows           terms           a     b             out
 ///   conv forward            output pixels  taps x ch. in   x     weight        y
 ///   conv weight gradient    taps x ch. in  output pixels   x     dy            dweight
-///   conv input gradient     output pixels  channels out    dy    weight^T      dx, a block a tap
-///   dense forward           examples       inputs          x     weight        y
-///   dense weight gradient   inputs         examples        x     factor * dy   sum of dweight
-///   dense input gradient    examples       outputs         dy    weight^T      dx
+///   conv input gradient     output pixels  channels out    dy    weight^T      dx, one block per
+///   tap dense forward           examples       inputs          x     weight        y dense weight
+///   gradient   inputs         examples        x     factor * dy   sum of dweight dense input
+///   gradient    examples       outputs         dy    weight^T      dx
 struct GatherGemm {
   const float* a;
   const float* b;
@@ -42,7 +42,7 @@ struct GatherGemm {
   GemmStart start;
 };
 
-/// out[n] = sum over steps of b[step.b + n], n < columns, a multiple of 16.
+/// Computes out[n] = sum over steps of b[step.b + n], n < columns, a multiple of 16.
 struct ColumnSum {
   const float* b;
   const GemmStep* step;

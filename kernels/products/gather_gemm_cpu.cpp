@@ -5,9 +5,10 @@
 namespace cudp::CUDP_SIMD {
 namespace {
 
-// A tile is R rows by V vectors of accumulators, which with V vectors of b and one broadcast must
-// fit the registers. Eight independent sums hide the latency of FMA at two a cycle; 12 to 24 leave
-// room. Widest first; the last must be 16 columns wide or narrower.
+// Shapes of tiles. A tile is R rows by V vectors of accumulators. Together with V vectors of b and
+// one broadcast they must fit into the registers. Eight independent sums hide the latency of FMA at
+// two a cycle; 12 to 24 are more than enough. Widest first; the last must be 16 columns wide or
+// narrower.
 struct Width {
   int vectors;
   int max_rows;
@@ -21,12 +22,13 @@ constexpr Width kWidths[] = {{2, 5}};
 #endif
 constexpr int kMaxRows = 14;
 
-/// Rows whose addresses fit the general registers. Where there are more, all are read from memory
-/// in every term: left alone, GCC keeps the others in vector registers, and the moves from there
-/// take the place of products.
+/// Number of rows whose addresses fit into the general registers. With more rows, all addresses are
+/// read from memory in every term. Otherwise GCC keeps the extra ones in vector registers, and the
+/// moves from there compete with the products.
 constexpr int kRowsInRegisters = 8;
 
-/// Terms whose slice of b stays in half a first-level cache of 48 KB while all rows pass over it.
+/// Number of terms whose slice of b fits into half of a first-level cache of 48 KB while all rows
+/// use it.
 constexpr int block_terms(int vectors) { return 24 * 1024 / (vectors * kLanes * 4); }
 
 template <int R, int V>
@@ -56,7 +58,7 @@ void tile(const float* a, const float* b, float* out, const std::int32_t* a_row,
       for (int v = 0; v < V; ++v) acc[r][v] += x * bv[v];
     }
   }
-  // One store after the other: two may go to the same place.
+  // Stores are sequential, because two may go to the same address.
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 4
@@ -94,7 +96,7 @@ void column_block(const GatherGemm& g, int column) {
     out_vector[v] = g.out_block != nullptr ? g.out_block[n / 16] + n % 16 : n;
   }
   int t = 0;
-  do {  // at least once, so that a product of no terms still writes its start
+  do {  // runs at least once, so that a product without terms still writes its start
     const int terms = g.terms - t < block ? g.terms - t : block;
     const GemmStart start = t == 0 ? g.start : GemmStart::out;
     for (int i = 0; i < tiles; ++i) {  // rows split evenly: 14 rows are 7 + 7, not 12 + 2

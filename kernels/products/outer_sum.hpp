@@ -6,17 +6,18 @@
 
 namespace cudp {
 
-/// A dense layer's sum of clipped gradients: the gradient of one example is the outer product of
-/// its inputs x and its weighed output gradients y, and every number of it is rounded by itself to
+/// Sum of a dense layer's clipped gradients. The gradient of one example is the outer product of
+/// its inputs x and its scaled output gradients y. Every number of it is rounded independently to
 /// the nearest unit before it is added:
 ///   units[m columns + n] += round(x_t(m) y_t(n)) for every term t, m < rows, n < columns.
-/// |x y| <= 2^22 (kMaxUnits), which whoever weighs y sees to. columns is a multiple of 16; those
-/// from `outputs` on are padding, whose y is 0. With a transform, of the weights as they are
-/// packed:
-///   units += round((x y - mean) inverse scale_t), y not weighed; beyond 2^22 units, that.
+/// columns is a multiple of 16; those from `outputs` on are padding, whose y is 0. Requires |x y|
+/// <= 2^22 (kMaxUnits); the code that scales y ensures it. With a transform, given for the weights
+/// in their packed order:
+///   units += round((x y - mean) inverse scale_t),
+/// with y unscaled. Numbers beyond 2^22 units are clamped to it.
 struct AddOuter {
   const float* x;
-  const float* y;  ///< gradients times factor over grid; with a transform, as they are
+  const float* y;  ///< gradients times clip factor / grid; with a transform, unscaled
   std::int32_t* units;
   const std::int32_t* x_row;  ///< [rows], offset of input m in x
   const GemmStep* step;       ///< [terms], offsets of an example in x (a) and y (b)
@@ -25,7 +26,7 @@ struct AddOuter {
   int columns;
   int outputs = columns;
   Transform transform = {};      ///< [rows columns] each
-  const float* scale = nullptr;  ///< [terms], factor over grid; with a transform
+  const float* scale = nullptr;  ///< [terms], clip factor / grid; only with a transform
 };
 
 }  // namespace cudp

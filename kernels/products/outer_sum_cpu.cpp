@@ -6,7 +6,7 @@
 namespace cudp::CUDP_SIMD {
 namespace {
 
-// As in gather_gemm_cpu.cpp, with one register more for kToUnits.
+// Shapes of tiles, as in gather_gemm_cpu.cpp, with one more register for kToUnits.
 struct Width {
   int vectors;
   int max_rows;
@@ -20,7 +20,7 @@ constexpr Width kWidths[] = {{2, 4}};
 #endif
 constexpr int kMaxRows = 12;
 
-// Sums modulo 2^32: kToUnits' own bits, once a term, go around on the way.
+// Sums are modulo 2^32. The bits of kToUnits itself, added once per term, wrap around meanwhile.
 CUDP_INLINE VecU load_units(const std::int32_t* p) {
   VecU v;
   __builtin_memcpy(&v, p, sizeof v);
@@ -107,8 +107,8 @@ void from_width(const AddOuter& a, int column) {
 constexpr int kMaxNarrow = 4;  // outputs
 constexpr int kNarrowVectors = 4;
 
-/// Adds for `C` outputs alone, with a register's lanes along the rows: along the columns nearly all
-/// of them would be padding. The rows' inputs lie one after the other.
+/// Adds for `C` outputs, with the lanes of a register along the rows; along the columns nearly all
+/// lanes would be padding. Requires the rows' inputs to be contiguous.
 template <int C>
 void narrow_tile(const AddOuter& a, int first) {
   const Vec to_units = broadcast(kToUnits);
@@ -138,7 +138,7 @@ void narrow_tile(const AddOuter& a, int first) {
                                              (acc[c][v][lane] - offset));
 }
 
-/// Adds the rows that fill such tiles, and gives their number.
+/// Adds the rows that fill narrow tiles. Returns their number.
 int add_narrow(const AddOuter& a) {
   static constexpr NarrowTile kTiles[kMaxNarrow] = {&narrow_tile<1>, &narrow_tile<2>,
                                                     &narrow_tile<3>, &narrow_tile<4>};
@@ -153,8 +153,8 @@ int add_narrow(const AddOuter& a) {
 
 void add_transformed(const AddOuter& a) {
   const Vec to_units = broadcast(kToUnits);
-  const Vec least = broadcast(kMinSum);
-  const Vec most = broadcast(kMaxSum);
+  const Vec min_sum = broadcast(kMinSum);
+  const Vec max_sum = broadcast(kMaxSum);
   for (int m = 0; m < a.rows; ++m)
     for (int n = 0; n < a.columns; n += kLanes) {
       const std::int64_t at = static_cast<std::int64_t>(m) * a.columns + n;
@@ -164,7 +164,7 @@ void add_transformed(const AddOuter& a) {
       for (int t = 0; t < a.terms; ++t) {
         const Vec g = broadcast(a.x[a.x_row[m] + a.step[t].a]) * load(a.y + a.step[t].b + n);
         const Vec w = (g - mean) * inverse;
-        acc += bits(min(max(w * broadcast(a.scale[t]) + to_units, least), most)) -
+        acc += bits(min(max(w * broadcast(a.scale[t]) + to_units, min_sum), max_sum)) -
                static_cast<std::uint32_t>(kToUnitsBits);
       }
       store_units(a.units + at, acc);

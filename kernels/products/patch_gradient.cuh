@@ -6,24 +6,25 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// kPatchRows x kColumns numbers of a gradient, a part of 48 x kWarpColumns a warp. Every number is
-/// the chain of steps that it is in a TensorTile.
+/// Tile of a gradient with kPatchRows x kColumns numbers; a warp has a part of 48 x kWarpColumns.
+/// Every number is the same chain of steps as in a TensorTile.
 template <int columns, int warp_columns>
 struct PatchTile : WarpTile<kPatchRows, columns, 48, warp_columns> {
-  // Blocks that a multiprocessor is to hold, as far as registers go.
+  // Number of blocks per multiprocessor, as far as registers allow.
   static constexpr int kBlocks = PatchTile::kThreads <= 192 ? 2 : 1;
 };
 
-/// The places of a term in the two parts of a patch.
+/// Offsets of a term in the two arrays of a patch.
 struct alignas(8) PatchTerm {
   int x, dy;
 };
 
-/// The two patches of a block, and how its threads copy and multiply them.
+/// The two patches of a block, and the code with which its threads copy and multiply them.
 template <class T>
 class Patches {
  public:
-  /// memory: patch_bytes(). terms: shared, kMaxPatchTerms; written, to be read after a barrier.
+  /// Constructor. memory: patch_bytes(). terms: shared memory, kMaxPatchTerms; written here;
+  /// readable after a barrier.
   __device__ __forceinline__ Patches(const WeightGradient& g, float* memory, PatchTerm* terms)
       : g_(g), memory_(memory), terms_(terms) {
     const ConvPatch& p = g.patch;
@@ -39,7 +40,7 @@ class Patches {
     }
   }
 
-  /// Starts to copy what lines from `line` on of example e need.
+  /// Starts to copy the data that lines from `line` on of example e need.
   __device__ __forceinline__ void copy(int half, int e, int line) const {
     const ConvPatch& p = g_.patch;
     float* const to = patch(half);
@@ -70,7 +71,7 @@ class Patches {
     }
   }
 
-  /// sums += the patch's terms, and the sums over dy's columns.
+  /// Adds the patch's terms to sums, and the sums over dy's columns.
   __device__ __forceinline__ void multiply(int half, Sums<T>& sums) const {
     const ConvPatch& p = g_.patch;
     const int g = T::lane() / 4;
@@ -81,7 +82,7 @@ class Patches {
     CUDP_UNROLL_BY(1)
     for (int k = 0; k < terms; k += 8) {
       const PatchTerm at[2] = {terms_[k + T::lane() % 4], terms_[k + T::lane() % 4 + 4]};
-      const float* const x_at[2] = {x + at[0].x, x + at[1].x};  // one addition a number is left
+      const float* const x_at[2] = {x + at[0].x, x + at[1].x};  // one addition per number remains
       const float* const dy_at[2] = {dy + at[0].dy, dy + at[1].dy};
       float a[T::kRowsThread / 2][4];
       CUDP_UNROLL for (int m = 0; m < T::kRowsThread; m += 2) {
@@ -120,9 +121,9 @@ class Patches {
   int row_[T::kRowsThread];
 };
 
-/// Adds up each of examples first .. end - 1 but those of skip(e), by itself and in the order of
-/// its terms, and calls after(e) when it is in `sums`. The next patch is copied meanwhile. All
-/// threads must call.
+/// Computes the gradient of each of the examples first .. end - 1 except those with skip(e),
+/// independently and in the order of its terms. Calls after(e) when it is in `sums`. The next patch
+/// is copied meanwhile. All threads must call it.
 template <class T, class Skip, class After>
 __device__ __forceinline__ void add_patches(const WeightGradient& g, Patches<T>& patches, int first,
                                             int end, const Skip& skip, Sums<T>& sums,
@@ -135,7 +136,7 @@ __device__ __forceinline__ void add_patches(const WeightGradient& g, Patches<T>&
   if (e < end) patches.copy(0, e, 0);
   for (int line = 0, half = 0; e < end; half ^= 1) {
     wait_for_copies();
-    __syncthreads();  // the other half is free: whoever read it has passed this barrier once more
+    __syncthreads();  // threads that read the other half have passed this barrier once more
     const int now = e;
     line += g.patch.lines;
     if (line == g.patch.dy.height) {
@@ -148,7 +149,7 @@ __device__ __forceinline__ void add_patches(const WeightGradient& g, Patches<T>&
   }
 }
 
-/// Example e's gradient, for this block's tile. All threads must call.
+/// Computes the gradient of example e for this block's tile. All threads must call it.
 template <class T>
 __device__ __forceinline__ void multiply_patches(const WeightGradient& g, int e, float* memory,
                                                  PatchTerm* terms, Sums<T>& sums) {
@@ -197,7 +198,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
   store_sum<T>(a, units);
 }
 
-// The sum's launch, but for one example a block.
+// Launched like patch_gradient_sum_kernel, but with one example per block.
 template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
     patch_gradient_rows_kernel(WeightGradientRows a) {

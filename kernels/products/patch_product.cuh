@@ -8,7 +8,7 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-// grid: strides over the packed numbers, weights. No shared memory.
+// grid.x strides over the packed numbers, grid.y is the weight. No shared memory.
 __global__ inline void pack_weights_kernel(PackWeights a) {
   const PackedWeight& p = a.weights[blockIdx.y];
   const float* const weight = a.parameters + p.weight_at;
@@ -35,17 +35,18 @@ __global__ inline void pack_weights_kernel(PackWeights a) {
   }
 }
 
-/// kPatchPixels x columns numbers of an output, 64 x 32 of them a warp.
+/// Tile of an output with kPatchPixels x columns numbers; a warp has 64 x 32 of them.
 template <int columns>
 struct PixelTile : WarpTile<kPatchPixels, columns, 64, 32> {
   static constexpr int kBlocks = 512 / PixelTile::kThreads;
 };
 
-/// The two steps of a block, and how its threads copy and multiply them.
+/// The two steps of a block, and the code with which its threads copy and multiply them.
 template <class T>
 class PixelSteps {
  public:
-  /// memory: patch_product_bytes(). terms: shared, kStepTerms. All threads must call.
+  /// Constructor. memory: patch_product_bytes(). terms: shared memory, kStepTerms. All threads must
+  /// call it.
   __device__ __forceinline__ PixelSteps(const PatchProduct& p, int live, float* memory, int* terms)
       : p_(p),
         memory_(memory),
@@ -62,7 +63,7 @@ class PixelSteps {
       const int tap = t - channel * kPatchTaps;
       terms[t] = channel * q.x_plane + tap / 3 * q.x_row + tap % 3 + q.corner;
     }
-    const int left = q.x.plane() - (line_ + q.corner) * q.x.row();  // of a plane
+    const int left = q.x.plane() - (line_ + q.corner) * q.x.row();  // rest of a plane
     for (int i = thread(); i < q.examples * q.x_image.n; i += T::kThreads) {
       const int example = quotient(i, q.x_image);
       const int four = i - example * q.x_image.n;
@@ -79,7 +80,7 @@ class PixelSteps {
     __syncthreads();
   }
 
-  /// False where none of the block's examples exists.
+  /// Returns whether any of the block's examples exists.
   __device__ __forceinline__ bool any() const { return examples_ > 0; }
   __device__ __forceinline__ int count() const {
     return patch_steps(p_.patch.x.channels * kPatchTaps);
@@ -115,7 +116,7 @@ class PixelSteps {
     }
   }
 
-  /// sums += the step's terms.
+  /// Adds the step's terms to sums.
   __device__ __forceinline__ void multiply(int half, Sums<T>& sums) const {
     const int t = T::lane() % 4;
     const float* const x = step(half);
@@ -144,7 +145,7 @@ class PixelSteps {
     }
   }
 
-  /// To where the output lies, with the bias, and as p.epilogue says.
+  /// Writes the output, with bias and p.epilogue applied.
   __device__ __forceinline__ void store(const Sums<T>& sums) const {
     const Planes& out = p_.out_planes;
     const Planes& of_y = p_.y_planes;
@@ -172,7 +173,7 @@ class PixelSteps {
   }
 
  private:
-  /// The place of row m of this thread in the block's pixels.
+  /// Position of row m of this thread among the block's pixels.
   struct Pixel {
     int example, y, x;
     bool inside;
@@ -195,7 +196,7 @@ class PixelSteps {
   FourCopy* copies_;
   const int* terms_;
   int line_, first_, examples_;
-  int row_[T::kRowsThread];  // bytes: one addition a number is left
+  int row_[T::kRowsThread];  // offsets in bytes, so that one addition per number remains
 };
 
 // grid: groups of examples times parts of an output, column tiles. block: T::kThreads. dynamic
@@ -212,7 +213,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks) patch_product_kernel(
   steps.copy(0, 0);
   for (int s = 0, half = 0; s < count; ++s, half ^= 1) {
     wait_for_copies();
-    __syncthreads();  // the other half is free: whoever read it has passed this barrier once more
+    __syncthreads();  // threads that read the other half have passed this barrier once more
     if (s + 1 < count) steps.copy(half ^ 1, s + 1);
     steps.multiply(half, sums);
   }

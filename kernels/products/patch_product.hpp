@@ -1,7 +1,7 @@
 #pragma once
-// A 3x3 convolution and its input gradient by tensor cores, from patches of its planes: a few
-// channels of all pixels that a block needs, copied to shared memory as they lie, serve all nine
-// taps. The weights come packed: rounded, and in rows of whole steps.
+// 3x3 convolution and its input gradient by tensor cores, from patches of its planes. A few
+// channels of all pixels that a block needs are copied to shared memory unchanged and serve all
+// nine taps. The weights are packed beforehand: rounded, and in rows of whole steps.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -13,40 +13,39 @@
 
 namespace cudp {
 
-/// A block's rows, output pixels.
+/// Rows per block: output pixels.
 inline constexpr int kPatchPixels = 256;
-/// Channels that are copied and multiplied at a time, and the terms that they are.
+/// Number of channels, and of terms, that are copied and multiplied at a time.
 inline constexpr int kStepChannels = 8;
 inline constexpr int kStepTerms = kStepChannels * kPatchTaps;
-/// Distance from one column's weights to the next in shared memory: eight of them lie in different
-/// banks.
+/// Distance in floats between the weights of consecutive columns in shared memory: eight columns
+/// are in different banks.
 inline constexpr int kStepPitch = kStepTerms + 4;
 
-/// The pixels of a block: `lines` rows of each of `examples` outputs; more than one only where
-/// `lines` is all that an output has. Without lines there are no patches.
+/// Pixels of a block: `lines` rows of each of `examples` outputs. There is more than one example
+/// only if `lines` is all rows of an output. lines = 0 means that patches are not used.
 struct PixelPatch {
   Planes x;
-  std::int32_t height = 0;  ///< of the output
+  std::int32_t height = 0;  ///< height of the output
   std::int32_t width = 0;
-  std::int32_t corner = 0;  ///< row and column of x, borders counted, where the first pixel's first
-                            ///< tap lies
+  std::int32_t corner = 0;  ///< row and column in x, with borders, of the first pixel's first tap
   std::int32_t lines = 0;
   std::int32_t examples = 1;
 
-  // Of shared memory; set by with_lines().
-  std::int32_t x_row = 0;  ///< 12 to 20 modulo 32; and a plane without two rows is 12 to 20 modulo
-  std::int32_t x_plane = 0;  ///< 32: what a fragment reads is one number or in different banks
+  // Distances in shared memory [floats]; set by with_lines().
+  std::int32_t x_row = 0;    ///< 12 to 20 modulo 32; a plane minus two rows is 12 to 20 modulo
+  std::int32_t x_plane = 0;  ///< 32: numbers of a fragment are equal or in different banks
   Divisor image = {};        ///< pixels of a block in an example
   Divisor line = {};         ///< pixels of a row
-  Divisor x_image = {};      ///< fours that are copied of an example's channel
-  Divisor x_fours = {};      ///< of a row
+  Divisor x_image = {};      ///< groups of four floats that are copied of an example's channel
+  Divisor x_fours = {};      ///< groups of four floats in a row
 
   int x_lines() const { return lines + 2; }
-  /// Blocks that an output is divided among.
+  /// Number of blocks that an output is divided among.
   CUDP_HD int parts() const { return (height + lines - 1) / lines; }
 };
 
-/// p with as many lines and examples a block.
+/// Returns p for this number of lines and examples per block.
 inline PixelPatch with_lines(PixelPatch p, int lines, int examples) {
   p.lines = lines;
   p.examples = examples;
@@ -62,24 +61,25 @@ inline PixelPatch with_lines(PixelPatch p, int lines, int examples) {
   return p;
 }
 
-/// Four numbers of a channel: where they lie in shared memory and, from the block's first pixel on,
-/// in the planes; negative for zeros.
+/// Copy of four numbers of a channel: offset in shared memory, and offset in the planes relative to
+/// the block's first pixel. A negative `from` means zeros.
 struct alignas(8) FourCopy {
   std::int32_t to, from;
 };
 
-/// Numbers of one step: x's channels and the columns' weights.
+/// Size of one step [floats]: x's channels and the columns' weights.
 CUDP_HD int step_floats(const PixelPatch& p, int columns) {
   return kStepChannels * p.x_plane + patch_columns(columns) * kStepPitch;
 }
-/// Two steps, of which one is multiplied while the other is copied, and what to copy of a channel.
+/// Size of two steps, one multiplied while the other is copied, and of the copies of a channel
+/// [bytes].
 inline std::size_t patch_product_bytes(const PixelPatch& p, int columns) {
   return 2 * sizeof(float) * static_cast<std::size_t>(step_floats(p, columns)) +
          sizeof(FourCopy) * static_cast<std::size_t>(p.examples * p.x_image.n);
 }
 
-/// The number of pixels that `shared_bytes` have room for; none where rows cannot be copied by 16
-/// bytes.
+/// Returns p with the largest number of pixels that fits into shared_bytes; lines = 0 if rows
+/// cannot be copied in parts of 16 bytes.
 inline PixelPatch pixel_patch(const PixelPatch& p, int columns, std::size_t shared_bytes) {
   PixelPatch none = p;
   none.lines = 0;
@@ -94,26 +94,26 @@ inline PixelPatch pixel_patch(const PixelPatch& p, int columns, std::size_t shar
   return none;
 }
 
-/// Steps that so many terms take.
+/// Number of steps that `terms` terms take.
 CUDP_HD int patch_steps(int terms) { return (terms + kStepTerms - 1) / kStepTerms; }
 
-/// A weight that is packed as TF32, step by step as a block copies it: [tiles of columns,
-/// patch_steps(terms), columns of a tile, kStepPitch], zeros where there is no term or column; or,
-/// for products through tables, rounded alone.
+/// Weight that is packed as TF32. For patches it is packed step by step in the order in which a
+/// block copies it: [tiles of columns, patch_steps(terms), columns of a tile, kStepPitch], with
+/// zeros where there is no term or column. For products through tables it is rounded only.
 struct PackedWeight {
-  Factor weight;  ///< without data: it begins at parameters + weight_at
+  Factor weight;  ///< no data pointer is set: it starts at parameters + weight_at
   std::int64_t weight_at;
   std::int32_t terms;
   std::int32_t columns;
-  std::int64_t packed_at;    ///< in PackWeights::packed
-  bool keeps_order = false;  ///< terms x columns numbers as they lie
-  AnyDivisor steps = {};     ///< patch_steps(terms), of one that does not keep its order
+  std::int64_t packed_at;    ///< offset in PackWeights::packed
+  bool keeps_order = false;  ///< terms x columns numbers in their own order
+  AnyDivisor steps = {};     ///< patch_steps(terms); only if !keeps_order
 };
 /// Packs all weights of a network at once.
 struct PackWeights {
-  const PackedWeight* weights;  ///< [count], device
+  const PackedWeight* weights;  ///< [count], in device memory
   std::int32_t count;
-  std::int32_t max_floats;  ///< packed_floats of the largest
+  std::int32_t max_floats;  ///< largest packed_floats
   const float* parameters;
   float* packed;
 };
@@ -126,8 +126,9 @@ CUDP_HD int packed_floats(const PackedWeight& p) {
   return p.keeps_order ? p.terms * p.columns : packed_floats(p.terms, p.columns);
 }
 
-/// out(i, j) = bias[j] + sum_t x(i, t) weight(t, j), i an output pixel, t = 9 channel + tap, then
-/// what `epilogue` says: bit for bit what a device::Product comes to by tensor cores.
+/// Product of patches and packed weights: out(i, j) = bias[j] + sum_t x(i, t) weight(t, j), then
+/// `epilogue`. i is an output pixel, t = 9 channel + tap. The result equals that of a
+/// device::Product by tensor cores, bit for bit.
 struct PatchProduct {
   Batch batch;
   PixelPatch patch;
@@ -137,7 +138,7 @@ struct PatchProduct {
   float* out;           ///< [capacity, out_planes]
   Planes out_planes;
   Epilogue epilogue = {};
-  Planes y_planes = {};  ///< of epilogue.y, [capacity, y_planes]
+  Planes y_planes = {};  ///< layout of epilogue.y, [capacity, y_planes]
 };
 
 inline void validate(const PackWeights& p) {
@@ -157,10 +158,10 @@ inline void validate(const PatchProduct& p) {
          "patch product: expected a function of its own output");
   const PixelPatch& q = p.patch;
   expect(p.x != nullptr && p.packed != nullptr && p.out != nullptr && copies_by_fours(q.x),
-         "patch product: expected weights, and planes with rows of several fours");
+         "patch product: expected pointers, and rows of more than one group of four");
   expect(q.lines > 0 && q.examples > 0 && (q.examples == 1 || q.lines == q.height) &&
              q.examples * q.lines * q.width <= kPatchPixels,
-         "patch product: expected whole lines of one example or of whole ones");
+         "patch product: expected lines of one example, or whole examples");
   expect(q.height == p.out_planes.height && q.width == p.out_planes.width,
          "patch product: expected patches of its own output");
   expect(q.corner >= 0 && q.corner + q.height + 2 <= q.x.height + 2 * q.x.border &&

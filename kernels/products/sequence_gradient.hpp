@@ -1,5 +1,6 @@
 #pragma once
-// Gradients of weights that every place of a text shares: sums over the text's own places. CUDA.
+// Gradients of weights that all positions of a text share: sums over the text's own positions.
+// CUDA.
 #include <cstdint>
 
 #include "kernels/common/fixed_point.hpp"
@@ -10,9 +11,9 @@
 
 namespace cudp {
 
-/// One weight's gradient: G(i, j) = sum_t x(i, t + shift) dy(j, t), and the bias's, sum_t dy(j, t),
-/// over the places t < length. x is 0 outside the text. Example e has x(i, t) at
-/// e x_example + t x_place + i, and dy likewise.
+/// Gradient of one weight, G(i, j) = sum_t x(i, t + shift) dy(j, t), and of its bias, sum_t dy(j,
+/// t). Sums are over the positions t < length. x is 0 outside the text. Example e has x(i, t) at e
+/// x_example + t x_place + i, and dy(j, t) at e dy_example + t dy_place + j.
 struct SequencePart {
   const float* x = nullptr;
   const float* dy = nullptr;
@@ -23,21 +24,21 @@ struct SequencePart {
   std::int32_t dy_place = 0;
   std::int32_t rows = 0;
   std::int32_t columns = 0;
-  std::int32_t weight = 0;  ///< G(i, j) is number weight + j rows + i of the layer's
-  std::int32_t bias = -1;   ///< the bias's j-th is number bias + j; -1: there is none
+  std::int32_t weight = 0;  ///< index of G(i, j) in the layer's parameters: weight + j rows + i
+  std::int32_t bias = -1;   ///< index of the bias's j-th number: bias + j; -1: no bias
   std::int32_t first_tile = 0;
 };
 
-/// Parts of a layer at most: both directions' three of a GRU.
+/// Largest number of parts of a layer: three for each of both directions of a GRU.
 inline constexpr int kMaxSequenceParts = 6;
 
-/// The tile of a block of these kernels, 64 x 64 or half of it; a thread has 32 numbers of it.
+/// Tile of a block of these kernels, 64 x 64 or half of it. A thread has 32 numbers of it.
 struct SequenceTileShape {
   std::int32_t rows = kTileRows;
   std::int32_t columns = 64;
 };
-/// The one that has the fewest zeros: rows and columns are those of a layer's largest part. Tensor
-/// cores have the largest.
+/// Returns the tile with the fewest zeros. rows and columns are those of a layer's largest part.
+/// Tensor cores use the largest tile.
 inline SequenceTileShape sequence_tile(int rows, int columns, Precision precision) {
   if (precision == Precision::tf32) return {};
   if (rows <= 32) return {.rows = 32};
@@ -48,18 +49,18 @@ inline std::int32_t tiles_of(const SequenceTileShape& tile, int rows, int column
   return static_cast<std::int32_t>(divide_up(rows, tile.rows) * divide_up(columns, tile.columns));
 }
 
-/// All weights of one layer, tile by tile. A tile is a block's; past a part's last row or column it
-/// holds zeros.
+/// All weights of one layer, tile by tile. A block computes one tile. Past a part's last row or
+/// column the tile is zero.
 struct SequenceGradient {
   Batch batch;
   const std::int32_t* length;  ///< [capacity]
-  std::int32_t longest;        ///< places of a text at most
-  SequenceTileShape tile;      ///< that of the kernel
+  std::int32_t longest;        ///< largest number of positions of a text
+  SequenceTileShape tile;      ///< tile of the kernel
   SequencePart part[kMaxSequenceParts];
   std::int32_t parts = 0;
   std::int32_t tiles = 0;
 
-  /// Adds a part behind those before.
+  /// Appends a part.
   void add(SequencePart p) {
     expect(parts < kMaxSequenceParts, "sequence gradient: expected fewer parts");
     p.first_tile = tiles;
@@ -68,27 +69,27 @@ struct SequenceGradient {
   }
 };
 
-/// parts[tile, e] = the squared norm of one tile of example e's gradient, [tiles, capacity].
+/// Computes parts[tile, e] = squared norm of one tile of example e's gradient, [tiles, capacity].
 struct SequenceGradientNorm {
   SequenceGradient gradient;
   float* parts;
-  Transform transform = {};  ///< of the gradient, by its numbers, or null
+  Transform transform = {};  ///< transform of the gradient, per parameter, or null
 };
 
-/// sum += sum_e factors[e] G_e. An example with factor 0 is left out. What is added is what the
-/// norm's kernel squared, bit for bit, as WeightGradientSum has it: one function makes both, in
-/// float32 or by tensor cores.
+/// Adds weighted gradients: sum += sum_e factors[e] G_e, skipping examples with factor 0. The
+/// gradients that are added equal, bit for bit, those that the norm's kernel squared, as in
+/// WeightGradientSum: the same code computes both, in float32 or by tensor cores.
 struct SequenceGradientSum {
   SequenceGradient gradient;
   const float* factors;  ///< factor of example e at e * factor_stride
   std::int32_t factor_stride;
   std::int32_t examples_per_block;
   FixedPoint* sum;
-  const SumScale* scale;     ///< [1], whose grid it is
-  Transform transform = {};  ///< of the gradients before they are weighed, or null
+  const SumScale* scale;     ///< [1], grid of the sum
+  Transform transform = {};  ///< transform of the gradients before weighting, or null
 };
 
-/// gradients[e] = G_e, each example's own gradient as it is.
+/// Writes gradients[e] = G_e, each example's own gradient unchanged.
 struct SequenceGradientRows {
   SequenceGradient gradient;
   float* gradients;  ///< [capacity, stride]
@@ -109,7 +110,7 @@ inline void validate(const SequenceGradient& g) {
 }
 inline void validate(const SequenceGradientNorm& n) {
   validate(n.gradient);
-  expect(n.parts != nullptr, "sequence gradient norm: expected room for the parts");
+  expect(n.parts != nullptr, "sequence gradient norm: expected an array `parts`");
 }
 inline void validate(const SequenceGradientSum& s) {
   validate(s.gradient);
@@ -119,7 +120,8 @@ inline void validate(const SequenceGradientSum& s) {
 }
 inline void validate(const SequenceGradientRows& r) {
   validate(r.gradient);
-  expect(r.gradients != nullptr && r.stride > 0, "sequence gradients: expected room for them");
+  expect(r.gradients != nullptr && r.stride > 0,
+         "sequence gradients: expected an array `gradients` and a stride > 0");
 }
 
 inline LaunchShape sequence_shape(const SequenceGradient& g, unsigned groups) {

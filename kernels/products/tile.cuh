@@ -1,7 +1,7 @@
 #pragma once
-// The tiles of tiled_product.cuh: how a block's threads share a matrix product, in float32
-// (FloatTile) and by tensor cores (TensorTile). Both say which numbers of the tile a thread adds up
-// and how it does; what is around them is the same.
+// Tiles of tiled_product.cuh: the division of a matrix product among a block's threads, in float32
+// (FloatTile) and by tensor cores (TensorTile). A tile type defines which numbers of the tile a
+// thread computes, and how. The code around them is the same.
 #include "kernels/common/fixed_point.cuh"
 #include "kernels/common/lanes.hpp"
 #include "kernels/common/simt.cuh"
@@ -10,7 +10,7 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// The sums of a thread of a tile T: its part of the tile, and of the sums over the right factor's
+/// Sums of one thread in a tile T: its part of the tile, and of the sums over the right factor's
 /// columns.
 template <class T>
 struct Sums {
@@ -23,7 +23,7 @@ struct Sums {
       CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) { cell[m][n] = 0.0f; }
     }
   }
-  /// Every number squared; the columns' where asked.
+  /// Returns the sum of all squares, including the column sums if with_columns.
   __device__ __forceinline__ float square(bool with_columns) const {
     float sum = 0.0f;
     CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
@@ -34,7 +34,7 @@ struct Sums {
   }
 };
 
-/// The sums as integers: of gradients of which each was rounded by itself.
+/// Sums as integers, of gradients that were each rounded independently.
 template <class T>
 struct UnitSums {
   std::int32_t cell[T::kRowsThread][T::kColumnsThread];
@@ -48,8 +48,8 @@ struct UnitSums {
   }
 };
 
-/// kRows x kColumns numbers a block, kRowsThread x 4 of them a thread, kTerms terms at a time, by
-/// fused multiply-adds in float32.
+/// Tile with kRows x kColumns numbers per block, kRowsThread x 4 of them per thread. kTerms terms
+/// are processed at a time, with fused multiply-adds in float32.
 template <int columns, int terms = 8, int rows = kTileRows>
 struct FloatTile {
   static constexpr Precision kPrecision = Precision::fp32;
@@ -61,7 +61,7 @@ struct FloatTile {
   static constexpr int kRowGroups = kRows / kRowsThread;
   static constexpr int kThreads = kRowGroups * (kColumns / kColumnsThread);
   static_assert((rows != kTileRows || kThreads == tile_threads(columns)) && kThreads % kWarp == 0);
-  // Blocks of a kernel that a multiprocessor is to hold, at least: what registers are kept for.
+  // Smallest number of blocks per multiprocessor that registers are reserved for.
   static constexpr int kBlocks = terms == kThinTerms ? 4 : 512 / kThreads;
   static constexpr int kNormBlocks = kBlocks;
   static constexpr int kSumBlocks = kThreads == 128 ? 3 : 6;
@@ -70,8 +70,8 @@ struct FloatTile {
   alignas(16) float a[2][kTerms][kRows + kPad];
   alignas(16) float b[2][kTerms][kColumns + kPad];
 
-  // Within the tile. A thread's rows come in fours, kRows / 2 apart; neighbouring threads hold
-  // neighbouring fours.
+  // Row and column within the tile. A thread's rows are groups of four, kRows / 2 apart.
+  // Neighbouring threads have neighbouring groups.
   static __device__ __forceinline__ int row(int m) {
     return m / 4 * (kRows / 2) + static_cast<int>(threadIdx.x) % kRowGroups * 4 + m % 4;
   }
@@ -79,11 +79,11 @@ struct FloatTile {
     return static_cast<int>(threadIdx.x) / kRowGroups * kColumnsThread + n;
   }
 
-  /// The place of a line in row k of a or b.
+  /// Returns the position of a line in row k of a or b.
   static __device__ __forceinline__ int index(int, int line) { return line; }
 
-  /// sums += a[half] b[half], and the sums over b's columns where asked for (which only the threads
-  /// of holds_bias need).
+  /// Adds a[half] b[half] to sums and, if with_columns, the sums over b's columns (which only the
+  /// threads with holds_bias need).
   template <bool with_columns>
   __device__ __forceinline__ void multiply(int half, Sums<FloatTile>& sums, bool = true) const {
     CUDP_UNROLL for (int k = 0; k < kTerms; ++k) {
@@ -99,7 +99,7 @@ struct FloatTile {
         }
     }
   }
-  /// A tile with every product rounded to an integer.
+  /// Adds a tile with every product rounded to an integer.
   template <bool with_columns>
   __device__ __forceinline__ void multiply(int half, UnitSums<FloatTile>& sums) const {
     CUDP_UNROLL for (int k = 0; k < kTerms; ++k) {
@@ -119,15 +119,15 @@ struct FloatTile {
   }
 };
 
-/// The sums over eight columns of b, as its fragments have them: its product with a row of ones.
+/// Adds the sums over eight columns of b, given as fragments: the product of a row of ones with b.
 __device__ __forceinline__ void add_columns(const float (&b)[2], float* columns) {
   constexpr float kOnes[4] = {1.0f, 1.0f, 1.0f, 1.0f};
   float other_rows[2] = {0.0f, 0.0f};
   mma_tf32(columns, other_rows, kOnes, b);
 }
 
-/// A tile of tensor cores: rows x columns numbers a block, of which a warp has warp_rows x
-/// warp_columns.
+/// Tile for tensor cores: rows x columns numbers per block, warp_rows x warp_columns of them per
+/// warp.
 template <int rows, int columns, int warp_rows, int warp_columns>
 struct WarpTile {
   static constexpr int kRows = rows;
@@ -143,7 +143,7 @@ struct WarpTile {
   static __device__ __forceinline__ int warp() { return static_cast<int>(threadIdx.x) / kWarp; }
   static __device__ __forceinline__ int warp_row() { return warp() % kWarpsDown * warp_rows; }
   static __device__ __forceinline__ int warp_column() { return warp() / kWarpsDown * warp_columns; }
-  // Within the tile; see mma_tf32.
+  // Row and column within the tile; see mma_tf32.
   static __device__ __forceinline__ int row(int m) { return warp_row() + 8 * m + lane() / 4; }
   static __device__ __forceinline__ int column(int n) {
     return warp_column() + n / 2 * 8 + lane() % 4 * 2 + n % 2;
@@ -155,10 +155,10 @@ using TensorWarps =
     WarpTile<terms == kTallTerms ? kTallRows : kTileRows, columns,
              (terms == kTallTerms ? kTallRows : kTileRows) / 2, (columns < 32 ? columns : 32)>;
 
-/// A tile as FloatTile, by tensor cores, half of the rows and at most 32 columns a warp, in steps
-/// of 8 terms; of kTallTerms at a time, a tile has twice the rows. Every number is a chain of such
-/// steps in the order of the terms, wherever it lies in whatever tile: what an example comes to
-/// depends neither on the micro-batch nor on the examples beside it.
+/// Tile like FloatTile, but for tensor cores. A warp has half of the rows and at most 32 columns,
+/// and works in steps of 8 terms. With kTallTerms terms at a time, a tile has twice the rows. Every
+/// number is a chain of such steps in the order of the terms, whatever its position and its tile.
+/// So an example's result depends neither on the micro-batch nor on the other examples.
 template <int columns, int terms = 16>
 struct TensorTile : TensorWarps<columns, terms> {
   using Warps = TensorWarps<columns, terms>;
@@ -175,8 +175,9 @@ struct TensorTile : TensorWarps<columns, terms> {
                                                                         : 7;
   static constexpr int kNormBlocks = columns == 64 ? 3 : kBlocks;
   static constexpr int kSumBlocks = columns == 64 ? 2 : columns == 32 ? 4 : 6;
-  // Lane 4 g + t reads (t, g), and writes one or more lines of all terms or one term of all lines:
-  // with rows 8 banks apart, and every four of them pushed on, each meets every bank once.
+  // Lane 4 g + t reads (t, g), and writes one or more lines of all terms or one term of all lines.
+  // Rows are 8 banks apart, and every group of four rows is shifted further, so that each access
+  // uses every bank once.
   static constexpr int kPad = 8;
   static constexpr int kPush = 32 / kTerms;
   static_assert((kTerms / 4 - 1) * kPush < kPad);
@@ -186,7 +187,8 @@ struct TensorTile : TensorWarps<columns, terms> {
 
   static __device__ __forceinline__ int index(int k, int line) { return line + k / 4 * kPush; }
 
-  /// The sums over b's columns are made by the tiles of the first rows alone.
+  /// Adds a[half] b[half] to sums. Only the tiles of the first rows compute the sums over b's
+  /// columns.
   template <bool with_columns>
   __device__ __forceinline__ void multiply(int half, Sums<TensorTile>& sums,
                                            bool is_first = blockIdx.x == 0) const {
@@ -216,7 +218,7 @@ struct TensorTile : TensorWarps<columns, terms> {
   }
 };
 
-/// A block's tile starts here.
+/// First row and column of a block's tile.
 template <class T>
 __device__ __forceinline__ int first_row() {
   return static_cast<int>(blockIdx.x) * T::kRows;
@@ -226,15 +228,16 @@ __device__ __forceinline__ int first_column() {
   return static_cast<int>(blockIdx.y) * T::kColumns;
 }
 
-/// One term of a factor: where it lies, and what it is multiplied by. `offset` < 0: it is zero.
+/// One term of a factor: its offset and the number it is multiplied by. offset < 0 means that the
+/// term is zero.
 struct Term {
   std::int32_t offset;
   float scale;
 };
 
-/// The part of a tile of one factor that this thread carries from global to shared memory: kCount
-/// numbers, the e-th at (line_of(e), term_of(e)). Neighbouring threads have neighbouring terms
-/// (`along`) or lines; in a tall tile several lines of a term, whose place is asked for once.
+/// Part of a factor's tile that this thread copies from global to shared memory: kCount numbers,
+/// the e-th at (line_of(e), term_of(e)). Neighbouring threads have neighbouring terms (`along`) or
+/// lines. In a tall tile a thread has several lines of a term, whose offset is computed once.
 template <int lines, int terms, int threads>
 struct Carrier {
   static constexpr int kCount = lines * terms / threads;
@@ -242,7 +245,7 @@ struct Carrier {
   static constexpr int kLinesOfTerm = lines / kWide;
   bool along;
   Precision as;
-  std::int32_t line[kCount];  // offsets; -1 past the end
+  std::int32_t line[kCount];  // offsets of lines; -1 past the end
   float held[kCount];
 
   template <bool along>
@@ -264,7 +267,7 @@ struct Carrier {
     }
   }
 
-  /// Into registers: terms from `at` on, each found by find(term).
+  /// Loads terms from `at` on into registers. find(term) returns each term.
   template <class Find>
   __device__ __forceinline__ void take(const float* data, int at, const Find& find) {
     if (along)
@@ -281,7 +284,7 @@ struct Carrier {
     }
   }
 
-  /// Puts the terms where T, a tile, takes them, and as it does.
+  /// Stores the terms in the layout and precision of tile type T.
   template <class T, int width>
   __device__ __forceinline__ void put(float (&tile)[terms][width]) {
     if constexpr (T::kPrecision == Precision::tf32) {

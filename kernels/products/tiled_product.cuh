@@ -7,9 +7,9 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// sums += a(row, term) b(term, column) over the terms in order, for this block's tile, and the
-/// column sums of b where asked for. Loads of the next terms overlap with the arithmetic on these;
-/// after(n) is called when n terms are done, every T::kTerms. All threads must call.
+/// Adds a(row, term) b(term, column) to sums over the terms in order, for this block's tile, and
+/// the column sums of b if with_columns. Loads of the next terms overlap with the arithmetic. Calls
+/// after(n) when n terms are done, every T::kTerms. All threads must call it.
 template <bool with_columns, class T, class S, class FindA, class FindB, class After>
 __device__ __forceinline__ void multiply_tile(const Factor& a, int rows, const FindA& find_a,
                                               const Factor& b, int columns, const FindB& find_b,
@@ -24,7 +24,7 @@ __device__ __forceinline__ void multiply_tile(const Factor& a, int rows, const F
   for (int at = 0; at < terms; at += T::kTerms, half ^= 1) {
     carry_a.template put<T>(tile.a[half]);
     carry_b.template put<T>(tile.b[half]);
-    __syncthreads();  // the other half is free: whoever read it has passed this barrier once more
+    __syncthreads();  // threads that read the other half have passed this barrier once more
     if (at + T::kTerms < terms) {
       carry_a.take(a.data, at + T::kTerms, find_a);
       carry_b.take(b.data, at + T::kTerms, find_b);
@@ -34,7 +34,7 @@ __device__ __forceinline__ void multiply_tile(const Factor& a, int rows, const F
   }
 }
 
-/// The terms of a product along one axis, as they lie.
+/// Terms of a product along one axis, unscaled.
 struct ProductTerms {
   const Axis& axis;
   int terms;
@@ -76,13 +76,14 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks) product_kernel(device
   });
 }
 
-/// True for the threads that hold the bias's gradient: one for each column of the first row tile.
+/// Returns true for the threads that have the bias's gradient: one for each column of the first row
+/// tile.
 template <class T>
 __device__ __forceinline__ bool holds_bias() {
   return blockIdx.x == 0 && T::row(0) == 0;
 }
 
-/// Calls body(index, number) for every number of the gradient that this thread holds.
+/// Calls body(index, number) for every number of the gradient that this thread has.
 template <class T, class S, class Body>
 __device__ __forceinline__ void for_each_place(const WeightGradient& g, S& sums, const Body& body) {
   CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
@@ -97,8 +98,8 @@ __device__ __forceinline__ void for_each_place(const WeightGradient& g, S& sums,
   }
 }
 
-/// Example blockIdx.z's part of the squared norm, from the tile that its block holds. Past the last
-/// row or column the tile holds zeros. partial: shared, an entry a warp.
+/// Writes this block's part of the squared norm of example blockIdx.z, from its tile. Past the last
+/// row or column the tile is zero. partial: shared memory, one entry per warp.
 template <class T>
 __device__ __forceinline__ void store_norm(const WeightGradientNorm& a, const Sums<T>& sums,
                                            float* partial) {
@@ -115,7 +116,7 @@ __device__ __forceinline__ void store_norm(const WeightGradientNorm& a, const Su
     a.parts[static_cast<std::int64_t>(which) * a.gradient.batch.capacity + blockIdx.z] = square;
 }
 
-/// The examples of a block of WeightGradientSum.
+/// Range of examples of a block of WeightGradientSum.
 struct ExampleGroup {
   int first, end;
 
@@ -129,7 +130,7 @@ struct ExampleGroup {
   }
 };
 
-/// units += an example's gradient as it is, weighed and rounded.
+/// Adds an example's gradient, scaled and rounded, to units.
 template <class T>
 __device__ __forceinline__ void add_plain_example(float scale, const Sums<T>& one,
                                                   UnitSums<T>& units) {
@@ -141,7 +142,7 @@ __device__ __forceinline__ void add_plain_example(float scale, const Sums<T>& on
   }
 }
 
-/// Adds the example with the transform, if there is one.
+/// Adds an example's gradient to units, transformed if there is a transform.
 template <class T>
 __device__ __forceinline__ void add_example(const WeightGradientSum& a, float factor,
                                             const Sums<T>& one, UnitSums<T>& units) {
@@ -176,7 +177,7 @@ __device__ __forceinline__ void store_sum(const WeightGradientSum& a, const Unit
   });
 }
 
-/// Stores example blockIdx.z's gradient, of which its block holds a tile.
+/// Stores the gradient of example blockIdx.z, of which its block has a tile.
 template <class T>
 __device__ __forceinline__ void store_gradient(const WeightGradientRows& a, const Sums<T>& sums) {
   for_each_place<T>(a.gradient, sums, [&](std::int64_t at, float v) {
@@ -184,7 +185,7 @@ __device__ __forceinline__ void store_gradient(const WeightGradientRows& a, cons
   });
 }
 
-/// The terms of example e along one axis.
+/// Terms of example e along one axis.
 struct ExampleTerms {
   const Axis& axis;
   int e;
@@ -194,7 +195,7 @@ struct ExampleTerms {
   }
 };
 
-/// Example blockIdx.z's gradient, for this block's tile. All threads must call.
+/// Computes the gradient of example blockIdx.z for this block's tile. All threads must call it.
 template <class T>
 __device__ __forceinline__ void multiply_example(const WeightGradient& g, T& tile, Sums<T>& sums) {
   const int e = static_cast<int>(blockIdx.z);
@@ -219,7 +220,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kNormBlocks)
   store_norm<T>(a, sums, partial);
 }
 
-// The same launch.
+// Launched like weight_gradient_norm_kernel.
 template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kNormBlocks)
     weight_gradient_rows_kernel(WeightGradientRows a) {
@@ -230,8 +231,8 @@ __global__ void __launch_bounds__(T::kThreads, T::kNormBlocks)
   store_gradient<T>(a, sums);
 }
 
-/// A group's examples of one term each, one after the other: on the axis that `weighs` a term has
-/// its example's factor over the grid. Examples with factor 0 are left out.
+/// Terms of a group of examples with one term each, one after the other. If `weighs`, a term is
+/// scaled by its example's clip factor / grid. Examples with factor 0 are skipped.
 struct WeighedTerms {
   const WeightGradientSum& a;
   const ExampleGroup& group;
@@ -246,8 +247,8 @@ struct WeighedTerms {
   }
 };
 
-/// A group's examples of several terms, each in `round` terms of its own, of which the last ones
-/// may be none. Examples with factor 0 are left out.
+/// Terms of a group of examples with several terms each. Each example has `round` terms, of which
+/// the last ones may be missing. Examples with factor 0 are skipped.
 struct TermsByRounds {
   const WeightGradientSum& a;
   const ExampleGroup& group;
@@ -275,9 +276,10 @@ __global__ void __launch_bounds__(T::kThreads, T::kSumBlocks)
   const int examples = group.end - first;
   const auto factor_of = [&](int e) { return group.factor(a, first + e); };
 
-  // An example of several terms is added up by itself, exactly as its norm saw it, in a round of
-  // whole steps, and weighed then. Examples of one term share a round: their products are weighed,
-  // and rounded one by one, as they come, in float32.
+  // An example with several terms is summed alone in a round of whole steps, exactly as for its
+  // norm, and then scaled. Examples with one term share a round: in float32 their products are
+  // scaled and rounded one by one.
+  //
   const bool shared =
       T::kPrecision == Precision::fp32 && g.terms_per_example == 1 && a.transform.mean == nullptr;
   if constexpr (T::kPrecision == Precision::fp32) {

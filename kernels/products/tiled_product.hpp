@@ -1,6 +1,6 @@
 #pragma once
-// The matrix products of convolutions and dense layers over a micro-batch. Rows, columns and terms
-// find their numbers through index tables, so no input is unfolded in memory.
+// Matrix products of convolutions and dense layers over a micro-batch. Rows, columns and terms are
+// found through index tables, so no input is unfolded in memory.
 #include <cstdint>
 
 #include "kernels/common/fixed_point.hpp"
@@ -16,9 +16,9 @@ namespace cudp {
 
 namespace device {
 
-/// out(i, j) = bias[j] + sum_t a(i, t) b(t, j), for i < rows_per_example times the examples; then
-/// what `epilogue` says.
-/// Every sum runs over t in order, whatever the micro-batch; by tensor cores 8 of them at a time.
+/// Product out(i, j) = bias[j] + sum_t a(i, t) b(t, j), for i < rows_per_example times the number
+/// of examples; then `epilogue`. Every sum runs over t in order, whatever the micro-batch; with
+/// tensor cores in steps of 8 terms.
 ///
 ///   use                    rows            terms            a    b        out
 ///   conv forward           output pixels   channels, taps   x    weight   y
@@ -36,17 +36,17 @@ struct Product {
   std::int32_t rows_per_example;
   std::int32_t terms;
   std::int32_t columns;
-  std::int32_t tile_rows = 64;  ///< kTileRows or kTallRows, as its kernel has them
+  std::int32_t tile_rows = 64;  ///< kTileRows or kTallRows, that of its kernel
   Epilogue epilogue = {};
-  Axis y_row = {};  ///< where epilogue.y lies, as out_row and out_column
+  Axis y_row = {};  ///< layout of epilogue.y, like out_row and out_column
   Axis y_column = {};
 };
 
 }  // namespace device
 
-/// An example's weight gradient, rows x columns, is G(i, j) = sum_p x(i, p) dy(p, j), and its bias
-/// gradient sum_p dy(p, j), with terms_per_example terms (output pixels; one for a dense layer).
-/// Weights lie as PyTorch has them, G(i, j) at j rows + i, and the bias after them.
+/// Weight gradient of an example, rows x columns: G(i, j) = sum_p x(i, p) dy(p, j). Its bias
+/// gradient is sum_p dy(p, j). There are terms_per_example terms (output pixels; one for a dense
+/// layer). Weights are in PyTorch's order, G(i, j) at j rows + i, followed by the bias.
 struct WeightGradient {
   Batch batch;
   Factor x;
@@ -54,45 +54,50 @@ struct WeightGradient {
   std::int32_t rows;
   std::int32_t columns;
   std::int32_t terms_per_example;
-  ConvPatch patch = {};  ///< of the same x and dy, for the kernels of patch_gradient.cuh, which
-                         ///< take them rounded to TF32
+  ConvPatch patch = {};  ///< same x and dy for the kernels of patch_gradient.cuh, which require
+                         ///< them rounded to TF32
 };
 
-/// parts[tile, e] = the squared norm of one tile of example e's gradient, [tiles, capacity]. The
-/// gradient itself is never stored.
+/// Computes parts[tile, e] = squared norm of one tile of example e's gradient, [tiles, capacity].
+/// The gradient itself is never stored.
 struct WeightGradientNorm {
   WeightGradient gradient;
   float* parts;
-  Transform transform = {};  ///< of the gradient, [(rows + 1) columns] each, or null
+  Transform transform = {};  ///< transform of the gradient, [(rows + 1) columns] each, or null
 };
 
-/// sum += sum_e factors[e] G_e. An example with factor 0 is left out, not multiplied: it may hold
-/// NaN.
+/// Adds weighted gradients: sum += sum_e factors[e] G_e. An example with factor 0 is skipped, not
+/// multiplied, because it may contain NaN.
 ///
-/// Why no example adds more than its factor allows, however its terms cancel: for layers of several
-/// terms an example, G_e is the tile of float32 numbers that one function (multiply_tile, or
-/// add_patches where there is a patch) leaves in registers, and the norm's kernel and the sum's
-/// call it with the same data and order of terms, every number at the same place of a fragment. So
-/// the G_e that is added is the G_e that was squared, bit for bit, whatever rounding made of it;
-/// factors[e] multiplies it afterwards, in float32, which is what runtime/device/sensitivity.hpp
-/// counts. Of TF32 this asks only that equal operands give equal sums: neither how far operands are
-/// rounded matters (of terms that cancel, by any multiple of what is left) nor how tensor cores
-/// add. Weighing an operand before it is rounded, or taking the norm in float32, would break it.
-/// Where an example has one term (dense layers) its norm is that of an outer product, made without
-/// it: those are multiplied in float32, also where the layer goes forward and back in TF32.
-/// Every number of a weighed gradient is rounded to the grid by itself, and integers are added.
+/// Why no example adds more than its factor allows, even if its terms cancel. For layers with
+/// several terms per example, one function (multiply_tile, or add_patches with a patch) computes
+/// G_e as a tile of float32 numbers in registers. The norm's kernel and the sum's kernel call it
+/// with the same data in the same order of terms, and every number is at the same position of a
+/// fragment. So the G_e that is added equals the G_e that was squared, bit for bit, whatever its
+/// rounding. factors[e] multiplies it afterwards in float32, which runtime/device/sensitivity.hpp
+/// accounts for. The only requirement on TF32 is that equal operands give equal sums. Neither the
+/// rounding of the operands (which terms that cancel can magnify by any factor) nor the order in
+/// which tensor cores add matters. Scaling an operand before it is rounded, or computing the norm
+/// in float32, would break this argument.
+///
+/// If an example has one term (dense layers), its norm is computed as that of an outer product,
+/// without forming it. Such layers multiply in float32 here, even if they use TF32 forward and
+/// backward.
+///
+/// Every number of a weighted gradient is rounded to the grid independently, and integers are
+/// added.
 struct WeightGradientSum {
   WeightGradient gradient;
   const float* factors;  ///< factor of example e at e * factor_stride
   std::int32_t factor_stride;
   std::int32_t examples_per_block;
   FixedPoint* sum;           ///< [(rows + 1) columns]
-  const SumScale* scale;     ///< [1], whose grid it is
-  Transform transform = {};  ///< of the gradients before they are weighed, or null
+  const SumScale* scale;     ///< [1], grid of the sum
+  Transform transform = {};  ///< transform of the gradients before weighting, or null
 };
 
-/// gradients[e] = G_e, each example's own gradient as it is. A kernel of its own: beside the sum's
-/// integers there are no registers for it.
+/// Writes gradients[e] = G_e, each example's own gradient unchanged. It is a separate kernel,
+/// because the sum's integers leave no registers for it.
 struct WeightGradientRows {
   WeightGradient gradient;
   float* gradients;     ///< [capacity, stride]
@@ -101,7 +106,7 @@ struct WeightGradientRows {
 
 // --- Tiles ---
 
-/// Tiles down and across a gradient, examples in groups behind each other.
+/// Grid of tiles: row tiles, column tiles, groups of examples.
 inline Extent gradient_grid(std::int32_t rows, std::int32_t columns, bool by_patches,
                             unsigned groups) {
   return by_patches ? Extent{divide_up(rows, kPatchRows),
@@ -116,8 +121,9 @@ inline int gradient_tiles(std::int32_t rows, std::int32_t columns, bool by_patch
 
 namespace device {
 
-/// A long product that larger tiles would leave to a few blocks: those would wait for memory most
-/// of the time, so it takes the narrowest tiles, and four times the terms at once.
+/// Returns whether a product is thin: long, but with so few large tiles that they would occupy few
+/// blocks, which would wait for memory most of the time. It then uses the narrowest tiles, and four
+/// times as many terms at once.
 inline bool is_thin(const Product& p) {
   constexpr unsigned kBlocks = 256;
   return p.terms >= 64 &&
@@ -136,11 +142,11 @@ inline void validate(const Product& p) {
   validate(p.epilogue);
   expect(p.a.term.period == 0 && p.b.line.period == 0 && p.b.term.period == 0 &&
              p.out_column.period == 0,
-         "product: expected examples along the rows alone");
+         "product: expected examples along the rows only");
   expect(p.out != nullptr && p.rows_per_example > 0 && p.terms >= 0 && p.columns > 0,
          "product: expected an output, rows and columns > 0, terms >= 0");
   expect(p.tile_rows == kTileRows || (p.tile_rows == kTallRows && p.columns > 16 && !is_thin(p)),
-         "product: expected tiles of 64 rows, or of 128 where it is wide");
+         "product: expected tiles of 64 rows, or of 128 if it is wide");
   expect(std::int64_t{p.batch.capacity} * p.rows_per_example < (std::int64_t{1} << 31) - kTallRows,
          "product: the micro-batch is too large for 32-bit offsets");
 }
@@ -174,10 +180,10 @@ inline void validate(const WeightGradient& g) {
 
 inline void validate(const WeightGradientNorm& n) {
   validate(n.gradient);
-  expect(n.parts != nullptr, "weight gradient norm: expected room for the parts");
+  expect(n.parts != nullptr, "weight gradient norm: expected an array `parts`");
 }
 
-/// threads: of a block of the patches' kernel.
+/// Launch shape. threads: size of a block of the patches' kernel.
 inline LaunchShape launch_shape(const WeightGradient& g, unsigned groups, unsigned threads) {
   const bool by_patches = g.patch.lines > 0;
   return {.grid = gradient_grid(g.rows, g.columns, by_patches, groups),
@@ -209,7 +215,7 @@ inline void validate(const WeightGradientRows& r) {
   validate(r.gradient);
   expect(r.gradients != nullptr &&
              r.stride >= (std::int64_t{r.gradient.rows} + 1) * r.gradient.columns,
-         "weight gradients: expected room for every example's");
+         "weight gradients: expected a stride of at least (rows + 1) x columns");
 }
 
 inline LaunchShape launch_shape(const WeightGradientRows& r) {
@@ -217,13 +223,14 @@ inline LaunchShape launch_shape(const WeightGradientRows& r) {
                       patch_sum_threads(r.gradient.columns));
 }
 
-/// Examples that a block adds as 32-bit integers at most.
+/// Largest number of examples that a block adds as 32-bit integers.
 inline constexpr int kExampleGroup = 32;
 static_assert(kExampleGroup % kPatchExamples == 0);
 
-/// Examples a block of WeightGradientSum takes, a divisor of kExampleGroup: enough terms to be
-/// worth a block's start and the additions at its end, few enough that small batches fill the
-/// device.
+/// Returns the number of examples per block of WeightGradientSum, a divisor of kExampleGroup:
+/// enough terms to amortise the start of a block and the additions at its end, but few enough that
+/// small batches fill the device.
+///
 inline int examples_per_block(int terms_per_example) {
   constexpr int kTerms = 256;
   int examples = kExampleGroup;

@@ -1,29 +1,30 @@
 #pragma once
-// Box-Muller from two 32-bit words a, b, mapped as random.hpp says: u is never 0 or 1, w never on
-// an axis, and both are symmetric about the middle of their ranges. Both are exact up to the one
-// rounding to float, so small radii and small sines keep their relative accuracy: |error| <= 4 ulp
-// of z against the real-number formula, with FMA and without (3.6 was the worst of 2e7 words and
-// corners). The polynomials alone stay under 1 ulp.
+// Box-Muller transform of two 32-bit words a, b, mapped to u and w as random.hpp defines: u is
+// never 0 or 1, w is never on an axis, and both are symmetric about the middle of their ranges.
+// Both are exact up to one rounding to float, so small radii and small sines keep their relative
+// accuracy: |error| <= 4 ulp of z against the real-number formula, with FMA and without (3.6 was
+// the worst of 2e7 words and corner cases). The polynomials alone stay under 1 ulp.
 #include <cstdint>
 
 #include "kernels/common/lanes.hpp"
 
 namespace cudp {
 
-/// sqrt(-2 ln u). The logarithm of m 2^e with m = 1 + f in [2/3, 4/3) is e ln 2 + ln(1 + f); u is
-/// held as its distance from the nearer end of (0, 1), so that 1 - u is not lost where u is near 1.
+/// Returns sqrt(-2 ln u). The logarithm of m 2^e with m = 1 + f in [2/3, 4/3) is e ln 2 + ln(1 +
+/// f). u is represented by its distance from the nearer end of (0, 1), so that 1 - u is not lost if
+/// u is near 1.
 template <class L>
 CUDP_HD typename L::F normal_radius(typename L::U a, typename L::U b) {
   using F = typename L::F;
   using I = typename L::I;
   using U = typename L::U;
-  const U upper = U(I(a) >> 31);  // all ones where u >= 1/2
+  const U upper = U(I(a) >> 31);  // all ones if u >= 1/2
   const I high = I(a ^ upper);    // complementing 40 bits turns u into 1 - u
   const I low = I((b ^ upper) & 0xffu);
   // distance = min(u, 1 - u), in [2^-41, 1/2]
   const F distance = L::fma(L::to_float(high), L::fill(0x1p-32f),
                             L::fma(L::to_float(low), L::fill(0x1p-40f), L::fill(0x1p-41f)));
-  const F u = I(upper) < 0 ? L::fill(1.0f) - distance : distance;  // near enough to find e
+  const F u = I(upper) < 0 ? L::fill(1.0f) - distance : distance;  // accurate enough to find e
 
   const U shifted = L::bits(u) - 0x3f2aaaabu;  // bits of 2/3
   const U exponent = shifted & 0xff800000u;    // e << 23
@@ -40,7 +41,7 @@ CUDP_HD typename L::F normal_radius(typename L::U a, typename L::U b) {
   return L::sqrt(L::fma(e, L::fill(-0x1.62e430p+0f), log_mantissa));  // -2 ln 2
 }
 
-/// Two independent standard normal numbers a lane.
+/// Computes two independent standard normal numbers per lane.
 template <class L>
 CUDP_HD void box_muller(typename L::U a, typename L::U b, typename L::F& even, typename L::F& odd) {
   using F = typename L::F;

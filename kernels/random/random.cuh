@@ -1,6 +1,6 @@
 #pragma once
-// Words and normal numbers of a stream; see random.hpp. Tests and the initial weights use them: the
-// sampler and the update make their own where they need them.
+// Words and normal numbers of a stream; see random.hpp. Tests and the initial weights use these
+// kernels. The sampler and the update generate their own numbers where they need them.
 #include <cstdint>
 
 #include "kernels/common/simt.cuh"
@@ -9,9 +9,9 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// A thread's share of the generator blocks that hold numbers begin..end (begin a multiple of 256):
-/// block first, first + stride, ... below `end`. Neighbouring threads take neighbouring blocks, so
-/// that row by row 16 of them touch 16 neighbouring numbers.
+/// A thread's share of the generator blocks that contain numbers begin..end (begin a multiple of
+/// 256): blocks first, first + stride, ... below `end`. Neighbouring threads have neighbouring
+/// blocks, so row by row 16 threads access 16 neighbouring numbers.
 struct BlockShare {
   std::int64_t first;
   std::int64_t end;
@@ -22,13 +22,13 @@ __device__ __forceinline__ BlockShare block_share(std::int64_t begin, std::int64
   return {begin / 16 + thread, (end + 255) / 256 * 16, std::int64_t{gridDim.x} * blockDim.x};
 }
 
-/// The number that stands in a row of a generator block.
+/// Returns the index of the number in a row of a generator block.
 __device__ __forceinline__ std::int64_t number_at(std::int64_t block, std::int64_t row) {
   return block / 16 * 256 + 16 * row + block % 16;
 }
 
-// grid, block: any, one-dimensional; a thread a generator block, so (end - begin) / 16 threads are
-// enough. words[i - begin] is written for begin <= i < end.
+// grid, block: any, one-dimensional; one generator block per thread, so (end - begin) / 16 threads
+// are enough. Writes words[i - begin] for begin <= i < end.
 __global__ inline void fill_words_kernel(RandomStream stream, std::int64_t begin, std::int64_t end,
                                          std::uint32_t* words) {
   const BlockShare share = block_share(begin, end);
@@ -42,7 +42,7 @@ __global__ inline void fill_words_kernel(RandomStream stream, std::int64_t begin
   }
 }
 
-/// body(i, normal number i) for this thread's share of begin <= i < end.
+/// Calls body(i, normal number i) for this thread's share of begin <= i < end.
 template <class Body>
 __device__ __forceinline__ void for_each_normal(const RandomStream& stream, std::int64_t begin,
                                                 std::int64_t end, const Body& body) {
@@ -61,7 +61,7 @@ __device__ __forceinline__ void for_each_normal(const RandomStream& stream, std:
   }
 }
 
-// It is launched as fill_words_kernel is.
+// Launched like fill_words_kernel.
 __global__ inline void fill_normals_kernel(RandomStream stream, std::int64_t begin,
                                            std::int64_t end, float* normals) {
   for_each_normal(stream, begin, end, [&](std::int64_t i, float z) { normals[i - begin] = z; });

@@ -5,41 +5,42 @@ namespace cudp {
 
 enum class Generator : int { chacha20, philox };
 
-/// 256-bit key. ChaCha20 uses all of it, Philox4x32-10 the first two words as cuRAND's 64-bit seed
-/// (low word first).
+/// 256-bit key. ChaCha20 uses all of it. Philox4x32-10 uses the first two words as cuRAND's 64-bit
+/// seed (low word first).
 struct RandomKey {
   std::uint32_t words[8];
 };
 
-/// Separates the streams drawn under one key; a value is part of the nonce and never reused. Values
-/// stay below 256: what is above the lowest byte numbers further digits (rounded_normal.hpp).
+/// Purpose of a stream; separates the streams drawn under one key. A value is part of the nonce and
+/// is never reused. Values stay below 256: the bits above the lowest byte number further digits
+/// (rounded_normal.hpp).
 enum class Stream : std::uint32_t {
   sampling = 1,
   noise = 2,
   initial_weights = 3,
   dataset_size = 4,
-  acceptance = 5,        ///< of candidates, importance.hpp
-  norm_total = 6,        ///< on the sum of the norms of an epoch
-  largest_norms = 7,     ///< on the sum of the norms that chooses the next clipping norm
+  acceptance = 5,        ///< acceptance of candidates, importance.hpp
+  norm_total = 6,        ///< noise on the sum of the norms of an epoch
+  largest_norms = 7,     ///< noise on the sum of norms that determines the next clipping norm
   selection = 8,         ///< noise of a choice among candidates
   covariance = 9,        ///< noise on a covariance, whose eigenvectors become features
-  channel_moments = 10,  ///< noise on the moments that channels of features are standardised by
-  clipped_count = 11,    ///< noise on how many gradients of a batch were not clipped
+  channel_moments = 10,  ///< noise on the moments used to standardise channels of features
+  clipped_count = 11,    ///< noise on the number of gradients of a batch that were not clipped
   holdout_figures = 12   ///< noise on figures of held-out rows
 };
 
-/// One stream of 32-bit words, addressed by position, the same on every backend.
+/// One stream of 32-bit words, addressed by position, equal on every backend.
 ///
 /// Words come in tiles of 256, made of 16 generator blocks of 16 words each:
 ///   word number i:  tile i / 256, row r = (i % 256) / 16, lane l = i % 16,
 ///   is word r of block 16 (i / 256) + l.
-/// A SIMD register (or 16 neighbouring threads) holds the same word of 16 blocks, so tiles are
+/// A SIMD register (or 16 neighbouring threads) contains the same word of 16 blocks, so tiles are
 /// written without a transpose.
 ///   ChaCha20 (RFC 8439): key, 32-bit block counter, nonce {stream, step low, step high}.
 ///   Philox4x32-10: word r of block n is word r % 4 of counter {4 n + r / 4, n >> 30, step low,
 ///   stream}, which is what cuRAND draws after
 ///   curand_init(key, stream << 32 | step low, 4 (4 n + r / 4)).
-/// Blocks are numbered by 32 bits: a stream has 2^36 words. Philox tells steps below 2^32 apart.
+/// Block numbers have 32 bits, so a stream has 2^36 words. Philox distinguishes steps below 2^32.
 struct RandomStream {
   Generator generator;
   RandomKey key;
@@ -47,17 +48,18 @@ struct RandomStream {
   std::uint64_t step;
 };
 
-/// Words i with begin <= i < end; begin and end in 0..2^36, begin a multiple of 256.
-/// Throws std::invalid_argument if they are not, or if the generator cannot tell the step apart.
+/// Checks a range of words, begin <= i < end: begin and end in 0..2^36, begin a multiple of 256.
+/// Throws std::invalid_argument if they are not, or if the generator cannot distinguish the step.
 void validate(const RandomStream& stream, std::int64_t begin, std::int64_t end);
 
-/// Normal number i of a stream is made from words a and b of rows 2p and 2p+1 of the same tile and
-/// lane (p = r / 2) by Box-Muller, with 40 bits for the radius and 24 for the angle:
+/// Normal number i of a stream is computed from words a and b of rows 2p and 2p+1 of the same tile
+/// and lane (p = r / 2) by Box-Muller, with 40 bits for the radius and 24 for the angle:
 ///   u = (256 a + b % 256 + 1/2) / 2^40,  w = (b / 256 + 1/2) / 2^24,
 ///   z = sqrt(-2 ln u) cos 2 pi w in even rows, sqrt(-2 ln u) sin 2 pi w in odd ones.
 /// So |z| <= sqrt(82 ln 2) = 7.54.
 ///
-/// Example i is in a step's Poisson sample when the 32 bits that kernels/step/sample.hpp names, of
-/// its sampling stream, are below `threshold`, in 0..2^32: at the rate threshold / 2^32 exactly.
+/// Example i is in a step's Poisson sample if 32 bits of the step's sampling stream, which
+/// kernels/step/sample.hpp defines, are below `threshold`, in 0..2^32. The rate is threshold / 2^32
+/// exactly.
 
 }  // namespace cudp

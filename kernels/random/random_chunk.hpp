@@ -7,22 +7,23 @@
 
 namespace cudp::CUDP_SIMD {
 
-/// Numbers are made two tiles at a time: that many ChaCha20 states fill AVX-512's 32 registers and
-/// hide each other's latency (1.6 times the words a second of one tile at a time, on Zen 5).
+/// Number of words per chunk: two tiles. Two ChaCha20 states fill AVX-512's 32 registers and hide
+/// each other's latency (1.6 times the words a second of one tile at a time, on Zen 5).
 inline constexpr std::int64_t kRandomChunk = 512;
 
-/// Words, or normal numbers, first .. first + 511 of a stream; first a multiple of 256; out [512].
+/// Writes words, or normal numbers, first .. first + 511 of a stream. Requires first to be a
+/// multiple of 256. out [512].
 void words_chunk(const RandomStream& stream, std::int64_t first, std::uint32_t* out);
 void normals_chunk(const RandomStream& stream, std::int64_t first, float* out);
 
-/// Rounded normals first .. first + 511 of a stream; first a multiple of 128, s in [2^16, 2^40],
-/// out [512]. See rounded_normal.hpp; throws as exact_rounded_pair does.
+/// Writes rounded normals first .. first + 511 of a stream. Requires first to be a multiple of 128
+/// and s in [2^16, 2^40]. out [512]. See rounded_normal.hpp; throws like exact_rounded_pair.
 void rounded_normals_chunk(const RandomStream& stream, double s, std::int64_t first,
                            std::int64_t* out);
 
-/// One row of pairs: words [4, 16] are rows 4p..4p+3 of a tile; even [16] and odd [16] are written.
-/// Returns a bit for each lane that is undecided. looseness: a factor on the error bound, for
-/// tests.
+/// Tries one row of pairs in double. words [4, 16] are rows 4p..4p+3 of a tile; even [16] and odd
+/// [16] are written. Returns a bit for each undecided lane. looseness: factor on the error bound,
+/// for tests.
 unsigned try_rounded_pairs(const std::uint32_t* words, double s, std::int64_t* even,
                            std::int64_t* odd, double looseness = 1.0);
 

@@ -37,7 +37,8 @@ struct PairLanes {
   }
 };
 
-// words[tile][row]: kLanes lanes of the two tiles from number `first` on, starting at `lane`.
+// Computes words[tile][row]: kLanes lanes, starting at `lane`, of the two tiles from word `first`
+// on.
 CUDP_INLINE void chunk_rows(const RandomStream& stream, std::int64_t first, std::int64_t lane,
                             VecU (&words)[2][16]) {
   const auto block = static_cast<std::uint32_t>(first / kTileLanes + lane);
@@ -89,7 +90,7 @@ void normals_chunk(const RandomStream& stream, std::int64_t first, float* out) {
 
 namespace {
 
-// Whole chunks go straight to the caller's array, the tail through one on the stack.
+// Writes whole chunks directly to the caller's array, and the rest through a chunk on the stack.
 template <class T>
 CUDP_INLINE void fill(void (*make_chunk)(const RandomStream&, std::int64_t, T*),
                       const RandomStream& stream, std::int64_t begin, std::int64_t end, T* out) {

@@ -15,13 +15,14 @@ namespace {
 
 namespace mp = boost::multiprecision;
 
-/// One attempt with the first 64 bits and kRounds further rounds of each of U1 and U2. `digits`
-/// [2, 2 + 8 kRounds]: their words. Returns whether *out is decided.
+/// One attempt to decide a pair with the first 64 bits and kRounds further rounds of each of U1 and
+/// U2. `digits` [2, 2 + 8 kRounds]: their words. Returns whether the pair is decided; then *out is
+/// it.
 ///
-/// Everything is an interval that holds the true value for every continuation of the digits. The
-/// functions of cpp_bin_float have no proven bound; the worst that was seen of log, sin, cos and
-/// sqrt is 2^6 units of their last place (of 128 to 1984 bits, the ends of their ranges among
-/// them). Each result is widened by 2^-(bits + 40): 2^76 units of the last place or more, because
+/// Every quantity is an interval that contains the true value for every continuation of the digits.
+/// The functions of cpp_bin_float have no proven bound. The worst error observed of log, sin, cos
+/// and sqrt is 2^6 units of their last place (for 128 to 1984 bits, including the ends of their
+/// ranges). Each result is widened by 2^-(bits + 40): 2^76 units of the last place or more, because
 /// no result here reaches 2^11. A product s r c rounds by less than 2^-(bits + 76).
 template <int kRounds>
 bool decide(const std::uint32_t* digits, double s, RoundedPair* out) {
@@ -90,7 +91,7 @@ void validate(const RoundedNormals& a) {
     expected("an end in " + std::to_string(a.begin) + "..2^33", std::to_string(a.end));
   const auto number = static_cast<std::uint32_t>(a.stream.stream);
   if (number >= 256) expected("a stream number below 256", std::to_string(number));
-  if (a.end > a.begin && a.out == nullptr) expected("room for the numbers", "none");
+  if (a.end > a.begin && a.out == nullptr) expected("an array `out`", "none");
   validate(a.stream, 0, 0);
 }
 

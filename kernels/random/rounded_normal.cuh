@@ -1,6 +1,6 @@
 #pragma once
-// Rounded normals (rounded_normal.hpp) on a device. What double cannot decide is left to the host:
-// see fill_undecided.
+// Rounded normals (rounded_normal.hpp) on a device. Pairs that double cannot decide are left to the
+// host; see fill_undecided.
 #include <cmath>
 #include <cstdint>
 
@@ -13,12 +13,13 @@
 namespace cudp::inline CUDP_SIMT {
 
 struct TriedPair {
-  RoundedPair k;  ///< only where decided
+  RoundedPair k;  ///< valid only if decided
   bool decided;
 };
 
-/// A pair from its first words [4]. s as in RoundedNormals; looseness: a factor on the error bound,
-/// for tests. log, sincospi and sqrt are CUDA's own: rounded_normal_math.hpp has their errors.
+/// Computes a pair from its first words [4]. s as in RoundedNormals; looseness: factor on the error
+/// bound, for tests. log, sincospi and sqrt are CUDA's own; rounded_normal_math.hpp has their
+/// errors.
 __device__ __forceinline__ TriedPair try_rounded_pair(const std::uint32_t* word, double s,
                                                       double looseness = 1.0) {
   const double u1 = rounded_normal_u1(static_cast<double>(word[0]), static_cast<double>(word[1]));
@@ -40,11 +41,11 @@ __device__ __forceinline__ TriedPair try_rounded_pair(const std::uint32_t* word,
   return {{k[0], k[1]}, decided};
 }
 
-/// The list of pairs that a kernel left undecided, in device memory, in any order.
+/// List of pairs that a kernel left undecided, in device memory, in any order.
 struct UndecidedPairs {
   std::uint32_t* pairs;    ///< [capacity], written: numbers of pairs
-  std::uint32_t* count;    ///< [1], 0 before; how many there are, listed or not
-  std::uint32_t capacity;  ///< a count above this says that the list is not complete
+  std::uint32_t* count;    ///< [1], 0 before; number of undecided pairs, listed or not
+  std::uint32_t capacity;  ///< size of the list; a larger count means that it is incomplete
 };
 
 __device__ __forceinline__ void list_undecided(const UndecidedPairs& list, std::int64_t pair) {
@@ -52,8 +53,8 @@ __device__ __forceinline__ void list_undecided(const UndecidedPairs& list, std::
   if (place < list.capacity) list.pairs[place] = static_cast<std::uint32_t>(pair);
 }
 
-// grid, block: any, one-dimensional; a thread a generator block, so (end - begin) / 8 threads are
-// enough. Writes a.out in device memory; the numbers of undecided pairs are not to be used.
+// grid, block: any, one-dimensional; one generator block per thread, so (end - begin) / 8 threads
+// are enough. Writes a.out in device memory. The numbers of undecided pairs must not be used.
 __global__ inline void rounded_normals_kernel(RoundedNormals a, UndecidedPairs undecided) {
   const BlockShare share = block_share(2 * a.begin, 2 * a.end);
   for (std::int64_t block = share.first; block < share.end; block += share.stride) {

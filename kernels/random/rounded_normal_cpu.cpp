@@ -29,7 +29,7 @@ CUDP_INLINE VecD unsigned_to_double(VecHalf v) {
 #if defined(__AVX512F__)
   return (VecD)_mm512_maskz_cvtepu32_pd(0xff, (__m256i)v);
 #else
-  // the low bits of 2^52's mantissa
+  // stored in the low bits of 2^52's mantissa
   return (VecD)(__builtin_convertvector(v, VecL) | 0x4330000000000000) - 0x1p52;
 #endif
 }
@@ -76,7 +76,7 @@ CUDP_INLINE void sine_cosine_pi(VecD x, VecD& sine, VecD& cosine) {
 #endif
 }
 
-// A bit for each lane that is not all ones.
+// Returns a bit for each lane that is not all ones.
 CUDP_INLINE unsigned zeros(VecL all_ones_or_zero) {
 #if defined(__AVX512F__)
   return 0xffu & ~bits_of(_mm512_movepi64_mask((__m512i)all_ones_or_zero));
@@ -89,7 +89,7 @@ CUDP_INLINE unsigned zeros(VecL all_ones_or_zero) {
 #endif
 }
 
-// x's nearest integer, stored; returns whether it is decided.
+// Stores the integer nearest to x. Returns whether it is decided.
 CUDP_INLINE VecL store_nearest(VecD x, VecD error, std::int64_t* to) {
   const VecD shifted = x + kToInteger;
   const VecL k = (VecL)shifted - __builtin_bit_cast(std::int64_t, kToInteger);
@@ -97,7 +97,7 @@ CUDP_INLINE VecL store_nearest(VecD x, VecD error, std::int64_t* to) {
   return rounded_normal_decided(x, shifted - kToInteger, error);
 }
 
-// try_rounded_pairs of kDoubles lanes.
+// Implements try_rounded_pairs for kDoubles lanes.
 CUDP_INLINE unsigned some_pairs(const std::uint32_t* words, double s, double spread,
                                 std::int64_t* even, std::int64_t* odd) {
   const VecD u1 = rounded_normal_u1(unsigned_to_double(load_half(words)),
@@ -118,7 +118,7 @@ CUDP_INLINE unsigned some_pairs(const std::uint32_t* words, double s, double spr
   return zeros(decided);
 }
 
-// try_rounded_pairs, with spread for looseness.
+// Implements try_rounded_pairs with spread in place of looseness.
 CUDP_INLINE unsigned row_of_pairs(const std::uint32_t* words, double s, double spread,
                                   std::int64_t* even, std::int64_t* odd) {
   unsigned undecided = 0;

@@ -1,83 +1,84 @@
 #pragma once
-// A rounded normal pair in double, and when to trust it (Ziv's test): K is accepted where every
-// real number within the error bound E of the computed s Z has the same nearest integer. D is
-// double, or a GNU vector of doubles.
+// A rounded normal pair in double, and the test whether it is correct (Ziv's test): K is accepted
+// if every real number within the error bound E of the computed s Z has the same nearest integer. D
+// is double, or a GNU vector of doubles.
 //
-// E holds for every backend, with multiply-adds fused or not. All of it in units of e = 2^-52; a
-// rounding to nearest errs by at most e / 2 relative.
+// E holds for every backend, with multiply-adds fused or not. Errors are in units of e = 2^-52; a
+// rounding to nearest has a relative error of at most e / 2.
 //
 //   u1 = the first 64 bits of U1 + 2^-65, rounded once (both halves of the sum are exact):
 //        |u1 - U1| <= (e / 2) u1 + 2^-65 = e u1 (1/2 + 2^-13 / u1).
-//   L  = -2 log(u1). The doubling is exact. SLEEF's log errs by 1 ulp. CUDA's table says 1 ulp from
-//        the correctly rounded result, so 1.5, and that it was found by tests: taken as 2.
+//   L  = -2 log(u1). The doubling is exact. SLEEF's log errs by 1 ulp. CUDA's table states 1 ulp
+//        from the correctly rounded result, so 1.5, found by tests: taken as 2.
 //        |L - (-2 ln U1)| <= 2 e L + 2 e (1/2 + 2^-13 / u1)
 //   r  = sqrt(L), correctly rounded, and the derivative of sqrt is 1 / (2 r):
 //        |r - R| <= e r + e (1/2 + 2^-13 / u1) / r + (e / 2) r
-//   t  = twice the first 64 bits of U2 + 2^-64, less 2 from 1 on, rounded once: |t| <= 1, so it
-//   errs
-//        by e / 4 + 2^-64, and pi t by 0.79 e.
+//   t  = twice the first 64 bits of U2 + 2^-64, minus 2 from 1 on, rounded once: |t| <= 1, so t
+//        errs by e / 4 + 2^-64, and pi t by 0.79 e.
 //   c  = cos(pi t) or sin(pi t): SLEEF's sincospi errs by 0.506 ulp, CUDA's by 2 ulp from the
-//        correctly rounded result, so 2.5: taken as 3. In all |c - C| <= 3 e + 0.79 e, and |c|
-//        <= 1.
+//        correctly rounded result, so 2.5: taken as 3. In total |c - C| <= 3 e + 0.79 e, and
+//        |c| <= 1.
 //   x  = s r c, two roundings: e s r.
 //   |x - s Z| <= s (|r - R| + r |c - C| + e r)
 //             <= s e (r (1 + 0.5 + 3 + 0.79 + 1) + (1/2 + 2^-13 / u1) / r)
 //
-// That is to first order. The factor 1 + 2^-9 covers the rest wherever E < 1/2 and L >= 2^-36:
-//   - E >= s e 2^-13 / (u1 r) with s >= 2^16 and r < 9.6, so E < 1/2 only where
+// This is the first order. The factor 1 + 2^-9 covers the rest if E < 1/2 and L >= 2^-36:
+//   - E >= s e 2^-13 / (u1 r) with s >= 2^16 and r < 9.6, so E < 1/2 only if
 //     e 2^-13 / u1 < 4.8 * 2^-16 < 2^-13. Then u1 is within 2^-12 of U1 relative, and ln(U1 / u1)
-//     within 2^-12 of its first order. This is what the least s is for: with a smaller one the
-//     smallest u1 would be accepted, and the noise cut short.
-//   - the error of L is below 2^-12 L: for L <= 1, u1 >= 0.6, so it is below 2 e L + 1.01 e and L
-//   is
-//     2^-36 or more; for L > 1 the last line bounds it. So sqrt is within 2^-12 of its first order.
-//   - products of errors are below 2^-12 of the errors, and E's own roundings below 8 e of E.
-// L < 2^-36 has probability 2^-37 and goes to the exact routine. So does what u1 = 1 makes: L and r
-// are -0 then, and E is -infinity. All comparisons are such that NaN is undecided.
+//     within 2^-12 of its first order. This is why s has a minimum: with a smaller s the
+//     smallest u1 would be accepted, and the noise truncated.
+//   - The error of L is below 2^-12 L. For L <= 1, u1 >= 0.6, so it is below 2 e L + 1.01 e, and L
+//     is 2^-36 or more. For L > 1 the previous item bounds it. So sqrt is within 2^-12 of its
+//     first order.
+//   - Products of errors are below 2^-12 of the errors, and E's own roundings below 8 e of E.
+//
+// L < 2^-36 has probability 2^-37 and is passed to the exact routine. So is the result of u1 = 1,
+// for which L and r are -0, and E is -infinity. All comparisons treat NaN as undecided.
 #include <cstdint>
 
 #include "kernels/common/host_device.hpp"
 
 namespace cudp {
 
-/// U1 in the middle of what its first 64 bits allow, in (0, 1]. high, low: whole numbers below
-/// 2^32.
+/// Returns U1 in the middle of the interval that its first 64 bits allow, in (0, 1]. high, low:
+/// whole numbers below 2^32.
 template <class D>
 CUDP_HD D rounded_normal_u1(D high, D low) {
   return high * 0x1p-32 + (low * 0x1p-64 + 0x1p-65);
 }
 
-/// 2 U2, or 2 U2 - 2, in [-1, 1]. high: a whole number in [-2^31, 2^31), its top bit being U2's.
+/// Returns 2 U2, or 2 U2 - 2, in [-1, 1]. signed_high: a whole number in [-2^31, 2^31), whose top
+/// bit is that of U2.
 template <class D>
 CUDP_HD D rounded_normal_turn(D signed_high, D low) {
   return signed_high * 0x1p-31 + (low * 0x1p-63 + 0x1p-64);
 }
 
-/// E / s of above, without the factor that is in rounded_normal_spread.
+/// Returns E / s, without the factor of rounded_normal_spread.
 template <class D>
 CUDP_HD D rounded_normal_error(D u1, D r) {
   return 0x1p-52 * (r * 6.29 + (u1 * 0.5 + 0x1p-13) / (u1 * r));
 }
 
-/// The factor of rounded_normal_error. looseness: 1; tests make E larger.
+/// Returns the factor for rounded_normal_error. looseness: 1; tests make E larger.
 CUDP_HD double rounded_normal_spread(double s, double looseness = 1.0) {
   return s * ((1.0 + 0x1p-9) * looseness);
 }
 
-/// True (or all ones) where L and E allow a decision at all.
+/// Returns true (or all ones) if L and E allow a decision at all.
 template <class D>
 CUDP_HD auto rounded_normal_bounded(D l, D e) {
   return (l >= 0x1p-36) & (e >= 0.0) & (e < 0.5);
 }
 
-/// x + this holds the integer nearest to x in its low bits, for |x| < 2^51.
+/// Adding it to x, |x| < 2^51, leaves the integer nearest to x in the low bits.
 inline constexpr double kToInteger = 0x1.8p52;
 
-/// True where n, next to x, is the nearest integer of all numbers within e of x. The 2^-40 is for
-/// the rounding of the sum.
+/// Returns true if n, next to x, is the nearest integer of all numbers within e of x. The 2^-40
+/// allows for the rounding of the sum.
 template <class D>
 CUDP_HD auto rounded_normal_decided(D x, D n, D e) {
-  const D off = x - n;  // exact, or of the exact product where the compiler fuses it
+  const D off = x - n;  // exact, or exact up to the product if the compiler fuses it
   return (off + e < 0.5 - 0x1p-40) & (e - off < 0.5 - 0x1p-40);
 }
 

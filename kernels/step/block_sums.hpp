@@ -5,15 +5,15 @@
 
 namespace cudp {
 
-/// The sums that the blocks of a launch have left behind, part of the batch's.
+/// Sums that the blocks of a launch have written, part of the batch's sum.
 struct BlockSums {
-  Batch batch{};  ///< as FusedSum's (kernels/fused/fused.hpp), and so the others
-  const std::int32_t* slabs = nullptr;  ///< or null for none
+  Batch batch{};                        ///< fields as in FusedSum (kernels/fused/fused.hpp)
+  const std::int32_t* slabs = nullptr;  ///< null if there are none
   int turn = 1;
   int blocks = 0;
 };
 
-/// Slabs that were written.
+/// Returns the number of slabs that were written.
 CUDP_HD int written_slabs(const BlockSums& a) {
   const int turns = (live_examples(a.batch) + a.turn - 1) / a.turn;
   return turns < a.blocks ? turns : a.blocks;

@@ -1,9 +1,10 @@
 #pragma once
-// How a clipping norm follows a quantile of the gradients' norms (Andrew et al. 2021, Algorithm 1):
-//   C_{t+1} = C_t exp(-eta (count / b + 1/2 - gamma)), within public bounds,
-// count the noisy sum over the batch of b_i - 1/2, b_i = 1 where gradient i was not clipped. The
-// host and a device compute it to the same bits: there is no product that a compiler could fuse
-// with a sum, and the exponential is made of operations that are rounded alike everywhere.
+// Rule by which the clipping norm follows a quantile of the gradients' norms (Andrew et al. 2021,
+// Algorithm 1):
+//   C_{t+1} = C_t exp(-eta (count / b + 1/2 - gamma)), within public bounds.
+// count is the noisy sum over the batch of b_i - 1/2, with b_i = 1 if gradient i was not clipped.
+// The host and a device compute it to the same bits: there is no product that a compiler could fuse
+// with a sum, and the exponential uses only operations that are rounded alike everywhere.
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -15,20 +16,20 @@
 
 namespace cudp {
 
-/// The public numbers of the rule.
+/// Parameters of the rule. All are public.
 struct ClipRule {
   double target = 0.5;     ///< gamma, in (0, 1)
   double rate = 0.2;       ///< eta, > 0
   double min_clip = 1e-3;  ///< bounds of C, 0 < min_clip <= max_clip < 2^127
   double max_clip = 1e3;
   double expected_batch = 1.0;  ///< b, > 0
-  double grid = 0.5;            ///< of the noisy count: a power of two, 2^-40 to 1/2
-  double noise_multiplier = 1;  ///< z_g: noise_std is this, times C, times sensitivity; >= 0
-  double sensitivity = 1.0;     ///< what an example can move the rounded sum by, as a multiple of C
-  bool normalised = false;      ///< StepScalars::inverse_batch is divided by C
+  double grid = 0.5;            ///< grid of the noisy count: a power of two, 2^-40 to 1/2
+  double noise_multiplier = 1;  ///< z_g: noise_std = z_g C sensitivity; >= 0
+  double sensitivity = 1.0;     ///< largest change of the rounded sum by one example, in units of C
+  bool normalised = false;      ///< divide StepScalars::inverse_batch by C
 };
 
-/// Throws std::invalid_argument where a number is out of range.
+/// Throws std::invalid_argument if a number is out of range.
 inline void validate(const ClipRule& r) {
   if (!(r.target > 0 && r.target < 1 && r.rate > 0 && r.min_clip > 0 && r.min_clip <= r.max_clip &&
         r.max_clip < 0x1p127 && r.expected_batch > 0 && r.noise_multiplier >= 0 &&
@@ -38,7 +39,7 @@ inline void validate(const ClipRule& r) {
     throw std::invalid_argument("clip rule: expected a power of two of 2^-40 to 1/2 for a grid");
 }
 
-/// 2^e for e in -1022..1023.
+/// Returns 2^e for e in -1022..1023.
 CUDP_HD double power_of_two(int e) {
 #ifdef __CUDA_ARCH__
   return __longlong_as_double(static_cast<long long>(e + 1023) << 52);
@@ -47,7 +48,7 @@ CUDP_HD double power_of_two(int e) {
 #endif
 }
 
-/// The floor of log2 x; x a normal number > 0.
+/// Returns the floor of log2 x. Requires a normal number x > 0.
 CUDP_HD int floor_log2(double x) {
 #ifdef __CUDA_ARCH__
   return static_cast<int>(__double_as_longlong(x) >> 52) - 1023;
@@ -56,14 +57,14 @@ CUDP_HD int floor_log2(double x) {
 #endif
 }
 
-/// The same as sum_grid, for max_norm of 2^-1000 at least.
+/// Returns sum_grid(max_norm). Requires max_norm >= 2^-1000.
 CUDP_HD double sum_grid_of(double max_norm) { return power_of_two(floor_log2(max_norm) - 20); }
 
-/// e^x within an ulp; x beyond +-700 counts as that.
+/// Returns e^x within an ulp; x is clamped to [-700, 700].
 CUDP_HD double same_exp(double x) {
   const double held = x < -700.0 ? -700.0 : x > 700.0 ? 700.0 : x;
   const double k = rint(held * 0x1.71547652b82fep+0);  // 1 / ln 2
-  // ln 2 in two parts, of which k times the first is exact.
+  // ln 2 is split into two parts; k times the first is exact.
   double r = fma(-k, 0x1.62e42fee00000p-1, held);
   r = fma(-k, 0x1.a39ef35793c76p-33, r);
   double e = 1.0 / 6227020800.0;  // 1 / 13!, and so on
@@ -83,7 +84,7 @@ CUDP_HD double same_exp(double x) {
   return e * power_of_two(static_cast<int>(k));
 }
 
-/// The smallest float that is not below x; x > 0, a normal number of a float.
+/// Returns the smallest float that is not below x. Requires x > 0 in the range of normal floats.
 CUDP_HD float float_not_below(double x) {
   const auto f = static_cast<float>(x);
   if (!(static_cast<double>(f) < x)) return f;
@@ -94,7 +95,8 @@ CUDP_HD float float_not_below(double x) {
 #endif
 }
 
-/// C after the step of norm `clip` whose count, in units of the grid, was noisy_count.
+/// Returns the clipping norm after a step with clipping norm `clip`. noisy_count: its noisy count
+/// in units of the grid.
 CUDP_HD float next_clip(const ClipRule& r, float clip, std::int64_t noisy_count) {
   const double count = r.grid * static_cast<double>(static_cast<long long>(noisy_count));
   const double share = count / r.expected_batch + 0.5;
@@ -102,7 +104,8 @@ CUDP_HD float next_clip(const ClipRule& r, float clip, std::int64_t noisy_count)
   return static_cast<float>(next < r.min_clip ? r.min_clip : next > r.max_clip ? r.max_clip : next);
 }
 
-/// The numbers of a step at a clipping norm, from those that do not depend on it.
+/// Returns the numbers of a step with this clipping norm; s contains those that do not depend on
+/// it.
 CUDP_HD StepScalars scalars_at(const ClipRule& r, float clip, StepScalars s) {
   s.noise_std = float_not_below(r.noise_multiplier * static_cast<double>(clip) * r.sensitivity);
   if (r.normalised) s.inverse_batch = s.inverse_batch / clip;
@@ -110,21 +113,22 @@ CUDP_HD StepScalars scalars_at(const ClipRule& r, float clip, StepScalars s) {
   return s;
 }
 
-/// What a step's sum goes by at a clipping norm.
+/// Returns the clipping norm and grid of a step's sum.
 CUDP_HD SumScale scale_at(float clip) {
   const double grid = sum_grid_of(static_cast<double>(clip));
   return {clip, static_cast<float>(1.0 / grid), grid};
 }
 
-/// The noisy count: halves is twice the sum of b_i - 1/2 over the batch, noise in units of the
-/// grid. Modulo 2^64, as every release.
+/// Returns the noisy count. halves: twice the sum of b_i - 1/2 over the batch; noise: in units of
+/// the grid. Arithmetic is modulo 2^64, as in every release.
 CUDP_HD std::int64_t noisy_count_of(const ClipRule& r, std::uint64_t halves, std::int64_t noise) {
   const auto units_of_half =
       static_cast<std::uint64_t>(static_cast<unsigned long long>(0.5 / r.grid));
   return static_cast<std::int64_t>(halves * units_of_half + static_cast<std::uint64_t>(noise));
 }
 
-/// Twice the sum of b_i - 1/2 over so many examples, of which some were clipped or not finite.
+/// Returns twice the sum of b_i - 1/2 over `examples` examples, of which `clipped` were clipped and
+/// `non_finite` not finite.
 CUDP_HD std::uint64_t halves_of(std::uint64_t examples, std::uint64_t clipped,
                                 std::uint64_t non_finite) {
   return examples - 2 * (clipped + non_finite);

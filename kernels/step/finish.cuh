@@ -6,7 +6,7 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Number j of the step, whose sum and noise is `units`.
+/// Releases number j of the step. `units`: its sum and noise.
 template <OptimizerKind kind>
 __device__ __forceinline__ void release_number(const FinishStep& a, const StepScalars& s,
                                                double grid, std::int64_t j, FixedPoint units) {
@@ -19,7 +19,7 @@ __device__ __forceinline__ void release_number(const FinishStep& a, const StepSc
     update_number<kind>(a.update, s, j, released);
 }
 
-// grid: any, and a block more for the tally. block: 64 threads. static smem: 32 doubles. A
+// grid: any, plus one block for the tally. block: 64 threads. static smem: 32 doubles. A
 // multiprocessor holds 640 threads. kind is a.update.optimizer.kind.
 template <OptimizerKind kind>
 __global__ void __launch_bounds__(64, 10) finish_kernel(FinishStep a) {
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(64, 10) finish_kernel(FinishStep a) {
   }
 }
 
-// grid, block: any, a thread a pair. smem: none.
+// grid, block: any, one thread per pair. smem: none.
 template <OptimizerKind kind>
 __global__ void finish_pairs_kernel(FinishPairs a) {
   const FinishStep& step = a.step;
@@ -113,7 +113,7 @@ __global__ void finish_pairs_kernel(FinishPairs a) {
 using FinishKernel = void (*)(FinishStep);
 using FinishPairsKernel = void (*)(FinishPairs);
 
-/// The kernels of an optimizer, for a launch.
+/// Kernels for a kind of optimizer.
 inline FinishKernel finish_kernel_of(OptimizerKind kind) {
   return with_kind(kind, [](auto k) -> FinishKernel { return finish_kernel<k.value>; });
 }

@@ -1,13 +1,13 @@
 #pragma once
-// The end of a step on a device: the sum of the batch is completed, noise is added, which makes it
-// public, and the optimizer takes its step; in one pass over the parameters.
+// End of a step on a device, in one pass over the parameters: completes the sum of the batch, adds
+// noise, which makes it public, and takes the optimizer's step.
 //
 // Double cannot decide every pair of rounded normals (random/rounded_normal_math.hpp). The numbers
-// of one that it cannot are left as they are: nothing of them is released. The pair's bit is set,
-// the cursor's `pending` counts it, and with that the run stands still (step_cursor.hpp) until the
-// host has made the pair by exact_rounded_pair and finish_pairs_kernel has completed its numbers.
-// The bits hold every pair that there is, so there is no list that could be too short. A pair is
-// completed only where its bit is set, and that clears it: no number is updated twice.
+// of an undecided pair are left unchanged: nothing of them is released. The pair's bit is set and
+// the cursor's `pending` counts it. The run then pauses (step_cursor.hpp) until the host has
+// computed the pair with exact_rounded_pair, and finish_pairs_kernel has completed its numbers.
+// There is one bit for every pair, so no list can overflow. A pair is completed only if its bit is
+// set, which clears the bit: no number is updated twice.
 #include <cstdint>
 #include <vector>
 
@@ -21,58 +21,60 @@
 
 namespace cudp {
 
-/// What is left to add to the sum of a batch, and to its tally.
+/// Data still to be added to the sum of a batch, and to its tally.
 struct Unfinished {
   BlockSums sums{};
-  TallyBatch tally{};  ///< its total is null where nothing is counted
+  TallyBatch tally{};  ///< total is null if nothing is counted
 };
 
-/// With S_j = sum[j] + the slabs' numbers j and K_j the rounded normal number j of the cursor's
-/// step, noise_std and grid the cursor's: r_j = grid (S_j + K_j), released or used for an update;
-/// sum[j] = 0. For numbers of undecided pairs sum[j] = S_j, and nothing else.
+/// Finishes a step: r_j = grid (S_j + K_j), which is released or used for an update; sum[j] = 0.
+/// S_j = sum[j] + the slabs' numbers j. K_j is the rounded normal number j of the cursor's step,
+/// with the cursor's noise_std and grid. For numbers of undecided pairs only sum[j] = S_j is
+/// written.
 struct FinishStep {
   StepCursor* cursor;
   FixedPoint* sum;  ///< [n]
-  Unfinished left;  ///< the tally is made by a block of its own
+  Unfinished left;  ///< a block of its own computes the tally
   RandomStream noise;
   std::int64_t n;
-  std::uint32_t* undecided;    ///< [words_of_pairs(n)], a bit a pair, 0 before
-  float* released;             ///< [n], written; null: what is released goes into `update` alone
-  UpdateArgs update;           ///< of the numbers, without `released`, where that is null
-  bool by_pairs;               ///< a thread a pair, and not a generator block
-  ListedStep* list = nullptr;  ///< [steps of the run], where the clipping norm moves
+  std::uint32_t* undecided;  ///< [words_of_pairs(n)], one bit per pair, 0 before
+  float* released;           ///< [n], written; null: released values are used by `update` only
+  UpdateArgs update;  ///< update of the numbers if released is null; its own `released` is unused
+  bool by_pairs;      ///< one pair per thread; otherwise one generator block per thread
+  ListedStep* list = nullptr;  ///< [steps of the run], if the clipping norm is adaptive
 };
 
-/// A pair that the host has made.
+/// Pair that the host has computed.
 struct DecidedPair {
   std::uint64_t step;
   std::uint32_t pair;
   RoundedPair k;
 };
 struct FinishPairs {
-  FinishStep step;           ///< as it was launched
+  FinishStep step;           ///< step as it was launched
   const DecidedPair* pairs;  ///< [count], each once
   std::uint32_t count;
 };
 
-/// Pairs of n numbers; those of the last tile may have no number.
+/// Number of pairs of n numbers; pairs of the last tile may have no number.
 inline std::int64_t rounded_pairs(std::int64_t n) { return (n + 127) / 128 * 64; }
 inline std::int64_t words_of_pairs(std::int64_t n) { return rounded_pairs(n) / 32; }
 
-/// The pairs whose bit is set, as the host makes them, in multiple precision: 20 us each.
-/// undecided: FinishStep::undecided, [words_of_pairs(n)]; at: the cursor, as the step has left it;
-/// noise: FinishStep::noise. Throws as exact_rounded_pair.
+/// Returns the pairs whose bit is set, computed on the host in multiple precision: 20 us each.
+/// undecided: FinishStep::undecided, [words_of_pairs(n)]; at: the cursor after the step; noise:
+/// FinishStep::noise. Throws like exact_rounded_pair.
 std::vector<DecidedPair> decided_pairs(const std::vector<std::uint32_t>& undecided,
                                        const StepCursor& at, RandomStream noise);
 
-/// Up to so many numbers a thread makes one pair, and a generator block is made four times: a
-/// device is not filled otherwise, and waits.
+/// Largest number of parameters for which a thread computes one pair and not a whole generator
+/// block. Each block is then computed four times, but small models fill the device.
+///
 inline constexpr std::int64_t kPairwise = std::int64_t{1} << 17;
 
 inline void validate(const FinishStep& a) {
   expect(a.cursor && a.sum && a.undecided && a.n > 0, "finish: expected pointers and n > 0");
   expect(a.released != nullptr || (a.update.parameters && a.update.end == a.n),
-         "finish: expected where to release to, or what to update");
+         "finish: expected `released`, or parameters to update");
   validate(a.left.sums);
   if (a.left.tally.total != nullptr) validate(a.left.tally);
 }
@@ -80,7 +82,7 @@ inline void validate(const FinishPairs& a) {
   validate(a.step);
   expect(a.pairs && a.count > 0, "finish pairs: expected pairs");
 }
-/// Small blocks, so that small models fill the device.
+/// Launch shape with small blocks, so that small models fill the device.
 inline LaunchShape launch_shape(const FinishStep& a) {
   LaunchShape shape = strided_shape(rounded_pairs(a.n) / (a.by_pairs ? 1 : 4), 64);
   if (a.left.tally.total != nullptr) ++shape.grid.x;

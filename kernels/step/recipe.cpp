@@ -17,7 +17,7 @@ bool keeps_the_same(const StepRecipe& a, const StepRecipe& b) {
 void validate(const StepRecipe& r) {
   const auto* const candidates = std::get_if<Candidates>(&r.draw);
   expect((candidates != nullptr) == std::holds_alternative<AcceptedDirection>(r.contribution),
-         "step: expected accepted directions of candidates, and of nobody else");
+         "step: expected accepted directions with candidates, and only with them");
   if (candidates != nullptr) validate(candidates->rule);
   if (const auto* const p = std::get_if<Poisson>(&r.draw))
     expect(p->threshold <= std::uint64_t{1} << 32, "step: expected a threshold of 0 to 2^32");
@@ -28,7 +28,7 @@ void validate(const StepRecipe& r) {
     validate(transformed->coordinates);
   if (r.step_size)
     expect(r.step_size->period > 0 && r.step_size->min_growth > 0 && r.step_size->weight >= 0,
-           "step size: expected period > 0, least > 0 and weight >= 0");
+           "step size: expected period > 0, min_growth > 0 and weight >= 0");
 }
 
 void validate(const StepRecipe& recipe, const StepScalars& s) {

@@ -4,17 +4,18 @@
 
 namespace cudp {
 
-/// g~ = scale released / expected batch + m.
+/// Returns g~ = scale released / expected batch + m.
 template <class L>
 CUDP_HD typename L::F restored_gradient(const StepScalars& s, typename L::F released,
                                         typename L::F scale, typename L::F mean) {
   return L::fma(scale * L::fill(s.inverse_batch), released, mean);
 }
 
-/// m and s of one coordinate after the release of g.
+/// Updates m and s of one coordinate after the release of g:
 ///   m <- beta1 m + (1 - beta1) g,  s^2 <- beta2 s^2 + (1 - beta2) v,
-///   v = clamp((g - m)^2 - (scale noise_std / b)^2, h1, h2), the variance of g~ that is not noise;
-/// per example b times that (before the clamp), because g~ is a mean of about b gradients.
+///   v = clamp((g - m)^2 - (scale noise_std / b)^2, h1, h2), the variance of g~ that is not noise.
+/// Unless `literal`, v is multiplied by b before the clamp, because g~ is a mean of about b
+/// gradients.
 template <class L>
 CUDP_HD void update_moments(const CoordinateSettings& c, const StepScalars& s, typename L::F g,
                             typename L::F scale, typename L::F& mean, typename L::F& deviation) {

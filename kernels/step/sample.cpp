@@ -19,7 +19,7 @@ void validate(const SampleArgs& a) {
     throw std::invalid_argument("sampling: expected at most 2^32 examples, found " +
                                 std::to_string(a.end));
   if (a.end > a.begin && !a.drawn)
-    throw std::invalid_argument("sampling: expected room for the drawn examples, found none");
+    throw std::invalid_argument("sampling: expected an array `drawn`, found none");
 }
 
 }  // namespace cudp

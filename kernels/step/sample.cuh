@@ -1,8 +1,8 @@
 #pragma once
-// Poisson sampling (sample.hpp) in two kernels on one stream: flags and their count a tile, and the
-// drawn indices to their places, behind as many as the tiles before have. No atomics: the batch
-// comes out ascending, whatever the launch shapes. Nothing returns to the host. In a recorded step
-// the second also begins the step.
+// Poisson sampling (sample.hpp) in two kernels on one stream. The first writes flags and the number
+// of drawn examples of each tile. The second writes the drawn indices at their offsets, after those
+// of earlier tiles. There are no atomics: the batch is ascending for any launch shape. Nothing
+// returns to the host. In a recorded step the second kernel also starts the step.
 #include <cstdint>
 
 #include "kernels/common/simt.cuh"
@@ -13,36 +13,39 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Scratch and result in device memory. A tile is 256 examples: tiles = ceil((end - begin) / 256).
+/// Scratch memory and result on the device. A tile is 256 examples: tiles = ceil((end - begin) /
+/// 256).
 struct SampleSpace {
   std::uint16_t* flags;   ///< [tiles, 16], bit l of row r: example 16 r + l of the tile is drawn
-  std::uint32_t* counts;  ///< [tiles + 1], examples drawn a tile; scanned: those before it, and all
-  std::uint32_t* count;   ///< [1], how many were drawn; 0 where no step may be taken with them
-  bool scanned = false;   ///< sample_scan_kernel runs in between
-  /// The run whose next step it is, or null for the step that SampleArgs::stream has. The rest is
-  /// for that.
+  std::uint32_t* counts;  ///< [tiles + 1], number drawn in each tile; if scanned, the number before
+                          ///< each tile, then all
+  std::uint32_t* count;   ///< [1], number drawn; 0 if no step may be taken with them
+  bool scanned = false;   ///< sample_scan_kernel runs between the two kernels
+  /// Cursor of the run whose next step is drawn; null: the step is SampleArgs::stream's, and the
+  /// other members are not used.
   StepCursor* cursor = nullptr;
   ListedStep* list = nullptr;        ///< [steps of the run]
   std::uint32_t capacity = 0;        ///< a larger batch makes the run fail
-  std::uint32_t room = 0xffffffffu;  ///< a larger batch is not begun: the launches would cut it
-  bool has_tail = false;             ///< the step's update is a launch of its own
-  const Tally* counted = nullptr;    ///< [1], where the clipping norm moves
+  std::uint32_t room = 0xffffffffu;  ///< a larger batch is not started: launches would truncate it
+  bool has_tail = false;             ///< the step's update is a separate launch
+  const Tally* counted = nullptr;    ///< [1], if the clipping norm is adaptive
 };
 
-/// Above so many tiles (4 M examples) the counts are scanned by a kernel of their own.
+/// Largest number of tiles (4 M examples) without a separate kernel that scans the counts.
 inline constexpr std::int64_t kScannedTiles = std::int64_t{1} << 14;
 
 __device__ __forceinline__ std::int64_t sample_tiles(const SampleArgs& a) {
   return (a.end - a.begin + 255) / 256;
 }
 
-/// Whether its lower bits draw an example whose upper ones are the threshold's.
+/// Returns whether the lower bits draw an example whose upper bits equal the threshold's.
 __device__ __forceinline__ bool drawn_by_lower_bits(const SampleArgs& a, std::int64_t example) {
   std::uint32_t word[16];
   const auto block =
       static_cast<std::uint32_t>((kLowerBits + example / kSampleTile * 256) / 16 + example % 16);
   random_block<ScalarLanes>(a.stream, block, word);
-  // All rows with a mask: an array that is asked for a row known at run time leaves the registers.
+  // All rows are read with a mask: an array with an index known only at run time would not stay in
+  // registers.
   std::uint32_t found = 0;
   CUDP_UNROLL for (int row = 0; row < 16; ++row) {
     found |= word[row] & (row == example % 256 / 16 ? 0xffffffffu : 0u);
@@ -51,8 +54,8 @@ __device__ __forceinline__ bool drawn_by_lower_bits(const SampleArgs& a, std::in
   return half < (a.threshold & 0xffff);
 }
 
-/// Bit r: example first + 16 r + lane is drawn, of those with a common threshold. halves: the
-/// examples' rows of words, the low or the high half already taken.
+/// Returns bits r: whether example first + 16 r + lane is drawn, for a common threshold. halves:
+/// the examples' rows of words, reduced to the low or the high half.
 template <class Half>
 __device__ __forceinline__ unsigned drawn_of_column(const SampleArgs& a, std::int64_t first,
                                                     Half&& half) {
@@ -70,7 +73,7 @@ __device__ __forceinline__ unsigned drawn_of_column(const SampleArgs& a, std::in
   return below;
 }
 
-// grid, block: any, one-dimensional, whole warps; half a warp two tiles, so 8 tiles threads are
+// grid, block: any, one-dimensional, whole warps; half a warp has two tiles, so 8 tiles threads are
 // enough. Writes flags and counts.
 __global__ inline void sample_flags_kernel(SampleArgs a, SampleSpace space) {
   if (space.cursor != nullptr) {
@@ -81,7 +84,7 @@ __global__ inline void sample_flags_kernel(SampleArgs a, SampleSpace space) {
   const auto lane = static_cast<std::int64_t>(threadIdx.x % 16);
   const int upper = static_cast<int>(threadIdx.x % kWarp / 16);
   const std::int64_t tiles = sample_tiles(a);
-  // Whole warps go round together, for the ballots: the second half's tiles may not exist.
+  // Whole warps iterate together, for the ballots: the tiles of the second half may not exist.
   const std::int64_t warp = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / kWarp;
   const std::int64_t warps = std::int64_t{gridDim.x} * blockDim.x / kWarp;
   for (std::int64_t four = warp; 4 * four < tiles; four += warps) {
@@ -106,7 +109,7 @@ __global__ inline void sample_flags_kernel(SampleArgs a, SampleSpace space) {
             column |= 1u << row;
         }
       }
-      unsigned row_flags = 0;  // of row `lane`
+      unsigned row_flags = 0;  // flags of row `lane`
       CUDP_UNROLL for (int row = 0; row < 16; ++row) {
         const bool drawn = first + 16 * row < a.end && (column >> row & 1) != 0;
         const unsigned flags = __ballot_sync(kFullWarp, drawn) >> 16 * upper & 0xffffu;
@@ -126,7 +129,7 @@ __global__ inline void sample_flags_kernel(SampleArgs a, SampleSpace space) {
 // grid: one block of whole warps. dynamic smem: block / 32 words. Turns counts into offsets.
 __global__ inline void sample_scan_kernel(SampleArgs a, SampleSpace space) {
   CUDP_DYNAMIC_SMEM(std::uint32_t, warp_totals);
-  if (space.cursor != nullptr && halts(*space.cursor)) return;  // they are offsets already
+  if (space.cursor != nullptr && halts(*space.cursor)) return;  // the counts are offsets already
   const int lane = static_cast<int>(threadIdx.x % kWarp);
   const int warp = static_cast<int>(threadIdx.x / kWarp);
   const std::int64_t tiles = sample_tiles(a);
@@ -134,7 +137,7 @@ __global__ inline void sample_scan_kernel(SampleArgs a, SampleSpace space) {
   for (std::int64_t round = 0; round < tiles; round += blockDim.x) {
     const std::int64_t tile = round + threadIdx.x;
     const std::uint32_t count = tile < tiles ? space.counts[tile] : 0;
-    std::uint32_t sum = count;  // over this warp's tiles up to and including this one
+    std::uint32_t sum = count;  // sum over this warp's tiles up to and including this one
     for (int offset = 1; offset < kWarp; offset *= 2) {
       const std::uint32_t below = __shfl_up_sync(kFullWarp, sum, offset);
       if (lane >= offset) sum += below;
@@ -152,8 +155,8 @@ __global__ inline void sample_scan_kernel(SampleArgs a, SampleSpace space) {
   if (threadIdx.x == 0) space.counts[tiles] = before;
 }
 
-/// Examples drawn in tiles first .. end - 1, to every thread of the block; every thread must call
-/// it. partial: shared, a word a warp.
+/// Returns the number of examples drawn in tiles first .. end - 1 to every thread of the block.
+/// Every thread must call it. partial: shared memory, one word per warp.
 __device__ __forceinline__ std::uint32_t drawn_in(const SampleSpace& space, std::int64_t first,
                                                   std::int64_t end, std::uint32_t* partial) {
   std::uint32_t sum = 0;
@@ -161,8 +164,8 @@ __device__ __forceinline__ std::uint32_t drawn_in(const SampleSpace& space, std:
   return next_block_sum(sum, partial);
 }
 
-/// Begins the next step of a run, with `drawn` examples. By one thread of one block. Returns how
-/// many examples the sums are to take: 0 where the step may not be taken.
+/// Starts the next step of a run with `drawn` examples. Called by one thread of one block. Returns
+/// the number of examples to sum: 0 if the step may not be taken.
 __device__ __forceinline__ std::uint32_t begin_step(const SampleSpace& space, std::uint32_t drawn) {
   StepCursor& c = *space.cursor;
   c.active = 0;
@@ -180,7 +183,7 @@ __device__ __forceinline__ std::uint32_t begin_step(const SampleSpace& space, st
   c.step = c.first + c.index;
   ListedStep& now = space.list[c.index];
   if (c.follows != 0) {
-    // The step before is complete, or this one would not begin.
+    // The previous step is complete, or this one would not start.
     if (c.index > 0) {
       const ListedStep& before = space.list[c.index - 1];
       const float clip = next_clip(c.clip, before.scalars.clip_norm, before.noisy_count);
@@ -195,8 +198,8 @@ __device__ __forceinline__ std::uint32_t begin_step(const SampleSpace& space, st
   return drawn;
 }
 
-// grid: any. block: whole warps up to 1024 threads. static smem: a word a warp. Writes a.drawn and
-// *space.count, and moves the cursor.
+// grid: any. block: whole warps up to 1024 threads. static smem: one word per warp. Writes a.drawn
+// and *space.count, and advances the cursor.
 __global__ inline void sample_place_kernel(SampleArgs a, SampleSpace space) {
   CUDP_SHARED(std::uint32_t, partial, [1024 / kWarp]);
   const std::int64_t tiles = sample_tiles(a);
@@ -205,14 +208,14 @@ __global__ inline void sample_place_kernel(SampleArgs a, SampleSpace space) {
         space.scanned ? space.counts[tiles] : drawn_in(space, 0, tiles, &partial[0]);
     if (threadIdx.x == 0) *space.count = space.cursor != nullptr ? begin_step(space, all) : all;
   }
-  // Where the cursor has stopped for another reason, the flags are those of the last step: the same
-  // places are written again.
+  // If the cursor has stopped for another reason, the flags are those of the last step, and the
+  // same entries are written again.
   if (space.cursor != nullptr && space.cursor->pending != 0) return;
   const auto lane = static_cast<std::int64_t>(threadIdx.x % 16);
   const std::int64_t block_tiles = blockDim.x / 16;
   std::uint32_t before = 0;  // drawn in the first `added` tiles
   std::int64_t added = 0;
-  // The block goes round whole, for the sums and shuffles.
+  // The whole block iterates together, for the sums and shuffles.
   for (std::int64_t first = blockIdx.x * block_tiles; first < tiles;
        first += gridDim.x * block_tiles) {
     if (!space.scanned) {
@@ -221,13 +224,13 @@ __global__ inline void sample_place_kernel(SampleArgs a, SampleSpace space) {
     }
     const std::int64_t tile = first + threadIdx.x / 16;
     unsigned flags = tile < tiles ? space.flags[16 * tile + lane] : 0;
-    int sum = __popc(flags);  // over the tile's rows up to and including this one
+    int sum = __popc(flags);  // sum over the tile's rows up to and including this one
     for (int offset = 1; offset < 16; offset *= 2) {
       const int below = __shfl_up_sync(kFullWarp, sum, offset, 16);
       if (lane >= offset) sum += below;
     }
     std::uint32_t start = before;
-    if (!space.scanned) {  // and the block's own tiles before this one
+    if (!space.scanned) {  // add the block's own tiles before this one
       std::uint32_t own = 0;
       for (std::int64_t t = first + lane; t < tile && t < tiles; t += 16) own += space.counts[t];
       for (int offset = 8; offset > 0; offset /= 2)

@@ -6,7 +6,7 @@ namespace cudp::CUDP_SIMD {
 
 namespace {
 
-// The two answers for the lanes of a register, a bit each.
+// Results of two comparisons, one bit per lane.
 struct Compared {
   unsigned below;
   unsigned equal;
@@ -26,7 +26,7 @@ CUDP_INLINE unsigned bits_of(VecI lanes) {
 }
 #endif
 
-// Numbers and limit are at most 2^16, so that signed comparisons do.
+// Compares lane by lane. Numbers and limit are at most 2^16, so signed comparisons are correct.
 CUDP_INLINE Compared compare(VecU numbers, VecU limit) {
 #if defined(__AVX512F__)
   return {bits_of(_mm512_cmplt_epi32_mask((__m512i)numbers, (__m512i)limit)),
@@ -36,8 +36,8 @@ CUDP_INLINE Compared compare(VecU numbers, VecU limit) {
 #endif
 }
 
-// Appends base + lane for every lane of `mask`, ascending; returns how many. Writes kLanes numbers
-// at `out` where the level can compress in a register, so there must be room for them.
+// Appends base + lane for every lane of `mask`, ascending. Returns their number. May write kLanes
+// numbers at `out` (if the level can compress in a register), so `out` must have capacity for them.
 CUDP_INLINE int append(unsigned mask, std::uint32_t base, std::uint32_t* out) {
 #if defined(__AVX512F__)
   const __m512i lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
@@ -53,7 +53,7 @@ CUDP_INLINE int append(unsigned mask, std::uint32_t base, std::uint32_t* out) {
 #endif
 }
 
-// Of the examples base + lane, those of `equal` that their lower bits draw.
+// Returns those lanes of `equal` whose examples, base + lane, are drawn by their lower bits.
 [[gnu::noinline]] unsigned drawn_by_lower_bits(const SampleArgs& a, std::int64_t base,
                                                unsigned equal) {
   std::uint32_t words[kRandomChunk];
@@ -68,9 +68,9 @@ CUDP_INLINE int append(unsigned mask, std::uint32_t base, std::uint32_t* out) {
   return drawn;
 }
 
-constexpr std::int64_t kChunk = 2 * kRandomChunk;  // examples, two by each word
+constexpr std::int64_t kChunk = 2 * kRandomChunk;  // examples, two per word
 
-// One chunk's drawn examples; `out` has room for all of them.
+// Writes the drawn examples of one chunk. `out` must have capacity for all of its examples.
 CUDP_INLINE int sample_chunk(const SampleArgs& a, std::int64_t first, std::uint32_t* out) {
   std::uint32_t words[kRandomChunk];
   words_chunk(a.stream, first / 2, words);
@@ -92,7 +92,7 @@ CUDP_INLINE int sample_chunk(const SampleArgs& a, std::int64_t first, std::uint3
   return count;
 }
 
-// Every example with a threshold of its own.
+// Draws every example with a threshold of its own.
 std::int64_t sample_candidates(const SampleArgs& a) {
   std::int64_t count = 0;
   for (std::int64_t i = a.begin; i < a.end; i += kRandomChunk) {
@@ -117,7 +117,7 @@ std::int64_t sample(const SampleArgs& a) {
   if (i < a.end) {
     std::uint32_t tail[kChunk];
     const int drawn = sample_chunk(a, i, tail);
-    // distances from i, because the chunk may reach past the last 32-bit index
+    // Compares distances from i, because the chunk may extend past the last 32-bit index.
     const auto left = static_cast<std::uint32_t>(a.end - i);
     const auto first = static_cast<std::uint32_t>(i - a.first);
     for (int k = 0; k < drawn && tail[k] - first < left; ++k) a.drawn[count++] = tail[k];

@@ -4,8 +4,8 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-// grid: any. block: whole warps up to 1024 threads. static smem: a double a warp. The second half
-// of a step size is in update_kernel.
+// grid: any. block: whole warps up to 1024 threads. static smem: one double per warp. update_kernel
+// does the second half of the computation of a step size.
 __global__ inline void released_norm_kernel(ReleasedNorm a) {
   CUDP_SHARED(double, partial, [1024 / kWarp]);
   const bool complete = a.cursor->due != 0 && a.cursor->pending == 0;

@@ -1,6 +1,6 @@
 #pragma once
-// Step sizes that fall with the gradients released so far: b^2 <- b^2 + max(beta_t |g~|^2, nu), and
-// the step's learning rate is divided by b (AdaGrad-norm; Wu et al. 2021, section 6).
+// Step sizes that decrease with the gradients released so far: b^2 <- b^2 + max(beta_t |g~|^2, nu),
+// and the step's learning rate is divided by b (AdaGrad-norm; Wu et al. 2021, section 6).
 #include <cmath>
 #include <cstdint>
 
@@ -9,7 +9,7 @@
 
 namespace cudp {
 
-/// b^2 after a step whose released gradient has this squared norm.
+/// Returns b^2 after a step whose released gradient has this squared norm.
 CUDP_HD double grown_step_size_sum(const StepSizeSettings& s, std::uint64_t step, double sum,
                                    double squared_norm) {
   double beta = s.weight / static_cast<double>(1 + step % s.period);
@@ -18,21 +18,22 @@ CUDP_HD double grown_step_size_sum(const StepSizeSettings& s, std::uint64_t step
   return sum + (growth > s.min_growth ? growth : s.min_growth);
 }
 
-/// parts[k] = sum over some of the numbers of g~^2, g~ = released / expected batch; which ones
-/// depends on the launch shape alone, and so does what they add up to. Nothing where the step's
-/// update is not due, or a number of it is not released; else says so in the cursor.
+/// Computes parts[k] = sum of g~^2 over the numbers of block k, g~ = released / expected batch. The
+/// numbers of a block depend only on the launch shape, and so does the order of additions. Writes
+/// no parts if the step's update is not outstanding or one of its numbers is not released. Records
+/// in the cursor (`tail`) whether it did.
 struct ReleasedNorm {
   const float* released;  ///< [n]
   std::int64_t n;
   const double* sum;   ///< b^2, copied to the cursor
-  StepCursor* cursor;  ///< its scalars are the step's
+  StepCursor* cursor;  ///< its scalars are those of the step
   double* parts;       ///< [blocks of the launch]
 };
 inline void validate(const ReleasedNorm& a) {
   expect(a.released && a.n > 0 && a.sum && a.cursor && a.parts,
          "norm: expected pointers and n > 0");
 }
-/// No more blocks than a warp of the update reads the parts of in 16 rounds.
+/// Launch shape with at most 512 blocks: a warp of the update then reads all parts in 16 rounds.
 inline LaunchShape released_norm_shape(std::int64_t n) {
   LaunchShape shape = strided_shape(n, 256);
   if (shape.grid.x > 512) shape.grid.x = 512;
@@ -40,20 +41,20 @@ inline LaunchShape released_norm_shape(std::int64_t n) {
 }
 inline LaunchShape launch_shape(const ReleasedNorm& a) { return released_norm_shape(a.n); }
 
-/// What an update needs to divide its learning rate by b: all the parts of the norm. Without a
-/// cursor it does not.
+/// Data that an update needs to divide its learning rate by b: all parts of the norm. Without a
+/// cursor the learning rate is not divided.
 struct AdaptStepSize {
   StepSizeSettings settings;
   const double* parts = nullptr;
   int count = 0;
   double* sum = nullptr;         ///< b^2, written
-  StepCursor* cursor = nullptr;  ///< its update is made, at the rate that it is told
+  StepCursor* cursor = nullptr;  ///< cursor; receives used_rate, and its update is marked as done
 };
 
 inline void validate(const AdaptStepSize& a) {
   expect(a.parts && a.count > 0 && a.sum && a.cursor, "step size: expected pointers and parts");
   expect(a.settings.period > 0 && a.settings.min_growth > 0 && a.settings.weight >= 0,
-         "step size: expected period > 0, least > 0 and weight >= 0");
+         "step size: expected period > 0, min_growth > 0 and weight >= 0");
 }
 
 }  // namespace cudp

@@ -5,10 +5,10 @@
 
 namespace cudp {
 
-// Sums of clipped gradients, as common/fixed_point.hpp has them. All arrays: n numbers, n a
+// Sums of clipped gradients in the format of common/fixed_point.hpp. All arrays have n numbers, n a
 // multiple of 16.
 
-/// acc += factor * g, for a single example's gradient.
+/// Adds a single example's gradient: acc += factor * g.
 struct AddScaled {
   float* acc;
   const float* g;
@@ -16,8 +16,8 @@ struct AddScaled {
   std::int64_t n;
 };
 
-/// units += scale w, rounded to the nearest, w = g or, with a transform, (g - mean) inverse; scale:
-/// a factor over the grid. What is beyond 2^22 units (kMaxUnits) becomes that.
+/// Adds scale w, rounded to the nearest integer, to units. w = g or, with a transform, (g - mean)
+/// inverse. scale: clip factor / grid. Numbers beyond 2^22 units (kMaxUnits) are clamped to it.
 struct AddRounded {
   std::int32_t* units;
   const float* g;
@@ -26,7 +26,7 @@ struct AddRounded {
   Transform transform = {};
 };
 
-/// A = sum dy^2 u and B = sum dy v of dense_square.
+/// Computes A = sum dy^2 u and B = sum dy v of dense_square.
 struct TransformedDense {
   const float* dy;
   const float* u;
@@ -38,7 +38,7 @@ struct TransformedDenseSums {
   double products;
 };
 
-/// out = totals[0] + units[0] + totals[1] + ... modulo 2^64; all of them are cleared.
+/// Computes out = totals[0] + units[0] + totals[1] + ... modulo 2^64, and clears all of them.
 struct SumUnits {
   std::int64_t* const* totals;  ///< [count] arrays of n
   std::int32_t* const* units;   ///< [count] arrays of n

@@ -13,10 +13,11 @@ void add_scaled(const AddScaled& a) {
 
 constexpr std::int64_t kPair = 2 * std::int64_t{kLanes};
 
-/// Squares of that many numbers are added in float32, in 64 / kLanes chains; the blocks in double.
+/// Number of squares that are added in float32, in 64 / kLanes chains; the blocks are added in
+/// double.
 constexpr std::int64_t kNormBlock = 1024;
 
-/// sum of w(i)^2, w(i) a vector.
+/// Returns the sum of w(i)^2, where w(i) is a vector.
 template <class W>
 CUDP_INLINE float sum_of_squares(std::int64_t n, const W& w) {
   double total = 0.0;
@@ -76,15 +77,15 @@ TransformedDenseSums transformed_dense(const TransformedDense& a) {
 void add_rounded(const AddRounded& a) {
   const Vec scale = broadcast(a.scale);
   const Vec to_units = broadcast(kToUnits);
-  const Vec least = broadcast(kMinSum);
-  const Vec most = broadcast(kMaxSum);
+  const Vec min_sum = broadcast(kMinSum);
+  const Vec max_sum = broadcast(kMaxSum);
   std::int32_t* const units = a.units;
   const float* const g = a.g;
   const std::int64_t n = a.n;
   const auto add = [&](std::int64_t i, Vec w) {
     VecI sum;
     __builtin_memcpy(&sum, units + i, sizeof sum);
-    sum += float_to_bits(min(max(w * scale + to_units, least), most)) - kToUnitsBits;
+    sum += float_to_bits(min(max(w * scale + to_units, min_sum), max_sum)) - kToUnitsBits;
     __builtin_memcpy(units + i, &sum, sizeof sum);
   };
   const Transform t = a.transform;

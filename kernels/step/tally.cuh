@@ -4,7 +4,8 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// By one block of whole warps. partial: shared, a double a warp.
+/// Adds up the tally of a batch. Called by one block of whole warps. partial: shared memory, one
+/// double per warp.
 __device__ __forceinline__ void tally_batch(const TallyBatch& a, double* partial) {
   const int live = live_examples(a.batch);
   double loss = 0.0;  // all are whole numbers, and exact in double

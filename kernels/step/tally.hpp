@@ -7,21 +7,22 @@
 
 namespace cudp {
 
-/// Losses and norms are tallied in units of this, each one's by itself: integers, whose sum depends
-/// on no order, micro-batch or rank.
+/// Unit of tallied losses and norms. Each is rounded independently to an integer, so sums are
+/// independent of the order, the micro-batch and the rank.
 inline constexpr double kTallyUnit = 0x1p-20;
-/// What counts of one loss or norm at most.
+/// Largest loss or norm that is counted; larger ones count as this.
 inline constexpr double kMaxTallied = 0x1p10;
 
-/// A loss or norm in units, rounded to nearest; more than kMaxTallied, or NaN, counts as that.
+/// Returns a loss or norm in units, rounded to nearest. A value above kMaxTallied, or NaN, counts
+/// as kMaxTallied.
 CUDP_HD std::int64_t tally_units(double x) {
   const double cut = x < kMaxTallied ? x : kMaxTallied;
   return static_cast<long long>(rint(cut * (1.0 / kTallyUnit)));
 }
 
-/// Totals of what was seen in training. The device keeps one.
+/// Totals over training. The device has one. norm has the same units as loss.
 struct Tally {
-  long long loss;  ///< in units of kTallyUnit, as the norm
+  long long loss;  ///< in units of kTallyUnit
   long long norm;
   unsigned long long examples;
   unsigned long long clipped;
@@ -32,8 +33,8 @@ CUDP_HD std::uint64_t halves_of(const Tally& t) {
   return halves_of(t.examples, t.clipped, t.non_finite);
 }
 
-/// *total += the micro-batch's, in a fixed order. With norms: of training examples; one without a
-/// finite norm counts as non_finite and adds nothing else.
+/// Adds the micro-batch's numbers to *total, in a fixed order. With norms, the examples are
+/// training examples: one without a finite norm counts as non_finite and adds nothing else.
 struct TallyBatch {
   Batch batch;
   const float* loss;           ///< [capacity]

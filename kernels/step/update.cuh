@@ -1,6 +1,6 @@
 #pragma once
-// One optimizer step (update.hpp): of a number, in whatever kernel has released it, and of all of
-// them in a launch of its own.
+// One optimizer step (update.hpp): for one number, inside the kernel that released it, or for all
+// numbers in a separate launch.
 #include <cstdint>
 #include <type_traits>
 
@@ -12,8 +12,8 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Parameter j and what belongs to it, by the released sum of its gradients. kind is
-/// a.optimizer.kind; s in place of a.scalars.
+/// Updates parameter j and its state, given the released sum of its gradients. kind is
+/// a.optimizer.kind; s replaces a.scalars.
 template <OptimizerKind kind>
 __device__ __forceinline__ void update_number(const UpdateArgs& a, const StepScalars& s,
                                               std::int64_t j, float released) {
@@ -41,16 +41,16 @@ __device__ __forceinline__ void update_number(const UpdateArgs& a, const StepSca
   if (a.average) a.average[j] = moving_average<ScalarLanes>(s, a.average[j], theta);
 }
 
-// grid, block: whole warps, a thread a parameter. kind is a.optimizer.kind. scalars [1] in device
-// memory is read in place of a.scalars, so that a captured graph can be replayed with others; null:
-// those. With size.cursor the learning rate is divided by b, and nothing is done where the step's
-// update is not due.
+// grid, block: whole warps, one parameter per thread. kind is a.optimizer.kind. scalars [1] in
+// device memory replaces a.scalars, so that a captured graph can be replayed with other values;
+// null: a.scalars is used. With size.cursor the learning rate is divided by b, and nothing is done
+// if the step's update is not outstanding.
 template <OptimizerKind kind>
 __global__ void update_kernel(UpdateArgs a, const StepScalars* scalars, AdaptStepSize size) {
   if (size.cursor != nullptr && size.cursor->tail == 0) return;
   StepScalars s = scalars != nullptr ? *scalars : a.scalars;
   if (size.cursor != nullptr) {
-    // Every warp adds up the parts, in the same order.
+    // Every warp adds the parts in the same order.
     double square = 0.0;
     for (int i = static_cast<int>(threadIdx.x % kWarp); i < size.count; i += kWarp)
       square += size.parts[i];
@@ -92,7 +92,7 @@ auto with_kind(OptimizerKind kind, const Take& take) {
   return take(KindOf<OptimizerKind::adamw>{});
 }
 
-/// The kernel of an optimizer, for a launch.
+/// Kernel for a kind of optimizer.
 inline UpdateKernel update_kernel_of(OptimizerKind kind) {
   return with_kind(kind, [](auto k) -> UpdateKernel { return update_kernel<k.value>; });
 }

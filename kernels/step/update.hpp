@@ -6,10 +6,10 @@
 
 namespace cudp {
 
-/// One optimizer step on a released gradient g = released[j] * inverse_batch.
-/// sgd: theta -= lr g. momentum: m = momentum m + g, theta -= lr m. nesterov: the same, theta -= lr
-/// (g + momentum m). adam: m, v moments with bias correction, theta -= lr m^ / (sqrt(v^) +
-/// epsilon). Then average = ema_decay average + (1 - ema_decay) theta, if kept.
+/// One optimizer step with a released gradient g = released[j] * inverse_batch. sgd: theta -= lr g.
+/// momentum: m = momentum m + g, theta -= lr m. nesterov: the same m, theta -= lr (g + momentum m).
+/// adam: m, v moments with bias correction, theta -= lr m^ / (sqrt(v^) + epsilon). Then average =
+/// ema_decay average + (1 - ema_decay) theta, if kept.
 struct UpdateArgs {
   const float* released;  ///< [d], see release.hpp
   float* parameters;      ///< [d], read and written
@@ -20,8 +20,8 @@ struct UpdateArgs {
   std::int64_t end;       ///< one past the last, <= d
   OptimizerSettings optimizer;
   StepScalars scalars;
-  // Where the sum is of transformed gradients (coordinates_math.hpp), g is scale released / b + m
-  // instead, and updates m and s after the step. Otherwise all three are null.
+  // If the sum is of transformed gradients (coordinates_math.hpp), g is scale released / b + m, and
+  // m and s are updated after the step. Otherwise all three pointers are null.
   float* mean = nullptr;       ///< [d], m
   float* deviation = nullptr;  ///< [d], s
   const CoordinateScale* scale = nullptr;

@@ -10,8 +10,7 @@ namespace {
 
 constexpr std::int64_t kChunk = 512;
 
-/// The numbers that one chunk of parameters is updated from; every array holds kChunk numbers, or
-/// is null.
+/// Arrays of one chunk of parameters. Every array has kChunk numbers, or is null.
 struct Chunk {
   const float* released;
   float* parameters;
@@ -22,7 +21,7 @@ struct Chunk {
   float* deviation;
 };
 
-/// g from the released transformed sum, with m and s after it.
+/// Computes g from the released transformed sum, and updates m and s.
 CUDP_INLINE Vec restore(const UpdateArgs& a, const Chunk& t, int i) {
   Vec mean = load(t.mean + i) * broadcast(a.scale->shrink);
   Vec deviation = load(t.deviation + i);
@@ -55,8 +54,8 @@ CUDP_INLINE void step_chunk(const UpdateArgs& a, const Chunk& t) {
   }
 }
 
-// Whole chunks and the tail run this one compiled function, so that a parameter's result does not
-// depend on where the range it is updated in begins or ends.
+// Updates one chunk. Whole chunks and the tail run this one compiled function, so that a
+// parameter's result does not depend on the range that it is updated in.
 __attribute__((noinline)) void update_chunk(const UpdateArgs& a, const Chunk& t) {
   switch (a.optimizer.kind) {
     case OptimizerKind::sgd:
@@ -82,7 +81,7 @@ void update_whole_chunk(const UpdateArgs& a, std::int64_t j) {
                    .deviation = a.scale != nullptr ? a.deviation + j : nullptr});
 }
 
-// The last `count` < kChunk parameters, by way of copies padded with zeros.
+// Updates the last `count` < kChunk parameters, using copies padded with zeros.
 void update_tail(const UpdateArgs& a, std::int64_t j, int count) {
   const std::size_t bytes = sizeof(float) * static_cast<std::size_t>(count);
   float released[kChunk] = {};

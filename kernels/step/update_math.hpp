@@ -4,8 +4,8 @@
 
 namespace cudp {
 
-/// One parameter's optimizer step with released gradient g; see update.hpp. m and v are its
-/// moments, untouched by the optimizers that have none.
+/// Takes one parameter's optimizer step with released gradient g; see update.hpp. m and v are its
+/// moments; optimizers without moments do not change them.
 template <OptimizerKind kind, class L>
 CUDP_HD void optimizer_step(const OptimizerSettings& o, const StepScalars& s, typename L::F g,
                             typename L::F& theta, typename L::F& m, typename L::F& v) {
@@ -32,7 +32,8 @@ CUDP_HD void optimizer_step(const OptimizerSettings& o, const StepScalars& s, ty
   }
 }
 
-/// The moving average of the parameters, after the step.
+/// Returns the moving average of the parameters after the step.
+///
 template <class L>
 CUDP_HD typename L::F moving_average(const StepScalars& s, typename L::F average,
                                      typename L::F theta) {

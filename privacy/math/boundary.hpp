@@ -4,14 +4,14 @@
 
 namespace cudp::privacy {
 
-/// A point x with f(x) <= 0, within `tolerance` of one with f > 0. f must be positive at `bad` and
-/// not at `good`; it need not be smooth. About ten calls of f for nine digits.
+/// Returns a point x with f(x) <= 0, within `tolerance` of a point with f > 0. Requires f > 0 at
+/// `bad` and f <= 0 at `good`; f need not be smooth. Takes about ten calls of f for nine digits.
 /// Source: Chandrupatla 1997, "A new hybrid quadratic/bisection algorithm for finding the zero of a
 /// nonlinear function without using derivatives".
 template <class F>
 double safe_boundary(const F& f, double bad, double good, double tolerance) {
   double a = good, fa = f(good), b = bad, fb = f(bad);  // the bracket; a is the newest point
-  double t = 0.5;                                       // where to look next, from a to b
+  double t = 0.5;  // next point, as a fraction of the way from a to b
   while (std::fabs(b - a) > tolerance) {
     const double x = a + t * (b - a), fx = f(x);
     double c = b, fc = fb;  // the point that leaves the bracket
@@ -24,7 +24,7 @@ double safe_boundary(const F& f, double bad, double good, double tolerance) {
     }
     a = x;
     fa = fx;
-    // Inverse quadratic interpolation where the three points lie well enough for it.
+    // Inverse quadratic interpolation, if the three points allow it.
     const double xi = (a - b) / (c - b), phi = (fa - fb) / (fc - fb);
     t = 0.5;
     if (phi * phi < xi && (1.0 - phi) * (1.0 - phi) < 1.0 - xi)

@@ -4,8 +4,8 @@
 
 namespace cudp::privacy {
 
-/// log(sum of e^term) without ever leaving log space: no sum overflows, whatever the terms. A NaN
-/// among them makes the value NaN.
+/// Computes log(sum of e^term) entirely in log space, so that no sum overflows, whatever the terms.
+/// A NaN among the terms makes the value NaN.
 class LogSum {
  public:
   void add(double term) {
@@ -13,7 +13,8 @@ class LogSum {
       sum_ = sum_ * std::exp(largest_ - term) + 1.0;
       largest_ = term;
     } else if (term != -std::numeric_limits<double>::infinity() && !(term - largest_ <= -746.0)) {
-      // Not of what lies further below: e^-746 is 0, which the library takes long to say.
+      // Smaller terms are skipped: e^-746 is 0, which the library computes slowly.
+      //
       sum_ += std::exp(term - largest_);
     }
   }

@@ -7,23 +7,24 @@
 
 namespace cudp::privacy {
 
-// Mechanisms of one release. sigma is always the noise's standard deviation divided by the most
-// that one example can move the sum (the clipping norm).
+// Mechanisms of one release. sigma is always the noise multiplier: the standard deviation of the
+// noise divided by the largest change of the sum by one example (the clipping norm).
 
-/// The sum over the whole data set plus Gaussian noise.
+/// Sum over the whole data set plus Gaussian noise.
 struct Gaussian {
   double sigma = 0.0;  ///< finite, > 0
   bool operator==(const Gaussian&) const = default;
 };
 
-/// Each example is in the batch independently with probability q.
+/// Sum over a Poisson sample plus Gaussian noise: each example is in the batch independently with
+/// probability q.
 struct PoissonGaussian {
   double q = 0.0;      ///< in [0, 1]
   double sigma = 0.0;  ///< finite, > 0
   bool operator==(const PoissonGaussian&) const = default;
 };
 
-/// A batch of exactly `batch` examples, drawn without replacement.
+/// Sum over a batch of exactly `batch` examples, drawn without replacement, plus Gaussian noise.
 struct FixedSizeGaussian {
   std::uint64_t n = 0;      ///< examples in the smaller of the two neighbours, >= batch; <= 2^53
   std::uint64_t batch = 0;  ///< > 0
@@ -31,7 +32,8 @@ struct FixedSizeGaussian {
   bool operator==(const FixedSizeGaussian&) const = default;
 };
 
-/// A Poisson batch, of which a random subset of max_batch is kept where it is larger.
+/// Sum over a Poisson batch plus Gaussian noise. If the batch is larger than max_batch, a random
+/// subset of that size is used.
 struct TruncatedPoissonGaussian {
   std::uint64_t n = 0;          ///< examples in the larger of the two neighbours, > 0; <= 2^53
   double q = 0.0;               ///< in [0, 1]
@@ -40,36 +42,37 @@ struct TruncatedPoissonGaussian {
   bool operator==(const TruncatedPoissonGaussian&) const = default;
 };
 
-/// One data set gives N(0, sigma^2), the other N(c, sigma^2) with c = sensitivities[i] with
-/// probability probabilities[i]; in many dimensions c bounds the norm of the difference.
+/// Mixture of Gaussians: one data set gives N(0, sigma^2), the other N(c, sigma^2) with c =
+/// sensitivities[i] with probability probabilities[i]. In many dimensions c bounds the norm of the
+/// difference.
 struct GaussianMixture {
   std::vector<double> sensitivities;  ///< >= 0, finite
-  std::vector<double> probabilities;  ///< >= 0, their sum is 1 within 1e-9 (and is made exactly 1)
+  std::vector<double> probabilities;  ///< >= 0, their sum is 1 within 1e-9 (it is then normalised)
   double sigma = 0.0;                 ///< finite, > 0
   bool operator==(const GaussianMixture&) const = default;
 };
 
-/// Laplace noise of this scale on a number that one example moves by at most 1.
+/// Laplace noise of this scale on a number that changes by at most 1 with one example.
 struct Laplace {
   double scale = 0.0;  ///< finite, > 0
   bool operator==(const Laplace&) const = default;
 };
 
-/// Laplace noise on a number of a Poisson sample.
+/// Laplace noise on a number computed from a Poisson sample.
 struct PoissonLaplace {
   double q = 0.0;      ///< in [0, 1]
   double scale = 0.0;  ///< finite, > 0
   bool operator==(const PoissonLaplace&) const = default;
 };
 
-/// A selection whose privacy loss lies in some interval of length epsilon, wherever that is: the
+/// A selection whose privacy loss lies in some interval of length epsilon, at any position: the
 /// exponential mechanism, and report-noisy-max with Gumbel noise.
 struct BoundedRange {
   double epsilon = 0.0;  ///< finite, >= 0
   bool operator==(const BoundedRange&) const = default;
 };
 
-/// Anything of which only (epsilon, delta)-DP is known.
+/// A mechanism that is known to be (epsilon, delta)-DP, and no more.
 struct ApproximateDp {
   double epsilon = 0.0;  ///< finite, >= 0
   double delta = 0.0;    ///< in [0, 1)
@@ -87,48 +90,51 @@ struct Release {
   bool operator==(const Release&) const = default;
 };
 
-/// The sum over a Poisson sample of rate q plus Gaussian noise: the plain Gaussian where q is 1.
-/// Throws std::invalid_argument, with the value, unless q and sigma are in their ranges.
+/// Returns the mechanism of a sum over a Poisson sample of rate q plus Gaussian noise: the plain
+/// Gaussian if q is 1. Throws std::invalid_argument, with the value, unless q and sigma are in
+/// their ranges.
 Mechanism sampled_gaussian_mechanism(double q, double sigma);
 
-/// How one data set differs from its neighbour: the second has examples that the first has not
-/// (`add`), the first has examples that the second has not (`remove`), or both have as many, some
-/// of them others (`replace`).
+/// Difference between neighbouring data sets: the second has additional examples (`add`), the first
+/// has additional examples (`remove`), or both have equally many, some of them different
+/// (`replace`).
 enum class Change : std::uint8_t { add, remove, replace };
 
-/// Which pairs of data sets are neighbours.
+/// Relation that defines neighbouring data sets.
 enum class NeighbouringRelation : std::uint8_t {
   add,            ///< the second has one example more
   remove,         ///< the second has one example fewer
   add_or_remove,  ///< either
-  replace_one,    ///< as many examples, one of them another
+  replace_one,    ///< equally many examples, one of them different
 };
 std::string_view name(NeighbouringRelation relation);
 
-/// The changes that a relation allows: what holds for each of them holds for the relation.
+/// Returns the changes that a relation allows. A bound that holds for each of them holds for the
+/// relation.
 std::span<const Change> changes_of(NeighbouringRelation relation);
 
-/// The largest group of examples that an accountant, a filter or a schema takes.
+/// Largest group of examples that an accountant, a filter or a schema accepts.
 inline constexpr std::uint64_t kMaxGroup = 1000;
 
 /// Throws std::invalid_argument, with the value, unless group is 1 to kMaxGroup.
 void check_group(std::uint64_t group);
 
-/// Neighbours differ by `group` changes of this kind at once; group >= 1.
+/// Neighbouring data sets: they differ by `group` changes of this kind at once; group >= 1.
 struct Neighbours {
   NeighbouringRelation relation = NeighbouringRelation::add_or_remove;
   std::uint64_t group = 1;
   bool operator==(const Neighbours&) const = default;
 };
 
-/// The mechanism's name as a configuration would write it: "poisson-gaussian".
+/// Returns the mechanism's name in configuration files: "poisson-gaussian".
 std::string_view name(const Mechanism& mechanism);
 
 /// Throws std::invalid_argument, with the value, unless every field is in its range.
 void check(const Mechanism& mechanism);
 void check(const Release& release);
 
-/// Whether the mechanism releases nothing about anyone: q = 0, count = 0, epsilon = delta = 0.
+/// Returns whether the mechanism reveals nothing about any example: q = 0, count = 0, epsilon =
+/// delta = 0.
 bool releases_nothing(const Release& release);
 
 }  // namespace cudp::privacy

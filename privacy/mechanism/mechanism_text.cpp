@@ -58,7 +58,7 @@ void take(PoissonLaplace& m, std::string_view& line) { m = {take_number(line), t
 void take(BoundedRange& m, std::string_view& line) { m = {take_number(line)}; }
 void take(ApproximateDp& m, std::string_view& line) { m = {take_number(line), take_number(line)}; }
 
-/// Whether `called` names alternative I or a later one; if so it is read from `line`.
+/// Returns whether `called` names alternative I or a later one; if so, reads it from `line`.
 template <std::size_t I = 0>
 bool take_named(std::string_view called, std::string_view& line, Mechanism& mechanism) {
   if constexpr (I == std::variant_size_v<Mechanism>) {

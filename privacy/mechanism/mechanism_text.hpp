@@ -6,16 +6,16 @@
 
 namespace cudp::privacy {
 
-/// The mechanism's name and fields, exactly: "poisson-gaussian 1.47ae147ae147bp-7 1p+0".
+/// Returns the mechanism's name and fields, exactly: "poisson-gaussian 1.47ae147ae147bp-7 1p+0".
 ///
 /// gaussian SIGMA, poisson-gaussian Q SIGMA, fixed-size-gaussian N BATCH SIGMA,
 /// truncated-poisson-gaussian N Q MAX_BATCH SIGMA, laplace SCALE, poisson-laplace Q SCALE,
-/// bounded-range EPSILON, approximate-dp EPSILON DELTA,
-/// gaussian-mixture SIGMA SIZE SENSITIVITY PROBABILITY SENSITIVITY PROBABILITY ...
+/// bounded-range EPSILON, approximate-dp EPSILON DELTA, gaussian-mixture SIGMA SIZE SENSITIVITY
+/// PROBABILITY SENSITIVITY PROBABILITY ...
 std::string exact_text(const Mechanism& mechanism);
 
-/// The mechanism at the start of `line`, taken from it. Throws std::invalid_argument, "expected
-/// ..., found ...", on anything that exact_text does not write, and on fields out of range.
+/// Removes the mechanism at the start of `line` and returns it. Throws std::invalid_argument,
+/// "expected ..., found ...", on text that exact_text does not write, and on fields out of range.
 Mechanism take_mechanism(std::string_view& line);
 
 }  // namespace cudp::privacy

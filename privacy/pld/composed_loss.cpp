@@ -15,11 +15,12 @@ namespace cudp::privacy::pld {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double coarse = 1e-2, fine = 1e-6;  // of the tilted variance, for the atoms
+constexpr double coarse = 1e-2,
+                 fine = 1e-6;  // tolerances of the atoms, relative to the tilted variance
 constexpr std::size_t shortest = std::size_t{1} << 10, usual = std::size_t{1} << 17;
 constexpr std::size_t few_terms = 16;
 
-/// The share that the lattice may add to epsilon, relatively, for a transform of this length.
+/// Returns the relative error of epsilon allowed for the lattice, for a transform of this length.
 double loss_allowed(std::size_t length) {
   if (length < usual) return 2e-5;
   return 1.2e-4 * std::sqrt(static_cast<double>(length) / static_cast<double>(usual));
@@ -30,12 +31,12 @@ double loss_allowed(std::size_t length) {
 struct ComposedLoss::Term {
   Term(PrivacyLoss loss_above, PrivacyLoss loss_below, bool one, std::uint64_t releases)
       : above(std::move(loss_above)), below(std::move(loss_below)), same(one), count(releases) {}
-  DiscretePld above, below;  ///< coarse ones: fine ones are made for each view, and not kept
+  DiscretePld above, below;  ///< coarse; fine ones are made for each view and not stored
   bool same;
   std::uint64_t count;
 };
 
-/// The composition as seen with one tilt.
+/// The composition at one tilt.
 struct ComposedLoss::View {
   double tilt = 0.0, negligible = 0.0;
   double mean = 0.0, deviation = 0.0, interval = 0.0, top = 0.0;
@@ -44,7 +45,7 @@ struct ComposedLoss::View {
 };
 
 ComposedLoss::ComposedLoss(std::vector<DistinctLoss> losses, Options options) : options_(options) {
-  // Many losses were grouped, at a greater loss than this; each costs transforms.
+  // Many losses were grouped, which costs more accuracy than this. Each of them needs transforms.
   if (losses.size() > few_terms && options_.interval == 0.0) options_.coarseness *= 20.0;
   terms_.reserve(losses.size());
   for (DistinctLoss& one : losses) {
@@ -66,12 +67,12 @@ Moments ComposedLoss::total_moments(double tilt) const {
     total.mean += n * each.mean;
     total.variance += n * each.variance;
   }
-  // A sum that does not vary is not looked at more closely than this.
+  // A sum with almost no variance is resolved no finer than this.
   total.variance = std::fmax(total.variance, 1e-8 * total.mean * total.mean);
   return total;
 }
 
-/// Solves for the tilt on atoms that were refined for the tilt of the round before.
+/// Solves for the tilt on atoms that were refined for the tilt of the previous round.
 template <class Solve>
 double ComposedLoss::settle_tilt(double negligible, const Solve& solve) {
   double tilt = 1.0;
@@ -84,8 +85,8 @@ double ComposedLoss::settle_tilt(double negligible, const Solve& solve) {
   return tilt;
 }
 
-/// The tilt for which `low_enough` changes from true to false, among those worth looking at: the
-/// Gaussian's is a few over the standard deviation.
+/// Returns the tilt at which `low_enough` changes from true to false, in the useful range: a
+/// Gaussian's tilt is a few over the standard deviation.
 template <class Moments, class LowEnough>
 static double bisect_tilt(const Moments& moments_at, const LowEnough& low_enough) {
   double low = std::log(1e-6), high = std::log(1e9);
@@ -98,13 +99,14 @@ static double bisect_tilt(const Moments& moments_at, const LowEnough& low_enough
   return std::exp(0.5 * (low + high));
 }
 
-/// About log delta where the tilted mean is epsilon, from the saddle point. It falls with the tilt.
+/// Returns approximately log delta at epsilon = tilted mean, by the saddle point method. It
+/// decreases with the tilt.
 static double log_delta_near(const Moments& at, double tilt) {
   return at.log_sum - tilt * at.mean - std::log1p(tilt) -
          std::log1p(tilt * std::sqrt(2.0 * std::numbers::pi * at.variance));
 }
 
-/// The saddle point for delta. Any tilt gives a bound; this one a good one.
+/// Returns the saddle point for delta. Any tilt gives a bound; this one gives a good one.
 double ComposedLoss::tilt_for_delta(double delta) {
   const double target = std::log(delta);
   return settle_tilt(negligible_for(delta), [&] {
@@ -114,7 +116,7 @@ double ComposedLoss::tilt_for_delta(double delta) {
   });
 }
 
-/// K'(tilt) = epsilon. `delta` becomes about what will be found there.
+/// Returns the tilt with K'(tilt) = epsilon. `delta` is set to approximately the delta there.
 double ComposedLoss::tilt_for_epsilon(double epsilon, double& delta) {
   double tilt = 0.0;
   delta = 1e-30;
@@ -130,7 +132,7 @@ double ComposedLoss::tilt_for_epsilon(double epsilon, double& delta) {
   return tilt;
 }
 
-/// So little that all releases together are a ten-millionth of delta.
+/// Returns a probability so small that all releases together amount to a ten-millionth of delta.
 double ComposedLoss::negligible_for(double delta) const {
   double count = 0.0;
   for (const Term& one : terms_) count += static_cast<double>(one.count);
@@ -142,7 +144,7 @@ double ComposedLoss::choose_interval(std::span<const DiscretePld> fine_plds, dou
   const auto atoms_of = [&](std::size_t i) {
     return i < fine_plds.size() ? fine_plds[i].upper() : terms_[i].above.upper();
   };
-  // At the tilted mean a change of K moves epsilon by it over the tilt.
+  // At the tilted mean, a change of K changes epsilon by that change over the tilt.
   double mean = 0.0;
   for (std::size_t i = 0; i < terms_.size(); ++i)
     mean += static_cast<double>(terms_[i].count) * moments(atoms_of(i), tilt).mean;
@@ -173,13 +175,13 @@ double ComposedLoss::choose_interval(std::span<const DiscretePld> fine_plds, dou
   }
 }
 
-std::unique_ptr<ComposedLoss::View> ComposedLoss::look(double tilt, double negligible) {
+std::unique_ptr<ComposedLoss::View> ComposedLoss::make_view(double tilt, double negligible) {
   auto view = std::make_unique<View>();
   view->tilt = tilt;
   view->negligible = negligible;
   double count = 0.0;
   for (const Term& one : terms_) count += static_cast<double>(one.count);
-  // What the atoms add is shared out over the terms.
+  // The error added by the atoms is divided among the terms.
   const double tolerance =
       fine * std::fmin(options_.coarseness * static_cast<double>(terms_.size()), 100.0);
   const double share = count <= 1000.0 ? 0.05 * options_.coarseness : 1.0;
@@ -187,7 +189,7 @@ std::unique_ptr<ComposedLoss::View> ComposedLoss::look(double tilt, double negli
     pld.refine(tilt, tolerance, negligible, share);
     return pld;
   };
-  std::vector<DiscretePld> kept;  // of few losses; of many, one at a time
+  std::vector<DiscretePld> kept;  // kept if there are few losses; otherwise made one at a time
   if (terms_.size() <= few_terms)
     for (const Term& one : terms_) kept.push_back(refined(one.above));
   Cumulants cumulants;
@@ -212,7 +214,7 @@ std::unique_ptr<ComposedLoss::View> ComposedLoss::look(double tilt, double negli
   loss_error += lattice_rounding * interval;
   const double span = reach.below + reach.above;
   if (!(span < interval * static_cast<double>(options_.longest) * 16.0))
-    throw std::domain_error("the privacy losses lie too far apart for any grid");
+    throw std::domain_error("the privacy losses are too far apart for a grid of any size");
   view->length = length_for(span, interval);
   const std::shared_ptr<const Fft> fft = fft_of(view->length);
   const auto compose = [&](const std::vector<Repeated>& releases, bool from_above) {
@@ -234,7 +236,7 @@ std::unique_ptr<ComposedLoss::View> ComposedLoss::look(double tilt, double negli
   return view;
 }
 
-/// Keeps so many views at most, and none that are long: they take 30 MB and more.
+/// Keeps at most max_views views, and no long ones: those need 30 MB and more.
 void ComposedLoss::forget_views(std::size_t max_views) {
   const auto too_much = [&] {
     std::size_t points = 0;
@@ -252,11 +254,11 @@ const ComposedLoss::View& ComposedLoss::view(double tilt, double negligible) {
          std::fabs(tilt - known->tilt) <= 0.02 * tilt))
       return *known;
   forget_views(7);
-  views_.push_back(look(tilt, negligible));
+  views_.push_back(make_view(tilt, negligible));
   return *views_.back();
 }
 
-/// A statement, of which nothing is known from below yet.
+/// Returns a bound without a lower bound yet.
 static PrivacyBound known(double epsilon, double delta, double interval) {
   return {
       .epsilon = epsilon, .delta = delta, .interval = interval, .accountant = AccountantKind::pld};
@@ -277,7 +279,8 @@ PrivacyBound ComposedLoss::epsilon(double delta) {
     found.epsilon = 0.0;
   else if (at.top > 0.0 && at.above->delta(at.top) <= delta)
     found.epsilon = bisect(*at.above, 0.0, at.top).second;
-  // From below the bound is only good near the tilted mean: looked for from the upper one down.
+  // The lower bound is good only near the tilted mean, so it is searched downwards from the upper
+  // bound.
   const double from = std::fmin(found.epsilon, std::fmax(at.top, 0.0));
   for (double width = 1e-6 * from + 1e-12; found.epsilon > 0.0; width *= 2.0) {
     const double low = std::fmax(from - width, 0.0);
@@ -297,13 +300,14 @@ PrivacyBound ComposedLoss::delta(double epsilon) {
   const double tilt = tilt_for_epsilon(epsilon, about);
   const View* at = &view(tilt, negligible_for(about));
   double upper = at->above->delta(epsilon), lower = at->below->delta(epsilon);
-  if (!(upper < 1.0)) {  // so unlikely that this window missed it; any other one bounds it too
+  if (!(upper <
+        1.0)) {  // this window missed an event so unlikely; any other window gives a bound, too
     at = &view(tilt_for_delta(1e-20), negligible_for(1e-20));
     upper = at->above->delta(epsilon);
     lower = std::fmax(lower, at->below->delta(epsilon));
   }
-  // Where one release's tail falls slowly, the saddle point's delta is far too large, and so is
-  // what was taken to be negligible.
+  // If the tail of one release falls slowly, the saddle point's delta is far too large, and so is
+  // the probability that was considered negligible.
   for (int round = 0; round < 2 && upper < 1.0; ++round) {
     if (at->negligible <= 1e3 * negligible_for(upper)) break;
     at = &view(at->tilt, negligible_for(1e-2 * upper));

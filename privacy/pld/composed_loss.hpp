@@ -12,25 +12,25 @@
 namespace cudp::privacy::pld {
 
 struct Options {
-  /// The interval to discretise composed losses with; 0 takes 1e-4 where that is fine enough and
-  /// chooses otherwise. It is doubled where that costs next to nothing, or where the memory demands
-  /// it.
+  /// Interval for the discretisation of composed losses. 0 means 1e-4 if that is fine enough,
+  /// otherwise an automatic choice. It is doubled if that costs almost nothing, or if memory
+  /// requires it.
   double interval = 0.0;
-  /// How many times more than usual the atoms and the lattice may add to epsilon.
+  /// Factor by which the atoms and the lattice may add more to epsilon than usual.
   double coarseness = 1.0;
-  /// The longest transform; about 120 bytes an element.
+  /// Longest transform; about 120 bytes an element.
   std::size_t longest = std::size_t{1} << 20;
 };
 
-/// `count` releases of which two losses are known: one that dominates each of them, and one that
-/// each of them dominates. They are the same but for releases that were grouped.
+/// `count` releases with two known losses: `above` dominates each of them, and each of them
+/// dominates `below`. The two are the same except for releases that were grouped.
 struct DistinctLoss {
   PrivacyLoss above, below;
   bool same = true;
   std::uint64_t count = 0;
 };
 
-/// The privacy loss of independent releases in one direction.
+/// Privacy loss of independent releases in one direction.
 class ComposedLoss {
  public:
   ComposedLoss(std::vector<DistinctLoss> losses, Options options);
@@ -40,10 +40,10 @@ class ComposedLoss {
   ComposedLoss(ComposedLoss&&) noexcept;
   ComposedLoss& operator=(ComposedLoss&&) noexcept;
 
-  /// Smallest epsilon >= 0 with delta(epsilon) <= delta, and epsilon_lower. +infinity where none
-  /// can be shown, epsilon_lower then 0.
+  /// Returns the smallest epsilon >= 0 with delta(epsilon) <= delta, and epsilon_lower. If no
+  /// finite epsilon can be shown, epsilon is +infinity and epsilon_lower 0.
   PrivacyBound epsilon(double delta);
-  /// Smallest delta for epsilon >= 0: at most 1, and delta_lower, at least 0.
+  /// Returns the smallest delta for epsilon >= 0, at most 1, and delta_lower, at least 0.
   PrivacyBound delta(double epsilon);
 
  private:
@@ -57,7 +57,7 @@ class ComposedLoss {
   double settle_tilt(double negligible, const Solve& solve);
   const View& view(double tilt, double negligible);
   void forget_views(std::size_t max_views);
-  std::unique_ptr<View> look(double tilt, double negligible);
+  std::unique_ptr<View> make_view(double tilt, double negligible);
   double negligible_for(double delta) const;
   double choose_interval(std::span<const DiscretePld> fine_plds, double tilt, double span) const;
 

@@ -10,9 +10,9 @@ namespace {
 
 constexpr double rounding = std::numeric_limits<double>::epsilon();
 constexpr std::size_t max_cells = 20000, first_cells = 32;
-constexpr double cells_expected = 3000.0;  // among which the tolerance is shared
+constexpr double cells_expected = 3000.0;  // number of cells that share the tolerance
 
-/// The probability between two points, from whichever tails are small.
+/// Returns the probability between two points, computed from the smaller tails.
 double between(double above_low, double above_high, double below_low, double below_high) {
   double mass = 0.0;
   if (above_low <= 0.5)
@@ -183,15 +183,15 @@ void DiscretePld::connect() {
         lower_.push_back({std::fmin(low, high), weight * cell.p});
         continue;
       }
-      // In units of the first distribution's mass: q e^low is it times E[e^(low - L)]. By
-      // logarithms, since e^low may be beyond the numbers; a q too small for them says nothing, and
-      // all of the mass goes up.
+      // Relative to the mass of the first distribution: q e^low is the mass times E[e^(low - L)].
+      // Computed with logarithms, because e^low may overflow. If q underflows, it carries no
+      // information, and all of the mass goes to the upper end.
       const double shrunk =
           cell.q > 0.0 ? std::exp(std::log(cell.q) - std::log(cell.p) + low) : 0.0;
       const double share = std::clamp((1.0 - shrunk) / -std::expm1(low - high), 0.0, 1.0);
       upper_.push_back({low, weight * cell.p * (1.0 - share)});
       upper_.push_back({high, weight * cell.p * share});
-      // The merged loss, less what rounding of the tails may have done to the quotient.
+      // Merged loss, minus the possible rounding error of the quotient of the tails.
       const double tails_p =
           std::fmin(std::fmin(cell.low.p_above, cell.high.p_below) + cell.p, 1.0);
       const double tails_q =

@@ -10,20 +10,20 @@
 namespace cudp::privacy::pld {
 namespace {
 
-/// Releases of which `above` dominates all and all dominate `below`.
+/// Group of releases: `above` dominates all of them, and all of them dominate `below`.
 struct Group {
   Mechanism above, below;
   std::uint64_t count = 0;
 };
 
-/// A release that may be grouped: (rate, noise).
+/// Returns the release if it may be grouped: (rate, noise).
 const PoissonGaussian* poisson(const Group& group) {
   return std::get_if<PoissonGaussian>(&group.above);
 }
 
 std::vector<Group> merge_equal(std::span<const Release> releases) {
   std::vector<Group> groups;
-  std::map<std::pair<double, double>, std::size_t> seen;  // of Poisson releases, the many
+  std::map<std::pair<double, double>, std::size_t> seen;  // indices of Poisson releases
   for (const Release& release : releases) {
     if (releases_nothing(release)) continue;
     Mechanism mechanism = release.mechanism;
@@ -48,8 +48,8 @@ std::vector<Group> merge_equal(std::span<const Release> releases) {
   return groups;
 }
 
-/// Groups Poisson releases of nearly the same rate and noise, in cells of the logarithms that are
-/// as large as it takes.
+/// Groups Poisson releases with nearly equal rate and noise, in cells of their logarithms. The
+/// cells are enlarged until there are few enough groups.
 std::vector<Group> coarsen(const std::vector<Group>& groups, std::size_t max_groups) {
   for (double cell = 1e-4;; cell *= 1.3) {
     std::vector<Group> result;

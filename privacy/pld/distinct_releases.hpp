@@ -9,11 +9,11 @@
 
 namespace cudp::privacy::pld {
 
-/// The releases' dominating losses, equal releases together. Of more than max_groups different
-/// ones, Gaussian, Poisson-sampled and fixed-size releases are grouped by noise and sampling rate:
-/// a group counts from above as its least noise and highest rate, from below as the opposite. The
-/// loss grows with the rate and falls with the noise: less noise is undone by adding some, a higher
-/// rate by leaving examples out.
+/// Returns the dominating losses of the releases, with equal releases merged. If there are more
+/// than max_groups different ones, Gaussian and Poisson-sampled releases are grouped by noise and
+/// sampling rate: from above a group counts with its least noise and highest rate, from below with
+/// the opposite. The loss increases with the rate and decreases with the noise: less noise can be
+/// undone by adding some, a higher rate by leaving examples out.
 std::vector<DistinctLoss> distinct_losses(std::span<const Release> releases, Change change,
                                           std::uint64_t k, std::size_t max_groups);
 

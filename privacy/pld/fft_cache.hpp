@@ -6,8 +6,8 @@
 
 namespace cudp::privacy::pld {
 
-/// The transform of this length: the last ones used in this thread are kept, since making the
-/// tables costs as much as a transform.
+/// Returns the transform of this length. The last ones used in this thread are kept, because making
+/// the tables costs as much as a transform.
 std::shared_ptr<const Fft> fft_of(std::size_t length);
 
 }  // namespace cudp::privacy::pld

@@ -19,11 +19,12 @@ void add(std::vector<LatticeAtom>& atoms, std::int64_t index, double mass) {
 
 struct Split {
   std::int64_t low = 0;
-  double inside = 0.0;  ///< the loss less low * interval
-  double share = 0.0;   ///< what goes to low + 1
+  double inside = 0.0;  ///< loss minus low * interval
+  double share = 0.0;   ///< share of the mass that goes to low + 1
 };
 
-/// A loss within 1e-9 intervals of a lattice point is taken to be there: see lattice_rounding.
+/// Splits a loss between two lattice points. A loss within 1e-9 intervals of a lattice point counts
+/// as being there: see lattice_rounding.
 Split split(double loss, double interval) {
   const double low = std::floor(loss / interval + lattice_rounding);
   const double inside = loss - low * interval;
@@ -33,12 +34,12 @@ Split split(double loss, double interval) {
 }
 
 struct Rise {
-  double of_chord = 0.0;      ///< how far the chord over a cell rises above the curve inside
-  double over_tangent = 0.0;  ///< the curve at the right end over its tangent at the left end
+  double of_chord = 0.0;      ///< largest height of the chord over the curve inside a cell
+  double over_tangent = 0.0;  ///< height of the curve at the right end over its tangent at the left
 };
 
-/// The largest rise of the chord is at one of the atoms inside, where their tents add up. Losses
-/// from the cell's left end; q relative to there too.
+/// Computes the Rise of a cell. The largest rise of the chord is at one of the atoms inside, where
+/// their tents add up. Losses and q are relative to the cell's left end.
 class CellRise {
  public:
   explicit CellRise(double interval) : width_(std::expm1(interval)) {}
@@ -46,16 +47,17 @@ class CellRise {
     inner_.push_back({std::expm1(inside), mass * std::exp(-inside)});
   }
   Rise finish() {
-    double left = 0.0, right = 0.0, most = 0.0;
+    double left = 0.0, right = 0.0, max_rise = 0.0;
     for (const Inner& atom : inner_) right += atom.q * (width_ - atom.distance);
     const double over_tangent = right;
     for (const Inner& atom : inner_) {
       left += atom.q * atom.distance;
       right -= atom.q * (width_ - atom.distance);
-      most = std::fmax(most, ((width_ - atom.distance) * left + atom.distance * right) / width_);
+      max_rise =
+          std::fmax(max_rise, ((width_ - atom.distance) * left + atom.distance * right) / width_);
     }
     inner_.clear();
-    return {.of_chord = most, .over_tangent = over_tangent};
+    return {.of_chord = max_rise, .over_tangent = over_tangent};
   }
 
  private:
@@ -67,8 +69,8 @@ class CellRise {
   std::vector<Inner> inner_;
 };
 
-/// The lattice's atoms by chords, and the rise right of each atom where it is asked for: from
-/// below.
+/// Returns the lattice's atoms by chords, and the rise to the right of each atom if `rises` is set
+/// (for bounds from below).
 std::vector<LatticeAtom> connect(std::span<const Atom> atoms, double offset, double interval,
                                  std::vector<Rise>* rises) {
   std::vector<LatticeAtom> lattice;
@@ -80,13 +82,13 @@ std::vector<LatticeAtom> connect(std::span<const Atom> atoms, double offset, dou
   const auto finish = [&] {
     if (rises == nullptr || !open) return;
     rises->resize(lattice.size());
-    (*rises)[lattice.size() - 2] = rise.finish();  // the last atom is the cell's right end
+    (*rises)[lattice.size() - 2] = rise.finish();  // the last atom is the right end
     open = false;
   };
   for (const Atom& atom : atoms) {
     Split at = split(atom.loss - offset, interval);
-    // In the first cell, where the curve is at its least possible, the tangent is paid for by the
-    // losses inside: those near its start are smaller by less than that.
+    // In the first cell, where the curve is at its least possible value, the tangent is compensated
+    // by the losses inside: those near its start are rounded down by less than that.
     if (rises != nullptr && at.low == first && at.inside < 0.5 * interval) at.share = 0.0;
     if (at.low != cell) finish();
     cell = at.low;
@@ -104,10 +106,11 @@ std::vector<LatticeAtom> connect(std::span<const Atom> atoms, double offset, dou
   return lattice;
 }
 
-/// The curve's height at each atom: sum over the atoms above of mass (1 - e^(here - there)).
+/// Returns the curve's height at each atom: sum over the atoms above of mass (1 - e^(here -
+/// there)).
 std::vector<double> heights(std::span<const LatticeAtom> lattice, double interval) {
   std::vector<double> height(lattice.size(), 0.0);
-  double q = 0.0;  // of the atoms above, times e^here
+  double q = 0.0;  // sum over the atoms above, times e^here
   for (std::size_t i = lattice.size() - 1; i-- > 0;) {
     const double gap = static_cast<double>(lattice[i + 1].index - lattice[i].index) * interval;
     q += lattice[i + 1].mass;
@@ -117,7 +120,7 @@ std::vector<double> heights(std::span<const LatticeAtom> lattice, double interva
   return height;
 }
 
-/// Its height over the line P - e^loss Q of all the atoms: sum over those below of
+/// Returns the curve's height over the line P - e^loss Q of all atoms: sum over the atoms below of
 /// mass (e^(here - there) - 1).
 std::vector<double> heights_over_line(std::span<const LatticeAtom> lattice, double interval) {
   std::vector<double> height(lattice.size(), 0.0);
@@ -142,22 +145,23 @@ Lattice lattice_above(const DiscretePld& pld, double interval) {
 
 Lattice lattice_below(const DiscretePld& pld, double interval, double negligible) {
   const double offset = likeliest(pld.lower());
-  std::vector<Rise> rises;  // right of each atom
+  std::vector<Rise> rises;  // rise to the right of each atom
   std::vector<LatticeAtom> lattice = connect(pld.lower(), offset, interval, &rises);
   const std::size_t n = lattice.size();
   if (n == 0) return {};
   const auto rise = [&](std::size_t i) { return rises[i].of_chord; };
   std::vector<double> lowered(n, 0.0);
   for (std::size_t i = 0; i < n; ++i) lowered[i] = std::fmax(rise(i), i > 0 ? rise(i - 1) : 0.0);
-  if (n > 1) {  // the first atom cannot be lowered: from there on the tangent, not the chord
+  if (n > 1) {  // the first atom cannot be lowered: to its right the tangent is used, not the chord
     lowered[0] = 0.0;
     lowered[1] = std::fmax(rises[0].over_tangent, rise(1));
     rises[0].of_chord = 0.0;
   }
-  // A loss may end inside a cell, with much probability: the lowered points would leave the region
-  // above 0 and above the line P - e^loss Q, where curves lie. Instead the curve joins that line,
-  // or 0, at an atom that is high enough above it for the chord beside it, and has no atoms beyond;
-  // or misses that by next to nothing, which is taken from the probability.
+  // A loss may end inside a cell with a large probability. The lowered points would then leave the
+  // region above 0 and above the line P - e^loss Q, in which curves lie. Instead the curve joins
+  // that line, or 0, at an atom that is high enough above it for the adjacent chord, and has no
+  // atoms beyond. Or it misses that by a negligible amount, which is subtracted from the
+  // probability.
   const std::vector<double> height = heights(lattice, interval);
   const std::vector<double> over_line = heights_over_line(lattice, interval);
   std::size_t begin = 0, end = n - 1;
@@ -176,8 +180,8 @@ Lattice lattice_below(const DiscretePld& pld, double interval, double negligible
   const auto gap = [&](std::size_t i) {
     return static_cast<double>(lattice[i + 1].index - lattice[i].index) * interval;
   };
-  // Lowering changes the derivatives: the second difference in e^loss, times e^loss for the first
-  // distribution's mass.
+  // Lowering changes the derivatives. The mass is the second difference in e^loss, times e^loss for
+  // the first distribution.
   for (std::size_t i = begin + 1; i < end; ++i)
     lattice[i].mass -= (lowered[i + 1] - lowered[i]) / std::expm1(gap(i)) -
                        (lowered[i] - lowered[i - 1]) / -std::expm1(-gap(i - 1));
@@ -188,11 +192,12 @@ Lattice lattice_below(const DiscretePld& pld, double interval, double negligible
                       -std::expm1(-gap(end - 1));
   Lattice result{.atoms = {}, .offset = offset, .infinite = lowered[end] - height[end]};
 
-  // The lower convex hull: a negative atom is shared between its neighbours, like a positive one
-  // that is connected. The first one's can only go to the right, the last one's to infinity.
+  // Computes the lower convex hull: a negative atom is divided between its neighbours, like a
+  // positive one that is connected. That of the first atom can only move to the right, that of the
+  // last one to infinity.
   std::vector<LatticeAtom>& hull = result.atoms;
   hull.reserve(end + 1 - begin);
-  double carried = 0.0;  // negative mass handed to the next atom
+  double carried = 0.0;  // negative mass passed to the next atom
   for (std::size_t i = begin; i <= end; ++i) {
     hull.push_back({lattice[i].index, lattice[i].mass + carried});
     carried = 0.0;
@@ -211,7 +216,7 @@ Lattice lattice_below(const DiscretePld& pld, double interval, double negligible
       hull.back().mass += bad.mass * (1.0 - share);
     }
   }
-  while (!hull.empty() && hull.back().mass < 0.0) {  // by as much as was negligible
+  while (!hull.empty() && hull.back().mass < 0.0) {  // loses at most the negligible amount
     result.infinite -= hull.back().mass;
     hull.pop_back();
   }

@@ -12,33 +12,33 @@ struct LatticeAtom {
   double mass = 0.0;
 };
 
-/// Probabilities of the losses offset + index * interval; ascending, without repeats.
+/// Probabilities of the losses offset + index * interval; indices ascending and distinct.
 struct Lattice {
   std::vector<LatticeAtom> atoms;
   double offset = 0.0;
-  double infinite = 0.0;  ///< from above: probability to add; from below: to subtract
+  double infinite = 0.0;  ///< probability to add to an upper bound, or to subtract from a lower one
 };
 
-/// Either moves losses by up to this many intervals, and says nothing of it: an atom on the lattice
-/// shall not be split for the sake of its last digit.
+/// Fraction of an interval by which both lattices may move a loss without accounting for it there,
+/// so that an atom on the lattice is not split because of its last digit.
 inline constexpr double lattice_rounding = 1e-9;
 
-/// A lattice from above: each atom is put on its two neighbours in the lattice, both distributions
-/// keeping their mass (chords again: they only rise).
+/// Returns an upper bound on a lattice: each atom is divided between its two neighbours in the
+/// lattice, such that both distributions keep their mass (chords again: they only rise).
 Lattice lattice_above(const DiscretePld& pld, double interval);
 
-/// A lattice from below: the curve through the lattice's points, lowered at each by what the chords
-/// beside it rise above the atoms' curve, so that the chords between the lowered points are below
-/// it; and made convex where that left it concave. Sources: Doroshenko et al. 2022 for curves as
-/// distributions; that a curve below another may stand for it in compositions: Zhu, Dong, Wang
-/// 2022, Theorem 10. `negligible`: a probability that may be lost at the upper end.
+/// Returns a lower bound on a lattice: the curve through the lattice's points, lowered at each
+/// point by the rise of the adjacent chords above the atoms' curve, so that the chords between the
+/// lowered points are below it; then made convex if it became concave. Sources: Doroshenko et al.
+/// 2022 for curves as distributions; Zhu, Dong, Wang 2022, Theorem 10: a curve below another may
+/// replace it in compositions. `negligible`: a probability that may be lost at the upper end.
 Lattice lattice_below(const DiscretePld& pld, double interval, double negligible);
 
-/// How much lattice_above adds to log E[e^(tilt L)].
+/// Returns the amount that lattice_above adds to log E[e^(tilt L)].
 double added_log_sum(std::span<const Atom> atoms, double interval, double tilt);
 
-/// The loss at which both lattices have their 0: that of the likeliest atom, because many releases'
-/// loss is nearly always the same.
+/// Returns the loss that index 0 of both lattices stands for: that of the likeliest atom, because
+/// the loss of many releases is nearly always the same.
 double likeliest(std::span<const Atom> atoms);
 
 }  // namespace cudp::privacy::pld

@@ -11,14 +11,14 @@ namespace {
 using Complex = std::complex<double>;
 constexpr double unit = 0.5 * std::numeric_limits<double>::epsilon();
 
-/// A release's tilted probabilities, moved so that the largest is at 0, where its transform is
-/// known without a transform: the others' Euclidean norm is what rounding is relative to.
+/// Tilted probabilities of a release, shifted so that the largest is at 0. Its contribution to the
+/// transform is known exactly, so rounding is relative to the Euclidean norm of the others.
 struct Tilted {
-  std::vector<LatticeAtom> atoms;  ///< without the largest
+  std::vector<LatticeAtom> atoms;  ///< all atoms except the largest
   double largest = 0.0;
-  std::int64_t index = 0;   ///< of the largest
+  std::int64_t index = 0;   ///< index of the largest
   double log_scale = 0.0;   ///< K
-  double tail_error = 0.0;  ///< mean, by the weights, of the relative error of the tail at an atom
+  double tail_error = 0.0;  ///< weighted mean of the relative error of the tail at an atom
 };
 
 Tilted tilt_lattice(const Lattice& lattice, double tilt, double interval) {
@@ -38,7 +38,7 @@ Tilted tilt_lattice(const Lattice& lattice, double tilt, double interval) {
   double above = 0.0;
   for (std::size_t i = logs.size(); i-- > 0;) {
     const double weight = std::exp(logs[i] - result.log_scale);
-    // erfc(z) of a rounded z is wrong by 2 z^2 roundings, and z^2 is below -log of the tail.
+    // erfc(z) of a rounded z has an error of 2 z^2 roundings, and z^2 is below -log of the tail.
     above += lattice.atoms[i].mass;
     result.tail_error += weight * unit * (32.0 - 8.0 * std::log(std::fmin(above, 1.0)));
     if (i == largest) {
@@ -55,7 +55,7 @@ std::size_t wrapped(std::int64_t index, std::size_t length) {
   return static_cast<std::size_t>(index) & (length - 1);  // length is a power of two
 }
 
-/// values^count, by squaring, a block at a time.
+/// Computes values^count by squaring, a block at a time.
 void raise(std::span<Complex> values, std::uint64_t count) {
   constexpr std::size_t block = 32;
   double re[block], im[block], out_re[block], out_im[block];
@@ -69,7 +69,7 @@ void raise(std::span<Complex> values, std::uint64_t count) {
       out_im[i] = 0.0;
       largest = std::fmax(largest, re[i] * re[i] + im[i] * im[i]);
     }
-    // Powers below 1e-200 of a sum that is near 1 are nothing, and slow where they are denormal.
+    // Powers below 1e-200 are negligible in a sum that is near 1, and slow if they are denormal.
     const bool nothing = static_cast<double>(count) * std::log(largest) < -920.0;
     for (std::uint64_t left = nothing ? 0 : count; left > 0; left >>= 1) {
       if ((left & 1) != 0)
@@ -83,7 +83,7 @@ void raise(std::span<Complex> values, std::uint64_t count) {
           const double square = re[i] * re[i] - im[i] * im[i];
           im[i] = 2.0 * re[i] * im[i];
           re[i] = square;
-          // Keep out of the denormal numbers.
+          // Avoid denormal numbers.
           const bool small = std::fabs(re[i]) + std::fabs(im[i]) < 1e-150;
           re[i] = small ? 0.0 : re[i];
           im[i] = small ? 0.0 : im[i];
@@ -94,16 +94,16 @@ void raise(std::span<Complex> values, std::uint64_t count) {
   }
 }
 
-/// std::abs guards against overflow, which costs more than all else here.
+/// Returns |value|. std::abs guards against overflow, which costs more than everything else here.
 double size(const Complex& value) { return std::sqrt(std::norm(value)); }
 
-/// The product of all releases' transforms, with a bound of each frequency's error.
+/// Product of all releases' transforms, with a bound on the error at each frequency.
 ///
-/// A transform's error d is known by its Euclidean norm. Where |f| >= 1/4, its way to the result is
-/// through n f^(n-1) and the other factors, which together are at most n F / |f|, F the product:
-/// that part of the errors is `through` times the Euclidean norm of F / min_modulus
-/// (Cauchy-Schwarz), where `min_modulus` is the smallest such |f|. Elsewhere every frequency is
-/// given the whole norm.
+/// The error d of a transform is known in Euclidean norm. Where |f| >= 1/4, it reaches the result
+/// through n f^(n-1) and the other factors, which together are at most n F / |f|, with F the
+/// product. That part of the errors is `through` times the Euclidean norm of F / min_modulus
+/// (Cauchy-Schwarz), where `min_modulus` is the smallest such |f|. At other frequencies the whole
+/// norm is used as the error.
 struct Spectrum {
   explicit Spectrum(std::size_t frequencies)
       : value(frequencies), error(frequencies, 0.0), min_modulus(frequencies, 1.0) {}
@@ -112,9 +112,9 @@ struct Spectrum {
   double through = 0.0;
 };
 
-/// Multiplies `result` by the count-th power of a release's transform f, known to e by frequency:
-/// |(f + d)^n - f^n| <= n |d| (|f| + e)^(n-1), and each product adds sqrt(5) roundings (Brent,
-/// Percival, Zimmermann 2007).
+/// Multiplies `result` by the count-th power of a release's transform f, whose error is at most e
+/// at each frequency: |(f + d)^n - f^n| <= n |d| (|f| + e)^(n-1), and each product adds sqrt(5)
+/// roundings (Brent, Percival, Zimmermann 2007).
 void multiply(Spectrum& result, std::vector<Complex>& factor, double e, std::uint64_t count,
               bool first) {
   const auto n = static_cast<double>(count);
@@ -186,7 +186,7 @@ LatticeSum::LatticeSum(std::span<const Repeated> releases, double tilt, const Wi
     infinite += n * release.lattice.infinite;
     count += n;
     by_sum_ += n * tilted.tail_error * 2.72 * (2.0 + tilt);
-    // The tilted weights' own rounding, which is relative.
+    // Relative rounding error of the tilted weights.
     by_sum_ += n * 8.0 * unit * (largest_exponent + std::fabs(tilted.log_scale) + 50.0);
   }
   by_sum_ = std::expm1(std::fmin(by_sum_, 100.0)) + std::expm1(4.0 * unit * magnitude);
@@ -218,8 +218,8 @@ LatticeSum::LatticeSum(std::span<const Repeated> releases, double tilt, const Wi
   }
 }
 
-/// One release is its own composition: no transform, no wrap-around, and what lies outside is
-/// known.
+/// A single release needs no transform, has no wrap-around, and its probability outside of the
+/// window is known.
 void LatticeSum::take_one(const Lattice& lattice, std::size_t length, double loss_error) {
   const Tilted tilted = tilt_lattice(lattice, tilt_, interval_);
   offset_ = lattice.offset;
@@ -256,14 +256,15 @@ double LatticeSum::delta(double epsilon) const {
   const double from = epsilon - offset_ + (above_ ? -shift_ : shift_);
   // The first point above epsilon; the one at it has weight 0.
   const double point = std::floor(from / interval_) + 1.0 - static_cast<double>(first_);
-  if (point < 0.0) return above_ ? 1.0 : 0.0;  // below the window: nothing is known
+  if (point < 0.0) return above_ ? 1.0 : 0.0;  // there is no bound below the window
   const auto last = static_cast<double>(sum_.size() - 1);
   const auto i = static_cast<std::size_t>(std::fmin(point, last));
   const double x = (static_cast<double>(first_) + static_cast<double>(i)) * interval_;
   const double before = std::fmin(from - x, 0.0);
   const double tail = sum_[i], moved = std::exp(before) * sum_moved_[i];
-  // Untilting weighs a point y by e^(-tilt (y - x)) (1 - e^(from - y)): the largest such weight,
-  // and the sum of all. What a point holds came down to here by up to 1 / (tilt interval) products.
+  // Untilting multiplies a point y by e^(-tilt (y - x)) (1 - e^(from - y)). The two numbers are the
+  // largest such weight and the sum of all. A point's value came down to here by up to 1 / (tilt
+  // interval) products.
   const double at_from = std::exp(-tilt_ * before);
   const double peak =
       tilt_ > 0.0 ? std::exp(tilt_ * std::log(tilt_ / (1.0 + tilt_))) / (1.0 + tilt_) : 1.0;

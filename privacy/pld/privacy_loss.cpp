@@ -14,7 +14,8 @@ namespace {
 
 constexpr double negligible = 1e-60;
 
-/// log of sum w_i exp((c_i x - c_i^2 / 2) / sigma^2), the density ratio of a mixture to N(0).
+/// Returns log of sum w_i exp((c_i x - c_i^2 / 2) / sigma^2), the density ratio of a mixture to
+/// N(0).
 double log_ratio(const ScalarMixture& mixture, double x, double inverse_variance) {
   double excess = 0.0, largest = -1e300;
   for (std::size_t i = 0; i < mixture.centres.size(); ++i) {
@@ -23,7 +24,7 @@ double log_ratio(const ScalarMixture& mixture, double x, double inverse_variance
     largest = std::fmax(largest, exponent);
     if (c != 0.0 && largest < 700.0) excess += mixture.weights[i] * std::expm1(exponent);
   }
-  // The weights sum to 1: relative to 1 nothing cancels, unless little of the 1 is left.
+  // The weights sum to 1. So nothing cancels relative to 1, unless little of the 1 is left.
   if (largest < 700.0 && excess > -0.5) return std::log1p(excess);
   double sum = 0.0;
   for (std::size_t i = 0; i < mixture.centres.size(); ++i) {
@@ -47,7 +48,8 @@ double below(const ScalarMixture& mixture, double x, double inverse_root) {
   return 0.5 * sum;
 }
 
-/// The parameter is x where the first mixture lies to the right, -x where the second does.
+/// Tails of a pair of Gaussian mixtures. The parameter is x if the first mixture is to the right,
+/// -x if the second is.
 class GaussianTails final : public LossTails {
  public:
   explicit GaussianTails(GaussianPair pair)
@@ -60,7 +62,7 @@ class GaussianTails final : public LossTails {
     const double min_x = first_.centres.front() - reach, max_x = first_.centres.back() + reach;
     const double low = edge(first_.centres.front(), min_x, below);
     const double high = edge(first_.centres.back(), max_x, above);
-    // Against a mixture that contains N(0) itself, N(0) is at most 1 / weight as likely.
+    // N(0) is at most 1 / weight times as likely as a mixture that contains N(0) itself.
     if (first_.centres.size() == 1 && second_.centres.front() == first_.centres.front())
       greatest_ = -std::log(second_.weights.front());
     begin_ = sign_ > 0.0 ? low : -high;
@@ -83,8 +85,9 @@ class GaussianTails final : public LossTails {
   }
 
  private:
-  /// A point between an outer centre and 17 standard deviations beyond, outside which next to
-  /// nothing of `first` lies; the far centres of a large group weigh next to nothing themselves.
+  /// Returns a point between an outer centre and 17 standard deviations beyond it, outside which
+  /// `first` has negligible probability. The far centres of a large group have negligible weight
+  /// themselves.
   template <class Tail>
   double edge(double centre, double outside, const Tail& tail) const {
     double inside = first_.centres.front() + first_.centres.back() - centre;
@@ -100,8 +103,8 @@ class GaussianTails final : public LossTails {
   double sign_;
 };
 
-/// q Lap(distance) + (1 - q) Lap(0) against Lap(0), or the other way round; between the two
-/// centres. `depth` is how far x is from the centre where the loss is least.
+/// Tails of q Lap(distance) + (1 - q) Lap(0) against Lap(0), or the reverse, between the two
+/// centres. `depth` is the distance of x from the centre where the loss is least.
 class LaplaceTails final : public LossTails {
  public:
   LaplaceTails(double q, double scale, double distance, Change change)
@@ -115,13 +118,13 @@ class LaplaceTails final : public LossTails {
   TailPoint at(double depth) const override {
     const bool removed = change_ == Change::remove;
     const double x = removed ? depth : distance_ - depth;
-    // Halves of the tails of the two Laplace distributions beyond x.
+    // Tails of the two Laplace distributions beyond x.
     const double zero_right = 0.5 * std::exp(-x / scale_);
     const double moved_left = 0.5 * std::exp((x - distance_) / scale_);
     const double mixed_right = (1.0 - q_) * zero_right + q_ * (1.0 - moved_left);
     const double mixed_left = (1.0 - q_) * (1.0 - zero_right) + q_ * moved_left;
     const double moved = (2.0 * x - distance_) / scale_;
-    // log(1 - q + q e^moved), also where e^moved is beyond the numbers.
+    // log(1 - q + q e^moved), without overflow of e^moved.
     const double loss = moved > 30.0 ? moved + std::log(q_ + (1.0 - q_) * std::exp(-moved))
                                      : std::log1p(q_ * std::expm1(moved));
     if (removed)
@@ -142,7 +145,8 @@ class LaplaceTails final : public LossTails {
   Change change_;
 };
 
-/// The curve (1 - r)^2 / (1 - e^-range) with r = e^((loss - range)/2): its derivatives are tails.
+/// Tails of a bounded-range mechanism, as derivatives of the curve (1 - r)^2 / (1 - e^-range) with
+/// r = e^((loss - range)/2).
 class BoundedRangeTails final : public LossTails {
  public:
   explicit BoundedRangeTails(double range) : range_(range), whole_(-std::expm1(-range)) {
@@ -193,7 +197,7 @@ PrivacyLoss of_pairs(std::vector<GaussianPair> pairs) {
   for (GaussianPair& pair : pairs) {
     const double probability = pair.probability;
     const bool same = pair.first.centres == pair.second.centres;
-    if (same) {  // nothing moves
+    if (same) {  // the examples have no effect
       loss.atoms.push_back({0.0, probability});
       continue;
     }

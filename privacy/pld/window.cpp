@@ -41,9 +41,9 @@ Reach Cumulants::reach(double tilt) const {
   }
   variance = std::fmax(variance, 1e-8 * reach.mean * reach.mean);
   reach.deviation = std::sqrt(variance);
-  // The Gaussian's best move is sqrt(2 log) / deviation; a skewed sum's lies some factor off. Where
-  // losses far below come with next to no tilted probability, a move that leaves some tilt sees
-  // that.
+  // The Gaussian's best move is sqrt(2 log) / deviation. That of a skewed sum differs by some
+  // factor. If losses far below have almost no tilted probability, a move that leaves some tilt
+  // detects that.
   const double usual = std::sqrt(2.0 * log_outside / std::fmax(variance, 1e-300));
   reach.below = reach.above = std::numeric_limits<double>::infinity();
   const auto try_move = [&](double move) {

@@ -10,15 +10,15 @@
 
 namespace cudp::privacy::pld {
 
-/// How far the tilted sum goes from its mean, but for about 1e-9 of it on each side, by Chernoff's
-/// bound at the listed moves of the tilt.
+/// Distance that the tilted sum reaches from its mean, except for about 1e-9 of its probability on
+/// each side, by Chernoff's bound at the listed moves of the tilt.
 struct Reach {
   double mean = 0.0, deviation = 0.0;
   double below = 0.0, above = 0.0;
-  double move_below = 0.0, move_above = 0.0;  ///< the moves of the tilt that gave them
+  double move_below = 0.0, move_above = 0.0;  ///< moves of the tilt that gave them
 };
 
-/// The cumulants K(tilt) = log E[e^(tilt L)] of a sum of releases.
+/// Cumulants K(tilt) = log E[e^(tilt L)] of a sum of releases.
 class Cumulants {
  public:
   void add(std::span<const Atom> atoms, std::uint64_t count) { terms_.push_back({atoms, count}); }
@@ -32,14 +32,16 @@ class Cumulants {
   std::vector<Term> terms_;
 };
 
-/// The tilted mean of the releases' sum on its lattice, without the offsets. Rounding each of many
-/// releases moves it from where the atoms have it.
+/// Returns the tilted mean of the releases' sum on its lattice, without the offsets. It differs
+/// from the atoms' mean, because each of many releases is rounded.
 double lattice_mean(std::span<const Repeated> releases, double tilt, double interval);
 
-/// The transform's length for losses that span this much.
+/// Returns the transform's length for losses that span this much.
 std::size_t length_for(double span, double interval);
 
-/// Sets what lies outside of the window, by Chernoff's bound on the releases themselves.
+/// Sets the window's bounds on probabilities outside of it, by Chernoff's bound on the releases
+/// themselves.
+///
 void bound_outside(std::span<const Repeated> releases, double tilt, const Reach& reach,
                    Window& window);
 

@@ -14,12 +14,12 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// The sampling rate and the noise multiplier.
+/// Returns the sampling rate and the noise multiplier.
 PoissonGaussian sampled_gaussian(const Mechanism& mechanism) {
   if (const auto* m = std::get_if<Gaussian>(&mechanism)) return {.q = 1.0, .sigma = m->sigma};
   if (const auto* m = std::get_if<PoissonGaussian>(&mechanism)) return *m;
   throw std::domain_error(
-      "advanced composition: expected Gaussian noise, on a Poisson sample or on everything, "
+      "advanced composition: expected Gaussian noise, on a Poisson sample or on all examples, "
       "found " +
       std::string(name(mechanism)));
 }

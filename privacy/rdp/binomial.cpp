@@ -7,8 +7,8 @@
 namespace cudp::privacy {
 namespace {
 
-/// Weights in proportion to products of ratio(j) = P(j + 1) / P(j), which fall with j: from the
-/// largest to both ends, so that nothing overflows and what underflows does not matter.
+/// Returns weights proportional to products of ratio(j) = P(j + 1) / P(j), which decrease with j.
+/// They are computed from the largest outwards, so nothing overflows and underflows do not matter.
 template <class Ratio>
 std::vector<double> weights_from_ratios(std::uint64_t k, const Ratio& ratio) {
   std::vector<double> weights(k + 1, 0.0);
@@ -25,7 +25,8 @@ std::vector<double> weights_from_ratios(std::uint64_t k, const Ratio& ratio) {
   return weights;
 }
 
-/// log n! minus Stirling's formula: 1/(12 n) - 1/(360 n^3) + ..., exact to 1e-16 from n = 16 on.
+/// Returns log n! minus Stirling's formula: 1/(12 n) - 1/(360 n^3) + ..., exact to 1e-16 from n =
+/// 16 on.
 double stirling_error(double n) {
   if (n < 16.0)
     return std::lgamma(n + 1.0) - (n + 0.5) * std::log(n) + n -
@@ -34,7 +35,7 @@ double stirling_error(double n) {
   return (1.0 / 12.0 - s * (1.0 / 360.0 - s * (1.0 / 1260.0 - s * (1.0 / 1680.0)))) / n;
 }
 
-/// x log(x / m) + m - x >= 0 without cancellation where x is near m.
+/// Returns x log(x / m) + m - x >= 0, without cancellation if x is near m.
 double deviance(double x, double m) {
   const double d = (x - m) / m;
   if (std::fabs(d) > 0.1) return x * std::log(x / m) + m - x;
@@ -44,8 +45,8 @@ double deviance(double x, double m) {
   return m * sum;
 }
 
-/// P(Binomial(n, q) = j) for 0 < j < n: Loader 2000, "Fast and accurate computation of binomial
-/// probabilities": every large term is a deviance, so that nothing cancels.
+/// Returns P(Binomial(n, q) = j) for 0 < j < n (Loader 2000, "Fast and accurate computation of
+/// binomial probabilities"). Every large term is a deviance, so nothing cancels.
 double binomial_probability(double n, double q, double j) {
   const double log_p = stirling_error(n) - stirling_error(j) - stirling_error(n - j) -
                        deviance(j, n * q) - deviance(n - j, n * (1.0 - q));
@@ -80,7 +81,7 @@ double binomial_tail(std::uint64_t n, double q, std::uint64_t min_count) {
   if (min_count > n || q == 0.0) return 0.0;
   const auto size = static_cast<double>(n);
   const double odds = q / (1.0 - q);
-  // Whichever side of the mean is the smaller: the terms fall geometrically from min_count on.
+  // Sums on the smaller side of the mean: the terms decrease geometrically from min_count on.
   const bool upper = static_cast<double>(min_count) > size * q;
   double term = 0.0, sum = 0.0;
   if (upper) {
@@ -90,7 +91,7 @@ double binomial_tail(std::uint64_t n, double q, std::uint64_t min_count) {
       sum += term;
       term *= (size - j) / (j + 1.0) * odds;
     }
-    // What is left falls at least as fast as the last ratio did.
+    // The remaining terms decrease at least as fast as the last ratio.
     return std::fmin(sum * (1.0 + 5e-10), 1.0);
   }
   auto j = static_cast<double>(min_count - 1);

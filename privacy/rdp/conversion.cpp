@@ -19,7 +19,7 @@ struct Lowest {
   double order = 0.0;
 };
 
-/// The least value(order, rdp) over the orders, for a value that grows with rdp.
+/// Returns the least value(order, rdp) over the orders, for a value that increases with rdp.
 template <class Value>
 Lowest lowest(std::span<const double> orders, const RdpAt& rdp, const Value& value) {
   for (const double order : orders) check_order(order);
@@ -40,7 +40,7 @@ Lowest lowest(std::span<const double> orders, const RdpAt& rdp, const Value& val
     const double found = value(order, known[k]);
     if (found < best.value) best = {found, order};
   };
-  // Integer orders are cheap, and bound the others.
+  // Integer orders are cheap, and bound the other orders.
   for (const bool integers : {true, false})
     for (std::size_t k = 0; k < orders.size(); ++k)
       if ((std::trunc(orders[ascending[k]]) == orders[ascending[k]]) == integers) visit(k);
@@ -60,7 +60,7 @@ double log_delta_at(double order, double rdp, double epsilon) {
   const double shift = -std::log1p(-1.0 / order);
   const double by_order = c * (rdp - epsilon - shift) - std::log(order) +
                           4.0 * rounding * (c * (rdp + epsilon + shift) + std::log(order));
-  // The total variation bounds delta at every epsilon, and rdp the KL divergence.
+  // The total variation bounds delta at every epsilon, and rdp bounds the KL divergence.
   if (rdp == infinity) return infinity;
   const double by_distance = 0.5 * std::log(-std::expm1(-rdp)) + 4.0 * rounding;
   return std::fmin(by_order, by_distance);

@@ -20,14 +20,14 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double rounding = std::numeric_limits<double>::epsilon();
 
-/// 1 / sigma^2, and never 0.
+/// Returns 1 / sigma^2, never 0.
 double precision(double sigma) {
   const double s = std::fmin(sigma, 1e100);
   return 1.0 / s / s;
 }
 
-/// The best order between `low` and `high` by golden sections over log(order - 1): some ten calls.
-/// Every order is valid, so the search needs no precision.
+/// Visits orders between `low` and `high` by golden section search over log(order - 1), in about
+/// ten calls. Every order gives a valid bound, so the search needs no precision.
 template <class Value>
 void refine(const Value& value, double low, double high) {
   const double golden = 0.5 * (std::sqrt(5.0) - 1.0);
@@ -52,7 +52,7 @@ void refine(const Value& value, double low, double high) {
   }
 }
 
-/// The default orders, and beyond them in octaves.
+/// Returns the default orders, and larger ones in octaves.
 std::vector<double> wide_orders() {
   std::vector<double> orders{1.0 + 1e-6, 1.0001, 1.001, 1.01, 1.03, 1.06};
   orders.insert(orders.end(), default_orders().begin(), default_orders().end());
@@ -61,7 +61,7 @@ std::vector<double> wide_orders() {
   return orders;
 }
 
-/// `search` over the listed orders, or over all; `value` is of (order, divergence).
+/// Runs `search` over the listed orders, or over all. `value` is a function of (order, divergence).
 template <class Search, class Value>
 PrivacyBound best_of(const RdpCurve& curve, std::span<const double> listed, const Search& search,
                      const Value& value) {
@@ -141,7 +141,8 @@ double RdpCurve::estimate(double order, std::size_t entries) const {
   return sum(order, entries, 0.5);
 }
 
-/// `position`: where between two entries a sigma is taken to be; 0 for a bound.
+/// Sums the divergences. `position`: fraction between two entries at which a sigma is evaluated; 0
+/// for a bound.
 double RdpCurve::sum(double order, std::size_t entries, double position) const {
   double sum = 0.0;
   if (precision_ > 0.0) sum += precision_ * rdp(Gaussian{.sigma = 1.0}, order, neighbours_);
@@ -165,7 +166,7 @@ double RdpCurve::of_table(const Rate& rate, double order, std::size_t entries,
     return min_sigma * std::exp(log_range * i / static_cast<double>(entries));
   };
   double sum = 0.0, next = 0.0, divergence = 0.0;
-  double used = 0.0;  // entries so far; the last one is <= the present sigma < next
+  double used = 0.0;  // number of entries so far; the last one is <= the current sigma < next
   for (std::size_t i = 0; i < rate.sigma.size(); ++i) {
     if (rate.sigma[i] >= next) {
       while (entry(used) <= rate.sigma[i]) used += 1.0;
@@ -187,7 +188,7 @@ PrivacyBound epsilon_by_rdp(std::span<const Release> releases, double delta,
   const double rest = delta - curve.failure();
   if (!(rest > 0.0))
     throw std::domain_error("delta: expected more than " + number(curve.failure()) +
-                            ", the sum of the mechanisms' own, found " + number(delta));
+                            ", the sum of the mechanisms' own deltas, found " + number(delta));
   PrivacyBound best = best_of(
       curve, orders,
       [&](std::span<const double> of, const RdpAt& at) { return lowest_epsilon(of, at, rest); },

@@ -3,7 +3,7 @@
 
 namespace cudp::privacy {
 
-/// The orders used where none are given: those of dp_accounting's RDP accountant, 1.1 to 10.9 in
+/// Returns the orders used by default: those of dp_accounting's RDP accountant, 1.1 to 10.9 in
 /// tenths, 11 to 63, 128, 256, 512, 1024. Ascending.
 std::span<const double> default_orders();
 

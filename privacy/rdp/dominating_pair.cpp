@@ -21,7 +21,7 @@ GaussianPair pair_of(ScalarMixture mixture, double sigma, Change change, double 
   return pair;
 }
 
-/// Centres 0, spacing, 2 spacing, ...: those with weight.
+/// Returns a mixture with centres 0, spacing, 2 spacing, ... that have positive weight.
 ScalarMixture mixture_of(const std::vector<double>& weights, double spacing) {
   ScalarMixture mixture;
   for (std::size_t j = 0; j < weights.size(); ++j) {
@@ -59,7 +59,7 @@ struct Dominating {
     const PoissonGaussian plain{.q = m.q, .sigma = m.sigma};
     std::vector<GaussianPair> pairs = dominating_pairs(plain, change, 1);
     if (full == 0.0) return pairs;
-    // The probabilities are rounded up, each: their sum exceeds 1 by 1e-9 of the rarer case.
+    // Both probabilities are rounded up: their sum exceeds 1 by 1e-9 of the rarer case.
     pairs[0].probability = std::fmin(1.0, 1.0 - full * (1.0 - 2e-9));
     const double kept = binomial_tail(m.n, m.q, m.max_batch + 1) *
                         (static_cast<double>(m.max_batch) / n) / (full * (1.0 - 1e-9));

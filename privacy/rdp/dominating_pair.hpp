@@ -6,43 +6,44 @@
 
 namespace cudp::privacy {
 
-/// sum over i of weights[i] N(centres[i], sigma^2). Centres ascending, weights > 0.
+/// Mixture of Gaussians: sum over i of weights[i] N(centres[i], sigma^2). Centres ascending,
+/// weights > 0.
 struct ScalarMixture {
   std::vector<double> centres;
   std::vector<double> weights;
 };
 
-/// Two distributions on the real line; the privacy loss is log(first/second) at a draw from
+/// A pair of distributions on the real line. The privacy loss is log(first/second) at a draw from
 /// `first`. It is monotone in the draw.
 struct GaussianPair {
-  double probability = 1.0;  ///< how often this pair is met, where a public coin chooses among some
+  double probability = 1.0;  ///< probability of this pair, if a public coin selects one of several
   ScalarMixture first;
   ScalarMixture second;
   double sigma = 0.0;
 };
 
-/// Pairs of scalar Gaussian mixtures that dominate one release of a Gaussian mechanism for groups
-/// of up to k changes: no (epsilon, delta) that holds for them fails for the release, and they
-/// compose adaptively (Zhu, Dong, Wang 2022, arXiv:2106.08567, Theorem 10). `second` is the mixture
-/// where examples are added, `first` where they are removed; for both:
+/// Returns pairs of scalar Gaussian mixtures that dominate one release of a Gaussian mechanism for
+/// groups of up to k changes: every (epsilon, delta) that holds for them holds for the release, and
+/// they compose adaptively (Zhu, Dong, Wang 2022, arXiv:2106.08567, Theorem 10). `second` is the
+/// mixture if examples are added, `first` if they are removed. In both cases:
 ///
 /// Gaussian: one centre, k. Poisson: Binomial(k, q) (Ganesh 2024, arXiv:2401.10294, Theorem 3.1);
 /// fixed size: 2 Hypergeometric(batch draws, n + k, k marked) (Theorem 3.3 there). GaussianMixture:
 /// itself for k = 1 (Choquette-Choo, Ganesh, Steinke, Thakurta 2024, arXiv:2310.15526, Corollary
-/// 4.7). Truncated Poisson, k = 1: a public coin says whether the batch is full without the
-/// example; where it is, the example pushes another out and moves the sum by 2 (Chua et al.
-/// 2024, arXiv:2411.04205).
+/// 4.7). Truncated Poisson, k = 1: a public coin determines whether the batch is full without the
+/// example; if it is, the example displaces another and changes the sum by 2 (Chua et al. 2024,
+/// arXiv:2411.04205).
 ///
-/// Where k examples are replaced a pair is known for two mechanisms. Gaussian: with sensitivity
-/// 2 k. Poisson, k = 1: (1-q) N(0) + q N(1) against (1-q) N(0) + q N(-1), for this reason. Let the
-/// replaced gradients be u and v, in the unit ball. For a >= 1 the excess P - a Q is
-/// q (N(u) - (a N(v) + b N(0))) with b = (1-q)(a-1)/q: one Gaussian against a mixture of Gaussians
-/// at distances |v-u| <= 2 and |u| <= 1, largest where they are 2 and 1 on one line (the corollary
-/// above). For a < 1 the same holds with P and Q exchanged.
+/// If k examples are replaced, a pair is known for two mechanisms. Gaussian: with sensitivity 2 k.
+/// Poisson, k = 1: (1-q) N(0) + q N(1) against (1-q) N(0) + q N(-1), for this reason. Let the
+/// replaced gradients be u and v, in the unit ball. For a >= 1 the excess P - a Q is q (N(u) - (a
+/// N(v) + b N(0))) with b = (1-q)(a-1)/q: one Gaussian against a mixture of Gaussians at distances
+/// |v-u| <= 2 and |u| <= 1. It is largest if they are 2 and 1 on one line (the corollary above).
+/// For a < 1 the same holds with P and Q exchanged.
 ///
-/// Throws std::invalid_argument for a mechanism that is out of range or k = 0, std::domain_error
-/// where no such pair is known: no Gaussian noise, k > 1 for mixtures and truncated batches, any
-/// other mechanism where examples are replaced.
+/// Throws std::invalid_argument for a mechanism that is out of range or k = 0, std::domain_error if
+/// no such pair is known: no Gaussian noise, k > 1 for mixtures and truncated batches, any other
+/// mechanism if examples are replaced.
 std::vector<GaussianPair> dominating_pairs(const Mechanism& mechanism, Change change,
                                            std::uint64_t k);
 

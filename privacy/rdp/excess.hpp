@@ -4,39 +4,39 @@
 
 #include "privacy/math/log_sum.hpp"
 
-// A Renyi divergence is log(A) / (order - 1) for a moment A = E[x^order] of a likelihood ratio x of
-// mean 1. A is 1 + 1e-20 where a mechanism leaks little, so that 1 + it would round to 1 and the
-// divergence to 0. What is here computes the excess A - 1, as a sum of positive terms, in log
-// space: E[x] = 1 turns it into E[x^order - 1 - order (x - 1)], and Bernoulli's inequality says
-// that this integrand is nowhere negative. Nothing cancels.
+// A Renyi divergence is log(A) / (order - 1) for a moment A = E[x^order] of a likelihood ratio x
+// with mean 1. If a mechanism leaks little, A is, say, 1 + 1e-20, which rounds to 1, and the
+// divergence to 0. The functions here compute the excess A - 1, as a sum of positive terms, in log
+// space. E[x] = 1 turns it into E[x^order - 1 - order (x - 1)], and by Bernoulli's inequality this
+// integrand is never negative. So nothing cancels.
 
 namespace cudp::privacy {
 
-/// log(exp(x) - 1) for x > 0.
+/// Returns log(exp(x) - 1) for x > 0.
 double log_expm1(double x);
 
-/// log A from log(A - 1), rounded up. `magnitude` is the size of the exponents that made up
-/// log(A - 1): an exponent of size m is known to m roundings, and so is its exponential,
-/// relatively. d log A = dA / A is at most the relative error of A - 1 times min(1, log A).
+/// Returns log A, given log(A - 1), rounded up. `magnitude` is the size of the exponents in log(A -
+/// 1): an exponent of size m has an error of m roundings, and its exponential the same relative
+/// error. d log A = dA / A is at most the relative error of A - 1 times min(1, log A).
 double log_moment(double log_excess, double magnitude);
 
-/// log of e^(c l) - 1 + c (e^(-l) - 1), for c > 0 and any l.
+/// Returns the log of e^(c l) - 1 + c (e^(-l) - 1), for c > 0 and any l.
 double log_gap(double c, double l);
 
-/// log of x^order - 1 - order (x - 1), given l = log x; order > 1.
+/// Returns the log of x^order - 1 - order (x - 1), given l = log x; order > 1.
 inline double log_bernoulli_gap(double order, double l) { return l + log_gap(order - 1.0, l); }
 
-/// log of x^(1 - order) - 1 + (order - 1) (x - 1), given l = log x: the same for the mirrored
+/// Returns the log of x^(1 - order) - 1 + (order - 1) (x - 1), given l = log x: for the mirrored
 /// divergence, whose moment is E[x^(1 - order)].
 inline double log_mirrored_gap(double order, double l) { return log_gap(order - 1.0, -l); }
 
-/// log of the integral of e^f over [first, last], by the trapezoidal rule with step h or less; f
-/// must be analytic in a strip around the real line and fall off by first and last.
+/// Returns the log of the integral of e^f over [first, last], by the trapezoidal rule with step h
+/// or less. f must be analytic in a strip around the real line and fall off by first and last.
 ///
-/// The rule is wrong by e^(-2 pi a / h) in a strip of half-width a, times what e^f grows by in
-/// the strip. The rule on every second node is wrong by e^(-pi a / h), times the same. So where the
-/// two halves of the nodes agree to t, the whole is good to t^2; t = 5e-7 is asked for, h is halved
-/// until it is reached, and there is no value where `most_nodes` do not reach it.
+/// The rule has an error of e^(-2 pi a / h) in a strip of half-width a, times the growth of e^f in
+/// the strip. The rule on every second node has an error of e^(-pi a / h), times the same. So if
+/// the two halves of the nodes agree to t, the whole is accurate to t^2. h is halved until t = 5e-7
+/// is reached. Returns nothing if `max_nodes` do not suffice.
 template <class F>
 std::optional<double> log_integral(const F& f, double first, double last, double h,
                                    double max_nodes = 1e5) {

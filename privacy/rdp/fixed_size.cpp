@@ -18,8 +18,9 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double rounding = std::numeric_limits<double>::epsilon();
 
-/// log of Theorem 9's 1 + sum over j of C(alpha, j) q^j zeta_j, where zeta_2 = min(4 (e^r - 1),
-/// 2 e^r) with r = 1 / sigma^2, the divergence of order 2, and zeta_j = 2 e^(j (j-1) r / 2).
+/// Returns the log of Theorem 9's 1 + sum over j of C(alpha, j) q^j zeta_j, where zeta_2 = min(4
+/// (e^r - 1), 2 e^r) with r = 1 / sigma^2, the divergence of order 2, and zeta_j = 2 e^(j (j-1) r /
+/// 2).
 double log_moment_wang(double q, double sigma, std::uint64_t alpha) {
   const double log_q = std::log(q), r = 1.0 / sigma / sigma;
   const auto n = static_cast<double>(alpha);
@@ -33,7 +34,7 @@ double log_moment_wang(double q, double sigma, std::uint64_t alpha) {
     double log_zeta = std::log(2.0) + x;
     if (i == 2) log_zeta = std::fmin(log_zeta, std::log(4.0) + log_expm1(x));
     sum.add(log_binomial + j * log_q + log_zeta);
-    // (Every binomial carries the roundings of those before it.)
+    // Every binomial has the roundings of the earlier ones.
     magnitude = std::fmax(magnitude, (j + 1.0) * log_binomial - j * log_q + x);
   }
   return log_moment(sum.value(), magnitude);
@@ -47,18 +48,19 @@ double divergence_wang(double q, double sigma, double alpha) {
   return log_a / (alpha - 1.0) * (1.0 + 8.0 * rounding);
 }
 
-/// log A. Let x = 1 - q + q dP/dQ for P, Q = N(1, sigma^2), N(0, sigma^2). Subsampling gives
-/// delta(t) = E_Q[(x - t)^+] at e^epsilon = t >= 1, and a pair whose delta is that on both sides
-/// has
+/// Returns log A. Let x = 1 - q + q dP/dQ for P, Q = N(1, sigma^2), N(0, sigma^2). Subsampling
+/// gives delta(t) = E_Q[(x - t)^+] at e^epsilon = t >= 1, and a pair whose delta is that on both
+/// sides has
 ///   A - 1 = E_Q[(x^alpha - 1) (1 - x^(1 - alpha)); x > 1]:
 /// the moment is the integral of alpha (alpha - 1) t^(alpha - 2) against delta(t), and t < 1 are
-/// mirrored to 1 / t. x > 1 means z > 1/2; with z = 1/2 + sigma y and y = log(1 + e^s) the half
-/// line becomes the whole one. x has its zeros at Im y = +-pi sigma, y its own at Im s = +-pi.
+/// mirrored to 1 / t. x > 1 means z > 1/2. With z = 1/2 + sigma y and y = log(1 + e^s) the half
+/// line becomes the whole line. x has its zeros at Im y = +-pi sigma, y its own at Im s = +-pi.
 std::optional<double> log_moment_by_integral(double q, double sigma, double alpha) {
   constexpr double pi = std::numbers::pi, reach = 10.0;
   const double strip = std::fmin(pi * sigma, 2.5), offset = 0.5 / sigma;
   const double h = 2.0 * pi * strip / (15.4 + 0.5 * strip * strip);
-  // Towards s = -infinity the integrand falls as y^3, and no term is as large as y = 1's.
+  // Towards s = -infinity the integrand decreases like y^3, and no term is as large as that of y =
+  // 1.
   const double first = -15.0 + std::fmin(0.0, std::log(sigma));
   const double last = alpha / sigma + reach;
   const std::optional<double> integral = log_integral(

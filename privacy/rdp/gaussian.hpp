@@ -5,31 +5,31 @@
 
 namespace cudp::privacy {
 
-/// Smallest delta for which the Gaussian mechanism with sensitivity / noise std = mu is
-/// (epsilon, delta)-DP, rounded up; epsilon >= 0, mu >= 0 finite. Compositions of Gaussians are one
-/// Gaussian, with mu^2 the sum of theirs.
-/// Source: Balle, Wang 2018 (arXiv:1805.06530), Theorem 8; Dong, Roth, Su 2019 (arXiv:1905.02383),
-/// Corollary 3.3 for the composition.
+/// Returns the smallest delta for which the Gaussian mechanism with sensitivity / noise std = mu is
+/// (epsilon, delta)-DP, rounded up; epsilon >= 0, mu >= 0 finite. A composition of Gaussians is one
+/// Gaussian, whose mu^2 is the sum of theirs. Source: Balle, Wang 2018 (arXiv:1805.06530), Theorem
+/// 8; Dong, Roth, Su 2019 (arXiv:1905.02383), Corollary 3.3 for the composition.
 double gaussian_delta(double mu, double epsilon);
 
-/// Smallest epsilon >= 0, rounded up by less than 1e-12 relatively; delta in (0, 1).
+/// Returns the smallest epsilon >= 0, rounded up by less than 1e-12 relatively; delta in (0, 1).
 double gaussian_epsilon(double mu, double delta);
 
-/// The largest mu that is (epsilon, delta)-DP, rounded down by less than 1e-12 relatively; epsilon
-/// > 0, delta in (0, 1): noise of sensitivity / mu is the least that will do.
+/// Returns the largest mu that is (epsilon, delta)-DP, rounded down by less than 1e-12 relatively;
+/// epsilon > 0, delta in (0, 1). Noise of sensitivity / mu is then the least that suffices.
 double gaussian_mu(double epsilon, double delta);
 
-/// The one Gaussian that many small releases come to by the central limit theorem. An estimate and
-/// not a bound: it is often below the truth, and nothing may be certified by it.
+/// The single Gaussian that many small releases approach by the central limit theorem. An estimate
+/// and not a bound: it is often below the truth, and must not be used to certify anything.
 struct GdpEstimate {
   double mu = 0.0;
   double estimated_epsilon = 0.0;
   double estimated_delta = 0.0;
 };
 
-/// mu^2 = sum of count q^2 (e^(1/sigma^2) - 1) over Poisson-sampled Gaussians and k^2 count /
-/// sigma^2 over plain ones. Throws std::domain_error for other mechanisms, and for groups of
-/// sampled ones. Source: Bu, Dong, Long, Su 2020 (arXiv:1911.11607), Theorem 5.
+/// Returns the estimate with mu^2 = sum of count q^2 (e^(1/sigma^2) - 1) over Poisson-sampled
+/// Gaussians and k^2 count / sigma^2 over plain ones. Throws std::domain_error for other
+/// mechanisms, and for groups of sampled ones. Source: Bu, Dong, Long, Su 2020 (arXiv:1911.11607),
+/// Theorem 5.
 GdpEstimate gdp_estimate_epsilon(std::span<const Release> releases, double delta,
                                  std::uint64_t k = 1);
 GdpEstimate gdp_estimate_delta(std::span<const Release> releases, double epsilon,

@@ -30,7 +30,7 @@ constexpr double rounding = std::numeric_limits<double>::epsilon();
                           std::to_string(neighbours.group));
 }
 
-/// How many additions or removals lead from one data set to the other.
+/// Returns the number of additions or removals that lead from one data set to the other.
 double changes(const Neighbours& neighbours) {
   return static_cast<double>(neighbours.group) *
          (neighbours.relation == NeighbouringRelation::replace_one ? 2.0 : 1.0);
@@ -111,7 +111,7 @@ struct Concentration {
   double operator()(const PoissonGaussian& m) const {
     return m.q == 0.0 ? 0.0 : gaussian(m.sigma, 1.0);
   }
-  /// An example that comes pushes another out.
+  /// An added example displaces another.
   double operator()(const FixedSizeGaussian& m) const {
     return gaussian(m.sigma, replaces(neighbours) ? 1.0 : 2.0);
   }

@@ -3,39 +3,40 @@
 
 namespace cudp::privacy {
 
-/// Renyi divergence of order alpha of one release, in nats: an upper bound, rounded up. +infinity
-/// where it exceeds double, or alpha is too large for the mechanism (largest_order, for samples).
-/// Throws std::invalid_argument where the mechanism, the order or the group are out of range, and
-/// std::domain_error, with the reason, where no bound is known.
+/// Returns an upper bound on the Renyi divergence of order alpha of one release, in nats, rounded
+/// up. +infinity if it exceeds double, or alpha is too large for the mechanism (largest_order, for
+/// samples). k is the group's size, and s is 2 for replacing and 1 otherwise. Throws
+/// std::invalid_argument if the mechanism, the order or the group are out of range, and
+/// std::domain_error, with the reason, if no bound is known.
 ///
-/// | mechanism | theorem |
-/// |---|---|
-/// | Gaussian | alpha (k s / sigma)^2 / 2, s = 2 for replacing: Mironov 2017, Proposition 7 |
-/// | PoissonGaussian | sampled_gaussian.hpp; groups, one direction and replacing: pair.hpp |
-/// | FixedSizeGaussian | pair.hpp; replacing: fixed_size.hpp (k = 1) |
-/// | TruncatedPoissonGaussian, GaussianMixture | pair.hpp (k = 1) |
-/// | Laplace | pure.hpp, scale / (k s) |
-/// | PoissonLaplace | poisson_laplace.hpp (k = 1, add and remove) |
-/// | BoundedRange | pure.hpp, k s epsilon: the losses of a chain of neighbours add |
-/// | ApproximateDp | pure.hpp, k s epsilon; of its delta, which has no divergence, see failure_of |
+///   | mechanism | theorem |
+///   |---|---|
+///   | Gaussian | alpha (k s / sigma)^2 / 2: Mironov 2017, Proposition 7 |
+///   | PoissonGaussian | sampled_gaussian.hpp; groups, one direction and replacing: pair.hpp |
+///   | FixedSizeGaussian | pair.hpp; replacing: fixed_size.hpp (k = 1) |
+///   | TruncatedPoissonGaussian, GaussianMixture | pair.hpp (k = 1) |
+///   | Laplace | pure.hpp, scale / (k s) |
+///   | PoissonLaplace | poisson_laplace.hpp (k = 1, add and remove) |
+///   | BoundedRange | pure.hpp, k s epsilon: the losses of a chain of neighbours add |
+///   | ApproximateDp | pure.hpp, k s epsilon; its delta has no divergence: see failure_of |
 double rdp(const Mechanism& mechanism, double alpha, const Neighbours& neighbours = {});
 
-/// The probability with which the mechanism may be anything at all: ApproximateDp's delta, 0 for
-/// all others. A mechanism that is (epsilon, delta)-DP is, up to an event of that probability,
-/// epsilon-DP (Kairouz, Oh, Viswanath 2015, arXiv:1311.0776); the deltas of a sequence add to the
-/// delta of the rest (Whitehouse et al. 2023, arXiv:2203.05481, Theorem 1, also where the sequence
-/// is chosen adaptively). Throws std::domain_error for a group of more than one change with
-/// delta > 0.
+/// Returns the probability of the event on which the mechanism has no guarantee: ApproximateDp's
+/// delta, 0 for all others. A mechanism that is (epsilon, delta)-DP is, except on an event of that
+/// probability, epsilon-DP (Kairouz, Oh, Viswanath 2015, arXiv:1311.0776). The deltas of a sequence
+/// are added to the delta of the rest (Whitehouse et al. 2023, arXiv:2203.05481, Theorem 1, even if
+/// the sequence is chosen adaptively). Throws std::domain_error for a group of more than one change
+/// with delta > 0.
 double failure_of(const Mechanism& mechanism, const Neighbours& neighbours = {});
 
-/// rho of one release's zero-concentrated DP: its divergence is at most rho alpha at every order.
-/// Rounded up. Throws as rdp does, and for a sampled mechanism gives that without sampling, as
-/// sampling helps at no large order.
+/// Returns rho of one release's zero-concentrated DP: its divergence is at most rho alpha at every
+/// order. Rounded up. Throws like rdp. For a sampled mechanism it returns rho without sampling,
+/// because sampling does not help at large orders.
 ///
 /// Gaussian 1/(2 sigma^2), mixtures by their largest component (quasi-convexity): Bun, Steinke 2016
-/// (arXiv:1605.02065), Proposition 1.6. Pure epsilon-DP, of which Laplace: epsilon tanh(epsilon/2),
-/// by randomised response (zcdp_of_pure). BoundedRange epsilon^2/8: Cesar, Rogers 2021
-/// (arXiv:2004.07223).
+/// (arXiv:1605.02065), Proposition 1.6. Pure epsilon-DP, which includes Laplace: epsilon
+/// tanh(epsilon/2), by randomised response (zcdp_of_pure). BoundedRange epsilon^2/8: Cesar, Rogers
+/// 2021 (arXiv:2004.07223).
 double zcdp_of(const Mechanism& mechanism, const Neighbours& neighbours = {});
 
 }  // namespace cudp::privacy

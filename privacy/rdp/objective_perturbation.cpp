@@ -18,7 +18,7 @@ double objective_perturbation_delta(const ObjectivePerturbation& release, double
   if (!(release.kappa >= 0.0 && std::isfinite(release.kappa)))
     throw std::invalid_argument("kappa: expected a finite number >= 0, found " +
                                 number(release.kappa));
-  // Down, so that the bound is rounded up.
+  // Rounded down, so that the bound is rounded up.
   const double left = (epsilon - release.kappa) * (1.0 - 1e-15) - 1e-15 * release.kappa;
   if (!(left >= 0.0)) return 1.0;
   const double together = std::hypot(release.mu, others) * (1.0 + 1e-15);

@@ -2,10 +2,10 @@
 
 namespace cudp::privacy {
 
-/// Objective perturbation of a linear model: the release of where
+/// Objective perturbation of a linear model: releases the minimum of
 ///   J(w) = sum of phi(v_i . w) + Lambda / 2 |w|^2 + b . w,   b ~ N(0, (1 / mu)^2 I)
-/// is least, with |v_i| <= 1 and -1 <= phi' <= 0, 0 <= phi'' <= beta, phi' continuous. One v is
-/// added or removed.
+/// with |v_i| <= 1 and -1 <= phi' <= 0, 0 <= phi'' <= beta, phi' continuous. One v is added or
+/// removed.
 ///
 /// kappa: ln(1 + beta / Lambda).
 struct ObjectivePerturbation {
@@ -13,41 +13,42 @@ struct ObjectivePerturbation {
   double kappa = 0.0;  ///< >= 0, finite
 };
 
-/// Delta at epsilon of objective perturbation together with Gaussian releases that come to
-/// `others` (sensitivity / noise std; 0 for none), made before it or from its result. An upper
-/// bound, for adding and for removing:
+/// Returns delta at epsilon for objective perturbation together with other Gaussian releases, made
+/// before it or from its result. `others`: their combined sensitivity / noise std; 0 for none. An
+/// upper bound, for adding and for removing:
 ///
 ///   delta(epsilon) = delta_G(hypot(mu, others), epsilon - kappa)
 ///                    + delta_G(others, epsilon - kappa) / 2,
 ///
-/// delta_G the Gaussian mechanism's (gaussian.hpp). 1 where epsilon < kappa. epsilon >= 0.
+/// with delta_G the Gaussian mechanism's (gaussian.hpp). 1 if epsilon < kappa. epsilon >= 0.
 ///
-/// Proof. w is least where b = -(sum of phi' v_i + Lambda w): one w a b, so the density of w is
-/// that of b times the determinant of the second derivative A of sum + Lambda / 2 |w|^2. Let the
-/// one data set have v more than the other; at w let a = -phi'(v . w), in [0, 1]. The b's differ by
-/// a v, the determinants by 1 + phi'' v . A^-1 v, which is in [1, 1 + beta / Lambda] (the matrices
-/// differ by one of rank one: nothing depends on the dimension). So the privacy loss, with the
-/// density of either data set on top, is at most
-///   mu^2 (a t + a^2 |v|^2 / 2) + kappa,   t = b . v or -b . v, of the b that was drawn.
-/// With u = mu t / |v|, a standard normal number whatever a is chosen by looking at it, and a |v|
-/// in [0, 1], this is convex in a |v|, so at most max(0, mu u + mu^2 / 2) + kappa: the Gaussian
-/// mechanism's loss, cut off at 0, plus kappa. delta(epsilon) = E[(1 - exp(epsilon - loss))+] grows
-/// with the loss, and what is below 0 counts for nothing where epsilon >= kappa. With other
-/// Gaussian releases the losses add; where this one's is cut off, with probability below 1/2,
-/// theirs alone must exceed epsilon - kappa.
+/// Proof. w is the minimum if b = -(sum of phi' v_i + Lambda w): one w for each b. So the density
+/// of w is that of b times the determinant of the second derivative A of sum + Lambda / 2 |w|^2.
+/// Let one data set have v in addition to the other's examples; at w let a = -phi'(v . w), in [0,
+/// 1]. The two b differ by a v, the determinants by the factor 1 + phi'' v . A^-1 v, which is in
+/// [1, 1 + beta / Lambda] (the matrices differ by one of rank one: nothing depends on the
+/// dimension). So the privacy loss, with the density of either data set in the numerator, is at
+/// most
+///   mu^2 (a t + a^2 |v|^2 / 2) + kappa,   t = b . v or -b . v, for the b that was drawn.
+/// With u = mu t / |v|, a standard normal number even if a is chosen by looking at it, and a |v| in
+/// [0, 1], this is convex in a |v|, so at most max(0, mu u + mu^2 / 2) + kappa: the Gaussian
+/// mechanism's loss, cut off at 0, plus kappa. delta(epsilon) = E[(1 - exp(epsilon - loss))+]
+/// increases with the loss, and losses below 0 do not contribute if epsilon >= kappa. With other
+/// Gaussian releases the losses add. If this release's loss is cut off, which has probability below
+/// 1/2, theirs alone must exceed epsilon - kappa.
 ///
-/// That phi' never changes its sign saves the factor of 2 of the general case. Sources: Chaudhuri,
-/// Monteleoni, Sarwate 2011 (arXiv:0912.0071); Kifer, Smith, Thakurta 2012, who mend its
-/// determinant and use Gaussian noise, and show that phi'' may jump; Redberg, Koskela, Wang 2023
+/// Because phi' never changes its sign, the factor of 2 of the general case is not needed. Sources:
+/// Chaudhuri, Monteleoni, Sarwate 2011 (arXiv:0912.0071); Kifer, Smith, Thakurta 2012, who correct
+/// its determinant, use Gaussian noise, and show that phi'' may jump; Redberg, Koskela, Wang 2023
 /// (arXiv:2401.00583), for the loss as a random variable.
 ///
-/// Throws std::invalid_argument where a number is out of range.
+/// Throws std::invalid_argument if a number is out of range.
 double objective_perturbation_delta(const ObjectivePerturbation& release, double others,
                                     double epsilon);
 
-/// The largest mu with objective_perturbation_delta <= delta where `others` are what hypot(fixed,
-/// share mu) comes to: fixed, releases made before; share > 0, noise on the result. Rounded down by
-/// less than 1e-9 relatively. Throws std::domain_error where there is none.
+/// Returns the largest mu with objective_perturbation_delta <= delta, where `others` is
+/// hypot(fixed, share mu). fixed: releases made before. share > 0: noise on the result. Rounded
+/// down by less than 1e-9 relatively. Throws std::domain_error if there is none.
 double objective_perturbation_mu(double kappa, double fixed, double share, double epsilon,
                                  double delta);
 

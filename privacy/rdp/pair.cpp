@@ -17,7 +17,7 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double rounding = std::numeric_limits<double>::epsilon();
 
-/// A mixture of N(c_j, 1), beside N(0, 1).
+/// A mixture of N(c_j, 1), compared with N(0, 1).
 class Mixture {
  public:
   Mixture(const ScalarMixture& mixture, double sigma) : weight_(mixture.weights) {
@@ -27,8 +27,8 @@ class Mixture {
     max_centre_ = *std::max_element(centre_.begin(), centre_.end());
   }
 
-  /// log of its density over that of N(0, 1): through expm1, so that weights near 0 and centres
-  /// near 0 keep their digits.
+  /// Returns the log of its density divided by that of N(0, 1). Uses expm1, so that weights near 0
+  /// and centres near 0 keep their digits.
   double log_ratio(double x) const {
     double top = -infinity, sum = 0.0;
     for (std::size_t j = 0; j < centre_.size(); ++j) {
@@ -54,13 +54,13 @@ class Mixture {
   double min_centre_ = 0.0, max_centre_ = 0.0;
 };
 
-/// An estimate of log(A - 1), with the size of the exponents it was made of.
+/// Estimate of log(A - 1), with the size of the exponents in it.
 struct LogExcess {
   double value = infinity;
   double magnitude = 0.0;
 };
 
-/// Every component against every other: e^(alpha (alpha - 1) d^2 / 2) at distance d.
+/// Bound from every component against every other: e^(alpha (alpha - 1) d^2 / 2) at distance d.
 LogExcess excess_by_components(const Mixture& first, const Mixture& second, double alpha) {
   LogSum sum;
   double magnitude = 0.0;
@@ -76,10 +76,10 @@ LogExcess excess_by_components(const Mixture& first, const Mixture& second, doub
   return {sum.value(), magnitude};
 }
 
-/// The integral. For |Im x| < pi / spread all terms of a mixture point into one half plane: neither
-/// has a zero there, and that strip sets the step. The integrand's maxima lie where x is alpha
-/// times a centre of `first` less alpha - 1 times one of `second`, or at a centre; 10 standard
-/// deviations further out nothing is left of it (e^-50).
+/// Estimate by integration. For |Im x| < pi / spread all terms of a mixture point into one half
+/// plane. So neither mixture has a zero there, and that strip determines the step. The maxima of
+/// the integrand are at alpha times a centre of `first` minus alpha - 1 times one of `second`, or
+/// at a centre. 10 standard deviations further out the integrand is negligible (e^-50).
 LogExcess excess_by_integral(const Mixture& first, const Mixture& second, double alpha) {
   constexpr double pi = std::numbers::pi, reach = 10.0;
   const double spread =
@@ -108,7 +108,7 @@ LogExcess excess_of(const GaussianPair& pair, double alpha) {
   const double sigma = std::fmin(pair.sigma, 1e25);  // the divergence falls with sigma
   const Mixture first(pair.first, sigma), second(pair.second, sigma);
   const LogExcess bound = excess_by_components(first, second, alpha);
-  if (first.size() == 1 && second.size() == 1) return bound;  // and that is the value
+  if (first.size() == 1 && second.size() == 1) return bound;  // the bound is exact
   const LogExcess integral = excess_by_integral(first, second, alpha);
   return integral.value < bound.value ? integral : bound;
 }
@@ -124,7 +124,7 @@ double rdp_of_pairs(std::span<const GaussianPair> pairs, double alpha) {
     const LogExcess excess = excess_of(pair, alpha);
     if (excess.value == infinity) return infinity;
     sum.add(std::log(pair.probability) + excess.value);
-    // The weights, too, are known only to as many roundings as there are.
+    // The weights have as many rounding errors as there are weights.
     const double weights =
         alpha * static_cast<double>(pair.first.weights.size() + pair.second.weights.size());
     magnitude = std::fmax(magnitude, excess.magnitude + weights);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double rounding = std::numeric_limits<double>::epsilon();
 
-/// log A at an integer order: the binomial weights sum to 1, which takes the 1 from A.
+/// Returns log A at an integer order. The binomial weights sum to 1, which removes the 1 from A.
 double log_moment_integer(double q, double scale, std::uint64_t alpha) {
   if (alpha == 1) return 0.0;
   const double log_q = std::log(q), log_p = std::log1p(-q);

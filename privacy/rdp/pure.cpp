@@ -18,14 +18,14 @@ void check_loss(double epsilon) {
     throw std::invalid_argument("epsilon: expected a finite number >= 0, found " + number(epsilon));
 }
 
-/// log sinh(y), y > 0.
+/// Returns log sinh(y), y > 0.
 double log_sinh(double y) {
   return y > 1.0 ? y - std::log(2.0) + std::log1p(-std::exp(-2.0 * y)) : std::log(std::sinh(y));
 }
 
 double log_cosh(double y) { return y - std::log(2.0) + std::log1p(std::exp(-2.0 * y)); }
 
-/// log(sinh(y) / y), y >= 0: y^2/6 - y^4/180 + ...
+/// Returns log(sinh(y) / y), y >= 0: y^2/6 - y^4/180 + ...
 double log_sinhc(double y) {
   if (y > 1.0) return y - std::log(2.0 * y) + std::log1p(-std::exp(-2.0 * y));
   double term = 1.0, sum = 0.0;  // sinh(y) / y - 1
@@ -45,7 +45,8 @@ double rdp_laplace(double scale, double alpha) {
   check_order(alpha);
   if (!(scale > 0.0 && scale < std::numeric_limits<double>::infinity()))
     throw std::invalid_argument("scale: expected a finite noise scale > 0, found " + number(scale));
-  // The divergence falls with the scale: past this one double would lose the loss's square.
+  // The divergence decreases with the scale. Beyond this scale the square of the loss would
+  // underflow.
   const double loss = 1.0 / std::fmin(scale, 1e100), c = alpha - 1.0;
   if (!(alpha * loss < 1e300)) return loss * (1.0 + 4.0 * rounding);
   const double log_excess =
@@ -68,13 +69,14 @@ double rdp_pure(double epsilon, double alpha) {
   return std::fmin(rdp, loss * (1.0 + 4.0 * rounding));
 }
 
-// Two outcomes with losses t and t - e, of probabilities p and 1 - p under P. They are densities
-// (the likelihood ratios must average to 1) for p = (1 - e^(t-e)) / (1 - e^-e), which leaves
-// A(t) = p e^((alpha-1) t) + (1 - p) e^((alpha-1)(t-e)). In r = e^t this is r^(alpha-1) times a
-// falling line, greatest where (alpha-1) (1 - e^(-alpha e)) = alpha r (e^-e - e^(-alpha e)). There,
-// with g(y) = log(sinh(y) / y),
+// Two outcomes with losses t and t - e, with probabilities p and 1 - p under P. They are densities
+// (the likelihood ratios must average to 1) for p = (1 - e^(t-e)) / (1 - e^-e), which leaves A(t) =
+// p e^((alpha-1) t) + (1 - p) e^((alpha-1)(t-e)). In r = e^t this is r^(alpha-1) times a decreasing
+// line, greatest at (alpha-1) (1 - e^(-alpha e)) = alpha r (e^-e - e^(-alpha e)). There, with g(y)
+// = log(sinh(y) / y),
 //   log A = alpha g(alpha e / 2) - (alpha - 1) g((alpha - 1) e / 2) - g(e / 2).
-// What cancels is paid for, and two simpler bounds stand where it would be too dear.
+// The error of its cancellation is added, and two simpler bounds are used if that makes it larger
+// than they are.
 double rdp_bounded_range(double epsilon, double alpha) {
   check_order(alpha);
   check_loss(epsilon);

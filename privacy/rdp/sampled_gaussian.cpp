@@ -12,10 +12,9 @@
 #include "privacy/rdp/excess.hpp"
 #include "privacy/text/number.hpp"
 
-// With mu0 = N(0, sigma^2) and mu = (1 - q) mu0 + q N(1, sigma^2), the divergence is
-// log(A) / (alpha - 1) for A = E[(1 + u)^alpha], where z ~ mu0 and
-// u = mu(z) / mu0(z) - 1 = q (exp((2 z - 1) / (2 sigma^2)) - 1).
-// excess.hpp says how A is kept from rounding to 1.
+// With mu0 = N(0, sigma^2) and mu = (1 - q) mu0 + q N(1, sigma^2), the divergence is log(A) /
+// (alpha - 1) for A = E[(1 + u)^alpha], where z ~ mu0 and u = mu(z) / mu0(z) - 1 = q (exp((2 z - 1)
+// / (2 sigma^2)) - 1). excess.hpp explains how A is kept from rounding to 1.
 
 namespace cudp::privacy {
 namespace {
@@ -23,9 +22,9 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double rounding = std::numeric_limits<double>::epsilon();
 
-/// log A at an integer order: the sum over m of C(alpha, m) (1-q)^(alpha-m) q^m (e^x - 1) with
-/// x = m (m-1) / (2 sigma^2). The binomial probabilities sum to 1, which takes the 1 from A; the
-/// terms of m = 0 and 1 vanish.
+/// Returns log A at an integer order: the sum over m of C(alpha, m) (1-q)^(alpha-m) q^m (e^x - 1)
+/// with x = m (m-1) / (2 sigma^2). The binomial probabilities sum to 1, which removes the 1 from A.
+/// The terms of m = 0 and 1 vanish.
 double log_moment_integer(double q, double sigma, std::uint64_t alpha) {
   const double log_q = std::log(q), log_p = std::log1p(-q);
   const double curvature = 0.5 / sigma / sigma;
@@ -34,7 +33,7 @@ double log_moment_integer(double q, double sigma, std::uint64_t alpha) {
   double log_binomial = std::log(n), carry = 0.0, top = -infinity, magnitude = 0.0;
   for (std::uint64_t i = 2; i <= alpha; ++i) {
     const auto m = static_cast<double>(i);
-    // Kahan's summation: the thousandth binomial is as good as the second.
+    // Kahan's summation keeps the thousandth binomial as accurate as the second.
     const double step = std::log((n - m + 1.0) / m) - carry;
     const double next = log_binomial + step;
     carry = (next - log_binomial) - step;
@@ -52,30 +51,30 @@ double log_moment_integer(double q, double sigma, std::uint64_t alpha) {
   return log_moment(sum.value(), magnitude);
 }
 
-/// log A at any order, by the trapezoidal rule over x = z / sigma.
+/// Returns log A at any order, by the trapezoidal rule over x = z / sigma.
 ///
-/// For a function analytic in the strip |Im x| < a the rule with step h is wrong by about
-/// e^(a^2/2 - 2 pi a / h), relatively: the normal density grows as e^(y^2 / 2) off the real line.
+/// For a function analytic in the strip |Im x| < a the rule with step h has a relative error of
+/// about e^(a^2/2 - 2 pi a / h), because the normal density grows as e^(y^2 / 2) off the real line.
 /// (1 + u)^alpha has branch points at Im x = +-pi sigma, so a = min(pi sigma, 5), and h is chosen
-/// for e^-40. The rule on every second node must then agree with the other half to about e^-20; if
-/// they agree to t, the whole is good to t^2 e^(-a^2/2), and this is asked to be 1e-12. Where it is
-/// not, an assumption is broken and the value is not used.
+/// for e^-40. The rule on every second node must then agree with the other half to about e^-20. If
+/// they agree to t, the whole is accurate to t^2 e^(-a^2/2), which must be at most 1e-12. If it is
+/// not, an assumption is violated and the value is not used.
 ///
-/// The tails: the integrand falls like e^(-x^2 / 2) left of 0 and right of alpha / sigma, where the
-/// factor e^(alpha x / sigma) moves its mass to; 10 standard deviations beyond are e^-50.
+/// The tails: the integrand decreases like e^(-x^2 / 2) left of 0 and right of alpha / sigma, where
+/// the factor e^(alpha x / sigma) moves its mass to; 10 standard deviations further it is e^-50.
 std::optional<double> log_moment_by_quadrature(double q, double sigma, double alpha) {
-  constexpr double pi = std::numbers::pi, reach = 10.0, digits = 40.0, most_nodes = 1e5;
+  constexpr double pi = std::numbers::pi, reach = 10.0, digits = 40.0, max_nodes = 1e5;
   const double strip = std::fmin(pi * sigma, 5.0);
   const double h = 2.0 * pi * strip / (digits + 0.5 * strip * strip);
   const double first = -reach, last = std::fmax(alpha, 2.0) / sigma + reach;
   const double intervals = std::ceil((last - first) / h);
-  if (!(intervals <= most_nodes)) return std::nullopt;
+  if (!(intervals <= max_nodes)) return std::nullopt;
 
   LogSum halves[2];
   for (int i = 0; i <= static_cast<int>(intervals); ++i) {
     const double x = first + i * h;
     const double w = x / sigma - 0.5 / sigma / sigma;
-    // log(1 + u); past 700 e^w overflows, and q e^w is all there is to the ratio.
+    // log(1 + u); above 700 e^w overflows, and the ratio is q e^w.
     const double l = w < 700.0 ? std::log1p(q * std::expm1(w)) : w + std::log(q);
     if (l != 0.0) halves[i % 2].add(log_bernoulli_gap(alpha, l) - 0.5 * x * x);
   }
@@ -88,8 +87,8 @@ std::optional<double> log_moment_by_quadrature(double q, double sigma, double al
   return log_moment(log_excess, 0.5 * last * last + alpha * last / sigma);
 }
 
-/// log A is convex in alpha (Lyapunov) and 0 at alpha = 1, so that the chord between the
-/// neighbouring integer orders lies above it.
+/// Returns an upper bound on log A. It is convex in alpha (Lyapunov) and 0 at alpha = 1, so the
+/// chord between the neighbouring integer orders lies above it.
 double log_moment_by_convexity(double q, double sigma, double alpha) {
   const double below = std::floor(alpha), share = alpha - below;
   const auto n = static_cast<std::uint64_t>(below);
@@ -111,8 +110,8 @@ double rdp_sampled_gaussian(double q, double sigma, double alpha) {
     throw std::invalid_argument("order: expected a Renyi order in (1, 1e6], found " +
                                 number(alpha));
   if (q == 0.0) return 0.0;
-  // The divergence grows with q and falls with sigma: moving them to where double can hold the
-  // square of everything below gives a bound for the true ones.
+  // The divergence increases with q and decreases with sigma. Moving both into the range where
+  // double can represent the square of every quantity below gives a bound for the true ones.
   q = std::fmax(q, 1e-100);
   sigma = std::fmin(sigma, 1e25);
   const double gaussian = 0.5 * alpha / sigma / sigma * (1.0 + 8.0 * rounding);

@@ -26,9 +26,9 @@ double epsilon_from_zcdp(double rho, double delta) {
   check_delta(delta);
   if (rho == 0.0) return 0.0;
   // With s = alpha - 1 > 0, epsilon is (1+s) rho + log(s / (1+s)) - log(delta (1+s)) / s. Its
-  // derivative has the sign of s^2 rho + log(delta (1+s)), which grows with s: one minimum, found
-  // by bisection over log s. (In s, because near s = 0 alpha itself has no digits left.) Any s > 0
-  // gives an upper bound, so the search needs no precision to be right.
+  // derivative has the sign of s^2 rho + log(delta (1+s)), which increases with s: one minimum,
+  // found by bisection over log s. (s is used because near s = 0 alpha itself has no digits left.)
+  // Any s > 0 gives an upper bound, so the search needs no precision.
   const double log_delta = std::log(delta);
   double low = -400.0, high = -log_delta;  // log s; at s = 1/delta the sign is positive
   for (int i = 0; i < 100; ++i) {
@@ -54,7 +54,7 @@ double zcdp_for(double epsilon, double delta) {
   if (!(epsilon > 0.0 && epsilon < 1e100))
     throw std::invalid_argument("epsilon: expected a number in (0, 1e100), found " +
                                 number(epsilon));
-  // Epsilon grows with rho; over log rho it is nearly straight, in logs.
+  // Epsilon increases with rho. Its logarithm is nearly linear in log rho.
   const auto excess = [&](double log_rho) {
     return std::log(std::fmax(epsilon_from_zcdp(std::exp(log_rho), delta), 1e-300) / epsilon);
   };

@@ -4,7 +4,7 @@
 
 namespace cudp::privacy {
 
-/// The shortest decimal text that reads back as the same double, whatever the locale.
+/// Returns the shortest decimal text that reads back as the same double, in every locale.
 inline std::string number(double value) {
   char text[32];
   const std::to_chars_result end = std::to_chars(text, text + sizeof text, value);

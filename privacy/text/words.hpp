@@ -3,19 +3,20 @@
 #include <string>
 #include <string_view>
 
-// Text that is read back exactly: words with one space between them.
+// Text that can be read back exactly: words with one space between them.
 
 namespace cudp::privacy {
 
-/// `value` in hexadecimal, every bit of it.
+/// Returns `value` in hexadecimal, exactly.
 std::string hex(double value);
 
 /// Throws std::invalid_argument: "expected WHAT, found 'FOUND'", in one printable line.
 [[noreturn]] void expected(const std::string& what, std::string_view found);
 
-/// The next word of `line`, taken from it; the empty word at its end.
+/// Removes the next word from `line` and returns it; returns the empty word at its end.
 std::string_view take_word(std::string_view& line);
-/// The word as a number. They throw what `expected` throws.
+/// Removes the next word and returns it as a number. Throws like `expected`.
+///
 std::uint64_t take_count(std::string_view& line);
 double take_number(std::string_view& line);
 

@@ -34,7 +34,7 @@ TEST(ClipRule, GridsAndNoiseAreTheHosts) {
     const SumScale scale = scale_at(clip);
     EXPECT_EQ(scale.grid, sum_grid(static_cast<double>(clip)));
     EXPECT_EQ(static_cast<double>(scale.inverse_grid) * scale.grid, 1.0);
-    EXPECT_EQ(scale.max_norm, clip);
+    EXPECT_EQ(scale.clip_norm, clip);
   }
   for (const double x : {1.0, 1.0 + 0x1p-40, 1.0 - 0x1p-40, 0.1, 1e-20, 7e20}) {
     const float f = float_not_below(x);

@@ -292,7 +292,7 @@ struct LinearCase {
   }
 
   float inverse_grid() const {
-    return static_cast<float>(1.0 / sum_grid(static_cast<double>(clip.max_norm)));
+    return static_cast<float>(1.0 / sum_grid(static_cast<double>(clip.clip_norm)));
   }
 
   struct Want {
@@ -313,7 +313,7 @@ struct LinearCase {
     Want out;
     out.loss = logistic ? std::log1p(std::exp(-y * z)) : std::max(0.0, 1.0 - y * z);
     out.norm = std::abs(d) * std::sqrt(square);
-    const auto bound = static_cast<double>(clip.max_norm);
+    const auto bound = static_cast<double>(clip.clip_norm);
     const double factor = clip.kind == Clipping::automatic
                               ? bound / (out.norm + static_cast<double>(clip.stability))
                               : std::min(1.0, bound / out.norm);

@@ -469,7 +469,7 @@ TEST_P(CpuSumKernel, LinearScoresGradientsAndLosses) {
                                  .end = end,
                                  .d = c.d,
                                  .loss = loss,
-                                 .max_norm = kMaxNorm,
+                                 .clip_norm = kMaxNorm,
                                  .inverse_grid = 0x1p20});
       for (int j = 0; j < c.d; ++j)
         for (int lane = 0; lane < kTile; ++lane) {

@@ -86,7 +86,7 @@ class FusedStep : public CudaKernel, public testing::WithParamInterface<FusedCas
               const ClipSettings& clip, const cuda::FusedKernel& kernel, int first = 0) {
     FusedSum a = arguments(FusedTask::clip, data, blocks, kernel);
     a.clip = {clip.kind, clip.stability};
-    a.sum_scale = device_scale(clip.max_norm, unit_of(clip.max_norm));
+    a.sum_scale = device_scale(clip.clip_norm, unit_of(clip.clip_norm));
     return left_by(a, {examples, blocks, first}, kernel);
   }
 
@@ -236,7 +236,7 @@ TEST_P(FusedStep, GradientNormsAndLossOfOneExample) {
           << "results do not depend on how much is in shared memory";
     EXPECT_NEAR(whole.losses[0], want.loss, 1e-5 * (1 + want.loss));
     EXPECT_EQ(whole.losses[1], kLoud) << "there is no second example";
-    const double unit = unit_of(clip.max_norm);
+    const double unit = unit_of(clip.clip_norm);
     std::vector<double> got(d_);
     for (std::size_t j = 0; j < d_; ++j) got[j] = whole.slabs[j] * unit;
     for (const ParameterTensor& t : net_.parameters) {
@@ -288,15 +288,15 @@ TEST_P(FusedStep, SumsDependOnTheExamplesAlone) {
           exact[j] += factors[static_cast<std::size_t>(t.group)] * example.gradient[j];
       double got = 0;
       for (const std::int32_t v : alone.slabs) got += std::pow(static_cast<double>(v), 2);
-      const double unit = unit_of(clip.max_norm);
+      const double unit = unit_of(clip.clip_norm);
       EXPECT_NEAR(std::sqrt(got) * unit, std::sqrt(norm),
-                  1e-5 * clip.max_norm + 0.5 * unit * std::sqrt(static_cast<double>(d_)))
+                  1e-5 * clip.clip_norm + 0.5 * unit * std::sqrt(static_cast<double>(d_)))
           << "clipped norm";
     }
     // A list that starts before the micro-batch and ends within it.
     for (const int blocks : {1, 3, 7}) {
       const auto sum = sum_of(data, {1, 5, 4, 2, 3, 0, 0}, blocks, clip, kernels_.back(), 1);
-      const double unit = unit_of(clip.max_norm);
+      const double unit = unit_of(clip.clip_norm);
       std::vector<double> got(d_);
       for (std::size_t j = 0; j < d_; ++j) {
         const auto units = static_cast<std::int64_t>(sum.fixed[j]);

@@ -247,7 +247,7 @@ TEST_F(CudaKernel, TheCursorWalksTheSteps) {
     EXPECT_EQ(c.index, i + 1);
     EXPECT_EQ(c.active, 1u);
     EXPECT_EQ(c.scalars.learning_rate, static_cast<float>(i + 1));
-    EXPECT_EQ(c.scale.max_norm, static_cast<float>(i + 10));
+    EXPECT_EQ(c.scale.clip_norm, static_cast<float>(i + 10));
     EXPECT_EQ(host(space.count, 1)[0], kExamples);
     EXPECT_EQ(host(args.drawn, kExamples), everyone);
   }
@@ -345,7 +345,7 @@ TEST_F(CudaKernel, TheClippingNormFollowsTheStepBefore) {
         EXPECT_EQ(s.inverse_batch, want.inverse_batch) << i;
         EXPECT_EQ(s.learning_rate, want.learning_rate) << i;
       }
-      EXPECT_EQ(at.scale.max_norm, next);
+      EXPECT_EQ(at.scale.clip_norm, next);
       EXPECT_EQ(at.scale.grid, scale.grid);
       EXPECT_EQ(at.scale.inverse_grid, scale.inverse_grid);
       EXPECT_EQ(at.halves, halves);

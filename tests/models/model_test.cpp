@@ -91,11 +91,11 @@ TEST(Models, SequencesGoToTheirLayersOnly) {
             std::string::npos);
   EXPECT_NE(refused("{type='mean'},").find("expected an embedding as the first layer"),
             std::string::npos);
-  EXPECT_NE(refused(words + "{type='mean'},", {50, 0}).find("expected words' vectors"),
+  EXPECT_NE(refused(words + "{type='mean'},", {50, 0}).find("the data has no word vectors"),
             std::string::npos);
   EXPECT_NE(refused(words + "{type='mean'},", {0, 0}).find("expected texts for an embedding"),
             std::string::npos);
-  EXPECT_NE(refused("{type='embedding',name='e',columns=4},").find("trainable = true beside"),
+  EXPECT_NE(refused("{type='embedding',name='e',columns=4},").find("need trainable = true"),
             std::string::npos);
   EXPECT_NE(refused("{type='embedding',name='e',trainable=true,trainable_rows=9,columns=4},"
                     "{type='mean'},")
@@ -171,7 +171,7 @@ TEST(Models, RefusalsNameThePlaceAndTheReason) {
             std::string::npos);
   EXPECT_NE(refusal("name='m'\nlayers=[{type='dense',name='a',out=7},{type='dense',name='a',"
                     "out='outputs'}]")
-                .find("not yet used"),
+                .find("that no other layer has"),
             std::string::npos);
   EXPECT_NE(refusal("name = 'm'\nlayers = [").find("my.toml, line 2"), std::string::npos);
 }

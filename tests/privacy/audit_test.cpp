@@ -79,7 +79,7 @@ TEST(TradeOff, IsWhatTheDefinitionsSay) {
   EXPECT_EQ(gaussian_trade_off(1.0)(1.0), 1.0);
   const std::vector<double> epsilon{std::log(4.0)};
   const std::vector<double> delta{0.1};
-  const LeastOther k = trade_off(epsilon, delta);
+  const TradeOffCurve k = trade_off(epsilon, delta);
   EXPECT_NEAR(k(0.5), 0.1, 1e-15);
   EXPECT_NEAR(k(1.0), 0.9, 1e-15);
   EXPECT_EQ(k(0.05), 0.0);
@@ -93,8 +93,8 @@ TEST(TradeOff, ComesFromAPrivacyCurve) {
     epsilons.push_back(e);
     deltas.push_back(gaussian_delta(1.3, e));
   }
-  const LeastOther table = trade_off(epsilons, deltas);
-  const LeastOther exact = gaussian_trade_off(1.3);
+  const TradeOffCurve table = trade_off(epsilons, deltas);
+  const TradeOffCurve exact = gaussian_trade_off(1.3);
   for (double p = 0.001; p < 1.0; p += 0.013) {
     EXPECT_LE(table(p), exact(p) * (1.0 + 1e-9));
     EXPECT_GT(table(p), exact(p) * 0.98);
@@ -103,7 +103,7 @@ TEST(TradeOff, ComesFromAPrivacyCurve) {
 
 /// The largest P(at least v right) over all distributions of the number of right guesses that the
 /// inequalities leave, by trying them all on a lattice.
-double most_by_trying(int made, int right, const LeastOther& k) {
+double most_by_trying(int made, int right, const TradeOffCurve& k) {
   constexpr int kParts = 60;
   std::vector<int> p(static_cast<std::size_t>(made) + 1);
   double most = 0.0;
@@ -137,7 +137,7 @@ double most_by_trying(int made, int right, const LeastOther& k) {
 TEST(TradeOff, RefutesExactlyWhatNoDistributionAllows) {
   for (const double mu : {0.3, 0.6, 1.0})
     for (const int right : {3, 4}) {
-      const LeastOther k = gaussian_trade_off(mu);
+      const TradeOffCurve k = gaussian_trade_off(mu);
       const double most = most_by_trying(4, right, k);
       ASSERT_LT(most, 0.95);
       const Guesses g{4, 4, static_cast<std::uint64_t>(right)};
@@ -243,7 +243,7 @@ TEST(AuditCoverage, OfTheSampledGaussianMechanism) {
     epsilons.push_back(e);
     deltas.push_back(accountant.delta(e).delta);
   }
-  const LeastOther curve = trade_off(epsilons, deltas);
+  const TradeOffCurve curve = trade_off(epsilons, deltas);
   std::normal_distribution<double> noise(0.0, kSigma);
   std::bernoulli_distribution sampled(kRate);
   const auto score = [&](bool in, auto& random) {

@@ -76,7 +76,7 @@ class EmulatedKernels {
     StepCursor cursor{.first = args.stream.step - 2, .end = 3, .index = 2, .candidates = args.rule};
     ListedStep list[3] = {};
     list[2].scalars.learning_rate = 7.0f;
-    list[2].scale.max_norm = 3.0f;
+    list[2].scale.clip_norm = 3.0f;
     if (seed_ % 2 == 0) {
       a.stream.step = ~args.stream.step;  // is not read
       space.cursor = &cursor;
@@ -91,7 +91,7 @@ class EmulatedKernels {
     launch("sample_place", sample_place_kernel, a, space);
     if (space.cursor != nullptr &&
         (cursor.active != 1 || cursor.index != 3 || cursor.step != args.stream.step ||
-         cursor.scalars.learning_rate != 7.0f || cursor.scale.max_norm != 3.0f))
+         cursor.scalars.learning_rate != 7.0f || cursor.scale.clip_norm != 3.0f))
       throw std::runtime_error("the cursor has not begun the step");
     return count;
   }

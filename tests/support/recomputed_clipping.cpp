@@ -129,7 +129,7 @@ void Recomputer::hold_sum(const transcript::Release& r) {
   const double sensitivity =
       certificate_.quantile ? clip * certificate_.sensitivity / certificate_.clip * (1.0 + 1e-6)
                             : certificate_.sensitivity;
-  const ClipSettings settings{.kind = config().clipping, .max_norm = static_cast<float>(clip)};
+  const ClipSettings settings{.kind = config().clipping, .clip_norm = static_cast<float>(clip)};
   // The weight comes behind the clipping, which counts the gradient without it.
   const auto factors_of = [&](const Measured& m, std::uint32_t i) {
     Values squares;

@@ -67,7 +67,7 @@ class CpuLinearEngine final : public LinearEngine {
                           .end = end,
                           .d = dimension(),
                           .loss = loss_,
-                          .max_norm = static_cast<float>(max_norm),
+                          .clip_norm = static_cast<float>(max_norm),
                           .inverse_grid = 1.0 / grid,
                           .weights = weights_});
     });

@@ -87,7 +87,7 @@ class DeviceLinear final : public LinearEngine {
                                .derivatives = derivatives_.get(),
                                .n = now_->tiles * kTile,
                                .loss = loss_,
-                               .max_norm = static_cast<float>(max_norm)});
+                               .clip_norm = static_cast<float>(max_norm)});
       launch(gpu_, "linear sum", linear_sum_kernel,
              LinearSum{.features = now_->features.get(),
                        .derivatives = derivatives_.get(),

@@ -24,13 +24,13 @@ inline Values clip_factors(const ClipSettings& clip, const Values& squared_norms
     const double groups = static_cast<double>(factors.size());
     switch (clip.kind) {
       case Clipping::flat:
-        factors[g] = std::fmin(1.0, clip.max_norm / std::sqrt(total));
+        factors[g] = std::fmin(1.0, clip.clip_norm / std::sqrt(total));
         break;
       case Clipping::per_layer:
-        factors[g] = std::fmin(1.0, clip.max_norm / std::sqrt(groups * squared_norms[g]));
+        factors[g] = std::fmin(1.0, clip.clip_norm / std::sqrt(groups * squared_norms[g]));
         break;
       case Clipping::automatic:
-        factors[g] = clip.max_norm / (std::sqrt(total) + clip.stability);
+        factors[g] = clip.clip_norm / (std::sqrt(total) + clip.stability);
         break;
     }
   }
