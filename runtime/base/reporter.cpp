@@ -18,7 +18,7 @@ namespace {
 
 constexpr auto kRedraw = std::chrono::milliseconds(100);
 
-/// "48,100".
+/// Formats a number with commas between thousands: "48,100".
 std::string with_thousands(double x) {
   const std::string digits = fmt::format("{:.0f}", x);
   std::string out;
