@@ -63,7 +63,7 @@ std::string program_id() {
   if (id.empty()) id = std::string(CUDP_VERSION " " CUDP_COMMIT " " CUDP_COMPILER);
   id += std::string(", glibc ") + ::gnu_get_libc_version();
 #if defined(__x86_64__)
-  // With fused multiply-adds the C library rounds logarithms and other functions differently.
+  // The C library rounds logarithms and other functions differently if it has fused multiply-adds.
   if (__builtin_cpu_supports("fma")) id += " with fma";
 #endif
   return id;

@@ -9,7 +9,7 @@ namespace cudp {
 
 /// A name that another program uses for something that has a name of its own here.
 struct Synonym {
-  std::string_view theirs;  ///< in lower case, words joined by "-"
+  std::string_view theirs;  ///< lower case, words joined by "-"
   std::string_view ours;
 };
 

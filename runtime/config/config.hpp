@@ -90,7 +90,7 @@ struct TrainConfig {
   std::string model;  ///< empty: logistic for tables, scatter-cnn for scattering features, else cnn
   std::string activation;
   std::string loss;  ///< loss of a regression target: squared (also if empty) or huber
-  std::optional<double> huber_delta;  ///< in units of the target; empty: a tenth of its range
+  std::optional<double> huber_delta;  ///< unit: the target's; empty: a tenth of its range
   /// Weight of an example of each class, in any scale: class_weights.hpp. Empty: all classes weigh
   /// the same.
   std::vector<double> class_weights;
@@ -134,7 +134,7 @@ struct TrainConfig {
   // Machine
   Device device = Device::automatic;
   Precision precision =
-      Precision::tf32;  ///< after preparation (training/prepare.hpp): the precision in use
+      Precision::tf32;  ///< replaced by the precision in use in training/prepare.hpp
   EvaluateWith evaluate_with = EvaluateWith::ours;
   std::int64_t threads = 0;
   std::int64_t micro_batch = 0;

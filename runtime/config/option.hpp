@@ -60,8 +60,8 @@ struct Option {
   /// Name of a group of mutually exclusive options, or "". Setting one of them also clears values
   /// of the others that come from sources of lower priority.
   std::string instead_of;
-  std::vector<std::string> choices;  ///< of a text; empty: any value
-  std::optional<ValueRange> range;   ///< of an integer or a number
+  std::vector<std::string> choices;  ///< allowed texts; empty: any
+  std::optional<ValueRange> range;   ///< allowed integers or numbers
 
   /// Checks the value and stores it. Throws InputError: "POSITION: expected ..., found ...".
   std::function<void(TrainConfig&, const Value&, const std::string& place)> set;

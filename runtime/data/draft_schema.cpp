@@ -41,7 +41,7 @@ constexpr const char* kWhosePrivacy =
 # in public. The certificate is then for all rows of a person.
 )";
 
-/// A column, and what the draft says of it.
+/// A column of the draft, and a comment on it.
 struct Line {
   Column column;
   std::string comment{};
@@ -73,7 +73,7 @@ void choose_target(TableSchema& schema, const std::string& name, const std::stri
     if (std::holds_alternative<Label>(c.kind)) c.kind = Target{};
 }
 
-/// How often the texts of a column that names rows or persons come, in public rows.
+/// Number of rows for each text of a column that identifies rows or persons, in public rows.
 struct Repeats {
   std::unordered_map<std::string, std::uint64_t> rows_of;
   std::uint64_t rows = 0;
@@ -90,7 +90,7 @@ struct Repeats {
   }
 };
 
-/// By column; empty where the rows are not public.
+/// Repeats by name of the column; empty if the rows are not public.
 using RepeatsByName = std::map<std::string, Repeats>;
 
 bool is_key(const Column& c) {
@@ -112,9 +112,9 @@ RepeatsByName repeats_of(const TableSchema& schema, const fs::path& table) {
   return all;
 }
 
-/// The id is the first column but the label whose name says that it names rows; where there is
-/// none, persons, who may have one row each. What is known to repeat is no id. Other columns that
-/// name persons are no features.
+/// Chooses the id column: the first column, except the label, whose name identifies rows; if there
+/// is none, the first that identifies persons, who may have one row each. A column with known
+/// repeats is no id. Other columns that identify persons are ignored as features.
 void choose_id(TableSchema& schema, const RepeatsByName& repeats) {
   Column* id = nullptr;
   for (Column& c : schema.columns) {
@@ -128,7 +128,7 @@ void choose_id(TableSchema& schema, const RepeatsByName& repeats) {
     if (is_key(c) && names_persons(c.name)) c.kind = Ignored{};
 }
 
-/// Commented keys of the unit of privacy.
+/// Returns the keys of the unit of privacy, as TOML comments.
 std::string unit_lines(const TableSchema& schema) {
   const std::string column = column_of_persons(schema);
   return kWhosePrivacy + ("# unit = " + toml_text(column.empty() ? "COLUMN" : column)) +
@@ -205,7 +205,8 @@ Line from_rows(const Column& column, const ColumnFacts& facts, char decimal) {
   return line;
 }
 
-/// Number columns are counted twice: with a decimal comma there are more of them where it is used.
+/// Collects facts with a decimal point and with a decimal comma, and returns those with more
+/// numeric columns. Sets schema.decimal accordingly.
 std::vector<ColumnFacts> facts_with_decimal(TableSchema& schema, const fs::path& table) {
   const auto numbers = [](const std::vector<ColumnFacts>& facts) {
     return std::count_if(facts.begin(), facts.end(),

@@ -11,7 +11,7 @@
 namespace cudp {
 namespace {
 
-/// Whether the column is what a model sees, or learns to say.
+/// Returns whether the column is a feature, or is predicted.
 bool counts(const Column& c) {
   return !std::holds_alternative<Ignored>(c.kind) && !std::holds_alternative<Id>(c.kind);
 }
@@ -39,7 +39,7 @@ std::string fill_text(const Numeric& n) {
   return n.fill ? "fill " + privacy::number(*n.fill) : "no fill";
 }
 
-/// Finds what differs in one column. Each check throws.
+/// Finds differences in a column. Each check throws InputError.
 class Match {
  public:
   Match(std::string source, std::string model)
@@ -50,7 +50,7 @@ class Match {
     bad_input(source_, place, expected + ", as " + model_ + " was trained with", found);
   }
 
-  /// Holds the given column against the trained one, and fills in what it leaves open.
+  /// Checks the given column against the trained one, and fills in what it leaves open.
   void column(const Column& trained, Column& given) const {
     if (std::holds_alternative<Unstated>(given.kind)) given.kind = trained.kind;
     const std::string place = "column " + shown(given.name);
@@ -122,7 +122,7 @@ TableSchema matched_schema(const TableSchema& trained, const TableSchema& given,
                            const std::string& source, const std::string& model) {
   const Match match(source, model);
   TableSchema schema = given;
-  // The label gives no feature, so that it may stand anywhere.
+  // The label gives no feature, so its position does not matter.
   const auto features = [](const TableSchema& s) {
     std::vector<std::size_t> places;
     for (std::size_t i = 0; i < s.columns.size(); ++i)

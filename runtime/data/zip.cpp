@@ -25,12 +25,12 @@ constexpr std::uint32_t kWideLocator = 0x07064b50;
 constexpr std::size_t kLocalSize = 30, kEntrySize = 46, kEndSize = 22, kWideEndSize = 56,
                       kLocatorSize = 20;
 constexpr std::uint64_t kLargestDirectory = std::uint64_t{16} << 20;
-constexpr std::uint32_t kInExtra = 0xffffffff;  // the value stands in the extra field
+constexpr std::uint32_t kInExtra = 0xffffffff;  // the value is in the extra field
 constexpr std::uint16_t kWideExtra = 1;
 constexpr std::uint16_t kStored = 0, kDeflated = 8;
 constexpr std::uint16_t kEncrypted = 1;
 
-/// A little-endian number; all of it must be there.
+/// Reads a little-endian number. Requires that all its bytes are in range.
 template <class T>
 T number_at(std::span<const std::uint8_t> bytes, std::size_t at) {
   T value = 0;
@@ -44,7 +44,7 @@ T number_at(std::span<const std::uint8_t> bytes, std::size_t at) {
   bad_input(bytes.name(), "byte " + std::to_string(at), expected, found);
 }
 
-/// Throws unless the file has all of these bytes.
+/// Throws InputError unless the file has bytes [at, at + size).
 void need(const PlacedBytes& bytes, std::uint64_t at, std::uint64_t size, const char* what) {
   if (at > bytes.size() || size > bytes.size() - at)
     refuse(bytes, at, std::to_string(size) + " bytes of " + what, "the end of the file");
@@ -103,8 +103,7 @@ class MemoryPlaces final : public PlacedBytes {
   std::span<const std::uint8_t> bytes_;
 };
 
-/// The part that both kinds of members have: a place in the file, and a content whose size and
-/// checksum are known.
+/// Location of a member in the file, and the size and checksum of its content.
 struct MemberPlace {
   std::uint64_t at = 0;
   std::uint64_t packed = 0;
@@ -112,7 +111,7 @@ struct MemberPlace {
   std::uint32_t crc = 0;
 };
 
-/// Reads a member and checks what comes.
+/// Reads a member and checks its content against the CRC-32.
 class MemberReader : public ByteReader {
  public:
   MemberReader(const PlacedBytes& bytes, std::string name, const MemberPlace& place)
@@ -171,7 +170,7 @@ class DeflatedReader final : public MemberReader {
   DeflatedReader& operator=(DeflatedReader&&) = delete;
 
   std::uint64_t reservable() const override {
-    constexpr std::uint64_t kMaxRatio = 1032;  // of deflate
+    constexpr std::uint64_t kMaxRatio = 1032;  // maximum compression ratio of deflate
     return std::min(place_.unpacked, place_.packed * kMaxRatio);
   }
 
@@ -232,7 +231,7 @@ ZipArchive::ZipArchive(const PlacedBytes& bytes) : bytes_(bytes) {
   read_directory(find_directory());
 }
 
-/// The record at the file's end says where the directory is; a comment may follow it.
+/// Finds the directory by the record at the end of the file, which a comment may follow.
 ZipArchive::Directory ZipArchive::find_directory() const {
   constexpr std::uint64_t kLongestComment = 0xffff;
   const std::uint64_t size = bytes_.size();
@@ -298,7 +297,7 @@ void ZipArchive::read_directory(const Directory& directory) {
   }
 }
 
-/// Takes from the extra field what the entry leaves to it, in the order of the standard.
+/// Reads the values that the entry leaves to the extra field, in the order of the standard.
 void ZipArchive::read_wide_sizes(Member& member, std::span<const std::uint8_t> extra) const {
   while (extra.size() >= 4) {
     const auto kind = number_at<std::uint16_t>(extra, 0);
