@@ -98,7 +98,7 @@ class MatrixReader::Source {
     if (!files_.labels.empty())
       bad_input(files_.labels.string(), "",
                 "no file of labels beside a .npz file, whose member y they are", "one");
-    file_ = open_placed(files_.features);
+    file_ = open_random_access(files_.features);
     archive_.emplace(*file_);
     const auto member = [&](const char* name) {
       if (!archive_->has(name)) {
@@ -176,7 +176,7 @@ class MatrixReader::Source {
 
   MatrixFiles files_;
   TableFaults faults_;
-  std::unique_ptr<PlacedBytes> file_;  // file of an archive
+  std::unique_ptr<RandomAccessBytes> file_;  // file of an archive
   std::optional<ZipArchive> archive_;
   std::optional<NpyReader> x_;
   std::optional<NpyReader> y_;  // empty if labels are not read

@@ -39,20 +39,20 @@ T number_at(std::span<const std::uint8_t> bytes, std::size_t at) {
   return value;
 }
 
-[[noreturn]] void refuse(const PlacedBytes& bytes, std::uint64_t at, const std::string& expected,
-                         const std::string& found) {
+[[noreturn]] void refuse(const RandomAccessBytes& bytes, std::uint64_t at,
+                         const std::string& expected, const std::string& found) {
   bad_input(bytes.name(), "byte " + std::to_string(at), expected, found);
 }
 
 /// Throws InputError unless the file has bytes [at, at + size).
-void need(const PlacedBytes& bytes, std::uint64_t at, std::uint64_t size, const char* what) {
+void need(const RandomAccessBytes& bytes, std::uint64_t at, std::uint64_t size, const char* what) {
   if (at > bytes.size() || size > bytes.size() - at)
     refuse(bytes, at, std::to_string(size) + " bytes of " + what, "the end of the file");
 }
 
-class FilePlaces final : public PlacedBytes {
+class RandomAccessFile final : public RandomAccessBytes {
  public:
-  explicit FilePlaces(const std::filesystem::path& path) : PlacedBytes(path.string()) {
+  explicit RandomAccessFile(const std::filesystem::path& path) : RandomAccessBytes(path.string()) {
     file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (file_ < 0)
       bad_input(name(), "", "a file that can be read", std::generic_category().message(errno));
@@ -63,11 +63,11 @@ class FilePlaces final : public PlacedBytes {
     }
     size_ = static_cast<std::uint64_t>(about.st_size);
   }
-  ~FilePlaces() override { ::close(file_); }
-  FilePlaces(const FilePlaces&) = delete;
-  FilePlaces& operator=(const FilePlaces&) = delete;
-  FilePlaces(FilePlaces&&) = delete;
-  FilePlaces& operator=(FilePlaces&&) = delete;
+  ~RandomAccessFile() override { ::close(file_); }
+  RandomAccessFile(const RandomAccessFile&) = delete;
+  RandomAccessFile& operator=(const RandomAccessFile&) = delete;
+  RandomAccessFile(RandomAccessFile&&) = delete;
+  RandomAccessFile& operator=(RandomAccessFile&&) = delete;
 
   std::uint64_t size() const override { return size_; }
 
@@ -89,10 +89,10 @@ class FilePlaces final : public PlacedBytes {
   std::uint64_t size_ = 0;
 };
 
-class MemoryPlaces final : public PlacedBytes {
+class RandomAccessMemory final : public RandomAccessBytes {
  public:
-  MemoryPlaces(std::string name, std::span<const std::uint8_t> bytes)
-      : PlacedBytes(std::move(name)), bytes_(bytes) {}
+  RandomAccessMemory(std::string name, std::span<const std::uint8_t> bytes)
+      : RandomAccessBytes(std::move(name)), bytes_(bytes) {}
   std::uint64_t size() const override { return bytes_.size(); }
   void read(std::uint64_t at, std::span<std::uint8_t> out) const override {
     need(*this, at, out.size(), "content");
@@ -104,7 +104,7 @@ class MemoryPlaces final : public PlacedBytes {
 };
 
 /// Location of a member in the file, and the size and checksum of its content.
-struct MemberPlace {
+struct MemberLocation {
   std::uint64_t at = 0;
   std::uint64_t packed = 0;
   std::uint64_t unpacked = 0;
@@ -114,14 +114,14 @@ struct MemberPlace {
 /// Reads a member and checks its content against the CRC-32.
 class MemberReader : public ByteReader {
  public:
-  MemberReader(const PlacedBytes& bytes, std::string name, const MemberPlace& place)
+  MemberReader(const RandomAccessBytes& bytes, std::string name, const MemberLocation& place)
       : ByteReader(std::move(name)), bytes_(bytes), place_(place) {}
 
  protected:
   virtual std::size_t unpack(std::span<std::uint8_t> out) = 0;
 
-  const PlacedBytes& bytes_;
-  MemberPlace place_;
+  const RandomAccessBytes& bytes_;
+  MemberLocation place_;
 
  private:
   std::size_t fill(std::span<std::uint8_t> out) override {
@@ -159,7 +159,7 @@ class StoredReader final : public MemberReader {
 
 class DeflatedReader final : public MemberReader {
  public:
-  DeflatedReader(const PlacedBytes& bytes, std::string name, const MemberPlace& place)
+  DeflatedReader(const RandomAccessBytes& bytes, std::string name, const MemberLocation& place)
       : MemberReader(bytes, std::move(name), place), buffer_(std::size_t{128} << 10) {
     if (inflateInit2(&stream_, -MAX_WBITS) != Z_OK) throw std::bad_alloc();
   }
@@ -219,15 +219,16 @@ class DeflatedReader final : public MemberReader {
 
 }  // namespace
 
-std::unique_ptr<PlacedBytes> open_placed(const std::filesystem::path& path) {
-  return std::make_unique<FilePlaces>(path);
+std::unique_ptr<RandomAccessBytes> open_random_access(const std::filesystem::path& path) {
+  return std::make_unique<RandomAccessFile>(path);
 }
 
-std::unique_ptr<PlacedBytes> memory_placed(std::string name, std::span<const std::uint8_t> bytes) {
-  return std::make_unique<MemoryPlaces>(std::move(name), bytes);
+std::unique_ptr<RandomAccessBytes> memory_random_access(std::string name,
+                                                        std::span<const std::uint8_t> bytes) {
+  return std::make_unique<RandomAccessMemory>(std::move(name), bytes);
 }
 
-ZipArchive::ZipArchive(const PlacedBytes& bytes) : bytes_(bytes) {
+ZipArchive::ZipArchive(const RandomAccessBytes& bytes) : bytes_(bytes) {
   read_directory(find_directory());
 }
 
@@ -344,7 +345,7 @@ std::unique_ptr<ByteReader> ZipArchive::open(std::string_view name) const {
   const std::uint64_t at = m->header + kLocalSize + number_at<std::uint16_t>(local, 26) +
                            number_at<std::uint16_t>(local, 28);
   need(bytes_, at, m->packed, "a member");
-  const MemberPlace content{at, m->packed, m->unpacked, m->crc};
+  const MemberLocation content{at, m->packed, m->unpacked, m->crc};
   if (m->method == kDeflated) return std::make_unique<DeflatedReader>(bytes_, place, content);
   if (m->packed != m->unpacked)
     bad_input(place, "", "as many bytes stored as it has", "another number");

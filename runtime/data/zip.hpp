@@ -11,14 +11,14 @@
 namespace cudp {
 
 /// Bytes with random access, and a name for error messages: a file, or a buffer.
-class PlacedBytes {
+class RandomAccessBytes {
  public:
-  explicit PlacedBytes(std::string name) : name_(std::move(name)) {}
-  virtual ~PlacedBytes() = default;
-  PlacedBytes(const PlacedBytes&) = delete;
-  PlacedBytes& operator=(const PlacedBytes&) = delete;
-  PlacedBytes(PlacedBytes&&) = delete;
-  PlacedBytes& operator=(PlacedBytes&&) = delete;
+  explicit RandomAccessBytes(std::string name) : name_(std::move(name)) {}
+  virtual ~RandomAccessBytes() = default;
+  RandomAccessBytes(const RandomAccessBytes&) = delete;
+  RandomAccessBytes& operator=(const RandomAccessBytes&) = delete;
+  RandomAccessBytes(RandomAccessBytes&&) = delete;
+  RandomAccessBytes& operator=(RandomAccessBytes&&) = delete;
 
   const std::string& name() const { return name_; }
   virtual std::uint64_t size() const = 0;
@@ -30,9 +30,10 @@ class PlacedBytes {
 };
 
 /// Opens a file. Throws InputError if it cannot be read.
-std::unique_ptr<PlacedBytes> open_placed(const std::filesystem::path& path);
+std::unique_ptr<RandomAccessBytes> open_random_access(const std::filesystem::path& path);
 /// Makes a reader of bytes in memory, which must outlive it.
-std::unique_ptr<PlacedBytes> memory_placed(std::string name, std::span<const std::uint8_t> bytes);
+std::unique_ptr<RandomAccessBytes> memory_random_access(std::string name,
+                                                        std::span<const std::uint8_t> bytes);
 
 /// A zip archive in one file, not encrypted, with 32- or 64-bit sizes; its members are stored or
 /// deflated. Headers are not trusted: offsets outside the file are refused, and memory grows only
@@ -40,7 +41,7 @@ std::unique_ptr<PlacedBytes> memory_placed(std::string name, std::span<const std
 class ZipArchive {
  public:
   /// Reads the directory at the end of the file. bytes must outlive this object. Throws InputError.
-  explicit ZipArchive(const PlacedBytes& bytes);
+  explicit ZipArchive(const RandomAccessBytes& bytes);
 
   /// Returns the names of the members, in the order of the directory.
   std::vector<std::string> names() const;
@@ -71,7 +72,7 @@ class ZipArchive {
   void read_wide_sizes(Member& member, std::span<const std::uint8_t> extra) const;
   const Member* find(std::string_view name) const;
 
-  const PlacedBytes& bytes_;
+  const RandomAccessBytes& bytes_;
   std::vector<Member> members_;
 };
 
