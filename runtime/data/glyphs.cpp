@@ -199,7 +199,7 @@ DataSplit load_glyphs(const DataRequest& request) {
   const auto part = [&](std::size_t first, std::size_t count) {
     const ExampleRange range = request.share.of(count);
     Dataset set = make_glyphs(kGlyphSeed, first + range.begin, range.size());
-    say_range(set, request.share, count);
+    record_range(set, request.share, count);
     return set;
   };
   DataSplit split;

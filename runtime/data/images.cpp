@@ -88,7 +88,7 @@ Dataset to_dataset(IdxPart part, int classes, Share share) {
   set.bytes = std::move(part.images.pixels);
   set.holds_bytes = true;
   set.labels = std::move(part.labels.labels);
-  say_range(set, share, part.images.whole);
+  record_range(set, share, part.images.whole);
   return set;
 }
 
@@ -180,7 +180,7 @@ DataSplit load_cifar_folder(const fs::path& folder, const FolderFacts& facts) {
 
   DataSplit split;
   split.test = to_dataset(std::move(batches.back()), facts.classes);
-  say_range(split.test, facts.share, share.test);
+  record_range(split.test, facts.share, share.test);
   if (first)
     split.notes.emplace_back("the test set is the first 1,000 images of test_batch.bin only");
   batches.pop_back();
@@ -195,7 +195,7 @@ DataSplit load_cifar_folder(const fs::path& folder, const FolderFacts& facts) {
     b = {};  // frees the memory, so that there is never a second copy of everything
   }
   split.train = to_dataset(std::move(all), facts.classes);
-  say_range(split.train, facts.share, share.train);
+  record_range(split.train, facts.share, share.train);
   return split;
 }
 

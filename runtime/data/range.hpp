@@ -10,7 +10,7 @@
 namespace cudp {
 
 /// Records in `part` which range of a set of `whole` examples it is: the range of `share`.
-void say_range(Dataset& part, Share share, std::size_t whole);
+void record_range(Dataset& part, Share share, std::size_t whole);
 
 /// Keeps a share's range of examples that are read block by block. Memory of other examples is
 /// released once they are passed.

@@ -75,7 +75,7 @@ Dataset make_part(const TextEncoder& encoder, std::size_t first, std::size_t cou
     encoder.append(s.text, set);
     set.labels.push_back(s.label);
   }
-  say_range(set, share, count);
+  record_range(set, share, count);
   return set;
 }
 
