@@ -87,7 +87,7 @@ struct TrainConfig {
   std::optional<double> feature_sigma;
 
   // Model
-  std::string model;  ///< empty: logistic for tables, scatter-cnn for scattering features, else cnn
+  std::string model;  ///< empty: chosen for the data in training/prepare.cpp
   std::string activation;
   std::string loss;  ///< loss of a regression target: squared (also if empty) or huber
   std::optional<double> huber_delta;  ///< unit: the target's; empty: a tenth of its range

@@ -18,30 +18,31 @@
 namespace cudp {
 namespace {
 
-/// The share that the rounding of two probabilities to 32 bits and of their factors in double may
-/// add to a rate (importance.hpp rounds down by more).
+/// Relative error that the rounding of two probabilities to 32 bits, and of their factors in
+/// double, may add to a rate (importance.hpp rounds down by more).
 constexpr double kRounding = 1e-9;
-/// Rounding error of the product sigma_K C; the norms themselves are cut towards zero, and their
-/// sum is exact.
+/// Rounding error of the product sigma_K C. The norms themselves are rounded towards zero, and
+/// their sum is exact.
 constexpr double kSumRounding = 0x1p-51;
-/// A norm is cut to 2^-30 of what it is clipped to, or to 2^-36 of the noise where that is coarser.
+/// Resolution of norms: 2^-30 of the norm they are clipped to, or 2^-36 of the noise if that is
+/// coarser.
 constexpr int kNormBits = 30;
 constexpr int kNoiseBits = 36;
-/// No example is certain to be drawn.
+/// Limit of a sampling rate, below 1 so that no example is certain to be drawn.
 constexpr double kLargestRate = 1.0 - 1e-4;
 
-/// The worst case, K~ = N~ C throughout.
+/// Makes the plan for the worst case, K~ = N~ C throughout.
 PrivacyPlan dpis_plan(const MethodContext& context) {
   const TrainConfig& config = context.config;
   const auto& options = config.of<DpisOptions>();
   PrivacyPlan plan =
       plan_without_noise(context, {.clip_norm = config.clip, .largest_rate = kLargestRate});
-  // It chooses as it goes: only Renyi divergences of one order add up then.
+  // Later releases depend on earlier ones; then only Renyi divergences of one order add up.
   plan.accountant = privacy::AccountantKind::rdp;
   const std::uint64_t epoch = context.steps_per_epoch();
   plan.epoch_releases = (plan.steps + epoch - 1) / epoch * (options.adaptive_clip ? 2 : 1);
   plan.epoch_noise = options.total_noise * context.size.value;
-  // The worst case's best order, fixed before any of these releases.
+  // The best order for the worst case, fixed before any of these releases.
   plan.noise_multiplier = noise_multiplier_for(config, plan);
   plan.order = filter_order(plan);
   return with_noise(config, std::move(plan));
@@ -77,15 +78,15 @@ void Dpis::restore(const TrainingInputs& inputs, const MethodState& state) {
             .total = e.at(2).get<double>(),
             .sigma = e.at(3).get<double>(),
             .left = e.at(4).get<double>()};
-  // Under another key there are none: other rows may be there.
+  // Under another key there are no stored norms, because the rows may have changed.
   if (state.array("norms").size() != inputs.train.size()) engine().measure_norms();
 }
 
-/// The epoch in progress begins anew at this step: the rows, and their norms, may be others than
-/// those of its total. Its releases are charged again, and the rest of it gets its noise from what
-/// the filter has left.
+/// Restarts the current epoch at this step: the rows, and their norms, may differ from those of the
+/// epoch's total. Its releases are charged again, and the noise of its remaining steps follows from
+/// what the filter has left.
 void Dpis::fresh_key(PrivacyBudget& budget, std::uint64_t step) {
-  epoch_.epoch = DpisEpoch::kNone;  // ledger_index goes by it
+  epoch_.epoch = DpisEpoch::kNone;  // read by ledger_index
   EngineMethod::fresh_key(budget, step);
   epoch_.left = budget.left();
 }
@@ -157,8 +158,8 @@ double Dpis::next_clip(std::uint64_t epoch, std::uint64_t number) {
   return std::clamp(options().lambda * total / size(), 1e-3 * plan().clip_norm, max_clip);
 }
 
-/// The grid follows from public numbers: the noise is at most 2^37 steps of it, and max_norm at
-/// most 2^31. One example moves the sum of norms that were cut to it by no more than max_norm.
+/// The grid follows from public numbers: the noise is at most 2^37 grid steps, and max_norm at most
+/// 2^31. One example moves the sum of norms, rounded to the grid, by at most max_norm.
 double Dpis::noisy_total(const char* name, Stream purpose, std::uint64_t epoch,
                          std::uint64_t number, double max_norm) {
   const double noise = plan().epoch_noise * max_norm * (1.0 + kSumRounding);
@@ -176,8 +177,9 @@ double Dpis::noisy_total(const char* name, Stream purpose, std::uint64_t epoch,
                         sum);
 }
 
-/// sigma_G, the smallest that what is left pays for if all later epochs were: in the first part of
-/// the training, the worst case K~ = N~ C; in the rest, as this one.
+/// Sets sigma_G to the smallest value that the remaining budget pays for, if all later epochs were
+/// like the worst case K~ = N~ C (in the first phase of the training), or like this one (in the
+/// rest).
 bool Dpis::choose_sigma(std::uint64_t first, double left) {
   const std::uint64_t now = prepared_until(first) - first;
   const std::uint64_t later = plan().steps - first - now;
@@ -194,7 +196,7 @@ bool Dpis::choose_sigma(std::uint64_t first, double left) {
     return static_cast<double>(now) * step +
            (with_later ? static_cast<double>(later) * other + others : 0.0);
   };
-  // A little less than what is left: the filter rounds every release up.
+  // Slightly less than the remaining budget, because the filter rounds every release up.
   const double max_spent = left * (1.0 - 1e-9);
   const auto excess = [&](double x) { return std::log(spent(x, true) / max_spent); };
   double good = std::log(plan().noise_multiplier);
@@ -228,8 +230,8 @@ StepRecipe Dpis::recipe() const {
 StepScalars Dpis::scalars(std::uint64_t t) const {
   ensure(epoch_of(t) == epoch_.epoch, "a step of an epoch that was not prepared");
   StepScalars s = schedule().at(t);  // eta_t, s_e, K~ / (N~ b)
-  // Examples are accepted by their norms at this step, each with probability q_e at most, whatever
-  // they were at the start of the epoch. So the sum is of norms of 1, and what rounding adds.
+  // Examples are accepted by their norms at this step, each with probability at most q_e, whatever
+  // the norms were at the start of the epoch. So the sum has norms of 1, plus rounding.
   const double of_direction = sensitivity(bound_of(AcceptedDirection{}, epoch_.clip),
                                           context().network, context().arithmetic);
   s.noise_std = float_above(noise_multiplier() * of_direction);

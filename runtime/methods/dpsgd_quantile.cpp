@@ -13,12 +13,13 @@
 namespace cudp {
 namespace {
 
-/// Shares of less leave one of the two releases more noise than it has a grid for.
+/// Range of the noise share. Outside it one of the two releases has more noise than its grid can
+/// hold.
 constexpr option_rows::Range kNoiseShare{
     .low = 1e-6, .high = 1.0 - 1e-6, .text = "a number of 1e-6 to 1 - 1e-6"};
 
 PrivacyPlan quantile_plan(const MethodContext& context) {
-  // Refuses a least norm that float32 cannot keep.
+  // Throws InputError if float32 cannot represent the minimum norm well enough.
   plan_without_noise(context, {.clip_norm = context.config.of<QuantileOptions>().min_clip});
   return with_noise(context.config,
                     plan_without_noise(context, {.clip_norm = context.config.clip}));
@@ -51,8 +52,8 @@ double DpSgdQuantile::count_noise() const {
   return plan().noise_multiplier / (2.0 * std::sqrt(options().noise_share));
 }
 
-/// The engine counts, and moves the clipping norm; here it is worked out again, from what was
-/// released.
+/// Makes steps. The engine counts and updates the clipping norm; this function recomputes it from
+/// the released counts and compares.
 std::uint64_t DpSgdQuantile::train(std::uint64_t step, std::uint64_t until) {
   pass_gate(step, until);
   if (gate().witness() != nullptr) {
@@ -81,9 +82,8 @@ void DpSgdQuantile::train_watched(std::uint64_t t) {
   clip_norm_ = next_clip(rule(), clip_norm_, units_of(noisy, rule().grid));
 }
 
-/// The sums are multiples of 1/2. The grid is that, or where noise of a few examples would be too
-/// few steps of it, a power of two below, of which 1/2 is a multiple too. Never a coarser one: the
-/// count is not on that.
+/// The sums are multiples of 1/2. The grid is 1/2, or a smaller power of two if the noise would be
+/// too few steps of 1/2. It is never coarser, because the count would not be on it.
 GaussianRelease DpSgdQuantile::count_release(std::uint64_t t) const {
   return {.name = "count of the gradients that were not clipped",
           .purpose = Stream::clipped_count,
@@ -102,7 +102,7 @@ ClipRule DpSgdQuantile::rule() const {
           .expected_batch = plan().expected_batch,
           .grid = noise_grid(count_noise(), 0.5),
           .noise_multiplier = gradient_noise_multiplier(),
-          // What rounding can add to an example's contribution, as a multiple of C.
+          // Ratio of the sensitivity to C, above 1 by the rounding error.
           .sensitivity = plan().sensitivity / plan().clip_norm,
           .normalised = options().normalised};
 }

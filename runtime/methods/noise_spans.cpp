@@ -21,7 +21,7 @@ std::vector<NoiseSpan> noise_spans(std::uint64_t steps, const NoiseOfStep& alpha
     if (spans.empty() || spans.back().scale != scale) spans.push_back({t, scale});
     spans.back().until = t + 1;
   }
-  if (spans.size() == 1) spans.clear();  // the first one's scale is 1
+  if (spans.size() == 1) spans.clear();  // the scale of the first span is 1
   return spans;
 }
 

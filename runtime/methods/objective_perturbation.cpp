@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kOutputShare = 0.01;  // mu_out / mu
 
-/// The regulariser whose determinant costs this much epsilon.
+/// Returns the smallest regulariser for which the determinant costs at most `epsilon`.
 double least_regulariser(double curvature, double epsilon) {
   return curvature / std::expm1(epsilon);
 }
@@ -40,9 +40,9 @@ ObjectivePerturbation::ObjectivePerturbation(const TrainConfig& config, const Li
   check_solver(risk_, dimension_, problem());
 }
 
-/// b has norm above (sqrt(d) + sqrt(2 t)) / mu with probability at most exp(-t) (Laurent, Massart
-/// 2000, Lemma 1), t such that this is half of what is set aside for bounds; N exceeds its own with
-/// the other half.
+/// The norm of b exceeds (sqrt(d) + sqrt(2 t)) / mu with probability at most exp(-t) (Laurent,
+/// Massart 2000, Lemma 1). t is chosen so that this is half of the share reserved for bounds; the
+/// other half is for the bound on N.
 RiskProblem ObjectivePerturbation::problem() const {
   const double t = -std::log(0.5 * kFailureShare * delta_);
   return {.regulariser = regulariser_,
@@ -54,8 +54,8 @@ std::vector<std::string> ObjectivePerturbation::obstacles() const {
   return {real_numbers_obstacle("objective perturbation")};
 }
 
-/// The ledger knows no mechanism that this is, but what it keeps: the noisy size is in that, too,
-/// and what the ledger adds up to is more than what is promised.
+/// The ledger has no mechanism for objective perturbation, so it gets the guarantee, (epsilon,
+/// delta). That includes the noisy size, so the ledger's total exceeds the promised epsilon.
 std::vector<privacy::Release> ObjectivePerturbation::releases() const {
   return {{.mechanism = privacy::ApproximateDp{.epsilon = epsilon_, .delta = delta_}, .count = 1}};
 }
@@ -101,9 +101,9 @@ void ObjectivePerturbation::describe_mechanism(Promise& promise,
 MethodEntry objective_perturbation_method() {
   MethodEntry entry = linear_method_entry();
   entry.name = "objpert";
-  // The noise in the objective moves by a v_i for each of several examples, with an a_i of its own
-  // that depends on the noise: their sum has no direction that is fixed ahead, on which the bound
-  // of one example rests.
+  // For several examples, the noise in the objective moves by a vector v_i for each, with a factor
+  // a_i that depends on the noise. Their sum has no direction that is fixed ahead, on which the
+  // bound for one example rests.
   entry.no_units = "objective perturbation is proved for single rows only";
   entry.uses = risk_option_keys();
   entry.complete = check_risk;

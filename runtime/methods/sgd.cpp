@@ -18,7 +18,7 @@ constexpr float kGrowth = 2.0f;
 constexpr const char* kComparedWith = "compared_with";
 
 PrivacyPlan sgd_plan(MethodContext context) {
-  context.config.delta = 1e-5;  // of bounds on a batch's size alone
+  context.config.delta = 1e-5;  // used only for bounds on the size of a batch
   return plan_without_noise(context, {.clip_norm = kFirstBound});
 }
 
@@ -91,7 +91,7 @@ StepRecipe Sgd::recipe() const {
 }
 
 StepScalars Sgd::scalars(std::uint64_t t) const {
-  StepScalars s = schedule().at(t);  // eta_t, 0, 1 / b, the bound that no gradient reaches
+  StepScalars s = schedule().at(t);  // eta_t, 0, 1 / b, a bound on all gradients
   s.noise_std = 0.0f;
   s.clip_norm = bound_;
   return s;
@@ -126,7 +126,7 @@ MethodEntry sgd_method() {
   };
   entry.fit = [](TrainConfig& c, const Network&, const Dataset&) {
     const std::string& run = c.of<SgdOptions>().compare_with;
-    if (!run.empty()) read_comparison(run);  // refuses one that is not there
+    if (!run.empty()) read_comparison(run);  // refuses a missing run
   };
   entry.make = make_method<Sgd>;
   return entry;
