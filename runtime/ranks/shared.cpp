@@ -14,7 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// FNV-1a.
+/// Returns the FNV-1a hash of "a: b".
 std::uint64_t hash_of(std::string_view a, std::string_view b) {
   std::uint64_t h = 0xcbf29ce484222325;
   for (const std::string_view part : {a, std::string_view(": "), b})
@@ -63,7 +63,8 @@ SharedRanks::SharedRanks(SharedBoard& board, int rank, std::chrono::milliseconds
                          std::function<void()> watch)
     : board_(board), rank_(rank), timeout_(timeout), watch_(std::move(watch)) {}
 
-/// Every function waits at least once more: all have read these notes before the next are made.
+/// Publishes this rank's call and compares it with the calls of the others. Every function waits at
+/// least once more afterwards, so all ranks have read these calls before the next ones are written.
 void SharedRanks::begin(const char* function, const char* what, std::size_t bytes, bool same_size,
                         Patience patience) {
   SharedBoard::Call& mine = board_.place(rank_).call;
@@ -89,7 +90,7 @@ void SharedRanks::wait_for_all(const char* what, Patience patience) {
       if (board_.place(r).arrivals.load(std::memory_order_acquire) < arrivals_) return r;
     return -1;
   };
-  // Short waits are spent at hand, longer ones asleep: others may need the core.
+  // Short waits spin with yields; longer ones sleep, because others may need the core.
   for (int i = 0; i < 64; ++i) {
     if (missing() < 0) return board_.check();
     std::this_thread::yield();
@@ -129,7 +130,7 @@ void SharedRanks::sum(const char* what, std::span<std::int64_t> numbers) {
     const std::span part = numbers.subspan(at, std::min(SharedBoard::kChunk, numbers.size() - at));
     std::ranges::copy(part, board_.numbers(rank_));
     wait_for_all(what);
-    // Each adds up a share of the chunk.
+    // Each rank adds up a share of the chunk.
     const std::size_t end = part.size() * (me + 1) / ranks;
     for (std::size_t i = part.size() * me / ranks; i < end; ++i) {
       std::uint64_t total = 0;
