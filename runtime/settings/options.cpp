@@ -230,7 +230,7 @@ std::vector<Option> training_options() {
   };
 }
 
-/// A CUDA device may have its number: "cuda:1". Which one it was is not kept.
+/// Returns the option --device. A CUDA device may have an index: "cuda:1". The index is not stored.
 Option device_option() {
   Option o = choice("device", &Config::device, kDevices, "auto, cpu or cuda; cuda:1 for another");
   o.set = [named = o.set](TrainConfig& c, const Value& v, const std::string& place) {
@@ -308,7 +308,7 @@ std::vector<Option> output_options() {
   };
 }
 
-/// Adds a row at the end, in this group, or behind those that it belongs with.
+/// Appends a row in this group, or inserts it after the rows that it belongs with.
 void add_row(std::vector<Option>& all, const std::string& group, Option o) {
   if (o.belongs_with.empty()) {
     o.group = group;
