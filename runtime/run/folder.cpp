@@ -39,7 +39,7 @@ ReservedFolder reserve_run_folder(std::string name) {
   ReservedFolder place{.path = first};
   fs::path& path = place.path;
   for (int n = 2;;) {
-    // A job that is refused may remove an empty runs/ in between.
+    // Another job that is refused may remove an empty runs/ in the meantime.
     std::error_code error;
     if (fs::create_directories(path.parent_path(), error)) place.made_parent = true;
     if (::mkdir(path.c_str(), 0755) == 0) return place;
@@ -60,7 +60,7 @@ void check_free(const fs::path& place) {
 }
 
 NewRunFolder::NewRunFolder(fs::path place) : place_(std::move(place)) {
-  // "runs/a/" names the same folder as "runs/a".
+  // "runs/a/" and "runs/a" name the same folder.
   if (!place_.has_filename()) place_ = place_.parent_path();
   check_free(place_);
   temporary_ = place_.parent_path() / std::string(".")
@@ -86,7 +86,7 @@ NewRunFolder::~NewRunFolder() {
   fs::remove_all(temporary_, ignored);
   if (reserved_.path.empty()) return;
   ::rmdir(place_.c_str());
-  if (reserved_.made_parent) ::rmdir(place_.parent_path().c_str());  // unless it holds other runs
+  if (reserved_.made_parent) ::rmdir(place_.parent_path().c_str());  // fails if it holds other runs
 }
 
 RunFolder NewRunFolder::publish() {

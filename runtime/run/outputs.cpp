@@ -31,7 +31,7 @@ std::string note_of(const std::vector<std::string>& reasons) {
   return text;
 }
 
-/// The metric of the curves, as the user or the schema states it; or empty.
+/// Returns the metric of the curves that the user or the schema states; or "".
 std::string stated_metric(const Experiment& e) {
   const std::string& typed = e.config.of<ReportOptions>().metric;
   return typed.empty() && e.inputs.schema ? e.inputs.schema->metric : typed;
@@ -62,7 +62,7 @@ void Outputs::write_config(const TrainConfig& config) const {
 
 void Outputs::write_certificate(const Certificate& certificate) const {
   if (!gives_privacy_) return;
-  // That it is not finished yet passes, and the certificate says it.
+  // "Not finished" is temporary, and the certificate states it.
   std::vector<std::string> reasons = certificate.not_for_release;
   if (certificate.status == Certificate::Status::not_finished) reasons.erase(reasons.begin());
   if (reasons.empty())

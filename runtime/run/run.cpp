@@ -36,7 +36,8 @@ void Run::opens(const Training& t) { observe_beginning(*this, t); }
 
 void Run::refused(const Training& t, const Error& reason) {
   const Experiment& e = t.experiment();
-  const privacy::Ledger& ledger = t.ledger();  // of the count alone
+  const privacy::Ledger& ledger = t.ledger();  // contains the release of the number of examples
+                                               // only
   write_atomically(folder.config(), write_config(e.config, Audience::release));
   write_atomically(folder.ledger(), ledger.to_text(), 0600);
   Outputs(folder, e).write_certificate(make_refusal_certificate(e, t.size(), ledger));
@@ -93,7 +94,7 @@ void Run::advance() {
   watch_.emplace();
   training->advance();
   const std::uint64_t last = training->last_step();
-  // What is done after the last checkpoint is repeated, to the bit.
+  // Steps after the last checkpoint are repeated on a resume, to the bit.
   if (watch_->requested() || !training->is_finished())
     throw Error(fmt::format("interrupted at step {}{}; {}", training->step(),
                             last == Method::kOpenEnded ? "" : fmt::format(" of {}", last),
@@ -123,7 +124,7 @@ void Run::describe() const {
         size.unit_rows > 1 ? "units" : "rows", held.epsilon, held.delta,
         std::max(held.epsilon, method.epsilon())));
   if (const std::string whose = row_privacy_line(e, method); !whose.empty()) reporter_.info(whose);
-  // What the plan costs says nothing of a run whose key was lost.
+  // The cost of the plan does not apply to a run whose key was lost.
   if (!training->ledger().has_fresh_key())
     for (const std::string& cost : {unit_cost_line(e, method), size_cost_line(e, size, method)})
       if (!cost.empty()) reporter_.info(cost);

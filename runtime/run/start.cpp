@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-/// A new run's folder: --out, or one in runs/ under a name of its own.
+/// Makes the folder of a new run: --out, or one in runs/ with a generated name.
 void make_place(std::optional<NewRunFolder>& place, const Experiment& e) {
   const FilesInChange lock;
   if (e.config.out.empty())
@@ -44,7 +44,8 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter, Wi
   observe_state(run);
 
   run.write_plan_certificate();
-  // The last of its files, once the ledger is there; in its place the run can be resumed.
+  // The key is the last file, written after the ledger. Once moved to its final path the run can be
+  // resumed.
   run.save_checkpoint();
   write_key(run.folder.key(), key.key());
   run.lock.emplace(run.folder.checkpoints());
