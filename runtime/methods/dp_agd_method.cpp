@@ -146,7 +146,7 @@ std::vector<std::string> DpAgdMethod::obstacles() const {
 
 void DpAgdMethod::make_engine(const TrainingInputs& inputs) {
   gate_ = &inputs.gate;
-  // Under a fresh key the data may have more rows than the plan's bound. This limit is the
+  // The data may have more rows than the plan's bound under a fresh key. This limit is the
   // program's own.
   const double capacity = linear_capacity(settings_.max_examples);
   if (static_cast<double>(inputs.train.whole_size()) > capacity)

@@ -78,7 +78,7 @@ void Dpis::restore(const TrainingInputs& inputs, const MethodState& state) {
             .total = e.at(2).get<double>(),
             .sigma = e.at(3).get<double>(),
             .left = e.at(4).get<double>()};
-  // Under another key there are no stored norms, because the rows may have changed.
+  // There are no stored norms under another key, because the rows may have changed.
   if (state.array("norms").size() != inputs.train.size()) engine().measure_norms();
 }
 
@@ -218,10 +218,9 @@ bool Dpis::choose_sigma(std::uint64_t first, double left) {
 StepRecipe Dpis::recipe() const {
   return {// candidates: i with probability b ghat_i / K~
           .draw = Candidates{rule()},
-          // for each: its gradient, n_i = min(|g_i|, C, ghat_i), accepted with probability n_i /
-          // ghat_i;
-          // ghat_i <- k max(n_i, g_L). Sum of g_i / |g_i| over the accepted, which are i with
-          // probability b n_i / K~
+          // each candidate: its gradient, n_i = min(|g_i|, C, ghat_i), accepted with probability
+          // n_i / ghat_i; ghat_i <- k max(n_i, g_L). Sum of g_i / |g_i| over the accepted, which
+          // are i with probability b n_i / K~
           .contribution = AcceptedDirection{},
           // g~ = (K~ / N~ sum + N(0, sigma_G^2 C^2 I)) / b;  theta_{t+1} = theta_t - eta_t g~
           .optimizer = optimizer_settings(config())};

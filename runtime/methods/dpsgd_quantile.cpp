@@ -128,7 +128,7 @@ std::string DpSgdQuantile::mechanism() const {
 Promise DpSgdQuantile::promise(const privacy::Ledger& ledger, std::uint64_t step) const {
   Promise p = EngineMethod::promise(ledger, step);
   auto& sums = std::get<NoisySums>(p.how);
-  sums.noise_std = gradient_noise_multiplier() * plan().sensitivity;  // of the first step
+  sums.noise_std = gradient_noise_multiplier() * plan().sensitivity;  // value of the first step
   sums.quantile = {.target = options().target,
                    .min_clip_norm = options().min_clip,
                    .max_clip_norm = options().max_clip,

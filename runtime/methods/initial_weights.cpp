@@ -55,7 +55,7 @@ class LayerInitialiser {
   /// Fills a tensor with uniform numbers in (-limit, limit).
   void uniform(const ParameterTensor& t, double limit) const {
     for (std::size_t j = t.offset; j < t.offset + t.size; ++j) {
-      const double u = (words_[j] + 0.5) * 0x1p-31 - 1.0;  // in (-1, 1)
+      const double u = (words_[j] + 0.5) * 0x1p-31 - 1.0;  // range (-1, 1)
       weights_[j] = static_cast<float>(limit * u);
     }
   }

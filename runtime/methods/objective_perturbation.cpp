@@ -101,9 +101,9 @@ void ObjectivePerturbation::describe_mechanism(Promise& promise,
 MethodEntry objective_perturbation_method() {
   MethodEntry entry = linear_method_entry();
   entry.name = "objpert";
-  // For several examples, the noise in the objective moves by a vector v_i for each, with a factor
-  // a_i that depends on the noise. Their sum has no direction that is fixed ahead, on which the
-  // bound for one example rests.
+  // If several examples change, the noise in the objective moves by a vector v_i for each, with a
+  // factor a_i that depends on the noise. Their sum has no direction that is fixed ahead, on which
+  // the bound for one example rests.
   entry.no_units = "objective perturbation is proved for single rows only";
   entry.uses = risk_option_keys();
   entry.complete = check_risk;

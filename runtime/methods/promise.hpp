@@ -17,10 +17,10 @@ struct NoisySums {
   double sigma = 0.0;        ///< noise multiplier; of the first step, if it changes
   double clip_norm = 0.0;    ///< C; of the first step, if it changes
   std::string clipping;      ///< how gradients are bounded
-  std::string clipped;       ///< what is clipped, if not the raw gradient
-  std::string clip_norm_is;  ///< what C is, if no gradient is shortened
+  std::string clipped;       ///< description of what is clipped, if not the raw gradient
+  std::string clip_norm_is;  ///< meaning of C, if no gradient is shortened
   double sensitivity = 0.0;  ///< C plus the rounding error
-  double noise_std = 0.0;    ///< in units of the gradient
+  double noise_std = 0.0;    ///< unit: the gradient's
   double grid = 0.0;         ///< grid of the noise; of the first step, if C changes
 
   /// Minimum and maximum factor on sigma, if the noise varies.
@@ -125,7 +125,7 @@ struct Promise {
   double epsilon = 0.0;  ///< epsilon of the whole run; infinite without privacy
   double delta = 0.0;
   std::string method;
-  std::string mechanism;  ///< in words
+  std::string mechanism;  ///< description for people
   std::variant<NoisySums, FilteredReleases, PerturbedObjective, PerturbedOutput, ChosenParents,
                CountedExamples, NoPrivacy>
       how;

@@ -11,8 +11,8 @@
 
 namespace cudp {
 
-/// Whether a wait for rank 0 ends at the time-out. The work that rank 0 does alone, between two
-/// orders, has no time limit.
+/// Time limit of a wait for rank 0: the time-out, or none. The work that rank 0 does alone, between
+/// two orders, has no time limit.
 enum class Patience : std::uint8_t { limited, unlimited };
 
 /// The processes of one training. All of them call the same functions in the same order and with

@@ -23,7 +23,7 @@ class SharedBoard {
   SharedBoard& operator=(const SharedBoard&) = delete;
 
   static constexpr int kMaxRanks = 256;
-  static constexpr std::size_t kChunk = std::size_t{1} << 16;  ///< in numbers of 8 bytes
+  static constexpr std::size_t kChunk = std::size_t{1} << 16;  ///< size in numbers of 8 bytes
 
   /// Description of the function that a rank has called.
   struct Call {

@@ -118,7 +118,7 @@ StoredRun open_stored_run(const Settings& flags, Reporter& reporter) {
     throw BudgetError(folder.root().string() + ": " + why +
                       ", and the figures of its held-out rows were released, which their budget "
                       "pays for once");
-  // Under the same key repeated steps release nothing new.
+  // Repeated steps release nothing new under the same key.
   privacy::Ledger ledger =
       lost ? c.training.ledger : read_ledger(folder, c, seal ? &*seal : nullptr);
   return {folder,

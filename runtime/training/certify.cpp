@@ -14,8 +14,8 @@ namespace {
 
 using Status = Certificate::Status;
 
-/// Among several units some may be trained on and others held out, so together they are in both
-/// releases.
+/// Some of several units may be trained on and others held out, so together they are in
+/// both releases.
 constexpr const char* kNoGroups =
     "not stated: of several units some may be trained on and others held out, and both parts "
     "together are bounded for single units only";

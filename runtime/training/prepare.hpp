@@ -23,7 +23,7 @@ inline bool has_test_rows(const TrainConfig& config, const DataSplit& data) {
 
 /// An experiment, prepared on this machine: data in memory, a network with shapes, a backend.
 struct Experiment {
-  TrainConfig config;  ///< with the chosen model, device and precision
+  TrainConfig config;  ///< includes the chosen model, device and precision
   DataSplit data;
   ModelInputs inputs;      ///< meaning of the data's numbers
   std::string model_text;  ///< TOML

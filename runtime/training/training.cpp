@@ -176,10 +176,10 @@ std::unique_ptr<Training> Training::resume(Experiment experiment, SharedKey key,
   t->seconds_ = state.seconds;
   show_features(t->experiment_, std::move(state.feature_release));
   t->plan_holdout(t->size_.noise);
-  // for rows written before format 2
+  // completes rows written before format 2
   for (MetricsRow& row : t->metrics_) row = t->with_holdout(row);
   t->method_ = t->make_method();
-  // Under another key the rows may have changed, so unreleased state of the earlier rows must not
+  // The rows may have changed under another key, so unreleased state of the earlier rows must not
   // be used.
   MethodState kept = same_key ? std::move(state.method) : released_part(std::move(state.method));
   t->method_->restore(t->inputs(), part_of(std::move(kept), t->experiment_.data.train));
