@@ -117,7 +117,7 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter, Witne
     run.charged(t.ledger());
   }
   if (!same_key) {
-    // After a crash in between, this order leaves no key and a ledger that covers what was
+    // This order leaves, after a crash in between, no key and a ledger that covers what was
     // reported.
     erase_key(run.folder.key());
     run.measured(t.metrics());
