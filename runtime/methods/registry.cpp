@@ -61,7 +61,7 @@ bool takes(const MethodEntry& method, std::string_view key) {
   return contains(method.uses, key) || has_option(method, key) || !is_of_methods(key);
 }
 
-bool may_find(const MethodEntry& method, std::string_view key) {
+bool ignores(const MethodEntry& method, std::string_view key) {
   return contains(method.ignores, key);
 }
 

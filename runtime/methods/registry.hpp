@@ -21,6 +21,6 @@ const MethodEntry& method_entry(std::string_view name);
 bool takes(const MethodEntry& method, std::string_view key);
 /// Returns whether a resolved config of this method may contain the option, although it has no
 /// effect.
-bool may_find(const MethodEntry& method, std::string_view key);
+bool ignores(const MethodEntry& method, std::string_view key);
 
 }  // namespace cudp

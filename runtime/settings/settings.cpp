@@ -90,7 +90,7 @@ void check_all_used(const Settings& flags, const Settings& file, const TrainConf
     const Option& option = *find_option(key);
     TrainConfig given;
     option.set(given, setting.value, setting.place);
-    if (option.get(given) != option.get(usual) && !may_find(method, key))
+    if (option.get(given) != option.get(usual) && !ignores(method, key))
       check_used(method, option, setting);
   }
 }
