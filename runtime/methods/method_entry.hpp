@@ -26,10 +26,10 @@ struct MethodEntry {
   bool gives_privacy = true;  ///< if false, a run needs no budget, and releases nothing
   bool cpu_only = false;
   bool on_ranks = true;  ///< trains on several ranks, each with a range of the examples
-  bool transforms_gradients = false;  ///< transforms gradients coordinate by coordinate before
-                                      ///< clipping
-  std::string_view no_units;  ///< reason why units of several examples are refused; empty: they are
-                              ///< supported
+  bool transforms_gradients = false;   ///< transforms gradients coordinate by coordinate before
+                                       ///< clipping
+  std::string_view units_unsupported;  ///< reason why units of several examples are refused; empty:
+                                       ///< they are supported
   bool adapts_step_size = false;  ///< supports --schedule adaptive, from released gradients
   /// Advice if settings tuned for dpsgd are unsuitable: why, and what to type. Empty: they are
   /// suitable.

@@ -104,7 +104,7 @@ MethodEntry objective_perturbation_method() {
   // If several examples change, the noise in the objective moves by a vector v_i for each, with a
   // factor a_i that depends on the noise. Their sum has no direction that is fixed ahead, on which
   // the bound for one example rests.
-  entry.no_units = "objective perturbation is proved for single rows only";
+  entry.units_unsupported = "objective perturbation is proved for single rows only";
   entry.uses = risk_option_keys();
   entry.complete = check_risk;
   entry.make = make_linear_method<ObjectivePerturbation>;

@@ -165,7 +165,7 @@ void check_linear(const MethodEntry& method, const Network& n) {
 /// Throws InputError if the method, or its accountant, is proved for single rows only.
 void check_unit(const MethodEntry& method, const TrainConfig& config, std::uint64_t rows) {
   if (rows == 1) return;
-  std::string why(method.no_units);
+  std::string why(method.units_unsupported);
   if (method.gives_privacy && config.accountant == privacy::AccountantKind::advanced)
     why = "advanced composition is proved for single rows only";
   if (why.empty()) return;
