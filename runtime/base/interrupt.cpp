@@ -92,7 +92,7 @@ void listen_no_more(const std::array<struct sigaction, kSignals.size()>& before)
 
 }  // namespace
 
-void hear_no_signals() {
+void ignore_signals() {
   for (const int signal : kSignals) (void)std::signal(signal, SIG_IGN);
 }
 

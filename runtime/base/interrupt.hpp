@@ -10,7 +10,7 @@ namespace cudp {
 /// the end of a job. A SIGHUP that was ignored at the start (nohup) stays ignored.
 
 /// Ignores interrupt signals from now on: another process handles them.
-void hear_no_signals();
+void ignore_signals();
 
 /// Blocks interrupt signals while it lives; they are delivered afterwards. Used while processes or
 /// threads are started.

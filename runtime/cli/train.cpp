@@ -174,7 +174,7 @@ int run_training(const Settings& given, Witness* witness) {
                                                    "the same command starts again")
                                      : "; " + how_to_continue(asked.resume)));
   else
-    hear_no_signals();
+    ignore_signals();
   blocked.reset();
   try {
     if (!ranks.leads()) return static_cast<int>(follow_run(ranks));

@@ -89,7 +89,7 @@ class ForkedRanks final : public Ranks {
                             std::chrono::milliseconds timeout) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(static_cast<int>(Exit::failure));
-    hear_no_signals();
+    ignore_signals();
     share_cores(board_.ranks());
     Exit code = Exit::failure;
     SharedRanks ranks(board_, rank, timeout);
