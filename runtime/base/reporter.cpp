@@ -94,7 +94,7 @@ void Reporter::warn(const std::string& line) {
   log_->warn("warning: {}", line);
 }
 
-void Reporter::tell_owner(const std::string& line) {
+void Reporter::report_to_owner(const std::string& line) {
   const std::string marked = "PRIVATE " + line;
   if (terminal_ && !quiet_)
     info(marked);

@@ -53,7 +53,7 @@ class Reporter {
   void warn(const std::string& line);
   /// Reports something private to the owner alone, marked PRIVATE: to stderr and the log file if
   /// stderr is a terminal and the reporter is not quiet; else to the log file only.
-  void tell_owner(const std::string& line);
+  void report_to_owner(const std::string& line);
   void progress(const Progress& progress);
   /// Shows progress of work before the training, share in 0 to 1: a bar on a terminal, else
   /// nothing.

@@ -91,7 +91,7 @@ void warn_of_guessing(const Run& run, const Evaluation& e) {
   if (run.training->experiment().data.test_is_public)
     run.reporter().warn(line);
   else
-    run.reporter().tell_owner(line);
+    run.reporter().report_to_owner(line);
 }
 
 /// Writes the figures of the test set, and reports those of a private one to the owner. Returns the
@@ -105,7 +105,7 @@ std::optional<std::string> evaluate(const Run& run) {
   // Figures of held-out rows are only in their owner's files.
   if (!experiment.data.test_is_public && !experiment.config.holdout)
     for (const auto& [name, value] : table_of(*e, classes))
-      run.reporter().tell_owner(name.empty() ? value : name + ": " + value);
+      run.reporter().report_to_owner(name.empty() ? value : name + ": " + value);
   const std::string title = experiment.network.spec.name + " on " + experiment.data.name;
   if (!run.outputs().write_evaluation(*e, classes, title))
     run.reporter().warn("no pictures of the evaluation: gnuplot is missing or failed");
