@@ -118,7 +118,7 @@ void introduce(Ranks& ranks, const Introduction& introduction) {
   broadcast_key(ranks, coins);
 }
 
-void check_alike(const Experiment& e, const RandomKey& key) {
+void check_same_facts(const Experiment& e, const RandomKey& key) {
   if (e.ranks->alone()) return;
   const std::vector<std::string> all = gather_text(*e.ranks, "what is trained", facts_of(e, key));
   for (std::size_t r = 1; r < all.size(); ++r)
@@ -126,7 +126,7 @@ void check_alike(const Experiment& e, const RandomKey& key) {
       throw InputError(fmt::format("rank {}: {}", r, first_difference(all[0], all[r])));
 }
 
-void tell_facts(const Experiment& e, const RandomKey& key) {
+void send_facts(const Experiment& e, const RandomKey& key) {
   (void)gather_text(*e.ranks, "what is trained", facts_of(e, key));
 }
 
@@ -169,7 +169,7 @@ Exit follow_run(Ranks& ranks) {
   broadcast_key(ranks, heard.coins);
   Reporter silent(Reporter::Silent{});
   std::optional<Experiment> e(prepare(heard.config, silent, heard.model, heard.coins, ranks));
-  tell_facts(*e, key->key());
+  send_facts(*e, key->key());
 
   TrainingObserver nobody;
   std::unique_ptr<Training> training;

@@ -23,9 +23,9 @@ struct Introduction {
 void introduce(Ranks& ranks, const Introduction& introduction);
 /// Compares the facts of all ranks. Called by rank 0 after it has prepared. Throws InputError
 /// naming a rank whose program, arithmetic, data or settings differ from rank 0's.
-void check_alike(const Experiment& experiment, const RandomKey& key);
-/// Sends the facts that check_alike compares. Called by the other ranks at that moment.
-void tell_facts(const Experiment& experiment, const RandomKey& key);
+void check_same_facts(const Experiment& experiment, const RandomKey& key);
+/// Sends the facts that check_same_facts compares. Called by the other ranks at that moment.
+void send_facts(const Experiment& experiment, const RandomKey& key);
 /// Makes the other ranks resume with the checkpoint. Called by rank 0.
 void announce_resume(Ranks& ranks, const Checkpoint& checkpoint, bool same_key);
 

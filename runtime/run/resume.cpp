@@ -90,7 +90,7 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter, Witne
   const std::optional<SharedKey>& coins = stored.checkpoint.training.coins;
   introduce(ranks, {.config = stored.config, .model = model, .key = key, .coins = coins});
   Experiment prepared = prepare(stored.config, reporter, model, coins, ranks);
-  check_alike(prepared, key.key());
+  check_same_facts(prepared, key.key());
   check_same_run(stored, prepared);
   auto restored = std::make_unique<Run>(stored.folder, prepared, key.key(), reporter);
   Run& run = *restored;

@@ -34,7 +34,7 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter, Wi
   if (config.holdout) coins.emplace(coins_of(config));
   introduce(ranks, {.config = config, .model = "", .key = key, .coins = coins});
   Experiment experiment = prepare(config, reporter, "", std::move(coins), ranks);
-  check_alike(experiment, key.key());
+  check_same_facts(experiment, key.key());
   auto started = std::make_unique<Run>(RunFolder(""), experiment, key.key(), reporter);
   Run& run = *started;
   make_place(run.place, experiment);
