@@ -172,7 +172,7 @@ int run_training(const Settings& given, Witness* witness) {
     end.emplace("interrupted" + (asked.resume.empty()
                                      ? std::string(" before the first step; nothing was kept, and "
                                                    "the same command starts again")
-                                     : "; " + how_to_continue(asked.resume)));
+                                     : "; " + resume_command(asked.resume)));
   else
     ignore_signals();
   blocked.reset();

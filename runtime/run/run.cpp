@@ -19,7 +19,7 @@
 
 namespace cudp {
 
-std::string how_to_continue(const std::string& run) {
+std::string resume_command(const std::string& run) {
   return "continue with: cudp train --resume " + run;
 }
 
@@ -98,7 +98,7 @@ void Run::advance() {
   if (watch_->requested() || !training->is_finished())
     throw Error(fmt::format("interrupted at step {}{}; {}", training->step(),
                             last == Method::kOpenEnded ? "" : fmt::format(" of {}", last),
-                            how_to_continue(folder.root().string())),
+                            resume_command(folder.root().string())),
                 Exit::again);
   watch_.reset();
 }

@@ -82,7 +82,7 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
                                 Witness* witness = nullptr, Ranks& ranks = alone());
 
 /// Returns the command with which a user resumes an interrupted run.
-std::string how_to_continue(const std::string& run);
+std::string resume_command(const std::string& run);
 
 /// Returns the result of the run folder that --resume names, if its run is complete; nullopt if it
 /// is not. Throws InputError, naming the setting, if `flags` would change the experiment.

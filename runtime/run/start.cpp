@@ -52,7 +52,7 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter, Wi
   {
     const FilesInChange lock;
     run.folder = run.place->publish();
-    set_interrupt_line("interrupted; " + how_to_continue(run.folder.root().string()));
+    set_interrupt_line("interrupted; " + resume_command(run.folder.root().string()));
   }
   run.place.reset();
   reporter.keep_log(run.folder.log());
