@@ -44,7 +44,7 @@ constexpr Kind kKinds[] = {
 
 const std::string_view kIconvAdvice = "; iconv -f LATIN1 -t UTF-8 FILE > NEW makes it UTF-8";
 
-std::string what_is_it(std::span<const std::uint8_t> head) {
+std::string describe_foreign(std::span<const std::uint8_t> head) {
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   for (const Kind& kind : kKinds)
     if (text.starts_with(kind.start)) return std::string(kind.what);

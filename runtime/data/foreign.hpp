@@ -10,7 +10,7 @@ namespace cudp {
 
 /// Returns what a file is, and what to do about it, if its first bytes show that it is not a table
 /// of text; "" if it may be a table.
-std::string what_is_it(std::span<const std::uint8_t> head);
+std::string describe_foreign(std::span<const std::uint8_t> head);
 
 /// Advice for a file that is not UTF-8; the end of a message of encoding_fault.
 extern const std::string_view kIconvAdvice;

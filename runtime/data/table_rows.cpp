@@ -30,7 +30,7 @@ void check_first_bytes(LineReader& lines, bool first_line_alone) {
     const auto end = std::find(head.begin(), head.end(), '\n');
     head = head.first(static_cast<std::size_t>(end - head.begin()));
   }
-  const std::string what = what_is_it(head);
+  const std::string what = describe_foreign(head);
   if (!what.empty()) bad_input(lines.file(), "", "a table of text", what);
 }
 
