@@ -152,9 +152,9 @@ std::vector<std::size_t> noisy_order(std::span<const double> scores, std::size_t
 
 }  // namespace
 
-std::vector<std::size_t> noisy_least(std::span<const double> scores, std::size_t count,
-                                     double sensitivity, double epsilon, const RandomStream& stream,
-                                     Witness* witness) {
+std::vector<std::size_t> noisy_smallest(std::span<const double> scores, std::size_t count,
+                                        double sensitivity, double epsilon,
+                                        const RandomStream& stream, Witness* witness) {
   const double rate = std::nextafter(epsilon / sensitivity, 0.0);
   std::vector<std::size_t> chosen = noisy_order(scores, count, rate, stream);
   show_choice(scores, chosen, sensitivity, stream, witness);
@@ -164,7 +164,7 @@ std::vector<std::size_t> noisy_least(std::span<const double> scores, std::size_t
 std::size_t noisy_min(std::span<const double> scores, double sensitivity, double epsilon,
                       SelectionNoise noise, const RandomStream& stream, Witness* witness) {
   if (noise == SelectionNoise::gumbel)
-    return noisy_least(scores, 1, sensitivity, epsilon, stream, witness).front();
+    return noisy_smallest(scores, 1, sensitivity, epsilon, stream, witness).front();
   const std::vector<std::uint32_t> words = random_words(stream, 2 * scores.size());
   const double scale = sensitivity / epsilon;
   std::size_t best = 0;

@@ -19,7 +19,8 @@ enum class SelectionNoise { gumbel, laplace };
 /// smallest score + Gumbel would be another mechanism, with up to (k - 1) times the loss for k
 /// scores. Requires that scores are finite and not empty.
 ///
-/// Gumbel: the first result of noisy_least. Laplace: computed in double from 52 bits each, words 0
+/// Gumbel: the first result of noisy_smallest. Laplace: computed in double from 52 bits each, words
+/// 0
 /// .. 2 k - 1 of the stream, so its proof holds for real numbers only.
 ///
 /// witness: is shown the choice; may be null.
@@ -37,9 +38,9 @@ std::size_t noisy_min(std::span<const double> scores, double sensitivity, double
 ///
 /// U of score i has words 2 i and 2 i + 1 of the stream as its first 64 bits, and words 2 k + 24 i
 /// .. 2 k + 24 i + 23 as 768 more, most significant first.
-std::vector<std::size_t> noisy_least(std::span<const double> scores, std::size_t count,
-                                     double sensitivity, double epsilon, const RandomStream& stream,
-                                     Witness* witness = nullptr);
+std::vector<std::size_t> noisy_smallest(std::span<const double> scores, std::size_t count,
+                                        double sensitivity, double epsilon,
+                                        const RandomStream& stream, Witness* witness = nullptr);
 
 /// Number of 32-bit words of a U in quick_noisy_order and exact_noisy_order.
 inline constexpr std::size_t kFirstDigits = 2;

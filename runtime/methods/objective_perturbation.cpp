@@ -16,9 +16,7 @@ namespace {
 constexpr double kOutputShare = 0.01;  // mu_out / mu
 
 /// Returns the smallest regulariser for which the determinant costs at most `epsilon`.
-double least_regulariser(double curvature, double epsilon) {
-  return curvature / std::expm1(epsilon);
-}
+double min_regulariser(double curvature, double epsilon) { return curvature / std::expm1(epsilon); }
 
 }  // namespace
 
@@ -32,7 +30,7 @@ ObjectivePerturbation::ObjectivePerturbation(const TrainConfig& config, const Li
   const double beta = loss_curvature(risk_);
   const double max_epsilon_for_kappa = epsilon_ * (facts.size_is_public ? 0.5 : 0.1);
   regulariser_ = std::fmax(config.of<LinearOptions>().l2 * facts.examples,
-                           least_regulariser(beta, max_epsilon_for_kappa));
+                           min_regulariser(beta, max_epsilon_for_kappa));
   kappa_ = (facts.size_is_public ? std::log1p(beta / regulariser_) : max_epsilon_for_kappa) *
            (1.0 + 1e-12);
   mu_ = privacy::objective_perturbation_mu(kappa_, facts.mu_before, kOutputShare, epsilon_, delta_);
