@@ -33,7 +33,7 @@ double option_rows::number_in(const ValueRange& range, const std::string& text,
   double real = 0.0;
   const char* end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, real);
-  if (error != std::errc() || rest != end || !range.holds(real)) refuse(place, range.text, text);
+  if (error != std::errc() || rest != end || !range.contains(real)) refuse(place, range.text, text);
   return real;
 }
 

@@ -23,7 +23,7 @@ struct ValueRange {
   bool low_open = false;
   bool high_open = false;
 
-  bool holds(double x) const {
+  bool contains(double x) const {
     return std::isfinite(x) && (low_open ? x > low : x >= low) &&
            (high_open ? x < high : x <= high);
   }

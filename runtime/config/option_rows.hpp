@@ -123,7 +123,7 @@ Option number(const char* key, const char* value_name, M Owner::*member, Range r
                    const double x = whole  ? static_cast<double>(*whole)
                                     : real ? *real
                                            : std::numeric_limits<double>::quiet_NaN();
-                   if (!range.holds(x)) refuse(place, range.text, v);
+                   if (!range.contains(x)) refuse(place, range.text, v);
                    return x;
                  });
   o.range = range;
@@ -136,7 +136,7 @@ Option integer(const char* key, const char* value_name, M Owner::*member, Range 
   Option o = row(key, value_name, help, ValueKind::integer, member,
                  [range](const Value& v, const std::string& place) {
                    const auto* x = std::get_if<std::int64_t>(&v);
-                   if (!x || !range.holds(static_cast<double>(*x))) refuse(place, range.text, v);
+                   if (!x || !range.contains(static_cast<double>(*x))) refuse(place, range.text, v);
                    return *x;
                  });
   o.range = range;
