@@ -227,7 +227,7 @@ void save_checkpoint(const fs::path& folder, const Checkpoint& checkpoint, const
 }
 
 bool StoredCheckpoint::is_sealed_by(const Seal& seal) const {
-  return seal.holds(kPurpose, file.content, file.tag);
+  return seal.matches(kPurpose, file.content, file.tag);
 }
 
 std::optional<StoredCheckpoint> newest_checkpoint(

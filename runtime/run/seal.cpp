@@ -97,7 +97,7 @@ std::string Seal::tag(std::string_view purpose, std::string_view bytes) const {
   return digits;
 }
 
-bool Seal::holds(std::string_view purpose, std::string_view bytes, std::string_view tag) const {
+bool Seal::matches(std::string_view purpose, std::string_view bytes, std::string_view tag) const {
   const std::string expected = this->tag(purpose, bytes);
   return tag.size() == expected.size() &&
          ::sodium_memcmp(tag.data(), expected.data(), expected.size()) == 0;

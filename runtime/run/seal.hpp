@@ -21,7 +21,7 @@ class Seal {
   /// different purposes.
   std::string tag(std::string_view purpose, std::string_view bytes) const;
   /// Returns whether `tag` is the code, in a time that does not depend on where it differs.
-  bool holds(std::string_view purpose, std::string_view bytes, std::string_view tag) const;
+  bool matches(std::string_view purpose, std::string_view bytes, std::string_view tag) const;
 
   /// Returns codes of a training set in blocks of 256 examples, 16 bytes each, so that a rank with
   /// a part of it can check its part. A code covers the examples' features or words and labels, in

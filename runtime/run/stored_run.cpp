@@ -68,7 +68,7 @@ privacy::Ledger read_ledger(const RunFolder& folder, const Checkpoint& c, const 
   } catch (const std::invalid_argument& e) {
     throw BudgetError(std::string(e.what()) + "; what was spent is not known");
   }
-  if (seal != nullptr && !seal->holds(kLedger, file.content, file.tag)) refuse_forged(path);
+  if (seal != nullptr && !seal->matches(kLedger, file.content, file.tag)) refuse_forged(path);
   if (!ledger.continues(c.training.ledger))
     throw BudgetError(
         path.string() +
