@@ -31,13 +31,13 @@ class SharedBoard {
     std::uint64_t bytes;
     char what[64];
   };
-  struct alignas(64) Place {
+  struct alignas(64) Slot {
     std::atomic<std::uint64_t> arrivals;
     Call call;
   };
 
   int ranks() const { return ranks_; }
-  Place& place(int rank) { return page_->places[rank]; }
+  Slot& slot(int rank) { return page_->slots[rank]; }
   /// Buffers of kChunk numbers: one for each rank, and one common to all.
   std::int64_t* numbers(int rank) { return numbers_ + static_cast<std::size_t>(rank) * kChunk; }
   std::int64_t* common() { return numbers(ranks_); }
@@ -57,7 +57,7 @@ class SharedBoard {
     std::atomic<std::uint32_t> ended;  ///< 0, kEnding or kEnded
     std::int32_t code;
     char why[512];
-    Place places[kMaxRanks];
+    Slot slots[kMaxRanks];
   };
 
   int ranks_;
