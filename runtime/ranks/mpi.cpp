@@ -157,7 +157,7 @@ class MpiRanks final : public Ranks {
                    MPI_MIN, MPI_COMM_WORLD, &request);
     wait(request, what, patience);
     if (notes[0] != ~notes[1] || notes[2] != ~notes[3])
-      throw Error(fmt::format("ranks have come to different offsets, one of them to \"{}\"", what));
+      throw Error(fmt::format("ranks have made different calls, one of them \"{}\"", what));
   }
 
   void wait(MPI_Request& request, const char* what, Patience patience) {
