@@ -66,10 +66,10 @@ ReservedFolder reserve_run_folder(std::string name);
 /// complete, so that a run folder either does not exist or can be resumed.
 class NewRunFolder {
  public:
-  /// Throws InputError if `place` exists and is not an empty folder; Error if the folder cannot be
+  /// Throws InputError if `path` exists and is not an empty folder; Error if the folder cannot be
   /// created.
-  explicit NewRunFolder(std::filesystem::path place);
-  explicit NewRunFolder(ReservedFolder place);
+  explicit NewRunFolder(std::filesystem::path path);
+  explicit NewRunFolder(ReservedFolder reserved);
   ~NewRunFolder();  ///< Removes what was not published, and the final path if it was reserved.
   NewRunFolder(const NewRunFolder&) = delete;
   NewRunFolder& operator=(const NewRunFolder&) = delete;
@@ -78,13 +78,13 @@ class NewRunFolder {
   RunFolder publish();
 
  private:
-  std::filesystem::path place_;
+  std::filesystem::path path_;
   std::filesystem::path temporary_;
   ReservedFolder reserved_;
-  std::optional<Unfinished> unfinished_, unfinished_place_, unfinished_parent_;
+  std::optional<Unfinished> unfinished_, unfinished_path_, unfinished_parent_;
 };
 
-/// Throws InputError unless `place` does not exist or is an empty folder.
-void check_free(const std::filesystem::path& place);
+/// Throws InputError unless `path` does not exist or is an empty folder.
+void check_free(const std::filesystem::path& path);
 
 }  // namespace cudp

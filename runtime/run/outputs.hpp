@@ -39,12 +39,12 @@ class Outputs {
                    const Certificate& certificate) const;
 
  private:
-  struct Place {
+  struct Destination {
     std::filesystem::path path;
     unsigned mode;  ///< permissions
   };
-  Place place(const char* name) const;
-  Place private_place(const char* name) const { return {folder_.owner(name), 0600}; }
+  Destination destination(const char* name) const;
+  Destination private_destination(const char* name) const { return {folder_.owner(name), 0600}; }
   std::vector<MetricsRow> public_part(const std::vector<MetricsRow>& metrics) const;
 
   RunFolder folder_;

@@ -42,7 +42,7 @@ void Run::refused(const Training& t, const Error& reason) {
   write_atomically(folder.ledger(), ledger.to_text(), 0600);
   Outputs(folder, e).write_certificate(make_refusal_certificate(e, t.size(), ledger));
   const FilesInChange lock;
-  const std::string certificate = place->publish().certificate().string();
+  const std::string certificate = new_folder->publish().certificate().string();
   const std::string line = std::string(reason.what()) +
                            "; the noisy number of training examples was paid for: " + certificate;
   set_interrupt_line(line);

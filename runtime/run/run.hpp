@@ -24,7 +24,7 @@ class Run final : public TrainingObserver {
   Run(RunFolder where, const Experiment& experiment, const RandomKey& key, Reporter& reporter);
 
   RunFolder folder;
-  std::optional<NewRunFolder> place;  ///< set while the folder is not yet at its final path
+  std::optional<NewRunFolder> new_folder;  ///< set while the folder is not yet at its final path
   std::optional<FolderLock> lock;
   std::uint64_t key_check = 0;
   Seal seal;                     ///< made from the run's key

@@ -14,12 +14,12 @@ namespace cudp {
 namespace {
 
 /// Makes the folder of a new run: --out, or one in runs/ with a generated name.
-void make_place(std::optional<NewRunFolder>& place, const Experiment& e) {
+void make_new_folder(std::optional<NewRunFolder>& new_folder, const Experiment& e) {
   const FilesInChange lock;
   if (e.config.out.empty())
-    place.emplace(reserve_run_folder(e.data.name + "-" + e.network.spec.name));
+    new_folder.emplace(reserve_run_folder(e.data.name + "-" + e.network.spec.name));
   else
-    place.emplace(e.config.out);
+    new_folder.emplace(e.config.out);
 }
 
 }  // namespace
@@ -37,8 +37,8 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter, Wi
   check_same_facts(experiment, key.key());
   auto started = std::make_unique<Run>(RunFolder(""), experiment, key.key(), reporter);
   Run& run = *started;
-  make_place(run.place, experiment);
-  run.folder = run.place->folder();
+  make_new_folder(run.new_folder, experiment);
+  run.folder = run.new_folder->folder();
   announce(ranks, {.kind = Order::Kind::begin});
   run.training = Training::begin(std::move(experiment), key, run, witness);
   observe_state(run);
@@ -51,10 +51,10 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter, Wi
   run.lock.emplace(run.folder.checkpoints());
   {
     const FilesInChange lock;
-    run.folder = run.place->publish();
+    run.folder = run.new_folder->publish();
     set_interrupt_line("interrupted; " + resume_command(run.folder.root().string()));
   }
-  run.place.reset();
+  run.new_folder.reset();
   reporter.keep_log(run.folder.log());
   run.describe();
   return started;
