@@ -20,9 +20,10 @@ namespace fs = std::filesystem;
 /// Makes a KeptRange for a share of `rows` rows, with as much memory reserved as the reader allows.
 KeptRange kept_rows(const MatrixReader& reader, Share share, std::uint64_t rows) {
   Dataset empty = reader.empty();
-  const std::uint64_t room = std::min<std::uint64_t>(reader.reservable(), share.of(rows).size());
-  empty.floats.reserve(room * static_cast<std::uint64_t>(empty.shape.size()));
-  empty.labels.reserve(room);
+  const std::uint64_t reserved =
+      std::min<std::uint64_t>(reader.reservable(), share.of(rows).size());
+  empty.floats.reserve(reserved * static_cast<std::uint64_t>(empty.shape.size()));
+  empty.labels.reserve(reserved);
   return {std::move(empty), share, rows};
 }
 

@@ -124,17 +124,17 @@ TableSchema matched_schema(const TableSchema& trained, const TableSchema& given,
   TableSchema schema = given;
   // The label gives no feature, so its position does not matter.
   const auto features = [](const TableSchema& s) {
-    std::vector<std::size_t> places;
+    std::vector<std::size_t> indices;
     for (std::size_t i = 0; i < s.columns.size(); ++i)
-      if (counts(s.columns[i]) && !is_predicted(s.columns[i])) places.push_back(i);
-    return places;
+      if (counts(s.columns[i]) && !is_predicted(s.columns[i])) indices.push_back(i);
+    return indices;
   };
   const auto label = [](auto& s) { return std::ranges::find_if(s.columns, is_predicted); };
   const std::vector<std::size_t> expected = features(trained);
   const std::vector<std::size_t> found = features(schema);
   for (std::size_t i = 0; i < std::max(expected.size(), found.size()); ++i) {
-    const auto name = [&](const TableSchema& s, const std::vector<std::size_t>& places) {
-      return i < places.size() ? shown(s.columns[places[i]].name) : std::string("none");
+    const auto name = [&](const TableSchema& s, const std::vector<std::size_t>& indices) {
+      return i < indices.size() ? shown(s.columns[indices[i]].name) : std::string("none");
     };
     const std::string place = "feature column " + std::to_string(i + 1);
     if (i >= std::min(expected.size(), found.size()) ||

@@ -115,7 +115,7 @@ RandomKey make_name_key(const fs::path& folder) {
 
 /// Removes the oldest files until `more` bytes fit. Files that another process removes meanwhile
 /// are ignored.
-void make_room(const fs::path& folder, std::uintmax_t more) {
+void evict_oldest(const fs::path& folder, std::uintmax_t more) {
   struct Kept {
     fs::file_time_type time;
     std::uintmax_t size;
@@ -185,7 +185,7 @@ void FeatureCache::write(const std::string& key, const std::vector<float>& featu
   const Header header{
       .key_size = key.size(), .count = features.size(), .checksum = checksum(content)};
   const RandomKey names = make_name_key(folder_);
-  make_room(folder_, content.size());
+  evict_oldest(folder_, content.size());
   Draft draft(folder_);
   draft.add({reinterpret_cast<const char*>(&header), sizeof header});
   draft.add(key);

@@ -97,10 +97,10 @@ LinearRisk::LinearRisk(const Dataset& data, const RiskSettings& settings)
                      std::to_string(data.classes));
   const std::size_t features = dimension_ - 1;
   scales_.reserve(data.size());
-  std::vector<float> room(features);
+  std::vector<float> buffer(features);
   for (std::size_t i = 0; i < data.size(); ++i) {
     double square = 1.0;
-    for (const float f : row(i, room)) {
+    for (const float f : row(i, buffer)) {
       const auto x = static_cast<double>(f);
       square += x * x;
     }
@@ -111,16 +111,16 @@ LinearRisk::LinearRisk(const Dataset& data, const RiskSettings& settings)
   }
 }
 
-std::span<const float> LinearRisk::row(std::size_t i, std::vector<float>& room) const {
+std::span<const float> LinearRisk::row(std::size_t i, std::vector<float>& buffer) const {
   const std::size_t features = dimension_ - 1;
   const std::size_t at = i * features;
   if (!data_.is_bytes() && !data_.is_coded()) return std::span(data_.floats).subspan(at, features);
   if (data_.is_coded())
-    read_floats(data_, i, room);
+    read_floats(data_, i, buffer);
   else
     for (std::size_t j = 0; j < features; ++j)
-      room[j] = data_.scale * static_cast<float>(data_.bytes[at + j]) + data_.shift;
-  return room;
+      buffer[j] = data_.scale * static_cast<float>(data_.bytes[at + j]) + data_.shift;
+  return buffer;
 }
 
 template <class Real, class Factor>
@@ -130,11 +130,11 @@ std::vector<Real> LinearRisk::weighted_sum(const Factor& factor) {
   std::vector<std::vector<Real>> parts(blocks, std::vector<Real>(dimension_));
   team_.run(blocks, [&](std::size_t b, int) {
     std::vector<Real>& part = parts[b];
-    std::vector<float> room(features);
+    std::vector<float> buffer(features);
     const std::size_t end = std::min((b + 1) * kBlock, data_.size());
     for (std::size_t i = b * kBlock; i < end; ++i) {
       if (scales_[i] == 0.0) continue;
-      const std::span<const float> x = row(i, room);
+      const std::span<const float> x = row(i, buffer);
       const Real c = factor(i, x) * static_cast<Real>(scales_[i]);
       if (c == 0) continue;
       for (std::size_t j = 0; j < features; ++j) part[j] += c * static_cast<Real>(x[j]);

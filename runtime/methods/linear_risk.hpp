@@ -60,8 +60,8 @@ class LinearRisk {
   /// Returns the sum over rows of factor(row) v(row).
   template <class Real, class Factor>
   std::vector<Real> weighted_sum(const Factor& factor);
-  /// Returns the features of row i. `room`: buffer for rows that are not in memory as floats.
-  std::span<const float> row(std::size_t i, std::vector<float>& room) const;
+  /// Returns the features of row i. `buffer`: memory for a row that is not stored as floats.
+  std::span<const float> row(std::size_t i, std::vector<float>& buffer) const;
 
   const Dataset& data_;
   RiskSettings settings_;
