@@ -101,7 +101,7 @@ struct TrainConfig {
   std::optional<double> delta;
   std::optional<double> sigma;
   privacy::AccountantKind accountant = privacy::AccountantKind::best;
-  double clip = 1.0;
+  double clip_norm = 1.0;  ///< C; the option is --clip
   Clipping clipping = Clipping::flat;
   Generator rng = Generator::chacha20;
   std::optional<std::int64_t> seed;

@@ -16,7 +16,7 @@ constexpr Choice<Calibration> kCalibrations[] = {{"accountant", Calibration::acc
 
 PrivacyPlan adp_sgd_plan(const MethodContext& context) {
   const TrainConfig& config = context.config;
-  PrivacyPlan plan = plan_without_noise(context, {.clip_norm = config.clip});
+  PrivacyPlan plan = plan_without_noise(context, {.clip_norm = config.clip_norm});
   const std::uint64_t epoch = context.steps_per_epoch();
   plan.noise = noise_spans_on_grid(
       plan.steps, [&](std::uint64_t t) { return adp_noise(config, plan.steps, epoch, t); });

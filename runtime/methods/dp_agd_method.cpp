@@ -76,7 +76,7 @@ DpAgdSettings dp_agd_settings(const TrainConfig& config, double rho, double exam
   }
   s.gamma = options.gamma;
   s.shrink = options.step_shrink;
-  s.gradient_clip = config.clip;
+  s.gradient_clip = config.clip_norm;
   s.loss_clip = config.of<LinearOptions>().loss_clip;
   s.l2 = config.of<LinearOptions>().l2;
   s.selection = options.noisy_min;
@@ -288,8 +288,8 @@ MethodEntry dp_agd_method() {
   entry.uses = {"clip", "class-weights"};
   entry.stochastic = false;
   entry.linear_model = true;
-  entry.counts_in_its_proof = true;                       // a zCDP filter admits it
-  entry.defaults = [](TrainConfig& c) { c.clip = 3.0; };  // C_grad of its paper
+  entry.counts_in_its_proof = true;                            // a zCDP filter admits it
+  entry.defaults = [](TrainConfig& c) { c.clip_norm = 3.0; };  // C_grad of its paper
   entry.make = make_method<DpAgdMethod>;
   return entry;
 }

@@ -36,7 +36,7 @@ PrivacyPlan dpis_plan(const MethodContext& context) {
   const TrainConfig& config = context.config;
   const auto& options = config.of<DpisOptions>();
   PrivacyPlan plan =
-      plan_without_noise(context, {.clip_norm = config.clip, .largest_rate = kLargestRate});
+      plan_without_noise(context, {.clip_norm = config.clip_norm, .largest_rate = kLargestRate});
   // Later releases depend on earlier ones; then only Renyi divergences of one order add up.
   plan.accountant = privacy::AccountantKind::rdp;
   const std::uint64_t epoch = context.steps_per_epoch();
@@ -66,7 +66,8 @@ void Dpis::start(const TrainingInputs& inputs, const PrivacyBudget& budget) {
 
 MethodState Dpis::state() const {
   MethodState state = EngineMethod::state();
-  state.numbers["epoch"] = {epoch_.epoch, epoch_.clip, epoch_.total, epoch_.sigma, epoch_.left};
+  state.numbers["epoch"] = {epoch_.epoch, epoch_.clip_norm, epoch_.total, epoch_.sigma,
+                            epoch_.left};
   return state;
 }
 
@@ -74,7 +75,7 @@ void Dpis::restore(const TrainingInputs& inputs, const MethodState& state) {
   EngineMethod::restore(inputs, state);
   const auto& e = state.numbers.at("epoch");
   epoch_ = {.epoch = e.at(0).get<std::uint64_t>(),
-            .clip = e.at(1).get<double>(),
+            .clip_norm = e.at(1).get<double>(),
             .total = e.at(2).get<double>(),
             .sigma = e.at(3).get<double>(),
             .left = e.at(4).get<double>()};
@@ -106,17 +107,20 @@ std::uint64_t Dpis::prepared_until(std::uint64_t step) const {
 }
 
 ImportanceRule Dpis::rule() const {
-  return {.clip = epoch_.clip,
+  return {.clip = epoch_.clip_norm,
           .multiple = options().multiple,
-          .min_norm = options().floor * epoch_.clip,
+          .min_norm = options().floor * epoch_.clip_norm,
           .rate = plan().expected_batch / epoch_.total};
 }
 
 double Dpis::rate() const {
-  return std::fmin(1.0, plan().expected_batch * epoch_.clip / epoch_.total * (1.0 + kRounding));
+  return std::fmin(1.0,
+                   plan().expected_batch * epoch_.clip_norm / epoch_.total * (1.0 + kRounding));
 }
 
-double Dpis::noise_multiplier() const { return epoch_.sigma * epoch_.clip * size() / epoch_.total; }
+double Dpis::noise_multiplier() const {
+  return epoch_.sigma * epoch_.clip_norm * size() / epoch_.total;
+}
 
 std::vector<privacy::Release> Dpis::releases_of(std::uint64_t first, std::uint64_t last) const {
   return {{privacy::sampled_gaussian_mechanism(rate(), noise_multiplier()), last - first}};
@@ -145,7 +149,7 @@ bool Dpis::prepare(PrivacyBudget& budget, std::uint64_t step) {
   const double min_total = plan().expected_batch * clip * (1.0 + 1e-6);
   const double total = std::fmin(std::fmax(measured, min_total), size() * clip);
 
-  epoch_ = {.epoch = epoch, .clip = clip, .total = total, .sigma = 0.0, .left = left};
+  epoch_ = {.epoch = epoch, .clip_norm = clip, .total = total, .sigma = 0.0, .left = left};
   return choose_sigma(step, left);
 }
 
@@ -231,7 +235,7 @@ StepScalars Dpis::scalars(std::uint64_t t) const {
   StepScalars s = schedule().at(t);  // eta_t, s_e, K~ / (N~ b)
   // Examples are accepted by their norms at this step, each with probability at most q_e, whatever
   // the norms were at the start of the epoch. So the sum has norms of 1, plus rounding.
-  const double of_direction = sensitivity(bound_of(AcceptedDirection{}, epoch_.clip),
+  const double of_direction = sensitivity(bound_of(AcceptedDirection{}, epoch_.clip_norm),
                                           context().network, context().arithmetic);
   s.noise_std = float_above(noise_multiplier() * of_direction);
   s.inverse_batch = static_cast<float>(epoch_.total / (size() * plan().expected_batch));
@@ -266,11 +270,11 @@ MethodEntry dpis_method() {
   entry.uses.emplace_back("clip");
   entry.complete = [](TrainConfig& c) {
     if (c.clipping != Clipping::flat) throw InputError("--clipping: expected flat for method dpis");
-    if (constexpr double kMinClip = 1024.0 * kMinDirection; c.clip < kMinClip)
+    if (constexpr double kMinClip = 1024.0 * kMinDirection; c.clip_norm < kMinClip)
       throw InputError(
           fmt::format("--clip: expected at least {:.3g} for method dpis, which leaves "
                       "out gradients of norm below {:.3g}, found {:.6g}",
-                      kMinClip, kMinDirection, c.clip));
+                      kMinClip, kMinDirection, c.clip_norm));
     if (!c.epsilon || c.sigma)
       throw InputError("--epsilon: expected a budget, and no --sigma, for method dpis");
     if (c.accountant == privacy::AccountantKind::advanced)

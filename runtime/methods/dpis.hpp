@@ -23,7 +23,7 @@ struct DpisOptions {
 struct DpisEpoch {
   static constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t epoch = kNone;  ///< number of the epoch
-  double clip = 0.0;            ///< C_e
+  double clip_norm = 0.0;       ///< C_e
   double total = 0.0;           ///< K~
   double sigma = 0.0;           ///< sigma_G
   double left = 0.0;  ///< budget of the divergence that is left after all releases of this epoch

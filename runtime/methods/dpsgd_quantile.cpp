@@ -22,7 +22,7 @@ PrivacyPlan quantile_plan(const MethodContext& context) {
   // Throws InputError if float32 cannot represent the minimum norm well enough.
   plan_without_noise(context, {.clip_norm = context.config.of<QuantileOptions>().min_clip});
   return with_noise(context.config,
-                    plan_without_noise(context, {.clip_norm = context.config.clip}));
+                    plan_without_noise(context, {.clip_norm = context.config.clip_norm}));
 }
 
 }  // namespace
@@ -167,7 +167,7 @@ MethodEntry dpsgd_quantile_method() {
     const auto& o = c.of<Options>();
     if (c.clipping != Clipping::flat)
       throw InputError("--clipping: expected flat for method dpsgd-quantile");
-    if (!(o.min_clip <= c.clip && c.clip <= o.max_clip))
+    if (!(o.min_clip <= c.clip_norm && c.clip_norm <= o.max_clip))
       throw InputError(
           "--clip: expected from --quantile-min to --quantile-max for method "
           "dpsgd-quantile, which starts with it");

@@ -48,7 +48,7 @@ MethodEntry norm_bound_method() {
           "of the inputs");
   };
   entry.fit = [](TrainConfig& c, const Network& network, const Dataset& format) {
-    c.clip = norm_bound(network, format);
+    c.clip_norm = norm_bound(network, format);
   };
   entry.make = make_method<NormBound>;
   return entry;

@@ -166,7 +166,7 @@ std::vector<Option> privacy_options() {
       choice("accountant", &Config::accountant, kAccountants,
              "what bounds epsilon: pld (or any bound that is lower), rdp alone, or advanced "
              "composition, for comparison"),
-      number("clip", "C", &Config::clip, kPositive,
+      number("clip", "C", &Config::clip_norm, kPositive,
              "bound on one example's gradient norm; a method may have a scale or a default of its "
              "own"),
       choice("clipping", &Config::clipping, kClippings,

@@ -115,7 +115,7 @@ Values Recomputer::beside(const Values& theta) const {
 }
 
 double Recomputer::clip_of(const verify::Release& r) const {
-  if (!certificate_.quantile) return config().clip;
+  if (!certificate_.quantile) return config().clip_norm;
   return r.noise_std / certificate_.quantile->gradient_noise /
          (certificate_.sensitivity / certificate_.clip);
 }
