@@ -41,8 +41,8 @@ Option class_weights_option() {
   o.key = "class-weights";
   o.value_name = "W,W,...";
   o.help =
-      "what an example of each class counts, in the order of the classes, for data where one is "
-      "rare: 1,20; public";
+      "weight of an example of each class, in the order of the classes, for data with a rare "
+      "class: 1,20; public";
   o.set = [](TrainConfig& c, const Value& v, const std::string& place) {
     c.class_weights = weights_of(v, place);
   };

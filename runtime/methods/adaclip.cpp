@@ -74,16 +74,16 @@ MethodEntry adaclip_method() {
   using Options = AdaClipOptions;
   MethodEntry entry;
   entry.name = "adaclip";
-  entry.options = {
-      number("adaclip-beta1", "B", &Options::beta1, kUnit,
-             "adaclip: memory of the gradients' mean"),
-      number("adaclip-beta2", "B", &Options::beta2, kUnit, "adaclip: memory of their variance"),
-      number("adaclip-least", "H1", &Options::min_variance, kVariance,
-             "adaclip: least variance of a coordinate"),
-      number("adaclip-most", "H2", &Options::max_variance, kVariance,
-             "adaclip: most variance of a coordinate; tune this one"),
-      toggle("adaclip-literal", &Options::literal,
-             "adaclip: the paper's variance estimate, for batches of one")};
+  entry.options = {number("adaclip-beta1", "B", &Options::beta1, kUnit,
+                          "adaclip: decay rate of the gradients' mean"),
+                   number("adaclip-beta2", "B", &Options::beta2, kUnit,
+                          "adaclip: decay rate of the gradients' variance"),
+                   number("adaclip-least", "H1", &Options::min_variance, kVariance,
+                          "adaclip: minimum variance of a coordinate"),
+                   number("adaclip-most", "H2", &Options::max_variance, kVariance,
+                          "adaclip: maximum variance of a coordinate; tune this one"),
+                   toggle("adaclip-literal", &Options::literal,
+                          "adaclip: the paper's variance estimate, for batches of one")};
   entry.transforms_gradients = true;
   entry.uses = engine_method_options();
   entry.ignores = {"clip"};

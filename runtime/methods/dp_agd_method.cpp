@@ -265,26 +265,26 @@ MethodEntry dp_agd_method() {
   entry.option_group = "DP-AGD";
   entry.options = {
       number("splits", "N", &Options::splits, kNotNegative,
-             "about how many iterations the budget is for; 0: one a hundredth of examples x "
-             "epsilon, or 60 with budget-split epsilon"),
+             "approximate number of iterations that the budget is for; 0: examples x epsilon / "
+             "100, at least 10, or 60 with budget-split epsilon"),
       choice("budget-split", &Options::budget_split, kBudgetSplits,
-             "what is split: rho, or epsilon as in the paper"),
+             "quantity that is split: rho, or epsilon as in the paper"),
       number("gradient-share", "S", &Options::gradient_share, kInsideUnit,
-             "part of an iteration's rho for its gradient, the rest is for its step size"),
+             "share of an iteration's rho for its gradient; the rest is for its step size"),
       number("gamma", "G", &Options::gamma, kPositive,
-             "growth of a gradient's budget where no step size helps"),
+             "growth of a gradient's budget if no step size helps"),
       number("step-shrink", "F", &Options::step_shrink, kShrink,
-             "factor on the step sizes where none helps; 1 as in the paper"),
+             "factor on the step sizes if none helps; 1 as in the paper"),
       number("loss-clip", "C", &LinearOptions::loss_clip, kPositive,
-             "bound on one example's loss; also of privgene"),
+             "bound on one example's loss; also for privgene"),
       number("l2", "L", &LinearOptions::l2, kNotNegative,
-             "regularisation, lambda/2 |w|^2 an example; also of outpert and objpert"),
+             "regularisation, lambda/2 |w|^2 per example; also for outpert and objpert"),
       choice("noisy-min", &Options::noisy_min, kSelectionNoises,
              "noise on the candidate step sizes: gumbel, or laplace as in the paper"),
       choice("conversion", &Options::conversion, kConversions,
-             "from zCDP to epsilon: tight, or classical as in the paper"),
+             "conversion from zCDP to epsilon: tight, or classical as in the paper"),
       integer("mini-batch", "B", &Options::mini_batch, kCountOrZero,
-              "expected examples an iteration looks at, for large sets; 0: all")};
+              "expected number of examples per iteration, for large sets; 0: all")};
   entry.uses = {"clip", "class-weights"};
   entry.stochastic = false;
   entry.linear_model = true;

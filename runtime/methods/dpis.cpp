@@ -256,15 +256,15 @@ MethodEntry dpis_method() {
       number("dpis-multiple", "K", &Options::multiple, kMultiple,
              "dpis: candidates for each example of the batch"),
       number("dpis-floor", "F", &Options::floor, kUnitPositive,
-             "dpis: least norm that examples are drawn by, a share of the clipping norm"),
+             "dpis: minimum norm by which examples are drawn, as a share of the clipping norm"),
       number("dpis-total-noise", "S", &Options::total_noise, kUnitPositive,
-             "dpis: noise on the sum of norms, a share of the number of examples"),
+             "dpis: noise on the sum of norms, as a share of the number of examples"),
       number("dpis-first-phase", "A", &Options::first_phase, kUnit,
-             "dpis: share of the epochs that save for the worst case"),
+             "dpis: share of the epochs that reserve budget for the worst case"),
       toggle("dpis-adaptive-clip", &Options::adaptive_clip,
              "dpis: from the second epoch on, clip to the noisy mean norm"),
       number("dpis-lambda", "L", &Options::lambda, kPositive,
-             "dpis: times this, with dpis-adaptive-clip")};
+             "dpis: factor on the mean norm, with dpis-adaptive-clip")};
   entry.uses = engine_method_options();
   std::erase(entry.uses, "sigma");
   entry.uses.emplace_back("clip");

@@ -144,19 +144,20 @@ MethodEntry dpsgd_quantile_method() {
   using Options = QuantileOptions;
   MethodEntry entry;
   entry.name = "dpsgd-quantile";
-  entry.options = {number("quantile-target", "G", &Options::target, kInsideUnit,
-                          "dpsgd-quantile: share of the gradients that are not to be clipped"),
-                   number("quantile-lr", "L", &Options::lr, kPositive,
-                          "dpsgd-quantile: step size of the clipping norm, on a logarithmic scale"),
-                   number("quantile-noise", "S", &Options::noise_share, kNoiseShare,
-                          "dpsgd-quantile: share of the privacy of a step that counting takes"),
-                   number("quantile-min", "C", &Options::min_clip, kPositive,
-                          "dpsgd-quantile: least clipping norm"),
-                   number("quantile-max", "C", &Options::max_clip, kPositive,
-                          "dpsgd-quantile: largest clipping norm"),
-                   toggle("quantile-normalise", &Options::normalised,
-                          "dpsgd-quantile: steps in units of the clipping norm, so that the "
-                          "learning rate need not follow it")};
+  entry.options = {
+      number("quantile-target", "G", &Options::target, kInsideUnit,
+             "dpsgd-quantile: target share of the gradients that are not clipped"),
+      number("quantile-lr", "L", &Options::lr, kPositive,
+             "dpsgd-quantile: step size of the clipping norm, on a logarithmic scale"),
+      number("quantile-noise", "S", &Options::noise_share, kNoiseShare,
+             "dpsgd-quantile: share of a step's privacy (1 / sigma^2) that the count takes"),
+      number("quantile-min", "C", &Options::min_clip, kPositive,
+             "dpsgd-quantile: minimum clipping norm"),
+      number("quantile-max", "C", &Options::max_clip, kPositive,
+             "dpsgd-quantile: maximum clipping norm"),
+      toggle("quantile-normalise", &Options::normalised,
+             "dpsgd-quantile: steps in units of the clipping norm, so that the "
+             "learning rate need not follow it")};
   entry.uses = engine_method_options();
   entry.uses.emplace_back("clip");
   entry.own_tuning =

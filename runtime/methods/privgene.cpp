@@ -149,9 +149,9 @@ MethodEntry privgene_method() {
   entry.name = "privgene";
   entry.options = {
       integer("generations", "N", &Options::generations, kCountOrZero,
-              "privgene: how many; 0: examples x epsilon / (800 parents), at least 8"),
-      integer("candidates", "N", &Options::candidates, kCount, "privgene: models a generation"),
-      integer("parents", "N", &Options::parents, kCount, "privgene: models it leaves children of")};
+              "privgene: number of generations; 0: examples x epsilon / (800 parents), at least 8"),
+      integer("candidates", "N", &Options::candidates, kCount, "privgene: models per generation"),
+      integer("parents", "N", &Options::parents, kCount, "privgene: parents per generation")};
   entry.uses = {"loss-clip"};
   entry.complete = [](TrainConfig& c) {
     if (c.of<Options>().parents > c.of<Options>().candidates)

@@ -13,12 +13,13 @@ std::vector<Option> risk_options() {
   using namespace option_rows;
   return {
       number("max-norm", "R", &RiskOptions::max_norm, kPositive,
-             "outpert, objpert: examples longer than this, with a constant 1, are scaled down to "
-             "it; 1 makes all of them as long"),
+             "outpert, objpert: examples whose norm, with a constant 1, is larger are scaled down "
+             "to it; 1 scales all of them to norm 1"),
       number("huber", "H", &RiskOptions::huber, kUnitPositive,
-             "outpert, objpert: how far the hinge loss is rounded to each side of its corner"),
+             "outpert, objpert: width to each side of the corner over which the hinge loss is "
+             "rounded"),
       number("solver-tolerance", "T", &RiskOptions::solver_tolerance, kUnitPositive,
-             "outpert, objpert: largest gradient at the minimum found; noise covers it")};
+             "outpert, objpert: maximum gradient at the minimum that is found; noise covers it")};
 }
 
 std::vector<std::string> risk_option_keys() {
