@@ -20,25 +20,25 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kFromHeader =
-    R"(# Drafted from the header alone. Nothing here is read from the rows: a model may only learn about
-# private rows through noise, and bounds, categories and classes that are read from them go around
-# it. State what is known in public, for each column one of
-#   kind = "numeric", min = 0, max = 100            (fill = 50: what a missing value stands for)
+    R"(# Drafted from the header alone. Nothing here is read from the rows: a model may learn about private
+# rows only through noise, and bounds, categories and classes that are read from them bypass it.
+# State what is publicly known, for each column one of
+#   kind = "numeric", min = 0, max = 100            (fill = 50: the value of a missing cell)
 #   kind = "date", format = "%Y-%m-%d", min = "2000-01-01", max = "2029-12-31"
 #   kind = "categorical", values = ["a", "b"]       (missing = "column", unknown = "zeros")
 #   kind = "text", kind = "id" (predictions repeat it) or kind = "ignore"
-# Where the rows are public, `cudp schema FILE --public` drafts all of this.
+# If the rows are public, `cudp schema FILE --public` drafts all of this.
 )";
 
 constexpr const char* kFromRows =
     R"(# Drafted from the rows, which were declared public. Bounds are the smallest and largest values, and
-# rows to come may lie outside: they are clamped. Check kinds, and round bounds to what is known.
+# later rows may be outside: they are clamped. Check the kinds, and round bounds to what is known.
 )";
 
 constexpr const char* kWhosePrivacy =
-    R"(# Whose privacy: a certificate is for each row. If a person can have several rows, say which column
-# tells whose a row is (of kind "ignore"), and how many rows of each person are used, as it is known
-# in public. The certificate is then for all rows of a person.
+    R"(# Whose privacy: a certificate is for each row. If a person can have several rows, state the column
+# that identifies persons (of kind "ignore"), and how many rows of each person are used, from public
+# knowledge. The certificate is then for all rows of a person.
 )";
 
 /// A column of the draft, and a comment on it.
@@ -138,17 +138,17 @@ std::string unit_lines(const TableSchema& schema) {
 Line from_header(const Column& column) {
   if (std::holds_alternative<Unstated>(column.kind)) return {column, "state the kind"};
   if (std::holds_alternative<Target>(column.kind))
-    return {column, "state the bounds of what is predicted: min = 0, max = 100"};
+    return {column, "state the bounds of the number to predict: min = 0, max = 100"};
   if (std::holds_alternative<Label>(column.kind))
     return {column, R"(state the classes in order: values = ["no", "yes"])"};
   const char* const unit = "; kind = \"ignore\" if it is the unit of privacy";
   const bool persons = names_persons(column.name);
   if (std::holds_alternative<Id>(column.kind))
-    return {column,
-            "by its name; ignored, and repeated in predictions" + std::string(persons ? unit : "")};
-  return {column,
-          "by its name it says whose a row is: see unit; kind = \"id\" if predictions are "
-          "to repeat it"};
+    return {column, "an id by its name: no feature, repeated in predictions" +
+                        std::string(persons ? unit : "")};
+  return {
+      column,
+      "by its name it identifies persons: see unit; kind = \"id\" if predictions are to repeat it"};
 }
 
 Line target_from_rows(const Column& column, const ColumnFacts& facts) {
@@ -159,7 +159,7 @@ Line target_from_rows(const Column& column, const ColumnFacts& facts) {
   target.min = facts.min();
   target.max = facts.max();
   if (facts.missing() > 0)
-    line.comment = "some rows have none: fill = NUMBER says what they count as";
+    line.comment = "some rows have none: fill = NUMBER states what they count as";
   return line;
 }
 
@@ -177,7 +177,7 @@ Line label_from_rows(const Column& column, const ColumnFacts& facts, char decima
   label.values = facts.ordered(decimal);
   if (!all_utf8(label.values)) return {column, "its values are not UTF-8"};
   if (facts.missing() > 0)
-    line.comment = R"(some rows have none: fill = "CLASS" says what they count as)";
+    line.comment = R"(some rows have none: fill = "CLASS" states what they count as)";
   return line;
 }
 

@@ -97,7 +97,7 @@ class MatrixReader::Source {
   void open_archive() {
     if (!files_.labels.empty())
       bad_input(files_.labels.string(), "",
-                "no file of labels beside a .npz file, whose member y they are", "one");
+                "no file of labels with a .npz file, whose member y has the labels", "one");
     file_ = open_random_access(files_.features);
     archive_.emplace(*file_);
     const auto member = [&](const char* name) {

@@ -138,12 +138,11 @@ std::uint32_t RowEncoder::category(const Code& code, const Categorical& categori
       return static_cast<std::uint32_t>(code.offset) +
              static_cast<std::uint32_t>(categorical.values.size());
   } else {
-    faults.add(
-        row.line, code.column.name,
-        "one of the schema's " + std::to_string(categorical.values.size()) + " values",
-        found_text(cell) + (scoring_ ? ", which the model does not know; --malformed missing "
-                                       "takes it for a missing value"
-                                     : ""));
+    faults.add(row.line, code.column.name,
+               "one of the schema's " + std::to_string(categorical.values.size()) + " values",
+               found_text(cell) + (scoring_ ? ", which the model does not know; --malformed "
+                                              "missing treats it as a missing value"
+                                            : ""));
   }
   return static_cast<std::uint32_t>(features_);
 }

@@ -52,7 +52,7 @@ void TableFaults::add_at(std::string place, std::string_view expected, std::stri
 void TableFaults::raise() const {
   if (lines_.size() == 1) throw InputError(file_ + ", " + lines_.front());
   std::string text = file_ + ": " + std::to_string(lines_.size()) + " errors" +
-                     (full() ? ", and perhaps more behind them" : "");
+                     (full() ? ", and perhaps more after them" : "");
   bool advised = false;
   for (const std::string& line : lines_) {
     const bool advice = line.ends_with(kIconvAdvice);

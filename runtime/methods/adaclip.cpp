@@ -27,10 +27,10 @@ void check_tables(const Network& network) {
 void check_variances(const Network& network, double max_variance) {
   const auto d = static_cast<double>(network.parameter_count);
   if (const double bound = 0x1p104 / (d * d); max_variance > bound)
-    throw InputError(fmt::format(
-        "--adaclip-most: expected at most {:.3g} for {} parameters, whose squares are lost above; "
-        "found {:.3g}",
-        bound, network.parameter_count, max_variance));
+    throw InputError(
+        fmt::format("--adaclip-most: expected at most {:.3g} for {} parameters, since above that "
+                    "float32 loses their squares; found {:.3g}",
+                    bound, network.parameter_count, max_variance));
 }
 
 }  // namespace

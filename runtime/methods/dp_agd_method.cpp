@@ -101,7 +101,7 @@ DpAgdMethod::DpAgdMethod(const MethodContext& context)
   state_.largest = settings_.first_largest;
   for (const privacy::Release& release : context.before) {
     if (!filter.charge(release))
-      throw BudgetError("what is released before training takes the whole budget");
+      throw BudgetError("the releases before training take the whole budget");
     state_.rho += filter.cost(release.mechanism) / square_;
   }
   const double first = settings_.rho_gradient + settings_.rho_selection;

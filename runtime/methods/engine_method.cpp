@@ -159,7 +159,7 @@ void EngineMethod::fresh_key(PrivacyBudget& budget, std::uint64_t step) {
     throw BudgetError("without --epsilon nothing bounds what repeated steps spend");
   if (!plan_.noise.empty() && plan_.order == 0.0)
     throw BudgetError(
-        "where noise differs from step to step, no bound holds for steps repeated with other noise "
+        "if noise differs from step to step, no bound holds for steps repeated with other noise "
         "unless --fresh-noise-allowed was given when the run began");
   budget.fresh_key(ledger_index(step));
   context_.key_was_lost = true;

@@ -19,8 +19,8 @@ void check_clip(const Network& network, Clipping clipping, double clip_norm) {
   const double min_clip = least_clip_norm(network, clipping);
   if (clip_norm < min_clip)
     throw InputError(
-        fmt::format("--clip: expected at least {:.3g} for {} parameters: below, a norm in float32 "
-                    "lacks squares that matter; found {:.3g}",
+        fmt::format("--clip: expected at least {:.3g} for {} parameters: below that, a norm in "
+                    "float32 loses squares that matter; found {:.3g}",
                     min_clip, network.parameter_count, clip_norm));
 }
 

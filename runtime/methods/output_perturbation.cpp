@@ -34,7 +34,7 @@ OutputPerturbation::OutputPerturbation(const TrainConfig& config, const LinearFa
   const double all = privacy::gaussian_mu(*config.epsilon, delta_) / facts.unit_rows * (1.0 - 1e-9);
   const double before = facts.mu_before;
   if (!(all > before))
-    throw std::domain_error("what is released before training takes the whole budget");
+    throw std::domain_error("the releases before training take the whole budget");
   mu_ = std::sqrt(all * all - before * before);
   const double exact = (1.0 + 2.0 * tolerance_) / regulariser_;
   grid_ = grid_of(exact, exact / mu_, dimension_);

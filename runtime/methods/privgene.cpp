@@ -84,8 +84,7 @@ PrivGene::PrivGene(const TrainConfig& config, const LinearFacts& facts)
   const double rho =
       privacy::zcdp_for(*config.epsilon, delta_) / (facts.unit_rows * facts.unit_rows) -
       rho_before_;
-  if (!(rho > 0.0))
-    throw std::domain_error("what is released before training takes the whole budget");
+  if (!(rho > 0.0)) throw std::domain_error("the releases before training take the whole budget");
   selection_epsilon_ =
       noisy_min_epsilon(rho / static_cast<double>(choices_) * (1.0 - 1e-9), SelectionNoise::gumbel);
 }

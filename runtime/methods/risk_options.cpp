@@ -53,7 +53,7 @@ void check_solver(const RiskSettings& settings, std::size_t dimension, const Ris
   if (iterations_for_all_data(settings, dimension, problem)) return;
   throw BudgetError(fmt::format(
       "--solver-tolerance: {} is not proved to be reached on every data set with these settings: "
-      "whether there is a result could tell something of the rows. Give a larger "
+      "whether there is a result could reveal something about the rows. Give a larger "
       "--solver-tolerance{}",
       problem.tolerance, settings.loss == Loss::hinge ? ", --l2 or --huber" : " or --l2"));
 }

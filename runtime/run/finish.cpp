@@ -79,9 +79,9 @@ void warn_of_guessing(const Run& run, const Evaluation& e) {
   if (target ? e.target.r2 > 0.0 : e.accuracy > 1.2 / e.classes) return;
   const std::string line =
       target ? fmt::format(
-                   "test RMSE {:.6g} is no better than {:.6g}, that of always saying the mean: "
-                   "training diverged, "
-                   "or has not learned anything yet; try a lower lr, or more epochs",
+                   "test RMSE {:.6g} is no better than {:.6g}, that of always predicting the mean: "
+                   "training diverged, or has not learned anything yet; try a lower lr, or more "
+                   "epochs",
                    e.target.rmse, e.target.mean_baseline_rmse)
              : fmt::format(
                    "test accuracy {:.2f} % of {} classes is that of guessing: training diverged, "

@@ -124,8 +124,8 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter, Witne
     run.charged(t.ledger());
     run.save_checkpoint();
     write_key(run.folder.key(), key.key());
-    reporter.warn(stored.why + ": training goes on from step " + std::to_string(t.step()) +
-                  " with a new key, and repeated steps are paid again");
+    reporter.warn(stored.why + ": training resumes from step " + std::to_string(t.step()) +
+                  " with a new key, and repeated steps are paid for again");
   }
   if (t.last_step() < t.method().steps())
     reporter.warn(fmt::format("the budget allows training up to step {} of {}", t.last_step(),

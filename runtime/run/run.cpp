@@ -118,11 +118,11 @@ void Run::describe() const {
     reporter_.info(chosen);
   reporter_.info(method.describe());
   if (const HoldoutPlan& held = training->holdout_plan(); held.says_something())
-    reporter_.info(fmt::format(
-        "of held-out {} noisy figures are released once, for epsilon {:.4g} at delta {:.3g}; the "
-        "larger epsilon of both parts, {:.4g}, holds for each",
-        size.unit_rows > 1 ? "units" : "rows", held.epsilon, held.delta,
-        std::max(held.epsilon, method.epsilon())));
+    reporter_.info(
+        fmt::format("noisy figures of held-out {} are released once, for epsilon {:.4g} at delta "
+                    "{:.3g}; the larger epsilon of both parts, {:.4g}, holds for each",
+                    size.unit_rows > 1 ? "units" : "rows", held.epsilon, held.delta,
+                    std::max(held.epsilon, method.epsilon())));
   if (const std::string whose = row_privacy_line(e, method); !whose.empty()) reporter_.info(whose);
   // The cost of the plan does not apply to a run whose key was lost.
   if (!training->ledger().has_fresh_key())
@@ -130,7 +130,7 @@ void Run::describe() const {
       if (!cost.empty()) reporter_.info(cost);
   if (const double noise = feature_noise(e.config, size.unit_rows); noise > 0.0)
     reporter_.info(fmt::format(
-        "features rest on {}, released with sigma {:.5g}",
+        "features are computed from {}, released with sigma {:.5g}",
         e.config.features == Features::pca
             ? fmt::format(
                   "{} principal components of {} numbers", e.config.feature_dimensions,
@@ -143,8 +143,8 @@ void Run::describe() const {
     reporter_.warn(line);
   if (size.noise > 0.1 * size.value)
     reporter_.warn(fmt::format(
-        "the number of training examples is private and known as {:.0f} +-{:.0f}; what follows "
-        "from it may be far from what was meant{}",
+        "the number of training examples is private and known as {:.0f} +-{:.0f}; settings that "
+        "depend on it may be far from what was intended{}",
         size.value, size.noise, e.config.holdout ? "" : " (--size-is-public if it is)"));
 }
 

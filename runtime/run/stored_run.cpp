@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::string_view kLedger = "ledger";
 constexpr const char* kFreshNoise =
-    " (--fresh-noise goes on with noise of its own, and pays for repeated steps)";
+    " (--fresh-noise resumes with new noise, and pays for repeated steps)";
 
 RunFolder resumed_folder(const Settings& flags) {
   TrainConfig asked;
@@ -72,7 +72,7 @@ privacy::Ledger read_ledger(const RunFolder& folder, const Checkpoint& c, const 
   if (!ledger.continues(c.training.ledger))
     throw BudgetError(
         path.string() +
-        ": expected the ledger of this run, found one that lacks what a checkpoint knows");
+        ": expected the ledger of this run, found one without charges that a checkpoint has");
   return ledger;
 }
 
@@ -102,9 +102,9 @@ StoredRun open_stored_run(const Settings& flags, Reporter& reporter) {
   } else {
     key.reset();
   }
-  const char* why = key ? "" : "the run's random key is gone";
+  const char* why = key ? "" : "the run's random key is lost";
   if (key && config.fresh_noise) {
-    why = "fresh noise is asked for";
+    why = "fresh noise was requested";
     key.reset();
   }
   const Checkpoint& c = stored->checkpoint;

@@ -30,7 +30,7 @@ void check_not_much_missing(const TrainConfig& c, const MethodEntry& method) {
   if (missing.size() < 2) return;
   throw InputError("expected " + listed(missing) + ", found none of them; " +
                    (c.dataset.empty() ? "a preset has them all (--preset NAME)"
-                                      : "they may stand in a file too (--config FILE)"));
+                                      : "they may be in a file, too (--config FILE)"));
 }
 
 /// Returns the methods that adapt their step size, separated by commas.

@@ -50,8 +50,8 @@ MethodState joined(MethodState mine, Ranks& ranks) {
   for (std::size_t r = 1; r < codes.size(); ++r)
     if (codes[r] != codes[0]) {
       const std::string why = fmt::format(
-          "rank {} has another model than rank 0: its processor, or a library, computes otherwise, "
-          "or its memory is at fault; nothing of this step was written",
+          "rank {} has another model than rank 0: its processor or a library computes differently, "
+          "or its memory is faulty; nothing of this step was written",
           r);
       ranks.abort(why, Exit::failure);
       throw RanksError(why);

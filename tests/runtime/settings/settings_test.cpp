@@ -239,7 +239,7 @@ TEST(Settings, AllThatIsMissingIsNamedAtOnce) {
   EXPECT_EQ(refusal([] {
               resolved(flags({{"dataset", "p.csv"}, {"sigma", "1"}}));
             }),
-            "expected --delta and --schema, found none of them; they may stand in a file too "
+            "expected --delta and --schema, found none of them; they may be in a file, too "
             "(--config FILE)");
   // One thing alone has a sentence of its own; without privacy no budget is missing.
   EXPECT_EQ(refusal([] {
