@@ -24,7 +24,7 @@ struct Progress {
   double seconds_left = 0.0;
 };
 
-/// Returns the width of the terminal behind a file descriptor [columns]: 80 if the terminal does
+/// Returns the width of a terminal, given its file descriptor [columns]: 80 if the terminal does
 /// not state it, 0 if the file is not a terminal.
 int terminal_width(int file);
 

@@ -29,8 +29,8 @@ struct IdxLabels {
 /// Reads the stream to its end and keeps a share. The file may hold no images. Throws InputError on
 /// a wrong magic number, sides outside 1..4096, or too few or too many bytes.
 IdxImages read_idx_images(ByteReader& reader, Share share = {});
-/// Reads the labels of a share likewise. Throws InputError on a wrong magic number, or too few or
-/// too many bytes.
+/// Reads the labels of a share to the end of the stream. Throws InputError on a wrong magic number,
+/// or too few or too many bytes.
 IdxLabels read_idx_labels(ByteReader& reader, Share share = {});
 
 }  // namespace cudp

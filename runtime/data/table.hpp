@@ -25,7 +25,7 @@ class TableFaults {
   /// Adds a fault. column: empty if the whole row is at fault.
   void add(std::uint64_t line, std::string_view column, std::string_view expected,
            std::string_view found);
-  /// Adds a fault at a place such as "row 7".
+  /// Adds a fault at a position such as "row 7".
   void add_at(std::string place, std::string_view expected, std::string_view found);
   bool any() const { return !lines_.empty(); }
   bool full() const { return lines_.size() >= kMax; }

@@ -10,9 +10,9 @@
 
 namespace cudp {
 
-/// Message authentication codes with a key derived from a run's random key. Without that key nobody
-/// can make a file that the run accepts as its own, or test guesses about data against a code.
-/// Keyed BLAKE2b, by libsodium.
+/// Message authentication codes with a key derived from a run's random key. Without that key it is
+/// impossible to make a file that the run accepts as its own, or to test guesses about data against
+/// a code. Keyed BLAKE2b, by libsodium.
 class Seal {
  public:
   explicit Seal(const RandomKey& key);
