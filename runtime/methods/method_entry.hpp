@@ -30,7 +30,7 @@ struct MethodEntry {
                                        ///< clipping
   std::string_view units_unsupported;  ///< reason why units of several examples are refused; empty:
                                        ///< they are supported
-  bool adapts_step_size = false;  ///< supports --schedule adaptive, from released gradients
+  bool adapts_step_size = false;       ///< supports --schedule adaptive, from released gradients
   /// Advice if settings tuned for dpsgd are unsuitable: why, and what to type. Empty: they are
   /// suitable.
   std::string_view own_tuning;
