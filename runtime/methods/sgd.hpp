@@ -57,10 +57,10 @@ class Sgd final : public EngineMethod {
 
  private:
   void one_step(std::uint64_t step);
-  /// Makes steps with gradients clipped to `bound`. Returns false if a gradient was longer.
-  bool nothing_clipped(std::uint64_t first, std::uint64_t last, float bound);
+  /// Makes steps with gradients clipped to `clip_norm`. Returns false if a gradient was longer.
+  bool nothing_clipped(std::uint64_t first, std::uint64_t last, float clip_norm);
 
-  float bound_;                              ///< clipping norm of the current attempt
+  float clip_norm_;                          ///< clipping norm of the current attempt
   std::optional<Comparison> compared_with_;  ///< run of --compare-with
   Diagnostics seen_;
 };
