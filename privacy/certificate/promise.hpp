@@ -14,16 +14,16 @@ struct NoisySums {
   std::string sampling;  ///< how batches are drawn
   double q = 0.0;        ///< sampling rate, sampling_threshold / 2^32
   std::uint64_t sampling_threshold = 0;
-  double sigma = 0.0;        ///< noise multiplier; of the first step, where it changes
-  double clip_norm = 0.0;    ///< C; of the first step, where it changes
+  double sigma = 0.0;        ///< noise multiplier; of the first step, if it changes
+  double clip_norm = 0.0;    ///< C; of the first step, if it changes
   std::string clipping;      ///< how gradients are bounded
-  std::string clipped;       ///< what is clipped, where that is not the gradient as it is
-  std::string clip_norm_is;  ///< what C is, where nothing is clipped
-  double sensitivity = 0.0;  ///< C and what rounding can add to it
-  double noise_std = 0.0;    ///< in gradient units
-  double grid = 0.0;         ///< of the noise; of the first step, where C changes
+  std::string clipped;       ///< description of what is clipped, if not the raw gradient
+  std::string clip_norm_is;  ///< meaning of C, if no gradient is shortened
+  double sensitivity = 0.0;  ///< C plus the rounding error
+  double noise_std = 0.0;    ///< unit: the gradient's
+  double grid = 0.0;         ///< grid of the noise; of the first step, if C changes
 
-  /// The smallest and the largest factor on sigma, where noise differs from step to step.
+  /// Minimum and maximum factor on sigma, if the noise varies.
   struct Scales {
     double min;
     double max;
@@ -31,18 +31,18 @@ struct NoisySums {
   std::optional<Scales> noise_over_time;
 
   double expected_batch = 0.0;
-  std::uint64_t steps = 0;  ///< that were charged
+  std::uint64_t steps = 0;  ///< number of steps charged
   std::uint64_t steps_planned = 0;
-  std::vector<Release> releases;           ///< all that were charged
+  std::vector<Release> releases;           ///< everything that was charged
   std::string accountant;                  ///< name of the bound on these releases
   double epsilon_lower = 0.0;              ///< lower bound of that accountant; 0: it has none
   double loss_interval = 0.0;              ///< interval of its grid; 0 without one
   double order = 0.0;                      ///< of a Renyi bound; 0 of another one
   bool order_fixed_before = false;         ///< the order was chosen before the first release
   double delta_for_rounding = 0.0;         ///< part of delta: PrivacyPlan::failure
-  std::optional<double> norm_total_noise;  ///< of the sum of norms that an epoch begins with
+  std::optional<double> norm_total_noise;  ///< noise on the sum of norms at the start of an epoch
 
-  /// A clipping norm that follows a quantile of the gradients' norms.
+  /// A clipping norm that tracks a quantile of the gradients' norms.
   struct Quantile {
     double target;
     double min_clip_norm;
@@ -55,7 +55,7 @@ struct NoisySums {
   std::optional<Quantile> quantile;
 };
 
-/// Gaussian sums and noisy minima, each let through by a zCDP filter (DP-AGD).
+/// Gaussian sums and noisy minima, each admitted by a zCDP filter (DP-AGD).
 struct FilteredReleases {
   std::uint64_t sampling_threshold = 0;  ///< 0: all examples
   double clip_norm = 0.0;
@@ -63,23 +63,23 @@ struct FilteredReleases {
   double sensitivity = 0.0;
   double loss_sensitivity = 0.0;
   std::string selection_noise;
-  bool real_numbers_only = false;  ///< the proof does not hold to the last bit of what is released
+  bool real_numbers_only = false;  ///< the proof does not cover the last bits of what is released
   std::uint64_t steps = 0;
   std::vector<Release> releases;
   double rho = 0.0;  ///< the filter's budget
   double rho_spent = 0.0;
-  bool classical_budget = false;  ///< rho by Bun, Steinke 2016
+  bool classical_budget = false;  ///< rho by the conversion of Bun, Steinke 2016
 };
 
-/// The minimum of a strongly convex objective, which linear perturbation methods release.
+/// Minimum of a strongly convex objective, which linear perturbation methods release.
 struct MinimisedRisk {
   double regulariser = 0.0;
-  double max_norm = 0.0;        ///< of an example
-  std::optional<double> huber;  ///< of the hinge loss
+  double max_norm = 0.0;        ///< R, bound on the norm of an example
+  std::optional<double> huber;  ///< h of the smoothed hinge loss
   double solver_tolerance = 0.0;
 };
 
-/// Noise in the objective and on its approximate minimum (AMP). Proved for real numbers only.
+/// Noise in the objective and on its approximate minimum (AMP). The proof is for real numbers only.
 struct PerturbedObjective {
   MinimisedRisk risk;
   double noise_std = 0.0;
@@ -100,7 +100,7 @@ struct PerturbedOutput {
   std::vector<Release> releases;
 };
 
-/// Parents that an exponential mechanism chooses (PrivGene).
+/// Parents chosen by an exponential mechanism (PrivGene).
 struct ChosenParents {
   double loss_clip = 0.0;
   double loss_sensitivity = 0.0;
@@ -111,7 +111,7 @@ struct ChosenParents {
   std::vector<Release> releases;
 };
 
-/// The noisy number of examples alone: a run that was refused once it knew that.
+/// The noisy number of examples only: for a run that was refused once that number was known.
 struct CountedExamples {
   std::vector<Release> releases;
   std::string accountant;
@@ -123,27 +123,27 @@ struct NoPrivacy {
   std::uint64_t steps = 0;
 };
 
-/// The promise of a method for a run, and the numbers that are needed to check it.
+/// Guarantee of a method for a run, and the numbers needed to check it.
 struct Promise {
-  double epsilon = 0.0;  ///< of the whole run; infinite without privacy
+  double epsilon = 0.0;  ///< epsilon of the whole run; infinite without privacy
   double delta = 0.0;
   std::string method;
-  std::string mechanism;  ///< in words
+  std::string mechanism;  ///< description for people
   std::variant<NoisySums, FilteredReleases, PerturbedObjective, PerturbedOutput, ChosenParents,
                CountedExamples, NoPrivacy>
       how;
 };
 
-/// Epsilon at the run's delta for so many units of privacy together: examples, where each is a
+/// Epsilon at the run's delta for a number of units of privacy together: of examples, if each is a
 /// unit.
 struct GroupBound {
   std::uint64_t units = 0;
-  std::optional<double> epsilon;  ///< empty where there is no bound
-  std::string reason;             ///< why there is none
+  std::optional<double> epsilon;  ///< empty if there is no bound
+  std::string reason;             ///< reason why there is none
 };
 struct Groups {
   std::vector<GroupBound> bounds;
-  std::string not_stated;  ///< why nothing is said of groups; then there are no bounds
+  std::string not_stated;  ///< reason why no bounds are stated
 };
 
 }  // namespace cudp::privacy

@@ -6,7 +6,8 @@
 
 namespace cudp {
 
-/// A fixed number of zeros at a 64-byte boundary: one cache line, one AVX-512 register.
+/// Array of fixed size at a 64-byte boundary (one cache line, one AVX-512 register), filled with
+/// zeros.
 template <class T>
 class AlignedVector {
  public:

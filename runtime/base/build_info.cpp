@@ -13,7 +13,8 @@
 namespace cudp {
 namespace {
 
-/// The notes of an ELF segment: name and description, each padded to four bytes.
+/// Finds the GNU build id, in hexadecimal, in the notes of an ELF segment; "" if there is none. A
+/// note is a header, a name and a description; the last two are padded to four bytes.
 std::string build_id_in(const char* notes, std::size_t size) {
   const auto padded = [](std::size_t n) { return (n + 3) / 4 * 4; };
   while (size >= sizeof(ElfW(Nhdr))) {
@@ -39,7 +40,8 @@ std::string build_id_in(const char* notes, std::size_t size) {
   return "";
 }
 
-/// Called for the program first, which is all that is asked about.
+/// Callback of dl_iterate_phdr. It is called for the program first; returning 1 ends the iteration
+/// there.
 int find_build_id(dl_phdr_info* object, std::size_t, void* out) {
   for (int i = 0; i < object->dlpi_phnum; ++i) {
     const auto& segment = object->dlpi_phdr[i];
@@ -61,7 +63,7 @@ std::string program_id() {
   if (id.empty()) id = std::string(CUDP_VERSION " " CUDP_COMMIT " " CUDP_COMPILER);
   id += std::string(", glibc ") + ::gnu_get_libc_version();
 #if defined(__x86_64__)
-  // The C library's logarithm and its like round otherwise with fused multiply-adds.
+  // The C library rounds logarithms and other functions differently if it has fused multiply-adds.
   if (__builtin_cpu_supports("fma")) id += " with fma";
 #endif
   return id;

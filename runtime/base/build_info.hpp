@@ -6,14 +6,15 @@ namespace cudp {
 /// The source and compiler that this program was built from.
 struct BuildInfo {
   const char* version;
-  const char* commit;  ///< "unknown" outside of a git clone
+  const char* commit;  ///< "unknown" if built outside a git clone
   const char* compiler;
 };
 
 BuildInfo build_info();
 
-/// Which program this is, to the byte: the linker's digest of its contents, and the C library
-/// beside it. Two programs may compute other last bits.
+/// Identifies this program to the byte: the linker's build id of its contents, or version, commit
+/// and compiler if it has none, and the C library that it runs with. Two programs with different
+/// ids may compute results that differ in the last bits.
 std::string program_id();
 
 }  // namespace cudp

@@ -4,13 +4,13 @@
 namespace cudp {
 
 struct Eigenpairs {
-  std::vector<double> values;  ///< [count]
-  std::vector<float> vectors;  ///< [count, d]
+  std::vector<double> values;  ///< [count], largest first
+  std::vector<float> vectors;  ///< [count, d], one eigenvector a row
 };
 
-/// The `count` largest eigenvalues of a symmetric matrix [d, d], largest first, with their
-/// eigenvectors: orthonormal, the largest number of each positive. By LAPACK's dsyevr. Throws Error
-/// where that fails.
+/// Returns the `count` largest eigenvalues of a symmetric matrix [d, d], largest first, with their
+/// eigenvectors, by LAPACK's dsyevr. The eigenvectors are orthonormal; the entry of largest
+/// absolute value of each is positive. Throws Error if dsyevr fails.
 Eigenpairs leading_eigenvectors(std::vector<double> matrix, int d, int count);
 
 }  // namespace cudp

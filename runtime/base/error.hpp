@@ -10,7 +10,7 @@ enum class Exit : int {
   failure = 1,
   bad_input = 2,
   over_budget = 3,
-  again = 75  ///< interrupted: the same command goes on (EX_TEMPFAIL of sysexits.h)
+  again = 75  ///< interrupted; the same command resumes (EX_TEMPFAIL of sysexits.h)
 };
 
 /// Call site. std::source_location does not exist under nvcc 13.0 with GCC 12; these builtins do.
@@ -22,7 +22,7 @@ struct Where {
   }
 };
 
-/// Every failure the user can see: one line that says what went wrong, with which values.
+/// A failure that is shown to the user: one line that states what went wrong, with which values.
 class Error : public std::runtime_error {
  public:
   explicit Error(const std::string& what, Exit code = Exit::failure)
@@ -33,19 +33,20 @@ class Error : public std::runtime_error {
   Exit code_;
 };
 
-/// The user's input or usage is at fault: "FILE, PLACE: expected ..., found ...".
+/// An error in the user's input or usage: "FILE, POSITION: expected ..., found ...".
 class InputError : public Error {
  public:
   explicit InputError(const std::string& what) : Error(what, Exit::bad_input) {}
 };
 
-/// The privacy budget does not allow what was asked for.
+/// The privacy budget does not cover what was requested.
 class BudgetError : public Error {
  public:
   explicit BudgetError(const std::string& what) : Error(what, Exit::over_budget) {}
 };
 
-/// A condition that holds unless cudp itself is wrong; the message carries the call site.
+/// Throws Error unless `ok`, a condition that is false only if cudp itself has a bug. The message
+/// carries the call site.
 inline void ensure(bool ok, const char* what, Where at = Where::here()) {
   if (!ok) throw Error(std::string(what) + " [" + at.file + ":" + std::to_string(at.line) + "]");
 }

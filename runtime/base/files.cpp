@@ -20,7 +20,7 @@ namespace {
   throw Error(path.string() + ": cannot " + what + ": " + std::strerror(errno));
 }
 
-/// An open file that is closed whatever happens.
+/// An open file, closed by the destructor.
 class File {
  public:
   File(const std::filesystem::path& path, int flags, unsigned mode)

@@ -10,23 +10,24 @@
 
 namespace cudp {
 
-/// Puts `content` at `path` so that after a crash at any moment the old file is there, or the new
-/// one, whole: temporary file, fsync, rename, fsync of the folder. Throws Error with the system's
-/// reason. mode: permissions, 0600 for what only the owner may read.
+/// Writes `content` to `path` atomically and durably: after a crash at any moment the file is the
+/// old one or the new one, complete (temporary file, fsync, rename, fsync of the folder). mode:
+/// permissions; 0600 for a file that only the owner may read. Throws Error with the system's
+/// reason.
 void write_atomically(const std::filesystem::path& path, std::string_view content,
                       unsigned mode = 0644);
 
-/// A file that is written part by part and appears whole, or not at all.
+/// A file that is written in parts. It appears at its path complete, or not at all.
 class StagedFile {
  public:
   /// mode: permissions. Throws Error with the system's reason.
   explicit StagedFile(std::filesystem::path path, unsigned mode = 0644);
-  ~StagedFile();  ///< removes what was not published
+  ~StagedFile();  ///< Removes the temporary file if it was not published.
   StagedFile(const StagedFile&) = delete;
   StagedFile& operator=(const StagedFile&) = delete;
 
   void write(std::string_view content);
-  /// Makes it durable and moves it to its place, replacing what is there.
+  /// Syncs the file to disk and moves it to its path, replacing an existing file there.
   void publish();
 
  private:
@@ -36,31 +37,32 @@ class StagedFile {
   int file_ = -1;
 };
 
-/// Replaces a file without waiting for the disk: whole or not at all, but possibly the old one
-/// after a crash of the machine. This is for what can be made again.
+/// Replaces a file without waiting for the disk: complete or not at all, but after a crash of the
+/// machine it may be the old one. Meant for files that can be made again.
 void replace_file(const std::filesystem::path& path, std::string_view content,
                   unsigned mode = 0644);
 
-/// The whole file. Throws Error with the system's reason.
+/// Returns the content of a file. Throws Error with the system's reason.
 std::string read_file(const std::filesystem::path& path);
 
-/// Adds a line to a text file that only its owner may read, made if need be.
+/// Appends a line to a text file. Creates the file, readable by its owner only, if it does not
+/// exist.
 void append_line(const std::filesystem::path& path, std::string_view line);
 
-/// Makes a file that only its owner may read, whatever the umask; one that is there keeps its
-/// content.
+/// Makes a file readable by its owner only, whatever the umask, and creates it if it does not
+/// exist. An existing file keeps its content.
 void make_private(const std::filesystem::path& path);
 
-/// Makes the entries of a folder durable.
+/// Syncs the entries of a folder to disk.
 void sync_folder(const std::filesystem::path& folder);
 
-/// Writes zeros over all of a file that is there, durably.
+/// Overwrites an existing file with zeros and syncs it to disk.
 void overwrite_with_zeros(const std::filesystem::path& path);
 
-/// CRC-64/XZ: finds damage, not forgery.
+/// Returns the CRC-64/XZ of `content`. It detects damage, not forgery.
 std::uint64_t checksum(std::string_view content);
 
-/// Holds a lock on a folder while it lives, so that two processes cannot continue one run.
+/// Lock on a folder for as long as the object lives, so that no two processes resume one run.
 class FolderLock {
  public:
   /// Throws Error if another process holds it.

@@ -18,7 +18,8 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-/// An empty file beside a picture that is to be; removed unless it was moved.
+/// An empty temporary file next to the future picture. The destructor removes it unless it was
+/// moved.
 class TemporaryPicture {
  public:
   TemporaryPicture(const fs::path& picture, unsigned mode)
@@ -46,7 +47,7 @@ class TemporaryPicture {
   Unfinished unfinished_;
 };
 
-/// While a pipe may break, a write to it should fail and not end the program.
+/// Makes a write to a broken pipe fail, instead of ending the program, while it lives.
 class IgnoreBrokenPipe {
  public:
   IgnoreBrokenPipe() : before_(std::signal(SIGPIPE, SIG_IGN)) {}
@@ -83,7 +84,8 @@ bool run_gnuplot(const std::string& script, const std::filesystem::path& picture
   std::error_code error;
   if (fs::exists(picture, error) && !fs::is_regular_file(picture, error))
     throw Error(picture.string() + ": expected a file for a picture, found something else");
-  // gnuplot writes to its stdout where it cannot open a file: it gets a file that is there.
+  // gnuplot writes to stdout if it cannot open its output file, so the file is created for it
+  // first.
   const TemporaryPicture made(picture, mode);
   const std::string output = "set output " + gnuplot_text(made.path().string()) + "\n";
   const IgnoreBrokenPipe guard;

@@ -20,15 +20,15 @@ namespace {
 
 constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 
-// A signal handler reaches nothing but static storage.
+// A signal handler may use static storage only.
 volatile std::sig_atomic_t watched = 0;         // an InterruptWatch lives
-volatile std::sig_atomic_t stop_requested = 0;  // and was asked to stop
-std::atomic<int> wake_up = -1;                  // the pipe to the thread of EndOnSignal
+volatile std::sig_atomic_t stop_requested = 0;  // and a signal asked it to stop
+std::atomic<int> wake_up = -1;  // write end of the pipe to the thread of EndOnSignal
 static_assert(std::atomic<int>::is_always_lock_free);
 
 std::array<struct sigaction, kSignals.size()> before_watch, before_end;
 
-/// Guards what the thread of EndOnSignal reads, and files that are being changed.
+/// Mutex for the state that the thread of EndOnSignal reads, and for files that are being changed.
 std::recursive_mutex& changes() {
   static std::recursive_mutex mutex;
   return mutex;
@@ -74,7 +74,8 @@ void listen_no_more(const std::array<struct sigaction, kSignals.size()>& before)
 [[noreturn]] void end_now() {
   const std::lock_guard lock(changes());
   const auto& unfinished = ending().unfinished;
-  // What is in a folder comes behind it.
+  // The map is ordered by path and read in reverse, so the content of a folder goes before the
+  // folder.
   for (auto at = unfinished.rbegin(); at != unfinished.rend(); ++at) {
     std::error_code ignored;
     if (at->second == Unfinished::Remove::all)
@@ -82,7 +83,7 @@ void listen_no_more(const std::array<struct sigaction, kSignals.size()>& before)
     else
       fs::remove(at->first, ignored);
   }
-  // A progress bar is overwritten.
+  // Overwrites a progress bar.
   const std::string line =
       (::isatty(STDERR_FILENO) == 1 ? "\r\033[K" : "") + ("cudp: " + ending().line) + "\n";
   (void)!::write(STDERR_FILENO, line.data(), line.size());
@@ -91,7 +92,7 @@ void listen_no_more(const std::array<struct sigaction, kSignals.size()>& before)
 
 }  // namespace
 
-void hear_no_signals() {
+void ignore_signals() {
   for (const int signal : kSignals) (void)std::signal(signal, SIG_IGN);
 }
 
@@ -109,7 +110,8 @@ EndOnSignal::EndOnSignal(const std::string& line) {
   if (::pipe2(pipe.data(), O_CLOEXEC) != 0)
     throw std::system_error(errno, std::generic_category(), "a pipe for signals");
   set_interrupt_line(line);
-  const BlockedSignals blocked;  // others hear them
+  const BlockedSignals blocked;  // The new thread inherits the blocked signals; other threads
+                                 // handle them.
   thread_ = std::thread([from = pipe[0]] {
     char byte = 0;
     ssize_t n = -1;

@@ -6,13 +6,14 @@
 
 namespace cudp {
 
-/// The signals that ask for an end: SIGINT, SIGTERM, SIGHUP and SIGUSR1, by which schedulers
-/// announce the end of a job. A SIGHUP that was ignored at the start (nohup) stays ignored.
+/// Interrupt signals, here, are SIGINT, SIGTERM, SIGHUP and SIGUSR1; schedulers send SIGUSR1 before
+/// the end of a job. A SIGHUP that was ignored at the start (nohup) stays ignored.
 
-/// From now on signals that ask for an end are not heard: another process hears them.
-void hear_no_signals();
+/// Ignores interrupt signals from now on: another process handles them.
+void ignore_signals();
 
-/// While one lives, signals that ask for an end wait: for the moments in which processes are made.
+/// Blocks interrupt signals while it lives; they are delivered afterwards. Used while processes or
+/// threads are started.
 class BlockedSignals {
  public:
   BlockedSignals();
@@ -24,12 +25,12 @@ class BlockedSignals {
   sigset_t before_{};
 };
 
-/// While one lives, a signal that asks for an end ends the process at once with Exit::again, one
-/// line on stderr and no unfinished file, unless an InterruptWatch lives too. One at a time. It has
-/// a thread: processes are forked before.
+/// Ends the process at once if an interrupt signal comes while it lives, unless an InterruptWatch
+/// lives too: with Exit::again, one line on stderr, and unfinished files removed. At most one may
+/// live. It starts a thread, so the caller must fork before.
 class EndOnSignal {
  public:
-  /// line: of the user, without a line break.
+  /// line: the message to the user, without a line break.
   explicit EndOnSignal(const std::string& line);
   ~EndOnSignal();
   EndOnSignal(const EndOnSignal&) = delete;
@@ -39,10 +40,11 @@ class EndOnSignal {
   std::thread thread_;
 };
 
-/// Another line for the user, from now on. Nothing where no EndOnSignal lives.
+/// Replaces the line that EndOnSignal prints. Without effect if no EndOnSignal lives.
 void set_interrupt_line(const std::string& line);
 
-/// While one lives, no signal ends the process: files are being changed. Moments, not seconds.
+/// Delays the end of the process by a signal while it lives, because files are being changed.
+/// Requires that this takes moments, not seconds.
 class FilesInChange {
  public:
   FilesInChange();
@@ -51,8 +53,8 @@ class FilesInChange {
   FilesInChange& operator=(const FilesInChange&) = delete;
 };
 
-/// A file or a folder that EndOnSignal removes if it ends the process while this lives. Made,
-/// filled and moved under FilesInChange.
+/// A file or folder that is removed if EndOnSignal ends the process while this object lives.
+/// Requires that it is created, filled and moved under FilesInChange.
 class Unfinished {
  public:
   enum class Remove { all, if_empty };
@@ -65,8 +67,8 @@ class Unfinished {
   std::filesystem::path path_;  ///< absolute
 };
 
-/// While one lives, a signal that asks for an end asks the training loop to stop after the steps in
-/// progress; a second one ends the process at once, with Exit::again.
+/// While it lives, the first interrupt signal asks the training loop to stop after the steps in
+/// progress. A second one ends the process at once, with Exit::again.
 class InterruptWatch {
  public:
   InterruptWatch();

@@ -5,7 +5,7 @@
 
 namespace cudp {
 
-/// "a", "a and b", "a, b and c": names as a sentence has them, each in `quote`.
+/// Returns names as a list in a sentence, each in `quote`: "a", "a and b", "a, b and c".
 inline std::string listed(std::span<const std::string> names, std::string_view quote = "") {
   std::string text;
   for (std::size_t i = 0; i < names.size(); ++i) {

@@ -9,13 +9,14 @@
 namespace cudp {
 namespace {
 
-/// Shorter words begin too many names, and are misspellings of too many.
+/// Minimum length of a prefix. Shorter words begin too many names, and are misspellings of too
+/// many.
 constexpr std::size_t kMinPrefix = 3;
-/// A message that names more is no help.
+/// Maximum number of names in a message; a longer list is no help.
 constexpr std::size_t kMaxNamed = 6;
 
-/// Insertions, deletions, substitutions and exchanges of two neighbours that make `b` of `a`, no
-/// letter being changed twice.
+/// Returns the minimum number of insertions, deletions, substitutions and exchanges of two
+/// neighbouring letters that turn `a` into `b`, if no letter is changed twice.
 std::size_t distance(std::string_view a, std::string_view b) {
   const std::size_t width = b.size() + 1;
   std::vector<std::size_t> table((a.size() + 1) * width);
@@ -52,7 +53,8 @@ std::vector<std::string> those(std::span<const std::string> candidates, const Wa
   return found;
 }
 
-/// The candidate of the smallest distance, which is at most a third of the word, or 1.
+/// Returns the candidate with the smallest distance, if that is at most a third of the word's
+/// length, or 1.
 std::vector<std::string> best_spelled(std::string_view word,
                                       std::span<const std::string> candidates) {
   std::size_t shortest = std::max<std::size_t>(1, word.size() / 3) + 1;
@@ -60,7 +62,7 @@ std::vector<std::string> best_spelled(std::string_view word,
   for (const std::string& c : candidates) {
     const std::string name = plain(c);
     const std::size_t d = distance(word, name);
-    // Of a name as short as this nothing would be left.
+    // If d equals the name's length, no letter of the name is kept.
     if (d >= shortest || d >= name.size()) continue;
     best.assign(1, c);
     shortest = d;

@@ -36,7 +36,7 @@ RandomKey make_key() { return make_key(getrandom); }
 RandomKey key_from_seed(std::uint64_t seed) {
   const RandomKey from{{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)}};
   std::uint32_t block[16];
-  // The nonce's first word is no Stream: "seed" in ASCII.
+  // The first word of the nonce is "seed" in ASCII, which is no value of Stream.
   chacha20_block<ScalarLanes>(from.words, 0, 0x64656573, 0, 0, block);
   RandomKey key{};
   std::memcpy(key.words, block, sizeof key.words);
@@ -48,7 +48,7 @@ void wipe(RandomKey& key) { explicit_bzero(&key, sizeof key); }
 
 namespace {
 
-/// A page of its own between guard pages, locked where the system allows it.
+/// Allocates a key on a page of its own between guard pages, locked if the system allows it.
 RandomKey* locked_key() {
   if (::sodium_init() < 0) throw Error("random key: libsodium cannot start");
   void* const memory = ::sodium_malloc(sizeof(RandomKey));

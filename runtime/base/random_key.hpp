@@ -9,18 +9,20 @@
 
 namespace cudp {
 
-/// 256 bits from the operating system, getrandom(2). Throws Error if it cannot give them.
+/// Returns a key of 256 bits from the operating system, getrandom(2). Throws Error if the system
+/// gives fewer.
 RandomKey make_key();
 
-/// The key of a reproducible run. Different seeds give unrelated keys (the first half of a ChaCha20
-/// block keyed by the seed), but whoever guesses the seed has the key: not for release.
+/// Returns the key of a reproducible run: the first half of a ChaCha20 block keyed by the seed, so
+/// that different seeds give unrelated keys. Anyone who guesses the seed has the key, so such a run
+/// is not for release.
 RandomKey key_from_seed(std::uint64_t seed);
 
-/// Overwrites the key with zeros, which no optimizer removes.
+/// Overwrites the key with zeros, in a way that no optimizer removes.
 void wipe(RandomKey& key);
 
-/// A key in memory that is locked, where the system allows it, so that it is not swapped out, and
-/// wiped where it ends. Copies of `key()` are their holder's to wipe.
+/// A key in memory that is locked if the system allows it, so that it is not swapped out, and wiped
+/// when the object dies. The caller must wipe copies of `key()`.
 class SecretKey {
  public:
   explicit SecretKey(const RandomKey& key);
@@ -41,7 +43,7 @@ class SecretKey {
   std::unique_ptr<RandomKey, Free> key_;
 };
 
-/// A key that several hold at once: settings and engines share one locked copy.
+/// A key with several owners: settings and engines share one locked copy.
 class SharedKey {
  public:
   SharedKey() : SharedKey(RandomKey{}) {}
@@ -55,7 +57,7 @@ class SharedKey {
   std::shared_ptr<const SecretKey> key_;
 };
 
-/// getrandom(2), or what a test puts in its place.
+/// getrandom(2), or a test's replacement of it.
 using EntropySource = ssize_t (*)(void* buffer, std::size_t bytes, unsigned flags);
 RandomKey make_key(EntropySource source);
 

@@ -7,18 +7,20 @@
 
 namespace cudp {
 
-/// Words 0..count-1 of a stream, for the few random numbers that are not drawn inside an engine.
+/// Returns words 0 to count - 1 of a stream. Meant for the few random numbers that are not drawn
+/// inside an engine.
 std::vector<std::uint32_t> random_words(const RandomStream& stream, std::size_t count);
-/// Words begin to begin + count - 1. begin: a multiple of 128.
+/// Returns words begin to begin + count - 1 of a stream. Requires begin to be a multiple of 128.
 std::vector<std::uint32_t> random_words(const RandomStream& stream, std::int64_t begin,
                                         std::size_t count);
 
-/// The integers nearest to s Z_j, j = begin .. begin + count - 1, of a stream: exact Gaussian noise
-/// (kernels/random/rounded_normal.hpp, which says what is thrown). begin: a multiple of 128.
+/// Returns exact Gaussian noise: the integers nearest to s Z_j, j = begin .. begin + count - 1, of
+/// a stream. Requires begin to be a multiple of 128. kernels/random/rounded_normal.hpp has the
+/// limits of s and the errors.
 std::vector<std::int64_t> rounded_normals(const RandomStream& stream, double s, std::int64_t begin,
                                           std::size_t count);
 
-/// Normal numbers 0..count-1 of a stream.
+/// Returns standard normal numbers 0 to count - 1 of a stream.
 std::vector<float> normal_numbers(const RandomStream& stream, std::size_t count);
 
 }  // namespace cudp

@@ -18,7 +18,7 @@ namespace {
 
 constexpr auto kRedraw = std::chrono::milliseconds(100);
 
-/// "48,100".
+/// Formats a number with commas between thousands: "48,100".
 std::string with_thousands(double x) {
   const std::string digits = fmt::format("{:.0f}", x);
   std::string out;
@@ -94,7 +94,7 @@ void Reporter::warn(const std::string& line) {
   log_->warn("warning: {}", line);
 }
 
-void Reporter::tell_owner(const std::string& line) {
+void Reporter::report_to_owner(const std::string& line) {
   const std::string marked = "PRIVATE " + line;
   if (terminal_ && !quiet_)
     info(marked);

@@ -12,19 +12,20 @@ class logger;
 
 namespace cudp {
 
-/// The progress of a training. It has public quantities only.
+/// Progress of a training run. It contains public quantities only.
 struct Progress {
   double epoch = 0.0;
   double epochs = 0.0;
   std::uint64_t step = 0;
   std::uint64_t steps = 0;
-  std::optional<double> epsilon;  ///< at the last evaluation
+  std::optional<double> epsilon;  ///< epsilon spent at the last evaluation
   std::optional<double> test_accuracy;
   double examples_per_second = 0.0;
   double seconds_left = 0.0;
 };
 
-/// Columns of the terminal that a file is, 80 where it does not say; 0 where it is no terminal.
+/// Returns the width of a terminal, given its file descriptor [columns]: 80 if the terminal does
+/// not state it, 0 if the file is not a terminal.
 int terminal_width(int file);
 
 /// "1h 02m", "3m 05s", "12s".
@@ -33,35 +34,37 @@ std::string duration_text(double seconds);
 /// "epoch 3/40  [==>   ]  step 351/4680  epsilon 0.71 ...", at most `width` columns.
 std::string progress_line(const Progress& progress, int width);
 
-/// Tells the user on stderr what happens: log lines, and a progress bar if stderr is a terminal (a
-/// line every tenth of the way if not). `quiet` leaves warnings only.
+/// Reports to the user on stderr: log lines, and a progress bar if stderr is a terminal, else a
+/// line every tenth of the training. `quiet` leaves warnings only.
 class Reporter {
  public:
   explicit Reporter(bool quiet);
-  /// Says nothing to anybody: another process does.
+  /// Selects a reporter that prints nothing, because another process reports.
   struct Silent {};
   explicit Reporter(Silent);
   ~Reporter();
   Reporter(const Reporter&) = delete;
   Reporter& operator=(const Reporter&) = delete;
 
-  /// Log lines go to this file too, from now on.
+  /// Copies log lines to this file from now on.
   void keep_log(const std::filesystem::path& file);
 
   void info(const std::string& line);
   void warn(const std::string& line);
-  /// Tells the owner alone something private: it goes to the log file, and to stderr only where
-  /// that is a terminal and not `quiet`, marked PRIVATE.
-  void tell_owner(const std::string& line);
+  /// Reports something private to the owner alone, marked PRIVATE: to stderr and the log file if
+  /// stderr is a terminal and the reporter is not quiet; else to the log file only.
+  void report_to_owner(const std::string& line);
   void progress(const Progress& progress);
-  /// A share of something that comes before training, 0 to 1: a bar on a terminal, else nothing.
+  /// Shows progress of work before the training, share in 0 to 1: a bar on a terminal, else
+  /// nothing.
   void work(const std::string& what, double share);
 
  private:
   void clear_bar();
 
   std::shared_ptr<spdlog::logger> log_;
-  std::shared_ptr<spdlog::logger> file_log_;  ///< the log file alone; null: none is kept
+  std::shared_ptr<spdlog::logger> file_log_;  ///< logger of the log file alone; null without a log
+                                              ///< file
   bool quiet_;
   bool terminal_;
   bool bar_shown_ = false;

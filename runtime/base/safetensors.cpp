@@ -18,20 +18,20 @@ static_assert(std::endian::native == std::endian::little, "safetensors files are
 
 using Json = nlohmann::ordered_json;
 constexpr std::size_t kAlignment = 64;
-constexpr std::uint64_t kLongestHeader = 100'000'000;  // the format's own limit
+constexpr std::uint64_t kLongestHeader = 100'000'000;  // limit of the format
 
 std::string text(const Json& j) { return j.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-/// A tensor of the header, checked against the size of the data. Offset and size of `tensor` count
+/// A tensor of the header, checked against the size of the data. Offset and size of `tensor` are in
 /// numbers of its type.
 struct Entry {
   ParameterTensor tensor;
   std::string dtype;
-  std::size_t begin = 0;  ///< bytes
+  std::size_t begin = 0;  ///< first byte in the data
   std::size_t end = 0;
 };
 
-/// Bytes of a number; 0: not a type that is read here.
+/// Returns the size of a number in bytes; 0 if the type is not supported.
 std::size_t width_of(std::string_view dtype) { return dtype == "F32" ? 4 : dtype == "F16" ? 2 : 0; }
 
 Entry read_entry(const std::string& name, const Json& entry, std::size_t data_size,
@@ -68,7 +68,7 @@ Entry read_entry(const std::string& name, const Json& entry, std::size_t data_si
   return e;
 }
 
-/// The header of a file: all that stands before its numbers.
+/// Header of a file, and the bytes after it.
 struct Header {
   std::vector<Entry> entries;
   std::map<std::string, std::string> metadata;
@@ -104,12 +104,12 @@ Header read_header(std::string_view bytes, const std::string& source) {
   return header;
 }
 
-/// IEEE 754 binary16, exactly.
+/// Converts IEEE 754 binary16 to float, exactly.
 float from_half(std::uint16_t half) {
   const std::uint32_t sign = (half & 0x8000u) << 16;
   const std::uint32_t exponent = half >> 10 & 0x1fu;
   const std::uint32_t fraction = half & 0x3ffu;
-  if (exponent == 0) {  // zero, or below the normal ones
+  if (exponent == 0) {  // zero or subnormal
     const float small = static_cast<float>(fraction) * 0x1p-24f;
     return sign != 0 ? -small : small;
   }
@@ -117,7 +117,8 @@ float from_half(std::uint16_t half) {
   return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
 }
 
-/// The tensor that is wanted.
+/// Returns the matrix with that name, or the only matrix if `name` is empty. Throws InputError if
+/// there is none, or more than one.
 const Entry& matrix_entry(const Header& header, const std::string& source,
                           const std::string& name) {
   const Entry* found = nullptr;
@@ -146,7 +147,7 @@ std::string encode_safetensors(const TensorFile& file) {
         {"shape", t.shape},
         {"data_offsets", {t.offset * sizeof(float), (t.offset + t.size) * sizeof(float)}}};
   std::string json = text(header);
-  // Trailing spaces are part of the format.
+  // The format allows trailing spaces in the header.
   while ((sizeof(std::uint64_t) + json.size()) % kAlignment != 0) json += ' ';
   const std::uint64_t length = json.size();
 

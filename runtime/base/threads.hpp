@@ -8,12 +8,13 @@
 
 namespace cudp {
 
-/// A fixed team of threads that runs numbered tasks. Which thread runs a task is not fixed, so a
-/// task must not care: results are made independent of the team's size by numbering the tasks the
-/// same way whatever the size is.
+/// A fixed team of threads that runs numbered tasks. The thread that runs a task is not fixed, so
+/// the result of a task must not depend on it. Results do not depend on the size of the team if the
+/// caller numbers the tasks in the same way for all sizes.
 class ThreadTeam {
  public:
-  /// threads: 0 takes every core this process may use. The caller counts as one of them.
+  /// threads: size of the team, including the calling thread; 0 for all cores available to this
+  /// process.
   explicit ThreadTeam(int threads);
   ~ThreadTeam();
   ThreadTeam(const ThreadTeam&) = delete;
@@ -22,7 +23,7 @@ class ThreadTeam {
   int size() const { return static_cast<int>(workers_.size()) + 1; }
 
   /// Calls task(index, thread) for index 0..count-1, thread in 0..size()-1, and returns when all
-  /// are done. The first exception is rethrown here. Not reentrant.
+  /// are done. Rethrows the first exception of a task. Not reentrant.
   void run(std::size_t count, const std::function<void(std::size_t index, int thread)>& task);
 
  private:
@@ -42,9 +43,10 @@ class ThreadTeam {
   std::exception_ptr error_;
 };
 
-/// Cores this process may use, at least 1.
+/// Returns the number of cores available to this process, at least 1.
 int available_cores();
-/// From now on available_cores() is one of so many equal shares.
+/// Divides the cores evenly among this number of processes: available_cores() returns one share
+/// from now on.
 void share_cores(int processes);
 
 }  // namespace cudp

@@ -172,9 +172,9 @@ int run_training(const Settings& given, Witness* witness) {
     end.emplace("interrupted" + (asked.resume.empty()
                                      ? std::string(" before the first step; nothing was kept, and "
                                                    "the same command starts again")
-                                     : "; " + how_to_continue(asked.resume)));
+                                     : "; " + resume_command(asked.resume)));
   else
-    hear_no_signals();
+    ignore_signals();
   blocked.reset();
   try {
     if (!ranks.leads()) return static_cast<int>(follow_run(ranks));

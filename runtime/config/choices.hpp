@@ -1,5 +1,5 @@
 #pragma once
-// The names that options and certificates have for choices.
+// Names of the values of enumerations, in options and certificates.
 #include <span>
 #include <string_view>
 
@@ -50,7 +50,7 @@ inline constexpr Choice<Device> kDevices[] = {
 inline constexpr Choice<Loss> kTargetLosses[] = {{"squared", Loss::squared},
                                                  {"huber", Loss::huber}};
 
-/// The name of a value; empty where the list has none.
+/// Returns the name of a value; "" if the list has none.
 template <class E>
 std::string_view choice_name(std::span<const Choice<E>> choices, E value) {
   for (const Choice<E>& c : choices)
@@ -61,7 +61,7 @@ inline std::string_view name_of(Clipping c) { return choice_name<Clipping>(kClip
 inline std::string_view name_of(Generator g) { return choice_name<Generator>(kGenerators, g); }
 inline std::string_view name_of(Precision p) { return choice_name<Precision>(kPrecisions, p); }
 inline std::string_view name_of(Normalise n) { return choice_name<Normalise>(kNormalises, n); }
-/// Of the losses of a target.
+/// Returns the name of a loss of a regression target.
 inline std::string_view name_of(Loss l) { return choice_name<Loss>(kTargetLosses, l); }
 inline std::string_view name_of(Features f) { return choice_name<Features>(kFeatures, f); }
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kExpected = "weights >= 0 (up to 1e30), one above 0, separated by commas";
 
-/// As a flag or a file gives it: a text of several, or a single number.
+/// Splits the value of a flag or a file: a list, or a single number.
 std::vector<std::string> parts_of(const Value& value, const std::string& place) {
   if (const auto* whole = std::get_if<std::int64_t>(&value)) return {std::to_string(*whole)};
   if (const auto* real = std::get_if<double>(&value)) return {value_text(*real)};
@@ -26,7 +26,7 @@ std::vector<double> weights_of(const Value& value, const std::string& place) {
     try {
       weights.push_back(option_rows::number_in(range, part, place));
     } catch (const InputError&) {
-      option_rows::refuse(place, kExpected, value);  // shows all of it
+      option_rows::refuse(place, kExpected, value);  // the message shows the whole list
     }
   }
   if (!std::ranges::any_of(weights, [](double w) { return w > 0.0; }))
@@ -41,8 +41,8 @@ Option class_weights_option() {
   o.key = "class-weights";
   o.value_name = "W,W,...";
   o.help =
-      "what an example of each class counts, in the order of the classes, for data where one is "
-      "rare: 1,20; public";
+      "weight of an example of each class, in the order of the classes, for data with a rare "
+      "class: 1,20; public";
   o.set = [](TrainConfig& c, const Value& v, const std::string& place) {
     c.class_weights = weights_of(v, place);
   };

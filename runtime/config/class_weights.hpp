@@ -7,22 +7,23 @@
 
 namespace cudp {
 
-/// --class-weights: what an example of each class counts. The numbers are public and their unit is
-/// free: every method divides them by the largest, so that a bound on what one example adds holds
-/// with them as without (privacy/README.md, "What an example adds").
+/// --class-weights: the weight of an example of each class. The weights are public and may have any
+/// scale: every method divides them by the largest. A bound on what one example adds therefore
+/// holds with weights as without (privacy/README.md, "What an example adds").
 
-/// The row of the option.
+/// Returns the option's row in the table of options.
 Option class_weights_option();
 
-/// Throws InputError unless there is a weight for each class of the data.
+/// Throws InputError unless the list is empty or has a weight for each class of the data.
 void check_class_weights(const std::vector<double>& weights, int classes);
 
-/// As engines take them: each over the largest, [classes]; empty where there are none.
+/// Returns the weights for engines: each divided by the largest, [classes]; empty without weights.
 std::vector<float> relative_class_weights(const std::vector<double>& weights);
-/// The same for linear models of two classes. weights: none, or two.
+/// Returns the weights for linear models with two classes, each divided by the largest. Requires no
+/// weights, or two.
 SignWeights sign_weights(const std::vector<double>& weights);
 
-/// "1,20"
+/// Returns the weights as the option has them: "1,20".
 std::string class_weights_text(const std::vector<double>& weights);
 
 }  // namespace cudp

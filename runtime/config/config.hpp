@@ -18,12 +18,12 @@
 
 namespace cudp {
 
-/// What a run is to be made on. Two are the same where their kinds are: which of the machine's CUDA
-/// devices it is decides nothing.
+/// Device that a run requests. Two devices compare equal if their kinds do: the index of the CUDA
+/// device does not affect the result.
 struct Device {
   enum class Kind { automatic, cpu, cuda };
   Kind kind = Kind::automatic;
-  int number = 0;  ///< of a CUDA device
+  int number = 0;  ///< index of a CUDA device
 
   static const Device automatic, cpu, cuda;
   friend constexpr bool operator==(const Device& a, const Device& b) { return a.kind == b.kind; }
@@ -35,8 +35,8 @@ inline constexpr Device Device::cuda{Kind::cuda};
 enum class ScheduleKind { constant, step, cosine, polynomial, square_root, adaptive };
 enum class Features { none, scatter, pca };
 
-/// The options of training methods, and of texts: a struct for each method that has any, declared
-/// in its own header. One that nobody has set has its initial values.
+/// Options of training methods and of texts. A method that has options declares a struct for them
+/// in its own header. A struct that was never set has its initial values.
 class MethodOptions {
  public:
   template <class Options>
@@ -56,8 +56,8 @@ class MethodOptions {
   std::map<std::type_index, std::any> structs_;
 };
 
-/// Everything that `cudp train` can be told. A member's initial value is its default. What each one
-/// means, and its range, stands in the table of settings/options.cpp, or with its method.
+/// All settings of `cudp train`. The initial value of a member is its default. Meaning and range of
+/// each stand in the table of settings/options.cpp, or with its method.
 struct TrainConfig {
   // Data
   std::string dataset;
@@ -68,8 +68,9 @@ struct TrainConfig {
   std::string test_labels;
   bool test_data_is_public = false;
   bool size_is_public = false;
-  std::optional<double> holdout;          ///< share of the units that are not trained on
-  std::optional<double> holdout_epsilon;  ///< for what is said of those; empty: nothing is
+  std::optional<double> holdout;  ///< share of the privacy units that is held out from training
+  std::optional<double> holdout_epsilon;  ///< budget of the held-out figures; empty: none are
+                                          ///< released
   std::optional<double> holdout_delta;
   bool accept_private_bounds = false;
   Malformed malformed = Malformed::refuse;
@@ -86,19 +87,21 @@ struct TrainConfig {
   std::optional<double> feature_sigma;
 
   // Model
-  std::string model;  ///< empty: cnn for images, logistic for tables; scatter-cnn for features
+  std::string model;  ///< empty: chosen for the data in training/prepare.cpp
   std::string activation;
-  std::string loss;                   ///< of a target: squared (also where empty) or huber
-  std::optional<double> huber_delta;  ///< in the target's own units; empty: a tenth of its range
-  /// What an example of each class counts, in any unit: class_weights.hpp. Empty: all the same.
+  std::string loss;  ///< loss of a regression target: squared (also if empty) or huber
+  std::optional<double> huber_delta;  ///< unit: the target's; empty: a tenth of its range
+  /// Weight of an example of each class, in any scale: class_weights.hpp. Empty: all classes weigh
+  /// the same.
   std::vector<double> class_weights;
 
-  // Privacy. No default for what a promise rests on: these stay empty until someone says them.
+  // Privacy. Settings that a privacy claim rests on have no default: they stay empty until they are
+  // set.
   std::optional<double> epsilon;
   std::optional<double> delta;
   std::optional<double> sigma;
   privacy::AccountantKind accountant = privacy::AccountantKind::best;
-  double clip = 1.0;
+  double clip_norm = 1.0;  ///< C; the option is --clip
   Clipping clipping = Clipping::flat;
   Generator rng = Generator::chacha20;
   std::optional<std::int64_t> seed;
@@ -107,7 +110,7 @@ struct TrainConfig {
   bool fresh_noise_allowed = false;
 
   // Training
-  std::string method = "dpsgd";  ///< a name of methods/registry.cpp
+  std::string method = "dpsgd";  ///< name in methods/registry.cpp
   MethodOptions method_options;
   std::string preset;
   std::int64_t batch = 512;
@@ -131,14 +134,14 @@ struct TrainConfig {
   // Machine
   Device device = Device::automatic;
   Precision precision =
-      Precision::tf32;  ///< once prepared (training/prepare.hpp), what really runs
+      Precision::tf32;  ///< replaced by the precision in use in training/prepare.hpp
   EvaluateWith evaluate_with = EvaluateWith::ours;
   std::int64_t threads = 0;
   std::int64_t micro_batch = 0;
   std::int64_t ranks = 1;
   bool share_device = false;
   SumBy sum_by = SumBy::automatic;
-  double rank_timeout = 600.0;  ///< seconds
+  double rank_timeout = 600.0;  ///< [seconds]
 
   // Output
   std::string config;
@@ -151,7 +154,7 @@ struct TrainConfig {
   bool json = false;
   bool quiet = false;
 
-  /// The options of a method.
+  /// Returns the options of a method.
   template <class Options>
   Options& of() {
     return method_options.of<Options>();

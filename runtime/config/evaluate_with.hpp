@@ -2,8 +2,8 @@
 
 namespace cudp {
 
-/// What multiplies a CUDA evaluation's convolutions: our kernels, or a library that this machine
-/// has.
+/// Implementation of convolutions in a CUDA evaluation: cudp's kernels, or cuDNN if this machine
+/// has it.
 enum class EvaluateWith { ours, cudnn };
 
 }  // namespace cudp

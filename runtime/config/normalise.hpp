@@ -2,11 +2,11 @@
 
 namespace cudp {
 
-/// The change to the numbers of each example by itself, before a model sees them.
+/// Change to the numbers of each example by itself, before the model sees them.
 enum class Normalise {
   none,
-  unit,  ///< divided by their L2 norm
-  layer  ///< their mean subtracted, then divided by their standard deviation
+  unit,  ///< divide by the L2 norm
+  layer  ///< subtract the mean, then divide by the standard deviation
 };
 
 }  // namespace cudp

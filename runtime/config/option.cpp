@@ -33,7 +33,7 @@ double option_rows::number_in(const ValueRange& range, const std::string& text,
   double real = 0.0;
   const char* end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, real);
-  if (error != std::errc() || rest != end || !range.holds(real)) refuse(place, range.text, text);
+  if (error != std::errc() || rest != end || !range.contains(real)) refuse(place, range.text, text);
   return real;
 }
 
@@ -48,7 +48,7 @@ Value parse_value(const Option& option, const std::string& text, const std::stri
       std::int64_t whole = 0;
       const auto [rest, error] = std::from_chars(text.data(), end, whole);
       if (error == std::errc() && rest == end) return whole;
-      return text;  // the option's own check says what it expected
+      return text;  // the option's own check states what it expected
     }
     case ValueKind::number: {
       double real = 0.0;
@@ -73,7 +73,7 @@ std::string value_text(const Value& value) {
     if (s.find_first_of(".einf") == std::string::npos) s += ".0";
     return s;
   }
-  // TOML's basic strings use JSON's escapes.
+  // TOML's basic strings use the escapes of JSON.
   return nlohmann::json(std::get<std::string>(value))
       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

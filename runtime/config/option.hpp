@@ -12,66 +12,68 @@
 
 namespace cudp {
 
-/// A setting as a flag or a TOML file gives it.
+/// Value of a setting, from a flag or a TOML file.
 using Value = std::variant<bool, std::int64_t, double, std::string>;
 
-/// The numbers that an option may be.
+/// Range of an option's numbers.
 struct ValueRange {
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
-  const char* text = "";  ///< how an error message puts it
+  const char* text = "";  ///< description in an error message
   bool low_open = false;
   bool high_open = false;
 
-  bool holds(double x) const {
+  bool contains(double x) const {
     return std::isfinite(x) && (low_open ? x > low : x >= low) &&
            (high_open ? x < high : x <= high);
   }
 };
 
-/// A list is a text: its parts, separated by commas.
+/// Kind of an option's value. A list is a text of parts, separated by commas.
 enum class ValueKind { toggle, integer, number, text, list };
 
-/// Who may see a setting, and whether a resumed run may change it.
+/// Visibility of a setting, and whether a resumed run may change it.
 enum class Scope {
   experiment,  ///< decides the result: released, fixed for the life of a run
-  origin,      ///< where settings came from: released, free to change on resume
-  machine,     ///< where and how it ran: kept in the private folder, free to change on resume
-  command      ///< of this one call only
+  origin,      ///< source of settings: released, may change on resume
+  machine,     ///< place and manner of the run: kept in the private folder, may change on resume
+  command      ///< applies to this one call only
 };
 
-/// One row of the table from which the command line, the TOML file, the presets and the resolved
-/// config are made; commands other than `train` have rows of their own, and some of its rows.
+/// A row of the table of options, from which the command line, the TOML file, the presets and the
+/// resolved config are made. Commands other than `train` have rows of their own, and share some of
+/// its rows.
 struct Option {
-  std::string key;          ///< "batch"; the flag is "--batch"
-  bool positional = false;  ///< it must be given, without a flag's name
-  bool may_lack = false;    ///< a positional one that need not be given after all
-  std::string needs;        ///< key of the option without which this one says nothing; or empty
+  std::string key;          ///< "batch" for the flag "--batch"
+  bool positional = false;  ///< given without a flag's name; required unless may_lack
+  bool may_lack = false;    ///< a positional option that is not required
+  std::string needs;  ///< key of an option without which this one has no effect; "" if there is
+                      ///< none
   std::string group;
-  /// The key of the option of all runs that this one of a method belongs with: it is listed behind
-  /// that one, in its group. Empty: it is listed in the method's own group.
+  /// Key of an option of all runs. If set, this option of a method is listed after that one, in its
+  /// group; if empty, in the method's own group.
   std::string belongs_with;
   std::string value_name;
   std::string help;
   ValueKind kind = ValueKind::text;
   Scope scope = Scope::experiment;
-  /// Options of one `instead_of` group answer the same question: whoever sets one of them also
-  /// clears what lower-ranking sources said with the others.
+  /// Name of a group of mutually exclusive options, or "". Setting one of them also clears values
+  /// of the others that come from sources of lower priority.
   std::string instead_of;
-  std::vector<std::string> choices;  ///< text only; empty: anything
-  std::optional<ValueRange> range;   ///< of an integer or a number
+  std::vector<std::string> choices;  ///< allowed texts; empty: any
+  std::optional<ValueRange> range;   ///< allowed integers or numbers
 
-  /// Checks the value and stores it. Throws InputError: "PLACE: expected ..., found ...".
+  /// Checks the value and stores it. Throws InputError: "POSITION: expected ..., found ...".
   std::function<void(TrainConfig&, const Value&, const std::string& place)> set;
-  /// Empty where an optional setting is not set.
+  /// Returns the value; nullopt if an optional setting is not set.
   std::function<std::optional<Value>(const TrainConfig&)> get;
-  std::function<void(TrainConfig&)> clear;  ///< optional settings only
+  std::function<void(TrainConfig&)> clear;  ///< defined for optional settings only
 };
 
-/// The value that a flag's text means. Throws InputError.
+/// Parses the text of a flag. Throws InputError.
 Value parse_value(const Option& option, const std::string& text, const std::string& place);
 
-/// The value as TOML writes it: true, 512, 0.5, "text".
+/// Formats a value as in TOML: true, 512, 0.5, "text".
 std::string value_text(const Value& value);
 
 }  // namespace cudp

@@ -1,6 +1,6 @@
 #pragma once
-// How rows of the table of options are made: a kind of value, and what it must hold. A member is
-// TrainConfig's or of a method's own options.
+// Constructors for rows of the table of options, by kind of value. A row stores its value in a
+// member of TrainConfig or of a method's own options.
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -17,7 +17,7 @@ namespace cudp::option_rows {
 
 using Range = ValueRange;
 
-// Well inside what a float holds.
+// Limits well inside the range of a float.
 inline constexpr Range kPositive{
     .low = 1e-30, .high = 1e30, .text = "a number > 0 (1e-30 to 1e30)"};
 inline constexpr Range kMultiple{.low = 1.0, .high = 1000.0, .text = "a number of 1 to 1000"};
@@ -37,17 +37,17 @@ inline constexpr Range kCountOrZero{
     .low = 0.0, .high = 1e9, .text = "a whole number of 0 to 1000000000"};
 inline constexpr Range kThreads{.low = 0.0, .high = 4096.0, .text = "a whole number of 0 to 4096"};
 inline constexpr Range kWhole{.low = 0.0, .high = 0x1p62, .text = "a whole number >= 0"};
-// What a command works out in double, and privacy/ has its own limits for.
+// Ranges of numbers that a command computes with in double; privacy/ checks limits of its own.
 inline constexpr Range kAboveZero{.low = 0.0, .text = "a number > 0", .low_open = true};
 inline constexpr Range kFromZero{.low = 0.0, .text = "a number >= 0"};
 
-/// The parts of a list. Throws InputError where it is no text.
+/// Splits a list at commas. Throws InputError if the value is not a text.
 std::vector<std::string> parts_of(const Value& value, const std::string& place);
 
-/// The number that a text means. Throws InputError where it is none of the range.
+/// Parses a number. Throws InputError unless it is one in the range.
 double number_in(const ValueRange& range, const std::string& text, const std::string& place);
 
-/// Throws InputError: "PLACE: expected EXPECTED, found VALUE".
+/// Throws InputError: "POSITION: expected EXPECTED, found VALUE".
 [[noreturn]] void refuse(const std::string& place, const std::string& expected, const Value& found);
 
 template <class T>
@@ -61,7 +61,8 @@ struct Inner<std::optional<T>> {
   static constexpr bool optional = true;
 };
 
-/// The struct that has the member: TrainConfig, or a method's or command's options in it.
+/// Returns the struct with the member: TrainConfig itself, or the options of a method or a command
+/// in it.
 template <class Owner>
 Owner& owner_of(TrainConfig& c) {
   if constexpr (std::is_same_v<Owner, TrainConfig>)
@@ -85,8 +86,8 @@ Value as_value(const T& x) {
     return x;
 }
 
-/// A row whose member is T or optional<T>; `convert` makes of a value what a T is made of, or
-/// refuses it.
+/// Makes a row whose member is a T or optional<T>. `convert` returns a value that converts to T, or
+/// throws InputError.
 template <class Owner, class M, class Convert>
 Option row(const char* key, const char* value_name, const char* help, ValueKind kind,
            M Owner::*member, Convert convert) {
@@ -122,7 +123,7 @@ Option number(const char* key, const char* value_name, M Owner::*member, Range r
                    const double x = whole  ? static_cast<double>(*whole)
                                     : real ? *real
                                            : std::numeric_limits<double>::quiet_NaN();
-                   if (!range.holds(x)) refuse(place, range.text, v);
+                   if (!range.contains(x)) refuse(place, range.text, v);
                    return x;
                  });
   o.range = range;
@@ -135,7 +136,7 @@ Option integer(const char* key, const char* value_name, M Owner::*member, Range 
   Option o = row(key, value_name, help, ValueKind::integer, member,
                  [range](const Value& v, const std::string& place) {
                    const auto* x = std::get_if<std::int64_t>(&v);
-                   if (!x || !range.holds(static_cast<double>(*x))) refuse(place, range.text, v);
+                   if (!x || !range.contains(static_cast<double>(*x))) refuse(place, range.text, v);
                    return *x;
                  });
   o.range = range;
@@ -162,7 +163,7 @@ Option toggle(const char* key, bool Owner::*member, const char* help) {
              });
 }
 
-/// Texts, or numbers in this range, separated by commas.
+/// Makes a row for a list of texts, or of numbers in this range, separated by commas.
 template <class Owner, class T>
 Option list(const char* key, const char* value_name, std::vector<T> Owner::*member, Range range,
             const char* help) {
@@ -185,7 +186,7 @@ Option list(const char* key, const char* value_name, std::vector<T> Owner::*memb
   return o;
 }
 
-/// A text that must be one of `names`.
+/// Restricts a text to `names`.
 inline Option one_of(Option o, std::vector<std::string> names) {
   o.choices = std::move(names);
   o.set = [set = o.set, names = o.choices](TrainConfig& c, const Value& v,
@@ -200,7 +201,8 @@ inline Option one_of(Option o, std::vector<std::string> names) {
   return o;
 }
 
-/// The value of an enumeration by its name in `choices`, which outlives the row.
+/// Makes a row for a value of an enumeration, named as in `choices`. `choices` must outlive the
+/// row.
 template <class Owner, class E>
 Option choice(const char* key, E Owner::*member, std::span<const Choice<E>> choices,
               const char* help) {
@@ -229,13 +231,13 @@ inline Option positional(Option o) {
   return o;
 }
 
-/// One that need not be given.
+/// Makes a positional option that is not required.
 inline Option optional_positional(Option o) {
   o.may_lack = true;
   return positional(std::move(o));
 }
 
-/// A row that means nothing without another.
+/// Makes the row depend on another: without that option it has no effect.
 inline Option needs(const char* key, Option o) {
   o.needs = key;
   return o;

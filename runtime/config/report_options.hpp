@@ -4,12 +4,12 @@
 
 namespace cudp {
 
-/// What a run says of its test rows, of which held-out rows are some.
+/// Settings of the figures on test rows; held-out rows are among them.
 struct ReportOptions {
-  /// Of two classes: the second is predicted for a held-out row if its probability is at least
-  /// this; empty: if it is the more probable one.
+  /// Threshold for two classes: the second class is predicted for a held-out row if its probability
+  /// is at least this. If empty, the more probable class is predicted.
   std::optional<double> holdout_threshold;
-  /// What curves.png shows, a name of kSchemaMetrics (data/schema.hpp); empty: the schema's.
+  /// Metric in curves.png, a name in kSchemaMetrics (data/schema.hpp); empty: the schema's metric.
   std::string metric;
 };
 

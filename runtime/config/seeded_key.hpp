@@ -7,11 +7,12 @@ namespace cudp {
 
 class Witness;  // runtime/gate/witness.hpp
 
-/// The proof that a run's random key follows from a seed: whoever guesses that has the key, so the
-/// run is not for release and hides nothing (runtime/gate/witness.hpp).
+/// Proof that the random key of a run is derived from a seed. Anyone who guesses the seed has the
+/// key, so the run is not for release and its sums before noise may be written down
+/// (runtime/gate/witness.hpp).
 class SeededKey {
  public:
-  /// Throws InputError where the config has no --seed.
+  /// Throws InputError if the config has no --seed.
   explicit SeededKey(const TrainConfig& config);
 
   std::int64_t seed() const { return seed_; }
@@ -20,8 +21,8 @@ class SeededKey {
   std::int64_t seed_;
 };
 
-/// Keeps observers, who see secrets, away from runs for release: throws InputError where the
-/// witness is one and the config has no --seed.
+/// Keeps observers, which see secrets, away from runs for release: throws InputError if the witness
+/// is an observer and the config has no --seed.
 void check_witness(const Witness* witness, const TrainConfig& config);
 
 }  // namespace cudp

@@ -2,8 +2,8 @@
 
 namespace cudp {
 
-/// What adds up the sums of ranks that train on CUDA: the host, between two recordings, or NCCL,
-/// inside the recorded step. automatic: NCCL where all ranks can.
+/// Component that adds up the sums of ranks that train on CUDA: the host, between two recorded
+/// graphs, or NCCL, inside the recorded step. automatic: NCCL if all ranks can use it.
 enum class SumBy { automatic, host, nccl };
 
 }  // namespace cudp

@@ -104,7 +104,7 @@ std::uint64_t ByteReader::skip(std::uint64_t count) {
   return n;
 }
 
-/// A stream is read to be passed over: what is packed cannot be reached otherwise.
+/// Skips by reading, because compressed data has no random access.
 std::uint64_t ByteReader::leave_out(std::uint64_t count) {
   std::vector<std::uint8_t> passed(std::min<std::uint64_t>(count, std::uint64_t{256} << 10));
   std::uint64_t done = 0;
@@ -131,7 +131,8 @@ std::unique_ptr<ByteReader> memory_bytes(std::string name, std::span<const std::
 }
 
 std::uint64_t append_bytes(ByteReader& from, std::uint64_t count, std::vector<std::uint8_t>& to) {
-  // Small enough that the zeros a vector insists on are still in the cache when they are replaced.
+  // Small enough that the zeros which std::vector writes are still in the cache when they are
+  // overwritten.
   constexpr std::uint64_t kStep = std::uint64_t{256} << 10;
   to.reserve(to.size() + std::min(count, from.reservable()));
   std::uint64_t done = 0;

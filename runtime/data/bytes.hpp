@@ -10,7 +10,7 @@
 
 namespace cudp {
 
-/// A stream of bytes with a name for error lines: a file, a buffer, or either of them decompressed.
+/// A stream of bytes with a name for error messages: a file, a buffer, or one of them decompressed.
 class ByteReader {
  public:
   explicit ByteReader(std::string name) : name_(std::move(name)) {}
@@ -21,18 +21,18 @@ class ByteReader {
   ByteReader& operator=(ByteReader&&) = delete;
 
   const std::string& name() const { return name_; }
-  /// Bytes given so far.
+  /// Number of bytes read or skipped so far.
   std::uint64_t position() const { return position_; }
 
-  /// Fills `out`; fewer bytes than asked for only at the end of the stream. Throws InputError where
-  /// the stream is damaged or cut short.
+  /// Reads bytes into `out`. Returns how many; fewer than out.size() only at the end of the stream.
+  /// Throws InputError if the stream is damaged or cut short.
   std::size_t read(std::span<std::uint8_t> out);
 
-  /// Leaves bytes out, fewer than asked for only at the end of the stream; returns how many.
+  /// Skips bytes. Returns how many; fewer than `count` only at the end of the stream.
   std::uint64_t skip(std::uint64_t count);
 
-  /// How many bytes may be reserved before they arrive, whatever a header inside claims. A stream
-  /// may give more.
+  /// Maximum number of bytes for which memory may be reserved before they arrive, whatever a header
+  /// in the stream claims. The stream may hold more.
   virtual std::uint64_t reservable() const = 0;
 
  private:
@@ -43,25 +43,31 @@ class ByteReader {
   std::uint64_t position_ = 0;
 };
 
-/// A file, decompressed if its first bytes say gzip or xz. Throws InputError if it cannot be read.
+/// Opens a file, and decompresses it if it begins with the magic number of gzip or xz. Throws
+/// InputError if the file cannot be read.
 std::unique_ptr<ByteReader> open_bytes(const std::filesystem::path& path);
 
-/// A reader of bytes in memory, which must outlive it.
+/// Makes a reader of bytes in memory, decompressed in the same way. The bytes must outlive the
+/// reader.
 std::unique_ptr<ByteReader> memory_bytes(std::string name, std::span<const std::uint8_t> bytes);
 
-/// Appends `count` bytes to `to` and returns how many there were. Memory grows as bytes arrive, so
-/// a false count costs none; a true one is reserved at once.
+/// Appends up to `count` bytes to `to` and returns how many there were. Memory grows as bytes
+/// arrive, so a wrong count in a header costs none; memory for a plausible count is reserved at
+/// once.
 std::uint64_t append_bytes(ByteReader& from, std::uint64_t count, std::vector<std::uint8_t>& to);
 
-/// Throws InputError unless the stream ends here, its checksum included.
+/// Throws InputError unless the stream, including its checksum, ends here. after: description of
+/// what came before, for the message.
 void expect_end(ByteReader& reader, std::string_view after);
 
-/// Throws InputError "FILE, PLACE: expected ..., found ..."; an empty place is left out.
+/// Throws InputError "FILE, POSITION: expected ..., found ..."; without the position if `place` is
+/// empty.
 [[noreturn]] void bad_input(std::string_view file, std::string_view place,
                             std::string_view expected, std::string_view found);
 
-/// Text of unknown origin for an error line: in quotes, cut to `longest` characters, and with
-/// everything that is not printable UTF-8 replaced, so that it cannot steer a terminal.
+/// Returns text of unknown origin for an error message: in quotes, cut to `longest` characters,
+/// with everything that is not printable UTF-8 replaced by "?", so that it cannot control a
+/// terminal.
 std::string shown(std::string_view text, std::size_t longest = 40);
 
 }  // namespace cudp

@@ -14,7 +14,7 @@ constexpr std::uint64_t kUsualBatch = 10'000;
 
 std::string place_of(std::uint64_t record) { return "record " + std::to_string(record); }
 
-/// Throws InputError where bytes of a record that has not ended are left.
+/// Throws InputError if the stream ends inside a record.
 void expect_whole(const ByteReader& reader) {
   if (const std::uint64_t left = reader.position() % kRecord; left != 0)
     bad_input(reader.name(), place_of(reader.position() / kRecord),
@@ -31,7 +31,8 @@ std::uint64_t count_cifar(ByteReader& reader) {
 CifarRecords read_cifar(ByteReader& reader, ExampleRange range) {
   CifarRecords records;
   reader.skip(range.begin * kRecord);
-  // A range was counted, so that a vector of it need not grow, which takes twice the memory.
+  // A range was counted before, so its size is known and the vector need not grow, which would take
+  // twice the memory.
   const bool is_counted = range.end != kAllRecords.end;
   const std::uint64_t likely = std::min<std::uint64_t>(
       reader.reservable() / kRecord, is_counted ? std::uint64_t{range.size()} : kUsualBatch);

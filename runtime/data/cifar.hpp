@@ -18,14 +18,14 @@ struct CifarRecords {
   std::vector<std::uint8_t> labels;  ///< [count], each < 10
 };
 
-/// Every record of a file.
+/// Range that stands for every record of a file.
 inline constexpr ExampleRange kAllRecords{0, std::numeric_limits<std::size_t>::max()};
 
-/// Whole records of the stream, without looking into them.
+/// Returns the number of complete records in the stream, without reading their content.
 std::uint64_t count_cifar(ByteReader& reader);
 
-/// Reads to the end of the stream, and keeps the records of a range. Throws InputError on a
-/// label among those kept that is not 0 to 9, or a last record cut short. There may be no records.
+/// Reads the stream to its end and returns the records of a range, which may be empty. Throws
+/// InputError if a label in the range is above 9, or the last record is cut short.
 CifarRecords read_cifar(ByteReader& reader, ExampleRange range = kAllRecords);
 
 }  // namespace cudp

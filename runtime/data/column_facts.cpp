@@ -12,13 +12,13 @@
 namespace cudp {
 namespace {
 
-/// Forms of dates that are tried, in this order: where day and month can be told apart by no row,
-/// the month comes first.
+/// Date formats that are tried, in this order. If no row distinguishes day and month, the month
+/// comes first.
 constexpr std::string_view kForms[] = {"%Y-%m-%d",          "%Y/%m/%d",      "%d.%m.%Y",
                                        "%m/%d/%Y",          "%d/%m/%Y",      "%Y-%m-%d %H:%M:%S",
                                        "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M"};
 
-/// Digits of a mean that people are to read.
+/// Number of digits of a mean shown to people.
 constexpr int kDigits = 6;
 
 }  // namespace
@@ -76,7 +76,7 @@ Numeric ColumnFacts::dates() const {
   n.date_format = format;
   n.min = days.min;
   n.max = days.max > days.min ? days.max : days.min + 1.0;
-  // A value of the form, which may have no time of day.
+  // Rounds the mean to a value that the format can express; the format may have no time of day.
   if (missing_ > 0) n.fill = parse_date(format_date(days.mean(), format), format);
   return n;
 }

@@ -11,16 +11,18 @@
 
 namespace cudp {
 
-/// Counts what the cells of a column are, so that a kind and bounds can be drafted. Not private.
+/// Collects facts about the cells of a column, from which a kind and bounds can be drafted. The
+/// facts are not private: no noise is added.
 class ColumnFacts {
  public:
   static constexpr std::size_t kMaxTexts = 1000;
 
-  /// date_format: of a column that is known to hold dates; empty: usual forms are tried.
+  /// date_format: format of a column that is known to hold dates; if empty, common formats are
+  /// tried.
   explicit ColumnFacts(const std::string& date_format = {});
 
   void add_missing() { ++missing_; }
-  /// A cell that is not missing; `text`, what of it names a value.
+  /// Adds a cell that is not missing. text: the part of it that names a value.
   void add(std::string_view text, char decimal);
 
   bool none() const { return texts_.empty(); }
@@ -29,12 +31,12 @@ class ColumnFacts {
   double min() const { return numbers_.min; }
   double max() const { return numbers_.max; }
   double mean() const { return numbers_.mean(); }
-  /// Different texts; kMaxTexts + 1 where there are more than that.
+  /// Number of different texts; kMaxTexts + 1 if there are more than kMaxTexts.
   std::size_t count() const { return texts_.size(); }
-  /// They, in order: by value if all are numbers.
+  /// Returns the texts in byte order; in order of value if all are numbers.
   std::vector<std::string> ordered(char decimal) const;
-  /// A date column of the first usual form that all cells have, with bounds; its format is empty
-  /// where there is none.
+  /// Returns a date column, with bounds, in the first common format that fits all cells. The format
+  /// is empty if none fits.
   Numeric dates() const;
 
  private:
@@ -45,7 +47,7 @@ class ColumnFacts {
     std::uint64_t count = 0;
 
     void add(double x);
-    /// Rounded to six digits; between min and max, whatever overflows.
+    /// Returns the mean, rounded to six digits and clamped to [min, max].
     double mean() const;
   };
   struct Form {
@@ -56,8 +58,8 @@ class ColumnFacts {
   std::uint64_t missing_ = 0;
   bool all_numbers_ = true;
   Range numbers_;
-  std::vector<Form> forms_;                   // of dates, that all cells had so far
-  std::set<std::string, std::less<>> texts_;  // up to one more than any column may have
+  std::vector<Form> forms_;                   // date formats that fit all cells so far
+  std::set<std::string, std::less<>> texts_;  // size at most kMaxTexts + 1
 };
 
 }  // namespace cudp

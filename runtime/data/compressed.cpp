@@ -16,17 +16,18 @@ namespace cudp {
 namespace {
 
 constexpr std::size_t kBuffer = std::size_t{128} << 10;
-// Images and tables compress less than this; what compresses more only has to grow by copying.
+// Expected maximum compression ratio of images and tables. Data that compresses more costs only
+// copies when the buffer grows.
 constexpr std::uint64_t kLikelyRatio = 32;
-// xz -9 needs 65 MiB; a header that asks for gigabytes is refused.
+// Memory limit for xz. xz -9 needs 65 MiB; a header that requests gigabytes is refused.
 constexpr std::uint64_t kXzMemory = std::uint64_t{256} << 20;
 
-/// Compressed bytes on their way into a decoder.
+/// Buffer of compressed bytes for a decoder.
 class Source {
  public:
   explicit Source(std::unique_ptr<ByteReader> raw) : raw_(std::move(raw)), buffer_(kBuffer) {}
 
-  /// Reads on if nothing is left; says whether there is anything.
+  /// Reads on if the buffer is empty. Returns whether it holds anything.
   bool refill() {
     if (!left_.empty()) return true;
     if (ended_) return false;
@@ -79,7 +80,8 @@ class GzipReader final : public ByteReader {
     return done;
   }
 
-  /// A gzip file is one or more members; false at its end.
+  /// Starts the next member of the file, which has one or more. Returns false at the end of the
+  /// file.
   bool next_member() {
     if (inside_) return true;
     if (!source_.refill()) return false;

@@ -8,12 +8,12 @@
 
 namespace cudp {
 
-/// Bytes that tell gzip, xz and everything else apart.
+/// Number of bytes that distinguish gzip, xz and everything else.
 inline constexpr std::size_t kCompressionMagic = 6;
 
-/// `raw` itself, or a reader of what is compressed in it. head: its first bytes, up to
-/// kCompressionMagic, not consumed. What a file is goes by these bytes, not by its name: browsers
-/// unpack .gz downloads and keep the name.
+/// Returns `raw`, or a reader of its decompressed content. head: its first bytes, up to
+/// kCompressionMagic, not consumed. These bytes decide, not the name of the file: browsers unpack
+/// .gz downloads and keep the name.
 std::unique_ptr<ByteReader> decompressed(std::unique_ptr<ByteReader> raw,
                                          std::span<const std::uint8_t> head);
 

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kFirstBuffer = std::size_t{256} << 10;
 constexpr std::size_t kLongestLine = std::size_t{16} << 20;
 
-/// Follows a row's text to know whether it ends inside a quoted cell.
+/// Tracks through a row's text whether it ends inside a quoted cell.
 class Quotes {
  public:
   explicit Quotes(char delimiter) : delimiter_(delimiter) {}
@@ -43,10 +43,10 @@ class Quotes {
 
  private:
   enum class State {
-    start,   // of a cell
-    plain,   // in a cell without quotes, or behind one with
-    quoted,  // in a quoted cell
-    quote    // behind a quote in one: its end, or the first of two
+    start,   // start of a cell
+    plain,   // inside a cell without quotes, or after a quoted one
+    quoted,  // inside a quoted cell
+    quote    // after a quote in a quoted cell: its end, or the first of a doubled quote
   };
   char delimiter_;
   State state_ = State::start;
@@ -55,7 +55,7 @@ class Quotes {
 /// 64 bytes of a text.
 class Bytes64 {
  public:
-  /// Those from `at` on; zeros behind the text's end.
+  /// Loads 64 bytes from offset `at`; zeros after the end of the text.
   Bytes64(std::string_view text, std::size_t at) {
     alignas(16) std::array<char, 64> tail{};
     const char* from = text.data() + at;
@@ -67,7 +67,7 @@ class Bytes64 {
       parts_[i] = ::_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + 16 * i));
   }
 
-  /// Bit i is set where byte i is c.
+  /// Returns a mask whose bit i is set if byte i equals c.
   std::uint64_t equal_to(char c) const {
     const __m128i pattern = ::_mm_set1_epi8(c);
     std::uint64_t bits = 0;
@@ -99,7 +99,7 @@ bool LineReader::read_more() {
   return n > 0;
 }
 
-/// Drops what is left of a line that is too long.
+/// Skips the rest of a line that is too long.
 void LineReader::skip_line() {
   for (;;) {
     const auto* const text = buffer_.data();
@@ -113,9 +113,9 @@ void LineReader::skip_line() {
   }
 }
 
-/// Lets the line from last_ on end at the first line break from `from` on.
+/// Extends the line that starts at last_ to the first line break at or after `from`.
 bool LineReader::extend(std::size_t from, std::string_view& line) {
-  const std::size_t kept = from - last_;  // of the line already, in joining
+  const std::size_t kept = from - last_;  // bytes that the line has already, if lines are joined
   std::size_t searched = kept;
   for (;;) {
     const char* const text = reinterpret_cast<const char*>(buffer_.data()) + last_;
@@ -204,7 +204,7 @@ std::span<const std::string_view> CellSplitter::split(std::string_view row) {
   cells_.clear();
   std::string_view rest = delimiter_ == ' ' ? trimmed(row) : row;
   for (;;) {
-    // Blanks before a cell are not part of it, but a tab may be the delimiter.
+    // Blanks before a cell are not part of it. A tab may be the delimiter, so it is not skipped.
     while (!rest.empty() && rest.front() == ' ') rest.remove_prefix(1);
     if (quotes_ && rest.starts_with('"')) {
       if (unquoted_.capacity() < row.size()) unquoted_.reserve(row.size());
@@ -220,7 +220,8 @@ std::span<const std::string_view> CellSplitter::split(std::string_view row) {
   }
 }
 
-/// Splits a row without quotes at every delimiter, 64 bytes at a time; false where the row has one.
+/// Splits a row without quotes at every delimiter, 64 bytes at a time. Returns false if the row has
+/// a quote.
 bool CellSplitter::split_plain(std::string_view row) {
   std::size_t begin = 0;
   for (std::size_t at = 0; at < row.size(); at += 64) {
@@ -228,7 +229,7 @@ bool CellSplitter::split_plain(std::string_view row) {
     if (quotes_ && bytes.equal_to('"') != 0) return false;
     for (std::uint64_t found = bytes.equal_to(delimiter_); found != 0; found &= found - 1) {
       const std::size_t end = at + static_cast<std::size_t>(std::countr_zero(found));
-      if (end >= row.size()) break;  // a delimiter that is the zero behind the end
+      if (end >= row.size()) break;  // matches in the zeros after the end of the text
       cells_.push_back(trimmed(row.substr(begin, end - begin)));
       begin = end + 1;
     }

@@ -10,45 +10,48 @@
 
 namespace cudp {
 
-/// The vectors of the words of a public list, one row each.
+/// Vectors of the words of a public list, one row each.
 struct WordVectors {
   int rows = 0;
   int columns = 0;
   std::vector<float> values;  ///< [rows, columns]
 };
 
-/// Examples in memory. Images stay bytes; an engine converts when it reads them:
-/// feature = scale * byte + shift. Rows of tables are kept coded; matrices of features hold
-/// float32. Feature order is channel by channel, row by row, as in the models' Shape. Texts are
-/// words' numbers: shape {1, 1, T}, T the most words of a text.
+/// Examples in memory. Images stay bytes, which an engine converts when it reads them: feature =
+/// scale * byte + shift. Rows of tables are kept coded. Matrices of features hold float32. Features
+/// are in the order channel, row, column, as in the models' Shape. Texts are numbers of words, with
+/// shape {1, 1, T}, where T is the maximum number of words of a text.
 struct Dataset {
   Shape shape;
   int classes = 0;                          ///< 1: examples have targets
   std::vector<std::uint8_t> bytes;          ///< [size, shape.size()], or empty
-  bool holds_bytes = false;                 ///< features are bytes, also where there is no example
+  bool holds_bytes = false;                 ///< features are bytes; set even without examples
   std::vector<float> floats;                ///< [size, shape.size()], or empty
   std::vector<std::uint8_t> coded;          ///< [size, layout->row_bytes()], or empty
-  std::shared_ptr<const RowLayout> layout;  ///< of coded rows, where they are; null: not coded
-  std::vector<std::uint16_t> tokens;  ///< [size, T], each < words, or empty; 0 from a text's end on
-  std::vector<std::uint16_t> lengths;          ///< [size] of texts: words of each, 0 to T
-  int words = 0;                               ///< of texts: rows of their embedding
-  std::shared_ptr<const WordVectors> vectors;  ///< of texts, [words, columns], where given; public
+  std::shared_ptr<const RowLayout> layout;  ///< layout of coded rows; null: examples are not coded
+  std::vector<std::uint16_t> tokens;   ///< [size, T], each < words, or empty; 0 after the end of a
+                                       ///< text
+  std::vector<std::uint16_t> lengths;  ///< [size] for texts: number of words, 0 to T
+  int words = 0;                       ///< number of rows of the embedding of texts; else 0
+  std::shared_ptr<const WordVectors> vectors;  ///< given vectors of texts [words, columns];
+                                               ///< public
   std::vector<std::uint8_t> labels;            ///< [size], each < classes <= 256
-  /// [size] where examples have targets, all labels then being 0; else empty. Each is in -1..1,
-  /// what the schema's public bounds make of the number (target.hpp).
+  /// Targets, [size] if examples have them (all labels are then 0), else empty. Each is in -1..1:
+  /// the number scaled by the schema's public bounds (target.hpp).
   std::vector<float> targets;
-  float scale = 1.0f / 255.0f;  ///< bytes only; public constants, never read from the data
+  float scale = 1.0f / 255.0f;  ///< used for bytes; public constants, never read from data
   float shift = 0.0f;
 
-  /// Of training examples of which some were held out: the number that each has among the used rows
-  /// of its file, ascending [n], by which batches are drawn. Empty: each one's place here.
+  /// Number of each example among the used rows of its file, ascending, [n], by which batches are
+  /// drawn. Set for training examples if some rows were held out. If empty, the number is the index
+  /// here.
   std::vector<std::uint32_t> numbers;
-  /// Where a unit of privacy has several rows: the number that the first used row of each example's
-  /// unit has [n]. Empty: each is a unit.
+  /// Number of the first used row of each example's unit of privacy, [n], if a unit has several
+  /// rows. If empty, each example is a unit.
   std::vector<std::uint32_t> first_rows;
 
-  /// Where this is a range of a larger set (range.hpp): the place of its first example there, and
-  /// how many examples that has; 0 where this is the whole.
+  /// Index of the first example, and number of examples, in the larger set of which this is a range
+  /// (range.hpp). Both are 0 if this is the whole set.
   std::size_t first = 0;
   std::size_t whole = 0;
 
@@ -58,46 +61,46 @@ struct Dataset {
   bool is_text() const { return words > 0; }
   bool is_coded() const { return layout != nullptr; }
   bool has_targets() const { return classes == 1; }
-  /// The coded rows, as kernels see them; valid while the data set is not changed.
+  /// Returns the coded rows for kernels. Valid as long as the data set is not changed.
   CodedRows coded_rows() const { return layout->view(coded.data()); }
 };
 
 struct TextCoder;
 struct TableSchema;
 
-/// A training set, whose examples privacy protects, and a test set.
+/// A training set, whose examples are private, and a test set.
 struct DataSplit {
   std::string name;
   Dataset train;
-  Dataset test;  ///< of the same shape and classes; empty where none was given
-  /// True where test rows were given, of which there may be none: their number may be private.
+  Dataset test;  ///< has the same shape and classes; empty if none was given
+  /// True if test rows were given. There may be none of them: their number may be private.
   bool test_given = false;
-  /// The coder that made numbers of texts, for whoever uses the model; null where there are none.
+  /// Coder that converted texts to numbers of words; a user of the model needs it. Null without
+  /// texts.
   std::shared_ptr<const TextCoder> text;
-  /// The complete schema of a table; null of other data.
+  /// Complete schema of a table; null for other data.
   std::shared_ptr<const TableSchema> schema;
-  /// True where the test rows are held-out ones (holdout.hpp).
+  /// True if the test rows were held out from the training table (holdout.hpp).
   bool held_out = false;
-  /// True where the test rows are published: those of a built-in data set, or that the user
-  /// declares public. Otherwise nothing that is measured on them may leave the private folder.
+  /// True if the test rows are public: those of a built-in data set, or rows that the user declares
+  /// public. Otherwise no figure measured on them may leave the private folder.
   bool test_is_public = false;
-  /// True where the number of training examples is public knowledge: built-in and published data
-  /// sets, or a size the user declares public. Otherwise only a noisy, accounted size may be used.
+  /// True if the number of training examples is public: for built-in and published data sets, or if
+  /// the user declares it public. Otherwise only a noisy, accounted size may be used.
   bool size_is_public = false;
-  /// How many training examples a unit of privacy has at most: by so many neighbours differ. 1
-  /// where each example is a unit, or where a table's schema says so.
+  /// Maximum number of training examples per unit of privacy; neighbouring data sets differ by up
+  /// to this many. 1 if each example is a unit, or if the table's schema states 1.
   std::uint64_t unit_rows = 1;
-  /// Notes that a report must show beside an accuracy, e.g. which rows the test set is. They are
-  /// public.
+  /// Notes that a report must show next to an accuracy, e.g. which rows the test set is. Public.
   std::vector<std::string> notes;
   /// Departures from privacy that the user accepted and the certificate must show, e.g. bounds read
   /// from private data.
   std::vector<std::string> unsafe;
-  /// What the guarantee takes for granted of the files, in words, for the certificate.
+  /// Assumptions of the guarantee about the files, in words, for the certificate.
   std::vector<std::string> assumptions;
 };
 
-/// Examples to score a model on.
+/// Examples on which a model is scored.
 struct TestData {
   std::string name;
   Dataset examples;

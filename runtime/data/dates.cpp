@@ -14,10 +14,10 @@ namespace time = std::chrono;
 constexpr std::string_view kParts = "YmdHMS";
 constexpr std::int64_t kSecondsOfDay = 86'400;
 
-using Parts = std::array<int, kParts.size()>;  // in the order of kParts
+using Parts = std::array<int, kParts.size()>;  // values in the order of kParts
 
-/// Calls part(index) for every %-part of the form and literal(char) for the rest; stops where one
-/// says false.
+/// Calls part(index) for every %-part of the format and literal(char) for the rest. Stops and
+/// returns false when one of them returns false.
 template <class Part, class Literal>
 bool walk(std::string_view format, const Part& part, const Literal& literal) {
   for (std::size_t i = 0; i < format.size(); ++i) {
@@ -29,7 +29,8 @@ bool walk(std::string_view format, const Part& part, const Literal& literal) {
   return true;
 }
 
-/// Takes a number of `min` to `max` digits off the text.
+/// Removes a number of `min` to `max` digits from the start of the text. Returns false if it has
+/// fewer digits.
 bool take_digits(std::string_view& text, int min, int max, int& value) {
   value = 0;
   int digits = 0;

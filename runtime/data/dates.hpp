@@ -1,21 +1,21 @@
 #pragma once
-// Dates in cells: their form is a text with %Y (four digits), %m, %d, %H, %M and %S (one or two),
-// each once at most, %% and any other characters, which stand for themselves. Without a month or a
-// day it is the first, without a time midnight.
+// Dates in cells. A format is a text with %Y (four digits), %m, %d, %H, %M and %S (one or two
+// digits), each at most once, %% for a percent sign, and other characters, which stand for
+// themselves. A missing month or day is the first; a missing time is midnight.
 #include <optional>
 #include <string>
 #include <string_view>
 
 namespace cudp {
 
-/// Says what is wrong with a form of dates; empty: nothing.
+/// Returns the fault of a date format, in words; "" if it is valid.
 std::string date_format_fault(std::string_view format);
 
-/// Days since 1970-01-01 in the Gregorian calendar, with the time as a part of a day; nothing where
-/// `text` is not a date of this form from year 1 on.
+/// Returns days since 1970-01-01 in the Gregorian calendar, with the time as a fraction of a day;
+/// nullopt if `text` is not a date in this format from year 1 on.
 std::optional<double> parse_date(std::string_view text, std::string_view format);
 
-/// The date in this form, to the second: parse_date's inverse. days: what parse_date gave.
+/// Formats a date to the second; the inverse of parse_date. days: a result of parse_date.
 std::string format_date(double days, std::string_view format);
 
 }  // namespace cudp

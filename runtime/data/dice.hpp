@@ -3,9 +3,8 @@
 
 namespace cudp {
 
-/// The generator that built-in examples are drawn with, the same on every machine: SplitMix64
-/// (Steele, Lea, Flood 2014), started anew for every example. It must not be used for anything
-/// private.
+/// Generator for built-in examples, with the same output on every machine: SplitMix64 (Steele, Lea,
+/// Flood 2014), restarted for every example. It must not be used for anything private.
 class Dice {
  public:
   Dice(std::uint64_t seed, std::uint64_t example) : state_(seed) { state_ = word() + example; }
@@ -19,7 +18,7 @@ class Dice {
   double uniform(double low, double high) {
     return low + (high - low) * (static_cast<double>(word() >> 11) * 0x1p-53);
   }
-  /// A whole number below n; for small n, all about as often.
+  /// Returns a whole number below n; for small n, nearly uniform.
   std::uint64_t below(std::uint64_t n) { return (word() >> 32) * n >> 32; }
 
  private:

@@ -20,28 +20,28 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kFromHeader =
-    R"(# Drafted from the header alone. Nothing here is read from the rows: a model may only learn about
-# private rows through noise, and bounds, categories and classes that are read from them go around
-# it. State what is known in public, for each column one of
-#   kind = "numeric", min = 0, max = 100            (fill = 50: what a missing value stands for)
+    R"(# Drafted from the header alone. Nothing here is read from the rows: a model may learn about private
+# rows only through noise, and bounds, categories and classes that are read from them bypass it.
+# State what is publicly known, for each column one of
+#   kind = "numeric", min = 0, max = 100            (fill = 50: the value of a missing cell)
 #   kind = "date", format = "%Y-%m-%d", min = "2000-01-01", max = "2029-12-31"
 #   kind = "categorical", values = ["a", "b"]       (missing = "column", unknown = "zeros")
 #   kind = "text", kind = "id" (predictions repeat it) or kind = "ignore"
-# Where the rows are public, `cudp schema FILE --public` drafts all of this.
+# If the rows are public, `cudp schema FILE --public` drafts all of this.
 )";
 
 constexpr const char* kFromRows =
     R"(# Drafted from the rows, which were declared public. Bounds are the smallest and largest values, and
-# rows to come may lie outside: they are clamped. Check kinds, and round bounds to what is known.
+# later rows may be outside: they are clamped. Check the kinds, and round bounds to what is known.
 )";
 
 constexpr const char* kWhosePrivacy =
-    R"(# Whose privacy: a certificate is for each row. If a person can have several rows, say which column
-# tells whose a row is (of kind "ignore"), and how many rows of each person are used, as it is known
-# in public. The certificate is then for all rows of a person.
+    R"(# Whose privacy: a certificate is for each row. If a person can have several rows, state the column
+# that identifies persons (of kind "ignore"), and how many rows of each person are used, from public
+# knowledge. The certificate is then for all rows of a person.
 )";
 
-/// A column, and what the draft says of it.
+/// A column of the draft, and a comment on it.
 struct Line {
   Column column;
   std::string comment{};
@@ -73,7 +73,7 @@ void choose_target(TableSchema& schema, const std::string& name, const std::stri
     if (std::holds_alternative<Label>(c.kind)) c.kind = Target{};
 }
 
-/// How often the texts of a column that names rows or persons come, in public rows.
+/// Number of rows for each text of a column that identifies rows or persons, in public rows.
 struct Repeats {
   std::unordered_map<std::string, std::uint64_t> rows_of;
   std::uint64_t rows = 0;
@@ -90,7 +90,7 @@ struct Repeats {
   }
 };
 
-/// By column; empty where the rows are not public.
+/// Repeats by name of the column; empty if the rows are not public.
 using RepeatsByName = std::map<std::string, Repeats>;
 
 bool is_key(const Column& c) {
@@ -112,9 +112,9 @@ RepeatsByName repeats_of(const TableSchema& schema, const fs::path& table) {
   return all;
 }
 
-/// The id is the first column but the label whose name says that it names rows; where there is
-/// none, persons, who may have one row each. What is known to repeat is no id. Other columns that
-/// name persons are no features.
+/// Chooses the id column: the first column, except the label, whose name identifies rows; if there
+/// is none, the first that identifies persons, who may have one row each. A column with known
+/// repeats is no id. Other columns that identify persons are ignored as features.
 void choose_id(TableSchema& schema, const RepeatsByName& repeats) {
   Column* id = nullptr;
   for (Column& c : schema.columns) {
@@ -128,7 +128,7 @@ void choose_id(TableSchema& schema, const RepeatsByName& repeats) {
     if (is_key(c) && names_persons(c.name)) c.kind = Ignored{};
 }
 
-/// Commented keys of the unit of privacy.
+/// Returns the keys of the unit of privacy, as TOML comments.
 std::string unit_lines(const TableSchema& schema) {
   const std::string column = column_of_persons(schema);
   return kWhosePrivacy + ("# unit = " + toml_text(column.empty() ? "COLUMN" : column)) +
@@ -138,17 +138,17 @@ std::string unit_lines(const TableSchema& schema) {
 Line from_header(const Column& column) {
   if (std::holds_alternative<Unstated>(column.kind)) return {column, "state the kind"};
   if (std::holds_alternative<Target>(column.kind))
-    return {column, "state the bounds of what is predicted: min = 0, max = 100"};
+    return {column, "state the bounds of the number to predict: min = 0, max = 100"};
   if (std::holds_alternative<Label>(column.kind))
     return {column, R"(state the classes in order: values = ["no", "yes"])"};
   const char* const unit = "; kind = \"ignore\" if it is the unit of privacy";
   const bool persons = names_persons(column.name);
   if (std::holds_alternative<Id>(column.kind))
-    return {column,
-            "by its name; ignored, and repeated in predictions" + std::string(persons ? unit : "")};
-  return {column,
-          "by its name it says whose a row is: see unit; kind = \"id\" if predictions are "
-          "to repeat it"};
+    return {column, "an id by its name: no feature, repeated in predictions" +
+                        std::string(persons ? unit : "")};
+  return {
+      column,
+      "by its name it identifies persons: see unit; kind = \"id\" if predictions are to repeat it"};
 }
 
 Line target_from_rows(const Column& column, const ColumnFacts& facts) {
@@ -159,7 +159,7 @@ Line target_from_rows(const Column& column, const ColumnFacts& facts) {
   target.min = facts.min();
   target.max = facts.max();
   if (facts.missing() > 0)
-    line.comment = "some rows have none: fill = NUMBER says what they count as";
+    line.comment = "some rows have none: fill = NUMBER states what they count as";
   return line;
 }
 
@@ -177,7 +177,7 @@ Line label_from_rows(const Column& column, const ColumnFacts& facts, char decima
   label.values = facts.ordered(decimal);
   if (!all_utf8(label.values)) return {column, "its values are not UTF-8"};
   if (facts.missing() > 0)
-    line.comment = R"(some rows have none: fill = "CLASS" says what they count as)";
+    line.comment = R"(some rows have none: fill = "CLASS" states what they count as)";
   return line;
 }
 
@@ -205,7 +205,8 @@ Line from_rows(const Column& column, const ColumnFacts& facts, char decimal) {
   return line;
 }
 
-/// Number columns are counted twice: with a decimal comma there are more of them where it is used.
+/// Collects facts with a decimal point and with a decimal comma, and returns those with more
+/// numeric columns. Sets schema.decimal accordingly.
 std::vector<ColumnFacts> facts_with_decimal(TableSchema& schema, const fs::path& table) {
   const auto numbers = [](const std::vector<ColumnFacts>& facts) {
     return std::count_if(facts.begin(), facts.end(),

@@ -4,21 +4,21 @@
 
 namespace cudp {
 
-/// The facts that are known of a table when its schema is drafted.
+/// Facts about a table that the user states when its schema is drafted.
 struct DraftOptions {
   bool rows_are_public =
-      false;             ///< the user declares them so: then kinds and bounds are drafted too
-  std::string label{};   ///< the column of the class; empty: as schema_from_header guesses
-  std::string target{};  ///< the column of the number to predict, in place of a class; empty: none
+      false;             ///< the rows are declared public, so that kinds and bounds are drafted too
+  std::string label{};   ///< column of the class; empty: the guess of schema_from_header
+  std::string target{};  ///< column of the number to predict, instead of a class; empty: none
   std::string delimiter{};  ///< one character; empty: a tab for .tsv and .tab, otherwise a comma
 };
 
-/// A tab for .tsv and .tab files, packed or not, and a comma for all others.
+/// Returns a tab for .tsv and .tab files, compressed or not, and a comma for all others.
 char delimiter_of(const std::filesystem::path& table);
 
-/// A draft of a schema, as TOML with comments that say what is left to do. Without
-/// rows_are_public it depends on the table's header alone. Throws InputError where there is none,
-/// or the file is no table.
+/// Drafts a schema as TOML, with comments that state what is left to fill in. Without
+/// rows_are_public the draft depends on the table's header only. Throws InputError if there is no
+/// header, or the file is not a table.
 std::string draft_schema(const std::filesystem::path& table, const DraftOptions& options);
 
 }  // namespace cudp

@@ -11,7 +11,7 @@ namespace {
 
 std::size_t to_size(std::int64_t n) { return static_cast<std::size_t>(n); }
 
-/// Elements [first, last) of an array.
+/// Appends elements [first, last) of an array.
 template <class T>
 void append_part(std::vector<T>& to, const std::vector<T>& from, std::size_t first,
                  std::size_t last) {

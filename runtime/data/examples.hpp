@@ -9,15 +9,15 @@
 
 namespace cudp {
 
-/// Elements that one example has in each array of a data set.
+/// Number of elements per example in each array of a data set.
 struct ExampleWidths {
-  std::size_t numbers = 0;  ///< of bytes, floats and tokens
-  std::size_t coded = 0;    ///< bytes of a coded row
+  std::size_t numbers = 0;  ///< elements in bytes, floats and tokens
+  std::size_t coded = 0;    ///< size of a coded row [bytes]
 };
 ExampleWidths widths_of(const Dataset& data);
 
-/// Calls visit(array of `to`, that of `from`, elements of one example) for each array that `from`
-/// has. `to` is of the same kind.
+/// Calls visit(array of `to`, the same array of `from`, elements per example) for each array that
+/// `from` has. Requires that `to` is of the same kind.
 template <class To, class From, class Visit>
 void for_each_array(To& to, const From& from, const Visit& visit) {
   const ExampleWidths widths = widths_of(from);
@@ -32,29 +32,32 @@ void for_each_array(To& to, const From& from, const Visit& visit) {
   if (!from.first_rows.empty()) visit(to.first_rows, from.first_rows, std::size_t{1});
 }
 
-/// A data set of the same kind without examples.
+/// Returns a data set of the same kind without examples.
 Dataset empty_like(const Dataset& data);
-/// Takes all examples away and keeps the memory.
+/// Removes all examples, and keeps the memory.
 void clear_examples(Dataset& data);
-/// Adds the examples of `from`, a range or one of them, to `to`, which is of the same kind.
+/// Appends examples of `from` to `to`: all, a range, or one. Requires that both are of the same
+/// kind.
 void append_examples(const Dataset& from, Dataset& to);
 void append_examples(const Dataset& from, ExampleRange range, Dataset& to);
 void append_example(const Dataset& from, std::size_t example, Dataset& to);
-/// The examples listed, in that order.
+/// Returns the listed examples, in that order.
 Dataset select_examples(const Dataset& data, std::span<const std::size_t> which);
-/// Adds examples whose features, label and target are all 0.
+/// Appends examples with all features, label and target 0.
 void append_blanks(Dataset& data, std::size_t count);
 
-/// Features of coded or dense float examples: x [shape.size()], written. Throws Error for others.
+/// Reads the features of a coded or dense float example into x [shape.size()]. Throws Error for
+/// other kinds.
 void read_floats(const Dataset& data, std::size_t example, std::span<float> x);
-/// The same for examples [first, first + count): x [count, shape.size()], written.
+/// Reads the features of examples [first, first + count) into x [count, shape.size()]. Throws Error
+/// for kinds other than coded or dense floats.
 void read_floats(const Dataset& data, std::size_t first, std::size_t count, std::span<float> x);
-/// Coded examples as dense floats; others as they are.
+/// Converts coded examples to dense floats; returns other kinds unchanged.
 Dataset dense(Dataset data);
 
-/// The rows of a table as an encoder makes them, for tests and benchmarks: numbers [n, numbers],
-/// codes [n, codes], labels [n], n from the labels. Throws Error on what the record cannot hold, on
-/// a code that a row has twice, or that is a number's feature.
+/// Makes the rows of a table as an encoder does, for tests and benchmarks: numbers [n, numbers],
+/// codes [n, codes], labels [n]; n is the number of labels. Throws Error if the record cannot hold
+/// a value, or if a row has a code twice, or a code that is the feature of a number.
 Dataset coded_dataset(RowLayout layout, std::span<const float> numbers,
                       std::span<const std::uint32_t> codes, std::vector<std::uint8_t> labels,
                       int classes);

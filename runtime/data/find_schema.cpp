@@ -23,7 +23,8 @@ TableSchema read_schema(const fs::path& path) {
   return parse_schema({reinterpret_cast<const char*>(text.data()), text.size()}, path.string());
 }
 
-/// data.csv.gz is described by data.csv.gz.schema.toml or data.csv.schema.toml.
+/// Finds the schema file next to a table: for data.csv.gz, data.csv.gz.schema.toml or
+/// data.csv.schema.toml.
 std::optional<fs::path> schema_beside(const fs::path& table) {
   fs::path plain = table;
   if (plain.extension() == ".gz" || plain.extension() == ".xz") plain.replace_extension();

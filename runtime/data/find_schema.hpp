@@ -7,14 +7,15 @@
 
 namespace cudp {
 
-/// A schema that a user has for a table, as it is written.
+/// Schema of a table as its author wrote it.
 struct FoundSchema {
   TableSchema schema;
-  std::string source;  ///< the file, or the name of a shipped one
+  std::string source;  ///< the file, or the name of a shipped schema
 };
 
-/// The schema for request.dataset, a table given by path: request.schema, a shipped one by its name
-/// or a file, else the file beside the table; empty where there is neither. Throws InputError.
+/// Finds the schema of request.dataset, a table given by path: request.schema (a file, or the name
+/// of a shipped schema), or else the file next to the table; empty if there is neither. Throws
+/// InputError.
 std::optional<FoundSchema> find_schema(const DataRequest& request);
 
 }  // namespace cudp

@@ -12,22 +12,21 @@
 
 namespace cudp {
 
-/// Says of the rows of a table, one after another, which are used: the first max_rows of each unit
-/// of privacy. A row's unit is the text in its own cell, byte for byte, so that whether a row is
-/// used depends on the rows of its own unit alone (privacy/README.md). The texts are kept in memory
-/// and nowhere else.
+/// Decides for the rows of a table, in order, which are used: the first max_rows of each unit of
+/// privacy. The unit of a row is the text in the row's own unit cell, byte for byte, so whether a
+/// row is used depends on the rows of its unit only (privacy/README.md). The texts are kept in
+/// memory and nowhere else.
 class FirstRows {
  public:
-  /// schema: with a unit; must outlive this.
+  /// schema: must state a unit, and outlive this object.
   FirstRows(const TableSchema& schema, Malformed malformed);
 
-  /// Whether the row, which comes behind all those asked about before, is used. One without a unit,
-  /// or malformed, is a fault, or where those count as missing it is not used: to whom it belongs
-  /// is not known.
+  /// Returns whether the row is used. Requires that rows come in the order of the file. A row that
+  /// is malformed or has no unit is a fault; with Malformed::missing it is unused, because its unit
+  /// is unknown.
   bool uses(const TableRow& row, TableFaults& faults);
 
-  /// Of the row that was used last: the number that its unit's first used row has among all used
-  /// rows, from 0.
+  /// Number, from 0 among all used rows, of the first used row in the unit of the row used last.
   std::uint32_t first() const { return first_; }
 
  private:
@@ -42,10 +41,10 @@ class FirstRows {
   std::size_t column_;
   Malformed malformed_;
   struct Unit {
-    std::uint64_t rows = 0;   // used so far
-    std::uint32_t first = 0;  // the number of the first of them
+    std::uint64_t rows = 0;   // number of used rows so far
+    std::uint32_t first = 0;  // number of the first used row
   };
-  std::unordered_map<std::string, Unit, Hash, std::equal_to<>> units_;  // by their texts
+  std::unordered_map<std::string, Unit, Hash, std::equal_to<>> units_;  // keys: texts of units
   std::uint32_t used_ = 0;
   std::uint32_t first_ = 0;
 };

@@ -41,8 +41,8 @@ std::string set_name_of(const fs::path& path) {
 
 void check_apart(const fs::path& test, const std::vector<fs::path>& train) {
   for (const fs::path& file : train) {
-    std::error_code ignored;  // a file that is not there is refused where it is read
-    if (fs::equivalent(test, file, ignored))  // by device and inode
+    std::error_code ignored;                  // a missing file is refused when it is read
+    if (fs::equivalent(test, file, ignored))  // compares device and inode
       bad_input(test.string(), "", "test rows in a file of their own",
                 "the file of the training rows, " + file.string());
   }

@@ -44,13 +44,13 @@ constexpr Kind kKinds[] = {
 
 const std::string_view kIconvAdvice = "; iconv -f LATIN1 -t UTF-8 FILE > NEW makes it UTF-8";
 
-std::string what_is_it(std::span<const std::uint8_t> head) {
+std::string describe_foreign(std::span<const std::uint8_t> head) {
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   for (const Kind& kind : kKinds)
     if (text.starts_with(kind.start)) return std::string(kind.what);
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
     return "UTF-16 text" + std::string(kToUtf8);
-  // ASCII characters as UTF-16 have a zero in every other byte.
+  // Every other byte of ASCII text stored as UTF-16 is zero.
   const auto zeros = [&](std::size_t first) {
     std::size_t n = 0;
     for (std::size_t i = first; i < text.size(); i += 2) n += text[i] == '\0' ? 1 : 0;

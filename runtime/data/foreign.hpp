@@ -1,5 +1,5 @@
 #pragma once
-// Files that are no tables, or not as their schema says, named so that their owner knows what to
+// Recognises files that are not tables, or not as their schema states, and tells the user what to
 // do.
 #include <cstdint>
 #include <span>
@@ -8,18 +8,18 @@
 
 namespace cudp {
 
-/// Says what a file is, by its first bytes, that cannot be a table of text, and what to do then;
-/// empty: it may be a table.
-std::string what_is_it(std::span<const std::uint8_t> head);
+/// Returns what a file is, and what to do about it, if its first bytes show that it is not a table
+/// of text; "" if it may be a table.
+std::string describe_foreign(std::span<const std::uint8_t> head);
 
-/// What to do with a file that is not UTF-8, as encoding_fault ends with it.
+/// Advice for a file that is not UTF-8; the end of a message of encoding_fault.
 extern const std::string_view kIconvAdvice;
 
-/// Why a text is not UTF-8; empty: it is.
+/// Returns why a text is not UTF-8; "" if it is.
 std::string encoding_fault(std::string_view text);
 
-/// The delimiter that a line seems to have where it has none of `delimiter`, "; the line has 3
-/// ';'"; empty: none that can be named.
+/// Returns the delimiter that a line without `delimiter` seems to use, "; the line has 3
+/// ';'..."; "" if it has none of the usual ones.
 std::string other_delimiter(std::string_view line, char delimiter);
 
 }  // namespace cudp

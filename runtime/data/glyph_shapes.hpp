@@ -8,13 +8,13 @@ struct Point {
   double y = 0.0;
 };
 
-/// One movement of the pen through `points`: smooth (Catmull-Rom) or from corner to corner.
+/// One movement of the pen through `points`, smooth (Catmull-Rom) or in straight lines.
 struct PenStroke {
   std::span<const Point> points;
   bool smooth = false;
 };
 
-/// The strokes of a digit, 0 to 9, in a box of -1..1 (x to the right, y down).
+/// Returns the strokes of a digit, 0 to 9, in the box -1..1 (x to the right, y down).
 std::span<const PenStroke> digit_strokes(int digit);
 
 }  // namespace cudp

@@ -10,8 +10,8 @@
 #include "runtime/data/range.hpp"
 #include "runtime/data/sources.hpp"
 
-// The same images on every machine: only +, -, *, / and sqrt, which IEEE 754 fixes (no libm), and
-// this file is compiled without contraction into fused multiply-adds.
+// The images are the same on every machine: this file uses only +, -, *, / and sqrt, which IEEE 754
+// defines exactly (no libm), and is compiled without contraction into fused multiply-adds.
 
 namespace cudp {
 namespace {
@@ -23,7 +23,7 @@ constexpr int kSide = 28;
 constexpr int kPixels = kSide * kSide;
 constexpr int kPiecesPerCurve = 4;  // straight pieces between two points of a smooth stroke
 
-/// Shape coordinates to pixels.
+/// Affine map from coordinates of the shape to pixels.
 struct Affine {
   double xx, xy, yx, yy, x0, y0;
 
@@ -57,7 +57,7 @@ Point catmull_rom(const Point& a, const Point& b, const Point& c, const Point& d
   return {blend(a.x, b.x, c.x, d.x), blend(a.y, b.y, c.y, d.y)};
 }
 
-/// The corners of the line the pen follows.
+/// Returns the corners of the polyline that the pen follows.
 std::vector<Point> pen_path(const std::vector<Point>& points, bool smooth) {
   if (!smooth) return points;
   std::vector<Point> path;
@@ -73,7 +73,8 @@ std::vector<Point> pen_path(const std::vector<Point>& points, bool smooth) {
 
 class Canvas {
  public:
-  /// A straight line with round ends and a soft edge one pixel wide; the darker ink stays.
+  /// Draws a straight line with round ends and a soft edge one pixel wide. Where lines overlap, the
+  /// darker ink stays.
   void draw(const Point& a, const Point& b, double width, double ink) {
     const double reach = 0.5 * width + 0.5;
     const int x0 = clip(std::min(a.x, b.x) - reach), x1 = clip(std::max(a.x, b.x) + reach);
@@ -91,7 +92,7 @@ class Canvas {
       }
   }
 
-  /// Three-point blur along both axes; side is the weight of each neighbour, up to 1/3.
+  /// Blurs with three points along both axes. side: weight of each neighbour, up to 1/3.
   void blur(double side) {
     blur_lines(side, 1, kSide);
     blur_lines(side, kSide, 1);
@@ -125,7 +126,7 @@ void draw_path(Canvas& canvas, const std::vector<Point>& path, double width, dou
 }
 
 void draw_digit(Canvas& canvas, int digit, Dice& dice) {
-  constexpr double kJitter = 0.12;  // of the shape's box, each point on its own
+  constexpr double kJitter = 0.12;  // relative to the shape's box, for each point separately
   const Affine map = random_map(dice);
   const double width = dice.uniform(1.4, 3.4);
   for (const PenStroke& stroke : digit_strokes(digit)) {
@@ -137,7 +138,7 @@ void draw_digit(Canvas& canvas, int digit, Dice& dice) {
   }
 }
 
-/// Short faint strokes that belong to no digit.
+/// Draws short faint strokes that belong to no digit.
 void draw_stray(Canvas& canvas, Dice& dice) {
   const int strokes = static_cast<int>(dice.word() % 3);
   for (int i = 0; i < strokes; ++i) {
@@ -148,7 +149,7 @@ void draw_stray(Canvas& canvas, Dice& dice) {
   }
 }
 
-/// About normal, mean 0, standard deviation 1: the sum of four bytes.
+/// Returns an approximately standard normal number: the sum of four bytes, scaled.
 double rough_normal(std::uint32_t bytes) {
   const int sum =
       static_cast<int>((bytes & 255u) + (bytes >> 8 & 255u) + (bytes >> 16 & 255u) + (bytes >> 24));
@@ -156,7 +157,7 @@ double rough_normal(std::uint32_t bytes) {
   return (sum - 510) / kDeviation;
 }
 
-/// Light, contrast and noise; then bytes.
+/// Adds light, contrast and noise, and converts the image to bytes.
 void develop(const Canvas& canvas, Dice& dice, std::uint8_t* out) {
   const double paper = dice.uniform(0.0, 50.0);
   const double ink = dice.uniform(130.0, 255.0) - paper;
@@ -198,7 +199,7 @@ DataSplit load_glyphs(const DataRequest& request) {
   const auto part = [&](std::size_t first, std::size_t count) {
     const ExampleRange range = request.share.of(count);
     Dataset set = make_glyphs(kGlyphSeed, first + range.begin, range.size());
-    say_range(set, request.share, count);
+    record_range(set, request.share, count);
     return set;
   };
   DataSplit split;

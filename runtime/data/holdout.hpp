@@ -9,11 +9,12 @@
 
 namespace cudp {
 
-/// Tosses a coin for each unit of privacy, an example where there is none, and holds its rows out
-/// with probability `share`, in (0, 1), rounded to 2^-32: where word number f of the coins' stream
-/// is below it, f the number of the unit's first used row. The coins have a key of their own: of
-/// the training, its key and its noise they are independent, which the proof rests on
-/// (privacy/README.md), and whoever has the key knows who was held out.
+/// Decides at random for each unit of privacy whether its rows are held out, with probability
+/// `share` in (0, 1), rounded to 2^-32. A unit is an example if the table states none. A unit whose
+/// first used row has number f is held out if word f of the coins' random stream is below the
+/// share. The coins have a key of their own: they are independent of the training, its key and its
+/// noise, which the proof rests on (privacy/README.md). Anyone who has this key knows which rows
+/// were held out.
 class HoldOutCoins {
  public:
   HoldOutCoins(const SharedKey& coins, double share);
@@ -23,35 +24,35 @@ class HoldOutCoins {
  private:
   SharedKey key_;
   std::uint64_t threshold_;
-  std::vector<bool> held_;  // of the numbers that were asked about, and some more
+  std::vector<bool> held_;  // decisions drawn so far, by number of the first used row
 };
 
-/// Used rows in two parts.
+/// The used rows of a table, in two parts.
 struct HeldOut {
-  Dataset train;  ///< with Dataset::numbers
+  Dataset train;  ///< has Dataset::numbers
   Dataset held;
 };
 
-/// Puts used rows, as they are read, into their parts.
+/// Distributes used rows, as they are read, to the two parts.
 class HoldOutSplitter {
  public:
-  /// Both are empty yet, and know how many rows will come.
+  /// train, held: empty ranges, made with the final number of rows of their part.
   HoldOutSplitter(HoldOutCoins coins, KeptRange train, KeptRange held);
 
-  /// The next used rows.
+  /// Adds the next used rows.
   void take(const Dataset& used);
-  /// As KeptRange::finish has it.
+  /// Returns the parts. Throws Error as KeptRange::finish does.
   HeldOut finish(const std::string& file);
 
  private:
   HoldOutCoins coins_;
   KeptRange train_;
   KeptRange held_;
-  std::vector<std::uint32_t> numbers_;  // of the training rows that are kept
+  std::vector<std::uint32_t> numbers_;  // numbers of the kept training rows
   std::uint32_t taken_ = 0;
 };
 
-/// The coins' key of a run with a seed, another one than that of its training.
+/// Returns the key of the coins of a run with a seed. It differs from the key of the training.
 RandomKey coins_of_seed(std::uint64_t seed);
 
 }  // namespace cudp

@@ -11,7 +11,7 @@ constexpr std::uint32_t kLabelsMagic = 2049;  // unsigned bytes, one dimension
 constexpr std::uint32_t kMaxExamples = 0x7fffffff;
 constexpr std::uint32_t kLongestSide = 4096;
 
-/// The big-endian words at the start of an IDX file.
+/// Reads the big-endian words at the start of an IDX file, and checks the magic number.
 template <std::size_t words>
 std::array<std::uint32_t, words> read_header(ByteReader& reader, std::uint32_t magic,
                                              const char* what) {
@@ -37,7 +37,7 @@ void check_range(const ByteReader& reader, int byte, const char* what, std::uint
               std::to_string(value));
 }
 
-/// The share's items of `whole`, each of so many bytes.
+/// Reads the share's items out of `whole`, each of `bytes` bytes.
 std::vector<std::uint8_t> read_body(ByteReader& reader, std::uint64_t whole, std::uint64_t bytes,
                                     Share share, const char* what) {
   const ExampleRange range = share.of(whole);
@@ -65,7 +65,8 @@ IdxImages read_idx_images(ByteReader& reader, Share share) {
   images.rows = static_cast<int>(header[2]);
   images.columns = static_cast<int>(header[3]);
   images.whole = header[1];
-  const std::uint64_t bytes = std::uint64_t{header[2]} * header[3];  // of all images < 2^55
+  // below 2^55 for all images together
+  const std::uint64_t bytes = std::uint64_t{header[2]} * header[3];
   images.pixels = read_body(reader, images.whole, bytes, share, "pixels");
   return images;
 }

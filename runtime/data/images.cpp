@@ -23,8 +23,8 @@ namespace fs = std::filesystem;
 constexpr const char* kCifarTest = "test_batch.bin";
 constexpr const char* kCifarFirstTest = "test_batch_first1000.bin";
 
-/// Decompression takes most of the time, so files are read side by side. Of several that cannot be
-/// read the first in order is named, whichever was found first.
+/// Reads files in parallel, because decompression takes most of the time. If several cannot be
+/// read, throws the error of the first in order, whichever was found first.
 void read_side_by_side(std::size_t files, const std::function<void(std::size_t)>& read) {
   ThreadTeam team(std::min(available_cores(), static_cast<int>(files)));
   std::vector<std::exception_ptr> errors(files);
@@ -39,8 +39,8 @@ void read_side_by_side(std::size_t files, const std::function<void(std::size_t)>
     if (error) std::rethrow_exception(error);
 }
 
-/// A file of a folder that goes by the name of the published set `set`; of none where that is
-/// empty.
+/// Returns the claim about a file of a folder: that it belongs to the published set `set`, or, if
+/// that is empty, that it is the user's own.
 Claim claim_of(const std::string& set, std::string file, const fs::path& folder) {
   return {.set = set,
           .file = std::move(file),
@@ -63,7 +63,8 @@ IdxPart find_idx_part(const fs::path& folder, const std::string& prefix) {
           {}};
 }
 
-/// first: the number of the first of them in the file.
+/// Throws InputError if a label is not below `classes`. first: number of the first label in the
+/// file.
 void check_labels(const fs::path& file, const char* place, const std::vector<std::uint8_t>& labels,
                   int classes, std::size_t first = 0) {
   for (std::size_t i = 0; i < labels.size(); ++i)
@@ -87,18 +88,19 @@ Dataset to_dataset(IdxPart part, int classes, Share share) {
   set.bytes = std::move(part.images.pixels);
   set.holds_bytes = true;
   set.labels = std::move(part.labels.labels);
-  say_range(set, share, part.images.whole);
+  record_range(set, share, part.images.whole);
   return set;
 }
 
-/// What a share reads of CIFAR's files, of which the last one has the test set.
+/// The records that a share reads from CIFAR's files. The last file has the test set.
 struct CifarShare {
-  std::vector<ExampleRange> ranges;  ///< of the records of each file
-  std::uint64_t train = 0;           ///< records of all shares
+  std::vector<ExampleRange> ranges;  ///< records of each file
+  std::uint64_t train = 0;           ///< training records of all shares
   std::uint64_t test = 0;
 };
 
-/// The number of records follows from the size of a plain file; one that is packed is read for it.
+/// Computes the share of each file. The number of records follows from the size of an uncompressed
+/// file; a compressed one is read to count them.
 CifarShare share_of(const std::vector<fs::path>& files, Share share) {
   CifarShare all{.ranges = std::vector<ExampleRange>(files.size(), kAllRecords)};
   if (share.is_all()) return all;
@@ -178,7 +180,7 @@ DataSplit load_cifar_folder(const fs::path& folder, const FolderFacts& facts) {
 
   DataSplit split;
   split.test = to_dataset(std::move(batches.back()), facts.classes);
-  say_range(split.test, facts.share, share.test);
+  record_range(split.test, facts.share, share.test);
   if (first)
     split.notes.emplace_back("the test set is the first 1,000 images of test_batch.bin only");
   batches.pop_back();
@@ -190,10 +192,10 @@ DataSplit load_cifar_folder(const fs::path& folder, const FolderFacts& facts) {
   for (CifarRecords& b : batches) {
     all.pixels.insert(all.pixels.end(), b.pixels.begin(), b.pixels.end());
     all.labels.insert(all.labels.end(), b.labels.begin(), b.labels.end());
-    b = {};  // frees it, so that no second copy of everything exists
+    b = {};  // frees the memory, so that there is never a second copy of everything
   }
   split.train = to_dataset(std::move(all), facts.classes);
-  say_range(split.train, facts.share, share.train);
+  record_range(split.train, facts.share, share.train);
   return split;
 }
 

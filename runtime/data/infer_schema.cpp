@@ -12,7 +12,7 @@
 namespace cudp {
 namespace {
 
-/// Texts that a schema, which is TOML, can hold.
+/// Throws InputError if a text is not UTF-8, which a schema, as TOML, requires.
 void check_texts(const std::vector<std::string>& texts, const std::string& file,
                  const std::string& place) {
   for (const std::string& text : texts)
@@ -67,7 +67,7 @@ void complete(Column& column, const ColumnFacts& facts, char decimal, const std:
   } else if (auto* c = std::get_if<Categorical>(&column.kind)) {
     at_most(ColumnFacts::kMaxTexts, "categories");
     c->values = facts.ordered(decimal);
-    c->unknown_is_zeros = true;  // a test row may hold what no training row does
+    c->unknown_is_zeros = true;  // a test row may have a text that no training row has
     check_texts(c->values, file, place);
   } else if (auto* t = std::get_if<Target>(&column.kind)) {
     if (!facts.all_numbers() || !(facts.min() < facts.max()) ||

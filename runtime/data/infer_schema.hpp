@@ -8,17 +8,17 @@
 
 namespace cudp {
 
-/// Facts about the cells of each column that the schema does not state in full, [columns]. Not
-/// private. Throws what for_each_row throws.
+/// Returns facts about the cells of each column that the schema does not state in full, [columns].
+/// They are not private: no noise is added. Throws as for_each_row does.
 std::vector<ColumnFacts> facts_of(const TableSchema& schema, ByteReader& reader);
 
-/// Gives a column of which nothing is known a kind that its cells allow: a number, a date or a
-/// category. It may lack bounds or categories still.
+/// Gives a column of unknown kind a kind that fits its cells: numeric, date or categorical. Bounds
+/// or categories may still be missing.
 void choose_kind(Column& column, const ColumnFacts& facts);
 
-/// Fills in what the schema leaves open (kinds, bounds, categories, classes) from the rows. Not
-/// private by itself: whoever calls this must say so in the certificate. Throws InputError where no
-/// choice makes sense, e.g. more than 1,000 categories.
+/// Fills in what the schema leaves open (kinds, bounds, categories, classes) from the rows. The
+/// result is not private: the caller must state this in the certificate. Throws InputError if no
+/// choice makes sense, e.g. with more than 1,000 categories.
 TableSchema complete_from_rows(const TableSchema& schema, ByteReader& reader);
 
 }  // namespace cudp

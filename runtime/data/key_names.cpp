@@ -16,7 +16,8 @@ bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
 bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// The words of a name in lower case: PatientID, patient_id and "patient id" are patient and id.
+/// Splits a name into words in lower case: PatientID, patient_id and "patient id" become patient
+/// and id.
 std::vector<std::string> words_of(std::string_view name) {
   std::vector<std::string> words(1);
   for (std::size_t i = 0; i < name.size(); ++i) {
@@ -38,12 +39,12 @@ bool is_one_of(std::string_view word, const std::array<std::string_view, n>& wor
   return std::ranges::find(words, word) != words.end();
 }
 
-/// Words for persons that alone are the name of a column that tells them apart.
+/// Words for persons that identify them if they are the whole name of a column.
 constexpr auto kAlone = std::to_array<std::string_view>(
     {"patient", "person", "individual", "subject", "participant", "respondent", "user", "customer",
      "client", "member", "household", "username", "login"});
 
-/// Words for persons that are so with a word for a key behind them: employee_id, but not employee,
+/// Words for persons that identify them if a word for a key follows: employee_id, but not employee,
 /// which may be yes or no.
 constexpr auto kWithKey = std::to_array<std::string_view>(
     {"people",   "employee", "emp",     "student",   "pupil",      "teacher",      "citizen",
@@ -53,7 +54,7 @@ constexpr auto kWithKey = std::to_array<std::string_view>(
      "reviewer", "author",   "account", "applicant", "candidate",  "panelist",     "owner",
      "pat",      "cust",     "subj"});
 
-/// Names of numbers that persons have.
+/// Names of numbers that identify persons.
 constexpr auto kNumbersOfPersons = std::to_array<std::string_view>(
     {"mrn", "ssn", "nhs", "npi", "nino", "email", "imsi", "msisdn"});
 

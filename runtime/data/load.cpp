@@ -37,7 +37,7 @@ DataSplit load_folder(const DataRequest& request) {
             "neither");
 }
 
-/// Settings of texts are a mistake where there are none.
+/// Throws InputError if settings of texts are given for data without texts.
 void check_texts(const DataRequest& request, const DataSplit& split) {
   if (!split.train.is_text() && request.text != TextOptions{})
     throw InputError(
@@ -46,7 +46,8 @@ void check_texts(const DataRequest& request, const DataSplit& split) {
         request.dataset);
 }
 
-/// Published sets have known classes, and those of a table are in its schema.
+/// Throws InputError if --classes is given for data with known classes: published sets, and tables,
+/// whose schema states them.
 void check_classes(const DataRequest& request) {
   if (request.classes == 0) return;
   const bool named = is_named_dataset(request.dataset);
@@ -57,8 +58,8 @@ void check_classes(const DataRequest& request) {
         (named ? "" : "; the classes of a table are the values of its schema's label"));
 }
 
-/// Throws InputError where a number of rows is 0 that is public. A private one is not asked about:
-/// a set of no rows trains as one of a single row does, and nothing tells which it was.
+/// Throws InputError if a public number of rows is 0. A private number is not checked: a set
+/// without rows trains like a set of one row, and nothing reveals which it was.
 void check_rows(const DataRequest& request, const DataSplit& split) {
   if (split.size_is_public && split.train.whole_size() == 0)
     bad_input(request.dataset, "", "at least one row", "none");
@@ -67,8 +68,8 @@ void check_rows(const DataRequest& request, const DataSplit& split) {
               "at least one test row", "none");
 }
 
-/// Labels of their own are a matrix's, and cells that cannot be read are of a user's table or
-/// matrix.
+/// Throws InputError if labels are given for anything but a matrix, or `malformed` for anything but
+/// a user's table or matrix.
 void check_files(const DataRequest& request) {
   const bool named = is_named_dataset(request.dataset);
   const bool matrix = !named && is_matrix(request.dataset);
@@ -116,7 +117,7 @@ DataSplit load(const DataRequest& request) {
   return split;
 }
 
-/// Runs `load`; a data set that does not fit is told by its name.
+/// Runs `load`. If memory does not suffice, throws Error naming the data set.
 template <class Load>
 auto with_memory(const DataRequest& request, const Load& load) {
   try {

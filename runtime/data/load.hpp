@@ -5,13 +5,15 @@
 
 namespace cudp {
 
-/// Reads a data set. Throws InputError: one line with file, record or byte, expected, found, also
-/// where the files of a name are not the published ones; Error where memory does not suffice.
+/// Reads a data set. Throws InputError with one line (file, record or byte, expected, found), also
+/// if the files of a named data set are not the published ones. Throws Error if memory does not
+/// suffice.
 DataSplit load_data(const DataRequest& request);
 
-/// Every row of a table given by path (of request.test_path, where that is given, with what the
-/// schema leaves open read from the training table request.dataset); of any other data set its test
-/// examples. Throws what load_data throws.
+/// Reads examples on which a model is scored: every row of a table or matrix given by path, or the
+/// test examples of another data set. If a table is given with request.test_path, the rows are
+/// those of that file, and what the schema leaves open is read from the training table,
+/// request.dataset. Throws as load_data does.
 TestData load_test_data(const DataRequest& request);
 
 }  // namespace cudp

@@ -17,16 +17,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Keeps a share's range of so many rows, with room for as much of it as may be reserved.
+/// Makes a KeptRange for a share of `rows` rows, with as much memory reserved as the reader allows.
 KeptRange kept_rows(const MatrixReader& reader, Share share, std::uint64_t rows) {
   Dataset empty = reader.empty();
-  const std::uint64_t room = std::min<std::uint64_t>(reader.reservable(), share.of(rows).size());
-  empty.floats.reserve(room * static_cast<std::uint64_t>(empty.shape.size()));
-  empty.labels.reserve(room);
+  const std::uint64_t reserved =
+      std::min<std::uint64_t>(reader.reservable(), share.of(rows).size());
+  empty.floats.reserve(reserved * static_cast<std::uint64_t>(empty.shape.size()));
+  empty.labels.reserve(reserved);
   return {std::move(empty), share, rows};
 }
 
-/// A share's range of the rows; those of others must be right, too.
+/// Reads a share's range of the rows; rows of other shares are checked too.
 Dataset read_rows(const MatrixFiles& files, Share share = {}) {
   MatrixReader reader(files);
   KeptRange kept = kept_rows(reader, share, reader.rows());
@@ -35,7 +36,7 @@ Dataset read_rows(const MatrixFiles& files, Share share = {}) {
   return kept.finish(files.features.string());
 }
 
-/// The same, in two parts.
+/// Reads a share's range of the rows in two parts, training and held out.
 HeldOut read_held_out(const MatrixFiles& files, HoldOutCoins coins, Share share) {
   MatrixReader reader(files);
   std::uint64_t held = 0;
@@ -62,7 +63,7 @@ MatrixFiles files_of(const DataRequest& request, const std::string& features,
           .malformed = request.malformed};
 }
 
-/// Throws InputError where test rows or their labels are in a file of training examples.
+/// Throws InputError if test rows or their labels are in a file of training examples.
 void check_matrices_apart(const DataRequest& request) {
   std::vector<fs::path> train{request.dataset};
   if (!request.labels_path.empty()) train.emplace_back(request.labels_path);
@@ -98,7 +99,7 @@ DataSplit load_matrix(const DataRequest& request) {
   } else {
     check_matrices_apart(request);
     const MatrixFiles test = files_of(request, request.test_path, request.test_labels_path);
-    MatrixReader first(test);  // so that a mistake is found before all else is read
+    MatrixReader first(test);  // finds a mistake before everything else is read
     split.train = read_rows(train, request.share);
     split.test = read_rows(test, request.share);
     if (split.test.shape != split.train.shape)

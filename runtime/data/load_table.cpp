@@ -30,11 +30,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The place of the test rows.
+/// Source of the test rows.
 enum class TestRows {
   none,
-  file,        ///< in a file of their own
-  among_train  ///< of a table that was published without a test set
+  file,        ///< a file of their own
+  among_train  ///< part of the training file, for a table that was published without a test set
 };
 
 struct TableFiles {
@@ -45,14 +45,14 @@ struct TableFiles {
   Claim claim_of_test{};
 };
 
-/// "3 columns need a kind: 'a', 'b', 'c'".
+/// Returns "3 columns need a kind: 'a', 'b', 'c'".
 std::string needs_text(const std::vector<std::string>& names, const char* what) {
   return (names.size() == 1 ? "1 column needs " : std::to_string(names.size()) + " columns need ") +
          what + ": " + column_list(names);
 }
 
-/// Throws InputError where the schema leaves something open: all of it, what to type, and, last,
-/// the way around that costs the guarantee.
+/// Throws InputError if the schema is incomplete. The message lists all that is missing and what to
+/// type, and last the option that gives up the guarantee.
 void require_complete(const TableSchema& schema, const std::string& source, const fs::path& table) {
   std::vector<std::string> kinds, bounds;
   for (const Column& c : schema.columns)
@@ -74,8 +74,8 @@ void require_complete(const TableSchema& schema, const std::string& source, cons
                    "outside of what epsilon covers: the run is then not for release)");
 }
 
-/// The schema with what it leaves open filled in from the rows of `table`, which the user must have
-/// accepted; `unsafe` says so.
+/// Fills in what the schema leaves open from the rows of `table`, which the user must have
+/// accepted, and records that in `unsafe`.
 TableSchema completed(const TableSchema& schema, const fs::path& table, bool accepted,
                       std::vector<std::string>& unsafe) {
   if (first_incomplete(schema).empty()) return schema;
@@ -84,15 +84,15 @@ TableSchema completed(const TableSchema& schema, const fs::path& table, bool acc
   return complete_from_rows(schema, *open_bytes(table));
 }
 
-/// How many used rows each part of a table has.
+/// Number of used rows in each part of a table.
 struct PartSizes {
   std::uint64_t train = 0;
   std::uint64_t other = 0;
 };
 
-/// Calls is_other(row, the number of its unit's first row) for each used row of a table, whose
-/// cells are looked at no further. Behind a row at fault it may stop: whoever reads the table
-/// refuses it.
+/// Calls is_other(row, the number of its unit's first row) for each used row of a table, and counts
+/// the parts. Reads no other cells than the unit's. It may stop after a faulty row, because the
+/// caller refuses the table when it reads it.
 template <class IsOther>
 PartSizes count_parts(ByteReader& bytes, const TableSchema& schema, const TableOptions& options,
                       const IsOther& is_other) {
@@ -109,8 +109,8 @@ PartSizes count_parts(ByteReader& bytes, const TableSchema& schema, const TableO
   return sizes;
 }
 
-/// Counting first keeps memory at what the features need, a vector that grows holds twice that, and
-/// says which rows are the share's.
+/// Reads a share of a table. The rows are counted first, which tells which rows are the share's,
+/// and avoids a growing vector, which would take twice the memory of the features.
 Dataset read_rows(const fs::path& file, const Claim& claim, const TableSchema& schema,
                   const TableOptions& options, Share share = {}) {
   const bool by_units = options.units && schema.unit && !share.is_all();
@@ -125,7 +125,7 @@ Dataset read_rows(const fs::path& file, const Claim& claim, const TableSchema& s
   return set;
 }
 
-/// The same of a table some of whose rows are held out.
+/// Reads a share of a table, some of whose rows are held out, in two parts.
 HeldOut read_held_out(const fs::path& file, const TableSchema& schema, const TableOptions& options,
                       HoldOutCoins coins, Share share) {
   const PartSizes sizes =
@@ -141,7 +141,7 @@ HeldOut read_held_out(const fs::path& file, const TableSchema& schema, const Tab
   return splitter.finish(file.string());
 }
 
-/// Both parts of a table that was published without a test set.
+/// Reads both parts of a table that was published without a test set.
 void read_published(const TableFiles& files, const TableSchema& schema, TableOptions options,
                     Share share, DataSplit& split) {
   PartSizes sizes;
@@ -152,7 +152,7 @@ void read_published(const TableFiles& files, const TableSchema& schema, TableOpt
       });
     });
   options.row_texts = true;
-  options.max_rows = 1;  // a block goes to one part or the other
+  options.max_rows = 1;  // each block goes to one of the two parts
   options.ahead = false;
   read_claimed(files.train, files.claim_of_train, [&](ByteReader& bytes) {
     TableReader reader(bytes, schema, options);
@@ -167,18 +167,19 @@ void read_published(const TableFiles& files, const TableSchema& schema, TableOpt
   split.notes.emplace_back("the test set is a fifth of the published rows, chosen by their text");
 }
 
-/// Words that a vocabulary which is counted has, unless another number is asked for.
+/// Size of a counted vocabulary, unless another is requested.
 constexpr std::size_t kCountedWords = 20'000;
 
-/// Never more than there are numbers for: a refusal would tell how many words the texts have.
+/// Maximum number of counted words. It never exceeds the numbers that exist, because a refusal
+/// would reveal how many words the texts have.
 std::size_t max_counted(const TextOptions& options) {
   const auto asked = static_cast<std::size_t>(options.vocabulary_size);
   return std::min<std::size_t>(asked > 0 ? asked : kCountedWords,
                                kMaxWords - count_of(Marks::four));
 }
 
-/// The coder of a schema's texts, null where it has none; `unsafe` says where private texts decided
-/// it, or may have.
+/// Returns the coder of a schema's texts, null if it has none. Records in `unsafe` if private texts
+/// decided it, or may have.
 std::shared_ptr<const TextCoder> coder_for(const TableSchema& schema, const fs::path& table,
                                            const DataRequest& request,
                                            std::vector<std::string>& unsafe) {
@@ -232,7 +233,7 @@ Claim claim_of(const NamedDataset& named, const std::string& file, const fs::pat
                  " --schema FILE"};
 }
 
-/// Throws InputError where the schema does not say what a missing value of each column stands for.
+/// Throws InputError if the schema does not state the value of a missing cell for each column.
 void check_malformed(const DataRequest& request, const TableSchema& schema) {
   if (request.malformed == Malformed::refuse) return;
   const std::string source =
@@ -246,8 +247,8 @@ void check_malformed(const DataRequest& request, const TableSchema& schema) {
   require_missing_codes(schema, source);
 }
 
-/// The facts about the table that the guarantee takes for granted. Where cells may be quoted, a
-/// quote that is opened on one line makes following lines part of its row, however rows are read.
+/// Returns assumptions of the guarantee about the table. If cells may be quoted, a quote opened on
+/// one line makes the following lines part of its row; this is inherent in the format.
 std::vector<std::string> assumptions(const DataRequest& request, const TableSchema& schema) {
   std::vector<std::string> all = {
       schema.quotes ? "a row is what the table's quotes and line breaks make one, and one example "
@@ -268,15 +269,16 @@ std::vector<std::string> assumptions(const DataRequest& request, const TableSche
   return all;
 }
 
-/// The schema of a table given by path, as it is known before the rows are read, and its source:
-/// the table itself where there is none but its header.
+/// Returns the schema of a table given by path, as it is known before the rows are read, and its
+/// source: the table itself if only its header is known.
 FoundSchema known_schema(const DataRequest& request) {
   if (std::optional<FoundSchema> found = find_schema(request)) return std::move(*found);
   const fs::path path = request.dataset;
   return {schema_from_header(*open_bytes(path), delimiter_of(path)), path.string()};
 }
 
-/// may_read_rows: what the schema leaves open may be read from the rows.
+/// Returns the known schema. may_read_rows: it may be incomplete, to be filled in from the rows.
+/// Otherwise throws InputError if it is.
 TableSchema stated_schema(const DataRequest& request, bool may_read_rows) {
   FoundSchema found = known_schema(request);
   if (!may_read_rows) require_complete(found.schema, found.source, request.dataset);
@@ -334,7 +336,7 @@ DataSplit load_table_file(const DataRequest& request) {
 TestData load_table_rows(const DataRequest& request) {
   const bool apart = !request.test_path.empty();
   std::vector<std::string> unsafe;
-  // What is open was read from the training rows, and must be again.
+  // Open parts of the schema were read from the training rows, so they must be read again.
   const bool may_read_rows = request.accept_private_bounds && apart;
   const TableSchema stated = stated_schema(request, may_read_rows);
   const TableSchema schema = completed(stated, request.dataset, may_read_rows, unsafe);

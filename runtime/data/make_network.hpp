@@ -6,10 +6,10 @@
 
 namespace cudp {
 
-/// The properties of the data set's texts that a network depends on, if it has any.
+/// Returns the properties of the data set's texts that a network depends on; zeros without texts.
 TextShape text_shape(const Dataset& data);
 
-/// parse_model and build_network. Throws InputError.
+/// Parses a model and builds its network (parse_model, build_network). Throws InputError.
 Network make_network(const std::string& model_text, const std::string& source,
                      const std::string& activation, const Shape& input, int classes,
                      const TextShape& text = {});

@@ -11,7 +11,7 @@
 namespace cudp {
 namespace {
 
-/// Whether the column is what a model sees, or learns to say.
+/// Returns whether the column is a feature, or is predicted.
 bool counts(const Column& c) {
   return !std::holds_alternative<Ignored>(c.kind) && !std::holds_alternative<Id>(c.kind);
 }
@@ -39,7 +39,7 @@ std::string fill_text(const Numeric& n) {
   return n.fill ? "fill " + privacy::number(*n.fill) : "no fill";
 }
 
-/// Finds what differs in one column. Each check throws.
+/// Finds differences in a column. Each check throws InputError.
 class Match {
  public:
   Match(std::string source, std::string model)
@@ -50,7 +50,7 @@ class Match {
     bad_input(source_, place, expected + ", as " + model_ + " was trained with", found);
   }
 
-  /// Holds the given column against the trained one, and fills in what it leaves open.
+  /// Checks the given column against the trained one, and fills in what it leaves open.
   void column(const Column& trained, Column& given) const {
     if (std::holds_alternative<Unstated>(given.kind)) given.kind = trained.kind;
     const std::string place = "column " + shown(given.name);
@@ -122,19 +122,19 @@ TableSchema matched_schema(const TableSchema& trained, const TableSchema& given,
                            const std::string& source, const std::string& model) {
   const Match match(source, model);
   TableSchema schema = given;
-  // The label gives no feature, so that it may stand anywhere.
+  // The label gives no feature, so its position does not matter.
   const auto features = [](const TableSchema& s) {
-    std::vector<std::size_t> places;
+    std::vector<std::size_t> indices;
     for (std::size_t i = 0; i < s.columns.size(); ++i)
-      if (counts(s.columns[i]) && !is_predicted(s.columns[i])) places.push_back(i);
-    return places;
+      if (counts(s.columns[i]) && !is_predicted(s.columns[i])) indices.push_back(i);
+    return indices;
   };
   const auto label = [](auto& s) { return std::ranges::find_if(s.columns, is_predicted); };
   const std::vector<std::size_t> expected = features(trained);
   const std::vector<std::size_t> found = features(schema);
   for (std::size_t i = 0; i < std::max(expected.size(), found.size()); ++i) {
-    const auto name = [&](const TableSchema& s, const std::vector<std::size_t>& places) {
-      return i < places.size() ? shown(s.columns[places[i]].name) : std::string("none");
+    const auto name = [&](const TableSchema& s, const std::vector<std::size_t>& indices) {
+      return i < indices.size() ? shown(s.columns[indices[i]].name) : std::string("none");
     };
     const std::string place = "feature column " + std::to_string(i + 1);
     if (i >= std::min(expected.size(), found.size()) ||

@@ -16,9 +16,10 @@ namespace {
 
 bool is_npz(const std::filesystem::path& path) { return path.extension() == ".npz"; }
 
-/// The first number of the row that is not finite; its size where there is none.
+/// Returns the index of the first number of the row that is not finite; the row's size if there is
+/// none.
 std::size_t first_not_finite(std::span<const float> row) {
-  float sum = 0.0f;  // 0 * x is 0 for finite numbers alone, and adds up without a branch
+  float sum = 0.0f;  // 0 * x is 0 only for finite x, so this needs no branch per number
   for (const float x : row) sum += 0.0f * x;
   if (sum == 0.0f) return row.size();
   return static_cast<std::size_t>(
@@ -61,13 +62,13 @@ class MatrixReader::Source {
   }
 
  private:
-  /// Throws InputError where bytes follow the last row.
+  /// Throws InputError if bytes follow the last row.
   void expect_end() {
     x_->expect_end();
     if (y_) y_->expect_end();
   }
 
-  /// Reads a block; once a row was at fault, only to look for further ones.
+  /// Reads a block. After a faulty row, blocks are only searched for further faults.
   bool read_block(TableBlock& block) {
     const std::uint64_t max_rows = std::max<std::uint64_t>(
         1, std::min<std::uint64_t>(files_.max_rows, kMaxBlockNumbers / width_));
@@ -96,8 +97,8 @@ class MatrixReader::Source {
   void open_archive() {
     if (!files_.labels.empty())
       bad_input(files_.labels.string(), "",
-                "no file of labels beside a .npz file, whose member y they are", "one");
-    file_ = open_placed(files_.features);
+                "no file of labels with a .npz file, whose member y has the labels", "one");
+    file_ = open_random_access(files_.features);
     archive_.emplace(*file_);
     const auto member = [&](const char* name) {
       if (!archive_->has(name)) {
@@ -142,7 +143,7 @@ class MatrixReader::Source {
                 labels.size() == 2
                     ? std::to_string(labels[1])
                     : "an array of " + std::to_string(labels.size()) + " dimensions");
-    // The number of rows may be private.
+    // The number of rows may be private, so the message does not state it.
     if (labels[0] != rows_)
       bad_input(y_->name(), "", "one label for each row of features",
                 labels[0] < rows_ ? "fewer" : "more");
@@ -175,13 +176,13 @@ class MatrixReader::Source {
 
   MatrixFiles files_;
   TableFaults faults_;
-  std::unique_ptr<PlacedBytes> file_;  // of an archive
+  std::unique_ptr<RandomAccessBytes> file_;  // file of an archive
   std::optional<ZipArchive> archive_;
   std::optional<NpyReader> x_;
-  std::optional<NpyReader> y_;  // none: not read
+  std::optional<NpyReader> y_;  // empty if labels are not read
   std::uint64_t rows_ = 0;
   std::size_t width_ = 0;
-  std::uint64_t row_ = 0;  // the next
+  std::uint64_t row_ = 0;  // index of the next row
   std::vector<std::int64_t> labels_;
 };
 

@@ -11,23 +11,23 @@
 
 namespace cudp {
 
-/// The files of a matrix of features, and how they are read.
+/// Files of a matrix of features, and how they are read.
 struct MatrixFiles {
   std::filesystem::path features;  ///< .npz with members x and y, or .npy
-  std::filesystem::path labels{};  ///< .npy, of a .npy file of features
-  bool read_labels = true;         ///< false: labels are 0, and may be absent
-  int classes = 0;                 ///< of the labels, which are 0 to classes - 1
-  /// The fate of a row with a NaN or an infinity, and of a label that is no class: they are
-  /// refused, or the row is taken for zeros and the label for class 0.
+  std::filesystem::path labels{};  ///< .npy with the labels of a .npy file of features
+  bool read_labels = true;         ///< false: labels are 0, and the file may lack them
+  int classes = 0;                 ///< number of classes; labels are 0 to classes - 1
+  /// Treatment of a row with a NaN or an infinity, and of a label outside the classes: they are
+  /// refused, or the row counts as zeros and the label as class 0.
   Malformed malformed = Malformed::refuse;
-  std::size_t max_rows = 4096;  ///< of a block; fewer where rows are wide
+  std::size_t max_rows = 4096;  ///< maximum of a block; fewer if rows are wide
 };
 
-/// Reads a matrix [n, D] of floating-point numbers and n labels in blocks, in the order of its
-/// rows; memory does not grow with their number.
+/// Reads a matrix [n, D] of floating-point numbers and n labels in blocks, in the order of the
+/// rows. Memory use does not grow with n.
 class MatrixReader {
  public:
-  /// Throws InputError where a file is not what it must be.
+  /// Throws InputError if a file is not as MatrixFiles states.
   explicit MatrixReader(const MatrixFiles& files);
   ~MatrixReader();
   MatrixReader(const MatrixReader&) = delete;
@@ -35,13 +35,13 @@ class MatrixReader {
   MatrixReader(MatrixReader&&) = delete;
   MatrixReader& operator=(MatrixReader&&) = delete;
 
-  /// An empty data set of the right shape.
+  /// Returns an empty data set of the matrix's shape.
   Dataset empty() const;
   std::uint64_t rows() const;
-  /// Rows that may be reserved, whatever the header claims.
+  /// Number of rows for which memory may be reserved, whatever the header claims.
   std::uint64_t reservable() const;
-  /// The next block, without ids or groups; false behind the last. Throws InputError: up to
-  /// TableFaults::kMax faults of rows at once.
+  /// Reads the next block, without ids or groups; returns false after the last. Throws InputError
+  /// with up to TableFaults::kMax faults of rows.
   bool next(TableBlock& block);
 
  private:

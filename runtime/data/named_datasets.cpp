@@ -43,13 +43,14 @@ const NamedDataset* find_named(std::string_view name) {
   return found == all.end() ? nullptr : &*found;
 }
 
-/// The folder below request.dir that holds the data set. Throws InputError, naming the script that
-/// downloads it, if there is none.
+/// Returns the folder below request.dir with the data set. If there is none, throws InputError
+/// naming the script that downloads it.
 fs::path folder_of(const NamedDataset& named, const DataRequest& request) {
   if (named.folder.empty()) return {};
   const fs::path top = request.dir.empty() ? "data" : request.dir;
   std::vector<fs::path> folders = {top / named.folder};
-  // MNIST and Fashion-MNIST have the same file names: a folder named after one is not the other.
+  // MNIST and Fashion-MNIST have the same file names, so a folder named after one does not count as
+  // the other.
   const std::string own = set_name_of(top);
   if (own == named.folder || !is_named_dataset(own)) folders.push_back(top);
   for (const fs::path& folder : folders)

@@ -10,24 +10,24 @@
 
 namespace cudp {
 
-/// A data set that is known by a name: one row of the table in named_datasets.cpp. How many
-/// training examples it has is public, and so are its test examples. Its files must be the
-/// published ones (published.cpp); a table's schema is schemas/NAME.toml.
+/// A data set known by a name: one row of the table in named_datasets.cpp. Its number of training
+/// examples and its test examples are public. Its files must be the published ones (published.cpp).
+/// The schema of a table is schemas/NAME.toml.
 struct NamedDataset {
   std::string name;
-  /// Below --data-dir, and what scripts/fetch_data.sh calls it; empty: the set is built in.
+  /// Folder below --data-dir, also the name in scripts/fetch_data.sh; empty if the set is built in.
   std::string folder{};
-  std::vector<std::string> known_by{};  ///< files, by one of which the folder is known
-  std::string test{};  ///< of a table: the file of its test rows; empty: a part of the others is it
+  std::vector<std::string> known_by{};  ///< files; one of them identifies the folder
+  std::string test{};  ///< file of a table's test rows; empty: they are a part of the training file
   bool is_table = false;
   DataSplit (*load)(const DataRequest&, const NamedDataset&, const std::filesystem::path& folder);
 };
 
-/// Every one, in the order of help texts.
+/// Returns all named data sets, in the order of help texts.
 std::span<const NamedDataset> named_datasets();
 bool is_named_dataset(std::string_view name);
 
-/// The named data set request.dataset. Throws what load_data throws.
+/// Loads the named data set request.dataset. Throws as load_data does.
 DataSplit load_named(const DataRequest& request);
 
 }  // namespace cudp

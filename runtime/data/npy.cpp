@@ -19,7 +19,7 @@ constexpr std::size_t kLongestHeader = std::size_t{64} << 10;
 
 static_assert(std::endian::native == std::endian::little, "numbers are copied as they lie");
 
-/// Reads the Python dictionary of a header.
+/// Parses the Python dictionary of a header.
 class Literal {
  public:
   Literal(std::string_view text, const std::string& file) : rest_(text), file_(file) {}
@@ -34,7 +34,7 @@ class Literal {
     if (!take(c)) fail(std::string("'") + c + "'");
   }
 
-  /// A text in single or double quotes, without escapes.
+  /// Reads a text in single or double quotes, without escapes.
   std::string_view text() {
     skip_blanks();
     const char quote = rest_.empty() ? '\0' : rest_.front();
@@ -62,7 +62,7 @@ class Literal {
     const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
     if (error != std::errc()) fail("a whole number");
     rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
-    if (rest_.starts_with('L')) rest_.remove_prefix(1);  // Python 2
+    if (rest_.starts_with('L')) rest_.remove_prefix(1);  // suffix of Python 2
     return value;
   }
 
@@ -107,7 +107,7 @@ float float_of_half(std::uint16_t bits) {
   const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000u) << 16;
   const std::uint32_t exponent = bits >> 10 & 0x1fu;
   const std::uint32_t fraction = bits & 0x3ffu;
-  if (exponent == 0) {  // zero, or below the smallest normal number
+  if (exponent == 0) {  // zero or subnormal
     const float value = static_cast<float>(fraction) * 0x1p-24f;
     return sign != 0 ? -value : value;
   }

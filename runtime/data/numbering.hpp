@@ -9,10 +9,10 @@
 
 namespace cudp {
 
-/// The numbers that examples are drawn by: their places, or where some rows were held out those in
-/// the file (Dataset::numbers), so that who is drawn beside an example does not depend on who was
-/// held out. Of a range of a larger set (Dataset::first) they are those that the whole has. data
-/// must outlive this.
+/// Maps indices of examples to the numbers by which they are drawn. The number is the index, or, if
+/// some rows were held out, the number in the file (Dataset::numbers), so that which examples are
+/// drawn together does not depend on which rows were held out. In a range of a larger set
+/// (Dataset::first) numbers are those of the whole set. `data` must outlive this object.
 class Numbering {
  public:
   explicit Numbering(const Dataset& data)
@@ -20,37 +20,37 @@ class Numbering {
     if (data.numbers.empty()) return;
     begin_ = data.numbers.front() / kSampleTile * kSampleTile;
     end_ = static_cast<std::size_t>(data.numbers.back()) + 1;
-    place_.assign(end_ - begin_, kNone);
+    index_.assign(end_ - begin_, kNone);
     for (std::size_t i = 0; i < data.numbers.size(); ++i)
-      place_[data.numbers[i] - begin_] = static_cast<std::uint32_t>(i);
+      index_[data.numbers[i] - begin_] = static_cast<std::uint32_t>(i);
   }
 
-  /// A multiple of kSampleTile that no number is below, and one more than the largest number.
+  /// Multiple of kSampleTile, at most the smallest number; end() is the largest number + 1.
   std::size_t begin() const { return begin_; }
   std::size_t end() const { return end_; }
   std::size_t count() const { return end_ - begin_; }
-  bool are_places() const { return place_.empty(); }
+  bool are_indices() const { return index_.empty(); }
 
-  /// Puts the places of examples where their numbers less begin() are, both ascending, without
-  /// those of held-out rows; returns how many are left.
-  std::size_t to_places(std::span<std::uint32_t> drawn) const {
-    if (place_.empty()) return drawn.size();
+  /// Converts drawn numbers less begin() to indices of examples, in place. Both ascend. Held-out
+  /// rows are removed. Returns how many are left.
+  std::size_t to_indices(std::span<std::uint32_t> drawn) const {
+    if (index_.empty()) return drawn.size();
     std::size_t left = 0;
     for (const std::uint32_t number : drawn)
-      if (place_[number] != kNone) drawn[left++] = place_[number];
+      if (index_[number] != kNone) drawn[left++] = index_[number];
     return left;
   }
-  std::vector<std::uint32_t> numbers_of(std::span<const std::uint32_t> places) const {
-    std::vector<std::uint32_t> numbers(places.begin(), places.end());
+  std::vector<std::uint32_t> numbers_of(std::span<const std::uint32_t> indices) const {
+    std::vector<std::uint32_t> numbers(indices.begin(), indices.end());
     for (std::uint32_t& i : numbers)
-      i = place_.empty() ? i + static_cast<std::uint32_t>(begin_) : data_.numbers[i];
+      i = index_.empty() ? i + static_cast<std::uint32_t>(begin_) : data_.numbers[i];
     return numbers;
   }
-  /// Values of examples by their numbers, from begin() on; 0 of held-out rows.
+  /// Spreads values of examples to positions by number, from begin() on; held-out rows get 0.
   std::vector<float> by_number(std::span<const float> values) const {
     std::vector<float> all(count(), 0.0f);
     for (std::size_t i = 0; i < values.size(); ++i)
-      all[place_.empty() ? i : data_.numbers[i] - begin_] = values[i];
+      all[index_.empty() ? i : data_.numbers[i] - begin_] = values[i];
     return all;
   }
 
@@ -60,7 +60,7 @@ class Numbering {
   const Dataset& data_;
   std::size_t begin_;
   std::size_t end_;
-  std::vector<std::uint32_t> place_;  // by number, from begin_ on
+  std::vector<std::uint32_t> index_;  // index by number less begin_; empty: the same
 };
 
 }  // namespace cudp

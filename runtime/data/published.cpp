@@ -13,9 +13,9 @@
 namespace cudp {
 namespace {
 
-// scripts/fetch_data.sh downloads these, except IPUMS-BR (DP-AGD's authors have it), the first
-// 1,000 images of CIFAR-10's test_batch.bin, and two smaller tables made from GloVe's and MiniLM's
-// vectors.
+// scripts/fetch_data.sh downloads these files, except IPUMS-BR (available from DP-AGD's authors),
+// the first 1,000 images of CIFAR-10's test_batch.bin, and two smaller tables made from the vectors
+// of GloVe and MiniLM.
 constexpr std::array<PublishedFile, 28> kFiles = {{
     {"mnist", "train-images-idx3-ubyte",
      "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db"},
@@ -88,7 +88,7 @@ std::string hexadecimal(const std::array<unsigned char, size>& digest) {
 
 using Digest = std::array<unsigned char, crypto_hash_sha256_BYTES>;
 
-/// Hashes what it gives.
+/// Hashes the bytes that it returns.
 class HashedReader final : public ByteReader {
  public:
   explicit HashedReader(std::unique_ptr<ByteReader> raw)
@@ -98,10 +98,10 @@ class HashedReader final : public ByteReader {
 
   std::uint64_t reservable() const override { return raw_->reservable(); }
 
-  /// Whether the file itself cannot be read, or unpacked, to its end.
+  /// Returns whether the file itself could not be read, or decompressed.
   bool is_broken() const { return broken_; }
 
-  /// Digest of the whole stream; reads what is left of it.
+  /// Reads the rest of the stream and returns the digest of all of it.
   std::string sha256() {
     std::vector<std::uint8_t> rest(std::size_t{64} << 10);
     while (read(rest) == rest.size()) {
@@ -133,7 +133,7 @@ void check_claim(const std::filesystem::path& path, const Claim& claim, std::str
   if (claim.set.empty()) return;
   const std::string_view expected = digest_of(claim);
   if (sha256 == expected) return;
-  // Nothing is told of the content, which may be private.
+  // The message reveals nothing about the content, which may be private.
   bad_input(path.string(), "",
             "the published " + claim.file + " of " + claim.set + " (unpacked: SHA-256 " +
                 std::string(expected) + ")",
@@ -147,7 +147,8 @@ void read_claimed(const std::filesystem::path& path, const Claim& claim,
   try {
     read(reader);
   } catch (const InputError&) {
-    // What is not the published file may well not be readable as it, and a message would quote it.
+    // A file that is not the published one is often unreadable as such, and the message of `read`
+    // would quote it.
     if (!reader.is_broken()) check_claim(path, claim, reader.sha256());
     throw;
   }

@@ -8,7 +8,7 @@
 
 namespace cudp {
 
-void say_range(Dataset& part, Share share, std::size_t whole) {
+void record_range(Dataset& part, Share share, std::size_t whole) {
   if (share.is_all()) return;
   part.first = share.of(whole).begin;
   part.whole = whole;
@@ -38,7 +38,7 @@ bool KeptRange::take(const Dataset& block, std::size_t example) {
 Dataset KeptRange::finish(const std::string& file) {
   if (!share_.is_all() && taken_ != whole_)
     throw Error(file + ": its rows were changed while they were read");
-  say_range(kept_, share_, whole_);
+  record_range(kept_, share_, whole_);
   return std::move(kept_);
 }
 

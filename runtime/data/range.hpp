@@ -9,23 +9,23 @@
 
 namespace cudp {
 
-/// Says where in a larger set of so many examples the set lies, which is a share's range of it.
-void say_range(Dataset& part, Share share, std::size_t whole);
+/// Records in `part` which range of a set of `whole` examples it is: the range of `share`.
+void record_range(Dataset& part, Share share, std::size_t whole);
 
-/// Keeps a share's range of examples that are read one block after the other; the memory of the
-/// others is free once they have been taken.
+/// Keeps a share's range of examples that are read block by block. Memory of other examples is
+/// released once they are passed.
 class KeptRange {
  public:
-  /// empty: a data set of the right kind, which may have room reserved. whole: how many examples
-  /// will be taken; of no meaning where the share is all.
+  /// empty: a data set of the right kind, which may have memory reserved. whole: number of examples
+  /// that will be passed; unused if the share is everything.
   KeptRange(Dataset empty, Share share, std::uint64_t whole);
 
-  /// The next examples, all of `block`.
+  /// Adds the next examples: all of `block`.
   void take(const Dataset& block);
-  /// The next example, number `example` of `block`; returns whether it was kept.
+  /// Adds the next example: number `example` of `block`. Returns whether it was kept.
   bool take(const Dataset& block, std::size_t example);
-  /// The range, once all were taken. Throws Error naming `file` where they were not as many as was
-  /// said: it was changed meanwhile.
+  /// Returns the range. Requires that all examples were passed. Throws Error naming `file` if their
+  /// number differs from `whole`: the file was changed meanwhile.
   Dataset finish(const std::string& file);
 
  private:

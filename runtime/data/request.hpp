@@ -12,34 +12,35 @@ namespace cudp {
 
 struct TextCoder;
 
-/// Which data set is to be read, and how.
+/// Request for a data set: which one, and how it is read.
 struct DataRequest {
-  /// A name of named_datasets(), or a path: a folder of IDX or CIFAR files, a .csv/.tsv file
-  /// (plain, .gz or .xz), or a .npy or .npz file of features.
+  /// Name in named_datasets(), or a path: a folder of IDX or CIFAR files, a .csv/.tsv file (plain,
+  /// .gz or .xz), or a .npy or .npz file of features.
   std::string dataset{};
-  /// The folder with the files of named data sets, in DIR/NAME/ or DIR/ itself; empty: data/.
+  /// Folder with the files of named data sets, in DIR/NAME/ or in DIR/ itself; empty: data/.
   std::string dir{};
-  /// A schema file for a table given by path, or the name of a shipped one; empty: PATH.schema.toml
-  /// if it exists. A named table has the shipped one.
+  /// Schema of a table given by path: a file, or the name of a shipped schema; empty:
+  /// PATH.schema.toml if it exists. A named table has the shipped schema of its name.
   std::string schema{};
-  /// The .npy file of a .npy file's labels.
+  /// Path of a .npy file with the labels of a .npy file of features.
   std::string labels_path{};
-  /// The test table of a table given by path, or features of features; empty: there is no test set.
+  /// Path of the test table of a table given by path, or of the test features; empty: no test set.
   std::string test_path{};
   std::string test_labels_path{};
   bool test_is_public = false;         ///< the user declares the test rows public
-  bool accept_private_bounds = false;  ///< read what a schema leaves open from the private rows
-  /// The fate of cells of a table that cannot be read.
+  bool accept_private_bounds = false;  ///< read what a schema leaves open from private rows
+  /// Treatment of cells of a table that cannot be read.
   Malformed malformed = Malformed::refuse;
   bool size_is_public = false;  ///< the user declares the number of training rows public
-  int classes = 0;              ///< of labels that are numbers, 2 to 256; 0: a folder's ten
-  TextOptions text{};           ///< how texts are read
-  /// Whose range of either part is read, which says so (Dataset::first) where that is not all.
+  int classes = 0;     ///< number of classes, 2 to 256, if labels are numbers; 0: ten, in a folder
+  TextOptions text{};  ///< how texts are read
+  /// Share of the training and test examples that is read; recorded in Dataset::first if it is not
+  /// everything.
   Share share{};
-  /// Asked of a table or matrix without test rows: those that are held out are in their place.
-  /// Other data is read as it is.
+  /// Coins for the held-out rows, which become the test rows of a table or matrix that has none.
+  /// Other data ignores them.
   std::optional<HoldOutCoins> holdout{};
-  /// The coder of a trained model, in place of what `text` asks for.
+  /// Coder of a trained model, used instead of `text`.
   std::shared_ptr<const TextCoder> coder{};
 };
 

@@ -16,9 +16,9 @@ const std::vector<std::string>* texts_of(const Column& column) {
   return nullptr;
 }
 
-/// How many edges, which ascend, x is not below.
+/// Returns the number of edges that are at most x. Requires that they ascend.
 std::ptrdiff_t interval_of(double x, const std::vector<double>& edges) {
-  constexpr std::size_t kFew = 16;  // where counting without a branch is faster than halving
+  constexpr std::size_t kFew = 16;  // up to here counting without a branch is faster than bisection
   if (edges.size() <= kFew) return std::ranges::count_if(edges, [&](double e) { return e <= x; });
   return std::ranges::upper_bound(edges, x) - edges.begin();
 }
@@ -35,7 +35,7 @@ RowLayout layout_of(const TableSchema& schema) {
   return layout;
 }
 
-/// The cell for an error line, with what is odd about its bytes.
+/// Returns the cell for an error message, with a hint if its bytes are not UTF-8.
 std::string found_text(std::string_view cell) {
   std::string odd = encoding_fault(cell);
   return odd.empty() ? shown(cell) : odd;
@@ -116,7 +116,7 @@ void RowEncoder::append(const TableRow& row, bool with_label, Dataset& to,
   if (out) out->finish();
 }
 
-/// Whether the cell, which is no value of its column, stands for a missing one.
+/// Returns whether the cell means a missing value. Requires that it is no value of its column.
 bool RowEncoder::counts_as_missing(const Code& code, const TableRow& row,
                                    std::string_view cell) const {
   return row.malformed || malformed_ == Malformed::missing ||
@@ -126,24 +126,23 @@ bool RowEncoder::counts_as_missing(const Code& code, const TableRow& row,
 std::uint32_t RowEncoder::category(const Code& code, const Categorical& categorical,
                                    const TableRow& row, std::string_view cell,
                                    TableFaults& faults) const {
-  // A malformed row has empty cells, and an empty text may be a value.
+  // The cells of a malformed row are empty, and an empty text may be a value.
   const int found = row.malformed ? TextTable::kNone : code.lookup.find(cell);
   if (found != TextTable::kNone) {
     return static_cast<std::uint32_t>(code.offset + found);
   } else if (!row.malformed && categorical.unknown_is_zeros &&
              !is_missing(schema_, code.column, cell)) {
-    // It is no feature.
+    // The text counts as no feature.
   } else if (counts_as_missing(code, row, cell)) {
     if (categorical.missing_has_column)
       return static_cast<std::uint32_t>(code.offset) +
              static_cast<std::uint32_t>(categorical.values.size());
   } else {
-    faults.add(
-        row.line, code.column.name,
-        "one of the schema's " + std::to_string(categorical.values.size()) + " values",
-        found_text(cell) + (scoring_ ? ", which the model does not know; --malformed missing "
-                                       "takes it for a missing value"
-                                     : ""));
+    faults.add(row.line, code.column.name,
+               "one of the schema's " + std::to_string(categorical.values.size()) + " values",
+               found_text(cell) + (scoring_ ? ", which the model does not know; --malformed "
+                                              "missing treats it as a missing value"
+                                            : ""));
   }
   return static_cast<std::uint32_t>(features_);
 }
@@ -187,7 +186,7 @@ void RowEncoder::put_number(const Code& code, const Numeric& numeric, const Tabl
                                            : "a date of the form " + shown(numeric.date_format),
                found_text(cell) +
                    (missing ? ", which is missing; 'fill' in the schema gives it a value" : ""));
-    value = *numeric.min;  // the row means nothing, but is whole
+    value = *numeric.min;  // the row is meaningless, but must be complete
   }
   const double min = *numeric.min, max = *numeric.max;
   const double x = std::clamp(*value, min, max);

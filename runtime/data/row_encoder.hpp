@@ -12,41 +12,41 @@
 
 namespace cudp {
 
-/// Turns rows of a table into coded rows (row_layout.hpp) or texts' words, and labels, each row by
-/// itself.
+/// Encodes rows of a table, each by itself, as coded rows (row_layout.hpp) or numbers of words, and
+/// labels.
 class RowEncoder {
  public:
-  /// schema: complete. texts: of a schema with texts, null otherwise. Both must outlive the
-  /// encoder. scoring: as TableOptions has it; a fault then says what to type.
+  /// schema: complete. texts: coder for a schema with texts, null otherwise. Both must outlive the
+  /// encoder. scoring: as in TableOptions; a fault's message then states what to type.
   explicit RowEncoder(const TableSchema& schema, const TextCoder* texts = nullptr,
                       Malformed malformed = Malformed::refuse, bool scoring = false);
 
-  /// Appends the row. Cells that the schema does not allow are missing values or go to `faults`,
-  /// and with a fault the row's features and label mean nothing. with_label: false gives label 0,
-  /// or target 0, without looking at the cell.
+  /// Appends the row. Cells that the schema does not allow count as missing or are added to
+  /// `faults`; with a fault the features and label of the row are meaningless. with_label: if
+  /// false, the label or target is 0 and its cell is not read.
   void append(const TableRow& row, bool with_label, Dataset& to, TableFaults& faults) const;
-  /// An empty data set of the right shape.
+  /// Returns an empty data set of the right shape.
   Dataset empty() const;
   void reserve(Dataset& set, std::uint64_t rows) const;
 
  private:
-  /// A column with what is worked out once.
+  /// A column with values computed once.
   struct Code {
     const Column& column;
-    int offset;                  // its first feature
-    double log_range;            // log1p(max - min), of a logarithmic column
+    int offset;                  // index of its first feature
+    double log_range;            // log1p(max - min), for a logarithmic column
     bool missing_may_be_number;  // a missing text of the schema can be read as a number
-    TextTable lookup;            // of categories and classes
+    TextTable lookup;            // categories or classes
   };
 
   void put_number(const Code& code, const Numeric& numeric, const TableRow& row,
                   std::string_view cell, RowWriter& out, TableFaults& faults) const;
-  /// The category's feature, or that of no feature.
+  /// Returns the feature of the category, or the code that stands for no feature.
   std::uint32_t category(const Code& code, const Categorical& categorical, const TableRow& row,
                          std::string_view cell, TableFaults& faults) const;
   std::uint8_t class_of(const Code& code, const Label& label, const TableRow& row,
                         std::string_view cell, TableFaults& faults) const;
-  /// Scaled; -1 where the row has a fault.
+  /// Returns the scaled target; -1 if the cell is a fault.
   float target_of(const Code& code, const Target& target, const TableRow& row,
                   std::string_view cell, TableFaults& faults) const;
   bool counts_as_missing(const Code& code, const TableRow& row, std::string_view cell) const;
@@ -56,13 +56,13 @@ class RowEncoder {
   bool scoring_;
   std::optional<TextEncoder> texts_;
   std::vector<Code> codes_;
-  std::shared_ptr<const RowLayout> layout_;  // null: rows are texts
+  std::shared_ptr<const RowLayout> layout_;  // null if rows are texts
   int features_ = 0;
 };
 
-/// Throws InputError "SCHEMA: ..." where a column has no code for missing values, which
-/// Malformed::missing needs for each: a numeric, date, label or target column without `fill`.
-/// `source` names the schema.
+/// Throws InputError "SCHEMA: ..." if a column has no value for missing cells, which
+/// Malformed::missing needs: a numeric, date, label or target column without `fill`. `source` names
+/// the schema.
 void require_missing_codes(const TableSchema& schema, std::string_view source);
 
 }  // namespace cudp

@@ -8,17 +8,18 @@
 
 namespace cudp {
 
-/// The parts that every row of one table has; kernels/common/coded_rows.hpp says what a row's
-/// record in memory is.
+/// Layout that all rows of a table share. kernels/common/coded_rows.hpp describes a row's record in
+/// memory.
 struct RowLayout {
-  std::vector<std::int32_t> number_feature;  ///< the feature of each number: ascending, < features
-  int codes = 0;                             ///< of a row
-  int features = 0;                          ///< of the dense row
+  std::vector<std::int32_t> number_feature;  ///< feature index of each number, ascending, <
+                                             ///< features
+  int codes = 0;                             ///< number of codes in a row
+  int features = 0;                          ///< number of features of the dense row
 
   int numbers() const { return static_cast<int>(number_feature.size()); }
   int code_bytes() const { return bytes_of_code(features); }
   std::int64_t row_bytes() const { return coded_row_bytes(numbers(), codes, code_bytes()); }
-  /// Rows of this layout, as kernels see them.
+  /// Returns rows of this layout as kernels see them.
   CodedRows view(const std::uint8_t* rows) const {
     return {.rows = rows,
             .number_feature = number_feature.data(),
@@ -32,7 +33,7 @@ struct RowLayout {
   bool operator==(const RowLayout&) const = default;
 };
 
-/// Code k of a row.
+/// Returns code k of a row.
 inline std::uint32_t code_of(const CodedRows& rows, const std::uint8_t* row, int k) {
   const std::uint8_t* const codes = row + 4 * (rows.numbers + 1);
   std::uint16_t two = 0;
@@ -49,16 +50,16 @@ inline std::uint32_t code_of(const CodedRows& rows, const std::uint8_t* row, int
   }
 }
 
-/// Writes one row's record, its numbers and codes in order.
+/// Writes the record of one row; numbers and codes must come in order.
 class RowWriter {
  public:
   /// row [layout.row_bytes()]: written. The layout must outlive the writer.
   RowWriter(const RowLayout& layout, std::uint8_t* row);
-  /// Both throw Error where there is no room for another, or on a number that is not finite or a
-  /// code above layout.features, which stands for no feature.
+  /// Appends a number or a code. A code equal to layout.features stands for no feature. Both throw
+  /// Error if the row is full; on a number that is not finite; on a code above layout.features.
   void number(float x);
   void code(std::uint32_t c);
-  /// Writes |x|^2. Throws Error where a number or a code is missing.
+  /// Writes the squared norm of the row. Throws Error if a number or a code is missing.
   void finish();
 
  private:
@@ -69,7 +70,7 @@ class RowWriter {
   double square_ = 0.0;
 };
 
-/// The dense row: x [rows.features], written.
+/// Expands a coded row: writes the dense row x [rows.features].
 void expand_row(const CodedRows& rows, const std::uint8_t* row, std::span<float> x);
 
 }  // namespace cudp

@@ -21,7 +21,7 @@
 namespace cudp {
 namespace {
 
-/// One table of the schema, with errors that name source, line and key.
+/// A TOML table of the schema. Errors name source, line and key.
 class Entry {
  public:
   Entry(const toml::table& table, const std::string& source) : table_(table), source_(source) {}
@@ -62,7 +62,7 @@ class Entry {
     return v;
   }
 
-  /// One of two words; true for the second.
+  /// Reads one of two words; returns true for the second, and false if the key is absent.
   bool choice(std::string_view key, std::string_view first, std::string_view second) const {
     if (!has(key)) return false;
     const std::string v = text(key);
@@ -83,7 +83,7 @@ class Entry {
     return out;
   }
 
-  /// One text, or a list that may be empty.
+  /// Reads one text, or a list that may be empty.
   std::vector<std::string> text_or_texts(std::string_view key) const {
     const toml::array* array = table_[key].as_array();
     if (array == nullptr) return {text(key)};
@@ -117,7 +117,7 @@ class Entry {
   const std::string& source_;
 };
 
-/// Days since 1970-01-01 of a date in the schema.
+/// Parses a date of the schema into days since 1970-01-01.
 double date_of(const Entry& e, const std::string& format, const std::string& key,
                const std::string& text) {
   const std::optional<double> days = parse_date(text, format);
@@ -199,7 +199,7 @@ Target parse_target(const Entry& e) {
   if (t.min.has_value() != t.max.has_value()) e.fail("both 'min' and 'max', or neither", "one");
   if (t.min && !(*t.min < *t.max))
     e.fail("'min' below 'max'", std::to_string(*t.min) + " and " + std::to_string(*t.max));
-  // Targets and predictions are float32 numbers, and so are their distances.
+  // Targets and predictions are float32, and so are differences between them.
   constexpr double kMaxFloat = std::numeric_limits<float>::max();
   if (t.min && !(*t.max - *t.min <= kMaxFloat && std::fabs(*t.min) <= kMaxFloat &&
                  std::fabs(*t.max) <= kMaxFloat))
@@ -229,7 +229,7 @@ Column parse_column(const Entry& e) {
     e.allow({"name", "kind"});
     column.kind = Id{};
   } else if (kind.empty()) {
-    e.allow({"name", "kind"});  // as `cudp schema` drafts it
+    e.allow({"name", "kind"});  // a draft of `cudp schema`
   } else {
     e.fail("kind numeric, date, categorical, text, label, target, id or ignore", shown(kind));
   }
@@ -268,7 +268,7 @@ std::vector<Column> parse_columns(const toml::array* list, const Entry& top,
   return columns;
 }
 
-/// The unit of privacy, where the schema states one.
+/// Parses the unit of privacy; nullopt if the schema states none.
 std::optional<UnitOfPrivacy> parse_unit(const Entry& top, const std::vector<Column>& columns) {
   if (!top.has("unit")) {
     if (top.has("max_rows")) top.fail("a 'unit' with 'max_rows', a column's name", "none");
@@ -293,7 +293,7 @@ std::optional<UnitOfPrivacy> parse_unit(const Entry& top, const std::vector<Colu
   return unit;
 }
 
-/// The metric that the schema states.
+/// Parses the metric.
 std::string parse_metric(const Entry& top, const std::vector<Column>& columns) {
   std::string metric = top.text("metric");
   if (std::ranges::none_of(columns,

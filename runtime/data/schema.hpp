@@ -16,47 +16,48 @@ namespace cudp {
 /// With edges e_1 < ... < e_k it also gives k + 1 indicators of the interval it falls in: below
 /// e_1, from e_1 to below e_2, ..., from e_k.
 struct Numeric {
-  std::optional<double> min;  ///< without both bounds the schema is incomplete
+  std::optional<double> min;  ///< if a bound is missing, the schema is incomplete
   std::optional<double> max;
   bool log = false;
   std::vector<double> edges;
-  std::optional<double> fill;  ///< what a missing value stands for; without it one is an error
-  /// The form of the cells of kind date (dates.hpp); all numbers here are then days since
+  std::optional<double> fill;  ///< value of a missing cell; without it one is an error
+  /// Date format of the cells of kind date (dates.hpp); all numbers here are then days since
   /// 1970-01-01. Empty: cells are decimal numbers.
   std::string date_format;
 
   bool operator==(const Numeric&) const = default;
 };
 
-/// One of a public list of texts, one-hot. A missing value is all zeros or has its own column.
+/// One text of a public list, one-hot. A missing value is all zeros or has its own column.
 struct Categorical {
   std::vector<std::string> values;  ///< empty: the schema is incomplete
   bool missing_has_column = false;
-  bool unknown_is_zeros = false;  ///< a text that is not in the list: all zeros, or an error
+  bool unknown_is_zeros = false;  ///< a text outside the list is all zeros; if false, an error
 
   bool operator==(const Categorical&) const = default;
 };
 
-/// The class: the position of the text in `values`. strip_suffix is taken off first if it is there.
+/// A class: the index of the text in `values`. If the text ends with strip_suffix, that is removed
+/// first.
 struct Label {
   std::vector<std::string> values;  ///< empty: the schema is incomplete
   std::string strip_suffix;
-  std::optional<std::string> fill;  ///< the class of a missing label; without it one is an error
+  std::optional<std::string> fill;  ///< class of a missing label; without it one is an error
 
   bool operator==(const Label&) const = default;
 };
 
-/// The number that is predicted, in place of a class; clamped to public bounds.
+/// A number to predict instead of a class, clamped to public bounds.
 struct Target {
-  std::optional<double> min;  ///< without both bounds the schema is incomplete
+  std::optional<double> min;  ///< if a bound is missing, the schema is incomplete
   std::optional<double> max;
-  std::optional<double> fill;  ///< what a missing target stands for; without it one is an error
+  std::optional<double> fill;  ///< value of a missing target; without it one is an error
 
   bool operator==(const Target&) const = default;
 };
 
-/// Words of a language, which a tokenizer and a vocabulary make numbers of. A missing value is an
-/// empty text. Whatever bytes it has, a text is one: nothing is refused.
+/// Text of a language, which a tokenizer and a vocabulary convert to numbers. A missing value is an
+/// empty text. Any bytes are a valid text.
 struct Text {
   bool operator==(const Text&) const = default;
 };
@@ -65,12 +66,13 @@ struct Ignored {
   bool operator==(const Ignored&) const = default;
 };
 
-/// The column that names a row for the owner of the table. No feature; predictions repeat it.
+/// Column that identifies a row for the owner of the table. It gives no feature; predictions repeat
+/// it.
 struct Id {
   bool operator==(const Id&) const = default;
 };
 
-/// A column of which nothing but the name is known.
+/// A column of which only the name is known.
 struct Unstated {
   bool operator==(const Unstated&) const = default;
 };
@@ -82,76 +84,77 @@ struct Column {
   bool operator==(const Column&) const = default;
 };
 
-/// The unit of privacy of a table: all rows with one text in a column. The first max_rows of a
-/// unit, in the file's order, are training examples; its other rows are read and not used.
+/// Unit of privacy of a table: all rows with the same text in a column. The first max_rows rows of
+/// a unit, in the order of the file, are training examples; the others are read but not used.
 struct UnitOfPrivacy {
-  std::string column;          ///< of kind ignore
+  std::string column;          ///< a column of kind ignore
   std::uint64_t max_rows = 1;  ///< 1 to privacy::kMaxGroup
 
   bool operator==(const UnitOfPrivacy&) const = default;
 };
 
-/// The meaning of a table's cells.
+/// Meaning of a table's cells.
 struct TableSchema {
   std::string name;
   char delimiter = ',';
-  bool quotes = true;       ///< a cell may stand in double quotes
+  bool quotes = true;       ///< a cell may be in double quotes
   bool header = true;       ///< the first row names the columns, in any order
   char decimal = '.';       ///< or ','
-  std::string skip_prefix;  ///< lines that start with this are skipped; empty: none
-  /// Texts of a missing value. Not stated: kUsualMissing.
+  std::string skip_prefix;  ///< lines that begin with this are skipped; empty: none
+  /// Texts that mean a missing value. If not stated: kUsualMissing.
   std::optional<std::vector<std::string>> missing;
-  std::optional<UnitOfPrivacy> unit;  ///< empty: each row is one
-  /// The metric of test rows that matters, one of kSchemaMetrics; empty: not stated.
+  std::optional<UnitOfPrivacy> unit;  ///< empty: each row is a unit
+  /// Metric by which test rows are judged, one of kSchemaMetrics; empty: not stated.
   std::string metric;
-  /// Exactly one Label or Target, one Id at most; a Text beside nothing else.
+  /// Columns: exactly one Label or Target, at most one Id; with a Text, no other column that gives
+  /// features.
   std::vector<Column> columns;
 
   bool operator==(const TableSchema&) const = default;
 };
 
-/// The metrics that a schema with classes may state.
+/// Metrics that a schema with classes may state.
 inline constexpr std::string_view kSchemaMetrics[] = {"accuracy", "balanced-accuracy", "auc",
                                                       "average-precision"};
 
-/// The texts that stand for a missing value where a schema states none.
+/// Texts that mean a missing value if a schema states none.
 inline constexpr std::string_view kUsualMissing[] = {"", "NA", "NaN", "null", "?"};
 
-/// Whether the cell stands for a missing value, unless it is a value of its column: whoever reads a
-/// categorical looks among its values first. Any text is a value of a text column, so there only a
-/// stated one is missing.
+/// Returns whether the cell means a missing value, unless it is a value of its column: the caller
+/// must look among the values of a categorical column first. In a text column any text is a value,
+/// so only a stated text is missing.
 bool is_missing(const TableSchema& schema, const Column& column, std::string_view cell);
 
-/// Reads a schema (TOML; runtime/data/schemas/README.md gives the keys). `source` names it in
+/// Parses a schema (TOML; runtime/data/schemas/README.md documents the keys). `source` names it in
 /// errors. Throws InputError with source and line on anything unknown, contradictory or out of
 /// range.
 TableSchema parse_schema(std::string_view toml, const std::string& source);
 
-/// The TOML text of a shipped schema (adult, bank); empty if there is none of that name.
+/// Returns the TOML text of a shipped schema (adult, bank, ...); "" if there is none of that name.
 std::string_view shipped_schema(std::string_view name);
 
-/// Whether bounds, categories and the kind are all stated.
+/// Returns whether the kind, and the bounds, categories or classes that it needs, are stated.
 bool is_complete(const Column& column);
-/// Name of the first column that lacks bounds, categories or a kind; empty if the schema is
-/// complete.
+/// Returns the name of the first incomplete column; "" if the schema is complete.
 std::string first_incomplete(const TableSchema& schema);
 
-/// Whether the column is what a model learns to say: a Label or a Target.
+/// Returns whether a model learns to predict the column: a Label or a Target.
 bool is_predicted(const Column& column);
-/// The bounds of a complete schema's target; empty where it has a label.
+/// Returns the bounds of a complete schema's target; nullopt if it has a label.
 std::optional<TargetBounds> target_bounds(const TableSchema& schema);
 
-/// Whether the rows are texts: their one column beside the label and ignored ones is a Text.
+/// Returns whether the rows are texts: their one column besides the label and ignored ones is a
+/// Text.
 bool is_text(const TableSchema& schema);
 
-/// The place of the unit's column among the columns; empty where each row is a unit.
+/// Returns the index of the unit's column; nullopt if each row is a unit.
 std::optional<std::size_t> unit_column(const TableSchema& schema);
 
-/// Features that a column, or a whole row, gives under a complete schema.
+/// Returns the number of features of a column, or of a whole row, under a complete schema.
 int feature_count(const Column& column);
 int feature_count(const TableSchema& schema);
 
-/// Limits of a table, so that a schema cannot ask for absurd memory.
+/// Limits of a table, so that a schema cannot make the program allocate too much memory.
 inline constexpr int kMaxFeatures = 1 << 20;
 inline constexpr int kMaxClasses = 256;
 

@@ -11,14 +11,15 @@
 namespace cudp {
 namespace {
 
-/// Shortest digits that are read back as the same number.
+/// Returns the shortest digits that parse to the same number.
 std::string digits_of(double value) {
   std::array<char, 32> buffer{};
   const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
   return {buffer.data(), end};
 }
 
-/// A whole number of up to 15 digits needs no point: TOML's whole numbers hold it.
+/// Formats a number. Whole numbers of up to 15 digits have no point: TOML's integers hold them
+/// exactly.
 std::string toml_number(double value) {
   const std::string digits = digits_of(value);
   const bool whole = digits.find_first_of(".e") == std::string::npos;
@@ -31,12 +32,12 @@ std::string toml_texts(const std::vector<std::string>& texts) {
   return out + "]";
 }
 
-/// A value of a numeric column as its schema states it: a number, or a date in quotes.
+/// Formats a value of a numeric column as in a schema: a number, or a date in quotes.
 std::string stated(const Numeric& n, double value) {
   return n.date_format.empty() ? toml_number(value) : toml_text(format_date(value, n.date_format));
 }
 
-/// The keys of a column's kind, each after ", ".
+/// Formats the keys of a column's kind, separated by ", ".
 struct KindKeys {
   std::string operator()(const Unstated&) const { return R"(kind = "")"; }
   std::string operator()(const Text&) const { return R"(kind = "text")"; }

@@ -31,7 +31,7 @@ constexpr std::array<std::string_view, 6> kAdverbs = {"quietly", "often",  "slow
                                                       "never",   "gladly", "always"};
 constexpr std::array<std::string_view, 6> kOpenings = {
     "in the morning", "near the river", "today", "behind the barn", "in winter", "at night"};
-/// A verb in both voices: what one animal does, and what is done to the other.
+/// A verb in active and passive voice.
 struct Verb {
   std::string_view active;
   std::string_view passive;
@@ -56,7 +56,7 @@ void add(std::string& sentence, std::string_view words) {
   sentence += words;
 }
 
-/// "the old fox", in half of all cases without the adjective.
+/// Returns "the old fox", or in half of all cases "the fox".
 std::string phrase(std::string_view animal, Dice& dice) {
   std::string words = "the";
   if (dice.below(2) == 0) add(words, one_of(kAdjectives, dice));
@@ -64,7 +64,7 @@ std::string phrase(std::string_view animal, Dice& dice) {
   return words;
 }
 
-/// The share's range of sentences first to first + count - 1.
+/// Makes the share's range of sentences first to first + count - 1.
 Dataset make_part(const TextEncoder& encoder, std::size_t first, std::size_t count, Share share) {
   Dataset set;
   encoder.describe(set);
@@ -75,7 +75,7 @@ Dataset make_part(const TextEncoder& encoder, std::size_t first, std::size_t cou
     encoder.append(s.text, set);
     set.labels.push_back(s.label);
   }
-  say_range(set, share, count);
+  record_range(set, share, count);
   return set;
 }
 

@@ -12,12 +12,12 @@ struct ExampleRange {
   std::size_t size() const { return end - begin; }
 };
 
-/// Ranges begin at multiples of this: a tile of the sampler's words (kernels/step/sample.hpp), two
-/// blocks of a seal's codes.
+/// Ranges begin at multiples of this: one tile of the sampler's words (kernels/step/sample.hpp),
+/// and two blocks of codes of a seal.
 inline constexpr std::size_t kRangeTile = 512;
 
-/// The examples of a rank, of `size` ranks, of so many: equally many tiles, but for one. The last
-/// ranks may have none, rank 0 has some where there are any.
+/// Returns the examples of a rank, out of `size` ranks. Ranks get equally many tiles, up to one.
+/// The last ranks may get none; rank 0 gets some if there are any.
 inline ExampleRange range_of(int rank, int size, std::size_t examples) {
   const std::size_t tiles = (examples + kRangeTile - 1) / kRangeTile;
   const auto at = [&](int r) {
@@ -28,7 +28,7 @@ inline ExampleRange range_of(int rank, int size, std::size_t examples) {
   return {at(rank), at(rank + 1)};
 }
 
-/// Whose range of a data set is read.
+/// A rank's share of a data set.
 struct Share {
   int rank = 0;
   int size = 1;

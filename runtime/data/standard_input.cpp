@@ -18,7 +18,7 @@ class StandardInput final : public ByteReader {
  public:
   StandardInput() : ByteReader("standard input") { head_bytes_ = read_all(head_); }
 
-  std::uint64_t reservable() const override { return 0; }  // nobody knows how much will come
+  std::uint64_t reservable() const override { return 0; }  // the amount of input is unknown
   std::span<const std::uint8_t> head() const { return std::span(head_).first(head_bytes_); }
 
  private:
@@ -45,7 +45,7 @@ class StandardInput final : public ByteReader {
 
   std::array<std::uint8_t, kCompressionMagic> head_{};
   std::size_t head_bytes_ = 0;
-  std::size_t given_ = 0;  ///< of the head
+  std::size_t given_ = 0;  ///< bytes of head_ that were returned
 };
 
 }  // namespace

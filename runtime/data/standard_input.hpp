@@ -6,11 +6,11 @@
 
 namespace cudp {
 
-/// The path that stands for the standard input.
+/// Path that stands for the standard input.
 inline constexpr const char* kStandardInput = "-";
 
-/// A file as open_bytes reads it, or the standard input where the path is "-", decompressed in the
-/// same way. What comes from there can be read once.
+/// Opens a file as open_bytes does, or the standard input if the path is "-", decompressed in the
+/// same way. The standard input can be read only once.
 std::unique_ptr<ByteReader> open_input(const std::filesystem::path& path);
 
 }  // namespace cudp

@@ -16,7 +16,8 @@
 namespace cudp {
 namespace {
 
-/// The column that `is` is true of. Throws InputError naming what was asked for.
+/// Returns the index of the column that satisfies `is`. Throws InputError with `wanted` if there is
+/// none.
 template <class Is>
 std::size_t find_column(const TableSchema& schema, const Is& is, const std::string& wanted,
                         const std::string& file, const std::string& near = "") {
@@ -34,7 +35,7 @@ void clear(TableBlock& block) {
 
 }  // namespace
 
-/// Reads blocks where it is called.
+/// Reads blocks in the calling thread.
 class TableReader::Source {
  public:
   Source(ByteReader& bytes, const TableSchema& schema, const TableOptions& options)
@@ -99,14 +100,15 @@ class TableReader::Source {
   }
 
  private:
-  /// A row that is not used must fit all the same: which of a unit's rows are used may change.
+  /// Checks a row that is not used. It must be valid, too, because the choice of a unit's used rows
+  /// may change.
   void look_for_faults(const TableRow& row) {
     if (!unused_) unused_ = encoder_.empty();
     clear_examples(*unused_);
     encoder_.append(row, options_.labels, *unused_, faults_);
   }
 
-  /// Looks for further faults only: the rows are not given any more.
+  /// Searches the remaining rows for further faults and throws; rows are no longer returned.
   void skip_to_faults(TableRow& row) {
     while (!faults_.full() && rows_.next(row)) {
       if (units_) units_->uses(row, faults_);
@@ -122,13 +124,13 @@ class TableReader::Source {
   TableRows rows_;
   std::optional<FirstRows> units_;
   std::optional<Dataset> unused_;
-  std::optional<std::size_t> id_;     // among the schema's columns
-  std::optional<std::size_t> group_;  // likewise
+  std::optional<std::size_t> id_;     // index among the schema's columns
+  std::optional<std::size_t> group_;  // index among the schema's columns
   std::size_t max_rows_ = 1;
   std::uint64_t row_ = 0;
 };
 
-/// A thread that reads blocks before they are asked for: one waits, and one is being read.
+/// A thread that reads blocks ahead: one waits, and one is being read.
 class TableReader::Ahead {
  public:
   explicit Ahead(Source& source) : source_(source), thread_([this] { read(); }) {}
@@ -190,11 +192,11 @@ class TableReader::Ahead {
   std::mutex mutex_;
   std::condition_variable changed_;
   TableBlock waiting_;
-  bool full_ = false;   // waiting_ is to be given
-  bool ended_ = false;  // nothing comes behind it, but perhaps error_
+  bool full_ = false;   // waiting_ holds a block
+  bool ended_ = false;  // no block follows, but error_ may be set
   bool stop_ = false;
   std::exception_ptr error_;
-  std::thread thread_;  // last: it uses all the others
+  std::thread thread_;  // last member, because the thread uses all the others
 };
 
 TableReader::TableReader(ByteReader& bytes, const TableSchema& schema, const TableOptions& options)

@@ -19,22 +19,22 @@ namespace cudp {
 /// How a table is read.
 struct TableOptions {
   Malformed malformed = Malformed::refuse;
-  /// False: labels are 0 and never looked at, and the label's column may be absent from the file.
+  /// If false, labels are 0 and never read, and the file may lack the label's column.
   bool labels = true;
-  /// True: for a model that was trained before. Columns that give no feature may be absent from a
-  /// file with a header, and columns that the schema lacks are dropped.
+  /// True to score with a model that was trained before. A file with a header may then lack columns
+  /// that give no feature, and columns that the schema lacks are dropped.
   bool scoring = false;
-  bool units = false;  ///< only the first rows of each of the schema's units
-  /// Keep the texts of the id column, if the file has it. Throws where the schema has none.
+  bool units = false;  ///< use only the first rows of each of the schema's units
+  /// Keep the texts of the id column, if the file has it. Throws InputError if the schema has none.
   bool ids = false;
-  std::string group_by{};       ///< keep the texts of this column of the schema; empty: of none
-  bool row_texts = false;       ///< keep the rows themselves
-  std::size_t max_rows = 4096;  ///< of a block; fewer where rows are wide
-  const TextCoder* coder = nullptr;  ///< of a schema with texts; must outlive the reader
-  bool ahead = true;                 ///< a thread reads the next block while one is used
+  std::string group_by{};            ///< column of the schema whose texts are kept; empty: none
+  bool row_texts = false;            ///< keep the texts of the rows
+  std::size_t max_rows = 4096;       ///< maximum of a block; fewer if rows are wide
+  const TextCoder* coder = nullptr;  ///< coder for a schema with texts; must outlive the reader
+  bool ahead = true;                 ///< a thread reads the next block while one is in use
 };
 
-/// Texts one behind the other, without an allocation for each.
+/// Texts stored one after another, without an allocation for each.
 class TextList {
  public:
   std::size_t size() const { return ends_.size(); }
@@ -56,25 +56,25 @@ class TextList {
   std::vector<std::size_t> ends_;
 };
 
-/// The numbers that a block of rows holds at most, features and words alike.
+/// Maximum number of features or words in a block of rows.
 inline constexpr std::uint64_t kMaxBlockNumbers = std::uint64_t{4} << 20;
 
-/// Some rows of a table, in order.
+/// Consecutive rows of a table.
 struct TableBlock {
-  std::uint64_t first_row = 0;  ///< number of its first row, from 0
-  /// Rows [n], coded, floats or words of texts; labels [n], all 0 where they are not read.
+  std::uint64_t first_row = 0;  ///< number of its first row in the table, from 0
+  /// Rows [n]: coded, floats or words of texts. labels [n]: all 0 if they are not read.
   Dataset examples;
-  TextList ids;     ///< [n] where the reader has_ids
-  TextList groups;  ///< [n] where asked for
-  TextList rows;    ///< [n] where asked for
+  TextList ids;     ///< [n] if the reader has_ids
+  TextList groups;  ///< [n] if requested
+  TextList rows;    ///< [n] if requested
 };
 
-/// Reads a table in blocks, in the order of its rows; memory does not grow with their number.
+/// Reads a table in blocks, in the order of its rows. Memory use does not grow with their number.
 class TableReader {
  public:
-  /// schema: complete. Both must outlive the reader. Throws InputError where the header does not
-  /// name the schema's columns, where the file is no table, or where options name a column that the
-  /// schema does not have.
+  /// schema: complete. bytes and schema must outlive the reader. Throws InputError if the header
+  /// does not name the schema's columns, if the file is not a table, or if options name a column
+  /// that the schema lacks.
   TableReader(ByteReader& bytes, const TableSchema& schema, const TableOptions& options);
   ~TableReader();
   TableReader(const TableReader&) = delete;
@@ -82,15 +82,15 @@ class TableReader {
   TableReader(TableReader&&) = delete;
   TableReader& operator=(TableReader&&) = delete;
 
-  /// An empty data set of the right shape.
+  /// Returns an empty data set of the right shape.
   Dataset empty() const;
-  /// Whether blocks have ids: they are asked for, and the file has them.
+  /// Returns whether blocks have ids: they were requested, and the file has them.
   bool has_ids() const;
-  /// Names of the file's columns that the schema lacks.
+  /// Names of columns in the file that the schema lacks.
   const std::vector<std::string>& dropped() const;
-  /// The next block; false behind the last, at once where there is no row. What `block` held is
-  /// reused. Throws InputError: up to TableFaults::kMax faults of rows are told at once, and no row
-  /// behind the block with the first is given.
+  /// Reads the next block; returns false after the last one, or at once if there is no row. The
+  /// memory of `block` is reused. Throws InputError with up to TableFaults::kMax faults of rows; no
+  /// row after the block with the first fault is returned.
   bool next(TableBlock& block);
 
  private:
@@ -98,15 +98,16 @@ class TableReader {
   class Ahead;
 
   std::unique_ptr<Source> source_;
-  std::unique_ptr<Ahead> ahead_;  // null: none
+  std::unique_ptr<Ahead> ahead_;  // null: blocks are read by the caller
 };
 
-/// Keeps a share's range of rows, with room for it. empty: of the reader.
+/// Makes a KeptRange for a share of `rows` rows, with memory reserved. empty: the reader's empty
+/// data set.
 KeptRange kept_rows(Dataset empty, const TableSchema& schema, const TableOptions& options,
                     Share share, std::uint64_t rows);
 
-/// Reads a share's range of the rows into one data set; those of others must be right, too. rows:
-/// how many there are; of all only how many to make room for.
+/// Reads a share's range of the rows into one data set; rows of other shares are checked too. rows:
+/// number of rows in the table; if the share is everything, used only to reserve memory.
 Dataset read_table(ByteReader& bytes, const TableSchema& schema, const TableOptions& options,
                    std::uint64_t rows, Share share = {});
 

@@ -15,21 +15,22 @@ namespace {
 
 std::string line_place(std::uint64_t line) { return "line " + std::to_string(line); }
 
-/// A name in a header, refused where it is not UTF-8.
+/// Throws InputError if a name in a header is not UTF-8.
 void check_encoding(const LineReader& lines, std::string_view name) {
   const std::string fault = encoding_fault(name);
   if (!fault.empty()) bad_input(lines.file(), line_place(lines.number()), "UTF-8 text", fault);
 }
 
-/// Looks at the first bytes before any line is read. first_line_alone: where no row of the table
-/// may decide whether it is refused.
+/// Throws InputError if the first bytes show that the file is not a table. Requires that no line
+/// has been read. first_line_alone: check the first line only, so that no row of the table decides
+/// about the refusal.
 void check_first_bytes(LineReader& lines, bool first_line_alone) {
   auto head = lines.head();
   if (first_line_alone) {
     const auto end = std::find(head.begin(), head.end(), '\n');
     head = head.first(static_cast<std::size_t>(end - head.begin()));
   }
-  const std::string what = what_is_it(head);
+  const std::string what = describe_foreign(head);
   if (!what.empty()) bad_input(lines.file(), "", "a table of text", what);
 }
 
@@ -51,7 +52,7 @@ void TableFaults::add_at(std::string place, std::string_view expected, std::stri
 void TableFaults::raise() const {
   if (lines_.size() == 1) throw InputError(file_ + ", " + lines_.front());
   std::string text = file_ + ": " + std::to_string(lines_.size()) + " errors" +
-                     (full() ? ", and perhaps more behind them" : "");
+                     (full() ? ", and perhaps more after them" : "");
   bool advised = false;
   for (const std::string& line : lines_) {
     const bool advice = line.ends_with(kIconvAdvice);
@@ -82,7 +83,7 @@ TableRows::TableRows(ByteReader& reader, const TableSchema& schema, TableFaults&
   if (schema.header) read_header();
 }
 
-/// Finds where the header row has each of the schema's columns.
+/// Finds the index in the header row of each of the schema's columns.
 void TableRows::read_header() {
   std::string_view line;
   if (!splitter_.next_row(lines_, schema_.skip_prefix, line))
@@ -124,7 +125,7 @@ void TableRows::read_header() {
     refuse("each column once", std::to_string(width_) + " names");
 }
 
-/// Whether a file with a header may lack the schema's column at this index.
+/// Returns whether a file with a header may lack the schema's column at this index.
 bool TableRows::may_lack(std::size_t column) const {
   if (column == label_at_) return label_ == LabelColumn::optional;
   if (unit_ == UnitColumn::optional && column == unit_column(schema_)) return true;
@@ -133,7 +134,8 @@ bool TableRows::may_lack(std::size_t column) const {
          (std::holds_alternative<Ignored>(kind) || std::holds_alternative<Id>(kind));
 }
 
-/// How many cells a row must have; the first one may say that the file has no labels.
+/// Returns the number of cells that a row must have. In a file without a header the first row may
+/// show that the file has no labels.
 std::size_t TableRows::width(std::size_t found) {
   const std::size_t all = cells_.size();
   if (first_ && !schema_.header && label_ == LabelColumn::optional && found + 1 == all) {
@@ -162,7 +164,7 @@ bool TableRows::next(TableRow& row) {
       row.malformed = true;
       return true;
     }
-    // What stands behind a quote may be the text of a unit, which no message quotes.
+    // Text after a quote may be that of a unit, which no message may quote.
     if (!fault.expected.empty())
       faults_.add(row.line, "", fault.expected, schema_.unit ? "something else" : fault.found);
     else
@@ -244,9 +246,9 @@ TableSchema schema_from_header(ByteReader& reader, char delimiter) {
 
 namespace {
 
-/// Whole numbers and fractions of up to 15 digits, such as 40 or -12.5. Their digits and the power
-/// of ten are exact in double, so that one division rounds as std::from_chars does; empty for every
-/// other text.
+/// Parses whole numbers and fractions of up to 15 digits, such as 40 or -12.5; nullopt for every
+/// other text. Digits and power of ten are exact in double, so one division rounds as
+/// std::from_chars does.
 std::optional<double> parse_short_number(std::string_view text) {
   constexpr std::array<double, 16> kPowers = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                               1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};

@@ -4,23 +4,23 @@
 
 namespace cudp {
 
-/// The public bounds of a target, the number that a regression predicts. A network sees it scaled:
-/// min is -1, max is 1.
+/// Public bounds of a target, the number that a regression predicts. A network sees it scaled: min
+/// becomes -1, max becomes 1.
 struct TargetBounds {
   double min = -1.0;
   double max = 1.0;
 
   bool operator==(const TargetBounds&) const = default;
 
-  /// A target as a network sees it: one beyond the bounds counts as the bound.
+  /// Scales a target for a network; a value outside the bounds is clamped first.
   float scaled(double target) const {
     return static_cast<float>(2.0 * (std::clamp(target, min, max) - min) / (max - min) - 1.0);
   }
-  /// What an output of the network stands for: never beyond the bounds. NaN stays NaN.
+  /// Converts an output of the network to a target, clamped to the bounds. NaN stays NaN.
   double value(double output) const {
     return min + 0.5 * (std::clamp(output, -1.0, 1.0) + 1.0) * (max - min);
   }
-  /// A distance, e.g. huber's, as a network sees it.
+  /// Scales a distance, e.g. of the Huber loss, for a network.
   double scaled_distance(double distance) const { return 2.0 * distance / (max - min); }
 };
 

@@ -20,8 +20,9 @@ namespace fs = std::filesystem;
 
 constexpr const char* kPresetsList = "public20k_words.txt";
 
-/// A public table by its name: scripts/fetch_data.sh's files first, then smaller ones made from
-/// them. `words` names the rows, where the file does not.
+/// A public embedding, by name. The list has the files of scripts/fetch_data.sh first, then smaller
+/// ones made from them. `words` is the file with the names of the rows, if the vectors' file has
+/// none.
 struct NamedEmbedding {
   const char* name;
   const char* file;
@@ -49,20 +50,21 @@ std::vector<std::string> read_list(const fs::path& path, const Claim& claim = {}
   return words;
 }
 
-/// The claim about a file that an embedding's name stands for.
+/// Returns the claim about a file of a named embedding.
 Claim claim_of(const NamedEmbedding& named, const fs::path& file) {
   return {.set = named.name,
           .file = file.filename(),
           .own = "for vectors of your own: --embedding FILE"};
 }
 
-/// A list that is declared public under the name that a preset has for it is that one.
+/// Returns the claim about a word list. A list with the file name of the presets' list that is
+/// declared public is claimed to be that list.
 Claim claim_of_list(const TextOptions& options, const fs::path& file) {
   if (!options.vocabulary_is_public || file.filename() != kPresetsList) return {};
   return {.set = "glove", .file = kPresetsList, .own = "give a list of your own another name"};
 }
 
-/// The vectors, with the words of the rows where they are known.
+/// Reads the vectors, with the words of the rows if they are known.
 VectorTable read_named(const NamedEmbedding& named, const fs::path& file, const std::string& dir) {
   VectorTable table = read_vectors(*open_bytes(file), named.tensor);
   check_claim(file, claim_of(named, file), table.digest);
@@ -89,7 +91,7 @@ VectorTable read_embedding(const TextOptions& options, const std::string& dir) {
             "none; scripts/fetch_data.sh " + options.embedding + " downloads them");
 }
 
-/// The embedding that the options name, reduced; nothing where they name none.
+/// Returns the embedding that the options name, reduced; nullopt if they name none.
 std::optional<VectorTable> embedding_of(const TextOptions& options, const std::string& dir) {
   if (options.embedding.empty()) {
     if (options.embedding_dims != 0 || !options.embedding_tensor.empty() || options.store_embedding)
@@ -103,7 +105,7 @@ std::optional<VectorTable> embedding_of(const TextOptions& options, const std::s
   return table;
 }
 
-/// A table's words that the tokenizer can give and the released list can hold.
+/// Returns the table's words that the tokenizer can produce and the released list can hold.
 std::vector<std::string> own_words(const VectorTable& table, Tokenizer tokenizer) {
   std::vector<std::string> words;
   for (const std::string& word : table.words)
@@ -112,7 +114,7 @@ std::vector<std::string> own_words(const VectorTable& table, Tokenizer tokenizer
   return words;
 }
 
-/// The words of the list that the options name, or else of the table.
+/// Returns the words of the list that the options name, or else of the table, or else `counted`.
 std::vector<std::string> words_of(const TextOptions& options, const std::string& dir,
                                   const std::optional<VectorTable>& table,
                                   std::optional<std::vector<std::string>> counted) {

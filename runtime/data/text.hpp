@@ -16,34 +16,35 @@
 
 namespace cudp {
 
-/// The coder of texts: it turns them into numbers of words, and these into vectors.
+/// Coder of texts: converts them to numbers of words, and those to vectors.
 struct TextCoder {
   TextOptions options;
   Vocabulary vocabulary;
   std::shared_ptr<const WordVectors> vectors;  ///< [vocabulary.rows(), columns]; null: none
-  std::string embedding_digest;  ///< SHA-256 of the file that the vectors are from; empty: none
+  std::string embedding_digest;  ///< SHA-256 of the file with the vectors; empty: none
 };
 
-/// Adds texts to a data set of shape {1, 1, options.tokens}. With four marks a text begins and ends
-/// with one, before it is cut. A text may be empty. Depends on each text alone.
+/// Appends encoded texts to a data set of shape {1, 1, options.tokens}. With Marks::four a text
+/// gets a begin and an end marker before it is cut to size. A text may be empty. The encoding
+/// depends on the text alone.
 class TextEncoder {
  public:
   /// coder: must outlive the encoder.
   explicit TextEncoder(const TextCoder& coder) : coder_(coder) {}
 
-  /// Appends the text's numbers and its length; not a label.
+  /// Appends the text's numbers and its length, but no label.
   void append(std::string_view text, Dataset& to) const;
-  /// Numbers of all words, uncut.
+  /// Returns the numbers of all words, not cut to size.
   std::vector<std::uint16_t> numbers(std::string_view text) const;
-  /// Says of an empty set what its examples will be.
+  /// Sets shape, number of words and vectors of an empty data set.
   void describe(Dataset& set) const;
 
  private:
   const TextCoder& coder_;
 };
 
-/// The words that texts have most often, `count` of them at most, ties in byte order. Not private:
-/// whoever calls this for private texts must say so in the certificate.
+/// Finds the `count` most frequent words of texts; ties are in byte order. The result is not
+/// private: a caller that counts private texts must state this in the certificate.
 class WordCounter {
  public:
   void add(std::string_view text);
@@ -56,21 +57,21 @@ class WordCounter {
   std::unordered_map<std::string, std::uint64_t, Hash, std::equal_to<>> counts_;
 };
 
-/// The path of a named file of words or vectors: the name itself, or below `dir` as the named data
-/// sets and tables have it; an empty path where it is nowhere.
+/// Returns the path of a file of words or vectors: the name itself, or below `dir` in the folders
+/// of the named data sets and embeddings; an empty path if there is none.
 std::filesystem::path find_text_file(const std::string& name, const std::string& dir);
 
-/// Whether this is the name of a table (glove, minilm) and not of a file.
+/// Returns whether this is the name of an embedding (glove, minilm) and not of a file.
 bool is_named_embedding(const std::string& name);
 
-/// The coder that the options ask for: the words of a list or, without one, of the embedding.
-/// `counted`: words to use where the options name neither. Throws InputError where there are none,
-/// or where vectors do not fit their words.
+/// Makes the coder that the options describe, with the words of a list or, without one, of the
+/// embedding. `counted`: words to use if the options name neither. Throws InputError if there are
+/// no words, or if the vectors do not fit the words.
 TextCoder make_coder(const TextOptions& options, const std::string& dir,
                      std::optional<std::vector<std::string>> counted = {});
 
-/// The coder that a trained model was made with: its own words, and the vectors of the options'
-/// embedding, if any. Throws InputError where that has another digest.
+/// Makes the coder of a trained model: with the model's words, and the vectors of the options'
+/// embedding, if any. Throws InputError if the embedding has another digest than embedding_digest.
 TextCoder restored_coder(const TextOptions& options, const std::string& dir,
                          std::vector<std::string> words, const std::string& embedding_digest);
 

@@ -6,9 +6,9 @@
 
 namespace cudp {
 
-/// How a text becomes words; see tokenizer.hpp.
+/// Method that splits a text into words; see tokenizer.hpp.
 enum class Tokenizer { words, wordpiece };
-/// Which end of a text that is too long stays.
+/// Part of a text that is kept if the text is too long.
 enum class Keep { last, first };
 
 inline constexpr Choice<Tokenizer> kTokenizers[] = {{"words", Tokenizer::words},
@@ -18,16 +18,17 @@ inline constexpr Choice<Keep> kKeeps[] = {{"last", Keep::last}, {"first", Keep::
 /// How texts are read. All of it is public: no length, count or quantile of private texts may
 /// decide any of it.
 struct TextOptions {
-  std::int64_t tokens = 80;  ///< most words of a text
+  std::int64_t tokens = 80;  ///< maximum number of words of a text
   Keep keep = Keep::last;
   Tokenizer tokenizer = Tokenizer::words;
-  std::string vocabulary{};           ///< a file; empty: the embedding's own words
-  std::int64_t vocabulary_size = 0;   ///< first so many words; 0: all
-  bool vocabulary_is_public = false;  ///< the user says that no private text decided it
+  std::string vocabulary{};  ///< file with a list of words; empty: the embedding's own words
+  std::int64_t vocabulary_size = 0;   ///< use only the first N words; 0: all
+  bool vocabulary_is_public = false;  ///< the user declares that no private text decided the list
   std::string embedding{};            ///< a file, glove or minilm; empty: none
-  std::string embedding_tensor{};     ///< of a .safetensors file; empty: its only matrix
-  std::int64_t embedding_dims = 0;    ///< principal components; 0: as the table is
-  bool store_embedding = false;       ///< put the vectors into the released model
+  std::string embedding_tensor{};     ///< tensor in a .safetensors file; empty: its only matrix
+  std::int64_t embedding_dims = 0;    ///< number of principal components; 0: the table's columns as
+                                      ///< they are
+  bool store_embedding = false;       ///< store the vectors in the released model
 
   bool operator==(const TextOptions&) const = default;
 };

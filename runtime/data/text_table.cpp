@@ -7,7 +7,7 @@
 namespace cudp {
 namespace {
 
-constexpr std::size_t kEnds = 16;  // bytes that Ends holds
+constexpr std::size_t kEnds = 16;  // bytes covered by Ends
 
 template <class T>
 std::uint64_t load(const char* at) {
@@ -29,7 +29,7 @@ TextTable::Ends TextTable::ends_of(std::string_view text) {
   if (size >= 8) return {load<std::uint64_t>(at), load<std::uint64_t>(at + size - 8)};
   if (size >= 4) return {load<std::uint32_t>(at), load<std::uint32_t>(at + size - 4)};
   if (size == 0) return {};
-  // The first, the middle and the last are all bytes of up to three.
+  // Texts of up to three bytes: the first, middle and last byte are all of them.
   return {load<std::uint8_t>(at) | load<std::uint8_t>(at + size / 2) << 8,
           load<std::uint8_t>(at + size - 1)};
 }
@@ -51,7 +51,7 @@ TextTable::TextTable(std::span<const std::string> texts)
 
 std::size_t TextTable::slot_of(std::string_view text, const Ends& ends) const {
   std::uint64_t hash = mixed(mixed(text.size(), ends.first), ends.last);
-  // What Ends leaves out counts too, so that texts alike at both ends do not share one place.
+  // Hashes the bytes between the ends, too, so that texts with equal ends get different slots.
   for (std::size_t i = 8; i + 8 < text.size(); i += 8)
     hash = mixed(hash, load<std::uint64_t>(text.data() + i));
   const std::size_t mask = slots_.size() - 1;

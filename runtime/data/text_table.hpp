@@ -7,8 +7,8 @@
 
 namespace cudp {
 
-/// Tells which of a list of texts a text is, in one or two looks at memory: open addressing, at
-/// least half of the slots free.
+/// Finds the index of a text in a list, in one or two memory accesses. A hash table with open
+/// addressing; at least half of the slots are free.
 class TextTable {
  public:
   static constexpr int kNone = -1;
@@ -16,11 +16,11 @@ class TextTable {
   TextTable() = default;
   explicit TextTable(std::span<const std::string> texts);
 
-  /// The position of `text` in the list, its first where it is there twice; kNone where it is not.
+  /// Returns the index of `text` in the list (the first if it occurs twice), or kNone.
   int find(std::string_view text) const;
 
  private:
-  /// Bytes of a text in two words, which together with its size are all of a text of up to 16.
+  /// First and last 8 bytes of a text. With its size they determine a text of up to 16 bytes.
   struct Ends {
     std::uint64_t first = 0;
     std::uint64_t last = 0;
@@ -28,17 +28,17 @@ class TextTable {
   };
   struct Slot {
     Ends ends;
-    std::uint64_t begin = 0;  // in bytes_
+    std::uint64_t begin = 0;  // offset in bytes_
     std::uint32_t size = 0;
     std::int32_t position = kNone;
   };
 
   static Ends ends_of(std::string_view text);
-  /// The slot that has the text, or the free one where it would be.
+  /// Returns the slot that has the text, or the free one where it would be stored.
   std::size_t slot_of(std::string_view text, const Ends& ends) const;
 
-  std::vector<Slot> slots_;  // a power of two of them, or none
-  std::string bytes_;        // the texts, one behind the other
+  std::vector<Slot> slots_;  // size a power of two, or 0
+  std::string bytes_;        // the texts, one after another
 };
 
 }  // namespace cudp

@@ -20,7 +20,7 @@ char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + '
 
 bool in_word(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '\''; }
 
-/// Whether the text begins with a line break of HTML, in any case.
+/// Returns whether the text begins with an HTML line break, in upper or lower case.
 bool is_line_break(std::string_view text) {
   return text.size() >= kLineBreak.size() &&
          std::equal(kLineBreak.begin(), kLineBreak.end(), text.begin(),
@@ -31,20 +31,22 @@ bool is_blank(UChar32 c) {
   return c == ' ' || c == '\t' || c == '\n' || c == '\r' || u_charType(c) == U_SPACE_SEPARATOR;
 }
 
-/// Cc, Cf, Cn, Co, Cs; and what stands for bytes that are not UTF-8.
+/// Returns whether BERT drops the character: categories Cc, Cf, Cn, Co, Cs, and the replacement for
+/// bytes that are not UTF-8.
 bool is_dropped(UChar32 c) {
   constexpr std::uint32_t kOther =
       U_GC_CC_MASK | U_GC_CF_MASK | U_GC_CN_MASK | U_GC_CO_MASK | U_GC_CS_MASK;
   return c < 0 || c == 0xfffd || (U_GET_GC_MASK(c) & kOther) != 0;
 }
 
-/// ASCII that is neither letter nor digit counts too, unlike in Unicode.
+/// Returns whether the character is punctuation. Unlike in Unicode, every ASCII character that is
+/// neither letter nor digit counts.
 bool is_punctuation(UChar32 c) {
   return (c >= 33 && c <= 47) || (c >= 58 && c <= 64) || (c >= 91 && c <= 96) ||
          (c >= 123 && c <= 126) || (U_GET_GC_MASK(c) & U_GC_P_MASK) != 0;
 }
 
-/// The blocks of Chinese characters that BERT lists.
+/// Returns whether the character is in one of the blocks of Chinese characters that BERT lists.
 bool is_chinese(UChar32 c) {
   constexpr std::array<std::array<UChar32, 2>, 8> kBlocks = {{{0x4e00, 0x9fff},
                                                               {0x3400, 0x4dbf},
@@ -65,7 +67,7 @@ void append_utf8(std::string& to, UChar32 c) {
   to.append(bytes.data(), static_cast<std::size_t>(length));
 }
 
-/// Splits character by character.
+/// Splits text, one character at a time.
 class BasicSplitter {
  public:
   explicit BasicSplitter(const UseToken& use) : use_(use), decompositions_(nfd()) {}
@@ -94,7 +96,7 @@ class BasicSplitter {
     return n;
   }
 
-  /// Without its accents, and in lower case.
+  /// Appends the character without accents, in lower case.
   void append_plain(UChar32 c) {
     if (c < 0x80) return append_part(c);
     std::array<UChar, 32> parts{};

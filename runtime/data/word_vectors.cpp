@@ -23,8 +23,8 @@ constexpr std::uint64_t kLongestTable = std::uint64_t{8} << 30;
 constexpr int kMaxColumns = 4096;
 constexpr double kRootMeanSquare = 0.4;
 
-/// Numbers behind the first blank of a line, appended to `values`; how many, or -1 where one is not
-/// a finite number.
+/// Appends the numbers after the first blank of a line to `values`. Returns how many there are, or
+/// -1 if one is not a finite number.
 int append_numbers(std::string_view line, std::vector<float>& values) {
   int count = 0;
   for (std::size_t at = line.find(' '); at != std::string_view::npos; at = line.find(' ')) {
@@ -40,7 +40,8 @@ int append_numbers(std::string_view line, std::vector<float>& values) {
   return count;
 }
 
-/// GloVe's text format; a first line of two numbers, as word2vec and fastText write, is skipped.
+/// Reads GloVe's text format. A first line of two numbers, which word2vec and fastText write, is
+/// skipped.
 VectorTable read_glove(std::string_view text, const std::string& source) {
   const auto reader =
       memory_bytes(source, {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
@@ -79,12 +80,13 @@ VectorTable read_tensor(std::string_view bytes, const std::string& source,
   return table;
 }
 
-/// A safetensors file begins with the length of its header and "{"; no line of text does.
+/// Returns whether the file is a safetensors file: it begins with the length of its header and "{",
+/// which no line of text does.
 bool is_safetensors(std::string_view bytes) {
   return bytes.size() > 8 && bytes[8] == '{' && bytes[7] == '\0';
 }
 
-/// Sums of products of the columns of centred rows, [d, d], symmetric.
+/// Returns the sums of products of the centred columns, [d, d], symmetric.
 std::vector<double> scatter_of(const WordVectors& v, std::span<const double> means) {
   const auto d = static_cast<std::size_t>(v.columns);
   std::vector<double> sums(d * d);
@@ -107,7 +109,7 @@ std::vector<double> column_means(const WordVectors& v) {
   return means;
 }
 
-/// Centred rows along the directions [dims, d], scaled.
+/// Projects the centred rows on the directions [dims, d], and scales the result.
 std::vector<float> turned(const WordVectors& v, std::span<const double> means,
                           const std::vector<float>& directions, int dims) {
   const auto d = static_cast<std::size_t>(v.columns);
@@ -130,7 +132,7 @@ std::vector<float> turned(const WordVectors& v, std::span<const double> means,
   return out;
 }
 
-/// The rows whose mean is a word's vector.
+/// Finds the rows whose mean is a word's vector.
 class RowsOfWords {
  public:
   explicit RowsOfWords(const VectorTable& table) {

@@ -11,34 +11,36 @@
 
 namespace cudp {
 
-/// A public table of vectors, as a file has it.
+/// A public table of vectors, read from a file.
 struct VectorTable {
   WordVectors vectors;
-  std::vector<std::string> words;  ///< of the rows; empty where the file does not say
-  std::string digest;              ///< SHA-256 of the (unpacked) file, hexadecimal
-  std::string source;              ///< the file, for error lines
+  std::vector<std::string> words;  ///< words of the rows; empty if the file does not name them
+  std::string digest;              ///< SHA-256 of the uncompressed file, hexadecimal
+  std::string source;              ///< name of the file, for error messages
 };
 
-/// Reads a .safetensors file (one matrix of F32 or F16 numbers: `tensor`, or its only one) or
-/// GloVe's text format (a line a word: the word and its numbers, blanks between). Which one goes by
-/// the first bytes. Throws InputError with the line or the tensor.
+/// Reads vectors from a .safetensors file (one matrix of F32 or F16 numbers: `tensor`, or the only
+/// one) or from GloVe's text format (one word a line, followed by its numbers, separated by
+/// blanks). The first bytes decide which format it is. Throws InputError with the line or the
+/// tensor.
 VectorTable read_vectors(ByteReader& reader, const std::string& tensor);
 
-/// Rows as their first `dims` principal components: centred, then turned, then scaled to a root
-/// mean square of 0.4, so that tables are alike whatever their scale. The sign of a component is
-/// that which makes the largest number of its direction positive. As it is where it has `dims`
-/// columns. Throws InputError where there are fewer columns.
+/// Replaces the rows by their first `dims` principal components: centred, projected, and scaled to
+/// a root mean square of 0.4, so that the scale does not depend on the table. The sign of a
+/// component makes the entry of largest absolute value in its direction positive. Leaves a table
+/// with `dims` columns unchanged. Throws InputError if there are fewer columns.
 void reduce(VectorTable& table, int dims);
 
-/// Vectors of a vocabulary's numbers: zeros for the marks. Where the table names its rows, those of
-/// its words; one that it lacks is the mean of its parts (don't = do + n't) or, where the table is
-/// of word pieces, of its pieces; else zero. Otherwise row k is word k's. Throws InputError where
-/// there are fewer rows than words.
+/// Returns the vectors for the numbers of a vocabulary; marks get zeros. If the table names its
+/// rows, a word gets the row of its name. A word that the table lacks gets the mean of its parts
+/// (don't = do + n't), or of its pieces in a table of word pieces, else zeros. If the table does
+/// not name its rows, row k belongs to word k. Throws InputError if there are then fewer rows than
+/// words.
 std::shared_ptr<const WordVectors> vectors_of(const Vocabulary& vocabulary,
                                               const VectorTable& table);
 
-/// English words as GloVe's tokenizer splits them: the second part is n't, 's, 're, 've, 'll, 'd or
-/// 'm; empty where there is none.
+/// Parts of an English word as GloVe's tokenizer splits it. The ending is n't, 's, 're, 've, 'll,
+/// 'd or 'm; both are empty if there is none.
 struct Clitic {
   std::string_view stem;
   std::string_view ending;

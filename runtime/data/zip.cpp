@@ -25,12 +25,12 @@ constexpr std::uint32_t kWideLocator = 0x07064b50;
 constexpr std::size_t kLocalSize = 30, kEntrySize = 46, kEndSize = 22, kWideEndSize = 56,
                       kLocatorSize = 20;
 constexpr std::uint64_t kLargestDirectory = std::uint64_t{16} << 20;
-constexpr std::uint32_t kInExtra = 0xffffffff;  // the value stands in the extra field
+constexpr std::uint32_t kInExtra = 0xffffffff;  // the value is in the extra field
 constexpr std::uint16_t kWideExtra = 1;
 constexpr std::uint16_t kStored = 0, kDeflated = 8;
 constexpr std::uint16_t kEncrypted = 1;
 
-/// A little-endian number; all of it must be there.
+/// Reads a little-endian number. Requires that all its bytes are in range.
 template <class T>
 T number_at(std::span<const std::uint8_t> bytes, std::size_t at) {
   T value = 0;
@@ -39,20 +39,20 @@ T number_at(std::span<const std::uint8_t> bytes, std::size_t at) {
   return value;
 }
 
-[[noreturn]] void refuse(const PlacedBytes& bytes, std::uint64_t at, const std::string& expected,
-                         const std::string& found) {
+[[noreturn]] void refuse(const RandomAccessBytes& bytes, std::uint64_t at,
+                         const std::string& expected, const std::string& found) {
   bad_input(bytes.name(), "byte " + std::to_string(at), expected, found);
 }
 
-/// Throws unless the file has all of these bytes.
-void need(const PlacedBytes& bytes, std::uint64_t at, std::uint64_t size, const char* what) {
+/// Throws InputError unless the file has bytes [at, at + size).
+void need(const RandomAccessBytes& bytes, std::uint64_t at, std::uint64_t size, const char* what) {
   if (at > bytes.size() || size > bytes.size() - at)
     refuse(bytes, at, std::to_string(size) + " bytes of " + what, "the end of the file");
 }
 
-class FilePlaces final : public PlacedBytes {
+class RandomAccessFile final : public RandomAccessBytes {
  public:
-  explicit FilePlaces(const std::filesystem::path& path) : PlacedBytes(path.string()) {
+  explicit RandomAccessFile(const std::filesystem::path& path) : RandomAccessBytes(path.string()) {
     file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (file_ < 0)
       bad_input(name(), "", "a file that can be read", std::generic_category().message(errno));
@@ -63,11 +63,11 @@ class FilePlaces final : public PlacedBytes {
     }
     size_ = static_cast<std::uint64_t>(about.st_size);
   }
-  ~FilePlaces() override { ::close(file_); }
-  FilePlaces(const FilePlaces&) = delete;
-  FilePlaces& operator=(const FilePlaces&) = delete;
-  FilePlaces(FilePlaces&&) = delete;
-  FilePlaces& operator=(FilePlaces&&) = delete;
+  ~RandomAccessFile() override { ::close(file_); }
+  RandomAccessFile(const RandomAccessFile&) = delete;
+  RandomAccessFile& operator=(const RandomAccessFile&) = delete;
+  RandomAccessFile(RandomAccessFile&&) = delete;
+  RandomAccessFile& operator=(RandomAccessFile&&) = delete;
 
   std::uint64_t size() const override { return size_; }
 
@@ -89,10 +89,10 @@ class FilePlaces final : public PlacedBytes {
   std::uint64_t size_ = 0;
 };
 
-class MemoryPlaces final : public PlacedBytes {
+class RandomAccessMemory final : public RandomAccessBytes {
  public:
-  MemoryPlaces(std::string name, std::span<const std::uint8_t> bytes)
-      : PlacedBytes(std::move(name)), bytes_(bytes) {}
+  RandomAccessMemory(std::string name, std::span<const std::uint8_t> bytes)
+      : RandomAccessBytes(std::move(name)), bytes_(bytes) {}
   std::uint64_t size() const override { return bytes_.size(); }
   void read(std::uint64_t at, std::span<std::uint8_t> out) const override {
     need(*this, at, out.size(), "content");
@@ -103,26 +103,25 @@ class MemoryPlaces final : public PlacedBytes {
   std::span<const std::uint8_t> bytes_;
 };
 
-/// The part that both kinds of members have: a place in the file, and a content whose size and
-/// checksum are known.
-struct MemberPlace {
+/// Location of a member in the file, and the size and checksum of its content.
+struct MemberLocation {
   std::uint64_t at = 0;
   std::uint64_t packed = 0;
   std::uint64_t unpacked = 0;
   std::uint32_t crc = 0;
 };
 
-/// Reads a member and checks what comes.
+/// Reads a member and checks its content against the CRC-32.
 class MemberReader : public ByteReader {
  public:
-  MemberReader(const PlacedBytes& bytes, std::string name, const MemberPlace& place)
+  MemberReader(const RandomAccessBytes& bytes, std::string name, const MemberLocation& place)
       : ByteReader(std::move(name)), bytes_(bytes), place_(place) {}
 
  protected:
   virtual std::size_t unpack(std::span<std::uint8_t> out) = 0;
 
-  const PlacedBytes& bytes_;
-  MemberPlace place_;
+  const RandomAccessBytes& bytes_;
+  MemberLocation place_;
 
  private:
   std::size_t fill(std::span<std::uint8_t> out) override {
@@ -160,7 +159,7 @@ class StoredReader final : public MemberReader {
 
 class DeflatedReader final : public MemberReader {
  public:
-  DeflatedReader(const PlacedBytes& bytes, std::string name, const MemberPlace& place)
+  DeflatedReader(const RandomAccessBytes& bytes, std::string name, const MemberLocation& place)
       : MemberReader(bytes, std::move(name), place), buffer_(std::size_t{128} << 10) {
     if (inflateInit2(&stream_, -MAX_WBITS) != Z_OK) throw std::bad_alloc();
   }
@@ -171,7 +170,7 @@ class DeflatedReader final : public MemberReader {
   DeflatedReader& operator=(DeflatedReader&&) = delete;
 
   std::uint64_t reservable() const override {
-    constexpr std::uint64_t kMaxRatio = 1032;  // of deflate
+    constexpr std::uint64_t kMaxRatio = 1032;  // maximum compression ratio of deflate
     return std::min(place_.unpacked, place_.packed * kMaxRatio);
   }
 
@@ -220,19 +219,20 @@ class DeflatedReader final : public MemberReader {
 
 }  // namespace
 
-std::unique_ptr<PlacedBytes> open_placed(const std::filesystem::path& path) {
-  return std::make_unique<FilePlaces>(path);
+std::unique_ptr<RandomAccessBytes> open_random_access(const std::filesystem::path& path) {
+  return std::make_unique<RandomAccessFile>(path);
 }
 
-std::unique_ptr<PlacedBytes> memory_placed(std::string name, std::span<const std::uint8_t> bytes) {
-  return std::make_unique<MemoryPlaces>(std::move(name), bytes);
+std::unique_ptr<RandomAccessBytes> memory_random_access(std::string name,
+                                                        std::span<const std::uint8_t> bytes) {
+  return std::make_unique<RandomAccessMemory>(std::move(name), bytes);
 }
 
-ZipArchive::ZipArchive(const PlacedBytes& bytes) : bytes_(bytes) {
+ZipArchive::ZipArchive(const RandomAccessBytes& bytes) : bytes_(bytes) {
   read_directory(find_directory());
 }
 
-/// The record at the file's end says where the directory is; a comment may follow it.
+/// Finds the directory by the record at the end of the file, which a comment may follow.
 ZipArchive::Directory ZipArchive::find_directory() const {
   constexpr std::uint64_t kLongestComment = 0xffff;
   const std::uint64_t size = bytes_.size();
@@ -298,7 +298,7 @@ void ZipArchive::read_directory(const Directory& directory) {
   }
 }
 
-/// Takes from the extra field what the entry leaves to it, in the order of the standard.
+/// Reads the values that the entry leaves to the extra field, in the order of the standard.
 void ZipArchive::read_wide_sizes(Member& member, std::span<const std::uint8_t> extra) const {
   while (extra.size() >= 4) {
     const auto kind = number_at<std::uint16_t>(extra, 0);
@@ -345,7 +345,7 @@ std::unique_ptr<ByteReader> ZipArchive::open(std::string_view name) const {
   const std::uint64_t at = m->header + kLocalSize + number_at<std::uint16_t>(local, 26) +
                            number_at<std::uint16_t>(local, 28);
   need(bytes_, at, m->packed, "a member");
-  const MemberPlace content{at, m->packed, m->unpacked, m->crc};
+  const MemberLocation content{at, m->packed, m->unpacked, m->crc};
   if (m->method == kDeflated) return std::make_unique<DeflatedReader>(bytes_, place, content);
   if (m->packed != m->unpacked)
     bad_input(place, "", "as many bytes stored as it has", "another number");

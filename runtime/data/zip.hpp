@@ -10,44 +10,44 @@
 
 namespace cudp {
 
-/// Bytes that can be read at any place, with a name for error lines: a file, or a buffer.
-class PlacedBytes {
+/// Bytes with random access, and a name for error messages: a file, or a buffer.
+class RandomAccessBytes {
  public:
-  explicit PlacedBytes(std::string name) : name_(std::move(name)) {}
-  virtual ~PlacedBytes() = default;
-  PlacedBytes(const PlacedBytes&) = delete;
-  PlacedBytes& operator=(const PlacedBytes&) = delete;
-  PlacedBytes(PlacedBytes&&) = delete;
-  PlacedBytes& operator=(PlacedBytes&&) = delete;
+  explicit RandomAccessBytes(std::string name) : name_(std::move(name)) {}
+  virtual ~RandomAccessBytes() = default;
+  RandomAccessBytes(const RandomAccessBytes&) = delete;
+  RandomAccessBytes& operator=(const RandomAccessBytes&) = delete;
+  RandomAccessBytes(RandomAccessBytes&&) = delete;
+  RandomAccessBytes& operator=(RandomAccessBytes&&) = delete;
 
   const std::string& name() const { return name_; }
   virtual std::uint64_t size() const = 0;
-  /// Fills `out` with the bytes from `at` on, all of which must be there. Throws InputError where
-  /// they cannot be read.
+  /// Reads out.size() bytes at offset `at`. Throws InputError if they cannot be read.
   virtual void read(std::uint64_t at, std::span<std::uint8_t> out) const = 0;
 
  private:
   std::string name_;
 };
 
-/// Throws InputError if the file cannot be read.
-std::unique_ptr<PlacedBytes> open_placed(const std::filesystem::path& path);
-/// The bytes must outlive it.
-std::unique_ptr<PlacedBytes> memory_placed(std::string name, std::span<const std::uint8_t> bytes);
+/// Opens a file. Throws InputError if it cannot be read.
+std::unique_ptr<RandomAccessBytes> open_random_access(const std::filesystem::path& path);
+/// Makes a reader of bytes in memory, which must outlive it.
+std::unique_ptr<RandomAccessBytes> memory_random_access(std::string name,
+                                                        std::span<const std::uint8_t> bytes);
 
-/// A zip archive, with 64-bit sizes or without; in one file, not encrypted, its members stored or
-/// deflated. Nothing that its headers say is taken on trust: what lies outside the file is refused,
-/// and memory follows the bytes that are there.
+/// A zip archive in one file, not encrypted, with 32- or 64-bit sizes; its members are stored or
+/// deflated. Headers are not trusted: offsets outside the file are refused, and memory grows only
+/// with bytes that exist.
 class ZipArchive {
  public:
-  /// Reads the directory at the end. bytes must outlive this. Throws InputError.
-  explicit ZipArchive(const PlacedBytes& bytes);
+  /// Reads the directory at the end of the file. bytes must outlive this object. Throws InputError.
+  explicit ZipArchive(const RandomAccessBytes& bytes);
 
-  /// Names of the members, in the directory's order.
+  /// Returns the names of the members, in the order of the directory.
   std::vector<std::string> names() const;
   bool has(std::string_view name) const;
-  /// A member's content; the reader must not outlive this. Its size and CRC-32 are checked when the
-  /// last byte is read. Throws InputError where there is none of this name.
+  /// Opens a member. The reader must not outlive this object. It checks size and CRC-32 with the
+  /// last byte. Throws InputError if there is no such member.
   std::unique_ptr<ByteReader> open(std::string_view name) const;
 
  private:
@@ -56,9 +56,9 @@ class ZipArchive {
     std::uint16_t flags = 0;
     std::uint16_t method = 0;
     std::uint32_t crc = 0;
-    std::uint64_t packed = 0;    // bytes in the file
-    std::uint64_t unpacked = 0;  // bytes of the content
-    std::uint64_t header = 0;    // where its local header is
+    std::uint64_t packed = 0;    // size in the file [bytes]
+    std::uint64_t unpacked = 0;  // size of the content [bytes]
+    std::uint64_t header = 0;    // offset of its local header
   };
   struct Directory {
     std::uint64_t at = 0;
@@ -72,7 +72,7 @@ class ZipArchive {
   void read_wide_sizes(Member& member, std::span<const std::uint8_t> extra) const;
   const Member* find(std::string_view name) const;
 
-  const PlacedBytes& bytes_;
+  const RandomAccessBytes& bytes_;
   std::vector<Member> members_;
 };
 

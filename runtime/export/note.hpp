@@ -5,13 +5,14 @@
 
 namespace cudp {
 
-/// What an exported file repeats of the release that it was made from, beside the model.
+/// Warnings of a release that a file exported from it repeats.
 struct ExportNote {
-  /// Why the run must not be published; empty if it may be, or if nothing lies beside the model.
+  /// Reasons why the run must not be published; empty if it may be, or if no certificate lies
+  /// beside the model.
   std::vector<std::string> not_for_release;
 };
 
-/// Reads the note of a model.safetensors from the files beside it: privacy.json and
+/// Reads the note for a model.safetensors from the files in its folder: privacy.json and
 /// NOT-FOR-RELEASE.txt. Throws InputError if the model is in a run's private folder, from which
 /// nothing is exported.
 ExportNote export_note(const std::filesystem::path& model);

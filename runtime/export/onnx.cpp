@@ -54,10 +54,10 @@ ProtoMessage proto(const Attribute& a) {
   return m;
 }
 
-/// The nodes and constants of a graph, in order. Names of values are numbered.
+/// Nodes and constants of a graph, in order. Names of values are numbered.
 class Graph {
  public:
-  /// Adds a node. Returns the name of output `chosen` of `outputs`; the others have none.
+  /// Adds a node. Returns the name of output number `chosen`, the only output that gets a name.
   std::string node(const std::string& type, const std::vector<std::string>& inputs,
                    const std::vector<Attribute>& attributes = {}, int chosen = 0) {
     const std::string output = type + "_" + std::to_string(++nodes_);
@@ -114,7 +114,7 @@ class Graph {
   const ProtoMessage& message() const { return graph_; }
 
  private:
-  /// shape: numbers, or names of sizes that are free.
+  /// shape: sizes, as digits, or names of sizes that are free.
   static ProtoMessage value_info(const std::string& name, int type,
                                  const std::vector<std::string>& shape) {
     ProtoMessage dims;
@@ -140,7 +140,7 @@ class Graph {
   int constants_ = 0;
 };
 
-/// Rows of gates in another order: row block g of the result is block order[g].
+/// Reorders the rows of gates: row block g of the result is block order[g].
 std::vector<float> reordered(const float* first, std::size_t block, std::span<const int> order) {
   std::vector<float> out;
   out.reserve(block * order.size());
@@ -151,12 +151,12 @@ std::vector<float> reordered(const float* first, std::size_t block, std::span<co
 }
 
 /// Adds the layers one by one. A value is [N, size] or [N, channels, height, width]; a sequence is
-/// [words, N, channels], as ONNX's recurrent operators take it.
+/// [words, N, channels], the layout of ONNX's recurrent operators.
 class Layers {
  public:
   Layers(Graph& graph, const ReleasedModel& model) : g_(graph), m_(model) {}
 
-  /// The inputs, up to what the first layer takes.
+  /// Adds the inputs, and the operations before the first layer.
   void add_inputs() {
     if (m_.coder != nullptr) {
       g_.input("tokens", kInt64, {"N", "words"});
@@ -196,14 +196,14 @@ class Layers {
     std::visit([this](const auto& layer) { apply(layer); }, l.layer);
   }
 
-  /// The logits, [N, outputs].
+  /// Returns the logits, [N, outputs].
   std::string logits() {
     flatten();
     return value_;
   }
 
  private:
-  /// Within each row, in double as cudp does it.
+  /// Normalises each row, in double as cudp does.
   void normalise() {
     if (m_.features.normalise == Normalise::none) return;
     std::string x = g_.cast(value_, kDouble);
@@ -229,7 +229,7 @@ class Layers {
     value_ = g_.cast(x, kFloat);
   }
 
-  /// 1 where a double is 0.
+  /// Returns x, with zeros replaced by 1. x: doubles.
   std::string not_zero(const std::string& x) {
     const std::string zero = g_.scalar_double(0.0);
     return g_.node("Where", {g_.node("Equal", {x, zero}), g_.scalar_double(1.0), x});
@@ -238,7 +238,7 @@ class Layers {
   const float* values(std::size_t i) const {
     return m_.parameters.data() + m_.network.parameters[now_->first_parameter + i].offset;
   }
-  /// Parameter i of the layer under its own name.
+  /// Returns parameter i of the layer, as a constant with its own name.
   std::string parameter(std::size_t i) {
     const ParameterTensor& t = m_.network.parameters[now_->first_parameter + i];
     return g_.constant(kFloat, Dims(t.shape.begin(), t.shape.end()), values(i), t.size, t.name);
@@ -280,7 +280,7 @@ class Layers {
   }
   void apply(const MaxPool2d& p) { pool("MaxPool", p); }
   void apply(const AvgPool2d& p) { pool("AveragePool", p); }
-  /// Groups are the channels of an instance norm; their own scale and shift follow.
+  /// Treats the groups as channels of an instance norm; scale and shift per channel follow.
   void apply(const GroupNorm& n) {
     to_image();
     const Shape& s = now_->in;
@@ -309,7 +309,7 @@ class Layers {
     }
   }
 
-  /// One table of all words: trained rows, and the data's vectors, or zeros, for the others.
+  /// Makes one table of all words: trained rows, then the data's vectors, or zeros, for the others.
   void apply(const Embedding& e) {
     const auto rows = static_cast<std::size_t>(m_.coder->vocabulary.rows());
     const auto columns = static_cast<std::size_t>(now_->out.channels);
@@ -326,7 +326,7 @@ class Layers {
     flat_ = true;
   }
 
-  /// [words, N, 1]: 1 on a text's own words, else 0.
+  /// Returns the mask [words, N, 1]: 1 at a text's own words, else 0.
   const std::string& mask() {
     if (!mask_.empty()) return mask_;
     const std::int64_t zero = 0, one = 1;
@@ -340,11 +340,12 @@ class Layers {
         g_.node("Reshape", {g_.cast("lengths", kInt64), g_.dims({1, -1, 1})});
     return mask_ = g_.cast(g_.node("Less", {column, lengths}), kFloat);
   }
-  /// How many words each text has, [N, 1].
+  /// Returns the number of words of each text, [N, 1].
   std::string counts() {
     return g_.node("Reshape", {g_.cast("lengths", kFloat), g_.dims({-1, 1})});
   }
-  /// The mean of a sequence over a text's own words, [N, channels]; zeros of an empty text.
+  /// Returns the mean of a sequence over a text's own words, [N, channels]; zeros for an empty
+  /// text.
   std::string mean(const std::string& sequence) {
     const std::string sum = g_.node("ReduceSum", {g_.node("Mul", {sequence, mask()}), g_.dims({0})},
                                     {{"keepdims", std::int64_t{0}}});
@@ -361,7 +362,7 @@ class Layers {
 
   void apply(const Recurrent& r) {
     const bool lstm = r.cell == Cell::lstm;
-    // PyTorch's gates are i, f, g, o and r, z, n; ONNX's i, o, f, g and z, r, n.
+    // The gates are i, f, g, o and r, z, n in PyTorch; i, o, f, g and z, r, n in ONNX.
     constexpr int kLstm[] = {0, 3, 1, 2}, kGru[] = {1, 0, 2};
     const std::span<const int> order = lstm ? std::span<const int>(kLstm) : kGru;
     const auto hidden = static_cast<std::size_t>(r.hidden);
@@ -410,7 +411,7 @@ class Layers {
   const NetworkLayer* now_ = nullptr;
   std::string value_;
   bool flat_ = true;
-  std::string mask_;  // empty until it is needed
+  std::string mask_;  // empty until it is first used
 };
 
 void add_outputs(Graph& g, const ReleasedModel& m, const std::string& logits) {
@@ -435,7 +436,7 @@ void add_outputs(Graph& g, const ReleasedModel& m, const std::string& logits) {
   }
 }
 
-/// The layout of the inputs, for who reads the file.
+/// Describes the layout of the inputs to a reader of the file.
 std::string inputs_text(const ReleasedModel& m) {
   if (m.coder != nullptr)
     return "tokens [N, words]: the numbers of each text's words, cut to " +

@@ -6,8 +6,8 @@
 
 namespace cudp {
 
-/// A message of Protocol Buffers in their wire format: fields are appended in any order. ONNX needs
-/// four kinds of field, which are these lines; libprotobuf would add a dependency, a code generator
+/// A Protocol Buffers message in the wire format. Fields are appended in any order. ONNX needs four
+/// kinds of field, which fit in these lines; libprotobuf would add a dependency, a code generator
 /// and a second to every build.
 class ProtoMessage {
  public:

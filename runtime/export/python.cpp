@@ -19,7 +19,7 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-/// The tensors of a file in the order in which layers name them.
+/// Tensors of a file, in the order in which layers refer to them.
 struct Weights {
   OrderedJson shapes = OrderedJson::array();
   std::vector<float> values;
@@ -31,7 +31,7 @@ struct Weights {
   }
 };
 
-/// The keys of a column's kind.
+/// Writes the keys of a column's kind.
 struct KindJson {
   OrderedJson& j;
 
@@ -75,7 +75,7 @@ OrderedJson columns_json(const TableSchema& schema) {
           {"columns", std::move(columns)}};
 }
 
-/// The keys of a layer's kind; nothing of layers for texts, which are refused before.
+/// Returns the keys of a layer's kind. Layers for texts throw: such models are refused before.
 struct LayerJson {
   OrderedJson operator()(const Conv2d& c) const {
     return {{"type", "conv2d"}, {"stride", c.stride}, {"pad", c.pad}};
@@ -161,7 +161,7 @@ OrderedJson model_json(const ReleasedModel& m, const ExportNote& note, Weights& 
   return j;
 }
 
-/// Little-endian float32 numbers in base 64, in lines.
+/// Encodes float32 numbers, little-endian, in base 64, split into lines.
 std::string base64_lines(const std::vector<float>& values) {
   constexpr const char* kDigits =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -185,13 +185,13 @@ std::string base64_lines(const std::vector<float>& values) {
   return text;
 }
 
-/// JSON as ASCII in a raw literal of Python. No text can end the literal: between quotes of JSON
-/// that are not escaped there is another character, or they are two at most.
+/// Writes JSON as ASCII in a raw Python literal. No text can end the literal: between two unescaped
+/// quotes of JSON there is another character, and there are never more than two in a row.
 std::string literal(const OrderedJson& j) {
   return "r\"\"\"\n" + j.dump(1, ' ', true, OrderedJson::error_handler_t::replace) + "\n\"\"\"";
 }
 
-/// Lines of a comment; what is no printable ASCII becomes '?'.
+/// Returns a Python comment line; characters that are not printable ASCII become '?'.
 std::string comment(const std::string& text) {
   std::string line = "# ";
   for (const char c : text) line += c >= ' ' && c < 0x7f ? c : '?';

@@ -26,12 +26,12 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-/// The head of a file; the key, zeros up to a multiple of 64 bytes, and the features follow.
+/// Header of a file. The key, zeros up to a multiple of 64 bytes, and the features follow.
 struct Header {
   std::array<char, 8> magic = {'c', 'u', 'd', 'p', 'f', 'e', 'a', '1'};
   std::uint64_t key_size = 0;
   std::uint64_t count = 0;
-  std::uint64_t checksum = 0;  ///< of the features
+  std::uint64_t checksum = 0;  ///< checksum of the features
 
   std::size_t features_at() const { return (sizeof(Header) + key_size + 63) / 64 * 64; }
   bool operator==(const Header&) const = default;
@@ -54,8 +54,8 @@ void write_all(int file, std::string_view content, const fs::path& path) {
   }
 }
 
-/// A new file under a temporary name, which nobody else sees half written. The destructor removes
-/// it unless it was kept.
+/// A new file under a temporary name, so that no process reads it half written. The destructor
+/// removes it unless it was kept.
 class Draft {
  public:
   explicit Draft(const fs::path& folder) : path_((folder / ".features-XXXXXX").string()) {
@@ -77,7 +77,7 @@ class Draft {
     if (::rename(path_.c_str(), as.c_str()) != 0) fail(as, "rename to it");
     kept_ = true;
   }
-  /// Gives the file this name, too, unless a file has it already.
+  /// Links the file to this path, too, unless the path exists.
   void offer(const fs::path& as) const {
     if (::link(path_.c_str(), as.c_str()) != 0 && errno != EEXIST) fail(as, "link to it");
   }
@@ -91,8 +91,8 @@ class Draft {
 
 bool is_features(const fs::directory_entry& e) { return e.path().extension() == ".features"; }
 
-/// The key of a folder's names, from a file beside them; empty where there is none, or a broken
-/// one.
+/// Reads the key of the file names from a file in the folder; nullopt if it is missing or too
+/// short.
 std::optional<RandomKey> name_key(const fs::path& folder) {
   std::ifstream in(folder / "names", std::ios::binary);
   RandomKey key{};
@@ -100,22 +100,22 @@ std::optional<RandomKey> name_key(const fs::path& folder) {
   return key;
 }
 
-/// The key of a folder's names, made where there is none. Of several processes that make one at the
-/// same time the first wins, and all read its key.
+/// Reads the key of the file names, and makes one if there is none. If several processes make one
+/// at the same time, the first wins and all of them read its key.
 RandomKey make_name_key(const fs::path& folder) {
   if (const auto key = name_key(folder)) return *key;
   const Draft draft(folder);
   const RandomKey fresh = make_key();
   draft.add({reinterpret_cast<const char*>(fresh.words), sizeof fresh.words});
   draft.offer(folder / "names");
-  const auto key = name_key(folder);  // of whoever was first
+  const auto key = name_key(folder);  // key of the first process
   if (!key) throw Error((folder / "names").string() + ": damaged; remove it");
   return *key;
 }
 
 /// Removes the oldest files until `more` bytes fit. Files that another process removes meanwhile
-/// are no error.
-void make_room(const fs::path& folder, std::uintmax_t more) {
+/// are ignored.
+void evict_oldest(const fs::path& folder, std::uintmax_t more) {
   struct Kept {
     fs::file_time_type time;
     std::uintmax_t size;
@@ -185,7 +185,7 @@ void FeatureCache::write(const std::string& key, const std::vector<float>& featu
   const Header header{
       .key_size = key.size(), .count = features.size(), .checksum = checksum(content)};
   const RandomKey names = make_name_key(folder_);
-  make_room(folder_, content.size());
+  evict_oldest(folder_, content.size());
   Draft draft(folder_);
   draft.add({reinterpret_cast<const char*>(&header), sizeof header});
   draft.add(key);

@@ -9,21 +9,23 @@
 
 namespace cudp {
 
-/// Computed features on disk, for the next run on the same data. They say as much as the data they
-/// were made from, so they belong to the user: the folder is made with mode 0700 and its files with
-/// 0600, and neither name nor content of one ever goes into a run's release. Names are keyed hashes
-/// under a key of the folder's own: a listing of it, in a backup say, tells no guess from another.
+/// Cache on disk of computed features, for the next run on the same data. Features reveal as much
+/// as the data they were made from, so the cache belongs to the user: its folder has mode 0700 and
+/// its files 0600, and no name or content of a file enters a run's release. File names are hashes
+/// under a key of the folder's own, so a listing of the folder (in a backup, say) does not confirm
+/// a guess about the data.
 class FeatureCache {
  public:
-  /// The folder is made when first written to. An empty path keeps nothing.
+  /// folder: created with the first write; an empty path disables the cache.
   explicit FeatureCache(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
-  /// The features stored under `key`, if the file is whole and has `count` of them.
+  /// Returns the features stored under `key`; nullopt unless the file is complete and has `count`
+  /// of them.
   std::optional<std::vector<float>> read(const std::string& key, std::size_t count) const;
 
-  /// Stores them: whole or not at all, also when several processes store the same. At most
-  /// kMaxBytes bytes are kept; the files written longest ago go first. Throws Error with the
-  /// system's reason.
+  /// Stores features, completely or not at all, also if several processes store the same. The cache
+  /// keeps at most kMaxBytes bytes; the files written longest ago are removed first. Throws Error
+  /// with the system's reason.
   void write(const std::string& key, const std::vector<float>& features) const;
 
   static constexpr std::uintmax_t kMaxBytes = std::uintmax_t{16} << 30;
@@ -33,7 +35,7 @@ class FeatureCache {
   std::filesystem::path folder_;
 };
 
-/// $XDG_CACHE_HOME/cudp, or ~/.cache/cudp; empty where neither is known.
+/// Returns $XDG_CACHE_HOME/cudp, or ~/.cache/cudp; an empty path if neither variable is set.
 std::filesystem::path user_cache_folder();
 
 }  // namespace cudp

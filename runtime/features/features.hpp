@@ -13,52 +13,56 @@
 
 namespace cudp {
 
-/// The features that a model sees of an example, and the place where computed ones are kept.
+/// Settings of the features that a model sees, and the folder where computed ones are cached.
 struct FeatureSettings {
-  Normalise normalise = Normalise::none;  ///< of the examples as they are read, before all else
+  Normalise normalise = Normalise::none;  ///< normalises examples as they are read, before anything
+                                          ///< else
   Features kind = Features::none;
-  int groups = 0;               ///< of channels, normalised within each example; 0: not at all
-  bool standardise = false;     ///< channels, by a release, in place of groups
-  double second_order = 1.0;    ///< standard deviation of standardised channels of order 2
-  std::int64_t dimensions = 0;  ///< of Features::pca
-  bool whiten = false;          ///< of Features::pca
+  int groups = 0;             ///< number of channel groups normalised within each example; 0: none
+  bool standardise = false;   ///< standardise channels by a noisy release, instead of groups
+  double second_order = 1.0;  ///< standard deviation of standardised channels of order 2
+  std::int64_t dimensions = 0;  ///< output dimensions of Features::pca
+  bool whiten = false;          ///< whiten the output of Features::pca
   std::string cache = "auto";   ///< a folder, "auto" for the user's cache folder, or "none"
   int threads = 0;
-  Ranks* ranks = &alone();  ///< whose ranges of the training set a release adds up
+  Ranks* ranks = &alone();  ///< ranks whose parts of the training set a release sums
 };
 
 FeatureSettings feature_settings(const TrainConfig& config);
 
-/// Normalises numbers, or turns images into scattering features: a function of each example alone,
-/// so neighbouring data sets stay neighbours and nothing is to be paid. What is paid for follows
-/// (rest_on_release). Throws InputError where the data are not numbers, or not images that fit.
+/// Normalises numbers, or converts images to scattering features. This is a function of each
+/// example alone, so neighbouring data sets stay neighbours and no privacy is spent. Steps that
+/// spend privacy follow (rest_on_release). Throws InputError if the data are not numbers, or not
+/// images of a valid size.
 void make_features(Dataset& data, const FeatureSettings& settings, const Backend& backend,
                    Reporter& reporter);
 
-/// Whether features rest on something released about the training set as a whole: principal
-/// components (pca.hpp), or the channels' moments (standardise.hpp).
+/// Returns whether features need a noisy release about the whole training set: principal components
+/// (pca.hpp), or moments of the channels (standardise.hpp).
 bool rest_on_release(const FeatureSettings& settings);
 
-/// Shape of an example once what its features rest on is released. Throws InputError where the
-/// training set does not fit.
+/// Returns the shape of an example after apply_release. Throws InputError if the training set does
+/// not have a valid shape.
 Shape released_shape(const Dataset& train, const FeatureSettings& settings);
 
-/// The release that features rest on: one of the Gaussian mechanism, of sensitivity 1 and noise
-/// multiplier sigma, which must have been paid for. size: number of training examples as it is
-/// known to the public, max_examples: a bound on the real one. Returns the rows of a matrix: pca
-/// [dimensions, inputs], channels [2, channels]; empty where features rest on nothing.
+/// Makes the release that features need, by the Gaussian mechanism with sensitivity 1 and noise
+/// multiplier sigma; the gate charges it. size: number of training examples as the public knows it.
+/// max_examples: upper bound on the real number. Returns the rows of a matrix: pca [dimensions,
+/// inputs], channels [2, channels]; empty if features need no release.
 std::vector<float> release_for_features(const Dataset& train, const FeatureSettings& settings,
                                         double size, double max_examples, double sigma, Gate& gate);
 
-/// Examples become features by what was released: a function of each example alone. Throws
-/// InputError where `released` does not fit them; `name` is the data's.
+/// Converts examples to features with a release. This is a function of each example alone. Throws
+/// InputError if `released` does not fit the examples; `name` is the name of the data.
 void apply_release(Dataset& data, const FeatureSettings& settings,
                    const std::vector<float>& released, const std::string& name);
 
-/// The release as a tensor of a released model: "features.projection" or "features.scaling".
+/// Adds the release to the file of a released model, as tensor "features.projection" or
+/// "features.scaling".
 void add_release(TensorFile& file, const FeatureSettings& settings,
                  const std::vector<float>& released);
-/// Throws InputError where there is none.
+/// Reads the release from such a file; empty if features need none. Throws InputError if the tensor
+/// is missing.
 std::vector<float> read_release(const TensorFile& file, const FeatureSettings& settings,
                                 const std::string& source);
 

@@ -12,7 +12,7 @@
 namespace cudp {
 namespace {
 
-constexpr double kEpsilon = 1e-5;  // PyTorch's
+constexpr double kEpsilon = 1e-5;  // the value of PyTorch
 
 void normalise(std::span<float> group) {
   const auto n = static_cast<double>(group.size());

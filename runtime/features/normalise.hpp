@@ -8,13 +8,13 @@
 namespace cudp {
 
 /// Normalises each group of neighbouring channels of each example by that example's own mean and
-/// variance: group norm (Wu & He 2018) without weights, as Tramer & Boneh 2021 put it before their
-/// models. An example's result depends on that example alone, so it costs no privacy.
-/// values: [examples, shape]; groups >= 1 divides the channels. Throws std::invalid_argument.
+/// variance: group norm (Wu & He 2018) without weights, which Tramer & Boneh 2021 put before their
+/// models. The result depends on each example alone, so no privacy is spent. values: [examples,
+/// shape]. Requires that groups >= 1 divides the channels. Throws std::invalid_argument.
 void normalise_groups(std::vector<float>& values, const Shape& shape, int groups, int threads);
 
-/// Normalises each row by itself, so that it costs no privacy. values: [rows, width].
-///   unit: divided by their L2 norm; a row of zeros stays as it is
+/// Normalises each row by itself, so that no privacy is spent. values: [rows, width].
+///   unit: divides by the L2 norm; a row of zeros stays as it is
 ///   layer: (x - mean) / sqrt(variance + 1e-5)
 /// Sums are in double, so that no finite row overflows. A row with a NaN or an infinity becomes all
 /// zeros.

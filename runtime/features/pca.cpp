@@ -20,14 +20,15 @@
 namespace cudp {
 namespace {
 
-constexpr int kMaxNumbers = 16384;       // of an example: the matrix has 2 GiB
-constexpr std::size_t kRowsAtOnce = 64;  // stay in a second-level cache while they are multiplied
-constexpr int kRange = 16;               // rows of the sum that one task handles, a multiple of 4
+constexpr int kMaxNumbers = 16384;       // maximum per example; the matrix then has 2 GiB
+constexpr std::size_t kRowsAtOnce = 64;  // number of rows that fit the L2 cache while they are
+                                         // multiplied
+constexpr int kRange = 16;               // number of rows of the sum per task, a multiple of 4
 
 std::size_t to_size(std::int64_t n) { return static_cast<std::size_t>(n); }
 std::int64_t padded(std::int64_t n, std::int64_t tile) { return (n + tile - 1) / tile * tile; }
 
-/// Numbers of one example, as an engine reads them.
+/// Reads the numbers of one example as an engine does.
 void read_example(const Dataset& data, std::size_t example, std::span<float> x) {
   if (!data.is_bytes()) {
     read_floats(data, example, x);
@@ -114,7 +115,7 @@ void add_symmetric_noise(std::vector<double>& matrix, int d, int bits, double si
                  .noise_std = sigma,
                  .sensitivity = 1.0,
                  .charge = charge});
-  // A little more than sigma / sqrt(2): sqrt and products are rounded.
+  // Slightly above sigma / sqrt(2), because sqrt and products are rounded.
   release(false, {.name = "second moments, off the diagonal",
                   .purpose = Stream::covariance,
                   .step = 1,

@@ -10,54 +10,57 @@
 namespace cudp {
 
 // Differentially private principal components: Dwork, Talwar, Thakurta, Zhang 2014, "Analyze
-// Gauss", Algorithm 1. Every row x is clipped to norm 1; the sum of x x^T is released with Gaussian
-// noise; its leading eigenvectors, a function of what was released, are the directions that rows
-// are projected on. Rows are not centred: the number of rows is not needed, and nothing else is
-// paid for.
+// Gauss", Algorithm 1. Every row x is clipped to norm 1. The sum of x x^T is released with Gaussian
+// noise. Its leading eigenvectors, which are post-processing of the release, are the directions
+// that rows are projected on. Rows are not centred, so the number of rows is not needed and nothing
+// else spends privacy.
 //
-// Sensitivity: one row added or removed changes the sum by x x^T, of Frobenius norm |x|^2 <= 1. It
-// is exactly that, rounding included: rows are cut to whole numbers of 2^-row_bits (towards zero,
-// and their norm is checked in those units), so that sums are exact.
+// Sensitivity: adding or removing one row changes the sum by x x^T, whose Frobenius norm is |x|^2
+// <= 1. The bound holds exactly, rounding included: entries of rows are rounded towards zero to
+// multiples of 2^-row_bits, and their norm is checked in those units, so that sums are exact.
 //
-// Departs from the paper: its noise has variance sigma^2 in every entry of the upper triangle. In
-// Frobenius norm an entry off the diagonal counts twice, so variance sigma^2 / 2 is enough there,
-// at the same privacy. The gate releases the diagonal and what is above it one after the other: two
-// standard deviations, two steps of one stream. Together they are one Gaussian mechanism of
-// noise multiplier sigma, since the squares of what a row moves them by, the second one's counted
-// twice, add up to at most 1.
+// Difference from the paper: its noise has variance sigma^2 in every entry of the upper triangle.
+// In the Frobenius norm an entry off the diagonal counts twice, so variance sigma^2 / 2 suffices
+// there for the same privacy. The gate releases the diagonal first and the entries above it next:
+// with two standard deviations, as two steps of one stream. Together they are one Gaussian
+// mechanism with noise multiplier sigma: the squared changes that a row makes, those off the
+// diagonal counted twice, add up to at most 1.
 
-/// Throws InputError unless examples have at least `dimensions` numbers, and no more than fit.
+/// Throws InputError unless examples have at least `dimensions` numbers, and no more than the
+/// matrix may have columns.
 void check_pca(const Dataset& data, std::int64_t dimensions);
 
-/// 13, or fewer where sums of up to `max_examples` products would not fit 2^53, or noise of sigma
-/// would be more than 2^40 of their units, 2^(-2 bits). max_examples: a public bound on the number
-/// of rows.
+/// Returns the number of fraction bits of clipped rows: 13, or fewer if sums of up to
+/// `max_examples` products would exceed 2^53 units of 2^(-2 bits), or if noise of sigma would
+/// exceed 2^40 units. max_examples: a public bound on the number of rows.
 int row_bits(double max_examples, double sigma = 1.0);
 
-/// Sum of x x^T over rows clipped to whole numbers of 2^-bits, [d, d] with d = data.shape.size(),
-/// symmetric: multiples of 2^(-2 bits), exact where bits are row_bits. A row that is not finite
-/// contributes nothing. Does not depend on the number of threads (0: every core).
+/// Returns the sum of x x^T over rows clipped by clip_row with `bits`, [d, d], d =
+/// data.shape.size(), symmetric. Entries are multiples of 2^(-2 bits), and exact if bits are
+/// row_bits. A row that is not finite contributes nothing. The result does not depend on the number
+/// of threads (0: every core).
 std::vector<double> clipped_second_moments(const Dataset& data, int bits, int threads);
 
-/// matrix [d, d] += E, symmetric: entries on the diagonal N(0, sigma^2), off it N(0, sigma^2 / 2),
-/// rounded as the gate does. sigma in units of the sensitivity, 1; entries are multiples of
-/// 2^(-2 bits).
+/// Adds symmetric noise to matrix [d, d], through the gate: N(0, sigma^2) on the diagonal, N(0,
+/// sigma^2 / 2) off it, rounded to the gate's grid. sigma: in units of the sensitivity, 1. Requires
+/// that entries are multiples of 2^(-2 bits).
 void add_symmetric_noise(std::vector<double>& matrix, int d, int bits, double sigma, Gate& gate);
 
-/// Scales the vectors so that rows projected on them have the same second moment along each, and
-/// the same sum of them as before: by sqrt(mean eigenvalue / eigenvalue). Noise can make an
-/// eigenvalue small or negative: one counts as at least a thousandth of the largest, and where that
-/// is not positive nothing is scaled.
+/// Scales the eigenvectors by sqrt(mean eigenvalue / eigenvalue), so that projected rows have the
+/// same second moment along each and its sum does not change. Noise can make an eigenvalue small or
+/// negative, so each counts as at least a thousandth of the largest. If the largest is not
+/// positive, nothing is scaled.
 void whiten(Eigenpairs& pairs);
 
-/// The sum, its noise and its directions: a release of the Gaussian mechanism with noise multiplier
-/// sigma. Whitening is a function of what was released. Returns [dimensions, d].
-/// max_examples: as above. Of ranks `data` is this one's range.
+/// Computes principal components: the sum, its noise and the directions, [dimensions, d]. It is one
+/// release of the Gaussian mechanism with noise multiplier sigma; whitening is post-processing.
+/// max_examples: a public bound on the number of rows. With several ranks `data` is this rank's
+/// range.
 std::vector<float> dp_pca(const Dataset& data, double max_examples, int dimensions, bool whitened,
                           double sigma, Gate& gate, int threads, Ranks& ranks = alone());
 
-/// Examples become their products with the rows of projection [k, data.shape.size()]: shape {k}.
-/// A function of each example alone, once the projection is there.
+/// Replaces examples by their products with the rows of projection [k, data.shape.size()]; their
+/// shape becomes {k}. Given the projection, this is a function of each example alone.
 void project(Dataset& data, const std::vector<float>& projection, int threads);
 
 }  // namespace cudp

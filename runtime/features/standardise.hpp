@@ -9,36 +9,38 @@ namespace cudp {
 
 // Differentially private standardisation of scattering features: Tramer & Boneh 2021,
 // "Differentially Private Learning Needs Better Features (or Much More Data)", data normalisation.
-// An example contributes one row: for each channel the mean over its pixels, and the mean of the
-// squares, both in units of the channel's usual size (without which the noise would exceed the
-// channels of order 2). Rows are divided by 2 sqrt(channels) and clipped to norm 1; their sum is
-// released with Gaussian noise. By what was released channels are shifted to mean 0, those of
-// orders 0 and 1 scaled to variance 1, and those of order 2 to a smaller one: they are the most and
-// the weakest, and at variance 1 would have most of a gradient's norm.
+// An example contributes one row with two numbers per channel: the mean over its pixels, and the
+// mean of the squares. Both are in units of the channel's typical size; without these units the
+// noise would exceed the channels of order 2. Rows are divided by 2 sqrt(channels) and clipped to
+// norm 1, and their sum is released with Gaussian noise. With the released moments, channels are
+// shifted to mean 0. Channels of orders 0 and 1 are scaled to variance 1, those of order 2 to a
+// smaller one: they are the most numerous and the weakest, and with variance 1 they would dominate
+// the norm of a gradient.
 //
-// Sensitivity: one example more or less changes the sum by a vector of norm at most 1, rounding
-// included (clipped_row.hpp).
+// Sensitivity: adding or removing one example changes the sum by a vector of norm at most 1,
+// rounding included (clipped_row.hpp).
 
 /// Throws InputError unless the examples have scattering features.
 void check_standardise(const Dataset& data);
 
-/// 24, or fewer where sums of up to `max_examples` rows would not fit 2^53, or noise of sigma would
-/// be more than 2^40 of its units. max_examples: a public bound on the number of rows.
+/// Returns the number of fraction bits of clipped rows: 24, or fewer if sums of up to
+/// `max_examples` rows would exceed 2^53 units of 2^-bits, or if noise of sigma would exceed 2^40
+/// units. max_examples: a public bound on the number of rows.
 int moment_bits(double max_examples, double sigma = 1.0);
 
-/// Sum of the clipped rows in whole numbers of 2^-bits: [2 channels], exact where bits are
-/// moment_bits. Does not depend on the number of threads (0: every core).
+/// Returns the sum of the clipped rows in units of 2^-bits, [2 channels]; exact if bits are
+/// moment_bits. The result does not depend on the number of threads (0: every core).
 std::vector<double> clipped_moments(const Dataset& data, int bits, int threads);
 
-/// Scale and shift of every channel, [2, channels]: a release of the Gaussian mechanism with noise
-/// multiplier sigma. size: number of examples as it is known to the public, max_examples: a bound
-/// on the real one. second_order: standard deviation that channels of order 2 get; all others
-/// get 1. Of ranks `data` is this one's range.
+/// Computes scale and shift of every channel, [2, channels], by a release of the Gaussian mechanism
+/// with noise multiplier sigma. size: number of examples as the public knows it. max_examples:
+/// upper bound on the real number. second_order: standard deviation of channels of order 2
+/// afterwards; all others get 1. With several ranks `data` is this rank's range.
 std::vector<float> dp_channel_scaling(const Dataset& data, double size, double max_examples,
                                       double sigma, double second_order, Gate& gate, int threads,
                                       Ranks& ranks = alone());
 
-/// x <- scale x + shift in every channel of every example.
+/// Replaces x by scale x + shift in every channel of every example.
 void scale_channels(Dataset& data, const std::vector<float>& scaling, int threads);
 
 }  // namespace cudp

@@ -12,7 +12,8 @@
 namespace cudp {
 namespace {
 
-/// m makes every coordinate of a gradient other than 0: a table's would no longer be a few rows.
+/// Throws InputError if the network has a trainable embedding. Subtracting m makes every coordinate
+/// of a gradient nonzero, so a table's gradient would no longer have only a few rows.
 void check_tables(const Network& network) {
   for (const NetworkLayer& l : network.layers)
     if (const auto* table = std::get_if<Embedding>(&l.layer); table != nullptr && table->trainable)
@@ -20,15 +21,16 @@ void check_tables(const Network& network) {
                        table->name);
 }
 
-/// Beside the largest scale, squares that x^2 / scale^2 lacks below 2^-126 must be nothing for all
-/// d parameters: d^2 h2 <= 2^104 (dense_square's error counts 2^-20 of what it is a part of).
+/// Throws InputError if max_variance is too large for the network. Terms x^2 / scale^2 below 2^-126
+/// are lost; for all d parameters together they must be negligible compared with the largest scale:
+/// d^2 h2 <= 2^104 (the error of dense_square counts 2^-20 of its value).
 void check_variances(const Network& network, double max_variance) {
   const auto d = static_cast<double>(network.parameter_count);
   if (const double bound = 0x1p104 / (d * d); max_variance > bound)
-    throw InputError(fmt::format(
-        "--adaclip-most: expected at most {:.3g} for {} parameters, whose squares are lost above; "
-        "found {:.3g}",
-        bound, network.parameter_count, max_variance));
+    throw InputError(
+        fmt::format("--adaclip-most: expected at most {:.3g} for {} parameters, since above that "
+                    "float32 loses their squares; found {:.3g}",
+                    bound, network.parameter_count, max_variance));
 }
 
 }  // namespace
@@ -72,16 +74,16 @@ MethodEntry adaclip_method() {
   using Options = AdaClipOptions;
   MethodEntry entry;
   entry.name = "adaclip";
-  entry.options = {
-      number("adaclip-beta1", "B", &Options::beta1, kUnit,
-             "adaclip: memory of the gradients' mean"),
-      number("adaclip-beta2", "B", &Options::beta2, kUnit, "adaclip: memory of their variance"),
-      number("adaclip-least", "H1", &Options::min_variance, kVariance,
-             "adaclip: least variance of a coordinate"),
-      number("adaclip-most", "H2", &Options::max_variance, kVariance,
-             "adaclip: most variance of a coordinate; tune this one"),
-      toggle("adaclip-literal", &Options::literal,
-             "adaclip: the paper's variance estimate, for batches of one")};
+  entry.options = {number("adaclip-beta1", "B", &Options::beta1, kUnit,
+                          "adaclip: decay rate of the gradients' mean"),
+                   number("adaclip-beta2", "B", &Options::beta2, kUnit,
+                          "adaclip: decay rate of the gradients' variance"),
+                   number("adaclip-least", "H1", &Options::min_variance, kVariance,
+                          "adaclip: minimum variance of a coordinate"),
+                   number("adaclip-most", "H2", &Options::max_variance, kVariance,
+                          "adaclip: maximum variance of a coordinate; tune this one"),
+                   toggle("adaclip-literal", &Options::literal,
+                          "adaclip: the paper's variance estimate, for batches of one")};
   entry.transforms_gradients = true;
   entry.uses = engine_method_options();
   entry.ignores = {"clip"};

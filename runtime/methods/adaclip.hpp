@@ -7,33 +7,33 @@
 namespace cudp {
 
 struct AdaClipOptions {
-  double beta1 = 0.99;          ///< memory of the gradients' mean
-  double beta2 = 0.9;           ///< memory of their variance
-  double min_variance = 1e-12;  ///< h1, least variance of a coordinate
-  double max_variance = 1e-2;   ///< h2
-  bool literal = false;         ///< the paper's variance estimate
+  double beta1 = 0.99;          ///< decay rate of the estimate of the gradients' mean
+  double beta2 = 0.9;           ///< decay rate of the estimate of their variance
+  double min_variance = 1e-12;  ///< h1, minimum variance of a coordinate
+  double max_variance = 1e-2;   ///< h2, maximum variance
+  bool literal = false;         ///< use the paper's variance estimate
 };
 
 /// AdaCliP: Pichapati et al. 2019 (arXiv:1908.07643), Algorithm 1. Every coordinate of a gradient
-/// is centred and scaled by what released gradients say of it, so that clipping and noise follow
-/// the gradients' own shape. m, s and the scale are functions of released values: privacy is
-/// DP-SGD's with clipping norm 1.
+/// is centred and scaled with estimates from released gradients, so that clipping and noise fit the
+/// shape of the gradients. m, s and the scale are functions of released values, so privacy is that
+/// of DP-SGD with clipping norm 1.
 ///
-/// Departs from the paper:
-/// - It is written for one example a step, whose user adds the noise. In a batch of b the noise of
-///   coordinate j of g~ has variance (scale_j sigma / b)^2, and the variance of a mean of b
-///   gradients is s^2 / b: v = clamp(b ((g~ - m)^2 - (scale sigma / b)^2), h1, h2) estimates the
-///   variance of an example's gradient. --adaclip-literal leaves the factor b out.
+/// Differences from the paper:
+/// - The paper handles one example a step, whose user adds the noise. In a batch of b the noise of
+/// coordinate j of g~ has variance (scale_j sigma / b)^2, and the variance of a mean of b gradients
+/// is s^2 / b. So v = clamp(b ((g~ - m)^2 - (scale sigma / b)^2), h1, h2) estimates the variance of
+/// an example's gradient. --adaclip-literal omits the factor b.
 /// - m is added back once, not |B| / b times: under Poisson sampling |B| is private.
-/// - m is shortened where |m / scale| > 4, so that rounding in float32 cannot raise the
-///   sensitivity by more than the plan accounts for (kernels/contribution/coordinates_math.hpp).
+/// - m is shortened if |m / scale| > 4, so that rounding in float32 cannot raise the sensitivity by
+/// more than the plan accounts for (kernels/contribution/coordinates_math.hpp).
 ///
-/// Cost: the norm of a dense layer's w takes two products of the layer's size for each example
-/// (kernels/contribution/coordinates_math.hpp), where DP-SGD's takes none. Multiply-adds an
-/// example, DP-SGD and more for AdaCliP: mlp of 60 inputs 150,000 + 140,000; logistic on 784 15,700
-/// + 15,700; cnn 1.1 million + 40,000, whose convolutions have their gradients at hand. No exact
-/// norm does with less, since m and s differ in every weight. Measured: a step takes 1.95 times
-/// DP-SGD's on mlp, 1.4 times on logistic, 1.2 times on cnn (one core, AVX-512).
+/// Cost: the norm of a dense layer's w takes two products of the layer's size per example
+/// (kernels/contribution/coordinates_math.hpp); DP-SGD's takes none. Multiply-adds per example, of
+/// DP-SGD + extra for AdaCliP: mlp with 60 inputs 150,000 + 140,000; logistic on 784 inputs 15,700
+/// + 15,700; cnn 1.1 million + 40,000, because its convolutions compute their gradients anyway. No
+/// exact norm takes less, because m and s differ in every weight. Measured: a step takes 1.95 times
+/// the time of DP-SGD on mlp, 1.4 times on logistic, 1.2 times on cnn (one core, AVX-512).
 class AdaClip final : public EngineMethod {
  public:
   explicit AdaClip(const MethodContext& context);

@@ -16,7 +16,7 @@ constexpr Choice<Calibration> kCalibrations[] = {{"accountant", Calibration::acc
 
 PrivacyPlan adp_sgd_plan(const MethodContext& context) {
   const TrainConfig& config = context.config;
-  PrivacyPlan plan = plan_without_noise(context, {.clip_norm = config.clip});
+  PrivacyPlan plan = plan_without_noise(context, {.clip_norm = config.clip_norm});
   const std::uint64_t epoch = context.steps_per_epoch();
   plan.noise = noise_spans_on_grid(
       plan.steps, [&](std::uint64_t t) { return adp_noise(config, plan.steps, epoch, t); });
@@ -86,7 +86,7 @@ MethodEntry adp_sgd_method() {
       number("adp-noise-growth", "C", &Options::noise_growth, kNotNegative,
              "adp-sgd with schedule adaptive: noise sigma (b^2 + C t)^(1/4), b^2 adaptive-start"),
       choice("calibration", &Options::calibration, kCalibrations,
-             "where sigma comes from: accountant, or theorem41 of the paper of adp-sgd"),
+             "source of sigma: accountant, or theorem41 of the paper of adp-sgd"),
       with("poly-c", number("adaptive-start", "B", &Options::adaptive_start, kPositive,
                             "adaptive: lr / b, where b^2 starts here")),
       with("poly-c",
@@ -94,7 +94,7 @@ MethodEntry adp_sgd_method() {
                   "adaptive: b^2 grows by max(W / (1 + t), 1) |g|^2, g the released gradient, t in "
                   "steps of the epoch")),
       with("poly-c", number("adaptive-least", "NU", &Options::adaptive_min, kPositive,
-                            "adaptive: and by no less than this"))};
+                            "adaptive: minimum growth of b^2"))};
   entry.uses = engine_method_options();
   entry.uses.emplace_back("clip");
   entry.adapts_step_size = true;

@@ -7,7 +7,7 @@
 
 namespace cudp {
 
-/// The source of sigma: the accountant, or Theorem 4.1 of Wu et al. 2021.
+/// Source of sigma: the accountant, or Theorem 4.1 of Wu et al. 2021.
 enum class Calibration { accountant, theorem41 };
 
 struct AdpSgdOptions {
@@ -20,15 +20,15 @@ struct AdpSgdOptions {
 };
 
 /// ADP-SGD: Wu et al. 2021, "Adaptive Differentially Private Empirical Risk Minimization",
-/// Algorithm 1, with Poisson batches and clipping. The noise of a step follows its step size, so
-/// that what reaches the parameters falls with the root of the step size, not with the step size.
+/// Algorithm 1, with Poisson batches and clipping. The noise of a step depends on its step size, so
+/// that noise on the parameters falls with the root of the step size, not in proportion to it.
 ///
-/// Departs from the paper:
-/// - Its equation (3) has the step size in the noise twice; Algorithm 1, line 6 is what is meant.
-/// - Its adaptive step sizes are a function of the raw private gradient, which they would give
-///   away. Here they are a function of the released g~, which is free.
-/// - Sigma follows from the composition of the sequence as it is, by the accountant; Theorem 4.1
-///   is offered to repeat the paper's tables (theorem41_sigma).
+/// Differences from the paper:
+/// - Equation (3) has the step size in the noise twice. This follows Algorithm 1, line 6.
+/// - The paper's adaptive step sizes are a function of the raw private gradient, and would reveal
+/// it. Here they are a function of the released g~, which costs no privacy.
+/// - Sigma follows from composing the actual sequence of steps in the accountant. Theorem 4.1 is
+/// available to reproduce the paper's tables (theorem41_sigma).
 class AdpSgd final : public EngineMethod {
  public:
   explicit AdpSgd(const MethodContext& context);
@@ -44,17 +44,17 @@ class AdpSgd final : public EngineMethod {
   bool is_adaptive() const { return config().schedule == ScheduleKind::adaptive; }
 };
 
-/// alpha_t, up to a constant. eta_t = eta / b_{t+1}:
-///   any schedule known ahead   alpha_t^2 = b_{t+1}, the optimum of Theorem 4.2
+/// Returns alpha_t, up to a constant. eta_t = eta / b_{t+1}:
+///   a schedule known ahead     alpha_t^2 = b_{t+1}, the optimum of Theorem 4.2
 ///   adaptive                   alpha_t^2 = sqrt(b_0^2 + t C), fixed ahead (Proposition 5.2)
 ///   adp-constant-noise         alpha_t = 1, which is DP-SGD
 double adp_noise(const TrainConfig& config, std::uint64_t steps, std::uint64_t steps_per_epoch,
                  std::uint64_t step);
 
-/// The noise multiplier alpha_0 sigma b / G of Theorem 4.1 for gradients of norm up to G in batches
-/// of b out of n: sigma^2 = (16 G)^2 log(16 T / (n delta)) log(1.25 / delta) / (n^2 epsilon^2)
-/// sum_t 1 / alpha_t^2. Looser than the accountant by far; the paper's tables have epsilon / 16.
-/// noise: as PrivacyPlan::noise, alpha_t / alpha_0.
+/// Returns the noise multiplier alpha_0 sigma b / G of Theorem 4.1, for gradients of norm up to G
+/// in batches of b out of n: sigma^2 = (16 G)^2 log(16 T / (n delta)) log(1.25 / delta) / (n^2
+/// epsilon^2) sum_t 1 / alpha_t^2. It is much looser than the accountant; the paper's tables have
+/// epsilon / 16. noise: as PrivacyPlan::noise, alpha_t / alpha_0.
 double theorem41_sigma(double epsilon, double delta, double n, double batch, std::uint64_t steps,
                        const std::vector<NoiseSpan>& noise);
 

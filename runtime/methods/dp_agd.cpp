@@ -54,7 +54,7 @@ bool DpAgd::iterate(DpAgdState& s) {
       accept(s, static_cast<double>(steps[i]), unit);
       return true;
     }
-    // No step helps: measure again with gamma rho_ng more, merge by precision, try shorter steps.
+    // No step helps: measure again with gamma rho_ng more, average by precision, try shorter steps.
     const double more = settings_.gamma * s.rho_gradient;
     const auto second = measure(s, g, more);
     if (!second) return false;
@@ -82,13 +82,13 @@ std::optional<std::vector<double>> DpAgd::measure(DpAgdState& s, const std::vect
   return gate_.release(release, units_of(sum, release.grid));
 }
 
-/// On the grid that the engine sums on, or a finer one. Of noise so large that it would be 2^39 of
-/// that grid's units the grid is 2^-38; the sum is rounded to it, by at most half of it in each
-/// coordinate, and so is a neighbour's.
+/// The grid is that of the engine's sum, or finer. If the noise is at least 2^39 steps of the
+/// engine's grid, the grid is 2^-38 of the noise. The sum, like that of a neighbour, is then
+/// rounded to it, by at most half a grid step in each coordinate.
 GaussianRelease DpAgd::gradient_release(double sigma, std::uint64_t number) const {
   const double max_examples = settings_.max_examples;
   const int d = engine_.dimension();
-  constexpr double kProduct = 1.0 + 0x1p-50;  // products are rounded
+  constexpr double kProduct = 1.0 + 0x1p-50;  // covers the rounding of products
   GaussianRelease r{
       .name = "sum of clipped gradients",
       .purpose = Stream::noise,
@@ -133,8 +133,8 @@ std::vector<float> DpAgd::step_sizes(const DpAgdState& s) const {
 std::vector<double> DpAgd::objective(const DpAgdState& s, const std::vector<float>& unit,
                                      const std::vector<float>& steps) {
   std::vector<double> scores = engine_.clipped_losses(unit, steps, settings_.loss_clip);
-  // N lambda/2 |w - a d|^2, less N lambda/2 |w|^2, rounded to the losses' grid: what is added is
-  // public, and added exactly, so that one example moves a score as it moves the sum.
+  // Adds N lambda/2 |w - a d|^2 - N lambda/2 |w|^2, rounded to the losses' grid. The term is public
+  // and is added exactly, so one example moves a score as it moves the sum.
   const double grid = linear_grid(settings_.loss_clip, settings_.max_examples);
   double along = 0.0;
   double square = 0.0;

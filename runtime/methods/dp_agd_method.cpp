@@ -22,8 +22,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The largest noise multiplier of a gradient. Beyond some 2^38 / sqrt(dimension) what rounding
-/// adds to the sensitivity is more than the sensitivity itself, and no grid is left for the noise.
+/// Maximum noise multiplier of a gradient. Beyond about 2^38 / sqrt(dimension) the rounding error
+/// added to the sensitivity exceeds the sensitivity itself, and no grid is left for the noise.
 constexpr double kLargestSigma = 0x1p20;
 
 constexpr Choice<BudgetSplit> kBudgetSplits[] = {{"rho", BudgetSplit::rho},
@@ -33,7 +33,7 @@ constexpr Choice<SelectionNoise> kSelectionNoises[] = {{"gumbel", SelectionNoise
 constexpr Choice<Conversion> kConversions[] = {{"tight", Conversion::tight},
                                                {"classical", Conversion::classical}};
 
-/// Equal releases together, in the order of the first of each.
+/// Returns the releases with equal ones merged, in the order of first occurrence.
 std::vector<privacy::Release> by_mechanism(const privacy::Ledger& ledger) {
   std::vector<privacy::Release> all;
   for (const privacy::Release& release : ledger.releases()) {
@@ -76,7 +76,7 @@ DpAgdSettings dp_agd_settings(const TrainConfig& config, double rho, double exam
   }
   s.gamma = options.gamma;
   s.shrink = options.step_shrink;
-  s.gradient_clip = config.clip;
+  s.gradient_clip = config.clip_norm;
   s.loss_clip = config.of<LinearOptions>().loss_clip;
   s.l2 = config.of<LinearOptions>().l2;
   s.selection = options.noisy_min;
@@ -94,14 +94,14 @@ DpAgdMethod::DpAgdMethod(const MethodContext& context)
   limit_ = filter.limit();
   settings_ = dp_agd_settings(context.config, limit_, context.size.value,
                               context.size.max_examples(kFailureShare * *context.config.delta));
-  // k examples move a sum, or a range of scores, k times as far as one: k^2 of its rho.
+  // k examples move a sum, or a range of scores, k times as far as one, and so cost k^2 of its rho.
   settings_.rho_gradient /= square_;
   settings_.rho_selection /= square_;
   state_.rho_gradient = settings_.rho_gradient;
   state_.largest = settings_.first_largest;
   for (const privacy::Release& release : context.before) {
     if (!filter.charge(release))
-      throw BudgetError("what is released before training takes the whole budget");
+      throw BudgetError("the releases before training take the whole budget");
     state_.rho += filter.cost(release.mechanism) / square_;
   }
   const double first = settings_.rho_gradient + settings_.rho_selection;
@@ -119,7 +119,8 @@ DpAgdMethod::DpAgdMethod(const MethodContext& context)
                     "times what one example can add, at most {:.3g} times are allowed; fewer "
                     "--splits give it more",
                     square_ * settings_.rho_gradient, sigma, kLargestSigma));
-  // Where no step helps the gradient is measured again, at first with the least of the budget.
+  // If no step helps, the gradient is measured again, at first with the smallest part of the
+  // budget.
   const double sigma_again = sigma / std::sqrt(settings_.gamma);
   if (!(sigma_again <= kLargestSigma))
     throw BudgetError(
@@ -137,7 +138,7 @@ std::string DpAgdMethod::describe() const {
       square_ * settings_.rho_selection, settings_.gradient_clip, settings_.loss_clip);
 }
 
-/// Gumbel noise is compared exactly (noisy_min.hpp).
+/// Gumbel noise has no obstacle: it is compared exactly (noisy_min.hpp).
 std::vector<std::string> DpAgdMethod::obstacles() const {
   if (settings_.selection == SelectionNoise::gumbel) return {};
   return {real_numbers_obstacle("noisy-min laplace")};
@@ -145,7 +146,8 @@ std::vector<std::string> DpAgdMethod::obstacles() const {
 
 void DpAgdMethod::make_engine(const TrainingInputs& inputs) {
   gate_ = &inputs.gate;
-  // Under a fresh key there may be more than the plan's bound. This limit is the program's.
+  // The data may have more rows than the plan's bound under a fresh key. This limit is the
+  // program's own.
   const double capacity = linear_capacity(settings_.max_examples);
   if (static_cast<double>(inputs.train.whole_size()) > capacity)
     throw InputError(fmt::format(
@@ -186,22 +188,22 @@ void DpAgdMethod::restore(const TrainingInputs& inputs, const MethodState& state
   state_.rho = j.at("rho").get<double>();
 }
 
-/// A filter counts every release as at least what the method does, but for roundings.
+/// A filter counts every release as at least what the method counts, up to rounding.
 bool DpAgdMethod::accounts_for(const privacy::Ledger& ledger, std::uint64_t, double epsilon) const {
   const double rho = limit_ * (1.0 - privacy::Filter(ledger).remaining());
   return privacy::epsilon_from_zcdp(rho * (1.0 + 1e-9), budget_.delta) >=
          std::min(epsilon, budget_.epsilon) * (1.0 - 1e-9);
 }
 
-/// What costs k examples rho costs one at most rho / k^2 where it is Gaussian noise or a choice by
-/// Gumbel noise, and rho / k where it is epsilon-DP: epsilon tanh(epsilon / 2) grows at least as
-/// fast as epsilon.
+/// A release that costs k examples rho costs one example at most rho / k^2 with Gaussian noise or a
+/// choice by Gumbel noise. An epsilon-DP release costs one at most rho / k, because epsilon
+/// tanh(epsilon / 2) grows at least linearly.
 double DpAgdMethod::epsilon_of_one_example() const {
   const double share = settings_.selection == SelectionNoise::gumbel ? square_ : std::sqrt(square_);
   return privacy::epsilon_from_zcdp(limit_ / share * (1.0 + 1e-12), budget_.delta);
 }
 
-/// Releases after the state was taken were paid and are lost.
+/// Releases made after the state was saved were paid for and are lost.
 void DpAgdMethod::fresh_key(PrivacyBudget& budget, std::uint64_t) {
   budget.fresh_key(state_.releases);
   state_.rho = (limit_ - budget.left()) / square_;
@@ -228,8 +230,8 @@ double DpAgdMethod::expected_steps(std::uint64_t step) const {
   return std::max(done, done / std::max(square_ * state_.rho / limit_, 1e-9));
 }
 
-/// Its epsilon is the filter's budget, whatever was spent of it, since when to stop was decided by
-/// looking.
+/// Epsilon is the filter's whole budget, however much was spent, because the decision to stop
+/// depended on released values.
 privacy::Promise DpAgdMethod::promise(const privacy::Ledger& ledger, std::uint64_t step) const {
   const DpAgdSettings& s = settings_;
   return {
@@ -263,31 +265,31 @@ MethodEntry dp_agd_method() {
   entry.option_group = "DP-AGD";
   entry.options = {
       number("splits", "N", &Options::splits, kNotNegative,
-             "about how many iterations the budget is for; 0: one a hundredth of examples x "
-             "epsilon, or 60 with budget-split epsilon"),
+             "approximate number of iterations that the budget is for; 0: examples x epsilon / "
+             "100, at least 10, or 60 with budget-split epsilon"),
       choice("budget-split", &Options::budget_split, kBudgetSplits,
-             "what is split: rho, or epsilon as in the paper"),
+             "quantity that is split: rho, or epsilon as in the paper"),
       number("gradient-share", "S", &Options::gradient_share, kInsideUnit,
-             "part of an iteration's rho for its gradient, the rest is for its step size"),
+             "share of an iteration's rho for its gradient; the rest is for its step size"),
       number("gamma", "G", &Options::gamma, kPositive,
-             "growth of a gradient's budget where no step size helps"),
+             "growth of a gradient's budget if no step size helps"),
       number("step-shrink", "F", &Options::step_shrink, kShrink,
-             "factor on the step sizes where none helps; 1 as in the paper"),
+             "factor on the step sizes if none helps; 1 as in the paper"),
       number("loss-clip", "C", &LinearOptions::loss_clip, kPositive,
-             "bound on one example's loss; also of privgene"),
+             "bound on one example's loss; also for privgene"),
       number("l2", "L", &LinearOptions::l2, kNotNegative,
-             "regularisation, lambda/2 |w|^2 an example; also of outpert and objpert"),
+             "regularisation, lambda/2 |w|^2 per example; also for outpert and objpert"),
       choice("noisy-min", &Options::noisy_min, kSelectionNoises,
              "noise on the candidate step sizes: gumbel, or laplace as in the paper"),
       choice("conversion", &Options::conversion, kConversions,
-             "from zCDP to epsilon: tight, or classical as in the paper"),
+             "conversion from zCDP to epsilon: tight, or classical as in the paper"),
       integer("mini-batch", "B", &Options::mini_batch, kCountOrZero,
-              "expected examples an iteration looks at, for large sets; 0: all")};
+              "expected number of examples per iteration, for large sets; 0: all")};
   entry.uses = {"clip", "class-weights"};
   entry.stochastic = false;
   entry.linear_model = true;
-  entry.counts_in_its_proof = true;                       // a zCDP filter admits it
-  entry.defaults = [](TrainConfig& c) { c.clip = 3.0; };  // C_grad of its paper
+  entry.counts_in_its_proof = true;                            // a zCDP filter admits it
+  entry.defaults = [](TrainConfig& c) { c.clip_norm = 3.0; };  // C_grad of its paper
   entry.make = make_method<DpAgdMethod>;
   return entry;
 }

@@ -13,9 +13,9 @@
 
 namespace cudp {
 
-/// How DP-AGD shares its budget out at the start: equal parts of rho, or of epsilon as its paper.
+/// Initial division of DP-AGD's budget: in equal parts of rho, or of epsilon as in the paper.
 enum class BudgetSplit { rho, epsilon };
-/// The conversion of rho to epsilon: Canonne, Kamath, Steinke 2020, or Bun, Steinke 2016.
+/// Conversion of rho to epsilon: Canonne, Kamath, Steinke 2020, or Bun, Steinke 2016.
 enum class Conversion { tight, classical };
 
 struct DpAgdOptions {
@@ -29,26 +29,27 @@ struct DpAgdOptions {
   std::int64_t mini_batch = 0;
 };
 
-/// The promise of a run's filter: the config's epsilon at its delta in zCDP, but for what is set
-/// aside for bounds; with the classical conversion the smaller epsilon that its rho =
-/// (sqrt(ln(1/delta) + epsilon) - sqrt(ln(1/delta)))^2 (the paper's equation (5)) really has.
-/// unit_rows: TrainingSize.
+/// Returns the budget of a run's filter in zCDP: the config's epsilon, at its delta less the part
+/// reserved for bounds. With the classical conversion, epsilon is the smaller value that the rho of
+/// the paper's equation (5), (sqrt(ln(1/delta) + epsilon) - sqrt(ln(1/delta)))^2, really gives.
+/// unit_rows: see TrainingSize.
 privacy::Budget dp_agd_budget(const TrainConfig& config, std::uint64_t unit_rows = 1);
 
-/// The settings of DP-AGD for a filter's whole budget rho and `examples` in the training set, of
-/// which there are at most max_examples.
+/// Returns the settings of DP-AGD for a filter with budget rho and a training set of `examples`, at
+/// most max_examples.
 ///
-/// By rho: an iteration starts with rho / splits, of which gradient_share is the gradient's. The
-/// default, splits = examples epsilon / 100 but at least 10, follows the signal: sums grow with the
-/// examples, the noise of a whole budget falls with epsilon. (Chosen on BANK and IPUMS-BR.)
-/// By epsilon, the paper's section 6.2: epsilon_nmax = epsilon_ng = epsilon / (2 splits), splits =
-/// 60; rho_ng is then that of the Gaussian mechanism's classical noise (its Theorem 3.3),
+/// Split by rho: an iteration starts with rho / splits, of which gradient_share goes to the
+/// gradient. The default, splits = examples epsilon / 100 but at least 10, follows the signal: sums
+/// grow with the number of examples, and the noise of a whole budget falls with epsilon. (Chosen on
+/// BANK and IPUMS-BR.)
+/// Split by epsilon, the paper's section 6.2: epsilon_nmax = epsilon_ng = epsilon / (2 splits),
+/// splits = 60. rho_ng is then that of the Gaussian mechanism's classical noise (its Theorem 3.3),
 /// epsilon_ng^2 / (4 ln(1.25/delta)).
 DpAgdSettings dp_agd_settings(const TrainConfig& config, double rho, double examples,
                               double max_examples);
 
-/// DP-AGD (dp_agd.hpp) as `cudp train` runs it: a step is an iteration, and there are as many as
-/// the budget lasts for.
+/// DP-AGD (dp_agd.hpp) as a method of `cudp train`. A step is an iteration; training lasts as long
+/// as the budget.
 class DpAgdMethod final : public Method {
  public:
   explicit DpAgdMethod(const MethodContext& context);
@@ -69,7 +70,7 @@ class DpAgdMethod final : public Method {
   void fresh_key(PrivacyBudget& budget, std::uint64_t step) override;
 
   std::uint64_t authorise(PrivacyBudget&, std::uint64_t, std::uint64_t until) override {
-    return until;  // it asks as it goes
+    return until;  // the gate checks every release
   }
   std::uint64_t train(std::uint64_t step, std::uint64_t until) override;
 
@@ -90,9 +91,10 @@ class DpAgdMethod final : public Method {
 
   MethodContext context_;
   privacy::Budget budget_;
-  double square_;  ///< of the examples of a unit: what costs a unit rho costs one rho / square_
+  double square_;  ///< squared number of examples in a unit: a release that costs a unit rho costs
+                   ///< one example rho / square_
   double limit_;   ///< rho of the whole budget, for a unit
-  DpAgdSettings settings_;  ///< for one example, as all of the algorithm
+  DpAgdSettings settings_;  ///< budgets in it, as everywhere in DpAgd, are per example
   DpAgdState state_;
   Gate* gate_ = nullptr;
   std::unique_ptr<LinearEngine> engine_;

@@ -18,30 +18,31 @@
 namespace cudp {
 namespace {
 
-/// The share that the rounding of two probabilities to 32 bits and of their factors in double may
-/// add to a rate (importance.hpp rounds down by more).
+/// Relative error that the rounding of two probabilities to 32 bits, and of their factors in
+/// double, may add to a rate (importance.hpp rounds down by more).
 constexpr double kRounding = 1e-9;
-/// Rounding error of the product sigma_K C; the norms themselves are cut towards zero, and their
-/// sum is exact.
+/// Rounding error of the product sigma_K C. The norms themselves are rounded towards zero, and
+/// their sum is exact.
 constexpr double kSumRounding = 0x1p-51;
-/// A norm is cut to 2^-30 of what it is clipped to, or to 2^-36 of the noise where that is coarser.
+/// Resolution of norms: 2^-30 of the norm they are clipped to, or 2^-36 of the noise if that is
+/// coarser.
 constexpr int kNormBits = 30;
 constexpr int kNoiseBits = 36;
-/// No example is certain to be drawn.
+/// Limit of a sampling rate, below 1 so that no example is certain to be drawn.
 constexpr double kLargestRate = 1.0 - 1e-4;
 
-/// The worst case, K~ = N~ C throughout.
+/// Makes the plan for the worst case, K~ = N~ C throughout.
 PrivacyPlan dpis_plan(const MethodContext& context) {
   const TrainConfig& config = context.config;
   const auto& options = config.of<DpisOptions>();
   PrivacyPlan plan =
-      plan_without_noise(context, {.clip_norm = config.clip, .largest_rate = kLargestRate});
-  // It chooses as it goes: only Renyi divergences of one order add up then.
+      plan_without_noise(context, {.clip_norm = config.clip_norm, .largest_rate = kLargestRate});
+  // Later releases depend on earlier ones; then only Renyi divergences of one order add up.
   plan.accountant = privacy::AccountantKind::rdp;
   const std::uint64_t epoch = context.steps_per_epoch();
   plan.epoch_releases = (plan.steps + epoch - 1) / epoch * (options.adaptive_clip ? 2 : 1);
   plan.epoch_noise = options.total_noise * context.size.value;
-  // The worst case's best order, fixed before any of these releases.
+  // The best order for the worst case, fixed before any of these releases.
   plan.noise_multiplier = noise_multiplier_for(config, plan);
   plan.order = filter_order(plan);
   return with_noise(config, std::move(plan));
@@ -65,7 +66,8 @@ void Dpis::start(const TrainingInputs& inputs, const PrivacyBudget& budget) {
 
 MethodState Dpis::state() const {
   MethodState state = EngineMethod::state();
-  state.numbers["epoch"] = {epoch_.epoch, epoch_.clip, epoch_.total, epoch_.sigma, epoch_.left};
+  state.numbers["epoch"] = {epoch_.epoch, epoch_.clip_norm, epoch_.total, epoch_.sigma,
+                            epoch_.left};
   return state;
 }
 
@@ -73,19 +75,19 @@ void Dpis::restore(const TrainingInputs& inputs, const MethodState& state) {
   EngineMethod::restore(inputs, state);
   const auto& e = state.numbers.at("epoch");
   epoch_ = {.epoch = e.at(0).get<std::uint64_t>(),
-            .clip = e.at(1).get<double>(),
+            .clip_norm = e.at(1).get<double>(),
             .total = e.at(2).get<double>(),
             .sigma = e.at(3).get<double>(),
             .left = e.at(4).get<double>()};
-  // Under another key there are none: other rows may be there.
+  // There are no stored norms under another key, because the rows may have changed.
   if (state.array("norms").size() != inputs.train.size()) engine().measure_norms();
 }
 
-/// The epoch in progress begins anew at this step: the rows, and their norms, may be others than
-/// those of its total. Its releases are charged again, and the rest of it gets its noise from what
-/// the filter has left.
+/// Restarts the current epoch at this step: the rows, and their norms, may differ from those of the
+/// epoch's total. Its releases are charged again, and the noise of its remaining steps follows from
+/// what the filter has left.
 void Dpis::fresh_key(PrivacyBudget& budget, std::uint64_t step) {
-  epoch_.epoch = DpisEpoch::kNone;  // ledger_index goes by it
+  epoch_.epoch = DpisEpoch::kNone;  // read by ledger_index
   EngineMethod::fresh_key(budget, step);
   epoch_.left = budget.left();
 }
@@ -105,17 +107,20 @@ std::uint64_t Dpis::prepared_until(std::uint64_t step) const {
 }
 
 ImportanceRule Dpis::rule() const {
-  return {.clip = epoch_.clip,
+  return {.clip = epoch_.clip_norm,
           .multiple = options().multiple,
-          .min_norm = options().floor * epoch_.clip,
+          .min_norm = options().floor * epoch_.clip_norm,
           .rate = plan().expected_batch / epoch_.total};
 }
 
 double Dpis::rate() const {
-  return std::fmin(1.0, plan().expected_batch * epoch_.clip / epoch_.total * (1.0 + kRounding));
+  return std::fmin(1.0,
+                   plan().expected_batch * epoch_.clip_norm / epoch_.total * (1.0 + kRounding));
 }
 
-double Dpis::noise_multiplier() const { return epoch_.sigma * epoch_.clip * size() / epoch_.total; }
+double Dpis::noise_multiplier() const {
+  return epoch_.sigma * epoch_.clip_norm * size() / epoch_.total;
+}
 
 std::vector<privacy::Release> Dpis::releases_of(std::uint64_t first, std::uint64_t last) const {
   return {{privacy::sampled_gaussian_mechanism(rate(), noise_multiplier()), last - first}};
@@ -144,7 +149,7 @@ bool Dpis::prepare(PrivacyBudget& budget, std::uint64_t step) {
   const double min_total = plan().expected_batch * clip * (1.0 + 1e-6);
   const double total = std::fmin(std::fmax(measured, min_total), size() * clip);
 
-  epoch_ = {.epoch = epoch, .clip = clip, .total = total, .sigma = 0.0, .left = left};
+  epoch_ = {.epoch = epoch, .clip_norm = clip, .total = total, .sigma = 0.0, .left = left};
   return choose_sigma(step, left);
 }
 
@@ -157,8 +162,8 @@ double Dpis::next_clip(std::uint64_t epoch, std::uint64_t number) {
   return std::clamp(options().lambda * total / size(), 1e-3 * plan().clip_norm, max_clip);
 }
 
-/// The grid follows from public numbers: the noise is at most 2^37 steps of it, and max_norm at
-/// most 2^31. One example moves the sum of norms that were cut to it by no more than max_norm.
+/// The grid follows from public numbers: the noise is at most 2^37 grid steps, and max_norm at most
+/// 2^31. One example moves the sum of norms, rounded to the grid, by at most max_norm.
 double Dpis::noisy_total(const char* name, Stream purpose, std::uint64_t epoch,
                          std::uint64_t number, double max_norm) {
   const double noise = plan().epoch_noise * max_norm * (1.0 + kSumRounding);
@@ -176,8 +181,9 @@ double Dpis::noisy_total(const char* name, Stream purpose, std::uint64_t epoch,
                         sum);
 }
 
-/// sigma_G, the smallest that what is left pays for if all later epochs were: in the first part of
-/// the training, the worst case K~ = N~ C; in the rest, as this one.
+/// Sets sigma_G to the smallest value that the remaining budget pays for, if all later epochs were
+/// like the worst case K~ = N~ C (in the first phase of the training), or like this one (in the
+/// rest).
 bool Dpis::choose_sigma(std::uint64_t first, double left) {
   const std::uint64_t now = prepared_until(first) - first;
   const std::uint64_t later = plan().steps - first - now;
@@ -194,7 +200,7 @@ bool Dpis::choose_sigma(std::uint64_t first, double left) {
     return static_cast<double>(now) * step +
            (with_later ? static_cast<double>(later) * other + others : 0.0);
   };
-  // A little less than what is left: the filter rounds every release up.
+  // Slightly less than the remaining budget, because the filter rounds every release up.
   const double max_spent = left * (1.0 - 1e-9);
   const auto excess = [&](double x) { return std::log(spent(x, true) / max_spent); };
   double good = std::log(plan().noise_multiplier);
@@ -216,10 +222,9 @@ bool Dpis::choose_sigma(std::uint64_t first, double left) {
 StepRecipe Dpis::recipe() const {
   return {// candidates: i with probability b ghat_i / K~
           .draw = Candidates{rule()},
-          // for each: its gradient, n_i = min(|g_i|, C, ghat_i), accepted with probability n_i /
-          // ghat_i;
-          // ghat_i <- k max(n_i, g_L). Sum of g_i / |g_i| over the accepted, which are i with
-          // probability b n_i / K~
+          // each candidate: its gradient, n_i = min(|g_i|, C, ghat_i), accepted with probability
+          // n_i / ghat_i; ghat_i <- k max(n_i, g_L). Sum of g_i / |g_i| over the accepted, which
+          // are i with probability b n_i / K~
           .contribution = AcceptedDirection{},
           // g~ = (K~ / N~ sum + N(0, sigma_G^2 C^2 I)) / b;  theta_{t+1} = theta_t - eta_t g~
           .optimizer = optimizer_settings(config())};
@@ -228,9 +233,9 @@ StepRecipe Dpis::recipe() const {
 StepScalars Dpis::scalars(std::uint64_t t) const {
   ensure(epoch_of(t) == epoch_.epoch, "a step of an epoch that was not prepared");
   StepScalars s = schedule().at(t);  // eta_t, s_e, K~ / (N~ b)
-  // Examples are accepted by their norms at this step, each with probability q_e at most, whatever
-  // they were at the start of the epoch. So the sum is of norms of 1, and what rounding adds.
-  const double of_direction = sensitivity(bound_of(AcceptedDirection{}, epoch_.clip),
+  // Examples are accepted by their norms at this step, each with probability at most q_e, whatever
+  // the norms were at the start of the epoch. So the sum has norms of 1, plus rounding.
+  const double of_direction = sensitivity(bound_of(AcceptedDirection{}, epoch_.clip_norm),
                                           context().network, context().arithmetic);
   s.noise_std = float_above(noise_multiplier() * of_direction);
   s.inverse_batch = static_cast<float>(epoch_.total / (size() * plan().expected_batch));
@@ -251,25 +256,25 @@ MethodEntry dpis_method() {
       number("dpis-multiple", "K", &Options::multiple, kMultiple,
              "dpis: candidates for each example of the batch"),
       number("dpis-floor", "F", &Options::floor, kUnitPositive,
-             "dpis: least norm that examples are drawn by, a share of the clipping norm"),
+             "dpis: minimum norm by which examples are drawn, as a share of the clipping norm"),
       number("dpis-total-noise", "S", &Options::total_noise, kUnitPositive,
-             "dpis: noise on the sum of norms, a share of the number of examples"),
+             "dpis: noise on the sum of norms, as a share of the number of examples"),
       number("dpis-first-phase", "A", &Options::first_phase, kUnit,
-             "dpis: share of the epochs that save for the worst case"),
+             "dpis: share of the epochs that reserve budget for the worst case"),
       toggle("dpis-adaptive-clip", &Options::adaptive_clip,
              "dpis: from the second epoch on, clip to the noisy mean norm"),
       number("dpis-lambda", "L", &Options::lambda, kPositive,
-             "dpis: times this, with dpis-adaptive-clip")};
+             "dpis: factor on the mean norm, with dpis-adaptive-clip")};
   entry.uses = engine_method_options();
   std::erase(entry.uses, "sigma");
   entry.uses.emplace_back("clip");
   entry.complete = [](TrainConfig& c) {
     if (c.clipping != Clipping::flat) throw InputError("--clipping: expected flat for method dpis");
-    if (constexpr double kMinClip = 1024.0 * kMinDirection; c.clip < kMinClip)
+    if (constexpr double kMinClip = 1024.0 * kMinDirection; c.clip_norm < kMinClip)
       throw InputError(
           fmt::format("--clip: expected at least {:.3g} for method dpis, which leaves "
                       "out gradients of norm below {:.3g}, found {:.6g}",
-                      kMinClip, kMinDirection, c.clip));
+                      kMinClip, kMinDirection, c.clip_norm));
     if (!c.epsilon || c.sigma)
       throw InputError("--epsilon: expected a budget, and no --sigma, for method dpis");
     if (c.accountant == privacy::AccountantKind::advanced)

@@ -6,8 +6,9 @@
 namespace cudp {
 
 DpSgd::DpSgd(const MethodContext& context)
-    : DpSgd(context, with_noise(context.config,
-                                plan_without_noise(context, {.clip_norm = context.config.clip}))) {}
+    : DpSgd(context,
+            with_noise(context.config,
+                       plan_without_noise(context, {.clip_norm = context.config.clip_norm}))) {}
 
 StepRecipe DpSgd::recipe() const {
   return {// B_t: each example independently with probability q

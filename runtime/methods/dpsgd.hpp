@@ -4,8 +4,9 @@
 
 namespace cudp {
 
-/// DP-SGD: Abadi et al. 2016, Algorithm 1, with the Poisson sampling that its analysis needs
-/// (Mironov, Talwar, Zhang 2019) and division by the expected batch b instead of the drawn one.
+/// DP-SGD: Abadi et al. 2016, Algorithm 1, with the Poisson sampling that its analysis requires
+/// (Mironov, Talwar, Zhang 2019), and division by the expected batch size b instead of the drawn
+/// one.
 class DpSgd : public EngineMethod {
  public:
   explicit DpSgd(const MethodContext& context);
@@ -15,9 +16,9 @@ class DpSgd : public EngineMethod {
 };
 
 MethodEntry dpsgd_method();
-/// On a network of tempered sigmoids or tanh (Papernot et al. 2021).
+/// DP-SGD on a network with tempered sigmoids or tanh (Papernot et al. 2021).
 MethodEntry dpsgd_ts_method();
-/// DP-AGD's baselines: with the moments accountant (Abadi et al. 2016), and with advanced
+/// Baselines of DP-AGD: DP-SGD with the moments accountant (Abadi et al. 2016), and with advanced
 /// composition (Dwork, Rothblum, Vadhan 2010).
 MethodEntry sgd_ma_method();
 MethodEntry sgd_adv_method();

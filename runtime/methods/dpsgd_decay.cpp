@@ -11,7 +11,7 @@ namespace {
 
 PrivacyPlan decay_plan(const MethodContext& context) {
   const TrainConfig& config = context.config;
-  PrivacyPlan plan = plan_without_noise(context, {.clip_norm = config.clip});
+  PrivacyPlan plan = plan_without_noise(context, {.clip_norm = config.clip_norm});
   const double k = config.of<DpSgdDecayOptions>().noise_decay;
   const std::uint64_t epoch = context.steps_per_epoch();
   plan.noise =

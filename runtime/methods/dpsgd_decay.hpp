@@ -9,17 +9,16 @@ struct DpSgdDecayOptions {
   double noise_decay = 0.005;  ///< k
 };
 
-/// DP-SGD whose noise falls from epoch to epoch, Yu et al. 2019 (arXiv:1904.02200), exponential
-/// decay: sigma_t = sigma_0 exp(-k t), t in epochs. All else is DpSgd's. sigma_0 follows from the
-/// composition of the whole falling sequence; that k is chosen on the data is, as everywhere, not
-/// part of epsilon.
+/// DP-SGD with noise that falls from epoch to epoch, Yu et al. 2019 (arXiv:1904.02200), exponential
+/// decay: sigma_t = sigma_0 exp(-k t), t in epochs. Everything else is as in DpSgd. sigma_0 follows
+/// from composing the whole sequence. As everywhere, epsilon does not cover tuning k on the data.
 class DpSgdDecay final : public DpSgd {
  public:
   explicit DpSgdDecay(const MethodContext& context);
   DpSgdDecay(const MethodContext& context, const PrivacyPlan& plan) : DpSgd(context, plan) {}
 };
 
-/// sigma_t / sigma_0
+/// Returns sigma_t / sigma_0.
 double decaying_noise(double k, std::uint64_t epoch);
 
 MethodEntry dpsgd_decay_method();

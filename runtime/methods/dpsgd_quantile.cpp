@@ -13,15 +13,16 @@
 namespace cudp {
 namespace {
 
-/// Shares of less leave one of the two releases more noise than it has a grid for.
+/// Range of the noise share. Outside it one of the two releases has more noise than its grid can
+/// hold.
 constexpr option_rows::Range kNoiseShare{
     .low = 1e-6, .high = 1.0 - 1e-6, .text = "a number of 1e-6 to 1 - 1e-6"};
 
 PrivacyPlan quantile_plan(const MethodContext& context) {
-  // Refuses a least norm that float32 cannot keep.
+  // Throws InputError if float32 cannot represent the minimum norm well enough.
   plan_without_noise(context, {.clip_norm = context.config.of<QuantileOptions>().min_clip});
   return with_noise(context.config,
-                    plan_without_noise(context, {.clip_norm = context.config.clip}));
+                    plan_without_noise(context, {.clip_norm = context.config.clip_norm}));
 }
 
 }  // namespace
@@ -51,8 +52,8 @@ double DpSgdQuantile::count_noise() const {
   return plan().noise_multiplier / (2.0 * std::sqrt(options().noise_share));
 }
 
-/// The engine counts, and moves the clipping norm; here it is worked out again, from what was
-/// released.
+/// Makes steps. The engine counts and updates the clipping norm; this function recomputes it from
+/// the released counts and compares.
 std::uint64_t DpSgdQuantile::train(std::uint64_t step, std::uint64_t until) {
   pass_gate(step, until);
   if (gate().witness() != nullptr) {
@@ -81,9 +82,8 @@ void DpSgdQuantile::train_watched(std::uint64_t t) {
   clip_norm_ = next_clip(rule(), clip_norm_, units_of(noisy, rule().grid));
 }
 
-/// The sums are multiples of 1/2. The grid is that, or where noise of a few examples would be too
-/// few steps of it, a power of two below, of which 1/2 is a multiple too. Never a coarser one: the
-/// count is not on that.
+/// The sums are multiples of 1/2. The grid is 1/2, or a smaller power of two if the noise would be
+/// too few steps of 1/2. It is never coarser, because the count would not be on it.
 GaussianRelease DpSgdQuantile::count_release(std::uint64_t t) const {
   return {.name = "count of the gradients that were not clipped",
           .purpose = Stream::clipped_count,
@@ -102,7 +102,7 @@ ClipRule DpSgdQuantile::rule() const {
           .expected_batch = plan().expected_batch,
           .grid = noise_grid(count_noise(), 0.5),
           .noise_multiplier = gradient_noise_multiplier(),
-          // What rounding can add to an example's contribution, as a multiple of C.
+          // Ratio of the sensitivity to C, above 1 by the rounding error.
           .sensitivity = plan().sensitivity / plan().clip_norm,
           .normalised = options().normalised};
 }
@@ -128,7 +128,7 @@ std::string DpSgdQuantile::mechanism() const {
 privacy::Promise DpSgdQuantile::promise(const privacy::Ledger& ledger, std::uint64_t step) const {
   privacy::Promise p = EngineMethod::promise(ledger, step);
   auto& sums = std::get<privacy::NoisySums>(p.how);
-  sums.noise_std = gradient_noise_multiplier() * plan().sensitivity;  // of the first step
+  sums.noise_std = gradient_noise_multiplier() * plan().sensitivity;  // value of the first step
   sums.quantile = {.target = options().target,
                    .min_clip_norm = options().min_clip,
                    .max_clip_norm = options().max_clip,
@@ -144,19 +144,20 @@ MethodEntry dpsgd_quantile_method() {
   using Options = QuantileOptions;
   MethodEntry entry;
   entry.name = "dpsgd-quantile";
-  entry.options = {number("quantile-target", "G", &Options::target, kInsideUnit,
-                          "dpsgd-quantile: share of the gradients that are not to be clipped"),
-                   number("quantile-lr", "L", &Options::lr, kPositive,
-                          "dpsgd-quantile: step size of the clipping norm, on a logarithmic scale"),
-                   number("quantile-noise", "S", &Options::noise_share, kNoiseShare,
-                          "dpsgd-quantile: share of the privacy of a step that counting takes"),
-                   number("quantile-min", "C", &Options::min_clip, kPositive,
-                          "dpsgd-quantile: least clipping norm"),
-                   number("quantile-max", "C", &Options::max_clip, kPositive,
-                          "dpsgd-quantile: largest clipping norm"),
-                   toggle("quantile-normalise", &Options::normalised,
-                          "dpsgd-quantile: steps in units of the clipping norm, so that the "
-                          "learning rate need not follow it")};
+  entry.options = {
+      number("quantile-target", "G", &Options::target, kInsideUnit,
+             "dpsgd-quantile: target share of the gradients that are not clipped"),
+      number("quantile-lr", "L", &Options::lr, kPositive,
+             "dpsgd-quantile: step size of the clipping norm, on a logarithmic scale"),
+      number("quantile-noise", "S", &Options::noise_share, kNoiseShare,
+             "dpsgd-quantile: share of a step's privacy (1 / sigma^2) that the count takes"),
+      number("quantile-min", "C", &Options::min_clip, kPositive,
+             "dpsgd-quantile: minimum clipping norm"),
+      number("quantile-max", "C", &Options::max_clip, kPositive,
+             "dpsgd-quantile: maximum clipping norm"),
+      toggle("quantile-normalise", &Options::normalised,
+             "dpsgd-quantile: steps in units of the clipping norm, so that the "
+             "learning rate need not follow it")};
   entry.uses = engine_method_options();
   entry.uses.emplace_back("clip");
   entry.own_tuning =
@@ -167,7 +168,7 @@ MethodEntry dpsgd_quantile_method() {
     const auto& o = c.of<Options>();
     if (c.clipping != Clipping::flat)
       throw InputError("--clipping: expected flat for method dpsgd-quantile");
-    if (!(o.min_clip <= c.clip && c.clip <= o.max_clip))
+    if (!(o.min_clip <= c.clip_norm && c.clip_norm <= o.max_clip))
       throw InputError(
           "--clip: expected from --quantile-min to --quantile-max for method "
           "dpsgd-quantile, which starts with it");

@@ -9,31 +9,31 @@
 namespace cudp {
 
 struct QuantileOptions {
-  double target = 0.5;        ///< gamma, the quantile of norms that C follows
+  double target = 0.5;        ///< gamma, the quantile of the norms that C tracks
   double lr = 0.2;            ///< eta_C
-  double noise_share = 0.01;  ///< of 1 / sigma^2, that the count takes
+  double noise_share = 0.01;  ///< s, share of 1 / sigma^2 for the count
   double min_clip = 1e-3;     ///< public bounds of C
   double max_clip = 1e3;
-  bool normalised = false;  ///< steps by g~ / C_t
+  bool normalised = false;  ///< divide g~ by C_t in a step
 };
 
-/// DP-SGD whose clipping norm follows a quantile of the gradients' norms: Andrew, Thakkar,
-/// Ramaswamy, McMahan 2021 (arXiv:1905.03871), Algorithm 1, by examples instead of users, with
+/// DP-SGD whose clipping norm tracks a quantile of the gradients' norms: Andrew, Thakkar,
+/// Ramaswamy, McMahan 2021 (arXiv:1905.03871), Algorithm 1, for examples instead of users, with
 /// Poisson batches.
 ///
-/// A step releases two noisy sums of one batch, of sensitivity 1 together:
+/// A step releases two noisy sums of one batch, of joint sensitivity 1:
 ///   - the sum of clipped gradients over C_t, noise z_g = sigma / sqrt(1 - s),
-///   - the sum of b_i - 1/2, b_i = 1 where |g_i| <= C_t, which one example changes by 1/2: noise
+///   - the sum of b_i - 1/2, b_i = 1 if |g_i| <= C_t, which one example changes by 1/2: noise
 ///     sigma_b = sigma / (2 sqrt(s)).
 /// 1 / z_g^2 + 1 / (2 sigma_b)^2 = 1 / sigma^2 (their Theorem 1), so both are one Gaussian
-/// mechanism of noise multiplier sigma; s is --quantile-noise. Then
+/// mechanism with noise multiplier sigma; s is --quantile-noise. Then
 ///   C_{t+1} = C_t exp(-eta_C (count / b + 1/2 - gamma)), within public bounds,
-/// a function of what was released. C_1 is --clip.
+/// is a function of released values. C_1 is --clip.
 ///
-/// Departs from the paper: a gradient that is not finite counts as clipped, and contributes nothing
-/// to the sum. With --quantile-normalise a step goes by g~ / C_t in place of g~, so that it does
-/// not shrink with the gradients (automatic clipping's normalisation, Bu et al. 2022, with C_t for
-/// the example's own norm).
+/// Difference from the paper: a gradient that is not finite counts as clipped, and contributes
+/// nothing to the sum. With --quantile-normalise a step uses g~ / C_t instead of g~, so that it
+/// does not shrink with the gradients (the normalisation of automatic clipping, Bu et al. 2022,
+/// with C_t instead of the example's own norm).
 class DpSgdQuantile final : public EngineMethod {
  public:
   explicit DpSgdQuantile(const MethodContext& context);
@@ -49,7 +49,7 @@ class DpSgdQuantile final : public EngineMethod {
   }
 
   StepRecipe recipe() const override;
-  /// At the present clipping norm.
+  /// Returns the scalars of a step with the current clipping norm.
   StepScalars scalars(std::uint64_t t) const override;
 
   double clip_norm() const { return clip_norm_; }  ///< C of the next step
@@ -63,9 +63,9 @@ class DpSgdQuantile final : public EngineMethod {
  private:
   const QuantileOptions& options() const { return config().of<QuantileOptions>(); }
   ClipRule rule() const;
-  /// The release of the sum of b_i - 1/2 over the batch of step t.
+  /// Describes the release of the sum of b_i - 1/2 over the batch of step t.
   GaussianRelease count_release(std::uint64_t t) const;
-  /// A step at a time, for a witness to see what leaves.
+  /// Makes one step, and shows its releases to a witness.
   void train_watched(std::uint64_t t);
 
   float clip_norm_;

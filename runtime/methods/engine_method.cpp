@@ -24,7 +24,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kNoBound = std::numeric_limits<double>::infinity();
 
-/// The parts of a state that have a name in a checkpoint.
+/// Visits the arrays of a state by their names in a checkpoint.
 template <class State, class Visit>
 void for_each_array(State& s, Visit visit) {
   visit("parameters", s.parameters);
@@ -127,8 +127,9 @@ MethodState EngineMethod::state() const {
   return state;
 }
 
-/// The plan is that of the beginning, to the bit: another processor's logarithm may have rounded
-/// otherwise. But a sum on another backend may round worse.
+/// Restores the plan of the run's beginning, to the bit, because another processor may round a
+/// logarithm differently. The sensitivity is the larger of the two, because a sum on another
+/// backend may have a larger rounding error.
 void EngineMethod::restore(const TrainingInputs& inputs, const MethodState& state) {
   const double sensitivity = plan_.sensitivity;
   PrivacyPlan stored = decode_plan(state.numbers.at("plan"));
@@ -150,24 +151,24 @@ bool EngineMethod::accounts_for(const privacy::Ledger& ledger, std::uint64_t ste
 }
 
 /// The step where a run stops, or its key is lost or renewed, may have been chosen by what the run
-/// showed: which releases there are is then no longer fixed ahead. A budget bounds them where they
-/// are equal, so that only their number was chosen; where their divergences add up at an order
-/// fixed ahead; and nowhere else (privacy/README.md).
+/// showed, so the list of releases is no longer fixed ahead. A budget still bounds them in two
+/// cases only: if all are equal, so that only their number was chosen, or if their divergences add
+/// up at an order fixed ahead (privacy/README.md).
 void EngineMethod::fresh_key(PrivacyBudget& budget, std::uint64_t step) {
   if (!config().epsilon)
     throw BudgetError("without --epsilon nothing bounds what repeated steps spend");
   if (!plan_.noise.empty() && plan_.order == 0.0)
     throw BudgetError(
-        "where noise differs from step to step, no bound holds for steps repeated with other noise "
+        "if noise differs from step to step, no bound holds for steps repeated with other noise "
         "unless --fresh-noise-allowed was given when the run began");
   budget.fresh_key(ledger_index(step));
   context_.key_was_lost = true;
 }
 
-/// Under a key that is not the one that the run began with, its steps count again.
+/// Steps are charged again under a key other than the first one.
 std::uint64_t EngineMethod::last_step(const PrivacyBudget& budget, std::uint64_t step) const {
   const std::uint64_t allowed = budget.ledger().authorised_until();
-  if (budget.filter() != nullptr) return plan_.steps;  // it is asked as training goes on
+  if (budget.filter() != nullptr) return plan_.steps;  // the filter is asked as training continues
   if (!config().epsilon || allowed >= plan_.steps) return plan_.steps;
   const std::vector<privacy::Release> charged = budget.ledger().releases_after_count();
   const std::uint64_t last =
@@ -184,7 +185,7 @@ std::uint64_t EngineMethod::authorise(PrivacyBudget& budget, std::uint64_t step,
   if (!prepare(budget, step)) return step;
   std::uint64_t end = std::min(until, prepared_until(step));
   while (end > step && !budget.authorise(ledger_index(step), releases_of(step, end)))
-    end = step + (end - step) / 2;  // the budget ends on the way
+    end = step + (end - step) / 2;  // the budget ends before `end`
   return end;
 }
 
@@ -223,9 +224,9 @@ double EngineMethod::learning_rate(std::uint64_t step) const {
   return step > 0 ? schedule_.learning_rate(step - 1) : 0.0;
 }
 
-/// The ledger authorises steps up to the next checkpoint. What it has ahead of `step` has not been
-/// released, and is taken off the end of the list of charges. Once a key was lost the whole budget
-/// counts as spent: no bound holds for as many steps as happened to be made.
+/// The ledger authorises steps up to the next checkpoint. Those after `step` have not been
+/// released, and are removed from the end of the list of charges. After a key was lost the whole
+/// budget counts as spent: no bound holds for the number of steps that happened to be made.
 std::function<double()> EngineMethod::spent(const privacy::Ledger& ledger, std::uint64_t step,
                                             bool last) const {
   if (context_.key_was_lost) return [epsilon = epsilon()] { return epsilon; };
@@ -252,7 +253,7 @@ std::string EngineMethod::mechanism() const {
                              : "Poisson-subsampled Gaussians of different noise, fixed beforehand";
 }
 
-/// All releases but those before the first step and those of epochs.
+/// Counts all releases except those before the first step and those of epochs.
 std::uint64_t EngineMethod::steps_charged(const privacy::Ledger& ledger) const {
   const privacy::Mechanism of_epoch = privacy::Gaussian{plan_.epoch_noise};
   std::uint64_t steps = 0;
@@ -261,7 +262,7 @@ std::uint64_t EngineMethod::steps_charged(const privacy::Ledger& ledger) const {
   return steps - plan_.before.size();
 }
 
-/// Several units' examples: any that differ in so many.
+/// Bounds groups of units by groups of that many examples.
 std::optional<privacy::Groups> EngineMethod::groups(const privacy::Ledger& ledger) const {
   if (!is_fixed_ahead())
     return privacy::Groups{.bounds = {},
@@ -324,7 +325,8 @@ privacy::Promise EngineMethod::promise(const privacy::Ledger& ledger, std::uint6
           .how = std::move(sums)};
 }
 
-/// A filter admits what is not known ahead.
+/// Returns the ledger unchanged if it has a filter, because what a filter admits is not known
+/// ahead.
 privacy::Ledger EngineMethod::planned(privacy::Ledger ledger, std::uint64_t last) const {
   if (ledger.budget()) return ledger;
   std::uint64_t number = ledger.authorised_until();

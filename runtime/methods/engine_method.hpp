@@ -12,8 +12,8 @@
 
 namespace cudp {
 
-/// The base of the methods that train by noisy sums of clipped gradients of Poisson batches: DP-SGD
-/// and what descends from it. What each does in a step is its recipe().
+/// Base of the methods that train with noisy sums of clipped gradients of Poisson batches: DP-SGD
+/// and its descendants. A method defines its step in recipe().
 class EngineMethod : public Method {
  public:
   double epsilon() const override;
@@ -49,55 +49,56 @@ class EngineMethod : public Method {
 
   const PrivacyPlan& plan() const { return plan_; }
 
-  /// A step, in the order of the method's paper. Its numbers may follow what was released.
+  /// Returns a step, in the order of the method's paper. Its values may depend on released values.
   virtual StepRecipe recipe() const = 0;
-  /// The numbers of step t; the schedule's, but for a method that has others.
+  /// Returns the scalars of step t; by default those of the schedule.
   virtual StepScalars scalars(std::uint64_t t) const { return schedule_.at(t); }
-  /// Makes steps first <= t < last on an engine that is laid out for the recipe.
+  /// Makes steps first <= t < last on an engine that is set up for the recipe.
   void run(Engine& engine, std::uint64_t first, std::uint64_t last) const;
 
  protected:
   EngineMethod(MethodContext context, const PrivacyPlan& plan);
 
-  // What an engine needs beside the plan, and where it starts.
+  // Settings of the engine besides the plan, and the initial state.
 
   virtual void configure(EngineSettings&) const {}
   virtual void initialise(TrainState&) const {}
 
-  // Releases, for a method that does not have them all in its plan.
+  // Releases, for a method whose plan does not have all of them.
 
-  /// Before step `step`, where the steps before are done: whatever has to be measured and released
-  /// first. False where the budget ends here.
+  /// Measures and releases what step `step` needs. Requires that the steps before are done. Returns
+  /// false if the budget ends here.
   virtual bool prepare(PrivacyBudget&, std::uint64_t) { return true; }
-  /// One past the last step, from `step` on, that is known without another call of prepare.
+  /// Returns one past the last step, counted from `step`, that needs no other call of prepare.
   virtual std::uint64_t prepared_until(std::uint64_t) const { return plan_.steps; }
-  /// The releases of prepared steps first <= t < last.
+  /// Returns the releases of prepared steps first <= t < last.
   virtual std::vector<privacy::Release> releases_of(std::uint64_t first, std::uint64_t last) const {
     return step_releases(plan_, first, last);
   }
-  /// The charge of one step.
+  /// Returns the charge of one step.
   Charge charge_of(std::uint64_t step) const;
-  /// Asks the gate for steps first <= t < last, before an engine draws their noise: they were
-  /// authorised ahead, so that it costs nothing. Throws std::logic_error where it says no.
+  /// Asks the gate to admit steps first <= t < last, before an engine draws their noise. They were
+  /// authorised before, so this charges nothing. Throws std::logic_error if the gate refuses.
   void pass_gate(std::uint64_t first, std::uint64_t last) const;
-  /// The number of a step's release in the ledger.
+  /// Returns the index of a step's release in the ledger.
   virtual std::uint64_t ledger_index(std::uint64_t step) const { return step; }
 
-  // The certificate.
+  // Certificate.
 
-  /// Whether all releases, and their number, were fixed before the first of them, so that the
-  /// accountant's bound of them holds. It does not where they follow from a noisy number of
-  /// examples, or from what a filter admits; nor once a key was lost, since whoever renews it
-  /// decides how many steps there are (privacy/README.md, What a fresh key allows).
+  /// Returns whether all releases, and their number, were fixed before the first of them, so that
+  /// the accountant's bound on them holds. It does not hold if they depend on a noisy number of
+  /// examples or on what a filter admits. Nor does it hold after a key was lost, because whoever
+  /// renews the key decides how many steps there are (privacy/README.md, What a fresh key allows).
   bool is_fixed_ahead() const;
-  /// The epsilon that the run may state, `bound` being that of its releases: the budget's, which
-  /// was stated before the first of them, unless they were fixed ahead. Every statement goes
-  /// through these two.
+  /// Returns the epsilon that the run may state, if `bound` is the bound of its releases. If the
+  /// releases were fixed ahead it is that of the bound, else that of the budget, which was stated
+  /// before the first release. Every statement must use this function.
   double stated(const privacy::PrivacyBound& bound) const;
 
   virtual std::string mechanism() const;
   virtual std::string sampling() const { return "poisson"; }
-  /// Says what gradients are clipped, or what C is, where that needs saying.
+  /// Adds a description of what is clipped, or what C is, for a method that does not clip raw
+  /// gradients.
   virtual void describe_clipping(privacy::NoisySums&) const {}
 
   const TrainConfig& config() const { return context_.config; }
@@ -119,7 +120,7 @@ class EngineMethod : public Method {
   Ranks* ranks_ = nullptr;
 };
 
-/// Keys of the options that all of these methods have, but for "clip".
+/// Returns the keys of the options that all of these methods share, except "clip".
 std::vector<std::string> engine_method_options();
 
 }  // namespace cudp

@@ -17,7 +17,7 @@ bool uses(const Network& network, Activation kind) {
   });
 }
 
-/// Whether the only layer with parameters is a weighted sum of what comes from the data.
+/// Returns whether the only layer with parameters is a linear function of the data.
 bool is_linear(const Network& network) {
   return network.groups == 1 && std::ranges::any_of(network.layers, [](const NetworkLayer& l) {
            return l.has_parameters() && (std::holds_alternative<Dense>(l.layer) ||
@@ -25,7 +25,7 @@ bool is_linear(const Network& network) {
          });
 }
 
-/// Draws one layer's initial weights into tensors that are zeros.
+/// Draws one layer's initial weights into tensors of zeros.
 class LayerInitialiser {
  public:
   LayerInitialiser(const Network& network, Generator generator, const RandomKey& key,
@@ -52,10 +52,10 @@ class LayerInitialiser {
     std::fill_n(weights_.begin() + static_cast<std::ptrdiff_t>(t.offset + first), count, value);
   }
 
-  /// Uniform in (-limit, limit).
+  /// Fills a tensor with uniform numbers in (-limit, limit).
   void uniform(const ParameterTensor& t, double limit) const {
     for (std::size_t j = t.offset; j < t.offset + t.size; ++j) {
-      const double u = (words_[j] + 0.5) * 0x1p-31 - 1.0;  // in (-1, 1)
+      const double u = (words_[j] + 0.5) * 0x1p-31 - 1.0;  // range (-1, 1)
       weights_[j] = static_cast<float>(limit * u);
     }
   }
@@ -88,7 +88,8 @@ class LayerInitialiser {
     for (std::size_t first = 0; first < l.parameter_count; first += each) {
       uniform(tensor(l, first), glorot(tensor(l, first)));
       orthogonal(tensor(l, first + 1));
-      if (r.cell == Cell::lstm) fill(tensor(l, first + 2), hidden, hidden, 1.0f);  // i, f, g, o
+      // order of gates: i, f, g, o
+      if (r.cell == Cell::lstm) fill(tensor(l, first + 2), hidden, hidden, 1.0f);
     }
   }
 

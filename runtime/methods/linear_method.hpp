@@ -19,36 +19,36 @@
 
 namespace cudp {
 
-/// Facts about the data that a linear method may know before it looks at them.
+/// Facts about the data that a linear method may use before it reads them.
 struct LinearFacts {
   Loss loss = Loss::logistic;
-  int dimension = 0;          ///< features and a constant
-  double examples = 1.0;      ///< N, or the noisy one
-  double max_examples = 1.0;  ///< a bound on N, see TrainingSize::max_examples
-  double mu_before = 0.0;     ///< of what was released before, for one example: mu_of
-  double unit_rows = 1.0;     ///< examples of one unit at most: TrainingSize
+  int dimension = 0;          ///< number of features + 1
+  double examples = 1.0;      ///< N, or the noisy N
+  double max_examples = 1.0;  ///< upper bound on N, see TrainingSize::max_examples
+  double mu_before = 0.0;     ///< mu_of the releases before, for one example
+  double unit_rows = 1.0;     ///< maximum number of examples in a unit: TrainingSize
   bool size_is_public = true;
 };
 LinearFacts linear_facts(const MethodContext& context);
 
-/// The examples of a linear method, and what it draws from and releases through. Numbers of streams
-/// are its own.
+/// Data, randomness and gate of a linear method. Step numbers in the streams are the method's own.
 struct LinearTask {
   const Dataset& train;
   int threads;
   Generator generator;
   const RandomKey& key;
-  Gate& gate;  ///< of the same generator and key
+  Gate& gate;  ///< uses the same generator and key
 };
 
-/// The base of the methods for linear models of two classes that know all their releases before the
-/// first, and train in one go, which is their only step: under one key always the same, so that who
-/// begins again releases nothing new.
+/// Base of the methods for linear models of two classes that know all their releases before the
+/// first, and train in a single step. Under one key the result is always the same, so a repeated
+/// run releases nothing new.
 class LinearMethod : public Method {
  public:
-  /// The releases of the method, besides those before it.
+  /// Returns the releases of the method, without those before it.
   virtual std::vector<privacy::Release> releases() const = 0;
-  /// The weights of the features as they are read, and the bias. Asks the gate before it draws.
+  /// Returns the weights of the features, in their original scale, and the bias. Asks the gate
+  /// before it draws noise.
   virtual std::vector<float> fit(const LinearTask& task) const = 0;
 
   double epsilon() const override { return epsilon_of(facts_.unit_rows); }
@@ -77,19 +77,19 @@ class LinearMethod : public Method {
   double examples_per_step() const override { return facts_.examples; }
   privacy::Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const final;
 
-  /// Epsilon at delta() for up to `rows` examples that are added or removed at once.
+  /// Returns epsilon at delta() if up to `rows` examples are added or removed at once.
   virtual double epsilon_of(double rows) const = 0;
 
  protected:
-  /// config.epsilon and config.delta must be set.
+  /// Requires that config.epsilon and config.delta are set.
   LinearMethod(const TrainConfig& config, const LinearFacts& facts)
       : config_(config), facts_(facts) {}
 
-  /// For noise that the gate does not draw: asks it for all of releases().
+  /// Asks the gate to admit all of releases(). Used if the method draws its noise itself.
   void pass_gate(Gate& gate) const;
 
-  /// The mechanism, in words and numbers; epsilon, delta and method are filled in. releases: all
-  /// that were charged.
+  /// Describes the mechanism, in words and numbers; epsilon, delta and method are already set.
+  /// releases: everything that was charged.
   virtual void describe_mechanism(privacy::Promise& promise,
                                   std::vector<privacy::Release> releases) const = 0;
 
@@ -103,7 +103,7 @@ class LinearMethod : public Method {
   std::vector<float> weights_;
 };
 
-/// For MethodEntry::make.
+/// Makes a method, for MethodEntry::make. Throws BudgetError if the budget does not suffice.
 template <class M>
 std::unique_ptr<Method> make_linear_method(const MethodContext& context) {
   try {
@@ -115,7 +115,7 @@ std::unique_ptr<Method> make_linear_method(const MethodContext& context) {
   }
 }
 
-/// The part that the entries of all of these have in common.
+/// Returns an entry with the properties that all linear methods share.
 MethodEntry linear_method_entry();
 
 }  // namespace cudp

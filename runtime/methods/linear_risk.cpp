@@ -16,10 +16,11 @@ namespace {
 
 using Vector = std::vector<double>;
 
-constexpr std::size_t kBlock = 1024;  // rows that one task handles, in the order of the data
+constexpr std::size_t kBlock = 1024;  // rows per task; results do not depend on the number of
+                                      // threads
 constexpr std::size_t kLanes = 8;
 
-/// sum of x[j] w[j], in kLanes chains.
+/// Returns the sum of x[j] w[j], in kLanes independent sums.
 template <class Real>
 Real inner_product(std::span<const float> x, const Real* w) {
   const std::size_t n = x.size();
@@ -54,7 +55,8 @@ Derivatives<Real> loss_derivatives(const RiskSettings& s, Real m) {
   return {-corner / (2 * h), one / (2 * h)};
 }
 
-/// Those of the weighted loss of an example of this scale, whose sign is the label's.
+/// Returns the derivatives of the weighted loss of an example with this scale. The sign of the
+/// scale is that of the label.
 template <class Real>
 Derivatives<Real> derivatives(const RiskSettings& s, Real m, double scale) {
   const Derivatives<Real> d = loss_derivatives(s, m);
@@ -72,7 +74,7 @@ template <class Real>
 double norm(const std::vector<Real>& a) {
   return static_cast<double>(std::sqrt(dot(a, a)));
 }
-/// a += factor b
+/// Computes a += factor b.
 template <class Real, class Other>
 void add(std::vector<Real>& a, Real factor, const std::vector<Other>& b) {
   for (std::size_t j = 0; j < b.size(); ++j) a[j] += factor * static_cast<Real>(b[j]);
@@ -95,30 +97,30 @@ LinearRisk::LinearRisk(const Dataset& data, const RiskSettings& settings)
                      std::to_string(data.classes));
   const std::size_t features = dimension_ - 1;
   scales_.reserve(data.size());
-  std::vector<float> room(features);
+  std::vector<float> buffer(features);
   for (std::size_t i = 0; i < data.size(); ++i) {
     double square = 1.0;
-    for (const float f : row(i, room)) {
+    for (const float f : row(i, buffer)) {
       const auto x = static_cast<double>(f);
       square += x * x;
     }
-    // Rounded up: |v| <= 1 whatever the roundings of the sum.
+    // Rounded up, so that |v| <= 1 despite rounding errors in the sum.
     const double length = std::sqrt(square) * (1.0 + 0x1p-30);
     const double scale = std::isfinite(square) ? 1.0 / std::fmax(settings.max_norm, length) : 0.0;
     scales_.push_back(data.labels[i] != 0 ? scale : -scale);
   }
 }
 
-std::span<const float> LinearRisk::row(std::size_t i, std::vector<float>& room) const {
+std::span<const float> LinearRisk::row(std::size_t i, std::vector<float>& buffer) const {
   const std::size_t features = dimension_ - 1;
   const std::size_t at = i * features;
   if (!data_.is_bytes() && !data_.is_coded()) return std::span(data_.floats).subspan(at, features);
   if (data_.is_coded())
-    read_floats(data_, i, room);
+    read_floats(data_, i, buffer);
   else
     for (std::size_t j = 0; j < features; ++j)
-      room[j] = data_.scale * static_cast<float>(data_.bytes[at + j]) + data_.shift;
-  return room;
+      buffer[j] = data_.scale * static_cast<float>(data_.bytes[at + j]) + data_.shift;
+  return buffer;
 }
 
 template <class Real, class Factor>
@@ -128,11 +130,11 @@ std::vector<Real> LinearRisk::weighted_sum(const Factor& factor) {
   std::vector<std::vector<Real>> parts(blocks, std::vector<Real>(dimension_));
   team_.run(blocks, [&](std::size_t b, int) {
     std::vector<Real>& part = parts[b];
-    std::vector<float> room(features);
+    std::vector<float> buffer(features);
     const std::size_t end = std::min((b + 1) * kBlock, data_.size());
     for (std::size_t i = b * kBlock; i < end; ++i) {
       if (scales_[i] == 0.0) continue;
-      const std::span<const float> x = row(i, room);
+      const std::span<const float> x = row(i, buffer);
       const Real c = factor(i, x) * static_cast<Real>(scales_[i]);
       if (c == 0) continue;
       for (std::size_t j = 0; j < features; ++j) part[j] += c * static_cast<Real>(x[j]);
@@ -172,12 +174,11 @@ Vector LinearRisk::curvature_product(std::span<const double> p) {
   });
 }
 
-/// Bound for unit roundoff u and |v| <= 1: a margin is off by at most (d + 4) u |w|, which moves
-/// phi' by the curvature times that, and phi' itself, weighted, by a few u; a term c v has three
-/// roundings; a
-/// sum of a block's terms and of the blocks has at most kBlock + blocks additions, each of a sum no
-/// longer than that of the terms' lengths, of which there are n, of at most 1. All of it twice, for
-/// what is of second order.
+/// Bound for unit roundoff u and |v| <= 1. The error of a margin is at most (d + 4) u |w|; it
+/// changes phi' by at most the curvature times that, and computing the weighted phi' adds a few u.
+/// A term c v has three roundings. Summing a block's terms and the blocks takes at most kBlock +
+/// blocks additions. Each of their results is at most the sum of the norms of the terms: n terms of
+/// norm at most 1. Everything is doubled to cover terms of second order.
 double risk_rounding(const RiskSettings& settings, std::size_t dimension, double norm,
                      double unit) {
   const double n = settings.max_examples;
@@ -205,7 +206,7 @@ Bounds bounds_of(const RiskSettings& s, const RiskProblem& p) {
           (b + std::sqrt(b * b + 2.0 * p.regulariser * s.max_examples * at_zero)) / p.regulariser};
 }
 
-/// J's gradient and how far it may be off.
+/// Gradient of J, and a bound on its rounding error.
 template <class Real>
 struct JGradient {
   std::vector<Real> value;
@@ -228,7 +229,7 @@ JGradient<Real> gradient_at(LinearRisk& risk, const RiskProblem& p, const std::v
   return g;
 }
 
-/// p with |(H + regulariser I) p + g| <= share |g|, or as near as max_steps products come.
+/// Returns p with |(H + regulariser I) p + g| <= share |g|, or the best p after max_steps products.
 Vector newton_direction(LinearRisk& risk, double regulariser, const Vector& g, double share,
                         int max_steps) {
   Vector p(g.size(), 0.0);
@@ -250,7 +251,8 @@ Vector newton_direction(LinearRisk& risk, double regulariser, const Vector& g, d
   return p;
 }
 
-/// Newton's method from w on, which ends where it stopped.
+/// Runs Newton's method from w, and leaves its last point in w. Returns nullopt if it did not
+/// converge.
 template <class Real>
 std::optional<RiskMinimum> newton(LinearRisk& risk, const RiskProblem& problem, Vector& w) {
   constexpr int kIterations = 200;
@@ -288,7 +290,8 @@ std::optional<RiskMinimum> descend(LinearRisk& risk, const RiskProblem& problem)
   std::vector<Extended> w(risk.dimension());
   for (std::uint64_t i = 0; i <= iterations.value_or(0); ++i) {
     const JGradient<Extended> g = gradient_at(risk, problem, w);
-    // Weights are rounded to double, which moves the gradient by L times that.
+    // The weights are rounded to double, which changes the gradient by up to L times the rounding
+    // error.
     const double found = g.at_most() + smoothness * kUnit * norm(w);
     if (found <= problem.tolerance) return RiskMinimum{Vector(w.begin(), w.end()), found};
     add(w, -1 / static_cast<Extended>(smoothness), g.value);
@@ -303,7 +306,7 @@ std::optional<std::uint64_t> iterations_for_all_data(const RiskSettings& setting
                                                      const RiskProblem& problem) {
   const auto [smoothness, farthest] = bounds_of(settings, problem);
   const double kappa = smoothness / problem.regulariser;
-  // No iterate is farther from 0 than three times the minimum is.
+  // Every iterate is at most three times as far from 0 as the minimum.
   const double error = risk_rounding(settings, dimension, 3.0 * farthest, kExtendedUnit) +
                        4.0 * kExtendedUnit *
                            (2.0 * smoothness * farthest + 3.0 * problem.regulariser * farthest +

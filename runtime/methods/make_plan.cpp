@@ -13,13 +13,14 @@
 namespace cudp {
 namespace {
 
-/// Below least_clip_norm the plan's sensitivity would be no bound.
+/// Throws InputError if the clipping norm is below least_clip_norm, where the plan's sensitivity
+/// would be no bound.
 void check_clip(const Network& network, Clipping clipping, double clip_norm) {
   const double min_clip = least_clip_norm(network, clipping);
   if (clip_norm < min_clip)
     throw InputError(
-        fmt::format("--clip: expected at least {:.3g} for {} parameters: below, a norm in float32 "
-                    "lacks squares that matter; found {:.3g}",
+        fmt::format("--clip: expected at least {:.3g} for {} parameters: below that, a norm in "
+                    "float32 loses squares that matter; found {:.3g}",
                     min_clip, network.parameter_count, clip_norm));
 }
 
@@ -41,7 +42,7 @@ PrivacyPlan plan_without_noise(const MethodContext& context, const SumShape& sha
   plan.group = size.unit_rows;
   plan.accountant = config.accountant;
   if (context.split) plan.count_epsilon = context.split->count_epsilon;
-  // Rounded up, so that the rate is never below the one asked for, and exact afterwards.
+  // Rounded up, so that the rate is never below the requested one; the rounded rate is exact.
   plan.sampling_threshold = static_cast<std::uint64_t>(std::ceil(batch / size.value * 0x1p32));
   plan.expected_batch = batch;
   plan.steps = config.steps
@@ -82,7 +83,7 @@ PrivacyPlan with_noise(const TrainConfig& config, PrivacyPlan plan) {
     check_budget(config, plan);
     return plan;
   }
-  // A little less than the budget: the filter rounds every release up.
+  // Slightly less than the budget, because the filter rounds every release up.
   TrainConfig less = config;
   less.epsilon = *config.epsilon * (1.0 - 1e-9);
   plan.accountant = privacy::AccountantKind::rdp;

@@ -8,39 +8,40 @@
 
 namespace cudp {
 
-/// The properties of the sums of a method.
+/// Properties of the sums of a method.
 struct SumShape {
   double clip_norm = 1.0;
   Contribution contribution = ClippedGradient{};
-  double largest_rate = 1.0;  ///< what an example may be sampled with; below 1 a batch is less than
-                              ///< all examples
+  double largest_rate = 1.0;  ///< upper bound on an example's sampling rate; if it is below 1, a
+                              ///< batch must be smaller than the number of examples
 };
 
-/// A plan that lacks its noise: who is sampled how often, how large a sum may get, what one example
-/// adds to it. Throws InputError on a batch larger than the number of examples, a private one as it
-/// was released, or a clipping norm that float32 cannot keep.
+/// Makes a plan without its noise: sampling rate, number of steps, clipping norm and sensitivity.
+/// Throws InputError on a batch larger than the number of examples (the released one if it is
+/// private), or a clipping norm that float32 cannot represent well enough.
 PrivacyPlan plan_without_noise(const MethodContext& context, const SumShape& shape);
 
-/// The noise multiplier that config.sigma gives, or that keeps all releases of the plan within
-/// config.epsilon. Throws BudgetError where none does.
+/// Returns config.sigma, or the noise multiplier that keeps all releases of the plan within
+/// config.epsilon. Throws BudgetError if there is none.
 double noise_multiplier_for(const TrainConfig& config, const PrivacyPlan& plan);
 
-/// The plan with that, within the budget.
+/// Returns the plan with its noise multiplier, checked against the budget.
 PrivacyPlan with_noise(const TrainConfig& config, PrivacyPlan plan);
 
-/// Whether a filter is to keep the budget of a plan whose steps differ in their noise: which of
-/// them are repeated, where the key is lost, may have been chosen by what they showed.
+/// Returns whether a filter must keep the budget: if the noise of the plan's steps differs, and
+/// steps may be repeated with fresh noise after a key is lost. Which steps are repeated may have
+/// been chosen by what they showed.
 bool needs_filter(const TrainConfig& config, const PrivacyPlan& plan);
 
-/// The Renyi order of the filter of a plan that has its noise.
+/// Returns the Renyi order of the filter for a plan that has its noise.
 double filter_order(PrivacyPlan plan);
 
-/// Throws BudgetError unless the plan stays within config.epsilon, and within what promises
-/// something at all.
+/// Throws BudgetError unless the plan stays within config.epsilon, and within the limits of a
+/// meaningful guarantee.
 void check_budget(const TrainConfig& config, const PrivacyPlan& plan);
 
-/// Most steps from `first` on, at most `wanted`, that stay within epsilon after what is spent
-/// already.
+/// Returns the maximum number of steps from `first`, at most `wanted`, that stay within epsilon
+/// after the releases of `already`.
 std::uint64_t affordable_steps(const PrivacyPlan& plan, std::span<const privacy::Release> already,
                                double epsilon, std::uint64_t first, std::uint64_t wanted);
 

@@ -6,14 +6,14 @@
 
 namespace cudp {
 
-/// The split of the config's budget where a private number of examples has a part of its own; empty
-/// where the number is public, or the method's proof has it as one release more. A function of
-/// public settings. Throws BudgetError where the budget has no such split.
+/// Returns the split of the config's budget if a private number of examples has a part of its own.
+/// Returns nullopt if the number is public, or if the method's proof treats it as one more release.
+/// It is a function of public settings. Throws BudgetError if the budget has no such split.
 std::optional<privacy::CountSplit> count_split(const TrainConfig& config, const DataSplit& data);
 
-/// The facts that a method is made from. ledger: of the run so far, the number of examples counted.
-/// Where it splits the budget, the method's is the training's part, whose releases `before` lists:
-/// the rules of a public number of examples hold for it.
+/// Returns the facts that a method is made from. ledger: charges of the run so far, including the
+/// number of examples. If it splits the budget, the method gets the training's part, which also
+/// covers the releases in `before`; the rules for a public number of examples then apply.
 MethodContext method_context(const TrainConfig& config, const Network& network,
                              const TrainingSize& size, const Arithmetic& arithmetic,
                              const privacy::Ledger& ledger);

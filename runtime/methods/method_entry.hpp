@@ -9,40 +9,45 @@
 
 namespace cudp {
 
-/// One row of the table of methods (registry.hpp): what makes a method known. Everything but the
-/// name and `make` may stay as it is.
+/// A row of the table of methods (registry.hpp), which makes a method known. Everything but the
+/// name and `make` has a usable default.
 struct MethodEntry {
   std::string name;
-  std::string option_group = "Methods";  ///< heading of its options, in --help and config.toml
-  std::vector<Option> options;           ///< its own, or which it is the first to have
+  std::string option_group = "Methods";  ///< heading of its options in --help and config.toml
+  std::vector<Option> options;           ///< options that the method owns, or is the first to use
   std::vector<std::string> uses;         ///< options that it shares with other methods
-  std::vector<std::string> ignores;      ///< which a resolved config may set all the same
-  bool stochastic = true;     ///< presets of data sets, tuned for stochastic gradients, apply
-  bool linear_model = false;  ///< trains a linear model with one score only
-  /// Its proof takes a noisy number of examples as one release more, whose noise was fixed before;
-  /// otherwise the number has a part of the budget for itself (privacy/count_split.hpp).
+  std::vector<std::string> ignores;      ///< options without effect that its resolved config may
+                                         ///< nevertheless set
+  bool stochastic = true;  ///< presets of data sets apply; they are tuned for stochastic gradients
+  bool linear_model = false;  ///< trains only a linear model with one score
+  /// The method's proof treats a noisy number of examples as one more release, whose noise is fixed
+  /// ahead. Otherwise the number has a part of the budget of its own (privacy/count_split.hpp).
   bool counts_in_its_proof = false;
-  bool gives_privacy = true;  ///< otherwise a run needs no budget, and releases nothing
+  bool gives_privacy = true;  ///< if false, a run needs no budget, and releases nothing
   bool cpu_only = false;
   bool on_ranks = true;  ///< trains on several ranks, each with a range of the examples
-  bool transforms_gradients = false;  ///< clips them coordinate by coordinate
-  std::string_view no_units;          ///< why it takes no units of several examples; empty: it does
-  bool adapts_step_size = false;      ///< --schedule adaptive: by what it released
-  /// For a method that settings tuned for dpsgd do not serve: why not, and what to type. Empty:
-  /// they serve it.
+  bool transforms_gradients = false;   ///< transforms gradients coordinate by coordinate before
+                                       ///< clipping
+  std::string_view units_unsupported;  ///< reason why units of several examples are refused; empty:
+                                       ///< they are supported
+  bool adapts_step_size = false;       ///< supports --schedule adaptive, from released gradients
+  /// Advice if settings tuned for dpsgd are unsuitable: why, and what to type. Empty: they are
+  /// suitable.
   std::string_view own_tuning;
-  std::vector<std::string> tuned_by;  ///< options of which one that is typed shows that it is known
-  /// Before any source of settings is applied.
+  std::vector<std::string> tuned_by;  ///< options; if the user sets one of them, own_tuning is not
+                                      ///< shown
+  /// Sets defaults, before any source of settings is applied.
   void (*defaults)(TrainConfig&) = nullptr;
-  /// Once all are: fills in what follows from others. Throws InputError where they do not fit.
+  /// Derives settings from others, after all sources are applied. Throws InputError if they are
+  /// inconsistent.
   void (*complete)(TrainConfig&) = nullptr;
-  /// Fits the config to the model and the format of the data, of which nothing private is read.
-  /// Throws InputError.
+  /// Adapts the config to the model and the format of the data; reads nothing private. Throws
+  /// InputError.
   void (*fit)(TrainConfig&, const Network&, const Dataset& format) = nullptr;
   std::unique_ptr<Method> (*make)(const MethodContext&) = nullptr;
 };
 
-/// For MethodEntry::make.
+/// Makes a method, for MethodEntry::make.
 template <class M>
 std::unique_ptr<Method> make_method(const MethodContext& context) {
   return std::make_unique<M>(context);

@@ -14,14 +14,14 @@ std::vector<NoiseSpan> noise_spans(std::uint64_t steps, const NoiseOfStep& alpha
   for (std::uint64_t t = 0; t < steps; ++t) {
     const double scale = alpha(t) / first;
     if (!(std::isfinite(scale) && scale > 0.0))
-      throw InputError(fmt::format(
-          "expected noise that a number holds on every step, found {:.3g} times that of the first "
-          "on step {} of {}",
-          scale, t, steps));
+      throw InputError(
+          fmt::format("expected finite noise above 0 on every step, found {:.3g} times that of the "
+                      "first on step {} of {}",
+                      scale, t, steps));
     if (spans.empty() || spans.back().scale != scale) spans.push_back({t, scale});
     spans.back().until = t + 1;
   }
-  if (spans.size() == 1) spans.clear();  // the first one's scale is 1
+  if (spans.size() == 1) spans.clear();  // the scale of the first span is 1
   return spans;
 }
 

@@ -21,21 +21,22 @@ std::uint64_t join(std::uint32_t high, std::uint32_t low) {
   return static_cast<std::uint64_t>(high) << 32 | low;
 }
 
-/// A number made of 52 random bits, in (0, 1) and symmetric about 1/2.
+/// Returns a number from 52 random bits, in (0, 1) and symmetric about 1/2.
 double uniform(std::uint32_t high, std::uint32_t low) {
   return (static_cast<double>(join(high, low) >> 12) + 0.5) * 0x1p-52;
 }
 
 double laplace(double u) { return u < 0.5 ? std::log(2.0 * u) : -std::log(2.0 * (1.0 - u)); }
 
-/// An interval that a number is in.
+/// An interval that contains a number.
 template <class Real>
 struct Interval {
   Real low;
   Real high;
 };
 
-/// The places of the `count` least in order; empty where the intervals leave it open.
+/// Returns the indices of the `count` smallest numbers, in order; nullopt if the intervals leave
+/// the order open.
 template <class Real>
 std::optional<std::vector<std::size_t>> order_of(const std::vector<Interval<Real>>& all,
                                                  std::size_t count) {
@@ -43,7 +44,7 @@ std::optional<std::vector<std::size_t>> order_of(const std::vector<Interval<Real
   std::iota(order.begin(), order.end(), 0);
   std::ranges::sort(order, {}, [&](std::size_t i) { return all[i].low; });
   count = std::min(count, all.size());
-  // Lower ends ascend, so that the next one's is the least of all that follow.
+  // Lower ends ascend, so the next one is the smallest of all that follow.
   for (std::size_t k = 0; k < count && k + 1 < order.size(); ++k)
     if (!(all[order[k]].high < all[order[k + 1]].low)) return std::nullopt;
   order.resize(count);
@@ -56,12 +57,14 @@ double min_of(std::span<const double> scores) {
 
 }  // namespace
 
-/// Let m be the first 64 bits: U in [m, m + 1] 2^-64 and 2^44 <= m <= 2^64 - 2^44:
-///   the digits not seen change U by 2^-44 of it at most, so E = -ln U by 2^-44 where U < 1/2, E >
-///   ln 2; and E by 2^-63 where U >= 1/2, E > 2^-20. In both cases that is below 2^-42 of E.
-///   Rounding m or 2^64 - m to double, log and log1p (a few units of the last place) change E by
-///   2^-49 of it, the outer log itself by 2^-49 of |ln E|, the product by 2^-50 of it.
-/// All of this is below 2^-40 (1 + |ln E| + product).
+/// Error analysis. Let m be the first 64 bits: U in [m, m + 1] 2^-64 and 2^44 <= m <= 2^64 - 2^44.
+///   Digits after the first 64 change U by at most 2^-44 of its value. They change E = -ln U by at
+///   most 2^-44 if U < 1/2, where E > ln 2; and by at most 2^-63 if U >= 1/2, where E > 2^-20. In
+///   both cases that is below 2^-42 of E.
+///   Rounding m or 2^64 - m to double, log and log1p (a few units in the last place) change E by
+///   2^-49 of its value, the outer log itself by 2^-49 of |ln E|, the product by 2^-50 of its
+///   value.
+/// The sum of these errors is below 2^-40 (1 + |ln E| + product).
 std::optional<std::vector<std::size_t>> quick_noisy_order(std::span<const double> scores,
                                                           std::size_t count, double rate,
                                                           std::span<const std::uint32_t> digits) {
@@ -102,8 +105,8 @@ std::vector<std::size_t> exact_noisy_order(std::span<const double> scores, std::
       all.push_back({-open, open});
       continue;
     }
-    // E is at least 2^-832, and of 1024 bits log has all but the last few: E is known to 2^-180 of
-    // it.
+    // E is at least 2^-832, and log is exact but for the last few of 1024 bits, so the relative
+    // error of E is at most 2^-180.
     const auto log_e = [](const mp::cpp_int& u) { return Real(log(-log(ldexp(Real(u), -kBits)))); };
     const Real product = Real(rate) * (Real(scores[i]) - min_score);
     const Real low = log_e(m + 1) + product;
@@ -128,7 +131,8 @@ void show_choice(std::span<const double> scores, std::span<std::size_t> chosen, 
   show_witness(witness, what, chosen);
 }
 
-/// The order that the stream's numbers give, of which as few as will do are looked at.
+/// Returns the order that the stream's numbers give. Reads further numbers only if the first ones
+/// do not decide it.
 std::vector<std::size_t> noisy_order(std::span<const double> scores, std::size_t count, double rate,
                                      const RandomStream& stream) {
   const std::size_t k = scores.size();
@@ -148,9 +152,9 @@ std::vector<std::size_t> noisy_order(std::span<const double> scores, std::size_t
 
 }  // namespace
 
-std::vector<std::size_t> noisy_least(std::span<const double> scores, std::size_t count,
-                                     double sensitivity, double epsilon, const RandomStream& stream,
-                                     Witness* witness) {
+std::vector<std::size_t> noisy_smallest(std::span<const double> scores, std::size_t count,
+                                        double sensitivity, double epsilon,
+                                        const RandomStream& stream, Witness* witness) {
   const double rate = std::nextafter(epsilon / sensitivity, 0.0);
   std::vector<std::size_t> chosen = noisy_order(scores, count, rate, stream);
   show_choice(scores, chosen, sensitivity, stream, witness);
@@ -160,7 +164,7 @@ std::vector<std::size_t> noisy_least(std::span<const double> scores, std::size_t
 std::size_t noisy_min(std::span<const double> scores, double sensitivity, double epsilon,
                       SelectionNoise noise, const RandomStream& stream, Witness* witness) {
   if (noise == SelectionNoise::gumbel)
-    return noisy_least(scores, 1, sensitivity, epsilon, stream, witness).front();
+    return noisy_smallest(scores, 1, sensitivity, epsilon, stream, witness).front();
   const std::vector<std::uint32_t> words = random_words(stream, 2 * scores.size());
   const double scale = sensitivity / epsilon;
   std::size_t best = 0;

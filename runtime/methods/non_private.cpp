@@ -18,7 +18,7 @@ double dot(const Vector& a, const Vector& b) {
   for (std::size_t j = 0; j < a.size(); ++j) sum += a[j] * b[j];
   return sum;
 }
-/// a + factor b
+/// Returns a + factor b.
 Vector plus(Vector a, double factor, const Vector& b) {
   for (std::size_t j = 0; j < a.size(); ++j) a[j] += factor * b[j];
   return a;
@@ -30,7 +30,7 @@ struct Pair {
   double rho;  ///< 1 / (s . y)
 };
 
-/// -H g by the two loops.
+/// Returns -H g, by the two-loop recursion.
 Vector descent(const std::deque<Pair>& pairs, const Vector& gradient) {
   Vector q = gradient;
   std::vector<double> alpha(pairs.size());

@@ -7,17 +7,18 @@
 
 namespace cudp {
 
-/// A function's value at w, and its gradient.
+/// Returns a function's value at w, and writes its gradient.
 using Objective =
     std::function<double(const std::vector<double>& w, std::vector<double>& gradient)>;
 
-/// Minimises a differentiable function by L-BFGS (Nocedal 1980) with ten pairs and backtracking,
-/// from w on, until |gradient| <= tolerance, max_steps iterations, or no step helps.
+/// Minimises a differentiable function by L-BFGS (Nocedal 1980) with ten pairs and backtracking.
+/// Starts at w and stops when |gradient| <= tolerance, after max_steps iterations, or when no step
+/// helps.
 std::vector<double> minimise(const Objective& objective, std::vector<double> w, double tolerance,
                              int max_steps);
 
-/// The minimiser of mean loss + l2/2 |w|^2, in double, with the bias last: what training would
-/// reach without privacy. It has none; for comparison only.
+/// Returns the minimiser of mean loss + l2/2 |w|^2, in double, with the bias last. It has no
+/// privacy, and serves only as a reference for what training could reach without noise.
 std::vector<float> fit_non_private(const Dataset& train, Loss loss, double l2);
 
 }  // namespace cudp

@@ -37,7 +37,7 @@ MethodEntry norm_bound_method() {
   MethodEntry entry;
   entry.name = "norm-bound";
   entry.uses = engine_method_options();
-  entry.ignores = {"clip"};  // it finds the bound itself
+  entry.ignores = {"clip"};  // the method sets the bound itself
   entry.own_tuning =
       "it cuts no gradient, and has no use for clip; type a smaller --lr (an eighth to begin with)";
   entry.tuned_by = {"lr"};
@@ -48,7 +48,7 @@ MethodEntry norm_bound_method() {
           "of the inputs");
   };
   entry.fit = [](TrainConfig& c, const Network& network, const Dataset& format) {
-    c.clip = norm_bound(network, format);
+    c.clip_norm = norm_bound(network, format);
   };
   entry.make = make_method<NormBound>;
   return entry;

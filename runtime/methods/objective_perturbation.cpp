@@ -15,10 +15,8 @@ namespace {
 
 constexpr double kOutputShare = 0.01;  // mu_out / mu
 
-/// The regulariser whose determinant costs this much epsilon.
-double least_regulariser(double curvature, double epsilon) {
-  return curvature / std::expm1(epsilon);
-}
+/// Returns the smallest regulariser for which the determinant costs at most `epsilon`.
+double min_regulariser(double curvature, double epsilon) { return curvature / std::expm1(epsilon); }
 
 }  // namespace
 
@@ -32,7 +30,7 @@ ObjectivePerturbation::ObjectivePerturbation(const TrainConfig& config, const Li
   const double beta = loss_curvature(risk_);
   const double max_epsilon_for_kappa = epsilon_ * (facts.size_is_public ? 0.5 : 0.1);
   regulariser_ = std::fmax(config.of<LinearOptions>().l2 * facts.examples,
-                           least_regulariser(beta, max_epsilon_for_kappa));
+                           min_regulariser(beta, max_epsilon_for_kappa));
   kappa_ = (facts.size_is_public ? std::log1p(beta / regulariser_) : max_epsilon_for_kappa) *
            (1.0 + 1e-12);
   mu_ = privacy::objective_perturbation_mu(kappa_, facts.mu_before, kOutputShare, epsilon_, delta_);
@@ -40,9 +38,9 @@ ObjectivePerturbation::ObjectivePerturbation(const TrainConfig& config, const Li
   check_solver(risk_, dimension_, problem());
 }
 
-/// b has norm above (sqrt(d) + sqrt(2 t)) / mu with probability at most exp(-t) (Laurent, Massart
-/// 2000, Lemma 1), t such that this is half of what is set aside for bounds; N exceeds its own with
-/// the other half.
+/// The norm of b exceeds (sqrt(d) + sqrt(2 t)) / mu with probability at most exp(-t) (Laurent,
+/// Massart 2000, Lemma 1). t is chosen so that this is half of the share reserved for bounds; the
+/// other half is for the bound on N.
 RiskProblem ObjectivePerturbation::problem() const {
   const double t = -std::log(0.5 * kFailureShare * delta_);
   return {.regulariser = regulariser_,
@@ -54,8 +52,8 @@ std::vector<std::string> ObjectivePerturbation::obstacles() const {
   return {real_numbers_obstacle("objective perturbation")};
 }
 
-/// The ledger knows no mechanism that this is, but what it keeps: the noisy size is in that, too,
-/// and what the ledger adds up to is more than what is promised.
+/// The ledger has no mechanism for objective perturbation, so it gets the guarantee, (epsilon,
+/// delta). That includes the noisy size, so the ledger's total exceeds the promised epsilon.
 std::vector<privacy::Release> ObjectivePerturbation::releases() const {
   return {{.mechanism = privacy::ApproximateDp{.epsilon = epsilon_, .delta = delta_}, .count = 1}};
 }
@@ -101,10 +99,10 @@ void ObjectivePerturbation::describe_mechanism(privacy::Promise& promise,
 MethodEntry objective_perturbation_method() {
   MethodEntry entry = linear_method_entry();
   entry.name = "objpert";
-  // The noise in the objective moves by a v_i for each of several examples, with an a_i of its own
-  // that depends on the noise: their sum has no direction that is fixed ahead, on which the bound
-  // of one example rests.
-  entry.no_units = "objective perturbation is proved for single rows only";
+  // If several examples change, the noise in the objective moves by a vector v_i for each, with a
+  // factor a_i that depends on the noise. Their sum has no direction that is fixed ahead, on which
+  // the bound for one example rests.
+  entry.units_unsupported = "objective perturbation is proved for single rows only";
   entry.uses = risk_option_keys();
   entry.complete = check_risk;
   entry.make = make_linear_method<ObjectivePerturbation>;

@@ -5,35 +5,35 @@
 namespace cudp {
 
 /// Objective perturbation with an approximate minimum: Iyengar, Near, Song, Thakkar, Thakurta, Wang
-/// 2019, "Towards Practical Differentially Private Convex Optimization", Algorithm 1 (AMP), of
-/// Chaudhuri, Monteleoni, Sarwate 2011 (arXiv:0912.0071) with the Gaussian noise and the
+/// 2019, "Towards Practical Differentially Private Convex Optimization", Algorithm 1 (AMP), based
+/// on Chaudhuri, Monteleoni, Sarwate 2011 (arXiv:0912.0071) with the Gaussian noise and the
 /// determinant of Kifer, Smith, Thakurta 2012.
 ///
 ///   w' with |gradient of J at w'| <= tau,
-///     J(w) = sum of loss(v_i . w) + Lambda / 2 |w|^2 + b . w,   b ~ N(0, (1 / mu)^2 I), |v_i| <= 1
+///     J(w) = sum of loss(v_i . w) + Lambda / 2 |w|^2 + b . w,   b   N(0, (1 / mu)^2 I), |v_i| <= 1
 ///   release w' + N(0, (2 tau / (Lambda mu_out))^2 I)
 ///
-/// The proof of objective perturbation is for the exact minimum w_min, which nobody computes. Given
-/// that, |w' - w_min| <= tau / Lambda whatever the solver does, so for neighbours w' differs by at
-/// most 2 tau / Lambda: a Gaussian mechanism. tau counts rounding (linear_risk.hpp).
+/// The proof of objective perturbation is for the exact minimum w_min, which is never computed. |w'
+/// - w_min| <= tau / Lambda for any solver, so given w_min, w' differs between neighbours by at
+/// most 2 tau / Lambda: a Gaussian mechanism. tau includes rounding (linear_risk.hpp).
 ///
-/// Lambda = lambda N, of the public or noisy N, but at least what the determinant's part of epsilon
-/// asks for: kappa = ln(1 + beta / Lambda), beta the loss's curvature, is at most epsilon / 2, as
-/// in Kifer et al. Where N is private kappa is taken to be epsilon / 10, which is fixed before the
+/// Lambda = lambda N, with the public or noisy N, but at least what the determinant's part of
+/// epsilon requires: kappa = ln(1 + beta / Lambda), beta the loss's curvature, is at most epsilon /
+/// 2, as in Kifer et al. If N is private, kappa is set to epsilon / 10, which is fixed before the
 /// noisy N is drawn.
 ///
-/// The proof needs a density of b in real numbers, and the map from b to w' to be one-to-one: it
-/// does not hold of the bits of a float, and such runs are not for release.
+/// The proof needs a density of b in real numbers, and a one-to-one map from b to w'. It does not
+/// hold for the bits of a float, so such runs are not for release.
 ///
-/// Departs from AMP: epsilon and delta are not shared out between the two releases. Both are
-/// bounded together by privacy/rdp/objective_perturbation.hpp, with mu_out = mu / 100. Its other
-/// terms assume that neighbours have equally many examples; here one is added or removed.
+/// Difference from AMP: epsilon and delta are not divided between the two releases.
+/// privacy/rdp/objective_perturbation.hpp bounds both together, with mu_out = mu / 100. The other
+/// terms of AMP assume neighbours with equally many examples; here one is added or removed.
 class ObjectivePerturbation final : public LinearMethod {
  public:
   ObjectivePerturbation(const TrainConfig& config, const LinearFacts& facts);
 
   std::vector<privacy::Release> releases() const override;
-  /// Of one example only: no proof of ours reaches several (no_units).
+  /// Ignores its argument: the proof covers one example only (units_unsupported).
   double epsilon_of(double) const override { return epsilon_; }
   std::vector<float> fit(const LinearTask& task) const override;
   std::vector<std::string> obstacles() const override;
@@ -47,7 +47,7 @@ class ObjectivePerturbation final : public LinearMethod {
                           std::vector<privacy::Release> releases) const override;
 
  private:
-  /// The objective without its noise term b.
+  /// Returns the objective without its noise term b.
   RiskProblem problem() const;
 
   RiskSettings risk_;

@@ -38,7 +38,8 @@ Comparison read_comparison(const std::string& run) {
     return {.run = run,
             .dataset = certificate.at("dataset").get<std::string>(),
             .method = certificate.at("method").get<std::string>(),
-            // Format 1 had the promise for all that was released beside the training's.
+            // Format 1 had the guarantee of everything released in addition to the training in a
+            // key of its own.
             .epsilon = certificate.contains("epsilon_total")
                            ? certificate["epsilon_total"].get<double>()
                            : certificate.at("epsilon").get<double>(),

@@ -8,7 +8,7 @@
 
 namespace cudp {
 
-/// The result that a finished run with privacy released, for a run without to be compared with.
+/// Result that a finished private run released, for comparison with a run without privacy.
 struct Comparison {
   std::string run;  ///< folder
   std::string dataset;
@@ -17,18 +17,19 @@ struct Comparison {
   double test_accuracy = 0.0;
 };
 
-/// Reads release/ of a run's folder. Throws InputError where it is not that of a finished run with
-/// privacy and a released test accuracy.
+/// Reads release/ in a run's folder. Throws InputError unless the run is finished, has privacy and
+/// released a test accuracy.
 Comparison read_comparison(const std::string& run);
 
 void to_json(nlohmann::ordered_json& json, const Comparison& comparison);
 void from_json(const nlohmann::ordered_json& json, Comparison& comparison);
 
-/// How long a method trained, which is stated beside its promise.
+/// Length of a training, which is stated next to its guarantee.
 struct Outcome {
   std::uint64_t steps = 0;
-  std::optional<double> sigma = {};            ///< noise multiplier, where there is one
-  std::optional<std::uint64_t> releases = {};  ///< of a method that makes any number in a step
+  std::optional<double> sigma = {};            ///< noise multiplier, if there is one
+  std::optional<std::uint64_t> releases = {};  ///< number of releases, for a method that makes
+                                               ///< several in a step
   std::optional<Comparison> compared_with = {};
 };
 

@@ -14,18 +14,19 @@ namespace cudp {
 ///   w* = argmin of sum of loss(v_i . w) + Lambda / 2 |w|^2,   |v_i| <= 1
 ///   release w* + N(0, (S / mu)^2 I)
 ///
-/// With one example more the gradient at w* is that example's, no longer than 1, and the objective
-/// is Lambda-strongly convex: the minimum moves by at most 1 / Lambda. Lambda is lambda N of the
-/// public or noisy N, and so the same for neighbours. What a solver finds has a gradient of at most
-/// tau, rounding counted, and is at most tau / Lambda away: S = (1 + 2 tau) / Lambda, for adding
-/// and for removing. It is then rounded to a grid, a public power of two, by at most half of it in
-/// each coordinate, and so is a neighbour's: sqrt(d) grid more, which is a millionth.
+/// With one more example the gradient at w* is that example's, of norm at most 1, and the objective
+/// is Lambda-strongly convex, so the minimum moves by at most 1 / Lambda. Lambda is lambda N, with
+/// the public or noisy N, so it is the same for neighbours. A solver's result has a gradient of at
+/// most tau, rounding included, and is at most tau / Lambda from the minimum: S = (1 + 2 tau) /
+/// Lambda, for adding and for removing. It is then rounded to a grid, a public power of two, by at
+/// most half a grid step in each coordinate, and so is a neighbour's. This adds sqrt(d) grid to S,
+/// a millionth of it.
 ///
-/// Departs from the paper: noise is Gaussian, of the mu that makes it (epsilon, delta)-DP exactly
-/// (privacy/rdp/gaussian.hpp), not of density exp(-epsilon |b|); neighbours differ by one example
-/// added or removed, so that the sum, not the mean, is minimised, and S is half of theirs; the
-/// optimiser is not taken to be exact. DP-AGD's OutPert (Zhang et al. 2017) stops gradient descent
-/// early instead, which this does not do.
+/// Differences from the paper: noise is Gaussian, with the mu that makes it exactly (epsilon,
+/// delta)-DP (privacy/rdp/gaussian.hpp), instead of noise with density exp(-epsilon |b|).
+/// Neighbours differ by one added or removed example, so the sum is minimised, not the mean, and S
+/// is half of theirs. The optimiser is not assumed to be exact. DP-AGD's OutPert (Zhang et al.
+/// 2017) stops gradient descent early, which this does not do.
 class OutputPerturbation final : public LinearMethod {
  public:
   OutputPerturbation(const TrainConfig& config, const LinearFacts& facts);

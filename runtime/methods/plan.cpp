@@ -91,7 +91,7 @@ void decode(const Json& json, Number& number) {
   number = json.get<Number>();
 }
 
-/// Calls visit(name, member) for each part of a plan that a checkpoint has.
+/// Calls visit(name, member) for each part of a plan that a checkpoint keeps.
 template <class Plan, class Visit>
 void visit_parts(Plan& p, const Visit& visit) {
   visit("sampling_threshold", p.sampling_threshold);

@@ -9,64 +9,62 @@
 
 namespace cudp {
 
-/// The largest group of units of privacy (examples, or a person's) that a certificate has an
-/// epsilon for.
+/// Largest group of units of privacy (examples, or persons) for which a certificate has an epsilon.
 inline constexpr std::uint64_t kLargestGroup = 16;
 
-/// Share of delta that pays for bounds that hold with overwhelming probability
-/// (PrivacyPlan::failure).
+/// Share of delta for bounds that hold with overwhelming probability (PrivacyPlan::failure).
 inline constexpr double kFailureShare = 1e-9;
 
-/// A budget that guarantees next to nothing is refused unless the user insists
-/// (--allow-weak-privacy).
+/// Limits of a budget. A budget beyond them guarantees next to nothing, and is refused without
+/// --allow-weak-privacy.
 inline constexpr double kMaxEpsilon = 200.0;
-inline constexpr double kMaxDelta = 0.1;  ///< and from here on
+inline constexpr double kMaxDelta = 0.1;  ///< exclusive
 
-/// Less noise is refused: it has to be 2^16 units of the sum's grid (rounded_normal.hpp), of which
-/// C may have as few as 2^20 (fixed_point.hpp).
+/// Minimum noise multiplier. The noise must be at least 2^16 steps of the sum's grid
+/// (rounded_normal.hpp), and C may be as few as 2^20 steps (fixed_point.hpp).
 inline constexpr double kMinNoiseMultiplier = 0x1p-4;
-/// More is refused: 2^40 units at most, of which C may have 2^21.
+/// Maximum noise multiplier. The noise may be at most 2^40 steps of the grid, and C may be 2^21
+/// steps.
 inline constexpr double kMaxNoiseMultiplier = 0x1p18;
 
-/// The noise of the steps from where the span before ends up to, but not including, `until`.
+/// Noise of the steps from the end of the previous span to `until`, exclusive.
 struct NoiseSpan {
   std::uint64_t until = 0;
-  double scale = 1.0;  ///< of PrivacyPlan::noise_multiplier; finite, > 0
+  double scale = 1.0;  ///< factor on PrivacyPlan::noise_multiplier; finite, > 0
   bool operator==(const NoiseSpan&) const = default;
 };
 
-/// The facts that the privacy of noisy sums of clipped gradients rests on: neighbours differ by one
+/// Facts on which the privacy of noisy sums of clipped gradients rests: neighbours differ by one
 /// unit, of up to `group` examples, added or removed. The sampler that runs and the accountant that
-/// certifies are both built from this object and from nothing else, so they cannot disagree.
+/// certifies are both built from this object and nothing else, so they cannot disagree.
 struct PrivacyPlan {
-  /// Each example is in each step's batch independently with probability threshold / 2^32.
+  /// Each example is in each step's batch independently, with probability threshold / 2^32.
   std::uint64_t sampling_threshold = 0;
-  double expected_batch = 0.0;  ///< sums are divided by this, never by the batch that was drawn
+  double expected_batch = 0.0;  ///< divisor of sums, instead of the size of the drawn batch
   std::uint64_t steps = 0;
   double clip_norm = 0.0;         ///< C, L2 bound of one example's contribution before rounding
-  double sensitivity = 0.0;       ///< C plus what rounding can add; the noise is scaled to this
-  double noise_multiplier = 0.0;  ///< sigma: noise std / sensitivity, of a step of scale 1
-  /// Noise of the steps, where it differs: spans that end at `steps`. Empty: every step has scale
-  /// 1. Fixed before training starts, so the composition is not adaptive.
+  double sensitivity = 0.0;       ///< C plus the rounding error; the noise is scaled to this
+  double noise_multiplier = 0.0;  ///< sigma: noise std / sensitivity, for a step of scale 1
+  /// Noise of the steps if it varies: spans, the last of which ends at `steps`. Empty: every step
+  /// has scale 1. Fixed before training starts, so the composition is not adaptive.
   std::vector<NoiseSpan> noise;
-  /// Noisy sums besides those of the steps: how many all epochs may make, with which noise
-  /// multiplier.
+  /// Number and noise multiplier of the noisy sums that all epochs may release in addition to the
+  /// steps'.
   std::uint64_t epoch_releases = 0;
   double epoch_noise = 0.0;
-  /// What a noisy number of examples has spent of the run's epsilon for itself; 0 where it is
-  /// public. The rest of the plan is of the other part of the budget.
+  /// Part of the run's epsilon that a noisy number of examples has spent for itself; 0 if the
+  /// number is public. The rest of the plan concerns the other part of the budget.
   double count_epsilon = 0.0;
-  /// The releases before the first step: MethodContext::before.
+  /// Releases before the first step: MethodContext::before.
   std::vector<privacy::Release> before;
   double delta = 0.0;
-  /// Part of delta that pays for bounds that hold with overwhelming probability: on a private
-  /// number of examples, and on the memory of a batch on a device. No sum's privacy rests on its
-  /// size.
+  /// Part of delta for bounds that hold with overwhelming probability: on a private number of
+  /// examples, and on the memory of a batch on a device. No sum's privacy rests on its size.
   double failure = 0.0;
-  std::uint64_t group = 1;  ///< examples of one unit: TrainingSize::unit_rows
-  /// The Renyi order that the accountant must use, 0 where it may choose its bound. Where releases
-  /// are chosen by looking at earlier ones, a filter adds up divergences of an order that is fixed
-  /// before the first of them (Feldman & Zrnic 2021).
+  std::uint64_t group = 1;  ///< number of examples in a unit: TrainingSize::unit_rows
+  /// Renyi order that the accountant must use; 0 if it may choose its bound. If releases are chosen
+  /// by earlier ones, a filter adds divergences of an order that is fixed before the first of them
+  /// (Feldman & Zrnic 2021).
   double order = 0.0;
   privacy::AccountantKind accountant = privacy::AccountantKind::best;
 
@@ -76,26 +74,26 @@ struct PrivacyPlan {
   bool operator==(const PrivacyPlan&) const = default;
 };
 
-/// The noisy sums of steps first <= t < last, equal neighbours together.
+/// Returns the noisy sums of steps first <= t < last; consecutive equal ones are merged.
 std::vector<privacy::Release> step_releases(const PrivacyPlan& plan, std::uint64_t first,
                                             std::uint64_t last);
 
-/// All that has been released when `steps` steps are done: `before`, what epochs may release where
-/// there is a step, the noisy sums.
+/// Returns everything released after `steps` steps: `before`, the releases that epochs may make (if
+/// steps > 0), and the noisy sums.
 std::vector<privacy::Release> releases(const PrivacyPlan& plan, std::uint64_t steps);
 
-/// How the accountant is to bound the plan's releases.
+/// Returns the options with which the accountant bounds the plan's releases.
 privacy::AccountantOptions accountant_options(const PrivacyPlan& plan);
 
-/// The epsilon that releases add up to at the plan's delta, part of which is set aside for
-/// plan.failure. coarseness: see privacy::AccountantOptions; a bound all the same.
+/// Returns the epsilon of releases at the plan's delta, part of which is reserved for plan.failure.
+/// coarseness: see privacy::AccountantOptions; the result is a valid bound for any value.
 privacy::PrivacyBound guarantee(const PrivacyPlan& plan, std::vector<privacy::Release> releases,
                                 double coarseness = 1.0);
 
-/// For a checkpoint: all of a plan but `before` and `count_epsilon`.
+/// Encodes a plan for a checkpoint, without `before` and `count_epsilon`.
 nlohmann::ordered_json encode_plan(const PrivacyPlan& plan);
-/// Throws nlohmann::json::exception or std::invalid_argument on anything that encode_plan did not
-/// write.
+/// Decodes a plan. Throws nlohmann::json::exception or std::invalid_argument if encode_plan did not
+/// write it.
 PrivacyPlan decode_plan(const nlohmann::ordered_json& json);
 
 }  // namespace cudp

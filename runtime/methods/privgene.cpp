@@ -18,13 +18,13 @@ namespace {
 
 using Models = std::vector<std::vector<float>>;
 
-/// Numbers of a stream, one after another.
+/// Random numbers of a stream, one after another.
 class Dice {
  public:
   Dice(const RandomStream& stream, std::size_t count) : words_(random_words(stream, count)) {}
-  /// In [-1, 1).
+  /// Returns a number in [-1, 1).
   float symmetric() { return static_cast<float>(next()) * 0x1p-31f - 1.0f; }
-  /// 0 .. n - 1
+  /// Returns a number in 0 .. n - 1.
   std::size_t below(std::size_t n) {
     return static_cast<std::size_t>(static_cast<std::uint64_t>(next()) * n >> 32);
   }
@@ -43,8 +43,8 @@ Models first_generation(std::size_t count, std::size_t d, const RandomStream& st
   return models;
 }
 
-/// The parents, and children of two of them each: what one has up to a random place and the other
-/// from there on, with one coordinate moved by up to `reach`.
+/// Returns the parents, followed by children. A child has the coordinates of one parent up to a
+/// random index, and those of another from there on, with one coordinate moved by up to `reach`.
 Models next_generation(Models parents, std::size_t count, float reach, const RandomStream& stream) {
   Dice dice(stream, 5 * count);
   const std::size_t families = parents.size();
@@ -74,17 +74,17 @@ PrivGene::PrivGene(const TrainConfig& config, const LinearFacts& facts)
       candidates_(static_cast<std::size_t>(config.of<PrivGeneOptions>().candidates)),
       parents_(static_cast<std::size_t>(config.of<PrivGeneOptions>().parents)) {
   const auto generations = static_cast<std::size_t>(config.of<PrivGeneOptions>().generations);
-  // The paper's rule, c N epsilon / m' with c = 1.25e-3.
+  // The paper's rule is c N epsilon / m' with c = 1.25e-3.
   const double rule = 1.25e-3 * facts.examples * *config.epsilon / static_cast<double>(parents_);
   generations_ = generations > 0 ? generations
                                  : static_cast<std::size_t>(std::clamp(std::ceil(rule), 8.0, 1e6));
   choices_ = (generations_ - 1) * parents_ + 1;
-  // For one example: the range of a choice, and so the root of its rho, grows with their number.
+  // rho for one example: the range of a choice, and so the root of its rho, grows with the number
+  // of examples.
   const double rho =
       privacy::zcdp_for(*config.epsilon, delta_) / (facts.unit_rows * facts.unit_rows) -
       rho_before_;
-  if (!(rho > 0.0))
-    throw std::domain_error("what is released before training takes the whole budget");
+  if (!(rho > 0.0)) throw std::domain_error("the releases before training take the whole budget");
   selection_epsilon_ =
       noisy_min_epsilon(rho / static_cast<double>(choices_) * (1.0 - 1e-9), SelectionNoise::gumbel);
 }
@@ -102,7 +102,7 @@ double PrivGene::epsilon_of(double rows) const {
 std::vector<float> PrivGene::fit(const LinearTask& task) const {
   const auto engine = make_cpu_linear_engine(task.train, loss_, max_examples_, task.threads);
   const auto d = static_cast<std::size_t>(engine->dimension());
-  // Losses are those of a step of -1 from 0 along the model.
+  // The losses are those of a step of -1 from 0 along the model.
   engine->clipped_gradient_sum(std::vector<float>(d, 0.0f), 1.0);
   const std::vector<float> step = {-1.0f};
   const auto stream = [&](Stream purpose, std::uint64_t generation) {
@@ -117,7 +117,7 @@ std::vector<float> PrivGene::fit(const LinearTask& task) const {
       losses.push_back(engine->clipped_losses(w, step, loss_clip_)[0]);
     const bool last = generation == generations_;
     Models chosen;
-    for (const std::size_t i : noisy_least(
+    for (const std::size_t i : noisy_smallest(
              losses, last ? 1 : parents_, linear_loss_sensitivity(loss_clip_, max_examples_),
              selection_epsilon_, stream(Stream::selection, generation), task.gate.witness()))
       chosen.push_back(models[i]);
@@ -149,9 +149,9 @@ MethodEntry privgene_method() {
   entry.name = "privgene";
   entry.options = {
       integer("generations", "N", &Options::generations, kCountOrZero,
-              "privgene: how many; 0: examples x epsilon / (800 parents), at least 8"),
-      integer("candidates", "N", &Options::candidates, kCount, "privgene: models a generation"),
-      integer("parents", "N", &Options::parents, kCount, "privgene: models it leaves children of")};
+              "privgene: number of generations; 0: examples x epsilon / (800 parents), at least 8"),
+      integer("candidates", "N", &Options::candidates, kCount, "privgene: models per generation"),
+      integer("parents", "N", &Options::parents, kCount, "privgene: parents per generation")};
   entry.uses = {"loss-clip"};
   entry.complete = [](TrainConfig& c) {
     if (c.of<Options>().parents > c.of<Options>().candidates)

@@ -12,27 +12,28 @@ struct PrivGeneOptions {
 };
 
 /// PrivGene: Zhang, Xiao, Yang, Zhang, Winslett 2013, "PrivGene: Differentially Private Model
-/// Fitting Using Genetic Algorithms". A generation of candidate models leaves its fittest, chosen
-/// by the exponential mechanism, as parents; the next one is their children, by crossover and
-/// mutation, which look at no data. Of the last generation one is chosen and released; all else
-/// stays inside.
+/// Fitting Using Genetic Algorithms". In each generation the exponential mechanism chooses the
+/// fittest candidate models as parents. The next generation is made from them by crossover and
+/// mutation, which read no data. One model of the last generation is chosen and released;
+/// everything else stays private.
 ///
-/// Fitness is the sum of losses, each clipped to [0, C_obj]: one example more or less moves it by
-/// C_obj at most, and all of a generation's in one direction. So a choice with weights
-/// exp(-e fitness / C_obj) has a privacy loss in an interval of length e.
+/// Fitness is the sum of losses, each clipped to [0, C_obj]. Adding or removing one example moves
+/// it by at most C_obj, and all fitnesses of a generation in the same direction. So a choice with
+/// weights exp(-e fitness / C_obj) has a privacy loss in an interval of length e.
 ///
-/// Departs from the paper:
-/// - The plain exponential mechanism, not the paper's enhanced one, whose noise follows how far an
-///   example can move the difference of two candidates' fitness: with losses clipped to [0, C_obj]
-///   that is C_obj too, and scores that all move in one direction need no more in the plain one.
+/// Differences from the paper:
+/// - This uses the plain exponential mechanism. The noise of the paper's enhanced one depends on
+/// how far an example can move the difference of two candidates' fitness. With losses clipped to
+/// [0, C_obj] that is C_obj too, and scores that all move in one direction need no more noise in
+/// the plain mechanism.
 /// - Choices are charged as releases of bounded range in zCDP (e^2/8 each; Cesar, Rogers 2021)
-///   against (epsilon, delta), as DP-AGD's are, instead of e each against a pure epsilon.
-/// - The m' parents of a generation are the m' least of the fitnesses with Gumbel noise, one draw
-///   each, which is m' exponential mechanisms, each without those chosen before (Durfee, Rogers
-///   2019, arXiv:1905.04273, Lemma 4.2). Fitnesses are exact sums on a grid, and their order with
-///   noise is that of real numbers (noisy_min.hpp), so the proof holds of what is released.
+/// against (epsilon, delta), as in DP-AGD, instead of e each against a pure epsilon.
+/// - The m' parents of a generation are the m' smallest fitnesses with Gumbel noise, one draw each.
+/// This equals m' exponential mechanisms, each without those chosen before (Durfee, Rogers 2019,
+/// arXiv:1905.04273, Lemma 4.2). Fitnesses are exact sums on a grid, and their order with noise is
+/// that of real numbers (noisy_min.hpp), so the proof holds for what is released.
 /// - Parents stay candidates. A mutation moves one coordinate, by up to 1 in the first generation
-///   and less in each later one.
+/// and by less in each later one.
 class PrivGene final : public LinearMethod {
  public:
   PrivGene(const TrainConfig& config, const LinearFacts& facts);
@@ -52,12 +53,12 @@ class PrivGene final : public LinearMethod {
   Loss loss_;
   double delta_;
   double loss_clip_;
-  double max_examples_;  ///< examples, at most
-  double rho_before_;    ///< of what was released before
+  double max_examples_;  ///< upper bound on the number of examples
+  double rho_before_;    ///< rho of the releases before training
   std::size_t candidates_;
   std::size_t parents_;
   std::size_t generations_;
-  std::size_t choices_;  ///< of all generations
+  std::size_t choices_;  ///< number of choices in all generations
   double selection_epsilon_;
 };
 

@@ -27,7 +27,7 @@ bool has_option(const MethodEntry& entry, std::string_view key) {
   return std::ranges::any_of(entry.options, [&](const Option& o) { return o.key == key; });
 }
 
-/// Whether an option is only of some methods.
+/// Returns whether an option belongs to particular methods.
 bool is_of_methods(std::string_view key) {
   return std::ranges::any_of(methods(), [&](const MethodEntry& entry) {
     return contains(entry.uses, key) || has_option(entry, key);
@@ -61,7 +61,7 @@ bool takes(const MethodEntry& method, std::string_view key) {
   return contains(method.uses, key) || has_option(method, key) || !is_of_methods(key);
 }
 
-bool may_find(const MethodEntry& method, std::string_view key) {
+bool ignores(const MethodEntry& method, std::string_view key) {
   return contains(method.ignores, key);
 }
 

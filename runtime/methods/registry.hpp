@@ -7,18 +7,20 @@
 
 namespace cudp {
 
-/// Every method, in the order in which their options are listed.
+/// Returns every method, in the order in which their options are listed.
 const std::vector<MethodEntry>& methods();
 std::vector<std::string> method_names();
 
-/// Null if there is none of that name.
+/// Returns the method's entry; null if there is none of that name.
 const MethodEntry* find_method(std::string_view name);
-/// Throws InputError if there is none.
+/// Returns the method's entry. Throws InputError if there is none.
 const MethodEntry& method_entry(std::string_view name);
 
-/// Whether the method looks at an option; true for those that are of no method in particular.
+/// Returns whether the method uses an option. True for options that do not belong to particular
+/// methods.
 bool takes(const MethodEntry& method, std::string_view key);
-/// Whether a resolved config of this method may hold the option, with whatever value.
-bool may_find(const MethodEntry& method, std::string_view key);
+/// Returns whether a resolved config of this method may contain the option, although it has no
+/// effect.
+bool ignores(const MethodEntry& method, std::string_view key);
 
 }  // namespace cudp

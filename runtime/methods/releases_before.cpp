@@ -9,8 +9,8 @@
 
 namespace cudp {
 
-/// A release of the given multiplier, or of one such that it takes its share of 1 / sigma^2, in
-/// which Gaussian releases add up, of one that spends the whole budget on a unit.
+/// The noise multiplier is the given one, or the one whose 1 / sigma^2 has the given share of a
+/// release that spends the whole budget on a unit. 1 / sigma^2 of Gaussian releases add up.
 double feature_noise(const TrainConfig& config, std::uint64_t unit_rows) {
   if (!rest_on_release(feature_settings(config))) return 0.0;
   if (config.feature_sigma) return *config.feature_sigma;

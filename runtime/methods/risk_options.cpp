@@ -13,12 +13,13 @@ std::vector<Option> risk_options() {
   using namespace option_rows;
   return {
       number("max-norm", "R", &RiskOptions::max_norm, kPositive,
-             "outpert, objpert: examples longer than this, with a constant 1, are scaled down to "
-             "it; 1 makes all of them as long"),
+             "outpert, objpert: examples whose norm, with a constant 1, is larger are scaled down "
+             "to it; 1 scales all of them to norm 1"),
       number("huber", "H", &RiskOptions::huber, kUnitPositive,
-             "outpert, objpert: how far the hinge loss is rounded to each side of its corner"),
+             "outpert, objpert: width to each side of the corner over which the hinge loss is "
+             "rounded"),
       number("solver-tolerance", "T", &RiskOptions::solver_tolerance, kUnitPositive,
-             "outpert, objpert: largest gradient at the minimum found; noise covers it")};
+             "outpert, objpert: maximum gradient at the minimum that is found; noise covers it")};
 }
 
 std::vector<std::string> risk_option_keys() {
@@ -53,7 +54,7 @@ void check_solver(const RiskSettings& settings, std::size_t dimension, const Ris
   if (iterations_for_all_data(settings, dimension, problem)) return;
   throw BudgetError(fmt::format(
       "--solver-tolerance: {} is not proved to be reached on every data set with these settings: "
-      "whether there is a result could tell something of the rows. Give a larger "
+      "whether there is a result could reveal something about the rows. Give a larger "
       "--solver-tolerance{}",
       problem.tolerance, settings.loss == Loss::hinge ? ", --l2 or --huber" : " or --l2"));
 }

@@ -7,7 +7,7 @@ namespace cudp {
 
 namespace {
 
-/// The learning rate at which the square-root schedule ends (Wu et al. 2021, Table 1).
+/// Learning rate at the end of the square-root schedule (Wu et al. 2021, Table 1).
 constexpr double kMinRate = 1e-10;
 
 }  // namespace
@@ -53,7 +53,7 @@ double learning_rate(const TrainConfig& c, std::uint64_t steps, std::uint64_t st
       factor = 1.0 / std::sqrt(c.poly_a + c.poly_c * t);
       break;
     case ScheduleKind::square_root:
-      // lr - a sqrt(t), with a such that step `steps` would have a rate of kLeastRate.
+      // lr - a sqrt(t), with a such that step `steps` would have the rate kMinRate.
       factor = 1.0 - (1.0 - kMinRate / std::fmax(c.lr, kMinRate)) * std::sqrt(done);
       break;
   }
@@ -80,7 +80,7 @@ StepScalars Schedule::at(std::uint64_t step) const {
   s.inverse_batch = static_cast<float>(1.0 / plan_.expected_batch);
   s.bias1 = static_cast<float>(corrects_bias ? 1.0 / (1.0 - std::pow(c.beta1, t)) : 1.0);
   s.bias2 = static_cast<float>(corrects_bias ? 1.0 / (1.0 - std::pow(c.beta2, t)) : 1.0);
-  // A short memory at first, or the initial weights would stay in the average.
+  // The memory is short at first; otherwise the initial weights would stay in the average.
   s.ema_decay = static_cast<float>(std::fmin(c.ema, t / (t + 9.0)));
   s.clip_norm = float_below(plan_.clip_norm);
   return s;

@@ -13,19 +13,19 @@
 namespace cudp {
 namespace {
 
-constexpr float kFirstBound = 64.0f;
+constexpr float kFirstClipNorm = 64.0f;
 constexpr float kGrowth = 2.0f;
 constexpr const char* kComparedWith = "compared_with";
 
 PrivacyPlan sgd_plan(MethodContext context) {
-  context.config.delta = 1e-5;  // of bounds on a batch's size alone
-  return plan_without_noise(context, {.clip_norm = kFirstBound});
+  context.config.delta = 1e-5;  // used only for bounds on the size of a batch
+  return plan_without_noise(context, {.clip_norm = kFirstClipNorm});
 }
 
 }  // namespace
 
 Sgd::Sgd(const MethodContext& context)
-    : EngineMethod(context, sgd_plan(context)), bound_(kFirstBound) {}
+    : EngineMethod(context, sgd_plan(context)), clip_norm_(kFirstClipNorm) {}
 
 double Sgd::epsilon() const { return std::numeric_limits<double>::infinity(); }
 
@@ -57,7 +57,7 @@ void Sgd::restore(const TrainingInputs& inputs, const MethodState& state) {
 
 std::uint64_t Sgd::train(std::uint64_t step, std::uint64_t until) {
   const TrainState before = engine().state();
-  if (!nothing_clipped(step, until, kFirstBound)) {
+  if (!nothing_clipped(step, until, kFirstClipNorm)) {
     engine().set_state(before);
     for (std::uint64_t t = step; t < until; ++t) one_step(t);
   }
@@ -66,12 +66,13 @@ std::uint64_t Sgd::train(std::uint64_t step, std::uint64_t until) {
 
 void Sgd::one_step(std::uint64_t step) {
   const TrainState before = engine().state();
-  for (float bound = kFirstBound; !nothing_clipped(step, step + 1, bound); bound *= kGrowth)
+  for (float clip_norm = kFirstClipNorm; !nothing_clipped(step, step + 1, clip_norm);
+       clip_norm *= kGrowth)
     engine().set_state(before);
 }
 
-bool Sgd::nothing_clipped(std::uint64_t first, std::uint64_t last, float bound) {
-  bound_ = bound;
+bool Sgd::nothing_clipped(std::uint64_t first, std::uint64_t last, float clip_norm) {
+  clip_norm_ = clip_norm;
   run(engine(), first, last);
   const Diagnostics d = engine().diagnostics();
   if (d.non_finite > 0)
@@ -91,9 +92,9 @@ StepRecipe Sgd::recipe() const {
 }
 
 StepScalars Sgd::scalars(std::uint64_t t) const {
-  StepScalars s = schedule().at(t);  // eta_t, 0, 1 / b, the bound that no gradient reaches
+  StepScalars s = schedule().at(t);  // eta_t, 0, 1 / b, a bound on all gradients
   s.noise_std = 0.0f;
-  s.clip_norm = bound_;
+  s.clip_norm = clip_norm_;
   return s;
 }
 
@@ -126,7 +127,7 @@ MethodEntry sgd_method() {
   };
   entry.fit = [](TrainConfig& c, const Network&, const Dataset&) {
     const std::string& run = c.of<SgdOptions>().compare_with;
-    if (!run.empty()) read_comparison(run);  // refuses one that is not there
+    if (!run.empty()) read_comparison(run);  // refuses a missing run
   };
   entry.make = make_method<Sgd>;
   return entry;

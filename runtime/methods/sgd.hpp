@@ -9,14 +9,14 @@
 namespace cudp {
 
 struct SgdOptions {
-  std::string compare_with;  ///< the folder of a finished run with privacy; empty for none
+  std::string compare_with;  ///< folder of a finished private run; empty for none
 };
 
-/// Stochastic gradient descent without privacy, for comparison: the steps of DP-SGD with nothing
-/// clipped and no noise. A run of it has no certificate and releases nothing.
+/// Stochastic gradient descent without privacy, for comparison: the steps of DP-SGD without
+/// clipping and noise. A run has no certificate and releases nothing.
 ///
-/// The engine sums clipped gradients on a grid that follows the clipping norm. So the norm is 64,
-/// and where a gradient is longer, the step is made again with twice that norm, until none is.
+/// The engine sums clipped gradients on a grid that depends on the clipping norm. The norm starts
+/// at 64; if a gradient is longer, the step is repeated with twice that norm, until none is.
 class Sgd final : public EngineMethod {
  public:
   explicit Sgd(const MethodContext& context);
@@ -35,7 +35,7 @@ class Sgd final : public EngineMethod {
   std::uint64_t authorise(PrivacyBudget&, std::uint64_t, std::uint64_t until) override {
     return until;  // there is no budget
   }
-  /// Throws Error where a gradient is not finite.
+  /// Throws Error if a gradient is not finite.
   std::uint64_t train(std::uint64_t step, std::uint64_t until) override;
   std::function<double()> spent(const privacy::Ledger&, std::uint64_t, bool) const override {
     return [epsilon = epsilon()] { return epsilon; };
@@ -45,7 +45,7 @@ class Sgd final : public EngineMethod {
   }
   privacy::Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const override;
   privacy::Ledger planned(privacy::Ledger ledger, std::uint64_t) const override {
-    return ledger;  // nothing is ever charged
+    return ledger;  // nothing is charged
   }
   Diagnostics diagnostics() override { return std::exchange(seen_, {}); }
 
@@ -57,11 +57,11 @@ class Sgd final : public EngineMethod {
 
  private:
   void one_step(std::uint64_t step);
-  /// Makes the steps with gradients clipped to `bound`; false where one was longer.
-  bool nothing_clipped(std::uint64_t first, std::uint64_t last, float bound);
+  /// Makes steps with gradients clipped to `clip_norm`. Returns false if a gradient was longer.
+  bool nothing_clipped(std::uint64_t first, std::uint64_t last, float clip_norm);
 
-  float bound_;                              ///< of the steps that are tried now
-  std::optional<Comparison> compared_with_;  ///< the run of --compare-with
+  float clip_norm_;                          ///< clipping norm of the current attempt
+  std::optional<Comparison> compared_with_;  ///< run of --compare-with
   Diagnostics seen_;
 };
 

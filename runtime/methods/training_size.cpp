@@ -11,8 +11,8 @@
 namespace cudp {
 namespace {
 
-/// The least noise: the published number is whole, so that less would not show in it. It keeps the
-/// sum within 63 bits of its grid.
+/// Minimum noise. The released number is whole, so less noise would not show in it. It also keeps
+/// the sum within 63 bits of its grid.
 constexpr double kMinNoise = 0x1p-4;
 
 }  // namespace
@@ -22,16 +22,16 @@ std::uint64_t TrainingSize::steps_per_epoch(std::int64_t batch) const {
   return steps >= 1.0 ? static_cast<std::uint64_t>(steps) : 1;
 }
 
-/// P(N(0, s^2) < -z s) <= exp(-z^2 / 2). Rounding moves the number by 1/2 at most, and where it is
-/// lifted to 1 the bound only grows.
+/// P(N(0, s^2) < -z s) <= exp(-z^2 / 2). Rounding moves the number by at most 1/2, and raising it
+/// to 1 only raises the bound.
 double TrainingSize::max_examples(double failure) const {
   const double margin = is_public() ? 0.0 : 1.0 + noise * std::sqrt(-2.0 * std::log(failure));
   return value + margin + static_cast<double>(kLargestGroup * unit_rows);
 }
 
-/// Its zCDP cost is 1/200 of what (epsilon, delta) roughly allows, 4 ln(1/delta) / epsilon^2 being
-/// the variance of a Gaussian release that spends all of it. A unit moves the number by up to all
-/// of its rows.
+/// The zCDP cost is 1/200 of what (epsilon, delta) roughly allows; 4 ln(1/delta) / epsilon^2 is the
+/// variance of a Gaussian release that spends all of it. A unit moves the number by up to all of
+/// its rows.
 double size_noise_for(double epsilon, double delta, std::uint64_t unit_rows) {
   return std::fmax(kMinNoise,
                    10.0 * static_cast<double>(unit_rows) * std::sqrt(-std::log(delta)) / epsilon);
@@ -54,7 +54,7 @@ double size_noise(const DataSplit& data, const TrainConfig& config) {
 TrainingSize training_size(const DataSplit& data, double noise, Gate& gate) {
   const auto n = static_cast<double>(data.train.whole_size());
   if (noise == 0.0) return {n, 0.0, data.unit_rows};
-  // Whole numbers are multiples of every power of two up to 1.
+  // Whole numbers are on every grid that is a power of two up to 1.
   const double grid = noise_grid(noise, 1.0);
   const double noisy = gate.release({.name = "size of the training set",
                                      .purpose = Stream::dataset_size,

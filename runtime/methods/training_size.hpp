@@ -7,32 +7,34 @@
 
 namespace cudp {
 
-/// The number of training examples as far as a run may know it. Everything that needs a size takes
-/// it from here; only loops over the examples themselves see the real one.
+/// Number of training examples, as far as a run may know it. Everything that needs a size uses this
+/// one; only loops over the examples themselves use the real number.
 struct TrainingSize {
   double value = 0.0;  ///< N, or a noisy whole number >= 1
-  double noise = 0.0;  ///< standard deviation, 0 where N is public
-  /// DataSplit::unit_rows: neighbours differ by up to so many examples, those of one unit.
+  double noise = 0.0;  ///< standard deviation; 0 if N is public
+  /// Maximum number of examples by which neighbours differ, those of one unit:
+  /// DataSplit::unit_rows.
   std::uint64_t unit_rows = 1;
 
   bool is_public() const { return noise == 0.0; }
-  /// Steps that make an epoch: N / batch, rounded, at least 1.
+  /// Returns the number of steps in an epoch: N / batch, rounded, at least 1.
   std::uint64_t steps_per_epoch(std::int64_t batch) const;
-  /// An upper bound on the real number, also with a group of units added; where N is private it
-  /// fails with probability at most `failure`, in (0, 1).
+  /// Returns an upper bound on the real number, also after a group of units is added. If N is
+  /// private, it fails with probability at most `failure`, in (0, 1).
   double max_examples(double failure) const;
 };
 
-/// Noise of a released number of examples for this budget, at least 1/16, where a unit has up to
-/// `unit_rows` of them, and the method's proof takes it as one release more.
+/// Returns the noise of a released number of examples for this budget, at least 1/16, if a unit has
+/// up to `unit_rows` of them and the method's proof treats the number as one more release.
 double size_noise_for(double epsilon, double delta, std::uint64_t unit_rows);
 
-/// Noise of the released number of examples; 0 where the data set's is public. A
-/// function of public settings alone. Throws BudgetError where the number would be of no use.
+/// Returns the noise of the released number of examples; 0 if the number is public. It is a
+/// function of public settings. Throws BudgetError if the number would be too noisy to use.
 double size_noise(const DataSplit& data, const TrainConfig& config);
 
-/// N where noise is 0; else N plus Gaussian noise by the gate, rounded to a whole number of at
-/// least 1: a release of the Gaussian mechanism of noise multiplier `noise`, which must be charged.
+/// Returns N if noise is 0. Otherwise releases N plus Gaussian noise through the gate, rounded to a
+/// whole number of at least 1. This is a release of the Gaussian mechanism with noise multiplier
+/// `noise`, and must be charged.
 TrainingSize training_size(const DataSplit& data, double noise, Gate& gate);
 
 }  // namespace cudp

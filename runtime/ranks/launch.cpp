@@ -18,7 +18,7 @@
 namespace cudp {
 namespace {
 
-/// A process that this one has made.
+/// A process that this process has forked.
 struct Child {
   ::pid_t process;
   int rank;
@@ -30,7 +30,7 @@ std::string ending_of(int status) {
   return fmt::format("ended with exit code {}", WEXITSTATUS(status));
 }
 
-/// Rank 0, with the processes of the others.
+/// Rank 0, with the processes of the other ranks.
 class ForkedRanks final : public Ranks {
  public:
   ForkedRanks(int n, std::chrono::milliseconds timeout)
@@ -41,7 +41,7 @@ class ForkedRanks final : public Ranks {
   ForkedRanks(ForkedRanks&&) = delete;
   ForkedRanks& operator=(ForkedRanks&&) = delete;
   ~ForkedRanks() override {
-    // They end by themselves once they have heard of it.
+    // The other ranks end by themselves after the training has ended.
     constexpr auto kPatience = std::chrono::seconds(10);
     const auto start = std::chrono::steady_clock::now();
     while (is_one_left()) {
@@ -89,7 +89,7 @@ class ForkedRanks final : public Ranks {
                             std::chrono::milliseconds timeout) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(static_cast<int>(Exit::failure));
-    hear_no_signals();
+    ignore_signals();
     share_cores(board_.ranks());
     Exit code = Exit::failure;
     SharedRanks ranks(board_, rank, timeout);
@@ -106,7 +106,7 @@ class ForkedRanks final : public Ranks {
     ::_exit(static_cast<int>(code));
   }
 
-  /// Takes note of processes that have ended.
+  /// Returns whether a process still runs, and records those that have ended.
   bool is_one_left() {
     bool left = false;
     for (Child& c : children_) {

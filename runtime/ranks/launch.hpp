@@ -7,12 +7,12 @@
 
 namespace cudp {
 
-/// Makes ranks 1 to n - 1 of this process, rank 0, which goes on here: each runs `follow` and ends
-/// with its result; where it throws, the training ends on all. To be called while there is one
-/// thread, and BlockedSignals, and before a device is touched. The others die with this process,
-/// know no signals that ask for an end, and share its cores equally; where one of them is lost,
-/// rank 0's next wait says so. The ranks that this returns wait for the others where they end.
-/// Throws Error where the system gives no process.
+/// Forks ranks 1 to n - 1 and continues as rank 0. Each other rank runs `follow` and ends with its
+/// result; if `follow` throws, the training ends on all ranks. Requires a single thread, that
+/// BlockedSignals lives, and that no device has been used. The other ranks die with this process,
+/// ignore interrupt signals, and get equal shares of its cores. If one of them is lost, rank 0's
+/// next wait throws RanksError. The destructor of the result waits for the other ranks. Throws
+/// Error if a process cannot be created.
 std::unique_ptr<Ranks> fork_ranks(int n, std::chrono::milliseconds timeout,
                                   const std::function<Exit(Ranks&)>& follow);
 

@@ -4,14 +4,15 @@
 
 namespace cudp {
 
-/// What a launcher says of the processes that it has started: the variable, and their number; none
-/// where it has started one. SLURM_NTASKS does not count: a batch script has it, too.
+/// The environment variable in which a launcher states how many processes it has started, and that
+/// number; an empty name and 1 if it started one. SLURM_NTASKS is not used, because a batch script
+/// has it, too.
 struct Launched {
   std::string variable;
   long processes = 1;
 };
 
-/// Whether a launcher that can tell MPI has given this process its rank.
+/// Returns whether a launcher that works with MPI has given this process a rank.
 inline bool has_rank_of_launcher() {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"})
     if (std::getenv(name) != nullptr) return true;

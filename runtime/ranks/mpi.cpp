@@ -20,8 +20,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kMostAtOnce = std::size_t{1} << 28;  // numbers or bytes of a call
-constexpr int kWaiting = 7;                                // tag of who waits, told to rank 0
+constexpr std::size_t kMaxAtOnce = std::size_t{1} << 28;  // numbers or bytes per call
+constexpr int kWaiting = 7;  // tag of a message to rank 0 from a rank that waits
 constexpr auto kReportTime = std::chrono::seconds(2);
 
 std::string host_name() {
@@ -30,7 +30,7 @@ std::string host_name() {
   return name;
 }
 
-/// FNV-1a.
+/// Returns the FNV-1a hash of a text.
 std::uint64_t hash_of(std::string_view text) {
   std::uint64_t h = 0xcbf29ce484222325;
   for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3;
@@ -63,10 +63,10 @@ class MpiRanks final : public Ranks {
 
   void sum(const char* what, std::span<std::int64_t> numbers) override {
     check_call("sum", what, numbers.size(), Patience::limited);
-    for (std::size_t at = 0; at < numbers.size(); at += kMostAtOnce) {
-      const std::size_t n = std::min(kMostAtOnce, numbers.size() - at);
+    for (std::size_t at = 0; at < numbers.size(); at += kMaxAtOnce) {
+      const std::size_t n = std::min(kMaxAtOnce, numbers.size() - at);
       MPI_Request request = MPI_REQUEST_NULL;
-      // Unsigned, so that it wraps.
+      // unsigned, so that sums wrap
       MPI_Iallreduce(MPI_IN_PLACE, numbers.data() + at, static_cast<int>(n), MPI_UINT64_T, MPI_SUM,
                      MPI_COMM_WORLD, &request);
       wait(request, what, Patience::limited);
@@ -75,8 +75,8 @@ class MpiRanks final : public Ranks {
 
   void broadcast(const char* what, std::span<std::byte> bytes, Patience patience) override {
     check_call("broadcast", what, bytes.size(), patience);
-    for (std::size_t at = 0; at < bytes.size(); at += kMostAtOnce) {
-      const std::size_t n = std::min(kMostAtOnce, bytes.size() - at);
+    for (std::size_t at = 0; at < bytes.size(); at += kMaxAtOnce) {
+      const std::size_t n = std::min(kMaxAtOnce, bytes.size() - at);
       MPI_Request request = MPI_REQUEST_NULL;
       MPI_Ibcast(bytes.data() + at, static_cast<int>(n), MPI_BYTE, 0, MPI_COMM_WORLD, &request);
       wait(request, what, Patience::limited);
@@ -93,25 +93,25 @@ class MpiRanks final : public Ranks {
                    &request);
     wait(request, what, Patience::limited);
     std::vector<std::string> all(leads() ? ranks : 0);
-    const std::size_t room = kMostAtOnce / ranks;
+    const std::size_t part_size = kMaxAtOnce / ranks;
     const auto part = [&](std::uint64_t whole, std::uint64_t at) {
-      return at < whole ? std::min<std::uint64_t>(room, whole - at) : 0;
+      return at < whole ? std::min<std::uint64_t>(part_size, whole - at) : 0;
     };
-    for (std::uint64_t at = 0; at < std::ranges::max(sizes); at += room) {
-      std::vector<int> counts, places;
+    for (std::uint64_t at = 0; at < std::ranges::max(sizes); at += part_size) {
+      std::vector<int> counts, offsets;
       int end = 0;
       for (const std::uint64_t whole : sizes) {
         counts.push_back(static_cast<int>(part(whole, at)));
-        places.push_back(end);
+        offsets.push_back(end);
         end += counts.back();
       }
       std::string together(leads() ? static_cast<std::size_t>(end) : 0, '\0');
       MPI_Igatherv(mine.data() + std::min<std::uint64_t>(at, mine.size()),
                    counts[static_cast<std::size_t>(rank_)], MPI_BYTE, together.data(),
-                   counts.data(), places.data(), MPI_BYTE, 0, MPI_COMM_WORLD, &request);
+                   counts.data(), offsets.data(), MPI_BYTE, 0, MPI_COMM_WORLD, &request);
       wait(request, what, Patience::limited);
       for (std::size_t r = 0; r < all.size(); ++r)
-        all[r].append(together, static_cast<std::size_t>(places[r]),
+        all[r].append(together, static_cast<std::size_t>(offsets[r]),
                       static_cast<std::size_t>(counts[r]));
     }
     return all;
@@ -119,22 +119,22 @@ class MpiRanks final : public Ranks {
 
   std::chrono::milliseconds timeout() const override { return timeout_; }
 
-  /// The job ends here, with this line.
+  /// Ends the job, after printing this line.
   void abort(const std::string& why, Exit code) noexcept override {
-    // What befalls all is said by rank 0, which ends the others meanwhile.
+    // Rank 0 prints the errors that all ranks see, and ends the others meanwhile.
     if (!leads()) std::this_thread::sleep_for(std::chrono::milliseconds(500));
     try {
       std::cerr << "cudp: "
                 << (leads() ? why : fmt::format("rank {} on {}: {}", rank_, host_name(), why))
                 << std::endl;
-    } catch (...) {  // there is nobody left to tell
+    } catch (...) {  // there is no other way to report
     }
     MPI_Abort(MPI_COMM_WORLD, static_cast<int>(code));
     ::_exit(static_cast<int>(code));
   }
 
  private:
-  /// How many ranks of this node run on the cores that this one runs on.
+  /// Returns the number of ranks on this node with the same set of cores as this one.
   static int sharers(MPI_Comm node) {
     cpu_set_t mine;
     CPU_ZERO(&mine);
@@ -147,7 +147,8 @@ class MpiRanks final : public Ranks {
         std::ranges::count_if(all, [&](const cpu_set_t& s) { return CPU_EQUAL(&s, &mine); }));
   }
 
-  /// All must have called the same: their least and largest notes are equal.
+  /// Throws Error unless all ranks made the same call: the minimum and maximum of their call's hash
+  /// and count must be equal.
   void check_call(const char* function, const char* what, std::uint64_t count, Patience patience) {
     const std::uint64_t called = hash_of(std::string(function) + ": " + what);
     std::array<std::uint64_t, 4> notes = {called, ~called, count, ~count};
@@ -156,7 +157,7 @@ class MpiRanks final : public Ranks {
                    MPI_MIN, MPI_COMM_WORLD, &request);
     wait(request, what, patience);
     if (notes[0] != ~notes[1] || notes[2] != ~notes[3])
-      throw Error(fmt::format("ranks have come to different places, one of them to \"{}\"", what));
+      throw Error(fmt::format("ranks have made different calls, one of them \"{}\"", what));
   }
 
   void wait(MPI_Request& request, const char* what, Patience patience) {
@@ -170,12 +171,13 @@ class MpiRanks final : public Ranks {
       else
         std::this_thread::sleep_for(std::chrono::microseconds(20));
       if (turn % 256 == 0 && patience == Patience::limited && Clock::now() - start > timeout_)
-        name_who_is_missing(what);
+        name_missing_ranks(what);
     }
   }
 
-  /// Whoever waits tells rank 0, which names the others.
-  [[noreturn]] void name_who_is_missing(const char* what) {
+  /// Throws RanksError naming the ranks that are missing. Ranks that wait send a message to rank 0,
+  /// which names the others.
+  [[noreturn]] void name_missing_ranks(const char* what) {
     if (!leads()) {
       MPI_Request request = MPI_REQUEST_NULL;
       MPI_Isend(&rank_, 1, MPI_INT, 0, kWaiting, MPI_COMM_WORLD, &request);

@@ -7,13 +7,13 @@
 
 namespace cudp {
 
-/// The ranks of the job that mpirun or srun has started this process in; null where it was started
-/// alone, and MPI is not touched. Rank 0 of MPI's world is rank 0. Threads share the cores that
-/// ranks of a node have in common. Throws InputError where a launcher has started several processes
-/// that do not know of each other: each would train and release for itself.
+/// Returns the ranks of the job in which mpirun or srun has started this process; null if it was
+/// started alone, in which case MPI is not initialised. Rank 0 of MPI's world is rank 0. Threads
+/// share the cores that ranks of a node have in common. Throws InputError if a launcher has started
+/// several processes that are not connected by MPI: each would train and release by itself.
 std::unique_ptr<Ranks> mpi_ranks(std::chrono::milliseconds timeout);
 
-/// The library that this build has for it, in words; empty where there is none.
+/// Returns the name of the MPI library of this build; "" if there is none.
 std::string mpi_library();
 
 }  // namespace cudp

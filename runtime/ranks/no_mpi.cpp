@@ -1,4 +1,4 @@
-// In place of mpi.cpp where the build has no MPI.
+// Replaces mpi.cpp in a build without MPI.
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/ranks/launched.hpp"

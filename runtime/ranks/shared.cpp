@@ -14,7 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// FNV-1a.
+/// Returns the FNV-1a hash of "a: b".
 std::uint64_t hash_of(std::string_view a, std::string_view b) {
   std::uint64_t h = 0xcbf29ce484222325;
   for (const std::string_view part : {a, std::string_view(": "), b})
@@ -22,8 +22,8 @@ std::uint64_t hash_of(std::string_view a, std::string_view b) {
   return h;
 }
 
-void copy_text(const std::string& text, char* to, std::size_t room) {
-  const std::size_t n = std::min(text.size(), room - 1);
+void copy_text(const std::string& text, char* to, std::size_t capacity) {
+  const std::size_t n = std::min(text.size(), capacity - 1);
   std::memcpy(to, text.data(), n);
   to[n] = '\0';
 }
@@ -32,9 +32,9 @@ void copy_text(const std::string& text, char* to, std::size_t room) {
 
 SharedBoard::SharedBoard(int ranks) : ranks_(ranks) {
   ensure(ranks >= 1 && ranks <= kMaxRanks, "ranks of one node");
-  const std::size_t rooms = (static_cast<std::size_t>(ranks) + 1) * kChunk * sizeof(std::int64_t);
+  const std::size_t buffers = (static_cast<std::size_t>(ranks) + 1) * kChunk * sizeof(std::int64_t);
   const std::size_t page = (sizeof(Page) + 4095) / 4096 * 4096;
-  bytes_ = page + rooms;
+  bytes_ = page + buffers;
   void* const at =
       ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (at == MAP_FAILED) throw Error("no memory that ranks could share");
@@ -63,16 +63,17 @@ SharedRanks::SharedRanks(SharedBoard& board, int rank, std::chrono::milliseconds
                          std::function<void()> watch)
     : board_(board), rank_(rank), timeout_(timeout), watch_(std::move(watch)) {}
 
-/// Every function waits at least once more: all have read these notes before the next are made.
+/// Publishes this rank's call and compares it with the calls of the others. Every function waits at
+/// least once more afterwards, so all ranks have read these calls before the next ones are written.
 void SharedRanks::begin(const char* function, const char* what, std::size_t bytes, bool same_size,
                         Patience patience) {
-  SharedBoard::Call& mine = board_.place(rank_).call;
+  SharedBoard::Call& mine = board_.slot(rank_).call;
   mine.function = hash_of(function, what);
   mine.bytes = bytes;
   copy_text(what, mine.what, sizeof mine.what);
   wait_for_all(what, patience);
   for (int r = 0; r < size(); ++r) {
-    const SharedBoard::Call& other = board_.place(r).call;
+    const SharedBoard::Call& other = board_.slot(r).call;
     if (other.function == mine.function && (!same_size || other.bytes == mine.bytes)) continue;
     board_.end(fmt::format("rank {} does {} of {} bytes, rank {} {} of {}", rank_, what, mine.bytes,
                            r, other.what, other.bytes),
@@ -83,13 +84,13 @@ void SharedRanks::begin(const char* function, const char* what, std::size_t byte
 
 void SharedRanks::wait_for_all(const char* what, Patience patience) {
   ++arrivals_;
-  board_.place(rank_).arrivals.store(arrivals_, std::memory_order_release);
+  board_.slot(rank_).arrivals.store(arrivals_, std::memory_order_release);
   const auto missing = [&] {
     for (int r = 0; r < size(); ++r)
-      if (board_.place(r).arrivals.load(std::memory_order_acquire) < arrivals_) return r;
+      if (board_.slot(r).arrivals.load(std::memory_order_acquire) < arrivals_) return r;
     return -1;
   };
-  // Short waits are spent at hand, longer ones asleep: others may need the core.
+  // Short waits spin with yields; longer ones sleep, because others may need the core.
   for (int i = 0; i < 64; ++i) {
     if (missing() < 0) return board_.check();
     std::this_thread::yield();
@@ -129,7 +130,7 @@ void SharedRanks::sum(const char* what, std::span<std::int64_t> numbers) {
     const std::span part = numbers.subspan(at, std::min(SharedBoard::kChunk, numbers.size() - at));
     std::ranges::copy(part, board_.numbers(rank_));
     wait_for_all(what);
-    // Each adds up a share of the chunk.
+    // Each rank adds up a share of the chunk.
     const std::size_t end = part.size() * (me + 1) / ranks;
     for (std::size_t i = part.size() * me / ranks; i < end; ++i) {
       std::uint64_t total = 0;
@@ -144,9 +145,9 @@ void SharedRanks::sum(const char* what, std::span<std::int64_t> numbers) {
 
 void SharedRanks::broadcast(const char* what, std::span<std::byte> bytes, Patience patience) {
   begin("broadcast", what, bytes.size(), true, patience);
-  constexpr std::size_t kRoom = SharedBoard::kChunk * sizeof(std::int64_t);
-  for (std::size_t at = 0; at < bytes.size(); at += kRoom) {
-    const std::span part = bytes.subspan(at, std::min(kRoom, bytes.size() - at));
+  constexpr std::size_t kChunkBytes = SharedBoard::kChunk * sizeof(std::int64_t);
+  for (std::size_t at = 0; at < bytes.size(); at += kChunkBytes) {
+    const std::span part = bytes.subspan(at, std::min(kChunkBytes, bytes.size() - at));
     if (rank_ == 0) std::memcpy(board_.common(), part.data(), part.size());
     wait_for_all(what);
     if (rank_ != 0) std::memcpy(part.data(), board_.common(), part.size());
@@ -157,16 +158,16 @@ void SharedRanks::broadcast(const char* what, std::span<std::byte> bytes, Patien
 
 std::vector<std::string> SharedRanks::gather(const char* what, std::span<const std::byte> mine) {
   begin("gather", what, mine.size(), false);
-  constexpr std::size_t kRoom = SharedBoard::kChunk * sizeof(std::int64_t);
+  constexpr std::size_t kChunkBytes = SharedBoard::kChunk * sizeof(std::int64_t);
   std::vector<std::uint64_t> sizes;
   sizes.reserve(static_cast<std::size_t>(size()));
-  for (int r = 0; r < size(); ++r) sizes.push_back(board_.place(r).call.bytes);
+  for (int r = 0; r < size(); ++r) sizes.push_back(board_.slot(r).call.bytes);
   std::vector<std::string> all(rank_ == 0 ? sizes.size() : 0);
   const std::uint64_t longest = std::ranges::max(sizes);
   const auto part = [&](std::uint64_t whole, std::uint64_t at) {
-    return at < whole ? std::min<std::uint64_t>(kRoom, whole - at) : 0;
+    return at < whole ? std::min<std::uint64_t>(kChunkBytes, whole - at) : 0;
   };
-  for (std::uint64_t at = 0; at < longest; at += kRoom) {
+  for (std::uint64_t at = 0; at < longest; at += kChunkBytes) {
     if (const std::uint64_t n = part(mine.size(), at); n > 0)
       std::memcpy(board_.numbers(rank_), mine.data() + at, n);
     wait_for_all(what);

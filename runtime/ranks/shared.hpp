@@ -12,38 +12,39 @@
 
 namespace cudp {
 
-/// Memory that all ranks of one node see: a mapping that a fork shares, or that threads do.
+/// Memory shared by all ranks of one node: a mapping that is shared by forked processes, or by
+/// threads.
 class SharedBoard {
  public:
-  /// Throws Error where the system gives no such memory.
+  /// Throws Error if the memory cannot be allocated.
   explicit SharedBoard(int ranks);
   ~SharedBoard();
   SharedBoard(const SharedBoard&) = delete;
   SharedBoard& operator=(const SharedBoard&) = delete;
 
   static constexpr int kMaxRanks = 256;
-  static constexpr std::size_t kChunk = std::size_t{1} << 16;  ///< numbers of 8 bytes
+  static constexpr std::size_t kChunk = std::size_t{1} << 16;  ///< size in numbers of 8 bytes
 
-  /// What a rank says of the function that it has called.
+  /// Description of the function that a rank has called.
   struct Call {
-    std::uint64_t function;  ///< a hash of its name and `what`
+    std::uint64_t function;  ///< hash of its name and `what`
     std::uint64_t bytes;
     char what[64];
   };
-  struct alignas(64) Place {
+  struct alignas(64) Slot {
     std::atomic<std::uint64_t> arrivals;
     Call call;
   };
 
   int ranks() const { return ranks_; }
-  Place& place(int rank) { return page_->places[rank]; }
-  /// Room of kChunk numbers of each rank, and of what is common to all.
+  Slot& slot(int rank) { return page_->slots[rank]; }
+  /// Buffers of kChunk numbers: one for each rank, and one common to all.
   std::int64_t* numbers(int rank) { return numbers_ + static_cast<std::size_t>(rank) * kChunk; }
   std::int64_t* common() { return numbers(ranks_); }
 
-  /// The first of them counts.
+  /// Ends the training. Only the first call counts.
   void end(const std::string& why, Exit code) noexcept;
-  /// Throws RanksError where the training was ended.
+  /// Throws RanksError if the training was ended.
   void check() const;
   bool ended() const { return page_->ended.load(std::memory_order_acquire) == kEnded; }
   std::string reason() const;
@@ -53,10 +54,10 @@ class SharedBoard {
   static constexpr std::uint32_t kEnding = 1;
   static constexpr std::uint32_t kEnded = 2;
   struct Page {
-    std::atomic<std::uint32_t> ended;  ///< 0, kEnding, kEnded
+    std::atomic<std::uint32_t> ended;  ///< 0, kEnding or kEnded
     std::int32_t code;
     char why[512];
-    Place places[kMaxRanks];
+    Slot slots[kMaxRanks];
   };
 
   int ranks_;
@@ -65,7 +66,8 @@ class SharedBoard {
   std::int64_t* numbers_;
 };
 
-/// One rank at a board. `watch` is called now and then while it waits: it may end the training.
+/// One rank on a board. `watch` is called from time to time while the rank waits, and may end the
+/// training.
 class SharedRanks final : public Ranks {
  public:
   SharedRanks(SharedBoard& board, int rank, std::chrono::milliseconds timeout,

@@ -64,7 +64,7 @@ std::vector<float> dp_agd(TrainConfig config, LinearEngine& engine, double epsil
   config.epsilon = epsilon;
   config.delta = kDelta;
   config.of<LinearOptions>().l2 = kL2;
-  config.clip = 3.0;
+  config.clip_norm = 3.0;
   privacy::Ledger ledger;
   ledger.limit(dp_agd_budget(config));
   PrivacyBudget budget(std::move(ledger), [](const privacy::Ledger&) {});

@@ -26,7 +26,7 @@ constexpr std::string_view kPrefix = "checkpoint-";
 constexpr std::size_t kKept = 2;
 constexpr std::string_view kPurpose = "checkpoint";
 
-/// The name of what features rest on, beside the method's arrays.
+/// Name of the release for features, among the method's arrays.
 constexpr const char* kFeatureRelease = "feature_release";
 
 void append_number(std::string& bytes, std::uint64_t number) {
@@ -107,7 +107,7 @@ void decode(const Json& json, T& plain) {
   plain = json.get<T>();
 }
 
-/// Calls visit(name, member) for each part of a checkpoint but the arrays.
+/// Calls visit(name, member) for each part of a checkpoint except the arrays.
 template <class C, class Visit>
 void visit_parts(C& c, const Visit& visit) {
   visit("step", c.training.step);
@@ -132,7 +132,7 @@ void visit_parts(C& c, const Visit& visit) {
   visit("method", c.training.method.numbers);
 }
 
-/// The step in a checkpoint's name; empty for other files.
+/// Returns the step in a checkpoint's name; nullopt for other files.
 std::optional<std::uint64_t> step_of(const fs::path& path) {
   const std::string name = path.filename().string();
   if (!name.starts_with(kPrefix)) return std::nullopt;
@@ -143,7 +143,7 @@ std::optional<std::uint64_t> step_of(const fs::path& path) {
   return step;
 }
 
-/// Newest first.
+/// Returns the checkpoints of a folder, newest first.
 std::vector<fs::path> checkpoints_in(const fs::path& folder) {
   std::vector<std::pair<std::uint64_t, fs::path>> found;
   std::error_code error;
@@ -158,8 +158,8 @@ std::vector<fs::path> checkpoints_in(const fs::path& folder) {
 
 }  // namespace
 
-// Layout: magic, length of the JSON header, header, float arrays, and a checksum of all
-// that stands before it.
+// Layout of the file: magic, length of the JSON header, header, float arrays, and a checksum of
+// everything before it.
 std::string encode_checkpoint(const Checkpoint& c) {
   auto arrays = c.training.method.arrays;
   arrays.emplace_back(kFeatureRelease, c.training.feature_release);
@@ -189,7 +189,7 @@ Checkpoint decode_checkpoint(const std::string& file, const std::string& source)
   bytes.remove_suffix(sizeof(std::uint64_t));
   if (checksum(bytes) != take_number(sum)) fail("damaged: its checksum does not match");
 
-  // The checksum says that the file is as it was written.
+  // The checksum shows that the file is as it was written.
   bytes.remove_prefix(kMagic.size());
   const std::uint64_t length = take_number(bytes);
   if (length > bytes.size()) fail("damaged: it is too short");
@@ -227,7 +227,7 @@ void save_checkpoint(const fs::path& folder, const Checkpoint& checkpoint, const
 }
 
 bool StoredCheckpoint::is_sealed_by(const Seal& seal) const {
-  return seal.holds(kPurpose, file.content, file.tag);
+  return seal.matches(kPurpose, file.content, file.tag);
 }
 
 std::optional<StoredCheckpoint> newest_checkpoint(

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-/// Removes what only a run in progress needs: key and checkpoints.
+/// Removes files that only a run in progress needs: key and checkpoints.
 void remove_leftovers(const RunFolder& folder) {
   erase_key(folder.key());
   remove_checkpoints(folder.checkpoints());
@@ -43,7 +43,8 @@ RunResult result_of(const Run& run, const privacy::Certificate& certificate,
   const Training& t = *run.training;
   const Experiment& e = t.experiment();
   const double seconds = t.seconds();
-  // These numbers were paid for: with the real ones, seconds would tell them.
+  // These numbers are released or public. With the real number of examples, the throughput would
+  // reveal it.
   const double examples = static_cast<double>(t.step()) * t.method().examples_per_step();
   std::optional<double> training_epsilon, training_delta;
   if (certificate.holdout) {
@@ -70,16 +71,17 @@ RunResult result_of(const Run& run, const privacy::Certificate& certificate,
           .backend = e.backend.name};
 }
 
-/// Test rows are no training rows: what they give tells no more of these than the released model.
-/// But it tells of the test rows, which the owner alone may see where they are not public.
+/// Warns if the model is no better than guessing. Test rows are not training rows, so the warning
+/// reveals no more about training rows than the released model does. It does reveal something about
+/// test rows, so it goes to the owner only, unless they are public.
 void warn_of_guessing(const Run& run, const Evaluation& e) {
   const bool target = says_of(e) == Says::target;
   if (target ? e.target.r2 > 0.0 : e.accuracy > 1.2 / e.classes) return;
   const std::string line =
       target ? fmt::format(
-                   "test RMSE {:.6g} is no better than {:.6g}, that of always saying the mean: "
-                   "training diverged, "
-                   "or has not learned anything yet; try a lower lr, or more epochs",
+                   "test RMSE {:.6g} is no better than {:.6g}, that of always predicting the mean: "
+                   "training diverged, or has not learned anything yet; try a lower lr, or more "
+                   "epochs",
                    e.target.rmse, e.target.mean_baseline_rmse)
              : fmt::format(
                    "test accuracy {:.2f} % of {} classes is that of guessing: training diverged, "
@@ -89,22 +91,21 @@ void warn_of_guessing(const Run& run, const Evaluation& e) {
   if (run.training->experiment().data.test_is_public)
     run.reporter().warn(line);
   else
-    run.reporter().tell_owner(line);
+    run.reporter().report_to_owner(line);
 }
 
-/// Writes how well the model does on the test set. Of a private one the owner is told, too: nobody
-/// else will be. Returns the class that is most frequent there; nothing where there is no test set,
-/// or no class.
+/// Writes the figures of the test set, and reports those of a private one to the owner. Returns the
+/// most frequent class; nullopt without a test set or without classes.
 std::optional<std::string> evaluate(const Run& run) {
   const std::optional<Evaluation> e = run.training->evaluate();
   if (!e) return std::nullopt;
   const Experiment& experiment = run.training->experiment();
   const std::vector<std::string> classes = experiment.inputs.classes();
   if (!experiment.config.holdout) warn_of_guessing(run, *e);
-  // What held-out rows are like is for their owner's files alone.
+  // Figures of held-out rows are only in their owner's files.
   if (!experiment.data.test_is_public && !experiment.config.holdout)
     for (const auto& [name, value] : table_of(*e, classes))
-      run.reporter().tell_owner(name.empty() ? value : name + ": " + value);
+      run.reporter().report_to_owner(name.empty() ? value : name + ": " + value);
   const std::string title = experiment.network.spec.name + " on " + experiment.data.name;
   if (!run.outputs().write_evaluation(*e, classes, title))
     run.reporter().warn("no pictures of the evaluation: gnuplot is missing or failed");
@@ -112,7 +113,7 @@ std::optional<std::string> evaluate(const Run& run) {
   return class_name(classes, e->majority_class);
 }
 
-/// Throws InputError where the flags would change the experiment of a run that is complete.
+/// Throws InputError if the flags would change the experiment of a complete run.
 void check_asked(const Settings& flags, const RunFolder& folder) {
   const bool released = fs::exists(folder.config());
   const fs::path config = released ? folder.config() : folder.owner(RunFolder::kConfig);
@@ -141,7 +142,7 @@ RunResult train(Run& run) {
   if (!outputs.draw_curves(t.metrics(), model.network.spec.name, certificate))
     run.reporter().warn("no picture of the curves: gnuplot is missing or failed");
   RunResult result = result_of(run, certificate, std::move(majority_class));
-  // The run is complete once this is written.
+  // The run is complete after this write.
   write_atomically(run.folder.result(), to_json(result).dump(2) + "\n", 0600);
   remove_leftovers(run.folder);
   return result;
@@ -156,7 +157,7 @@ std::optional<RunResult> finished_result(const Settings& flags) {
   const auto json = nlohmann::ordered_json::parse(read_file(folder.result()), nullptr, false);
   if (!json.is_object()) throw Error(folder.result().string() + ": damaged");
   RunResult result = result_from_json(json);
-  result.run_dir = folder.root().string();  // it may have been moved
+  result.run_dir = folder.root().string();  // the folder may have been moved
   remove_leftovers(folder);
   return result;
 }

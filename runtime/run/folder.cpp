@@ -36,13 +36,13 @@ ReservedFolder reserve_run_folder(std::string name) {
   std::array<char, 32> text{};
   std::strftime(text.data(), text.size(), "%Y%m%d-%H%M%S", &utc);
   const fs::path first = fs::path("runs") / (name + "-" + text.data());
-  ReservedFolder place{.path = first};
-  fs::path& path = place.path;
+  ReservedFolder reserved{.path = first};
+  fs::path& path = reserved.path;
   for (int n = 2;;) {
-    // A job that is refused may remove an empty runs/ in between.
+    // Another job that is refused may remove an empty runs/ in the meantime.
     std::error_code error;
-    if (fs::create_directories(path.parent_path(), error)) place.made_parent = true;
-    if (::mkdir(path.c_str(), 0755) == 0) return place;
+    if (fs::create_directories(path.parent_path(), error)) reserved.made_parent = true;
+    if (::mkdir(path.c_str(), 0755) == 0) return reserved;
     if (errno == EEXIST)
       path = first.string() + "-" + std::to_string(n++);
     else if (errno != ENOENT || error)
@@ -50,32 +50,32 @@ ReservedFolder reserve_run_folder(std::string name) {
   }
 }
 
-void check_free(const fs::path& place) {
+void check_free(const fs::path& path) {
   std::error_code error;
-  if (!fs::exists(place, error)) return;
-  if (fs::is_directory(place, error) && fs::is_empty(place, error)) return;
-  const bool run = fs::exists(place / "private", error) || fs::exists(place / "release", error);
-  throw InputError("--out " + place.string() + ": expected a new or an empty folder, found " +
+  if (!fs::exists(path, error)) return;
+  if (fs::is_directory(path, error) && fs::is_empty(path, error)) return;
+  const bool run = fs::exists(path / "private", error) || fs::exists(path / "release", error);
+  throw InputError("--out " + path.string() + ": expected a new or an empty folder, found " +
                    (run ? "a run (--resume continues it)" : "something else"));
 }
 
-NewRunFolder::NewRunFolder(fs::path place) : place_(std::move(place)) {
-  // "runs/a/" names the same folder as "runs/a".
-  if (!place_.has_filename()) place_ = place_.parent_path();
-  check_free(place_);
-  temporary_ = place_.parent_path() / std::string(".")
-                                          .append(place_.filename().string())
-                                          .append(".new-")
-                                          .append(std::to_string(::getpid()));
+NewRunFolder::NewRunFolder(fs::path path) : path_(std::move(path)) {
+  // "runs/a/" and "runs/a" name the same folder.
+  if (!path_.has_filename()) path_ = path_.parent_path();
+  check_free(path_);
+  temporary_ = path_.parent_path() / std::string(".")
+                                         .append(path_.filename().string())
+                                         .append(".new-")
+                                         .append(std::to_string(::getpid()));
   const FilesInChange lock;
   unfinished_.emplace(temporary_);
   make_folder(temporary_ / "release", fs::perms(0755));
   make_folder(temporary_ / "private", fs::perms(0700));
 }
 
-NewRunFolder::NewRunFolder(ReservedFolder place) : NewRunFolder(place.path) {
-  reserved_ = std::move(place);
-  unfinished_place_.emplace(reserved_.path, Unfinished::Remove::if_empty);
+NewRunFolder::NewRunFolder(ReservedFolder reserved) : NewRunFolder(reserved.path) {
+  reserved_ = std::move(reserved);
+  unfinished_path_.emplace(reserved_.path, Unfinished::Remove::if_empty);
   if (reserved_.made_parent)
     unfinished_parent_.emplace(reserved_.path.parent_path(), Unfinished::Remove::if_empty);
 }
@@ -85,20 +85,20 @@ NewRunFolder::~NewRunFolder() {
   if (temporary_.empty()) return;
   fs::remove_all(temporary_, ignored);
   if (reserved_.path.empty()) return;
-  ::rmdir(place_.c_str());
-  if (reserved_.made_parent) ::rmdir(place_.parent_path().c_str());  // unless it holds other runs
+  ::rmdir(path_.c_str());
+  if (reserved_.made_parent) ::rmdir(path_.parent_path().c_str());  // fails if it holds other runs
 }
 
 RunFolder NewRunFolder::publish() {
   sync_folder(temporary_);
   const FilesInChange lock;
   std::error_code error;
-  fs::rename(temporary_, place_, error);  // replaces an empty folder
-  if (error) throw Error(place_.string() + ": cannot make the run folder: " + error.message());
+  fs::rename(temporary_, path_, error);  // replaces an empty folder
+  if (error) throw Error(path_.string() + ": cannot make the run folder: " + error.message());
   temporary_.clear();
-  for (auto* const mark : {&unfinished_, &unfinished_place_, &unfinished_parent_}) mark->reset();
-  sync_folder(place_.has_parent_path() ? place_.parent_path() : fs::path("."));
-  return RunFolder(place_);
+  for (auto* const mark : {&unfinished_, &unfinished_path_, &unfinished_parent_}) mark->reset();
+  sync_folder(path_.has_parent_path() ? path_.parent_path() : fs::path("."));
+  return RunFolder(path_);
 }
 
 }  // namespace cudp

@@ -7,8 +7,7 @@
 
 namespace cudp {
 
-/// The places where a run keeps its files: release/ is safe to publish, private/ is the owner's
-/// alone.
+/// Paths of a run's files. release/ is safe to publish; private/ is for the owner only.
 class RunFolder {
  public:
   explicit RunFolder(std::filesystem::path root) : root_(std::move(root)) {}
@@ -19,7 +18,7 @@ class RunFolder {
 
   std::filesystem::path checkpoints() const { return root_ / "private"; }
 
-  // These files are in release/, or in private/ where they are not for others (outputs.hpp).
+  // Names of files in release/, or in private/ if they are not for release (outputs.hpp).
   static constexpr const char* kModel = "model.safetensors";
   static constexpr const char* kConfig = "config.toml";
   static constexpr const char* kMetrics = "metrics.jsonl";
@@ -34,43 +33,44 @@ class RunFolder {
   std::filesystem::path holdout() const { return release(kHoldout); }
   std::filesystem::path certificate() const { return release("privacy.json"); }
 
-  /// The note that a run without privacy has in place of everything else.
+  /// Note of a run without privacy, in release/ instead of everything else.
   std::filesystem::path no_privacy() const { return release("NO-PRIVACY.txt"); }
 
-  /// Beside the rest: why a run with privacy is not for release, e.g. because it was seeded.
+  /// Note with the reasons why a private run is not for release, e.g. because it was seeded.
   std::filesystem::path not_for_release() const { return release("NOT-FOR-RELEASE.txt"); }
 
   std::filesystem::path log() const { return owner("log.txt"); }
   std::filesystem::path key() const { return owner("key"); }
-  /// Says under which key figures of held-out rows were released, or were about to be.
+  /// Records the key under which figures of held-out rows were released, or were about to be.
   std::filesystem::path holdout_key() const { return owner("holdout-released"); }
   std::filesystem::path ledger() const { return owner("ledger"); }
   std::filesystem::path diagnostics() const { return owner("diagnostics.jsonl"); }
-  /// Written last: a run that has it is complete.
+  /// Result of the run. It is written last: a run that has it is complete.
   std::filesystem::path result() const { return owner("result.json"); }
 
  private:
   std::filesystem::path root_;
 };
 
-/// An empty folder that no other job has.
+/// An empty folder that no other job uses.
 struct ReservedFolder {
   std::filesystem::path path;
   bool made_parent = false;
 };
 
-/// Makes runs/NAME-TIME, TIME in UTC, with a number behind it where another job was faster. Throws
-/// Error where it cannot be made.
+/// Creates runs/NAME-TIME, TIME in UTC, with a number appended if another job was faster. Throws
+/// Error if it cannot be created.
 ReservedFolder reserve_run_folder(std::string name);
 
-/// A folder under construction: made beside its place and moved there whole, so that a run folder
-/// either does not exist or can be resumed.
+/// A run folder under construction. It is created next to its final path and moved there when it is
+/// complete, so that a run folder either does not exist or can be resumed.
 class NewRunFolder {
  public:
-  /// Throws InputError if `place` exists and is not an empty folder; Error if it cannot be made.
-  explicit NewRunFolder(std::filesystem::path place);
-  explicit NewRunFolder(ReservedFolder place);
-  ~NewRunFolder();  ///< removes what was not published, and the place if it was reserved
+  /// Throws InputError if `path` exists and is not an empty folder; Error if the folder cannot be
+  /// created.
+  explicit NewRunFolder(std::filesystem::path path);
+  explicit NewRunFolder(ReservedFolder reserved);
+  ~NewRunFolder();  ///< Removes what was not published, and the final path if it was reserved.
   NewRunFolder(const NewRunFolder&) = delete;
   NewRunFolder& operator=(const NewRunFolder&) = delete;
 
@@ -78,13 +78,13 @@ class NewRunFolder {
   RunFolder publish();
 
  private:
-  std::filesystem::path place_;
+  std::filesystem::path path_;
   std::filesystem::path temporary_;
   ReservedFolder reserved_;
-  std::optional<Unfinished> unfinished_, unfinished_place_, unfinished_parent_;
+  std::optional<Unfinished> unfinished_, unfinished_path_, unfinished_parent_;
 };
 
-/// Throws InputError unless `place` is free for a run.
-void check_free(const std::filesystem::path& place);
+/// Throws InputError unless `path` does not exist or is an empty folder.
+void check_free(const std::filesystem::path& path);
 
 }  // namespace cudp

@@ -21,7 +21,7 @@
 namespace cudp {
 namespace {
 
-/// A key's words on their way.
+/// Sends the words of a key from rank 0 to the others.
 void broadcast_key(Ranks& ranks, RandomKey& key) {
   ranks.broadcast("a key", std::as_writable_bytes(std::span(key.words)));
 }
@@ -36,8 +36,8 @@ void broadcast_key(Ranks& ranks, std::optional<SharedKey>& key) {
   wipe(words);
 }
 
-/// What must be the same on all ranks, a line each; the texts that rank 0 shows of a difference,
-/// but for those that are codes by the run's key.
+/// Returns the facts that must be the same on all ranks, one a line. Rank 0 shows the text of a
+/// line that differs, unless it is a code made with the run's key.
 std::string facts_of(const Experiment& e, const RandomKey& key) {
   const Dataset& train = e.data.train;
   const Shape& s = train.shape;
@@ -46,7 +46,7 @@ std::string facts_of(const Experiment& e, const RandomKey& key) {
     const auto bytes = std::as_bytes(std::span(train.vectors->values));
     vectors = Seal(key).tag("vectors", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   }
-  // Numbers of rows may be private.
+  // Numbers of rows may be private, so they are sent as a code.
   const std::string rows =
       Seal(key).tag("rows", fmt::format("{} {}", train.whole_size(), e.data.test.whole_size()));
   return fmt::format(
@@ -55,8 +55,8 @@ std::string facts_of(const Experiment& e, const RandomKey& key) {
       vectors, write_config(e.config, Audience::owner));
 }
 
-/// The first line of two ranks' facts that differs, as a refusal has it. Of a code it says no more
-/// than that: a refusal is the same whatever the rows are.
+/// Describes the first line that differs between two ranks' facts, for an error message. For a code
+/// it states only that it differs, so the message does not depend on the rows.
 std::string first_difference(const std::string& a, const std::string& b) {
   std::size_t at = 0;
   std::size_t line = 0;
@@ -72,7 +72,7 @@ std::string first_difference(const std::string& a, const std::string& b) {
   return fmt::format("expected \"{}\", found \"{}\", as rank 0 has it", one, rest(b));
 }
 
-/// Keys, a line each, and what reads them again.
+/// Joins keys as lines; keys_of reads them.
 std::string joined_keys(const std::vector<std::string>& keys) {
   std::string text;
   for (const std::string& key : keys) text += key + "\n";
@@ -85,7 +85,7 @@ std::vector<std::string> keys_of(const std::string& text) {
   return keys;
 }
 
-/// What announce_seal asks for.
+/// Takes part in the computation that announce_seal starts.
 void answer_seal(const Experiment& e, Ranks& ranks) {
   RandomKey words{};
   broadcast_key(ranks, words);
@@ -118,7 +118,7 @@ void introduce(Ranks& ranks, const Introduction& introduction) {
   broadcast_key(ranks, coins);
 }
 
-void check_alike(const Experiment& e, const RandomKey& key) {
+void check_same_facts(const Experiment& e, const RandomKey& key) {
   if (e.ranks->alone()) return;
   const std::vector<std::string> all = gather_text(*e.ranks, "what is trained", facts_of(e, key));
   for (std::size_t r = 1; r < all.size(); ++r)
@@ -126,7 +126,7 @@ void check_alike(const Experiment& e, const RandomKey& key) {
       throw InputError(fmt::format("rank {}: {}", r, first_difference(all[0], all[r])));
 }
 
-void tell_facts(const Experiment& e, const RandomKey& key) {
+void send_facts(const Experiment& e, const RandomKey& key) {
   (void)gather_text(*e.ranks, "what is trained", facts_of(e, key));
 }
 
@@ -169,7 +169,7 @@ Exit follow_run(Ranks& ranks) {
   broadcast_key(ranks, heard.coins);
   Reporter silent(Reporter::Silent{});
   std::optional<Experiment> e(prepare(heard.config, silent, heard.model, heard.coins, ranks));
-  tell_facts(*e, key->key());
+  send_facts(*e, key->key());
 
   TrainingObserver nobody;
   std::unique_ptr<Training> training;
@@ -183,7 +183,7 @@ Exit follow_run(Ranks& ranks) {
         try {
           training = Training::begin(*std::exchange(e, {}), *key, nobody);
         } catch (const Error& reason) {
-          // Rank 0 comes to the same, and tells it when what it rests on is certified.
+          // Rank 0 gets the same error, and reports it after its releases are certified.
           return reason.code();
         }
         break;

@@ -10,34 +10,34 @@
 
 namespace cudp {
 
-/// What the ranks of a run need to prepare what rank 0 prepares.
+/// Facts with which the ranks of a run prepare the same as rank 0.
 struct Introduction {
   TrainConfig config;  ///< resolved
-  std::string model;   ///< known_model of prepare()
+  std::string model;   ///< argument known_model of prepare()
   SharedKey key;
   std::optional<SharedKey> coins;
 };
 
-/// By rank 0, before it prepares: tells the others. Throws InputError where the method does not
-/// train on several.
+/// Sends the facts to the other ranks. Called by rank 0 before it prepares. Throws InputError if
+/// the method cannot train on several ranks.
 void introduce(Ranks& ranks, const Introduction& introduction);
-/// By rank 0, once it has prepared: throws InputError that names a rank whose program, arithmetic,
-/// data or settings are not its own.
-void check_alike(const Experiment& experiment, const RandomKey& key);
-/// By the others, at that moment: what check_alike compares.
-void tell_facts(const Experiment& experiment, const RandomKey& key);
-/// By rank 0: the others resume with it.
+/// Compares the facts of all ranks. Called by rank 0 after it has prepared. Throws InputError
+/// naming a rank whose program, arithmetic, data or settings differ from rank 0's.
+void check_same_facts(const Experiment& experiment, const RandomKey& key);
+/// Sends the facts that check_same_facts compares. Called by the other ranks at that moment.
+void send_facts(const Experiment& experiment, const RandomKey& key);
+/// Makes the other ranks resume with the checkpoint. Called by rank 0.
 void announce_resume(Ranks& ranks, const Checkpoint& checkpoint, bool same_key);
 
-/// By rank 0: the others join in joined_block_tags, of the training set and, where rows are held
-/// out, of these.
+/// Makes the other ranks join in joined_block_tags, for the training set and, if rows are held out,
+/// for the held-out rows. Called by rank 0.
 void announce_seal(Ranks& ranks, const RandomKey& key);
-/// The codes of the blocks of all ranks' examples of a part of the data, in order; on others than
-/// rank 0 of no use.
+/// Returns the codes of all ranks' blocks of a part of the data, in order. Only rank 0's result is
+/// meaningful.
 std::string joined_block_tags(const Experiment& experiment, const Seal& seal, const Dataset& part);
 
-/// The whole of ranks 1 to R - 1: does what rank 0 orders until it stops. It writes no file, says
-/// nothing, and has a ledger of its own, which it tells nobody. Throws Error.
+/// Runs ranks 1 to R - 1: executes the orders of rank 0 until it stops. Writes no file, prints
+/// nothing, and keeps a ledger of its own that it reports to no one. Throws Error.
 Exit follow_run(Ranks& ranks);
 
 }  // namespace cudp

@@ -14,7 +14,7 @@
 namespace cudp {
 namespace {
 
-/// Counts the releases in the ledger's file as it is now, which a crash would leave.
+/// Counts the releases in the ledger's file on disk, the state that a crash would leave.
 std::uint64_t charged_on_disk(const std::filesystem::path& ledger) {
   if (!std::filesystem::exists(ledger)) return 0;
   std::uint64_t charged = 0;

@@ -3,11 +3,12 @@
 
 namespace cudp {
 
-/// Tells an observer (runtime/gate/witness.hpp) that a process begins or goes on with this run,
-/// before its first release. It sees the run as long as that lives, which must stay where it is.
+/// Tells an observer (runtime/gate/witness.hpp) that a process starts or resumes this run, before
+/// the first release. The observer keeps a reference to the run, so the run must not be moved or
+/// destroyed while the observer is used.
 void observe_beginning(const Run& run, const Training& training);
 
-/// Tells an observer what the run's first step starts from.
+/// Shows an observer the state from which the run's first step starts.
 void observe_state(const Run& run);
 
 }  // namespace cudp

@@ -31,7 +31,7 @@ std::string note_of(const std::vector<std::string>& reasons) {
   return text;
 }
 
-/// The metric of the curves, as the user or the schema states it; or empty.
+/// Returns the metric of the curves that the user or the schema states; or "".
 std::string stated_metric(const Experiment& e) {
   const std::string& typed = e.config.of<ReportOptions>().metric;
   return typed.empty() && e.inputs.schema ? e.inputs.schema->metric : typed;
@@ -47,8 +47,8 @@ Outputs::Outputs(RunFolder folder, const Experiment& e)
       test_is_public_(e.data.test_is_public),
       metric_(stated_metric(e)) {}
 
-Outputs::Place Outputs::place(const char* name) const {
-  return gives_privacy_ ? Place{folder_.release(name), 0644} : private_place(name);
+Outputs::Destination Outputs::destination(const char* name) const {
+  return gives_privacy_ ? Destination{folder_.release(name), 0644} : private_destination(name);
 }
 
 std::vector<MetricsRow> Outputs::public_part(const std::vector<MetricsRow>& metrics) const {
@@ -56,13 +56,13 @@ std::vector<MetricsRow> Outputs::public_part(const std::vector<MetricsRow>& metr
 }
 
 void Outputs::write_config(const TrainConfig& config) const {
-  const Place to = place(RunFolder::kConfig);
+  const Destination to = destination(RunFolder::kConfig);
   write_atomically(to.path, cudp::write_config(config, Audience::release), to.mode);
 }
 
 void Outputs::write_certificate(const privacy::Certificate& certificate) const {
   if (!gives_privacy_) return;
-  // That it is not finished yet passes, and the certificate says it.
+  // "Not finished" is temporary, and the certificate states it.
   std::vector<std::string> reasons = certificate.not_for_release;
   if (certificate.status == privacy::Certificate::Status::not_finished)
     reasons.erase(reasons.begin());
@@ -74,16 +74,16 @@ void Outputs::write_certificate(const privacy::Certificate& certificate) const {
 }
 
 void Outputs::write_metrics(const std::vector<MetricsRow>& metrics) const {
-  const Place to = place(RunFolder::kMetrics);
+  const Destination to = destination(RunFolder::kMetrics);
   replace_file(to.path, encode_metrics(public_part(metrics)), to.mode);
   if (!has_private_test_) return;
-  const Place all = private_place(RunFolder::kMetrics);
+  const Destination all = private_destination(RunFolder::kMetrics);
   replace_file(all.path, encode_metrics(metrics), all.mode);
 }
 
 void Outputs::write_model(const ReleasedModel& model) const {
   const auto write = [this](const char* name, const std::string& content) {
-    const Place to = place(name);
+    const Destination to = destination(name);
     write_atomically(to.path, content, to.mode);
   };
   if (model.coder != nullptr) write(kVocabularyFile, model.coder->vocabulary.text());
@@ -95,8 +95,8 @@ void Outputs::write_model(const ReleasedModel& model) const {
 bool Outputs::write_evaluation(const Evaluation& evaluation,
                                const std::vector<std::string>& classes,
                                const std::string& title) const {
-  const Place to =
-      has_private_test_ ? private_place(RunFolder::kEvaluation) : place(RunFolder::kEvaluation);
+  const Destination to = has_private_test_ ? private_destination(RunFolder::kEvaluation)
+                                           : destination(RunFolder::kEvaluation);
   write_atomically(
       to.path,
       to_json(evaluation, classes).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
@@ -118,12 +118,12 @@ bool Outputs::draw_curves(const std::vector<MetricsRow>& metrics, const std::str
       gives_privacy_ ? fmt::format("{}, epsilon {:.3g} at delta {:.2g}", what, c.epsilon, c.delta)
                      : what + ", without privacy";
   const std::string metric = curve_metric(metrics, metric_, test_is_public_);
-  const auto draw = [&](const Place& to, const std::vector<MetricsRow>& rows) {
+  const auto draw = [&](const Destination& to, const std::vector<MetricsRow>& rows) {
     return cudp::draw_curves(rows, title, to.path, metric, to.mode);
   };
-  const bool drawn = draw(place(RunFolder::kCurves), public_part(metrics));
+  const bool drawn = draw(destination(RunFolder::kCurves), public_part(metrics));
   if (!has_private_test_ || has_holdout_) return drawn;
-  return draw(private_place(RunFolder::kCurves), metrics) && drawn;
+  return draw(private_destination(RunFolder::kCurves), metrics) && drawn;
 }
 
 }  // namespace cudp

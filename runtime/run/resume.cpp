@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-/// Throws Error where the ledger cannot be gone on with.
+/// Throws Error if the ledger cannot be continued.
 void check_ledger(const RunFolder& folder, const TrainingState& state) {
   try {
     PrivacyBudget(
@@ -29,7 +29,7 @@ void check_ledger(const RunFolder& folder, const TrainingState& state) {
   }
 }
 
-/// The last step that was reported, and what was said to be spent by then.
+/// Returns the row of the last reported step, with the epsilon that was reported for it.
 std::optional<MetricsRow> newest_metrics(const RunFolder& folder) {
   std::error_code error;
   if (!fs::exists(folder.metrics(), error)) return std::nullopt;
@@ -43,7 +43,8 @@ std::optional<MetricsRow> newest_metrics(const RunFolder& folder) {
   }
 }
 
-/// A ledger that was put back from before what the run has shown since.
+/// Throws BudgetError if the ledger is older than what the run has reported, because an old copy
+/// was put back.
 void check_not_older(const Run& run) {
   const std::optional<MetricsRow> shown = newest_metrics(run.folder);
   if (!shown || run.training->method().accounts_for(run.training->ledger(), shown->step,
@@ -54,7 +55,7 @@ void check_not_older(const Run& run) {
       run.folder.ledger().string(), shown->step, run.folder.metrics().filename().string()));
 }
 
-/// Charges again what will be repeated under a key of its own.
+/// Charges again for steps that will be repeated under a new key.
 void pay_again(Run& run, const std::string& why) {
   try {
     run.training->pay_again();
@@ -63,7 +64,7 @@ void pay_again(Run& run, const std::string& why) {
   }
 }
 
-/// The steps after the checkpoint will be reported again.
+/// Removes diagnostics of the steps after the checkpoint, which will be reported again.
 void forget_diagnostics_after(const Run& run) {
   const fs::path path = run.folder.diagnostics();
   if (!fs::exists(path)) return;
@@ -89,7 +90,7 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter, Witne
   const std::optional<SharedKey>& coins = stored.checkpoint.training.coins;
   introduce(ranks, {.config = stored.config, .model = model, .key = key, .coins = coins});
   Experiment prepared = prepare(stored.config, reporter, model, coins, ranks);
-  check_alike(prepared, key.key());
+  check_same_facts(prepared, key.key());
   check_same_run(stored, prepared);
   auto restored = std::make_unique<Run>(stored.folder, prepared, key.key(), reporter);
   Run& run = *restored;
@@ -116,19 +117,20 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter, Witne
     run.charged(t.ledger());
   }
   if (!same_key) {
-    // A crash in between, in this order, leaves no key, and the ledger covers what is shown.
+    // This order leaves, after a crash in between, no key and a ledger that covers what was
+    // reported.
     erase_key(run.folder.key());
     run.measured(t.metrics());
     run.charged(t.ledger());
     run.save_checkpoint();
     write_key(run.folder.key(), key.key());
-    reporter.warn(stored.why + ": training goes on from step " + std::to_string(t.step()) +
-                  " with a new key, and repeated steps are paid again");
+    reporter.warn(stored.why + ": training resumes from step " + std::to_string(t.step()) +
+                  " with a new key, and repeated steps are paid for again");
   }
   if (t.last_step() < t.method().steps())
     reporter.warn(fmt::format("the budget allows training up to step {} of {}", t.last_step(),
                               t.method().steps()));
-  run.write_plan_certificate();  // a new key may have made it another one
+  run.write_plan_certificate();  // a new key may have changed it
   if (same_key) run.measured(t.metrics());
   forget_diagnostics_after(run);
   reporter.info(fmt::format("resuming {} at step {}", run.folder.root().string(), t.step()));

@@ -19,7 +19,7 @@
 
 namespace cudp {
 
-std::string how_to_continue(const std::string& run) {
+std::string resume_command(const std::string& run) {
   return "continue with: cudp train --resume " + run;
 }
 
@@ -36,12 +36,13 @@ void Run::opens(const Training& t) { observe_beginning(*this, t); }
 
 void Run::refused(const Training& t, const Error& reason) {
   const Experiment& e = t.experiment();
-  const privacy::Ledger& ledger = t.ledger();  // of the count alone
+  const privacy::Ledger& ledger = t.ledger();  // contains the release of the number of examples
+                                               // only
   write_atomically(folder.config(), write_config(e.config, Audience::release));
   write_atomically(folder.ledger(), ledger.to_text(), 0600);
   Outputs(folder, e).write_certificate(make_refusal_certificate(e, t.size(), ledger));
   const FilesInChange lock;
-  const std::string certificate = place->publish().certificate().string();
+  const std::string certificate = new_folder->publish().certificate().string();
   const std::string line = std::string(reason.what()) +
                            "; the noisy number of training examples was paid for: " + certificate;
   set_interrupt_line(line);
@@ -93,11 +94,11 @@ void Run::advance() {
   watch_.emplace();
   training->advance();
   const std::uint64_t last = training->last_step();
-  // What is done after the last checkpoint is repeated, to the bit.
+  // Steps after the last checkpoint are repeated on a resume, to the bit.
   if (watch_->requested() || !training->is_finished())
     throw Error(fmt::format("interrupted at step {}{}; {}", training->step(),
                             last == Method::kOpenEnded ? "" : fmt::format(" of {}", last),
-                            how_to_continue(folder.root().string())),
+                            resume_command(folder.root().string())),
                 Exit::again);
   watch_.reset();
 }
@@ -117,19 +118,19 @@ void Run::describe() const {
     reporter_.info(chosen);
   reporter_.info(method.describe());
   if (const HoldoutPlan& held = training->holdout_plan(); held.says_something())
-    reporter_.info(fmt::format(
-        "of held-out {} noisy figures are released once, for epsilon {:.4g} at delta {:.3g}; the "
-        "larger epsilon of both parts, {:.4g}, holds for each",
-        size.unit_rows > 1 ? "units" : "rows", held.epsilon, held.delta,
-        std::max(held.epsilon, method.epsilon())));
+    reporter_.info(
+        fmt::format("noisy figures of held-out {} are released once, for epsilon {:.4g} at delta "
+                    "{:.3g}; the larger epsilon of both parts, {:.4g}, holds for each",
+                    size.unit_rows > 1 ? "units" : "rows", held.epsilon, held.delta,
+                    std::max(held.epsilon, method.epsilon())));
   if (const std::string whose = row_privacy_line(e, method); !whose.empty()) reporter_.info(whose);
-  // What the plan costs says nothing of a run whose key was lost.
+  // The cost of the plan does not apply to a run whose key was lost.
   if (!training->ledger().has_fresh_key())
     for (const std::string& cost : {unit_cost_line(e, method), size_cost_line(e, size, method)})
       if (!cost.empty()) reporter_.info(cost);
   if (const double noise = feature_noise(e.config, size.unit_rows); noise > 0.0)
     reporter_.info(fmt::format(
-        "features rest on {}, released with sigma {:.5g}",
+        "features are computed from {}, released with sigma {:.5g}",
         e.config.features == Features::pca
             ? fmt::format(
                   "{} principal components of {} numbers", e.config.feature_dimensions,
@@ -142,8 +143,8 @@ void Run::describe() const {
     reporter_.warn(line);
   if (size.noise > 0.1 * size.value)
     reporter_.warn(fmt::format(
-        "the number of training examples is private and known as {:.0f} +-{:.0f}; what follows "
-        "from it may be far from what was meant{}",
+        "the number of training examples is private and known as {:.0f} +-{:.0f}; settings that "
+        "depend on it may be far from what was intended{}",
         size.value, size.noise, e.config.holdout ? "" : " (--size-is-public if it is)"));
 }
 

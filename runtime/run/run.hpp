@@ -16,39 +16,40 @@
 
 namespace cudp {
 
-/// A training and its folder: it observes the training, keeps what it needs to go on, and tells the
-/// user.
+/// A training with its folder. It observes the training, stores what is needed to resume it, and
+/// reports to the user.
 class Run final : public TrainingObserver {
  public:
-  /// experiment: as prepare() left it. reporter outlives the run.
+  /// experiment: a result of prepare(). reporter must outlive the run.
   Run(RunFolder where, const Experiment& experiment, const RandomKey& key, Reporter& reporter);
 
   RunFolder folder;
-  std::optional<NewRunFolder> place;  ///< of a run whose folder is not in its place yet
+  std::optional<NewRunFolder> new_folder;  ///< set while the folder is not yet at its final path
   std::optional<FolderLock> lock;
   std::uint64_t key_check = 0;
-  Seal seal;                     ///< of the run's key
-  std::string data_tag;          ///< data_tag_of
-  bool ledger_was_lost = false;  ///< as Checkpoint has it
+  Seal seal;                     ///< made from the run's key
+  std::string data_tag;          ///< result of data_tag_of
+  bool ledger_was_lost = false;  ///< see Checkpoint
   std::unique_ptr<Training> training;
 
-  /// Writes what it makes for others.
+  /// Returns the writer of the run's results.
   Outputs outputs() const { return {folder, training->experiment()}; }
-  /// Puts a checkpoint of the run as it is now into its folder.
+  /// Saves a checkpoint of the current state in the run's folder.
   void save_checkpoint() const { save_checkpoint(*training); }
-  /// Puts the certificate of the plan, which says that the run is not finished, where the final one
-  /// will be: what a killed run leaves to be published is never without one.
+  /// Writes the certificate of the plan, which states that the run is not finished, to the path of
+  /// the final one. So a killed run never leaves results without a certificate.
   void write_plan_certificate() const;
-  /// Tells the user what is trained, and what it promises.
+  /// Reports to the user what is trained, and what is guaranteed.
   void describe() const;
-  /// Trains on. Throws Error, with the command that continues, when a signal interrupts it.
+  /// Continues the training. Throws Error, with the command that resumes, if a signal interrupts
+  /// it.
   void advance();
 
-  /// The ledger is durable, in the run's folder, when this returns.
+  /// Writes the ledger durably into the run's folder before it returns.
   void charged(const privacy::Ledger& ledger) override;
   void opens(const Training& training) override;
-  /// The reason may tell the noisy number of a private size: that release is charged and certified,
-  /// and the folder is in its place, before the reason is told. Throws.
+  /// Throws the reason, after the release of the noisy number of examples is certified and the
+  /// folder is at its final path: the reason may reveal that number.
   void refused(const Training& training, const Error& reason) override;
   void planned(const Training& training) override;
   void checkpoint_due(const Training& training) override { save_checkpoint(training); }
@@ -65,29 +66,30 @@ class Run final : public TrainingObserver {
   void save_checkpoint(const Training& training) const;
 
   Reporter& reporter_;
-  std::optional<InterruptWatch> watch_;  ///< while it trains
+  std::optional<InterruptWatch> watch_;  ///< set while it trains
 };
 
-/// Everything that can be refused is refused before anything is written; then makes the run folder,
-/// with a checkpoint before the first step. witness: who is shown what leaves, or null; outlives
-/// the run, as do the ranks, of which this is the first. Throws InputError, BudgetError.
+/// Starts a run. Everything that can be refused is refused before anything is written. Then creates
+/// the run folder, with a checkpoint before the first step. witness: is shown all releases; may be
+/// null. witness and ranks must outlive the run; this process is their rank 0. Throws InputError,
+/// BudgetError.
 std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
                                Witness* witness = nullptr, Ranks& ranks = alone());
 
-/// Opens an interrupted run at its newest intact checkpoint. `flags` may change what does not
-/// matter to the result. Throws InputError, BudgetError.
+/// Opens an interrupted run at its newest intact checkpoint. `flags` may change only settings that
+/// do not affect the result. Throws InputError, BudgetError.
 std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
                                 Witness* witness = nullptr, Ranks& ranks = alone());
 
-/// What a user types to go on with an interrupted run.
-std::string how_to_continue(const std::string& run);
+/// Returns the command with which a user resumes an interrupted run.
+std::string resume_command(const std::string& run);
 
-/// The result of the run folder that --resume names, if its run is complete; empty if it is not.
-/// Throws InputError, naming the setting, if `flags` ask for another run.
+/// Returns the result of the run folder that --resume names, if its run is complete; nullopt if it
+/// is not. Throws InputError, naming the setting, if `flags` would change the experiment.
 std::optional<RunResult> finished_result(const Settings& flags);
 
-/// Trains to the end, writes the release, removes the key and the checkpoints.
-/// Throws Error, with the command that continues, when a signal interrupts it.
+/// Trains to the end, writes the results, and removes the key and the checkpoints. Throws Error,
+/// with the command that resumes, if a signal interrupts it.
 RunResult train(Run& run);
 
 }  // namespace cudp

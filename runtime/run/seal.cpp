@@ -16,8 +16,8 @@
 namespace cudp {
 namespace {
 
-constexpr std::size_t kBlock = 256;      // examples
-constexpr std::size_t kBlockBytes = 16;  // of a block's code
+constexpr std::size_t kBlock = 256;      // examples per block
+constexpr std::size_t kBlockBytes = 16;  // size of a block's code
 constexpr std::string_view kTrailer = "\ntag ";
 constexpr std::size_t kDigits = 64;
 
@@ -47,7 +47,7 @@ class Hash {
   std::size_t size_;
 };
 
-/// A key for codes: the run's own key draws noise and does nothing else.
+/// Derives a key for codes, because the run's own key is used only to draw noise.
 RandomKey derived(const RandomKey& key) {
   constexpr std::string_view kPurpose = "cudp seal 1";
   RandomKey out{};
@@ -57,15 +57,15 @@ RandomKey derived(const RandomKey& key) {
   return out;
 }
 
-/// Part [begin, begin + count) of an array with `width` numbers an example; nothing where it is
-/// empty.
+/// Adds elements [begin, begin + count) of an array with `width` numbers per example; nothing if
+/// the array is empty.
 template <class T>
 void add_part(Hash& hash, const std::vector<T>& array, std::size_t width, std::size_t begin,
               std::size_t count) {
   if (!array.empty()) hash.add(array.data() + begin * width, count * width * sizeof(T));
 }
 
-/// The code of the words' vectors; empty where there are none.
+/// Returns the code of the words' vectors; "" if there are none.
 std::string vectors_tag(const Seal& seal, const Dataset& train) {
   if (train.vectors == nullptr) return "";
   const std::vector<float>& values = train.vectors->values;
@@ -73,7 +73,7 @@ std::string vectors_tag(const Seal& seal, const Dataset& train) {
                   {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
 }
 
-/// What a coded row's bytes stand for; empty of other data.
+/// Describes the layout of coded rows; "" for other data.
 std::string layout_text(const Dataset& train) {
   if (!train.is_coded()) return "";
   const RowLayout& layout = *train.layout;
@@ -97,7 +97,7 @@ std::string Seal::tag(std::string_view purpose, std::string_view bytes) const {
   return digits;
 }
 
-bool Seal::holds(std::string_view purpose, std::string_view bytes, std::string_view tag) const {
+bool Seal::matches(std::string_view purpose, std::string_view bytes, std::string_view tag) const {
   const std::string expected = this->tag(purpose, bytes);
   return tag.size() == expected.size() &&
          ::sodium_memcmp(tag.data(), expected.data(), expected.size()) == 0;

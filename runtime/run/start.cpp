@@ -13,13 +13,13 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-/// A new run's folder: --out, or one in runs/ under a name of its own.
-void make_place(std::optional<NewRunFolder>& place, const Experiment& e) {
+/// Makes the folder of a new run: --out, or one in runs/ with a generated name.
+void make_new_folder(std::optional<NewRunFolder>& new_folder, const Experiment& e) {
   const FilesInChange lock;
   if (e.config.out.empty())
-    place.emplace(reserve_run_folder(e.data.name + "-" + e.network.spec.name));
+    new_folder.emplace(reserve_run_folder(e.data.name + "-" + e.network.spec.name));
   else
-    place.emplace(e.config.out);
+    new_folder.emplace(e.config.out);
 }
 
 }  // namespace
@@ -34,26 +34,27 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter, Wi
   if (config.holdout) coins.emplace(coins_of(config));
   introduce(ranks, {.config = config, .model = "", .key = key, .coins = coins});
   Experiment experiment = prepare(config, reporter, "", std::move(coins), ranks);
-  check_alike(experiment, key.key());
+  check_same_facts(experiment, key.key());
   auto started = std::make_unique<Run>(RunFolder(""), experiment, key.key(), reporter);
   Run& run = *started;
-  make_place(run.place, experiment);
-  run.folder = run.place->folder();
+  make_new_folder(run.new_folder, experiment);
+  run.folder = run.new_folder->folder();
   announce(ranks, {.kind = Order::Kind::begin});
   run.training = Training::begin(std::move(experiment), key, run, witness);
   observe_state(run);
 
   run.write_plan_certificate();
-  // The last of its files, once the ledger is there; in its place the run can be resumed.
+  // The key is the last file, written after the ledger. Once moved to its final path the run can be
+  // resumed.
   run.save_checkpoint();
   write_key(run.folder.key(), key.key());
   run.lock.emplace(run.folder.checkpoints());
   {
     const FilesInChange lock;
-    run.folder = run.place->publish();
-    set_interrupt_line("interrupted; " + how_to_continue(run.folder.root().string()));
+    run.folder = run.new_folder->publish();
+    set_interrupt_line("interrupted; " + resume_command(run.folder.root().string()));
   }
-  run.place.reset();
+  run.new_folder.reset();
   reporter.keep_log(run.folder.log());
   run.describe();
   return started;

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::string_view kLedger = "ledger";
 constexpr const char* kFreshNoise =
-    " (--fresh-noise goes on with noise of its own, and pays for repeated steps)";
+    " (--fresh-noise resumes with new noise, and pays for repeated steps)";
 
 RunFolder resumed_folder(const Settings& flags) {
   TrainConfig asked;
@@ -42,7 +42,7 @@ RunFolder resumed_folder(const Settings& flags) {
                    ": expected the file that this run wrote, found one that it did not write");
 }
 
-/// Whether the run's settings hold rows out.
+/// Returns whether the run's settings hold rows out.
 bool read_holdout(const RunFolder& folder) {
   if (!fs::exists(folder.config())) return false;
   TrainConfig config;
@@ -50,14 +50,15 @@ bool read_holdout(const RunFolder& folder) {
   return config.holdout.has_value();
 }
 
-/// A checkpoint's copy of the ledger is no substitute: a run charges between checkpoints, too.
+/// Throws BudgetError. A checkpoint's copy of the ledger cannot replace it, because a run also
+/// charges between checkpoints.
 [[noreturn]] void refuse_without_ledger(const RunFolder& folder, const char* why, bool lost) {
   throw BudgetError(folder.ledger().string() + ": expected " +
                     (lost ? "the ledger, found none" : "a ledger that was never lost, found one") +
                     ", and " + why + "; what was spent is not known");
 }
 
-/// seal: of the run's key, or null where that is gone.
+/// Reads the ledger. seal: made from the run's key, or null if the key is lost.
 privacy::Ledger read_ledger(const RunFolder& folder, const Checkpoint& c, const Seal* seal) {
   const fs::path path = folder.ledger();
   const SealedFile file = read_sealed(path);
@@ -67,11 +68,11 @@ privacy::Ledger read_ledger(const RunFolder& folder, const Checkpoint& c, const 
   } catch (const std::invalid_argument& e) {
     throw BudgetError(std::string(e.what()) + "; what was spent is not known");
   }
-  if (seal != nullptr && !seal->holds(kLedger, file.content, file.tag)) refuse_forged(path);
+  if (seal != nullptr && !seal->matches(kLedger, file.content, file.tag)) refuse_forged(path);
   if (!ledger.continues(c.training.ledger))
     throw BudgetError(
         path.string() +
-        ": expected the ledger of this run, found one that lacks what a checkpoint knows");
+        ": expected the ledger of this run, found one without charges that a checkpoint has");
   return ledger;
 }
 
@@ -101,9 +102,9 @@ StoredRun open_stored_run(const Settings& flags, Reporter& reporter) {
   } else {
     key.reset();
   }
-  const char* why = key ? "" : "the run's random key is gone";
+  const char* why = key ? "" : "the run's random key is lost";
   if (key && config.fresh_noise) {
-    why = "fresh noise is asked for";
+    why = "fresh noise was requested";
     key.reset();
   }
   const Checkpoint& c = stored->checkpoint;
@@ -147,7 +148,7 @@ void check_same_run(const StoredRun& run, const Experiment& e) {
         run.folder.ledger().string() +
         ": expected a budget that was divided before the training examples were "
         "counted, found one of an earlier version of cudp, which can continue the run");
-  // What was released is private for the units that the run began with.
+  // Releases were made private for the units that the run began with.
   const auto unit_text = [](const std::string& unit, std::uint64_t rows) {
     return unit.empty() ? std::string("each row") : fmt::format("{} rows by {}", rows, shown(unit));
   };
@@ -157,8 +158,8 @@ void check_same_run(const StoredRun& run, const Experiment& e) {
                     "found {}",
                     e.data.name, unit_text(c.unit, c.training.size.unit_rows),
                     unit_text(unit_name(e.data), e.data.unit_rows)));
-  // Whoever was trained on must not be among those whose figures are released: under a fresh key,
-  // too, all rows stay as they are and where they are.
+  // A row that was trained on must not be among the rows whose figures are released. So all rows
+  // must stay the same and in the same order, even under a fresh key.
   if (e.config.holdout && c.data != data_tag_of(e, e.coins->key()))
     throw InputError(e.data.name +
                      ": expected the data that the run began with, held-out rows too, found other "

@@ -12,15 +12,15 @@
 namespace cudp {
 namespace {
 
-/// Whether the data set is a table, by its name alone.
+/// Returns whether the name of the data set is that of a table file.
 bool is_table(const std::string& dataset) {
   for (const char* const ending : {".csv", ".tsv", ".csv.gz", ".tsv.gz", ".csv.xz", ".tsv.xz"})
     if (dataset.ends_with(ending)) return true;
   return false;
 }
 
-/// Throws InputError where several things are missing: all of them in one line. What is missing
-/// alone has a sentence of its own.
+/// Throws InputError if two or more settings are missing, naming all of them in one line. A single
+/// missing setting has a message of its own.
 void check_not_much_missing(const TrainConfig& c, const MethodEntry& method) {
   std::vector<std::string> missing;
   if (c.dataset.empty()) missing.emplace_back("--dataset");
@@ -30,10 +30,10 @@ void check_not_much_missing(const TrainConfig& c, const MethodEntry& method) {
   if (missing.size() < 2) return;
   throw InputError("expected " + listed(missing) + ", found none of them; " +
                    (c.dataset.empty() ? "a preset has them all (--preset NAME)"
-                                      : "they may stand in a file too (--config FILE)"));
+                                      : "they may be in a file, too (--config FILE)"));
 }
 
-/// The methods that adapt their step size, separated by commas.
+/// Returns the methods that adapt their step size, separated by commas.
 std::string adaptive_methods() {
   std::string names;
   for (const MethodEntry& m : methods())
@@ -41,7 +41,7 @@ std::string adaptive_methods() {
   return names;
 }
 
-/// Throws InputError where the config lacks what a guarantee needs.
+/// Throws InputError if the config lacks a setting that a guarantee needs.
 void check_budget_given(const TrainConfig& c, const MethodEntry& method) {
   if (!c.epsilon && !c.sigma)
     throw InputError(
@@ -75,7 +75,8 @@ void check_budget_given(const TrainConfig& c, const MethodEntry& method) {
                      value_text(*c.epsilon));
 }
 
-/// Throws InputError where nothing can be held out, or what is said of it has no budget.
+/// Throws InputError if rows cannot be held out, or if their figures have an incomplete or
+/// unreasonable budget.
 void check_holdout(const TrainConfig& c, const MethodEntry& method) {
   if (!method.gives_privacy)
     throw InputError("--holdout: expected a method with privacy, found --method " + c.method +

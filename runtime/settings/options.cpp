@@ -38,72 +38,70 @@ std::vector<Option> data_options() {
   return {
       text("dataset", "NAME", &Config::dataset, dataset_help().c_str()),
       machine(
-          text("data-dir", "DIR", &Config::data_dir, "where the files of a named data set are")),
+          text("data-dir", "DIR", &Config::data_dir, "folder with the files of a named data set")),
       text("schema", "FILE", &Config::schema,
            "schema of a table given by path, or the name of a built-in one"),
-      text("labels", "FILE", &Config::labels, "the .npy file of labels of a .npy file of features"),
-      text(
-          "test-data", "FILE", &Config::test_data,
-          "test table of a table given by path, or .npy or .npz file of one; without it nothing is "
-          "measured"),
+      text("labels", "FILE", &Config::labels,
+           ".npy file with the labels of a .npy file of features"),
+      text("test-data", "FILE", &Config::test_data,
+           "test table for a table given by path, or test features (.npy, .npz); without it no "
+           "accuracy is measured"),
       text("test-labels", "FILE", &Config::test_labels,
-           "the .npy file of labels of --test-data, where that is a .npy file"),
+           ".npy file with the labels of --test-data, if that is a .npy file"),
       toggle(
           "test-data-is-public", &Config::test_data_is_public,
           "the test rows are public, so that accuracies may be published; otherwise they stay in "
           "the run's private folder"),
       number("holdout", "F", &Config::holdout, kInsideUnit,
-             "share of the table's units (rows, where it has none) that are not trained on but "
-             "tested on, each chosen by a secret coin"),
+             "share of the table's units of privacy (rows, if the schema states none) that is held "
+             "out from training and tested on, each chosen by a secret coin"),
       needs("holdout", number("holdout-epsilon", "E", &Config::holdout_epsilon, kPositive,
-                              "publish a noisy confusion matrix (of a target noisy errors) of the "
+                              "publish a noisy confusion matrix (noisy errors for a target) of the "
                               "held-out rows, once, at the end, for this epsilon")),
       needs("holdout", number("holdout-delta", "D", &Config::holdout_delta, kInsideUnit,
                               "probability that the guarantee of --holdout-epsilon fails")),
-      number(
-          "holdout-threshold", "T", &ReportOptions::holdout_threshold, kUnit,
-          "of two classes: the figures of held-out rows are those of predicting the second if its "
-          "probability is at least this; a public number, not one that was found on these rows"),
+      number("holdout-threshold", "T", &ReportOptions::holdout_threshold, kUnit,
+             "for two classes: figures of held-out rows are for predicting the second class if its "
+             "probability is at least T; a public number that was not found on these rows"),
       toggle("size-is-public", &Config::size_is_public,
              "the number of training examples is public; otherwise a noisy one is used and paid "
              "for"),
       toggle("accept-private-bounds", &Config::accept_private_bounds,
              "scale numbers by bounds read from the private data (unsafe)"),
       choice("malformed", &Config::malformed, kMalformed,
-             "cells of a table that cannot be read: refuse the table, which tells that there are "
-             "some, or take each for a missing value"),
+             "cells of a table that cannot be read: refuse the table, which reveals that there are "
+             "some, or treat each as a missing value"),
       integer("classes", "N", &Config::classes, kClasses,
-              "of the labels in a folder of images, 10 if not given, or in a .npy or .npz file; "
-              "never read "
-              "from the labels"),
-      choice(
-          "normalise", &Config::normalise, kNormalises,
-          "each example's numbers by themselves: unit divides them by their L2 norm, layer takes "
-          "off their mean and divides by their standard deviation"),
-      choice(
-          "features", &Config::features, kFeatures,
-          "what the model sees of an example: none (as it is), scatter (ScatterNet, of images) or "
-          "pca (principal components, paid for from the budget)"),
+              "number of classes in a folder of images, 10 if not given, or in a .npy or .npz "
+              "file; never read from the labels"),
+      choice("normalise", &Config::normalise, kNormalises,
+             "normalise each example by itself: unit divides its numbers by their L2 norm, layer "
+             "subtracts their mean and divides by their standard deviation"),
+      choice("features", &Config::features, kFeatures,
+             "what the model sees of an example: none (the example itself), scatter (ScatterNet, "
+             "for images) or pca (principal components, paid for from the budget)"),
       integer("feature-groups", "N", &Config::feature_groups, kCountOrZero,
               "scatter: groups of channels normalised within each example's features, 0: none"),
       toggle("feature-standardise", &Config::feature_standardise,
              "scatter: standardise channels by a noisy mean and variance, paid for from the "
-             "budget, in place of feature-groups"),
+             "budget, instead of feature-groups"),
       number("feature-second-order", "S", &Config::feature_second_order, kUnitPositive,
-             "standard deviation of standardised channels of order 2, beside 1 of the others: most "
-             "channels are of order 2, and the weakest"),
+             "standard deviation of standardised channels of order 2, which are the most numerous "
+             "and the weakest; the others get 1"),
       integer("feature-dimensions", "N", &Config::feature_dimensions, kCount,
-              "pca: how many components"),
+              "pca: number of components"),
       toggle("feature-whiten", &Config::feature_whiten,
-             "pca: scale components to equal noisy variance, which costs nothing more"),
-      instead_of("feature-noise", number("feature-share", "S", &Config::feature_share, kInsideUnit,
-                                         "share of the budget for what features rest on, as "
-                                         "Gaussian noise counts it (1 / sigma^2)")),
+             "pca: scale components to equal noisy variance, which spends no more privacy"),
+      instead_of(
+          "feature-noise",
+          number(
+              "feature-share", "S", &Config::feature_share, kInsideUnit,
+              "share of the budget for the release that features need, measured by 1 / sigma^2")),
       instead_of("feature-noise", number("feature-sigma", "S", &Config::feature_sigma, kPositive,
-                                         "noise multiplier of what features rest on: pca's "
-                                         "covariance or the channels' moments")),
+                                         "noise multiplier of the release that features need: "
+                                         "pca's covariance or the channels' moments")),
       machine(text("feature-cache", "DIR", &Config::feature_cache,
-                   "where computed features are kept, readable by their owner only: a folder, auto "
+                   "folder where computed features are kept, readable by their owner only; auto "
                    "(~/.cache/cudp) or none")),
   };
 }
@@ -112,18 +110,18 @@ constexpr Range kTokens{.low = 1.0, .high = 65535.0, .text = "a whole number of 
 
 std::vector<Option> text_options() {
   return {
-      integer("tokens", "T", &TextOptions::tokens, kTokens, "most words of a text"),
+      integer("tokens", "T", &TextOptions::tokens, kTokens, "maximum number of words of a text"),
       choice("keep", &TextOptions::keep, kKeeps,
-             "which words of a longer text stay: the last or the first ones"),
+             "words that are kept of a longer text: the last or the first ones"),
       choice("tokenizer", &TextOptions::tokenizer, kTokenizers,
              "words (runs of a-z, 0-9 and ' in lower case) or wordpiece (BERT's, uncased)"),
       text("vocabulary", "FILE", &TextOptions::vocabulary,
            "list of words, one a line (a tab and a count may follow); without one the embedding's "
            "own"),
       integer("vocabulary-size", "N", &TextOptions::vocabulary_size, kCountOrZero,
-              "the first N words only, 0: all"),
+              "use the first N words only, 0: all"),
       toggle("vocabulary-is-public", &TextOptions::vocabulary_is_public,
-             "no private text decided the list of words; otherwise the certificate says that it "
+             "no private text decided the list of words; otherwise the certificate states that one "
              "may have"),
       text("embedding", "FILE", &TextOptions::embedding,
            "public vectors of words: glove, minilm, a .safetensors file or one in GloVe's text "
@@ -133,7 +131,7 @@ std::vector<Option> text_options() {
       integer("embedding-dims", "D", &TextOptions::embedding_dims, kCountOrZero,
               "reduce the vectors to their first D principal components, 0: leave them"),
       toggle("store-embedding", &TextOptions::store_embedding,
-             "put the vectors into the released model, which then needs no other file"),
+             "store the vectors in the released model, which then needs no other file"),
   };
 }
 
@@ -144,15 +142,14 @@ std::vector<Option> model_options() {
            "svm, "
            "imdb-rnn, imdb-lstm, imdb-mean, sentences-lstm, or a .toml file of layers"),
       text("activation", "NAME", &Config::activation,
-           "what the model's `activation` layers are: relu, tanh or tempered-sigmoid"),
+           "kind of the model's `activation` layers: relu, tanh or tempered-sigmoid"),
       one_of(text("loss", "NAME", &Config::loss,
-                  "of a target, the number that a regression predicts: squared, if not given, or "
-                  "huber"),
+                  "loss of a target, the number that a regression predicts: squared, if not given, "
+                  "or huber"),
              {"squared", "huber"}),
-      number(
-          "huber-delta", "D", &Config::huber_delta, kPositive,
-          "huber: where the loss becomes linear, in the target's own unit; a tenth of its range, "
-          "if not given"),
+      number("huber-delta", "D", &Config::huber_delta, kPositive,
+             "huber: error beyond which the loss is linear, in the target's own unit; a tenth of "
+             "its range, if not given"),
   };
 }
 
@@ -164,11 +161,11 @@ std::vector<Option> privacy_options() {
       instead_of("noise", number("sigma", "S", &Config::sigma, kPositive,
                                  "noise multiplier: standard deviation / sensitivity")),
       choice("accountant", &Config::accountant, kAccountants,
-             "what bounds epsilon: pld (or any bound that is lower), rdp alone, or advanced "
-             "composition, for comparison"),
-      number("clip", "C", &Config::clip, kPositive,
-             "bound on one example's gradient norm; a method may have a scale or a default of its "
-             "own"),
+             "accountant that bounds epsilon: pld (or any bound that is lower), rdp only, or "
+             "advanced composition, for comparison"),
+      number("clip", "C", &Config::clip_norm, kPositive,
+             "clipping norm: bound on the norm of one example's gradient; a method may have its "
+             "own scale or default"),
       choice("clipping", &Config::clipping, kClippings,
              "how gradients are bounded: flat, per-layer or automatic (normalised)"),
       choice("rng", &Config::rng, kGenerators,
@@ -179,13 +176,13 @@ std::vector<Option> privacy_options() {
           "release"),
       toggle("unsafe-diagnostics", &Config::unsafe_diagnostics,
              "show and keep training loss, clipped share and norms: not private"),
+      toggle("allow-weak-privacy", &Config::allow_weak_privacy,
+             "train with epsilon above 200 or delta of 0.1 and more, which guarantee next to "
+             "nothing; the certificate states it"),
       toggle(
-          "allow-weak-privacy", &Config::allow_weak_privacy,
-          "train with epsilon above 200 or delta of 0.1 and more, which guarantee next to nothing; "
-          "the certificate says so"),
-      toggle("fresh-noise-allowed", &Config::fresh_noise_allowed,
-             "where noise differs from step to step: a filter from the start, so that the run can "
-             "go on if its key is lost, for a little more noise; other runs can without"),
+          "fresh-noise-allowed", &Config::fresh_noise_allowed,
+          "if noise differs from step to step: use a filter from the start, with a little more "
+          "noise, so that the run can resume if its key is lost; other runs can resume without it"),
   };
 }
 
@@ -205,18 +202,21 @@ std::vector<Option> training_options() {
       integer("batch", "B", &Config::batch, kCount, "expected batch size"),
       instead_of("length",
                  integer("epochs", "N", &Config::epochs, kCount, "length of the training")),
-      instead_of("length", integer("steps", "N", &Config::steps, kCount, "the same, in steps")),
+      instead_of("length",
+                 integer("steps", "N", &Config::steps, kCount, "length of the training, in steps")),
       number("lr", "LR", &Config::lr, kPositive,
              "learning rate; 0.001 with adam and adamw if not given"),
       choice("optimizer", &Config::optimizer, kOptimizers,
              "sgd, momentum, nesterov, adam or adamw"),
-      number("momentum", "M", &Config::momentum, kBelowOne, "of momentum and nesterov"),
+      number("momentum", "M", &Config::momentum, kBelowOne,
+             "momentum, for optimizers momentum and nesterov"),
       number("beta1", "B", &Config::beta1, kBelowOne, "of adam and adamw"),
       number("beta2", "B", &Config::beta2, kBelowOne, "of adam and adamw"),
-      number("weight-decay", "W", &Config::weight_decay, kNotNegative, "pull towards zero"),
+      number("weight-decay", "W", &Config::weight_decay, kNotNegative,
+             "weight decay: pulls weights towards zero"),
       choice("schedule", &Config::schedule, kSchedules,
              "learning rate over time: constant, step, cosine, polynomial, square-root (lr - a "
-             "sqrt(t), nothing at the end) or adaptive (of adp-sgd)"),
+             "sqrt(t), nearly 0 at the end) or adaptive (for adp-sgd)"),
       integer("decay-every", "N", &Config::decay_every, kCount, "step: epochs between decays"),
       number("decay-factor", "F", &Config::decay_factor, kInsideUnit, "step: factor of a decay"),
       number("final-lr", "F", &Config::final_lr, kUnit, "cosine: share of lr left at the end"),
@@ -230,7 +230,7 @@ std::vector<Option> training_options() {
   };
 }
 
-/// A CUDA device may have its number: "cuda:1". Which one it was is not kept.
+/// Returns the option --device. A CUDA device may have an index: "cuda:1". The index is not stored.
 Option device_option() {
   Option o = choice("device", &Config::device, kDevices, "auto, cpu or cuda; cuda:1 for another");
   o.set = [named = o.set](TrainConfig& c, const Value& v, const std::string& place) {
@@ -256,26 +256,28 @@ constexpr Range kRanks{.low = 1.0, .high = 256.0, .text = "a whole number of 1 t
 std::vector<Option> machine_options() {
   return {
       device_option(),
-      choice("precision", &Config::precision, kPrecisions,
-             "matrix products on CUDA: tf32 (tensor cores, for layers that gain from it) or fp32; "
-             "the CPU and small networks have fp32 alone, and the run's config says what it had"),
+      choice(
+          "precision", &Config::precision, kPrecisions,
+          "matrix products on CUDA: tf32 (tensor cores, for layers that gain from it) or fp32; the "
+          "CPU and small networks use fp32 only, and the run's config states which was used"),
       choice("evaluate-with", &Config::evaluate_with, kEvaluateWith,
              "convolutions, LSTMs and GRUs of the training's evaluations on CUDA: ours, or cudnn "
-             "where that library is installed; accuracies may differ in the last digit, and the "
-             "run's config says which it was"),
+             "if that library is installed; accuracies may differ in the last digit, and the run's "
+             "config states which was used"),
       machine(integer("threads", "N", &Config::threads, kThreads,
                       "CPU threads, 0 for every core; the result does not depend on it")),
-      machine(integer("micro-batch", "N", &Config::micro_batch, kCountOrZero,
-                      "examples in flight, 0 to choose; the result does not depend on it")),
+      machine(
+          integer("micro-batch", "N", &Config::micro_batch, kCountOrZero,
+                  "examples processed at a time, 0 to choose; the result does not depend on it")),
       command(integer("ranks", "N", &Config::ranks, kRanks,
                       "processes that share the examples, on this node; the result does not depend "
                       "on it")),
       command(toggle("share-device", &Config::share_device,
                      "let several ranks of a node train on one CUDA device")),
       command(choice("sum-by", &Config::sum_by, kSumBy,
-                     "what adds up the ranks' sums on CUDA: nccl inside the recorded step, or the "
-                     "host between two recordings; auto: nccl where all ranks can. The result does "
-                     "not depend on it")),
+                     "how the ranks' sums are added up on CUDA: by nccl inside the recorded step, "
+                     "or by the host between two recordings; auto: nccl if all ranks can use it. "
+                     "The result does not depend on it")),
       command(number("rank-timeout", "S", &Config::rank_timeout, kPositive,
                      "seconds after which a rank that others wait for counts as lost")),
   };
@@ -287,18 +289,17 @@ std::vector<Option> output_options() {
       command(text("out", "DIR", &Config::out, "run folder; runs/DATASET-MODEL-TIME if not given")),
       command(text("resume", "DIR", &Config::resume, "continue the interrupted run in DIR")),
       command(text("resume-or-start", "DIR", &Config::resume_or_start,
-                   "continue the run in DIR where there is one, else start it there: the same "
-                   "command for every attempt of a job that may be interrupted")),
-      command(
-          toggle("fresh-noise", &Config::fresh_noise,
-                 "resume with a new random key, and pay again for the steps since the last "
-                 "checkpoint: where data, program or processor are not those that the run began "
-                 "with")),
+                   "continue the run in DIR if there is one, else start it there: the same command "
+                   "for every attempt of a job that may be interrupted")),
+      command(toggle(
+          "fresh-noise", &Config::fresh_noise,
+          "resume with a new random key, and pay again for the steps since the last checkpoint: "
+          "needed if data, program or processor differ from those that the run began with")),
       machine(integer("eval-every", "N", &Config::eval_every, kCountOrZero,
                       "epochs between test evaluations; 0: only at the end")),
       one_of(text("metric", "NAME", &ReportOptions::metric,
-                  "what curves.png shows of the test rows: accuracy, balanced-accuracy, auc or "
-                  "average-precision; the schema's, if not given, and without one what fits the "
+                  "metric of the test rows in curves.png: accuracy, balanced-accuracy, auc or "
+                  "average-precision; if not given, the schema's, or else one that fits the class "
                   "shares of public test rows"),
              {std::begin(kSchemaMetrics), std::end(kSchemaMetrics)}),
       machine(integer("checkpoint-every", "N", &Config::checkpoint_every, kCountOrZero,
@@ -308,7 +309,7 @@ std::vector<Option> output_options() {
   };
 }
 
-/// Adds a row at the end, in this group, or behind those that it belongs with.
+/// Appends a row in this group, or inserts it after the rows that it belongs with.
 void add_row(std::vector<Option>& all, const std::string& group, Option o) {
   if (o.belongs_with.empty()) {
     o.group = group;

@@ -7,11 +7,11 @@
 
 namespace cudp {
 
-/// Every option of `cudp train`: those of all runs, and those that the methods bring
+/// Returns every option of `cudp train`: those of all runs, and those of the methods
 /// (methods/registry.hpp).
 const std::vector<Option>& train_options();
 
-/// Null if there is none of that name.
+/// Returns the option; null if there is none of that name.
 const Option* find_option(std::string_view key);
 
 std::vector<std::string> option_keys();

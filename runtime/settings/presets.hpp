@@ -7,15 +7,15 @@
 
 namespace cudp {
 
-/// Tuned settings that come with the program: settings/presets/*.toml.
+/// Returns the names of the tuned settings that come with the program: settings/presets/*.toml.
 std::vector<std::string> preset_names();
 
-/// The settings of a preset, with those for the method. Throws InputError, naming the nearest
-/// preset, if there is none of that name.
+/// Returns the settings of a preset, with those for the method. Throws InputError, naming the
+/// nearest preset, if there is none of that name.
 Settings preset_settings(const std::string& name, std::string_view method = "");
 
-/// The preset made for a data set and what models see of it (`features`), and for this method or
-/// none in particular; empty if there is none. Of several, the one with this model, or the last.
+/// Returns the preset for a data set, these features, and this method or no particular method; ""
+/// if there is none. If there are several, returns the one with this model, or else the last.
 std::string preset_for(std::string_view dataset, std::string_view features = "none",
                        std::string_view method = "dpsgd", std::string_view model = "");
 

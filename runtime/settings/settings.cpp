@@ -27,12 +27,12 @@ std::string text_setting(const Settings& s, std::string_view key) {
   return *text;
 }
 
-/// The config file and the preset that the flags, or the config file, name; and what both say of
-/// the method that is chosen.
+/// The config file, and the preset that the flags or the config file name, with their settings for
+/// the chosen method.
 struct NamedSources {
   Settings file;
   Settings preset;
-  Settings dropped;  ///< of the preset (drop_tuning)
+  Settings dropped;  ///< settings removed from the preset (drop_tuning)
   std::string preset_name;
   std::string method;
 };
@@ -53,7 +53,7 @@ NamedSources named_sources(const Settings& flags, const std::string& usual_metho
   return s;
 }
 
-/// The methods that `chosen` is true of, separated by commas.
+/// Returns the methods that satisfy `chosen`, separated by commas.
 template <class Chosen>
 std::string names_of(const Chosen& chosen) {
   std::string names;
@@ -62,7 +62,7 @@ std::string names_of(const Chosen& chosen) {
   return names;
 }
 
-/// Throws InputError where the option is one of methods' own, and not of this one's.
+/// Throws InputError if the option belongs to particular methods, and not to this one.
 void check_used(const MethodEntry& method, const Option& option, const Setting& setting) {
   if (takes(method, option.key)) return;
   const std::string users =
@@ -71,9 +71,9 @@ void check_used(const MethodEntry& method, const Option& option, const Setting& 
                    value_text(setting.value) + " with --method " + method.name);
 }
 
-/// A setting that the chosen method does not look at is a mistake, unless it has the value that it
-/// has anyway: a resolved config in a file has all settings. A delta without privacy is harmless:
-/// `notes` says that it does nothing.
+/// Throws InputError on a setting that the chosen method does not use. In a file such a setting may
+/// have its default value, because a resolved config contains all settings. A delta without privacy
+/// is harmless: `notes` reports that it is ignored.
 void check_all_used(const Settings& flags, const Settings& file, const TrainConfig& config,
                     std::vector<std::string>& notes) {
   const MethodEntry& method = method_entry(config.method);
@@ -90,12 +90,12 @@ void check_all_used(const Settings& flags, const Settings& file, const TrainConf
     const Option& option = *find_option(key);
     TrainConfig given;
     option.set(given, setting.value, setting.place);
-    if (option.get(given) != option.get(usual) && !may_find(method, key))
+    if (option.get(given) != option.get(usual) && !ignores(method, key))
       check_used(method, option, setting);
   }
 }
 
-/// Paths from the root, so that a resume from another folder finds the same files.
+/// Makes paths absolute, so that a resume from another folder finds the same files.
 void make_absolute(TrainConfig& c) {
   const auto from_root = [](std::string& path) {
     if (!path.empty()) path = std::filesystem::absolute(path).lexically_normal().string();
@@ -107,14 +107,14 @@ void make_absolute(TrainConfig& c) {
   from_root(c.labels);
   from_root(c.test_data);
   from_root(c.test_labels);
-  // Words and vectors may be named as the data folder has them.
+  // Words and vectors may be named relative to the data folder.
   TextOptions& text = c.of<TextOptions>();
   for (std::string* const file : {&text.vocabulary, &text.embedding})
     if (std::filesystem::is_regular_file(*file)) from_root(*file);
   if (c.feature_cache != "auto" && c.feature_cache != "none") from_root(c.feature_cache);
 }
 
-/// A path as it may be published: without its folders.
+/// Returns a path without its folders, so that it can be published.
 Value without_folders(const Value& value) {
   const auto* text = std::get_if<std::string>(&value);
   if (!text || text->find('/') == std::string::npos) return value;
@@ -132,7 +132,8 @@ void apply_settings(const Settings& settings, TrainConfig& config) {
       if (other.instead_of == option.instead_of && !settings.contains(other.key))
         other.clear(config);
   }
-  // That one list is public says nothing of another; nor how one table of vectors is read.
+  // A new vocabulary is not public because another one was, and new vectors are not read as another
+  // table was.
   TextOptions& text = config.of<TextOptions>();
   if (settings.contains("vocabulary")) text.vocabulary_is_public = false;
   if (settings.contains("embedding")) {
@@ -140,7 +141,7 @@ void apply_settings(const Settings& settings, TrainConfig& config) {
     text.embedding_tensor.clear();
     text.embedding_dims = 0;
   }
-  // Groups are instead of standardised channels, and of the noise that these rest on.
+  // Groups replace standardised channels, and the noise of those.
   if (settings.contains("feature-groups") && config.feature_standardise) {
     config.feature_standardise = false;
     config.feature_sigma.reset();
@@ -155,23 +156,23 @@ void apply_settings(const Settings& settings, TrainConfig& config) {
 
 namespace {
 
-/// The preset for the data set that some source names; empty where there is none.
+/// Returns the preset for the data set that a source names; "" if there is none.
 std::string own_preset(const Settings& flags, const NamedSources& named) {
   const auto stated = [&](const char* key, const std::string& otherwise) {
     for (const Settings* source : {&flags, &named.file})
       if (std::string text = text_setting(*source, key); !text.empty()) return text;
     return otherwise;
   };
-  // A name that no method has is refused later, with the place where it stands.
+  // An unknown method is refused later, with its position.
   const MethodEntry* const method = find_method(named.method);
-  // What is tuned for stochastic gradients says nothing about the others.
+  // Settings tuned for stochastic gradients do not suit the other methods.
   if (method != nullptr && !method->stochastic) return "";
   return preset_for(stated("dataset", ""), stated("features", "none"), named.method,
                     stated("model", ""));
 }
 
-/// The data set's tuned settings are a better start than general ones; a privacy budget is nobody's
-/// to assume.
+/// Uses the data set's tuned settings as a start, because they are better than general ones. It
+/// does not use their privacy budget, which only the user may set.
 void take_own_preset(const Settings& flags, NamedSources& named) {
   named.preset_name = own_preset(flags, named);
   if (named.preset_name.empty()) return;
@@ -180,7 +181,8 @@ void take_own_preset(const Settings& flags, NamedSources& named) {
   named.dropped = drop_tuning(named.preset, named.file, flags);
 }
 
-/// What the rule for tables may choose: no source answers the question.
+/// Returns the keys that the defaults for tables may set: those that no source sets, directly or by
+/// an exclusive alternative.
 std::vector<std::string> left_open(const Settings& flags, const Settings& file) {
   std::vector<std::string> open;
   for (const std::string_view key : table_setting_keys()) {
@@ -238,13 +240,13 @@ TrainConfig resolve_resumed(const Settings& flags, const TrainConfig& stored) {
   apply_settings(named.file, config);
   apply_settings(flags, config);
   make_absolute(config);
-  // The stored run knows its device; "auto" does not ask for another.
+  // The stored run has a device; "auto" does not request another.
   if (config.device == Device::automatic) config.device = stored.device;
   for (const Option& option : train_options()) {
     if (option.scope != Scope::experiment) continue;
     const auto now = option.get(config);
     const auto then = option.get(stored);
-    // Files may have moved: whether they hold the same examples is asked of the examples.
+    // Files may have moved. The examples themselves are compared later.
     if (now && then ? without_folders(*now) != without_folders(*then) : now != then)
       throw InputError("--" + option.key + ": expected " + (then ? value_text(*then) : "none") +
                        " as in the run being resumed, found " + (now ? value_text(*now) : "none"));

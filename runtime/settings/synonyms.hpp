@@ -5,8 +5,9 @@
 
 namespace cudp {
 
-/// The names that Opacus, JAX-Privacy, TensorFlow Privacy, diffprivlib, scikit-learn and habit have
-/// for options of cudp's commands; a name may stand for one option here and another there.
+/// Returns names that users of Opacus, JAX-Privacy, TensorFlow Privacy, diffprivlib and
+/// scikit-learn may type for options of cudp's commands. A name may stand for different options in
+/// different commands.
 std::span<const Synonym> option_synonyms();
 
 }  // namespace cudp

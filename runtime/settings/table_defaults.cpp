@@ -116,15 +116,15 @@ void choose_for_table(TrainConfig& config, const TrainingSize& size, const Datas
                         static_cast<double>(size.unit_rows) /
                         std::sqrt(static_cast<double>(network.parameter_count));
   if (is_open(config, "clip"))
-    config.clip = two_digits(std::clamp(task.clip * signal, task.min_clip, task.max_clip));
+    config.clip_norm = two_digits(std::clamp(task.clip * signal, task.min_clip, task.max_clip));
   if (!is_open(config, "lr")) return;
   const double all_steps = steps_of(config, size) * mean_factor(config, size);
   if (has_second_moment(config.optimizer)) {
     config.lr = two_digits(task.adam_travel / all_steps);
     return;
   }
-  double rate =
-      std::fmin(task.max_travel, task.travel * signal) * (1.0 - momentum_of(config)) / config.clip;
+  double rate = std::fmin(task.max_travel, task.travel * signal) * (1.0 - momentum_of(config)) /
+                config.clip_norm;
   rate /= all_steps;
   // A squared loss bends by |x|^2 + 1, and |x|^2 is at most 1 for each number and code of a row:
   // longer steps would overshoot.
@@ -146,7 +146,7 @@ std::string table_defaults_line(const TrainConfig& config, const TrainingSize& s
   if (config.epochs) add("epochs", static_cast<double>(*config.epochs));
   add("lr", config.lr);
   add("ema", config.ema);
-  add("clip", config.clip);
+  add("clip", config.clip_norm);
   if (chosen.empty()) return "";
   return fmt::format(
       "chosen for a table of {}{:.0f} rows, {} parameters and this budget: {}; what you "

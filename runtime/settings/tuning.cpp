@@ -17,7 +17,7 @@ constexpr const char* kTuned[] = {"lr",       "schedule", "decay-every", "decay-
 
 constexpr double kAdamRate = 1e-3;  // Kingma, Ba 2015
 
-/// The value of an option as people write it.
+/// Formats the value of an option for people.
 std::string plain_text(const Value& value) {
   const auto* text = std::get_if<std::string>(&value);
   return text != nullptr ? *text : value_text(value);
@@ -28,7 +28,7 @@ std::string named(const Option& option, const Value& value) {
   return option.key + " " + plain_text(value);
 }
 
-/// The option that answers the same question as `option`, which is not set, and its value.
+/// Returns the option that is set instead of `option`, with its value; "" if there is none.
 std::string in_place_of(const Option& option, const TrainConfig& resolved) {
   for (const Option& other : train_options())
     if (!option.instead_of.empty() && other.instead_of == option.instead_of)
@@ -42,7 +42,7 @@ std::string list_of(const std::vector<std::string>& parts) {
   return text;
 }
 
-/// What a preset states of a setting, as text; empty: nothing.
+/// Returns a setting of a preset as text; "" if the preset does not set it.
 std::string stated(const std::string& preset, const char* key) {
   const Settings settings = preset_settings(preset);
   const auto at = settings.find(key);
@@ -54,8 +54,8 @@ std::string method_of(const std::string& preset) {
   return method.empty() ? TrainConfig{}.method : method;
 }
 
-/// The preset of the same data set, features and model that was tuned for this method; empty where
-/// there is none.
+/// Returns the preset for the same data set, features and model that was tuned for this method; ""
+/// if there is none.
 std::string same_for(const std::string& preset, const std::string& method) {
   for (const std::string& other : preset_names())
     if (method_of(other) == method &&
@@ -66,7 +66,7 @@ std::string same_for(const std::string& preset, const std::string& method) {
   return "";
 }
 
-/// Whether the preset has a table for this method: settings that were tuned for it.
+/// Returns whether the preset has a table with settings tuned for this method.
 bool has_own_table(const std::string& preset, const std::string& method) {
   const Settings general = preset_settings(preset);
   const Settings of_method = preset_settings(preset, method);

@@ -6,28 +6,28 @@
 
 namespace cudp {
 
-/// The learning rate where nobody gives one: each family of optimizers needs its own.
+/// Returns the learning rate if no source sets one; each family of optimizers needs its own.
 double default_learning_rate(OptimizerKind optimizer);
 
-/// Takes out of a preset the learning rate and the schedule, which were tuned for its optimizer,
-/// where the file or the flags choose another one. Returns what it took.
+/// Removes from a preset the learning rate and the schedule, which were tuned for its optimizer, if
+/// the file or the flags choose another optimizer. Returns what was removed.
 Settings drop_tuning(Settings& preset, const Settings& file, const Settings& flags);
 
-/// A preset, and what became of it.
+/// A preset, and how it was used.
 struct PresetUse {
   std::string name;
-  bool typed = true;  ///< false: it was found as the one for the data set
-  Settings settings;  ///< all that it says
-  Settings dropped;   ///< by drop_tuning
-  TrainConfig alone;  ///< the config that it gives by itself
+  bool typed = true;  ///< false: chosen automatically for the data set
+  Settings settings;  ///< all settings of the preset
+  Settings dropped;   ///< settings removed by drop_tuning
+  TrainConfig alone;  ///< config that the preset gives by itself
 };
 
-/// One line for people: the preset, and each of its settings that another source replaced.
+/// Returns a line for the user: the preset, and each of its settings that another source replaced.
 std::string preset_line(const PresetUse& use, const TrainConfig& resolved);
 
-/// One line for people where the method needs other settings than those that the preset was tuned
-/// for: what was tuned for which method, and what to type. Empty where the preset serves the
-/// method, has a table for it, or `flags` or `file` show that the user knows.
+/// Returns a line for the user if the method needs other settings than those of the preset: which
+/// values were tuned for which method, and what to type. Returns "" if the preset suits the method,
+/// has a table for it, or if `flags` or `file` already set what the method needs.
 std::string other_method_line(const PresetUse& use, const TrainConfig& resolved,
                               const Settings& file, const Settings& flags);
 

@@ -17,12 +17,13 @@ namespace {
 using privacy::Certificate;
 using Status = Certificate::Status;
 
-/// Of several units some may be trained on and others held out: they are in both releases.
+/// Some of several units may be trained on and others held out, so together they are in
+/// both releases.
 constexpr const char* kNoGroups =
     "not stated: of several units some may be trained on and others held out, and both parts "
     "together are bounded for single units only";
 
-/// Flags and facts that weaken the guarantee.
+/// Returns flags and facts that weaken the guarantee.
 std::vector<std::string> unsafe_flags(const Experiment& e) {
   std::vector<std::string> flags = e.data.unsafe;
   if (e.config.unsafe_diagnostics) flags.emplace_back("unsafe-diagnostics");
@@ -42,13 +43,13 @@ std::vector<std::string> obstacles(const TrainConfig& config, Status status) {
 }
 
 Certificate::TestSet test_set(const TrainConfig& config, const DataSplit& data) {
-  if (config.holdout) return Certificate::TestSet::private_rows;  // however many there are
+  if (config.holdout) return Certificate::TestSet::private_rows;  // regardless of their number
   if (!has_test_rows(config, data)) return Certificate::TestSet::none;
   return data.test_is_public ? Certificate::TestSet::public_rows
                              : Certificate::TestSet::private_rows;
 }
 
-/// The one place that fills a certificate. more_unsafe: what the method adds to the flags.
+/// Makes the parts that all certificates share. more_unsafe: flags that the method adds.
 Certificate fill(Status status, const Experiment& e, const TrainingSize& size,
                  privacy::Promise promise, const std::vector<std::string>& more_unsafe) {
   const TrainConfig& config = e.config;
@@ -90,7 +91,7 @@ Certificate fill(Status status, const Experiment& e, const TrainingSize& size,
   return c;
 }
 
-/// The certificate of a run that trains. ledger: what it spends.
+/// Makes the certificate of a run that trains. ledger: what it spends.
 Certificate certificate_of(Status status, const Experiment& e, const TrainingSize& size,
                            const Method& method, const privacy::Ledger& ledger,
                            const std::vector<privacy::NoisyValue>& released, std::uint64_t step) {

@@ -13,7 +13,7 @@ namespace cudp {
 
 class Training;
 
-/// Hears what happens in a training. What each call does not need is left as it is: nothing.
+/// Receives the events of a training. The default of each function does nothing.
 class TrainingObserver {
  public:
   TrainingObserver() = default;
@@ -21,26 +21,28 @@ class TrainingObserver {
   TrainingObserver& operator=(const TrainingObserver&) = delete;
   virtual ~TrainingObserver() = default;
 
-  /// Releases are charged. They may be made once this returns, so what is to be durable must be.
+  /// Releases are charged. They may be made as soon as this returns, so the observer must store the
+  /// ledger before.
   virtual void charged(const privacy::Ledger&) {}
-  /// Nothing has been released yet.
+  /// The training begins; nothing has been released yet.
   virtual void opens(const Training&) {}
-  /// No plan fits the noisy number of examples, which has been released, and nothing else will be.
+  /// No plan fits the noisy number of examples. That number has been released, and nothing else
+  /// will be.
   virtual void refused(const Training&, const Error& /*reason*/) {}
-  /// The plan is made and charged, the size known; features and steps come next.
+  /// The size is known, and the plan is made and charged. Features and steps come next.
   virtual void planned(const Training&) {}
-  /// The training can be taken up again where it is now. Of what is charged, nothing beyond this
-  /// step has been drawn.
+  /// The training can be resumed from its current state. Releases charged for later steps have not
+  /// been drawn.
   virtual void checkpoint_due(const Training&) {}
   /// The figures of held-out rows are about to be released, which may happen under one key only.
   virtual void holdout_due(const Training&) {}
   /// A row was added.
   virtual void measured(const std::vector<MetricsRow>& /*rows*/) {}
-  /// Private statistics of an epoch, only with --unsafe-diagnostics.
+  /// Private statistics of an epoch are available; only with --unsafe-diagnostics.
   virtual void diagnosed(std::uint64_t /*epoch*/, std::uint64_t /*step*/, const Diagnostics&) {}
   virtual void progressed(const Progress&) {}
   virtual void warned(const std::string&) {}
-  /// Asked between steps: whether to stop here, with a last checkpoint.
+  /// Returns whether to stop here, with a last checkpoint. Called between steps.
   virtual bool interrupts() { return false; }
 };
 

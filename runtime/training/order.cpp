@@ -14,7 +14,7 @@
 namespace cudp {
 namespace {
 
-/// Of everything that must be the same on all ranks.
+/// Returns a hash of everything that must be the same on all ranks.
 std::string hash_of(const MethodState& s) {
   crypto_generichash_state hash;
   ::crypto_generichash_init(&hash, nullptr, 0, crypto_generichash_BYTES);
@@ -50,13 +50,13 @@ MethodState joined(MethodState mine, Ranks& ranks) {
   for (std::size_t r = 1; r < codes.size(); ++r)
     if (codes[r] != codes[0]) {
       const std::string why = fmt::format(
-          "rank {} has another model than rank 0: its processor, or a library, computes otherwise, "
-          "or its memory is at fault; nothing of this step was written",
+          "rank {} has another model than rank 0: its processor or a library computes differently, "
+          "or its memory is faulty; nothing of this step was written",
           r);
       ranks.abort(why, Exit::failure);
       throw RanksError(why);
     }
-  // A rank without examples has no such array.
+  // A rank without examples lacks these arrays.
   for (const char* const name : kByExample) {
     const auto array =
         std::ranges::find(mine.arrays, name, &std::pair<std::string, std::vector<float>>::first);

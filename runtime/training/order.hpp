@@ -7,34 +7,35 @@
 
 namespace cudp {
 
-/// What rank 0 does next, and the others with it.
+/// An action of rank 0 that the other ranks take part in.
 struct Order {
   enum class Kind : std::uint64_t {
-    introduce,  ///< what is trained, which follows
-    seal,       ///< codes of the data under a key that follows
+    introduce,  ///< sends the facts of the training
+    seal,       ///< computes codes of the data under a key that follows
     begin,      ///< Training::begin
     resume,     ///< Training::resume, from a state that follows
     pay_again,  ///< Training::pay_again
     authorise,  ///< Method::authorise(step, until)
     train,      ///< Method::train(step, until)
-    evaluate,   ///< answers to the test set at the present parameters
+    evaluate,   ///< outputs for the test set with the current parameters
     state,      ///< Method::state, compared and joined
-    stop        ///< the others end
+    stop        ///< the other ranks end
   };
   Kind kind;
   std::uint64_t step = 0;
   std::uint64_t until = 0;
 };
 
-/// By rank 0: what it does next. Nothing where it is alone.
+/// Sends the next order to the other ranks. Called by rank 0. Does nothing if it is alone.
 void announce(Ranks& ranks, Order order);
-/// By another rank: what rank 0 does next.
+/// Receives the next order of rank 0. Called by other ranks.
 Order next_order(Ranks& ranks);
 
-/// The ranks' states as one, on rank 0: arrays by example joined in the order of the ranges. Throws
-/// RanksError that names a rank whose state, but for these, is another. On other ranks `mine`.
+/// Joins the ranks' states into one, on rank 0: arrays by example in the order of the ranges.
+/// Throws RanksError naming a rank whose other values differ. On other ranks returns `mine`.
 MethodState joined(MethodState mine, Ranks& ranks);
-/// The part of a joined state that a rank restores: of arrays by example those of its range.
+/// Returns the part of a joined state that a rank restores: its range of arrays by example, and
+/// everything else.
 MethodState part_of(MethodState joined, const Dataset& train);
 
 }  // namespace cudp

@@ -9,21 +9,21 @@
 
 namespace cudp {
 
-/// Rows of a training whose epsilon is still worked out, each by a thread of its own, while the
-/// training goes on: an accountant takes longer than a short epoch does. Rows leave in the order in
-/// which they were added, whichever is known first.
+/// Rows whose epsilon is still being computed, each in a thread of its own, while the training
+/// continues: an accountant can take longer than a short epoch. Rows are returned in the order in
+/// which they were added, whichever epsilon is ready first.
 class PendingRows {
  public:
-  /// Starts working out an epsilon. `spent` is called once, in another thread. Waits first while as
-  /// many are under way as there are processors.
+  /// Starts computing an epsilon. `spent` is called once, in another thread. Waits first if as many
+  /// computations run as there are processors.
   void start(std::function<double()> spent);
-  /// The row of the epsilon that was started last, whose own epsilon is not read.
+  /// Adds the row of the epsilon started last. The row's own epsilon is ignored.
   void add(const MetricsRow& row);
 
-  /// The rows at the front whose epsilon is known; they are pending no more. Throws what an
-  /// accountant threw.
+  /// Removes and returns the rows at the front whose epsilon is ready. Throws what an accountant
+  /// threw.
   std::vector<MetricsRow> known();
-  /// All rows; waits for them. Likewise.
+  /// Waits for all rows, and removes and returns them. Throws what an accountant threw.
   std::vector<MetricsRow> all();
 
  private:

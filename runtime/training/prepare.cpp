@@ -28,7 +28,7 @@
 namespace cudp {
 namespace {
 
-/// The names that scikit-learn and habit have for models.
+/// Other common names of models, such as scikit-learn's.
 constexpr Synonym kModels[] = {
     {"logreg", "logistic"},
     {"logistic-regression", "logistic"},
@@ -62,7 +62,7 @@ std::vector<Dataset*> parts_of(const TrainConfig& config, DataSplit& data) {
   return {&data.train, &data.test};
 }
 
-/// Throws InputError where the data brings test rows, which held-out ones would take the place of.
+/// Throws InputError if the data have test rows, which held-out rows would replace.
 void check_holdout(const DataSplit& data) {
   if (!data.held_out)
     throw InputError("--holdout: expected data without test rows, found some in " + data.name);
@@ -70,7 +70,7 @@ void check_holdout(const DataSplit& data) {
          "held-out rows, and their number, are private");
 }
 
-/// The device that a run asks for.
+/// Returns the device for the method. Throws InputError if the method cannot use the requested one.
 Device device_for(const MethodEntry& method, Device asked) {
   if (!method.cpu_only) return asked;
   if (asked == Device::cuda)
@@ -78,12 +78,12 @@ Device device_for(const MethodEntry& method, Device asked) {
   return Device::cpu;
 }
 
-/// The device of this rank, of those that its node has. Throws InputError where several would share
-/// one unasked.
+/// Returns the device of this rank, among those of its node. Throws InputError if several ranks
+/// would share a device without --share-device.
 Device device_of_rank(Device device, bool may_share, const Ranks& ranks) {
   if (ranks.alone() || device == Device::cpu) return device;
   const auto devices = static_cast<int>(cuda_devices().size());
-  if (devices == 0) return device;  // choose_backend says so, or takes the CPU
+  if (devices == 0) return device;  // choose_backend refuses this, or takes the CPU
   if (ranks.local_size() > devices && !may_share)
     throw InputError(
         fmt::format("--ranks: expected at most {} on this node, one a CUDA device (--share-device "
@@ -93,15 +93,16 @@ Device device_of_rank(Device device, bool may_share, const Ranks& ranks) {
   return device;
 }
 
-/// What only the CPU does so far, as a message names it; empty where CUDA does all of it.
+/// Returns the setting or property that only the CPU supports so far, for a message; "" if CUDA
+/// supports everything.
 std::string cpu_only_part(const TrainConfig& config, const Dataset& train) {
   if (train.has_targets()) return "a target";
   if (config.holdout) return "--holdout";
   return config.class_weights.empty() ? "" : "--class-weights";
 }
 
-/// The backend that trains on this data: `first`, but the CPU where that is CUDA, was not asked for
-/// by name and cannot do it, which a line says. Throws InputError where it was asked for.
+/// Returns the backend that trains on this data: `first`, or the CPU if CUDA cannot train on it and
+/// was not requested by name, which is reported. Throws InputError if CUDA was requested.
 Backend backend_for(const Backend& first, const TrainConfig& config, const Dataset& train,
                     Reporter& reporter) {
   const std::string part = cpu_only_part(config, train);
@@ -113,7 +114,7 @@ Backend backend_for(const Backend& first, const TrainConfig& config, const Datas
   return choose_backend(Device::cpu);
 }
 
-/// Throws InputError where settings are for a target and there are classes, or the reverse.
+/// Throws InputError if settings for a target are given with classes, or the reverse.
 void check_target(const TrainConfig& config, const MethodEntry& method, const Dataset& train) {
   const std::string& metric = config.of<ReportOptions>().metric;
   if (train.has_targets() && !metric.empty())
@@ -140,7 +141,7 @@ void check_target(const TrainConfig& config, const MethodEntry& method, const Da
     throw InputError("--huber-delta: expected with --loss huber only, found it with squared");
 }
 
-/// The loss of a target. Its public bounds say what --huber-delta is to the network.
+/// Sets the loss of a target. --huber-delta is scaled by the public bounds.
 void choose_loss(const TrainConfig& config, const TargetBounds& bounds, ModelSpec& spec) {
   if (config.loss != name_of(Loss::huber)) return;
   const double delta = config.huber_delta.value_or(0.1 * (bounds.max - bounds.min));
@@ -161,10 +162,10 @@ void check_linear(const MethodEntry& method, const Network& n) {
                      method.name + ", found " + n.spec.name + " and " + std::to_string(n.classes));
 }
 
-/// Throws InputError where the method, or its accountant, is proved for single rows only.
+/// Throws InputError if the method, or its accountant, is proved for single rows only.
 void check_unit(const MethodEntry& method, const TrainConfig& config, std::uint64_t rows) {
   if (rows == 1) return;
-  std::string why(method.no_units);
+  std::string why(method.units_unsupported);
   if (method.gives_privacy && config.accountant == privacy::AccountantKind::advanced)
     why = "advanced composition is proved for single rows only";
   if (why.empty()) return;
@@ -172,14 +173,14 @@ void check_unit(const MethodEntry& method, const TrainConfig& config, std::uint6
                    why + ", found " + std::to_string(rows));
 }
 
-/// The coins by which rows are held out, if they are.
+/// Returns the coins by which rows are held out, if they are.
 std::optional<HoldOutCoins> coins_for(const TrainConfig& config,
                                       const std::optional<SharedKey>& key) {
   if (!config.holdout) return {};
   return HoldOutCoins(*key, *config.holdout);
 }
 
-/// The arrays of all ranks one behind the other, on rank 0.
+/// Returns the arrays of all ranks, concatenated, on rank 0.
 template <class T>
 std::vector<T> joined(Ranks& ranks, const char* what, const std::vector<T>& mine) {
   std::vector<T> all;
@@ -191,7 +192,8 @@ std::vector<T> joined(Ranks& ranks, const char* what, const std::vector<T>& mine
   return all;
 }
 
-/// Each rank has read its range of both parts; rank 0 has the answers to all of the test set.
+/// Collects labels and targets of the whole test set on rank 0. Each rank has read its range of
+/// both parts.
 void gather_answers(const DataSplit& data, Experiment& e) {
   for (const Dataset* const part : {&data.train, &data.test})
     ensure(part->whole > 0 || part->size() == 0, "a rank must read its range alone");
@@ -199,7 +201,7 @@ void gather_answers(const DataSplit& data, Experiment& e) {
   e.test_targets = joined(*e.ranks, "targets of the test set", data.test.targets);
 }
 
-/// Words' vectors are stored beside the parameters, under a name of their own.
+/// Throws InputError if a trained tensor has the name under which vectors of words are stored.
 void check_stored_vectors(const TrainConfig& config, const Network& n) {
   if (!config.of<TextOptions>().store_embedding) return;
   for (const ParameterTensor& t : n.parameters)
@@ -325,7 +327,7 @@ privacy::Ledger first_ledger(const TrainConfig& config, const TrainingSize& size
 }
 
 void release_features(Experiment& e, const TrainingSize& size, Gate& gate) {
-  // The same bound on N as the plan's, which may fail as often.
+  // The same bound on N as the plan's, with the same failure probability.
   const double failure = size.is_public() ? 1.0 : 0.5 * kFailureShare * *e.config.delta;
   show_features(e, release_for_features(e.data.train, feature_settings(e), size.value,
                                         size.max_examples(failure),

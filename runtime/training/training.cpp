@@ -24,8 +24,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Target seconds for one call of Method::train, so that progress moves and signals are heard; and
-/// between two checkpoints, whose steps a crash may lose.
+/// Target duration of one call of Method::train, so that progress moves and signals are noticed;
+/// and of the time between two checkpoints, whose steps a crash may lose. [seconds]
 constexpr double kChunkSeconds = 0.25;
 constexpr double kCheckpointSeconds = 20.0;
 
@@ -110,7 +110,7 @@ void Training::plan_holdout(double size_noise) {
 
 namespace {
 
-/// The held-out rows have a budget of their own, which pays for so many releases and nothing else.
+/// Budget of the held-out rows, which pays for a fixed number of releases and nothing else.
 class HoldoutBudget final : public ReleaseAuthority {
  public:
   explicit HoldoutBudget(const HoldoutPlan& plan) : plan_(plan) {}
@@ -145,7 +145,7 @@ std::unique_ptr<Training> Training::begin(Experiment experiment, SharedKey key,
   std::unique_ptr<Training> t(
       new Training(std::move(experiment), std::move(key), observer, witness, {}, {}, {}));
   Experiment& e = t->experiment_;
-  t->plan_holdout(noise);  // knows public settings alone: what it refuses costs nothing
+  t->plan_holdout(noise);  // depends on public settings only, so a refusal costs nothing
   if (noise > 0.0) t->budget_.plan(counted);
   observer.opens(*t);
   t->size_ = training_size(e.data, noise, t->gate_);
@@ -177,10 +177,11 @@ std::unique_ptr<Training> Training::resume(Experiment experiment, SharedKey key,
   t->seconds_ = state.seconds;
   show_features(t->experiment_, std::move(state.feature_release));
   t->plan_holdout(t->size_.noise);
-  for (MetricsRow& row : t->metrics_) row = t->with_holdout(row);  // of before format 2
+  // completes rows written before format 2
+  for (MetricsRow& row : t->metrics_) row = t->with_holdout(row);
   t->method_ = t->make_method();
-  // Under another key other rows may be there: what the earlier ones left and was not released is
-  // not for these.
+  // The rows may have changed under another key, so unreleased state of the earlier rows must not
+  // be used.
   MethodState kept = same_key ? std::move(state.method) : released_part(std::move(state.method));
   t->method_->restore(t->inputs(), part_of(std::move(kept), t->experiment_.data.train));
   if (same_key) t->last_step_ = t->method_->last_step(t->budget_, t->step_);
@@ -247,7 +248,7 @@ void Training::measure_once() {
 
 void Training::measure() {
   const Experiment& e = experiment_;
-  // On the way a faster, slightly looser bound will do; the last one is the certificate's.
+  // A faster, slightly looser bound suffices before the end; the last one is the certificate's.
   const bool last = step_ == last_step_;
   pending_.start(method_->spent(budget_.ledger(), step_, last));
   MetricsRow row{
@@ -306,7 +307,7 @@ std::optional<Evaluation> Training::evaluate() {
                         experiment_.config.of<ReportOptions>().holdout_threshold);
 }
 
-/// One call of advance(), with the speed that it sees.
+/// One call of advance(), and its measured speed.
 class Training::Loop {
  public:
   explicit Loop(Training& training)
@@ -320,8 +321,8 @@ class Training::Loop {
     while (!t_.is_finished()) {
       const std::uint64_t until = timed([&] { return authorise(t_.step_, next_checkpoint()); });
       if (until == t_.step_) stop_at_budget();
-      // The checkpoint knows of what was charged, before any of that is drawn: a ledger of before
-      // is told apart.
+      // The checkpoint contains the charges before any of their noise is drawn, so an older ledger
+      // can be detected.
       if (!t_.is_finished()) checkpoint();
       while (t_.step_ < until && !t_.is_finished() && !observer_.interrupts()) take_steps(until);
       if (!t_.is_finished() && observer_.interrupts()) return checkpoint();
@@ -332,13 +333,13 @@ class Training::Loop {
   }
 
  private:
-  /// A checkpoint has all rows of the steps that are done.
+  /// Makes a checkpoint that has all rows of the steps done.
   void checkpoint() {
     t_.add(t_.pending_.all());
     observer_.checkpoint_due(t_);
   }
 
-  /// Calls `body`, whose time is that of training.
+  /// Calls `body`, and adds its duration to the training time.
   template <class Body>
   std::uint64_t timed(const Body& body) {
     const Clock::time_point start = Clock::now();
@@ -364,7 +365,8 @@ class Training::Loop {
     return seconds_ > 0.0 ? static_cast<double>(steps_taken_) / seconds_ : 0.0;
   }
 
-  /// Steps that take about this long, at least one; before the speed is known, `first`.
+  /// Returns the number of steps that take about this long, at least one; `first` before the speed
+  /// is known.
   std::uint64_t steps_in(double seconds, std::uint64_t first) const {
     if (steps_taken_ == 0) return first;
     return static_cast<std::uint64_t>(std::clamp(seconds * steps_per_second(), 1.0, 1e9));
@@ -391,7 +393,7 @@ class Training::Loop {
     show_progress();
   }
 
-  /// A method that asks as it goes was refused.
+  /// Ends the training at this step, because the budget is spent.
   void stop_at_budget() {
     if (!is_open_ended() && t_.step_ > 0)
       observer_.warned(
@@ -400,7 +402,7 @@ class Training::Loop {
   }
 
   void end_epoch(std::uint64_t epoch) {
-    // Statistics of private data; the certificate says that they were looked at.
+    // These are statistics of private data; the certificate states that they were shown.
     if (config_.unsafe_diagnostics) observer_.diagnosed(epoch, t_.step_, method_.diagnostics());
     const auto every = static_cast<std::uint64_t>(config_.eval_every);
     if (every > 0 && epoch % every == 0) t_.measure();
@@ -432,7 +434,7 @@ class Training::Loop {
   const TrainConfig& config_;
   TrainingObserver& observer_;
   std::uint64_t steps_per_epoch_;
-  double seconds_ = 0.0;  ///< of this call
+  double seconds_ = 0.0;  ///< training time of this call
   std::uint64_t steps_taken_ = 0;
 };
 

@@ -20,45 +20,45 @@
 
 namespace cudp {
 
-/// All that a training needs to go on as if it had never stopped, but for its experiment and key.
-/// The generator's position is the step: every random number is addressed by it.
+/// State from which a training resumes as if it had never stopped, together with its experiment and
+/// key. The position of the random generator is the step, which addresses every random number.
 struct TrainingState {
-  std::uint64_t step = 0;  ///< steps done
+  std::uint64_t step = 0;  ///< number of steps done
   MethodState method;
   TrainingSize size;
   privacy::Ledger ledger;
-  std::vector<PrivacyBudget::Taken> taken;    ///< of what was charged without a number
-  std::vector<privacy::NoisyValue> released;  ///< by the gate
+  std::vector<PrivacyBudget::Taken> taken;    ///< charges without a number that were used
+  std::vector<privacy::NoisyValue> released;  ///< values listed by the gate
   std::vector<MetricsRow> metrics;
-  double seconds = 0.0;                ///< of training so far
-  std::vector<float> feature_release;  ///< as Experiment has it
-  std::optional<SharedKey> coins;      ///< as Experiment has it
+  double seconds = 0.0;                ///< training time so far
+  std::vector<float> feature_release;  ///< see Experiment
+  std::optional<SharedKey> coins;      ///< see Experiment
 };
 
-/// A training in progress. It needs no folder, no terminal and no file: who keeps or shows
-/// something of it observes it. Everything is released through its gate, and charged before.
+/// A training in progress. It needs no folder, no terminal and no file; an observer stores or shows
+/// its results. Everything is charged, and then released through its gate.
 class Training {
  public:
-  /// Counts the examples, plans, releases what features rest on, and starts the method. `observer`
-  /// and `witness`, who is shown what leaves, or null, outlive the training. Throws InputError,
-  /// also where the witness is an observer and the training not seeded; BudgetError where settings
-  /// and size allow no training.
+  /// Counts the examples, plans, makes the release that features need, and starts the method.
+  /// `observer` and `witness` (is shown all releases; may be null) must outlive the training.
+  /// Throws InputError, also if the witness is an observer and the training not seeded. Throws
+  /// BudgetError if settings and size allow no training.
   static std::unique_ptr<Training> begin(Experiment experiment, SharedKey key,
                                          TrainingObserver& observer, Witness* witness = nullptr);
 
-  /// Goes on where `state` was taken, of the same experiment, whose data are as prepare() left
-  /// them. same_key: `key` is the one that the training began with; if not, pay_again() must come
-  /// before advance(). Throws BudgetError where the budget allows no step more.
+  /// Resumes from `state` of the same experiment, whose data are as prepare() returned them.
+  /// same_key: `key` is the one that the training began with; if not, the caller must call
+  /// pay_again() before advance(). Throws BudgetError if the budget allows no more steps.
   static std::unique_ptr<Training> resume(Experiment experiment, SharedKey key,
                                           TrainingObserver& observer, TrainingState state,
                                           bool same_key, Witness* witness = nullptr);
 
-  /// Charges again what will be repeated under a key of its own. Throws BudgetError where that is
+  /// Charges again for steps that will be repeated under a new key. Throws BudgetError if that is
   /// not possible.
   void pay_again();
 
-  /// Trains to the end, or until the observer interrupts. Throws BudgetError where the budget
-  /// allows not one step.
+  /// Trains to the end, or until the observer interrupts. Throws BudgetError if the budget does not
+  /// allow a single step.
   void advance();
 
   bool is_finished() const { return last_step_ == step_; }
@@ -70,32 +70,33 @@ class Training {
   const Method& method() const { return *method_; }
   const privacy::Ledger& ledger() const { return budget_.ledger(); }
   const privacy::Filter* filter() const { return budget_.filter(); }
-  std::uint64_t step() const { return step_; }  ///< steps done
-  /// The step that it will stop at: the method's steps, or what the budget allows.
+  std::uint64_t step() const { return step_; }  ///< number of steps done
+  /// Returns the step at which it will stop: the method's number of steps, or what the budget
+  /// allows.
   std::uint64_t last_step() const { return last_step_.value(); }
   const std::vector<MetricsRow>& metrics() const { return metrics_; }
-  double seconds() const { return seconds_; }  ///< of training so far
+  double seconds() const { return seconds_; }  ///< training time so far
 
-  /// For a checkpoint.
+  /// Returns the state for a checkpoint.
   TrainingState state() const;
-  /// Throws RanksError where ranks have come to different models.
+  /// Throws RanksError if the models of the ranks differ.
   void agree() const { (void)joined_state(); }
-  /// By a rank that does not lead: does what rank 0 does, until that stops.
+  /// Executes an order of rank 0. Called by the other ranks.
   void follow(Order order);
 
-  /// The certificate of a training that ends here.
+  /// Returns the certificate of a training that ends here.
   privacy::Certificate certificate() const;
-  /// The certificate of the plan: of what it will have spent when it ends as planned. It says that
-  /// it is not finished.
+  /// Returns the certificate of the plan: of what will have been spent if the training ends as
+  /// planned. It states that the training is not finished.
   privacy::Certificate plan_certificate() const;
-  /// The model as it may be published.
+  /// Returns the model as it may be published.
   ReleasedModel model() const;
-  /// What is said of held-out rows: the plan, from when there is one, and the figures, once the
-  /// training is finished.
+  /// Plan for figures of held-out rows, set once there is one, and the released figures, set when
+  /// the training is finished.
   const HoldoutPlan& holdout_plan() const { return holdout_plan_; }
   const std::optional<HoldoutFigures>& holdout_figures() const { return holdout_figures_; }
-  /// How well the model does on the test set; empty where there is none. Held-out rows are one,
-  /// even where there are none of them.
+  /// Evaluates the model on the test set; nullopt if there is none. Held-out rows count as a test
+  /// set, even if there are none of them.
   std::optional<Evaluation> evaluate();
 
  private:
@@ -107,25 +108,25 @@ class Training {
 
   std::unique_ptr<Method> make_method() const;
   Ranks& ranks() const { return *experiment_.ranks; }
-  /// The method's state, of all ranks.
+  /// Returns the method's state, joined over all ranks.
   MethodState joined_state() const;
-  /// The logits of this rank's test examples, and on rank 0 those of all.
+  /// Returns the logits of this rank's test examples; on rank 0 those of all.
   std::vector<float> joined_logits();
   TrainingInputs inputs();
   void plan();
-  /// size_noise: of the release of the number of training examples.
+  /// size_noise: noise of the released number of training examples.
   void plan_holdout(double size_noise);
-  /// Says of the held-out rows what the plan allows, once. Their noise is the run's own: under the
-  /// same key it is the same figures again.
+  /// Releases the figures of held-out rows that the plan pays for, once. Their noise comes from the
+  /// run's key, so the same key gives the same figures again.
   void release_holdout();
-  /// Begins a row, unless this step has one.
+  /// Adds a row for this step, unless it has one.
   void measure_once();
   void measure();
-  /// The row of a training's epsilon, with what is promised of held-out rows.
+  /// Returns the row with the guarantee for held-out rows added to the training's epsilon.
   MetricsRow with_holdout(MetricsRow row) const;
   /// Adds rows whose epsilon is known.
   void add(const std::vector<MetricsRow>& rows);
-  /// The model's answers to the test set.
+  /// Returns the model's predictions for the test set.
   Predictions answers();
 
   Experiment experiment_;
@@ -139,13 +140,13 @@ class Training {
 
   HoldoutPlan holdout_plan_;
   std::optional<HoldoutFigures> holdout_figures_;
-  std::optional<Predictor> predictor_;  ///< made when the first row is
+  std::optional<Predictor> predictor_;  ///< made with the first row
   std::uint64_t step_ = 0;
-  std::optional<std::uint64_t> last_step_;  ///< empty: not known yet
+  std::optional<std::uint64_t> last_step_;  ///< nullopt until it is known
   std::vector<MetricsRow> metrics_;
-  std::uint64_t measured_step_ = 0;  ///< of the last row, known or pending; 0: there is none
+  std::uint64_t measured_step_ = 0;  ///< step of the last row, known or pending; 0 if there is none
   double seconds_ = 0.0;
-  PendingRows pending_;  ///< empty outside of advance()
+  PendingRows pending_;  ///< empty outside advance()
 };
 
 }  // namespace cudp

@@ -50,7 +50,7 @@ TrainConfig config(const std::string& method) {
   c.batch = 365;                                // of 608
   c.epochs.reset();
   c.steps = 20;
-  c.clip = 0.7;
+  c.clip_norm = 0.7;
   c.lr = 0.05;
   c.threads = 1;
   c.allow_weak_privacy = true;

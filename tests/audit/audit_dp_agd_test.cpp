@@ -51,7 +51,7 @@ TrainConfig config(SelectionNoise selection) {
   c.method = "dp-agd";
   c.epsilon = 3.0;
   c.delta = kDelta;
-  c.clip = 3.0;
+  c.clip_norm = 3.0;
   c.of<LinearOptions>() = {.l2 = 0.0, .loss_clip = 3.0};
   auto& options = c.of<DpAgdOptions>();
   options.splits = 2.2;  // two iterations; the rest is for gradients that are measured again

@@ -30,7 +30,7 @@ TrainConfig config(std::int64_t steps) {
   c.batch = 4;  // epochs of 4 steps
   c.epochs.reset();
   c.steps = steps;
-  c.clip = kClip;
+  c.clip_norm = kClip;
   c.optimizer = OptimizerKind::sgd;
   c.lr = 1e-6;
   c.of<DpisOptions>().total_noise = 0.3;  // sigma_K = 4.8

@@ -265,7 +265,7 @@ TEST(HostAudit, SumOfNormsOfDpis) {
   c.batch = 20;
   c.epochs.reset();
   c.steps = 20;
-  c.clip = 2.0;
+  c.clip_norm = 2.0;
   c.optimizer = OptimizerKind::sgd;
   c.threads = 1;
   const Network network = cases::network_of({"svm", "svm", {3, 1, 1}, 2});
@@ -309,7 +309,7 @@ TEST(HostAudit, CountsOfDpSgdQuantile) {
   c.batch = 8;
   c.epochs.reset();
   c.steps = 4000;
-  c.clip = 1.0;
+  c.clip_norm = 1.0;
   c.optimizer = OptimizerKind::sgd;
   c.lr = 1e-6;
   c.threads = 1;

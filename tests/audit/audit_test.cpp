@@ -70,7 +70,7 @@ TrainConfig config_of(const Planned& p) {
   c.batch = 4;
   c.epochs.reset();
   c.steps = 4;
-  c.clip = 2.0;
+  c.clip_norm = 2.0;
   c.optimizer = OptimizerKind::sgd;
   c.lr = 1e-6;
   c.poly_a = 1.0;

@@ -210,7 +210,7 @@ class CanaryTraining {
     const MethodState state = method_->state();
     const double c = state.numbers.contains("clip_norm")
                          ? state.numbers.at("clip_norm").get<double>()
-                         : case_.config.clip;
+                         : case_.config.clip_norm;
     return case_.config.clipping == Clipping::per_layer
                ? c / std::sqrt(static_cast<double>(network_.groups))
                : c;

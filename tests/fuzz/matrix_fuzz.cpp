@@ -39,7 +39,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::span<const std::uint8_t> bytes(data + 1, size - 1);
   return refuse_or_pass([&] {
     if (data[0] % 2 == 0) return read_array(memory_bytes("fuzz", bytes));
-    const auto file = memory_placed("fuzz", bytes);
+    const auto file = memory_random_access("fuzz", bytes);
     const ZipArchive archive(*file);
     const std::vector<std::string> names = archive.names();
     for (std::size_t i = 0; i < std::min<std::size_t>(names.size(), 8); ++i)

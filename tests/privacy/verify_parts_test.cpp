@@ -167,7 +167,7 @@ TEST(VerifyNoisyChoice, ChoosesWhatARunChooses) {
     std::array<std::uint32_t, 8> key{};
     std::copy_n(std::begin(stream.key.words), 8, key.begin());
     const verify::Words words(generator, key, 8, step);
-    const std::vector<std::size_t> chosen = noisy_least(scores, count, 3.0, 0.7, stream);
+    const std::vector<std::size_t> chosen = noisy_smallest(scores, count, 3.0, 0.7, stream);
     EXPECT_EQ(verify::gumbel_choices(words, scores, 0.7, 3.0, count), chosen);
     others += verify::gumbel_choices(words, scores, 0.63, 3.0, count) != chosen ? 1 : 0;
     const std::size_t one = noisy_min(scores, 3.0, 0.7, SelectionNoise::laplace, stream);

@@ -369,7 +369,7 @@ class SettingsMaker {
     }
     if (option.kind == ValueKind::integer) x = std::fmin(std::round(x), 64.0);
     x = std::clamp(x, range.low, range.high);
-    if (!range.holds(x)) x = 0.5 * (range.low + range.high);
+    if (!range.contains(x)) x = 0.5 * (range.low + range.high);
     add(s, option.key,
         option.kind == ValueKind::integer ? std::to_string(static_cast<std::int64_t>(x))
                                           : fmt::format("{:.6g}", x));

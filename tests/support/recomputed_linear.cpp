@@ -28,9 +28,9 @@ void Recomputer::hold_descent(const transcript::Release& r) {
       if (!all && !is_drawn(i)) continue;
       ++n;
       const Measured m = measure_weighted(i, at_parameters);
-      *allowed += 1e-6 * config().clip;
+      *allowed += 1e-6 * config().clip_norm;
       if (m.norm == 0.0) continue;
-      add_clipped(m, {std::fmin(1.0, config().clip / m.norm)}, r.sensitivity,
+      add_clipped(m, {std::fmin(1.0, config().clip_norm / m.norm)}, r.sensitivity,
                   fmt::format("release {}", r.step), sum, allowed);
     }
     return sum;
@@ -38,7 +38,7 @@ void Recomputer::hold_descent(const transcript::Release& r) {
   double allowed = 0.0;
   const Values sum = sum_at(parameters, &allowed);
   // Its grid may be finer than the one that was summed on (linear_grid).
-  allowed += 0x1p-22 * config().clip * static_cast<double>(n);
+  allowed += 0x1p-22 * config().clip_norm * static_cast<double>(n);
   hold_distance(sum, r, allowed, n, fmt::format("release {}", r.step), [&] {
     double unused = 0.0;
     return sum_at(beside(parameters), &unused);

@@ -95,7 +95,7 @@ void Recomputer::see(const transcript::Begin& b) {
 void Recomputer::see(const transcript::Batch& b) {
   batch_ = b;
   // Examples are drawn by their numbers in the file.
-  const std::size_t left = Numbering(train()).to_places(batch_->examples);
+  const std::size_t left = Numbering(train()).to_indices(batch_->examples);
   if (left != b.examples.size())
     return fault(
         fmt::format("step {}: {} held-out rows were drawn", b.step, b.examples.size() - left));

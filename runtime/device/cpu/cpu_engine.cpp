@@ -371,7 +371,7 @@ class CpuEngine final : public Engine {
     const auto first = static_cast<std::int64_t>(numbering_->begin());
     const auto n = static_cast<std::int64_t>(numbering_->count());
     std::vector<float> norms;  // by number, where that is not the place
-    if (candidates != nullptr && !numbering_->are_places())
+    if (candidates != nullptr && !numbering_->are_indices())
       norms = numbering_->by_number(state_.norms);
     const float* const all_norms = norms.empty() ? state_.norms.data() : norms.data();
     std::vector<std::int64_t> counts(to_size(ranges(n, kSampleRange)));
@@ -392,7 +392,7 @@ class CpuEngine final : public Engine {
                   drawn_.data() + batch_);
       batch_ += to_size(counts[i]);
     }
-    batch_ = numbering_->to_places({drawn_.data(), batch_});
+    batch_ = numbering_->to_indices({drawn_.data(), batch_});
   }
 
   /// The sums of all ranks: of what their examples add, and of what was seen of them, which stands

@@ -41,7 +41,7 @@ class CpuLinearEngine final : public LinearEngine {
                                           .end = static_cast<std::int64_t>(numbering_.end()),
                                           .drawn = drawn_.data(),
                                           .first = static_cast<std::int64_t>(numbering_.begin())});
-    drawn_.resize(numbering_.to_places({drawn_.data(), static_cast<std::size_t>(count)}));
+    drawn_.resize(numbering_.to_indices({drawn_.data(), static_cast<std::size_t>(count)}));
     batch_ = linear_data(source_, drawn_);
     use(batch_);
   }

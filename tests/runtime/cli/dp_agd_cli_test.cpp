@@ -113,7 +113,7 @@ TEST_F(CliDpAgd, ALostKeyIsPaidFor) {
   const auto before = ledger_of("broken").releases();
   const Finished resumed = run_cudp(folder_, {"train", "--resume", folder_ / "broken", "--json"});
   ASSERT_EQ(resumed.exit, 0) << resumed.err;
-  EXPECT_NE(resumed.err.find("paid again"), std::string::npos);
+  EXPECT_NE(resumed.err.find("paid for again"), std::string::npos);
   const privacy::Filter filter(ledger_of("broken"));  // within its budget
   EXPECT_GT(filter.ledger().releases().size(), before.size());
   EXPECT_EQ(Json::parse(file("broken/release/privacy.json"))["epsilon"], 2.0);

@@ -146,7 +146,7 @@ TEST_P(CliPrivGene, ALostKeyEndsTheRun) {
   const std::string ledger = file("broken/private/ledger");
   const Finished resumed = run_cudp(folder_, {"train", "--resume", folder_ / "broken", "--json"});
   EXPECT_EQ(resumed.exit, 3) << resumed.err;
-  EXPECT_NE(resumed.err.find("random key is gone"), std::string::npos);
+  EXPECT_NE(resumed.err.find("random key is lost"), std::string::npos);
   EXPECT_EQ(file("broken/private/ledger"), ledger);
   EXPECT_FALSE(fs::exists(folder_ / "broken/release/model.safetensors"));
 }

@@ -21,7 +21,7 @@ TEST_F(CliCrash, WithoutItsKeyARunPaysAgainAndStaysWithinTheBudget) {
   fs::remove(folder_ / "run/private/key");
   const Finished f = resume("run");
   ASSERT_EQ(f.exit, 0) << f.err;
-  EXPECT_NE(f.err.find("key is gone"), std::string::npos) << f.err;
+  EXPECT_NE(f.err.find("key is lost"), std::string::npos) << f.err;
   const Json result = Json::parse(f.out);
   const Json certificate = Json::parse(file("run/release/privacy.json"));
   // The budget was for kSteps steps in all: what was authorised before the loss is gone.
@@ -78,7 +78,7 @@ TEST_F(CliCrash, WithoutLedgerAndKeyNothingIsAssumed) {
   write_text(folder_ / "run/private/key", key);
   f = resume_with_fresh_noise("run");
   EXPECT_EQ(f.exit, 3);
-  EXPECT_NE(f.err.find("expected the ledger, found none, and fresh noise is asked for"),
+  EXPECT_NE(f.err.find("expected the ledger, found none, and fresh noise was requested"),
             std::string::npos)
       << f.err;
   EXPECT_EQ(file("run/private/key"), key);
@@ -125,7 +125,7 @@ TEST_F(CliCrash, AnOlderLedgerIsNotTakenForTheRuns) {
   fs::copy_file(earlier / "ledger", folder / "ledger", fs::copy_options::overwrite_existing);
   for (const Finished& f : {resume("run"), resume_with_fresh_noise("run")}) {
     EXPECT_EQ(f.exit, 3);
-    EXPECT_NE(f.err.find("lacks what a checkpoint knows"), std::string::npos) << f.err;
+    EXPECT_NE(f.err.find("without charges that a checkpoint has"), std::string::npos) << f.err;
   }
   // With the checkpoints of that moment, too, the released metrics still know.
   fs::remove_all(folder);
@@ -154,7 +154,7 @@ TEST_F(CliCrash, AnotherRunsKeyIsNotTakenForItsOwn) {
   write_text(folder_ / "run/private/key", key);
   const Finished f = resume("run");
   ASSERT_EQ(f.exit, 0) << f.err;
-  EXPECT_NE(f.err.find("key is gone"), std::string::npos) << f.err;
+  EXPECT_NE(f.err.find("key is lost"), std::string::npos) << f.err;
 }
 
 /// The same noise on two sums tells their difference: one label changed is enough.
@@ -175,7 +175,7 @@ TEST_F(CliCrash, OtherDataIsRefusedOnResumeOrPaidFor) {
   const Finished paid = run_cudp(
       folder_, {"train", "--resume", folder_ / "run", "--fresh-noise", "--quiet", "--json"});
   ASSERT_EQ(paid.exit, 0) << paid.err;
-  EXPECT_NE(paid.err.find("paid again"), std::string::npos) << paid.err;
+  EXPECT_NE(paid.err.find("paid for again"), std::string::npos) << paid.err;
   const Json certificate = Json::parse(file("run/release/privacy.json"));
   EXPECT_EQ(certificate["steps"], kSteps);
   EXPECT_LT(Json::parse(paid.out)["steps"], kSteps);

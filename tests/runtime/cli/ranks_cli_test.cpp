@@ -260,7 +260,7 @@ TEST_F(CliRanks, ALostKeyIsPaidForOnAnyNumber) {
   const Finished f =
       run_cudp(folder_, with({"train", "--resume", folder_ / "run", "--json", "--quiet"}, on(3)));
   ASSERT_EQ(f.exit, 0) << f.err;
-  EXPECT_NE(f.err.find("with a new key, and repeated steps are paid again"), std::string::npos)
+  EXPECT_NE(f.err.find("with a new key, and repeated steps are paid for again"), std::string::npos)
       << f.err;
 }
 

@@ -85,12 +85,12 @@ TEST_F(RowCount, WhatCannotKeepTheBudgetIsRefusedBeforeTheCountIsPaidFor) {
       {{"--method", "dp-agd", "--features", "pca", "--feature-dimensions", "2", "--feature-sigma",
         "0.5"},
        3,
-       "what is released before training takes the whole budget"},
+       "the releases before training take the whole budget"},
       {{"--method", "dp-agd", "--splits", "0.5"}, 3, "the budget does not allow a single step"},
       {{"--method", "privgene", "--features", "pca", "--feature-dimensions", "2", "--feature-sigma",
         "0.5"},
        3,
-       "takes the whole budget"},
+       "take the whole budget"},
   };
   for (const Case& c : cases) {
     const Finished f = train("run", c.more);

@@ -162,7 +162,7 @@ TEST_F(SchemaCli, MalformedRowsThatAreMissingShowNowhere) {
   words.back() = "refuse";
   const Finished refused = train("refused", words);
   EXPECT_EQ(refused.exit, 2);
-  EXPECT_NE(refused.err.find("20 errors, and perhaps more behind them"), std::string::npos)
+  EXPECT_NE(refused.err.find("20 errors, and perhaps more after them"), std::string::npos)
       << refused.err;
   EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 21) << refused.err;
 }

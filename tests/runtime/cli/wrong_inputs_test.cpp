@@ -111,10 +111,10 @@ const WrongInput kCases[] = {
      "expected --dataset, --epsilon and --delta, found none of them; a preset has them all "
      "(--preset NAME)"},
     {{"train", "--dataset", "glyphs"},
-     "expected --epsilon and --delta, found none of them; they may stand in a file too (--config "
+     "expected --epsilon and --delta, found none of them; they may be in a file, too (--config "
      "FILE)"},
     {{"train", "--dataset", "p.csv"},
-     "expected --epsilon, --delta and --schema, found none of them; they may stand in a file too "
+     "expected --epsilon, --delta and --schema, found none of them; they may be in a file, too "
      "(--config FILE)"},
     {preset({"--learning-rate", "0.1"}),
      "train: expected a known flag, found '--learning-rate'; the nearest is '--lr'"},

@@ -103,13 +103,13 @@ TEST(HoldOutOfUnits, TossesACoinOfItsOwnForEach) {
 TEST(Numbering, GoesThereAndBack) {
   Dataset d = rows(4, 0);
   const Numbering places(d);
-  EXPECT_TRUE(places.are_places());
+  EXPECT_TRUE(places.are_indices());
   EXPECT_EQ(places.count(), 4u);
   d.numbers = {1, 4, 5, 9};
   const Numbering n(d);
   EXPECT_EQ(n.count(), 10u);
   std::vector<std::uint32_t> drawn = {0, 1, 2, 5, 8, 9};
-  drawn.resize(n.to_places(drawn));
+  drawn.resize(n.to_indices(drawn));
   EXPECT_EQ(drawn, (std::vector<std::uint32_t>{0, 2, 3}));
   EXPECT_EQ(n.numbers_of(drawn), (std::vector<std::uint32_t>{1, 5, 9}));
   EXPECT_EQ(n.by_number(std::vector<float>{1, 2, 3, 4}),

@@ -127,7 +127,7 @@ TEST(TableReader, OfScoredRowsOnlyFeaturesMustBeThere) {
             "t.csv, line 1: expected a column 'ill', found none of that name in the header row");
   EXPECT_EQ(refusal("job,age\nthief,10\n", scoring),
             "t.csv, line 2, column 'job': expected one of the schema's 2 values, found 'thief', "
-            "which the model does not know; --malformed missing takes it for a missing value");
+            "which the model does not know; --malformed missing treats it as a missing value");
   const TableOptions missing{.malformed = Malformed::missing, .labels = false, .scoring = true};
   EXPECT_EQ(read("job,age\nthief,10\n", missing).set.floats,
             (std::vector<float>{0.1f, 0.0f, 0.0f, 1.0f}));
@@ -214,7 +214,7 @@ TEST(TableReader, UpToTwentyFaultsAreToldAtOnce) {
             "  line 5: expected a delimiter after a closing double quote, found 'y,a,b,no'");
   for (int i = 0; i < 10'000; ++i) text += "old,nurse,a,b,no\n";
   const std::string many = refusal(text, {.max_rows = 100});
-  EXPECT_EQ(many.substr(0, many.find('\n')), "t.csv: 20 errors, and perhaps more behind them");
+  EXPECT_EQ(many.substr(0, many.find('\n')), "t.csv: 20 errors, and perhaps more after them");
   EXPECT_EQ(std::count(many.begin(), many.end(), '\n'), 20);
 }
 

@@ -21,7 +21,7 @@ TrainConfig estimator_config() {
   c.batch = 4;
   c.epochs.reset();
   c.steps = 30;  // two epochs
-  c.clip = kClip;
+  c.clip_norm = kClip;
   c.optimizer = OptimizerKind::sgd;
   c.lr = 1e-6;
   c.of<DpisOptions>().total_noise = 0.03;

@@ -272,7 +272,7 @@ TrainConfig config(std::int64_t epochs = 20) {
   c.delta = 1e-5;
   c.batch = 250;
   c.epochs = epochs;
-  c.clip = 0.5;
+  c.clip_norm = 0.5;
   c.optimizer = OptimizerKind::sgd;
   return c;
 }
@@ -432,9 +432,9 @@ TEST(Dpis, TheClippingNormFollowsTheMeanNorm) {
   c.of<DpisOptions>().adaptive_clip = true;
   const Epochs run(c, [](std::uint64_t) { return 0.8f; });
   ASSERT_EQ(run.epochs.size(), 10u);
-  EXPECT_EQ(run.epochs[0].clip, 0.5);
+  EXPECT_EQ(run.epochs[0].clip_norm, 0.5);
   // mean norm 0.8, noise 0.02 C* = 0.04
-  for (std::size_t e = 1; e < 10; ++e) EXPECT_NEAR(run.epochs[e].clip, 0.8, 6.0 * 0.04);
+  for (std::size_t e = 1; e < 10; ++e) EXPECT_NEAR(run.epochs[e].clip_norm, 0.8, 6.0 * 0.04);
   EXPECT_GE(run.remaining, 0.0);
   EXPECT_EQ(run.plan.epoch_releases, 20u);
   // From the second epoch on the next clipping norm's sum comes first, of norms cut to 4 C_1.
@@ -443,7 +443,7 @@ TEST(Dpis, TheClippingNormFollowsTheMeanNorm) {
     const GaussianRelease& r = run.released[i].release;
     EXPECT_EQ(r.step, (i + 1) / 2);
     EXPECT_EQ(r.purpose, i % 2 == 0 ? Stream::norm_total : Stream::largest_norms);
-    EXPECT_EQ(r.sensitivity, i % 2 == 0 ? run.epochs[(i + 1) / 2].clip : 2.0);
+    EXPECT_EQ(r.sensitivity, i % 2 == 0 ? run.epochs[(i + 1) / 2].clip_norm : 2.0);
     EXPECT_GE(r.noise_std / r.sensitivity, run.plan.epoch_noise * (1.0 - 0x1p-52));
     EXPECT_LE(r.noise_std / r.sensitivity, run.plan.epoch_noise * (1.0 + 1e-14));
     EXPECT_LE(r.grid, r.noise_std * 0x1p-36);
@@ -453,7 +453,7 @@ TEST(Dpis, TheClippingNormFollowsTheMeanNorm) {
 /// K' - sum_i n_i has the deviation sigma_K C that is paid for: chi-square of 400 epochs at 1e-6.
 TEST(Dpis, NoiseOnTheTotalIsWhatIsPaidFor) {
   TrainConfig c = config(400);
-  c.clip = 1.0;
+  c.clip_norm = 1.0;
   const Epochs run(c, [](std::uint64_t) { return 0.5f; });
   ASSERT_EQ(run.epochs.size(), 400u);
   double square = 0.0;

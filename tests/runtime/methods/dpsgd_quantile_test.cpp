@@ -26,7 +26,7 @@ TrainConfig quantile_config() {
   c.batch = 32;
   c.epochs.reset();
   c.steps = 60;
-  c.clip = 0.5;
+  c.clip_norm = 0.5;
   c.lr = 1e-3;
   c.threads = 1;
   return c;
@@ -63,7 +63,7 @@ TEST(DpSgdQuantile, TheClippingNormFindsTheQuantile) {
     c.sigma = 0.0625;
     c.allow_weak_privacy = true;
     c.steps = 150;
-    c.clip = 20.0;
+    c.clip_norm = 20.0;
     c.of<QuantileOptions>().target = target;
     Training t = training(c);
     t.run(0, 150);
@@ -95,7 +95,7 @@ TEST(DpSgdQuantile, TheCountHasTheNoiseThatIsPaidFor) {
   TrainConfig c = quantile_config();
   constexpr std::uint64_t kSteps = 1500;
   c.steps = kSteps;
-  c.clip = 900.0;
+  c.clip_norm = 900.0;
   c.of<QuantileOptions>().lr = 1e-3;
   Training t = training(c);
   EngineSettings s;
@@ -241,7 +241,7 @@ TEST(DpSgdQuantile, RefusesWhatItCannotFollow) {
   c.clipping = Clipping::per_layer;
   EXPECT_THROW(complete(c), InputError);
   c = quantile_config();
-  c.clip = 1e-4;
+  c.clip_norm = 1e-4;
   EXPECT_THROW(complete(c), InputError);
 }
 

@@ -25,8 +25,8 @@ struct ExampleOptions {
 class Example final : public EngineMethod {
  public:
   explicit Example(const MethodContext& c)
-      : EngineMethod(c, with_noise(c.config, plan_without_noise(c, {.clip_norm = c.config.clip}))) {
-  }
+      : EngineMethod(
+            c, with_noise(c.config, plan_without_noise(c, {.clip_norm = c.config.clip_norm}))) {}
 
   StepRecipe recipe() const override {
     return {.draw = Poisson{plan().sampling_threshold},

@@ -147,7 +147,7 @@ TEST(NoisyLeast, IsOneChoiceAfterAnother) {
   for (int draw = 0; draw < kDraws; ++draw) {
     const RandomStream stream{
         Generator::chacha20, {{7}}, Stream::selection, static_cast<std::uint64_t>(draw)};
-    const std::vector<std::size_t> pair = noisy_least(scores, 2, sensitivity, epsilon, stream);
+    const std::vector<std::size_t> pair = noisy_smallest(scores, 2, sensitivity, epsilon, stream);
     ASSERT_EQ(pair.size(), 2u);
     ++times[pair[0]][pair[1]];
   }
@@ -159,7 +159,8 @@ TEST(NoisyLeast, IsOneChoiceAfterAnother) {
           << i << " " << j << ": " << times[i][j] << " of " << kDraws * p;
     }
   EXPECT_EQ(
-      noisy_least(scores, 9, 1.0, 1.0, {Generator::chacha20, {}, Stream::selection, 0}).size(), 4u);
+      noisy_smallest(scores, 9, 1.0, 1.0, {Generator::chacha20, {}, Stream::selection, 0}).size(),
+      4u);
 }
 
 /// First digits that are hard, and any.

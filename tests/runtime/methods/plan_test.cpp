@@ -30,7 +30,7 @@ TrainConfig plan_config() {
   c.delta = 1e-5;
   c.batch = 512;
   c.epochs = 40;
-  c.clip = 0.1;
+  c.clip_norm = 0.1;
   return c;
 }
 
@@ -109,9 +109,9 @@ TEST(Plan, WhatPromisesNextToNothingIsRefused) {
 TEST(Plan, AClippingNormWhoseSquaresVanishIsRefused) {
   TrainConfig c = plan_config();
   const double least = std::sqrt(static_cast<double>(cnn().parameter_count)) * 0x1p-56;
-  c.clip = 0.99 * least;
+  c.clip_norm = 0.99 * least;
   EXPECT_THROW(plan_of(c, cnn(), {60'000.0, 0.0}, kCpuArithmetic), InputError);
-  c.clip = 1.01 * least;
+  c.clip_norm = 1.01 * least;
   EXPECT_NO_THROW(plan_of(c, cnn(), {60'000.0, 0.0}, kCpuArithmetic));
   c.clipping = Clipping::per_layer;
   EXPECT_THROW(plan_of(c, cnn(), {60'000.0, 0.0}, kCpuArithmetic), InputError);

@@ -62,8 +62,8 @@ TEST(RankedTraining, OtherSettingsAreFoundAndNamed) {
     if (ranks.rank() == 2) c.lr = 0.125;
     Reporter silent(Reporter::Silent{});
     const Experiment e = prepare(c, silent, "", {}, ranks);
-    if (ranks.leads()) return check_alike(e, key_from_seed(3));
-    tell_facts(e, key_from_seed(3));
+    if (ranks.leads()) return check_same_facts(e, key_from_seed(3));
+    send_facts(e, key_from_seed(3));
     std::int64_t one = 1;
     ranks.sum("what does not come", {&one, 1});
   });
@@ -78,8 +78,8 @@ TEST(RankedTraining, OtherRowsAreRefusedInTheSameWordsWhateverTheyAre) {
       Reporter silent(Reporter::Silent{});
       Experiment e = prepare(small_training(), silent, "", {}, ranks);
       e.data.train.whole = ranks.leads() ? first : second;
-      if (ranks.leads()) return check_alike(e, key_from_seed(3));
-      tell_facts(e, key_from_seed(3));
+      if (ranks.leads()) return check_same_facts(e, key_from_seed(3));
+      send_facts(e, key_from_seed(3));
       std::int64_t one = 1;
       if (first != second) ranks.sum("what does not come", {&one, 1});
     })[0];

@@ -201,12 +201,12 @@ TEST(Checkpoint, AFileThatTheRunDidNotWriteIsTold) {
   ASSERT_TRUE(stored);
   EXPECT_TRUE(stored->is_sealed_by(seal));
   EXPECT_FALSE(stored->is_sealed_by(Seal(key_from_seed(2))));
-  EXPECT_FALSE(seal.holds("ledger", stored->file.content, stored->file.tag));
+  EXPECT_FALSE(seal.matches("ledger", stored->file.content, stored->file.tag));
   Checkpoint forged = stored->checkpoint;
   forged.training.method.numbers["plan"]["sensitivity"] = 0.05;
-  EXPECT_FALSE(seal.holds("checkpoint", encode_checkpoint(forged), stored->file.tag));
-  EXPECT_FALSE(seal.holds("checkpoint", stored->file.content, ""));
-  EXPECT_FALSE(seal.holds("checkpoint", stored->file.content, stored->file.tag.substr(1)));
+  EXPECT_FALSE(seal.matches("checkpoint", encode_checkpoint(forged), stored->file.tag));
+  EXPECT_FALSE(seal.matches("checkpoint", stored->file.content, ""));
+  EXPECT_FALSE(seal.matches("checkpoint", stored->file.content, stored->file.tag.substr(1)));
 }
 
 Dataset three_blocks() {

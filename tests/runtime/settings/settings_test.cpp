@@ -58,7 +58,7 @@ TEST(Settings, EveryOptionSurvivesBeingWrittenAndRead) {
   c.activation = "relu";
   c.epsilon = 0.1;
   c.delta = 1e-7;
-  c.clip = 1.0 / 3.0;
+  c.clip_norm = 1.0 / 3.0;
   c.clipping = Clipping::per_layer;
   c.rng = Generator::philox;
   c.seed = 123456789012345;
@@ -205,7 +205,7 @@ TEST(Settings, FlagsBeatTheFileBeatsThePresetBeatsDefaults) {
   EXPECT_EQ(c.batch, 100);
   EXPECT_EQ(c.dataset, "mnist");
   EXPECT_EQ(c.epochs, preset.epochs);
-  EXPECT_EQ(c.clip, preset.clip);
+  EXPECT_EQ(c.clip_norm, preset.clip_norm);
   EXPECT_EQ(c.beta2, TrainConfig{}.beta2);
   EXPECT_NE(preset.batch, 100);
 }
@@ -239,7 +239,7 @@ TEST(Settings, AllThatIsMissingIsNamedAtOnce) {
   EXPECT_EQ(refusal([] {
               resolved(flags({{"dataset", "p.csv"}, {"sigma", "1"}}));
             }),
-            "expected --delta and --schema, found none of them; they may stand in a file too "
+            "expected --delta and --schema, found none of them; they may be in a file, too "
             "(--config FILE)");
   // One thing alone has a sentence of its own; without privacy no budget is missing.
   EXPECT_EQ(refusal([] {

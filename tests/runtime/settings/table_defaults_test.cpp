@@ -50,7 +50,7 @@ TrainConfig chosen(TrainConfig c, const TrainingSize& size = kRows, int classes 
 
 /// The way of the weights, which the rule holds constant: the sum of all steps' rates times C.
 double travel(const TrainConfig& c, const TrainingSize& size = kRows) {
-  return c.lr * c.clip *
+  return c.lr * c.clip_norm *
          (c.steps ? static_cast<double>(*c.steps)
                   : static_cast<double>(*c.epochs) *
                         static_cast<double>(size.steps_per_epoch(c.batch)));
@@ -62,11 +62,11 @@ TEST(TableDefaults, AreThoseOfTheEvidence) {
   EXPECT_EQ(c.batch, 800);
   EXPECT_EQ(c.epochs, 20);
   EXPECT_EQ(c.ema, 0.99);
-  EXPECT_EQ(c.clip, 0.5);
+  EXPECT_EQ(c.clip_norm, 0.5);
   EXPECT_EQ(c.lr, 6.4);
   const TrainConfig target = chosen(open_config(), kRows, 1);
   EXPECT_EQ(target.batch, 800);
-  EXPECT_EQ(target.clip, 0.5);
+  EXPECT_EQ(target.clip_norm, 0.5);
   EXPECT_EQ(target.lr, 0.048);
 }
 
@@ -79,7 +79,7 @@ TEST(TableDefaults, LessSignalMakesAShorterWay) {
   const TrainingSize units{.value = 20'000.0, .noise = 0.0, .unit_rows = 8};
   EXPECT_LT(travel(chosen(open_config(), units)), 0.5 * travel(chosen(open_config())));
   // A target's gradients are shorter than C then, which is smaller too.
-  EXPECT_EQ(chosen(open_config(), {2'000.0, 0.0}, 1).clip, 0.1);
+  EXPECT_EQ(chosen(open_config(), {2'000.0, 0.0}, 1).clip_norm, 0.1);
 }
 
 /// The noise of a released number decides nothing but by the number.
@@ -105,8 +105,8 @@ TEST(TableDefaults, WhatIsTypedStaysAndTheOthersFollow) {
   EXPECT_EQ(chosen(c).batch, 100);
   EXPECT_EQ(chosen(c).epochs, 3);  // about 500 steps
   c = open_config({"batch", "epochs", "lr", "ema"});
-  c.clip = 0.05;
-  EXPECT_EQ(chosen(c).clip, 0.05);
+  c.clip_norm = 0.05;
+  EXPECT_EQ(chosen(c).clip_norm, 0.05);
   EXPECT_NEAR(travel(chosen(c)), travel(chosen(open_config())), 1.0);
   c = open_config();
   c.optimizer = OptimizerKind::sgd;

@@ -33,7 +33,7 @@ struct Trained {
     c.batch = 64;
     c.epochs.reset();
     c.steps = 100;
-    c.clip = 0.5;
+    c.clip_norm = 0.5;
     c.sigma = 1.5;
     c.delta = 1e-5;
     return c;

@@ -260,7 +260,7 @@ std::vector<Way> ways() {
     // 0.02 of the number of rows, take most of the budget.
     if (m.name == "sgd-adv")
       all.back().more = "size-is-public = true\n";
-    else if (m.no_units.empty())
+    else if (m.units_unsupported.empty())
       all.push_back({name + "_units", m.name,
                      own + (m.name == "dpis" ? "dpis-total-noise = 0.2\n" : ""), true});
   }
