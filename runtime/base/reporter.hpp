@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "runtime/base/busy.hpp"
+
 namespace spdlog {
 class logger;
 }
@@ -54,6 +56,9 @@ class Reporter {
   /// that is a terminal and not `quiet`, marked PRIVATE.
   void tell_owner(const std::string& line);
   void progress(const Progress& progress);
+  /// Where other work that comes before training shows how far it is: on a terminal that is not to
+  /// be quiet.
+  Busy::Shown shown_work() const { return quiet_ ? Busy::Shown::never : Busy::Shown::on_terminal; }
   /// A share of something that comes before training, 0 to 1: a bar on a terminal, else nothing.
   void work(const std::string& what, double share);
 

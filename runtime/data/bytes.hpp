@@ -10,6 +10,8 @@
 
 namespace cudp {
 
+class Busy;
+
 /// A stream of bytes with a name for error lines: a file, a buffer, or either of them decompressed.
 class ByteReader {
  public:
@@ -43,8 +45,9 @@ class ByteReader {
   std::uint64_t position_ = 0;
 };
 
-/// A file, decompressed if its first bytes say gzip or xz. Throws InputError if it cannot be read.
-std::unique_ptr<ByteReader> open_bytes(const std::filesystem::path& path);
+/// A file, decompressed if its first bytes say gzip or xz. progress: hears which share of the file
+/// has been read, and outlives the reader; null: none does. Throws InputError if it cannot be read.
+std::unique_ptr<ByteReader> open_bytes(const std::filesystem::path& path, Busy* progress = nullptr);
 
 /// A reader of bytes in memory, which must outlive it.
 std::unique_ptr<ByteReader> memory_bytes(std::string name, std::span<const std::uint8_t> bytes);

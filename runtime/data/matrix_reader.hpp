@@ -11,6 +11,8 @@
 
 namespace cudp {
 
+class Busy;
+
 /// The files of a matrix of features, and how they are read.
 struct MatrixFiles {
   std::filesystem::path features;  ///< .npz with members x and y, or .npy
@@ -21,6 +23,7 @@ struct MatrixFiles {
   /// refused, or the row is taken for zeros and the label for class 0.
   Malformed malformed = Malformed::refuse;
   std::size_t max_rows = 4096;  ///< of a block; fewer where rows are wide
+  Busy* progress = nullptr;     ///< hears which share of the rows has been read; null: none does
 };
 
 /// Reads a matrix [n, D] of floating-point numbers and n labels in blocks, in the order of its

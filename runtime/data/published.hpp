@@ -30,10 +30,11 @@ struct Claim {
 };
 
 /// Opens a file, lets `read` read it and, where it is claimed to be a published one, requires that
-/// its unpacked content is that of published_files(). It is hashed as it is read. Throws what
-/// `read` throws; InputError, in place of that too, where the content is other than claimed.
+/// its unpacked content is that of published_files(). It is hashed as it is read. progress: as of
+/// open_bytes. Throws what `read` throws; InputError, in place of that too, where the content is
+/// other than claimed.
 void read_claimed(const std::filesystem::path& path, const Claim& claim,
-                  const std::function<void(ByteReader&)>& read);
+                  const std::function<void(ByteReader&)>& read, Busy* progress = nullptr);
 
 /// Checks the claim for content that was read already. sha256: its digest.
 void check_claim(const std::filesystem::path& path, const Claim& claim, std::string_view sha256);

@@ -10,6 +10,7 @@
 
 namespace cudp {
 
+class Busy;
 struct TextCoder;
 
 /// Which data set is to be read, and how.
@@ -41,6 +42,9 @@ struct DataRequest {
   std::optional<HoldOutCoins> holdout{};
   /// The coder of a trained model, in place of what `text` asks for.
   std::shared_ptr<const TextCoder> coder{};
+  /// Hears how much of a table or a matrix has been read, which is for a terminal alone; null: none
+  /// does.
+  Busy* progress = nullptr;
 };
 
 }  // namespace cudp

@@ -10,7 +10,7 @@ namespace cudp {
 inline constexpr const char* kStandardInput = "-";
 
 /// A file as open_bytes reads it, or the standard input where the path is "-", decompressed in the
-/// same way. What comes from there can be read once.
-std::unique_ptr<ByteReader> open_input(const std::filesystem::path& path);
+/// same way. What comes from there can be read once. progress: as of open_bytes, of a file.
+std::unique_ptr<ByteReader> open_input(const std::filesystem::path& path, Busy* progress = nullptr);
 
 }  // namespace cudp
