@@ -28,8 +28,9 @@ struct TrainingSize {
 double size_noise_for(double epsilon, double delta, std::uint64_t unit_rows);
 
 /// Noise of the released number of examples; 0 where the data set's is public. A
-/// function of public settings alone. Throws BudgetError where the number would be of no use.
-double size_noise(const DataSplit& data, const TrainConfig& config);
+/// function of public settings alone. batch_follows: the batch is chosen once the number is known,
+/// and is as coarse as that. Throws BudgetError where the number would be of no use.
+double size_noise(const DataSplit& data, const TrainConfig& config, bool batch_follows = false);
 
 /// N where noise is 0; else N plus Gaussian noise by the gate, rounded to a whole number of at
 /// least 1: a release of the Gaussian mechanism of noise multiplier `noise`, which must be charged.
