@@ -40,8 +40,13 @@ struct MethodContext {
   /// The parts of the run's budget, where the noisy number of examples has one; then the config's
   /// epsilon and delta are those of the other part.
   std::optional<privacy::CountSplit> split = {};
+  /// Steps of an epoch where they are not the size's: of a plan that is made to bound what others
+  /// cost, and that nothing is trained by.
+  std::optional<std::uint64_t> epoch_steps = {};
 
-  std::uint64_t steps_per_epoch() const { return size.steps_per_epoch(config.batch); }
+  std::uint64_t steps_per_epoch() const {
+    return epoch_steps.value_or(size.steps_per_epoch(config.batch));
+  }
 };
 
 /// The data and services that a method trains with. They outlive it.
