@@ -45,7 +45,7 @@ ScoringRequest scoring_request(const TrainConfig& c) {
 }
 
 std::string scoring_text(const std::string& dataset) {
-  return "scoring " + (dataset == kStandardInput ? "standard input" : shown(dataset, 40));
+  return "scoring " + (dataset == kStandardInput ? "standard input" : shown(dataset));
 }
 
 ReleasedModel model_for(const TrainConfig& c, const std::string& place) {
