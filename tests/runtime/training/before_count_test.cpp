@@ -96,11 +96,11 @@ std::vector<double> counts_for(std::int64_t batch, int epochs) {
   return all;
 }
 
-/// The least noise multiplier that is not refused before the count, to a part in 500.
+/// The least noise multiplier that is not refused before the count, to a part in 100.
 double least_sigma(const CountedPlan& p, double low, double high) {
   EXPECT_TRUE(is_refused_before(counted_experiment(p, low))) << p.method;
   EXPECT_FALSE(is_refused_before(counted_experiment(p, high))) << p.method;
-  while (high > low * 1.002) {
+  while (high > low * 1.01) {
     const double middle = std::sqrt(low * high);
     (is_refused_before(counted_experiment(p, middle)) ? low : high) = middle;
   }
@@ -112,7 +112,7 @@ double least_sigma(const CountedPlan& p, double low, double high) {
 void expect_exact(const CountedPlan& p, double low, double high, int epochs = 40) {
   const double sigma = least_sigma(p, low, high);
   const Experiment enough = counted_experiment(p, sigma);
-  const Experiment less = counted_experiment(p, sigma * 0.98);
+  const Experiment less = counted_experiment(p, sigma * 0.97);
   int refused = 0;
   for (const double count : counts_for(p.batch, epochs)) {
     EXPECT_FALSE(is_refused_after(enough, count)) << p.method << " " << sigma << " at " << count;
@@ -141,7 +141,7 @@ TEST(BeforeCount, ANoiseMultiplierThatIsKeptIsEnoughForEveryCount) {
 TEST(BeforeCount, TheWorstCountMayLieBetween) {
   const CountedPlan p{.epsilon = 30.0};
   const double sigma = least_sigma(p, 0.1, 10.0);
-  const Experiment less = counted_experiment(p, sigma * 0.995);
+  const Experiment less = counted_experiment(p, sigma * 0.985);
   bool of_powers = false, of_others = false;
   for (double batches = 1.0; batches <= 4096.0; batches *= 2.0)
     of_powers = of_powers || is_refused_after(less, batches * 16.0);
