@@ -2,13 +2,13 @@
 """Generates a table with known truth: a CSV file, its schema, and test rows of the same source.
 
     bench/generate_table.py FOLDER NAME --rows 20000 --positive 0.035 [--classes K] [--regression R2]
-        [--skewed] [--seed S] [--test-rows 10000]
+        [--skewed] [--max-target 60] [--categories 2,3,5,8,12] [--seed S] [--test-rows 10000]
 
 writes FOLDER/NAME.csv, NAME.test.csv and NAME.toml. Every row is drawn independently of the others:
 
 - six numbers, normal with mean 0 and variance 1, bounded by -4 and 4 in the schema
 - two counts, the whole part of an exponential number of mean 2, bounded by 0 and 20
-- five categories of 2, 3, 5, 8 and 12 values; value k has a share in proportion to 1 / (k + 1)
+- five categories of 2, 3, 5, 8 and 12 values, or those of --categories; value k has a share in proportion to 1 / (k + 1)
 - two flags, which are 1 in 20 and in 5 of 100 rows
 
 A score is a sum of one weight for each number, count, flag and value of a category; weights are
@@ -19,7 +19,7 @@ of its own). What follows from it:
 - K classes: softmax of K such scores
 - regression: score + noise, with the share R2 of the variance that the score explains; --skewed takes
   exp(score) of a score that is scaled down, a length of stay: most are short, few are long. The schema's
-  bounds are then 0 and 60; else -8 and 8, times the target's standard deviation.
+  bounds are then 0 and --max-target (60); else -8 and 8, times the target's standard deviation.
 """
 import argparse
 import math
@@ -33,9 +33,10 @@ SPREAD = 1.6
 class Source:
     """Rows, and the scores that decide their answers."""
 
-    def __init__(self, seed, scores):
+    def __init__(self, seed, scores, sizes=SIZES):
         self.random = random.Random(seed)
-        self.shares = [[1.0 / (k + 1) for k in range(size)] for size in SIZES]
+        self.sizes = sizes
+        self.shares = [[1.0 / (k + 1) for k in range(size)] for size in sizes]
         self.weights = [self.draw_weights() for _ in range(scores)]
         sample = [self.row() for _ in range(20000)]
         self.scales = []
@@ -49,13 +50,13 @@ class Source:
     def draw_weights(self):
         normal = self.random.gauss
         return {"numbers": [normal(0, 1) for _ in range(6)], "counts": [normal(0, 0.3) for _ in range(2)],
-                "categories": [[normal(0, 1) for _ in range(size)] for size in SIZES],
+                "categories": [[normal(0, 1) for _ in range(size)] for size in self.sizes],
                 "flags": [normal(0, 1.5) for _ in range(2)]}
 
     def row(self):
         r = self.random
         return ([r.gauss(0, 1) for _ in range(6)], [int(r.expovariate(0.5)) for _ in range(2)],
-                [r.choices(range(size), shares)[0] for size, shares in zip(SIZES, self.shares)],
+                [r.choices(range(size), shares)[0] for size, shares in zip(self.sizes, self.shares)],
                 [int(r.random() < share) for share in (0.2, 0.05)])
 
     @staticmethod
@@ -85,7 +86,7 @@ def answer_of(source, args):
         noise = SPREAD * math.sqrt(1.0 / args.regression - 1.0)
         if args.skewed:
             return (lambda s: f"{min(math.exp(1.2 + 0.22 * (s[0] + r.gauss(0, noise))), 365.0):.2f}",
-                    'kind = "target", min = 0, max = 60')
+                    f'kind = "target", min = 0, max = {args.max_target:g}')
         bound = 8.0 * SPREAD / math.sqrt(args.regression)
         return (lambda s: f"{s[0] + r.gauss(0, noise):.3f}", f'kind = "target", min = {-bound:.1f}, max = {bound:.1f}')
     if args.classes > 2:
@@ -98,7 +99,7 @@ def answer_of(source, args):
 
 
 def write(path, source, answer, rows):
-    names = [f"x{i}" for i in range(6)] + ["n0", "n1"] + [f"c{i}" for i in range(5)] + ["f0", "f1", "y"]
+    names = [f"x{i}" for i in range(6)] + ["n0", "n1"] + [f"c{i}" for i in range(len(source.sizes))] + ["f0", "f1", "y"]
     with open(path, "w") as out:
         out.write(",".join(names) + "\n")
         for _ in range(rows):
@@ -108,10 +109,10 @@ def write(path, source, answer, rows):
             out.write(",".join(cells + [str(k) for k in flags] + [str(answer(source.scores(row)))]) + "\n")
 
 
-def schema(name, answer):
+def schema(name, answer, sizes):
     columns = [f'{{name = "x{i}", kind = "numeric", min = -4, max = 4}}' for i in range(6)]
     columns += [f'{{name = "n{i}", kind = "numeric", min = 0, max = 20}}' for i in range(2)]
-    for i, size in enumerate(SIZES):
+    for i, size in enumerate(sizes):
         values = ", ".join(f'"v{k}"' for k in range(size))
         columns.append(f'{{name = "c{i}", kind = "categorical", values = [{values}]}}')
     columns += [f'{{name = "f{i}", kind = "numeric", min = 0, max = 1}}' for i in range(2)]
@@ -129,12 +130,15 @@ def generate(argv=None):
     parser.add_argument("--classes", type=int, default=2)
     parser.add_argument("--regression", type=float, help="the R2 of the best model")
     parser.add_argument("--skewed", action="store_true")
+    parser.add_argument("--max-target", type=float, default=60.0, help="the upper bound of a skewed target")
+    parser.add_argument("--categories", default=",".join(map(str, SIZES)), help="how many values each has")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args(argv)
-    source = Source(args.seed, args.classes if args.classes > 2 else 1)
+    sizes = tuple(int(size) for size in args.categories.split(","))
+    source = Source(args.seed, args.classes if args.classes > 2 else 1, sizes)
     answer, kind = answer_of(source, args)
     args.folder.mkdir(parents=True, exist_ok=True)
-    (args.folder / f"{args.name}.toml").write_text(schema(args.name, kind))
+    (args.folder / f"{args.name}.toml").write_text(schema(args.name, kind, sizes))
     write(args.folder / f"{args.name}.csv", source, answer, args.rows)
     write(args.folder / f"{args.name}.test.csv", source, answer, args.test_rows)
 

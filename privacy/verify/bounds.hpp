@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -17,6 +18,9 @@ class Bounds {
   /// Throws std::invalid_argument where there is none, again each time.
   const privacy::PrivacyBound& epsilon(const privacy::Composition& composition,
                                        const privacy::AccountantOptions& options, double delta);
+
+  /// Called with the share of the metrics' rows that have been checked, which take the longest.
+  std::function<void(double share)> on_rows;
 
  private:
   struct Answer {

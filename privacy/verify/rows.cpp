@@ -166,6 +166,9 @@ class Rows {
         most = epsilon_of(std::move(done));
       }
       hold_between(row, epsilon, most);
+      if (bounds_.on_rows)
+        bounds_.on_rows(static_cast<double>(&row - rows_.data() + 1) /
+                        static_cast<double>(rows_.size()));
     }
     // After a key was lost all of the budget counts as spent. Where a filter admits no step more
     // the last row is one from before.

@@ -8,9 +8,11 @@
 
 namespace cudp {
 
-Busy::Busy(std::string what, bool quiet, std::chrono::milliseconds patience)
+Busy::Busy(std::string what, Shown where, std::chrono::milliseconds patience)
     : what_(std::move(what)), patience_(patience) {
-  if (!quiet) thread_ = std::thread([this] { show(); });
+  if (where == Shown::never) return;
+  if (where == Shown::on_terminal && ::isatty(STDERR_FILENO) != 1) return;
+  thread_ = std::thread([this] { show(); });
 }
 
 Busy::~Busy() {
@@ -20,6 +22,21 @@ Busy::~Busy() {
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
+}
+
+void Busy::next(std::string what) {
+  const std::lock_guard lock(mutex_);
+  what_ = std::move(what);
+  share_ = 0.0;
+}
+
+std::string Busy::line() {
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  const std::lock_guard lock(mutex_);
+  const double share = share_;
+  return fmt::format("{}: {}{:.0f} s", what_,
+                     share > 0.0 ? fmt::format("{:.0f} % after ", 100.0 * share) : "", seconds);
 }
 
 bool Busy::is_over(std::chrono::milliseconds wait) {
@@ -33,13 +50,7 @@ void Busy::show() {
   // Lines of a log become rarer.
   for (std::chrono::milliseconds wait = patience_; !is_over(wait);
        wait = terminal ? std::chrono::milliseconds(500) : 2 * wait) {
-    const double seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-    const double share = share_;
-    const std::string line =
-        fmt::format("{}: {}{:.0f} s", what_,
-                    share > 0.0 ? fmt::format("{:.0f} % after ", 100.0 * share) : "", seconds);
-    std::fprintf(stderr, terminal ? "\r%s\033[K" : "%s\n", line.c_str());
+    std::fprintf(stderr, terminal ? "\r%s\033[K" : "%s\n", line().c_str());
     std::fflush(stderr);
     shown = true;
   }

@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "runtime/base/busy.hpp"
+
 namespace spdlog {
 class logger;
 }
@@ -55,6 +57,8 @@ class Reporter {
   /// stderr is a terminal and the reporter is not quiet; else to the log file only.
   void report_to_owner(const std::string& line);
   void progress(const Progress& progress);
+  /// Returns where other work before the training shows its progress: on a terminal, unless quiet.
+  Busy::Shown shown_work() const { return quiet_ ? Busy::Shown::never : Busy::Shown::on_terminal; }
   /// Shows progress of work before the training, share in 0 to 1: a bar on a terminal, else
   /// nothing.
   void work(const std::string& what, double share);

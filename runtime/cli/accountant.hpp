@@ -95,7 +95,8 @@ template <class Flags>
 std::function<int(const TrainConfig&)> printed(const char* name, Answer (*answer)(Flags, Busy&)) {
   return [name, answer](const TrainConfig& c) {
     return for_user([&] {
-      std::optional<Busy> busy(std::in_place, std::string("cudp ") + name, c.json);
+      std::optional<Busy> busy(std::in_place, std::string("cudp ") + name,
+                               c.json ? Busy::Shown::never : Busy::Shown::always);
       const Answer found = answer(flags_of<Flags, AccountantFlags>(c), *busy);
       busy.reset();
       print(found, c.json);

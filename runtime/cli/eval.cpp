@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <spdlog/fmt/fmt.h>
 
+#include "runtime/base/busy.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
 #include "runtime/cli/answer.hpp"
@@ -189,9 +190,14 @@ int evaluate(const TrainConfig& config) {
   }
   request.group_by = flags.group_by;
   const bool named = is_named_dataset(request.data.dataset);
+  std::optional<Busy> scoring(std::in_place, scoring_text(request.data.dataset),
+                              reporter.shown_work());
+  request.data.progress = &*scoring;
   Scorer scorer(model, flags.run_dir, request, backend, reporter);
   const Evaluators evaluators = evaluators_of(scorer, model, flags.group_by, flags.threshold);
+  scoring->next("evaluating");
   const Evaluation found = evaluators.all.evaluation();
+  scoring.reset();
   if (!named)
     reporter.warn(
         "these are exact numbers of the rows that were scored, and no certificate covers them: do "

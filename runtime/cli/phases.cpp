@@ -28,7 +28,7 @@ std::string read_text(const std::filesystem::path& file) {
 }
 
 /// A value in one short line.
-std::string shown(const json& value) {
+std::string value_text_of(const json& value) {
   std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
   if (text.size() > 60) text = text.substr(0, 60) + "...";
   return text;
@@ -40,7 +40,7 @@ class Entry {
   Entry(const json& entry, std::string place) : entry_(entry), place_(std::move(place)) {
     if (!entry.is_object())
       throw InputError(place_ + ": expected {\"q\": ..., \"sigma\": ..., \"steps\": ...}, found " +
-                       shown(entry));
+                       value_text_of(entry));
   }
 
   double number(const char* key) {
@@ -75,7 +75,7 @@ class Entry {
   void finish() const {
     for (const auto& [key, value] : entry_.items())
       if (std::find(taken_.begin(), taken_.end(), key) == taken_.end())
-        throw InputError(place_ + ": expected keys " + names() + ", found " + shown(key));
+        throw InputError(place_ + ": expected keys " + names() + ", found " + value_text_of(key));
   }
   const std::string& place() const { return place_; }
 
@@ -93,7 +93,8 @@ class Entry {
     return all;
   }
   [[noreturn]] void refuse(const char* key, const char* expected, const json& found) const {
-    throw InputError(place_ + ", " + key + ": expected " + expected + ", found " + shown(found));
+    throw InputError(place_ + ", " + key + ": expected " + expected + ", found " +
+                     value_text_of(found));
   }
 
   const json& entry_;
@@ -199,7 +200,7 @@ std::vector<privacy::Release> read_phases(const std::filesystem::path& file) {
   }
   if (list.is_object() && list.size() == 1 && list.contains("phases")) list = json(list["phases"]);
   if (!list.is_array() || list.empty())
-    throw InputError(file.string() + ": expected a list of phases, found " + shown(list));
+    throw InputError(file.string() + ": expected a list of phases, found " + value_text_of(list));
   std::vector<privacy::Release> releases;
   for (std::size_t i = 0; i < list.size(); ++i)
     releases.push_back(release_at(list[i], file.string() + ", phase " + std::to_string(i + 1)));

@@ -8,13 +8,13 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include "runtime/base/busy.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
 #include "runtime/cli/command_flags.hpp"
 #include "runtime/cli/commands.hpp"
 #include "runtime/cli/scoring.hpp"
 #include "runtime/config/option_rows.hpp"
-#include "runtime/data/bytes.hpp"
 #include "runtime/results/prediction_writer.hpp"
 
 namespace fs = std::filesystem;
@@ -78,7 +78,7 @@ class HeldOutput {
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
 };
 
-/// Writes all predictions to `out`. Returns how many there are.
+/// Writes all predictions to `out`, which is yet to be published. Returns how many there are.
 template <class Output>
 std::uint64_t write_all(Scorer& scorer, PredictionWriter& writer, Output& out) {
   std::uint64_t rows = 0;
@@ -88,7 +88,6 @@ std::uint64_t write_all(Scorer& scorer, PredictionWriter& writer, Output& out) {
     out.write(writer.lines(block, scorer.data_name()));
     rows += block.predictions.labels.size();
   }
-  out.publish();
   return rows;
 }
 
@@ -117,6 +116,8 @@ int predict(const TrainConfig& config) {
   ScoringRequest request = scoring_request(config);
   request.labels = false;
   request.ids = true;
+  std::optional<Busy> scoring(std::in_place, scoring_text(config.dataset), reporter.shown_work());
+  request.data.progress = &*scoring;
   Scorer scorer(model, flags.model, request, backend, reporter);
   PredictionWriter writer({.loss = model.network.spec.loss,
                            .outputs = model.network.outputs,
@@ -128,10 +129,14 @@ int predict(const TrainConfig& config) {
   if (to_stdout) {
     HeldOutput out;
     write_all(scorer, writer, out);
+    scoring.reset();
+    out.publish();
     return 0;
   }
   StagedFile out(flags.out, 0600);
   const std::uint64_t rows = write_all(scorer, writer, out);
+  scoring.reset();
+  out.publish();
   reporter.info(fmt::format("{}: {} predictions", flags.out, rows));
   return 0;
 }

@@ -1,6 +1,8 @@
 #include "runtime/cli/scoring.hpp"
 
 #include "runtime/cli/command_flags.hpp"
+#include "runtime/data/bytes.hpp"
+#include "runtime/data/standard_input.hpp"
 
 namespace cudp {
 
@@ -40,6 +42,10 @@ ScoringRequest scoring_request(const TrainConfig& c) {
   r.feature_cache = c.feature_cache;
   r.threads = static_cast<int>(c.threads);
   return r;
+}
+
+std::string scoring_text(const std::string& dataset) {
+  return "scoring " + (dataset == kStandardInput ? "standard input" : shown(dataset));
 }
 
 ReleasedModel model_for(const TrainConfig& c, const std::string& place) {

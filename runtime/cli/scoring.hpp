@@ -16,6 +16,9 @@ std::vector<Option> scoring_options();
 /// The request that these options make. labels, ids and groups are the command's own.
 ScoringRequest scoring_request(const TrainConfig& config);
 
+/// What is being done to these rows, for a terminal: "scoring 'patients.csv'".
+std::string scoring_text(const std::string& dataset);
+
 /// The model of a run folder, its release folder or a file, with the words' vectors that the
 /// options name.
 ReleasedModel model_for(const TrainConfig& config, const std::string& place);

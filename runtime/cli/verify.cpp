@@ -6,11 +6,13 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include "runtime/base/busy.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/cli/answer.hpp"
 #include "runtime/cli/command_flags.hpp"
 #include "runtime/cli/commands.hpp"
 #include "runtime/config/option_rows.hpp"
+#include "runtime/data/bytes.hpp"
 #include "runtime/verify/released_run.hpp"
 #include "runtime/verify/twin.hpp"
 
@@ -109,6 +111,15 @@ void add_twin(Answer& a, const TwinVerdict& twin, std::size_t names) {
   for (const std::string& s : v.skipped) add_wrapped(a, "", "not checked: " + s, names);
 }
 
+/// On a terminal a line shows how far it is: the accountant may take minutes.
+std::vector<verify::Statement> statements_of(const ReleasedRun& run, bool quiet) {
+  Busy busy("verifying " + shown(run.release.string()),
+            quiet ? Busy::Shown::never : Busy::Shown::on_terminal);
+  verify::Bounds bounds;
+  bounds.on_rows = [&](double share) { busy.done(share); };
+  return hold(run, bounds);
+}
+
 int run_verify(VerifyFlags o) {
   const ReleasedRun run = open_released_run(o.run);
   Answer a{.json = {{"run", o.run}, {"status", run.status}}, .rows = {}};
@@ -122,8 +133,7 @@ int run_verify(VerifyFlags o) {
   }
   if (!o.twin.empty() && run.status == "refused")
     throw InputError("--twin: expected a run that trained, found one that was refused");
-  verify::Bounds bounds;
-  const std::vector<verify::Statement> all = hold(run, bounds);
+  const std::vector<verify::Statement> all = statements_of(run, o.json);
   std::size_t names = std::string_view("status").size();
   for (const verify::Statement& s : all) names = std::max(names, s.name.size());
   add_wrapped(a, "status", run.status, names);

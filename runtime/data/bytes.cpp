@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/busy.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/data/compressed.hpp"
 #include "runtime/data/utf8.hpp"
@@ -22,7 +23,8 @@ std::string reason(int error) { return std::generic_category().message(error); }
 
 class FileReader final : public ByteReader {
  public:
-  explicit FileReader(const std::filesystem::path& path) : ByteReader(path.string()) {
+  FileReader(const std::filesystem::path& path, Busy* progress)
+      : ByteReader(path.string()), progress_(progress) {
     file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (file_ < 0) bad_input(name(), "", "a file that can be read", reason(errno));
     struct stat about {};
@@ -57,6 +59,7 @@ class FileReader final : public ByteReader {
       if (n == 0) break;
       done += static_cast<std::size_t>(n);
     }
+    show(done);
     return done;
   }
 
@@ -65,11 +68,20 @@ class FileReader final : public ByteReader {
     const auto n = static_cast<off_t>(std::min(count, left));
     if (::lseek(file_, n, SEEK_CUR) < 0)
       bad_input(name(), "byte " + std::to_string(position()), "a readable byte", reason(errno));
+    show(static_cast<std::uint64_t>(n));
     return static_cast<std::uint64_t>(n);
+  }
+
+  /// Tells how far the file has been read, with `more` bytes behind position().
+  void show(std::uint64_t more) const {
+    if (progress_ == nullptr || size_ == 0) return;
+    progress_->done(
+        std::min(1.0, static_cast<double>(position() + more) / static_cast<double>(size_)));
   }
 
   int file_ = -1;
   std::uint64_t size_ = 0;
+  Busy* progress_;
 };
 
 class MemoryReader final : public ByteReader {
@@ -118,8 +130,8 @@ std::uint64_t ByteReader::leave_out(std::uint64_t count) {
   return done;
 }
 
-std::unique_ptr<ByteReader> open_bytes(const std::filesystem::path& path) {
-  auto file = std::make_unique<FileReader>(path);
+std::unique_ptr<ByteReader> open_bytes(const std::filesystem::path& path, Busy* progress) {
+  auto file = std::make_unique<FileReader>(path, progress);
   std::array<std::uint8_t, kCompressionMagic> head{};
   const std::size_t n = file->head(head);
   return decompressed(std::move(file), std::span(head).first(n));

@@ -10,6 +10,8 @@
 
 namespace cudp {
 
+class Busy;
+
 /// A stream of bytes with a name for error messages: a file, a buffer, or one of them decompressed.
 class ByteReader {
  public:
@@ -43,9 +45,10 @@ class ByteReader {
   std::uint64_t position_ = 0;
 };
 
-/// Opens a file, and decompresses it if it begins with the magic number of gzip or xz. Throws
+/// Opens a file, and decompresses it if it begins with the magic number of gzip or xz. progress:
+/// told the share of the file that has been read; it outlives the reader; null: none. Throws
 /// InputError if the file cannot be read.
-std::unique_ptr<ByteReader> open_bytes(const std::filesystem::path& path);
+std::unique_ptr<ByteReader> open_bytes(const std::filesystem::path& path, Busy* progress = nullptr);
 
 /// Makes a reader of bytes in memory, decompressed in the same way. The bytes must outlive the
 /// reader.

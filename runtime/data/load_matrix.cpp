@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "runtime/base/busy.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/examples.hpp"
@@ -27,8 +28,15 @@ KeptRange kept_rows(const MatrixReader& reader, Share share, std::uint64_t rows)
   return {std::move(empty), share, rows};
 }
 
+/// Names the file that is read next, for a terminal.
+void show(const MatrixFiles& files) {
+  if (files.progress != nullptr)
+    files.progress->next("reading " + shown(files.features.filename().string()));
+}
+
 /// Reads a share's range of the rows; rows of other shares are checked too.
 Dataset read_rows(const MatrixFiles& files, Share share = {}) {
+  show(files);
   MatrixReader reader(files);
   KeptRange kept = kept_rows(reader, share, reader.rows());
   TableBlock block;
@@ -38,6 +46,7 @@ Dataset read_rows(const MatrixFiles& files, Share share = {}) {
 
 /// Reads a share's range of the rows in two parts, training and held out.
 HeldOut read_held_out(const MatrixFiles& files, HoldOutCoins coins, Share share) {
+  show(files);
   MatrixReader reader(files);
   std::uint64_t held = 0;
   for (std::uint64_t row = 0; row < reader.rows(); ++row) held += coins.holds_out(row) ? 1 : 0;
@@ -60,7 +69,8 @@ MatrixFiles files_of(const DataRequest& request, const std::string& features,
   return {.features = features,
           .labels = labels,
           .classes = request.classes,
-          .malformed = request.malformed};
+          .malformed = request.malformed,
+          .progress = request.progress};
 }
 
 /// Throws InputError if test rows or their labels are in a file of training examples.

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/busy.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/draft_schema.hpp"
@@ -45,6 +46,14 @@ struct TableFiles {
   Claim claim_of_test{};
 };
 
+/// Names what is done to a file, for a terminal: "reading 'visits.csv'".
+void show(Busy* progress, const char* doing, const fs::path& file) {
+  if (progress != nullptr)
+    progress->next(std::string(doing) + " " + shown(file.filename().string()));
+}
+constexpr const char* kCounting = "counting the rows of";
+constexpr const char* kReading = "reading";
+
 /// Returns "3 columns need a kind: 'a', 'b', 'c'".
 std::string needs_text(const std::vector<std::string>& names, const char* what) {
   return (names.size() == 1 ? "1 column needs " : std::to_string(names.size()) + " columns need ") +
@@ -77,11 +86,12 @@ void require_complete(const TableSchema& schema, const std::string& source, cons
 /// Fills in what the schema leaves open from the rows of `table`, which the user must have
 /// accepted, and records that in `unsafe`.
 TableSchema completed(const TableSchema& schema, const fs::path& table, bool accepted,
-                      std::vector<std::string>& unsafe) {
+                      Busy* progress, std::vector<std::string>& unsafe) {
   if (first_incomplete(schema).empty()) return schema;
   ensure(accepted, "an incomplete schema is refused before rows are read");
   unsafe.emplace_back("bounds, categories or classes were read from private rows");
-  return complete_from_rows(schema, *open_bytes(table));
+  show(progress, "reading the bounds of", table);
+  return complete_from_rows(schema, *open_bytes(table, progress));
 }
 
 /// Number of used rows in each part of a table.
@@ -112,26 +122,32 @@ PartSizes count_parts(ByteReader& bytes, const TableSchema& schema, const TableO
 /// Reads a share of a table. The rows are counted first, which tells which rows are the share's,
 /// and avoids a growing vector, which would take twice the memory of the features.
 Dataset read_rows(const fs::path& file, const Claim& claim, const TableSchema& schema,
-                  const TableOptions& options, Share share = {}) {
+                  const TableOptions& options, Busy* progress, Share share = {}) {
   const bool by_units = options.units && schema.unit && !share.is_all();
+  show(progress, kCounting, file);
   const std::uint64_t rows = by_units
-                                 ? count_parts(*open_bytes(file), schema, options,
+                                 ? count_parts(*open_bytes(file, progress), schema, options,
                                                [](const TableRow&, std::uint64_t) { return false; })
                                        .train
-                                 : count_rows(*open_bytes(file), schema);
+                                 : count_rows(*open_bytes(file, progress), schema);
+  show(progress, kReading, file);
   Dataset set;
-  read_claimed(file, claim,
-               [&](ByteReader& reader) { set = read_table(reader, schema, options, rows, share); });
+  read_claimed(
+      file, claim,
+      [&](ByteReader& reader) { set = read_table(reader, schema, options, rows, share); },
+      progress);
   return set;
 }
 
 /// Reads a share of a table, some of whose rows are held out, in two parts.
 HeldOut read_held_out(const fs::path& file, const TableSchema& schema, const TableOptions& options,
-                      HoldOutCoins coins, Share share) {
+                      HoldOutCoins coins, Busy* progress, Share share) {
+  show(progress, kCounting, file);
   const PartSizes sizes =
-      count_parts(*open_bytes(file), schema, options,
+      count_parts(*open_bytes(file, progress), schema, options,
                   [&](const TableRow&, std::uint64_t first) { return coins.holds_out(first); });
-  const auto bytes = open_bytes(file);
+  show(progress, kReading, file);
+  const auto bytes = open_bytes(file, progress);
   TableReader reader(*bytes, schema, options);
   HoldOutSplitter splitter(std::move(coins),
                            kept_rows(reader.empty(), schema, options, share, sizes.train),
@@ -189,7 +205,9 @@ std::shared_ptr<const TextCoder> coder_for(const TableSchema& schema, const fs::
   std::optional<std::vector<std::string>> counted;
   const bool listed = !options.vocabulary.empty() || !options.embedding.empty();
   if (!listed && request.accept_private_bounds && options.tokenizer == Tokenizer::words) {
-    counted = count_words(*open_bytes(table), schema).most_frequent(max_counted(options));
+    show(request.progress, "counting the words of", table);
+    counted = count_words(*open_bytes(table, request.progress), schema)
+                  .most_frequent(max_counted(options));
     unsafe.emplace_back("vocabulary counted from private text");
   }
   if (!options.vocabulary.empty() && !options.vocabulary_is_public)
@@ -201,7 +219,7 @@ DataSplit read_split(const TableFiles& files, const TableSchema& stated,
                      const DataRequest& request) {
   DataSplit split;
   const TableSchema schema =
-      completed(stated, files.train, request.accept_private_bounds, split.unsafe);
+      completed(stated, files.train, request.accept_private_bounds, request.progress, split.unsafe);
   split.schema = std::make_shared<TableSchema>(schema);
   split.text = coder_for(schema, files.train, request, split.unsafe);
   const TableOptions options{.malformed = request.malformed, .coder = split.text.get()};
@@ -213,16 +231,18 @@ DataSplit read_split(const TableFiles& files, const TableSchema& stated,
   of_train.units = true;
   if (schema.unit) split.unit_rows = schema.unit->max_rows;
   if (files.where == TestRows::none && request.holdout) {
-    HeldOut parts = read_held_out(files.train, schema, of_train, *request.holdout, request.share);
+    HeldOut parts = read_held_out(files.train, schema, of_train, *request.holdout, request.progress,
+                                  request.share);
     split.train = std::move(parts.train);
     split.test = std::move(parts.held);
     split.held_out = true;
     return split;
   }
-  split.train = read_rows(files.train, files.claim_of_train, schema, of_train, request.share);
-  split.test = files.where == TestRows::file
-                   ? read_rows(files.test, files.claim_of_test, schema, options, request.share)
-                   : RowEncoder(schema, options.coder).empty();
+  split.train = read_rows(files.train, files.claim_of_train, schema, of_train, request.progress,
+                          request.share);
+  split.test = files.where == TestRows::file ? read_rows(files.test, files.claim_of_test, schema,
+                                                         options, request.progress, request.share)
+                                             : RowEncoder(schema, options.coder).empty();
   return split;
 }
 
@@ -339,10 +359,12 @@ TestData load_table_rows(const DataRequest& request) {
   // Open parts of the schema were read from the training rows, so they must be read again.
   const bool may_read_rows = request.accept_private_bounds && apart;
   const TableSchema stated = stated_schema(request, may_read_rows);
-  const TableSchema schema = completed(stated, request.dataset, may_read_rows, unsafe);
+  const TableSchema schema =
+      completed(stated, request.dataset, may_read_rows, request.progress, unsafe);
   const auto coder = coder_for(schema, request.dataset, request, unsafe);
-  return {stated.name, read_rows(apart ? request.test_path : request.dataset, Claim{}, schema,
-                                 {.malformed = request.malformed, .coder = coder.get()})};
+  return {stated.name,
+          read_rows(apart ? request.test_path : request.dataset, Claim{}, schema,
+                    {.malformed = request.malformed, .coder = coder.get()}, request.progress)};
 }
 
 }  // namespace cudp

@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "runtime/base/busy.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/npy.hpp"
@@ -89,6 +90,8 @@ class MatrixReader::Source {
       if (y_) to.labels[i] = class_of(labels_[i], row_ + i);
     }
     row_ += n;
+    if (files_.progress != nullptr)
+      files_.progress->done(static_cast<double>(row_) / static_cast<double>(rows_));
     if (row_ == rows_ && !faults_.full()) expect_end();
     if (faults_.any() && (faults_.full() || row_ == rows_)) faults_.raise();
     return true;

@@ -11,6 +11,8 @@
 
 namespace cudp {
 
+class Busy;
+
 /// Files of a matrix of features, and how they are read.
 struct MatrixFiles {
   std::filesystem::path features;  ///< .npz with members x and y, or .npy
@@ -21,6 +23,7 @@ struct MatrixFiles {
   /// refused, or the row counts as zeros and the label as class 0.
   Malformed malformed = Malformed::refuse;
   std::size_t max_rows = 4096;  ///< maximum of a block; fewer if rows are wide
+  Busy* progress = nullptr;     ///< told the share of the rows that has been read; null: none
 };
 
 /// Reads a matrix [n, D] of floating-point numbers and n labels in blocks, in the order of the

@@ -141,9 +141,9 @@ void check_claim(const std::filesystem::path& path, const Claim& claim, std::str
 }
 
 void read_claimed(const std::filesystem::path& path, const Claim& claim,
-                  const std::function<void(ByteReader&)>& read) {
-  if (claim.set.empty()) return read(*open_bytes(path));
-  HashedReader reader(open_bytes(path));
+                  const std::function<void(ByteReader&)>& read, Busy* progress) {
+  if (claim.set.empty()) return read(*open_bytes(path, progress));
+  HashedReader reader(open_bytes(path, progress));
   try {
     read(reader);
   } catch (const InputError&) {

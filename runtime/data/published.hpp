@@ -32,8 +32,9 @@ struct Claim {
 /// Opens a file and calls `read` on it. If the file is claimed to be a published one, requires that
 /// its uncompressed content is that of published_files(); it is hashed while it is read. Throws as
 /// `read` does, but if the content differs from the claim, InputError instead.
+/// progress: as in open_bytes.
 void read_claimed(const std::filesystem::path& path, const Claim& claim,
-                  const std::function<void(ByteReader&)>& read);
+                  const std::function<void(ByteReader&)>& read, Busy* progress = nullptr);
 
 /// Checks a claim about content that was read already. sha256: digest of the content. Throws
 /// InputError.

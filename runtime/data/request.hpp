@@ -10,6 +10,7 @@
 
 namespace cudp {
 
+class Busy;
 struct TextCoder;
 
 /// Request for a data set: which one, and how it is read.
@@ -42,6 +43,9 @@ struct DataRequest {
   std::optional<HoldOutCoins> holdout{};
   /// Coder of a trained model, used instead of `text`.
   std::shared_ptr<const TextCoder> coder{};
+  /// Hears how much of a table or a matrix has been read, which is for a terminal alone; null: none
+  /// does.
+  Busy* progress = nullptr;
 };
 
 }  // namespace cudp

@@ -50,8 +50,8 @@ class StandardInput final : public ByteReader {
 
 }  // namespace
 
-std::unique_ptr<ByteReader> open_input(const std::filesystem::path& path) {
-  if (path != kStandardInput) return open_bytes(path);
+std::unique_ptr<ByteReader> open_input(const std::filesystem::path& path, Busy* progress) {
+  if (path != kStandardInput) return open_bytes(path, progress);
   auto input = std::make_unique<StandardInput>();
   std::array<std::uint8_t, kCompressionMagic> head{};
   std::ranges::copy(input->head(), head.begin());

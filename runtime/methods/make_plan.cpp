@@ -77,9 +77,23 @@ double noise_multiplier_for(const TrainConfig& config, const PrivacyPlan& plan) 
   }
 }
 
+namespace {
+
+/// The noise multiplier that the plan needs or, if that is less than a run may have, the least one:
+/// more noise costs nothing that was not allowed. One that is given stays what it is.
+double allowed_noise_multiplier(const TrainConfig& config, const PrivacyPlan& plan) {
+  const double needed = noise_multiplier_for(config, plan);
+  if (config.sigma) return needed;
+  double min_scale = 1.0;
+  for (const NoiseSpan& span : plan.noise) min_scale = std::fmin(min_scale, span.scale);
+  return std::fmax(needed, kMinNoiseMultiplier / min_scale * (1.0 + 1e-15));
+}
+
+}  // namespace
+
 PrivacyPlan with_noise(const TrainConfig& config, PrivacyPlan plan) {
   if (!needs_filter(config, plan)) {
-    plan.noise_multiplier = noise_multiplier_for(config, plan);
+    plan.noise_multiplier = allowed_noise_multiplier(config, plan);
     check_budget(config, plan);
     return plan;
   }
@@ -87,9 +101,9 @@ PrivacyPlan with_noise(const TrainConfig& config, PrivacyPlan plan) {
   TrainConfig less = config;
   less.epsilon = *config.epsilon * (1.0 - 1e-9);
   plan.accountant = privacy::AccountantKind::rdp;
-  plan.noise_multiplier = noise_multiplier_for(less, plan);
+  plan.noise_multiplier = allowed_noise_multiplier(less, plan);
   plan.order = filter_order(plan);
-  plan.noise_multiplier = noise_multiplier_for(less, plan);
+  plan.noise_multiplier = allowed_noise_multiplier(less, plan);
   check_budget(config, plan);
   return plan;
 }

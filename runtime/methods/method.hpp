@@ -41,8 +41,13 @@ struct MethodContext {
   /// Split of the run's budget, if the noisy number of examples has a part of its own. epsilon and
   /// delta in `config` are then those of the other part.
   std::optional<privacy::CountSplit> split = {};
+  /// Steps of an epoch where they are not the size's: of a plan that is made to bound what others
+  /// cost, and that nothing is trained by.
+  std::optional<std::uint64_t> epoch_steps = {};
 
-  std::uint64_t steps_per_epoch() const { return size.steps_per_epoch(config.batch); }
+  std::uint64_t steps_per_epoch() const {
+    return epoch_steps.value_or(size.steps_per_epoch(config.batch));
+  }
 };
 
 /// Data and services that a method trains with. They outlive the method.

@@ -7,6 +7,7 @@
 #include "runtime/base/error.hpp"
 #include "runtime/methods/method_context.hpp"
 #include "runtime/methods/plan.hpp"
+#include "runtime/methods/registry.hpp"
 
 namespace cudp {
 namespace {
@@ -14,6 +15,8 @@ namespace {
 /// Minimum noise. The released number is whole, so less noise would not show in it. It also keeps
 /// the sum within 63 bits of its grid.
 constexpr double kMinNoise = 0x1p-4;
+/// The most noise, over the batch, of a number that a sampling rate is worth working out from.
+constexpr double kMaxNoiseOfBatch = 100.0;
 
 }  // namespace
 
@@ -37,18 +40,20 @@ double size_noise_for(double epsilon, double delta, std::uint64_t unit_rows) {
                    10.0 * static_cast<double>(unit_rows) * std::sqrt(-std::log(delta)) / epsilon);
 }
 
-double size_noise(const DataSplit& data, const TrainConfig& config) {
+double size_noise(const DataSplit& data, const TrainConfig& config, bool batch_follows) {
   if (data.size_is_public) return 0.0;
   const std::optional<privacy::CountSplit> split = count_split(config, data);
   const double noise =
       split ? split->sigma : size_noise_for(*config.epsilon, *config.delta, data.unit_rows);
-  if (noise > 100.0 * static_cast<double>(config.batch))
-    throw BudgetError(fmt::format(
-        "with this budget the number of training examples is known only to within +-{:.3g}, too "
-        "coarse for batches of {}; raise --epsilon{}",
-        noise, config.batch,
-        config.holdout ? "" : ", or pass --size-is-public if the number is public"));
-  return noise;
+  if (batch_follows || noise <= kMaxNoiseOfBatch * static_cast<double>(config.batch)) return noise;
+  const bool has_batch = takes(method_entry(config.method), "batch");
+  throw BudgetError(fmt::format(
+      "with this budget the number of training examples is known only to within +-{:.3g}, too "
+      "coarse {}; raise --epsilon{}{}",
+      noise, has_batch ? fmt::format("for batches of {}", config.batch) : "to train with",
+      has_batch ? fmt::format(", type --batch {:.0f} or more", std::ceil(noise / kMaxNoiseOfBatch))
+                : "",
+      config.holdout ? "" : ", or pass --size-is-public if the number is public"));
 }
 
 TrainingSize training_size(const DataSplit& data, double noise, Gate& gate) {

@@ -29,8 +29,9 @@ struct TrainingSize {
 double size_noise_for(double epsilon, double delta, std::uint64_t unit_rows);
 
 /// Returns the noise of the released number of examples; 0 if the number is public. It is a
-/// function of public settings. Throws BudgetError if the number would be too noisy to use.
-double size_noise(const DataSplit& data, const TrainConfig& config);
+/// function of public settings. batch_follows: the batch is chosen once the number is known, and is
+/// as coarse as that. Throws BudgetError if the number would be too noisy to use.
+double size_noise(const DataSplit& data, const TrainConfig& config, bool batch_follows = false);
 
 /// Returns N if noise is 0. Otherwise releases N plus Gaussian noise through the gate, rounded to a
 /// whole number of at least 1. This is a release of the Gaussian mechanism with noise multiplier

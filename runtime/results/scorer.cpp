@@ -108,7 +108,7 @@ void Scorer::open_table(const DataRequest& data, const ScoringRequest& request) 
                      (model_.coder != nullptr ? "a schema of texts" : "a schema without texts") +
                      ", as its words are, found the other");
   name_ = schema.name.empty() ? set_name_of(data.dataset) : schema.name;
-  stream_->bytes = open_input(data.dataset);
+  stream_->bytes = open_input(data.dataset, data.progress);
   stream_->file = stream_->bytes->name();
   stream_->table = std::make_unique<TableReader>(*stream_->bytes, schema,
                                                  TableOptions{.malformed = data.malformed,
@@ -129,7 +129,8 @@ void Scorer::open_matrix(const DataRequest& data, const ScoringRequest& request)
                                                                .labels = data.labels_path,
                                                                .read_labels = request.labels,
                                                                .classes = model_.network.classes,
-                                                               .malformed = data.malformed});
+                                                               .malformed = data.malformed,
+                                                               .progress = data.progress});
 }
 
 void Scorer::load(DataRequest data) {

@@ -15,7 +15,6 @@ namespace cudp {
 namespace {
 
 // The numbers of bench/results/tables.md.
-constexpr double kTableBatches = 25.0;  ///< of an epoch
 constexpr double kTableSteps = 500.0;
 constexpr std::int64_t kMaxEpochs = 100;
 constexpr double kTableAverage = 0.99;
@@ -88,6 +87,13 @@ double mean_factor(const TrainConfig& config, const TrainingSize& size) {
   return sum / static_cast<double>(samples);
 }
 
+/// Whether a linear model is trained on a table by a method of stochastic gradients.
+bool is_linear_on_table(const TrainConfig& config, const Dataset& format, const Network& network) {
+  const MethodEntry& method = method_entry(config.method);
+  return format.is_coded() && network.layers.size() == 1 && network.parameters.size() == 2 &&
+         method.gives_privacy && method.stochastic;
+}
+
 double momentum_of(const TrainConfig& config) {
   return config.optimizer == OptimizerKind::sgd ? 0.0 : config.momentum;
 }
@@ -97,9 +103,12 @@ double momentum_of(const TrainConfig& config) {
 std::span<const std::string_view> table_setting_keys() { return kTableKeys; }
 
 bool has_table_defaults(const TrainConfig& config, const Dataset& format, const Network& network) {
-  const MethodEntry& method = method_entry(config.method);
-  return format.is_coded() && network.layers.size() == 1 && network.parameters.size() == 2 &&
-         method.gives_privacy && method.stochastic && method.own_tuning.empty();
+  return is_linear_on_table(config, format, network) &&
+         method_entry(config.method).own_tuning.empty();
+}
+
+bool table_chooses_batch(const TrainConfig& config, const Dataset& format, const Network& network) {
+  return is_open(config, "batch") && has_table_defaults(config, format, network);
 }
 
 void choose_for_table(TrainConfig& config, const TrainingSize& size, const Dataset& format,
@@ -107,7 +116,8 @@ void choose_for_table(TrainConfig& config, const TrainingSize& size, const Datas
   if (config.of<LeftOpen>().keys.empty() || !has_table_defaults(config, format, network)) return;
   const TaskNumbers& task = format.has_targets() ? kTargetNumbers : kClassNumbers;
   const auto rows = static_cast<std::int64_t>(size.value);
-  if (is_open(config, "batch")) config.batch = whole(size.value / kTableBatches, rows);
+  // Rounded down, so that the rate of a small table is not above that of others.
+  if (is_open(config, "batch")) config.batch = whole(std::floor(size.value / kTableBatches), rows);
   if (is_open(config, "epochs"))
     config.epochs = whole(kTableSteps * static_cast<double>(config.batch) / size.value, kMaxEpochs);
   if (is_open(config, "ema")) config.ema = kTableAverage;
@@ -134,9 +144,39 @@ void choose_for_table(TrainConfig& config, const TrainingSize& size, const Datas
   config.lr = two_digits(rate);
 }
 
+namespace {
+
+std::string rows_text(const TrainingSize& size) {
+  return fmt::format("{}{:.0f} rows", size.is_public() ? "" : "about ", size.value);
+}
+
+/// For a method that needs settings of its own. The product of lr and clip is what decides, and
+/// some of these methods have no clip.
+std::string own_tuning_line(const TrainConfig& config, const TrainingSize& size,
+                            const Dataset& format, const Network& network) {
+  const MethodEntry& method = method_entry(config.method);
+  if (method.own_tuning.empty() || !is_open(config, "lr") ||
+      !is_linear_on_table(config, format, network))
+    return "";
+  TrainConfig usual = config;
+  usual.method = TrainConfig{}.method;
+  choose_for_table(usual, size, format, network);
+  return fmt::format(
+      "for a table of {} and this budget {} would start from batch {}, {}, ema {:.10g} and lr x "
+      "clip {:.2g}; {} needs settings of its own: {}{}",
+      rows_text(size), usual.method, usual.batch,
+      usual.steps ? fmt::format("steps {}", *usual.steps) : fmt::format("epochs {}", *usual.epochs),
+      usual.ema, usual.lr * usual.clip, config.method, method.own_tuning,
+      method.own_tuning.find("--lr") == std::string_view::npos ? "; and --lr" : "");
+}
+
+}  // namespace
+
 std::string table_defaults_line(const TrainConfig& config, const TrainingSize& size,
                                 const Dataset& format, const Network& network) {
-  if (config.of<LeftOpen>().keys.empty() || !has_table_defaults(config, format, network)) return "";
+  if (config.of<LeftOpen>().keys.empty()) return "";
+  if (!has_table_defaults(config, format, network))
+    return own_tuning_line(config, size, format, network);
   std::string chosen;
   const auto add = [&](std::string_view key, double value) {
     if (is_open(config, key))
@@ -149,9 +189,8 @@ std::string table_defaults_line(const TrainConfig& config, const TrainingSize& s
   add("clip", config.clip_norm);
   if (chosen.empty()) return "";
   return fmt::format(
-      "chosen for a table of {}{:.0f} rows, {} parameters and this budget: {}; what you "
-      "type wins",
-      size.is_public() ? "" : "about ", size.value, network.parameter_count, chosen);
+      "chosen for a table of {}, {} parameters and this budget: {}; what you type wins",
+      rows_text(size), network.parameter_count, chosen);
 }
 
 }  // namespace cudp

@@ -18,12 +18,18 @@ struct LeftOpen {
   std::vector<std::string> keys;
 };
 
+/// The rule's batch is the number of rows over this, rounded down, and at least 1.
+inline constexpr double kTableBatches = 25.0;
+
 /// The keys of the settings that the rule for tables chooses.
 std::span<const std::string_view> table_setting_keys();
 
 /// Whether the rule holds for this training: a model of one dense layer, on the rows of a table, by
 /// a method that clips gradients as dpsgd does and has a budget.
 bool has_table_defaults(const TrainConfig& config, const Dataset& format, const Network& network);
+
+/// Whether the rule chooses the batch.
+bool table_chooses_batch(const TrainConfig& config, const Dataset& format, const Network& network);
 
 /// Sets what LeftOpen names, where the rule holds; the keys stay there. Batch,
 /// length, learning rate, averaging and clipping norm follow from the number of examples as far as
@@ -33,7 +39,9 @@ bool has_table_defaults(const TrainConfig& config, const Dataset& format, const 
 void choose_for_table(TrainConfig& config, const TrainingSize& size, const Dataset& format,
                       const Network& network);
 
-/// One line for people: what the rule has chosen, and from what. Empty where it chose nothing.
+/// One line for people: what the rule has chosen, and from what; of a method that needs settings of
+/// its own, what the rule would have chosen for dpsgd, and what to type. Empty where it chose
+/// nothing, and of such a method where a learning rate is typed.
 std::string table_defaults_line(const TrainConfig& config, const TrainingSize& size,
                                 const Dataset& format, const Network& network);
 

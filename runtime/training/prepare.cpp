@@ -9,6 +9,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "kernels/features/scatter.hpp"
+#include "runtime/base/busy.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/nearest.hpp"
 #include "runtime/config/choices.hpp"
@@ -244,6 +245,8 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
   const std::string model =
       known_model.empty() && !config.model.empty() ? read_model(config.model) : known_model;
   if (config.holdout && !coins) coins.emplace(coins_of(config));
+  std::optional<Busy> reading(std::in_place, "reading " + shown(config.dataset),
+                              reporter.shown_work());
   DataSplit data = load_data({.dataset = config.dataset,
                               .dir = config.data_dir,
                               .schema = config.schema,
@@ -257,7 +260,9 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
                               .classes = static_cast<int>(config.classes.value_or(0)),
                               .text = config.of<TextOptions>(),
                               .share = {ranks.rank(), ranks.size()},
-                              .holdout = coins_for(config, coins)});
+                              .holdout = coins_for(config, coins),
+                              .progress = &*reading});
+  reading.reset();
   check_unit(method, config, data.unit_rows);
   if (config.holdout) check_holdout(data);
   Experiment e;

@@ -138,7 +138,9 @@ void Training::release_holdout() {
 
 std::unique_ptr<Training> Training::begin(Experiment experiment, SharedKey key,
                                           TrainingObserver& observer, Witness* witness) {
-  const double noise = size_noise(experiment.data, experiment.config);
+  const double noise =
+      size_noise(experiment.data, experiment.config,
+                 table_chooses_batch(experiment.config, experiment.data.train, experiment.network));
   const privacy::Ledger counted =
       ledger_of_size(noise, count_split(experiment.config, experiment.data));
   if (noise > 0.0) check_before_count(experiment, noise, counted);

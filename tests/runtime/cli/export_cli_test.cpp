@@ -39,10 +39,10 @@ class Export : public testing::Test {
   }
 
   /// The lines that `cudp predict` and the exported program write of the same file, which must have
-  /// the same header, names and predictions, and probabilities within 1e-6.
+  /// the same header, names and predictions, and probabilities within `tolerance`.
   void expect_same_predictions(const std::string& python, const std::string& data,
                                const std::string& to_python = "",
-                               std::vector<std::string> flags = {}) const {
+                               std::vector<std::string> flags = {}, double tolerance = 1e-6) const {
     std::vector<std::string> predict = {
         "predict", folder_ / "run",         "--dataset", data, "--threads", "1",
         "--out",   folder_ / "expected.csv"};
@@ -71,7 +71,8 @@ class Export : public testing::Test {
         ASSERT_NE(there, std::string::npos) << found[i];
         const double x = std::stod(a.substr(at + 1)), y = std::stod(b.substr(there + 1));
         const double error = std::fabs(x - y) / std::fmax(1.0, std::fabs(x));
-        EXPECT_TRUE(error <= 1e-6) << "line " << i + 1 << ": " << expected[i] << " | " << found[i];
+        EXPECT_TRUE(error <= tolerance)
+            << "line " << i + 1 << ": " << expected[i] << " | " << found[i];
         largest = std::fmax(largest, error);
         a.resize(at);
         b.resize(there);
@@ -188,6 +189,35 @@ except scorer.BadInput as fault:
       folder_, "cd " + folder_.path().string() + " && " + python_ + " -B module.py new.csv");
   EXPECT_EQ(r.exit, 0) << r.err;
   EXPECT_EQ(r.out, "row 0: expected a column 'lactate', found none\n");
+}
+
+/// predict adds up in float32: where a logit has large terms, so has its rounding.
+TEST_F(ExportedTable, OfLargeLogitsAnswersWithinAMillionthOfTheirTerms) {
+  fs::remove_all(folder_ / "run");
+  train({"--dataset", folder_ / "visits.csv", "--schema", folder_ / "schema.toml", "--model",
+         "logistic", "--lr", "3000", "--seed", "1"});
+  export_scorer();
+  std::string csv = kVisitsHeader;
+  for (int i = 0; i < 2000; ++i)
+    csv += Visit{.age = std::to_string(18 + i % 78),
+                 .lactate = std::to_string(0.1 + 0.009 * i),
+                 .doctor = i % 3 == 0 ? "Köln" : "München",
+                 .ward = i % 2 == 0 ? "Nord" : "Süd"}
+               .line();
+  write_text(folder_ / "new.csv", csv);
+  write_text(folder_ / "terms.py", R"(import csv
+import numpy as np
+import scorer
+x = np.abs(scorer.encode(csv.DictReader(open("new.csv", encoding="utf-8-sig", newline=""))))
+weights, bias = (np.abs(t) for t in scorer._TENSORS)
+print((x @ weights.reshape(-1) + bias).max())
+)");
+  const ShellResult r =
+      run_shell(folder_, "cd " + folder_.path().string() + " && " + python_ + " -B terms.py");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  const double terms = std::stod(r.out);
+  EXPECT_GT(terms, 100.0);
+  expect_same_predictions(python_, folder_ / "new.csv", "", {}, 1e-6 * terms);
 }
 
 /// With --malformed missing a cell that is read otherwise gives another probability, whichever of

@@ -108,7 +108,7 @@ TEST_F(RowCount, WhatCannotKeepTheBudgetIsRefusedBeforeTheCountIsPaidFor) {
       std::regex("below about ([0-9]+) examples \\(30 steps at sigma 1 spend epsilon "
                  "([0-9.]+), the budget is 1.92 without the 0.08 of the noisy row count")))
       << f.err;
-  const std::string examples = std::to_string(std::stol(found[1]) / 2);
+  const std::string examples = std::to_string(std::stol(found[1]) - 1);
   const Finished best =
       run_cudp(folder_, {"account", "--examples", examples, "--batch", "64", "--steps", "30",
                          "--sigma", "1", "--delta", "9e-6", "--json"});

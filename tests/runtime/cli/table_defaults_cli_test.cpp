@@ -67,13 +67,39 @@ class TableDefaultsCli : public testing::Test {
   TemporaryFolder folder_;
 };
 
+/// The batch follows from the count, however coarse that is; other methods say what to type.
+TEST_F(TableDefaultsCli, ACoarseCountIsNoReasonToRefuseABatchThatNobodyTyped) {
+  const Words budget = {"--epsilon", "0.001", "--seed", "1"};
+  const Finished f = run_cudp(folder_, training("run", budget));
+  EXPECT_EQ(f.exit, 0) << f.err;
+  EXPECT_NE(f.err.find("chosen for a table of about"), std::string::npos) << f.err;
+  const Finished typed = run_cudp(folder_, training("typed", with(budget, {"--batch", "100"})));
+  EXPECT_EQ(typed.exit, 3) << typed.err;
+  EXPECT_NE(typed.err.find("too coarse for batches of 100; raise --epsilon, type --batch "),
+            std::string::npos)
+      << typed.err;
+  const Finished other = run_cudp(folder_, training("mlp", with(budget, {"--model", "mlp"})));
+  EXPECT_EQ(other.exit, 3) << other.err;
+  EXPECT_NE(other.err.find("too coarse for batches of 512; raise --epsilon, type --batch "),
+            std::string::npos)
+      << other.err;
+}
+
+TEST_F(TableDefaultsCli, AMethodWithSettingsOfItsOwnSaysWhatToType) {
+  const Finished f = run_cudp(
+      folder_, training("run", {"--method", "dpsgd-quantile", "--steps", "5", "--seed", "1"}));
+  EXPECT_EQ(f.exit, 0) << f.err;
+  EXPECT_NE(f.err.find("dpsgd would start from batch "), std::string::npos) << f.err;
+  EXPECT_NE(f.err.find("dpsgd-quantile needs settings of its own: "), std::string::npos) << f.err;
+}
+
 TEST_F(TableDefaultsCli, TheNoisyNumberOfRowsChoosesAndAllFilesAgree) {
   const Finished f = run_cudp(folder_, training("run", {"--seed", "1"}));
   ASSERT_EQ(f.exit, 0) << f.err;
   EXPECT_NE(f.err.find("chosen for a table of about"), std::string::npos) << f.err;
   const Json certificate = Json::parse(content_of(folder_ / "run/release/privacy.json"));
   const double rows = certificate.at("size_release").at("noisy_size").get<double>();
-  EXPECT_EQ(number("run", "batch"), std::round(rows / 25.0));
+  EXPECT_EQ(number("run", "batch"), std::floor(rows / 25.0));
   EXPECT_EQ(number("run", "epochs"), 20.0);
   EXPECT_EQ(number("run", "ema"), 0.99);
   EXPECT_EQ(number("run", "clip"), 0.5);

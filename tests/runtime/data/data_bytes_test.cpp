@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "runtime/base/busy.hpp"
 #include "runtime/data/bytes.hpp"
 #include "tests/support/data_files.hpp"
 
@@ -117,6 +118,25 @@ TEST(Bytes, AFileOnDiskIsReadWhole) {
     EXPECT_EQ(append_bytes(*reader, text.size(), bytes), text.size());
     expect_end(*reader, "the text");
     EXPECT_EQ(std::string(bytes.begin(), bytes.end()), text);
+  }
+}
+
+/// Of a packed file, the share of what lies on the disk.
+TEST(Bytes, TellHowMuchOfAFileHasBeenRead) {
+  const TempFolder dir;
+  const std::string text = sample(2'000'000);
+  for (const std::string& file : {dir.write("plain", text), dir.write("packed", gzipped(text))}) {
+    Busy busy("reading", Busy::Shown::never);
+    const auto reader = open_bytes(file, &busy);
+    EXPECT_TRUE(busy.line().starts_with("reading: 0 s")) << busy.line();
+    std::vector<std::uint8_t> piece(text.size() / 2);
+    EXPECT_EQ(reader->read(piece), piece.size());
+    const int share = std::stoi(busy.line().substr(std::string("reading: ").size()));
+    EXPECT_GE(share, 49) << file;
+    EXPECT_LE(share, 70) << file;
+    EXPECT_EQ(reader->read(piece), piece.size());
+    expect_end(*reader, "all of it");
+    EXPECT_TRUE(busy.line().starts_with("reading: 100 % after ")) << busy.line();
   }
 }
 

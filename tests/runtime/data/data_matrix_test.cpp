@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/base/busy.hpp"
 #include "runtime/data/load.hpp"
 #include "runtime/data/matrix_reader.hpp"
 #include "runtime/data/npy.hpp"
@@ -45,6 +46,20 @@ TEST(Matrix, ReadsFilesAndArchives) {
         check(load_data(request_of(dir.write("xy.npz", zip(members, {deflate, wide, comment})))));
   EXPECT_EQ(load_data(request_of(dir.path() + "/xy.npz")).name, "xy");
   EXPECT_EQ(load_test_data(request_of(dir.path() + "/xy.npz")).examples.floats, kFeatures);
+}
+
+TEST(Matrix, ShowsHowMuchOfItHasBeenRead) {
+  const TempFolder dir;
+  const std::string x = npy_floats(3, kFeatures), y = npy_labels(kLabels);
+  Busy busy("", Busy::Shown::never);
+  DataRequest files = request_of(dir.write("x.npy", x), dir.write("y.npy", y));
+  files.progress = &busy;
+  load_data(files);
+  EXPECT_TRUE(busy.line().starts_with("reading 'x.npy': 100 % after ")) << busy.line();
+  DataRequest archive = request_of(dir.write("xy.npz", zip({{"y.npy", y}, {"x.npy", x}}, {})));
+  archive.progress = &busy;
+  load_data(archive);
+  EXPECT_TRUE(busy.line().starts_with("reading 'xy.npz': 100 % after ")) << busy.line();
 }
 
 TEST(Matrix, TypesOfNumbers) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/base/busy.hpp"
 #include "runtime/data/examples.hpp"
 #include "runtime/data/infer_schema.hpp"
 #include "runtime/data/load.hpp"
@@ -201,6 +202,33 @@ TEST(Table, ASchemaBesideTheTableIsUsed) {
   EXPECT_EQ(
       refusal_of([&] { load_data({.dataset = path, .schema = dir.path() + "/no"}); }, dir.path()),
       "DIR/no: expected a file that can be read, found No such file or directory");
+}
+
+/// Every file of a table is named while it is read, the last one in the end.
+TEST(Table, ShowsWhatIsBeingReadAndHowMuchOfIt) {
+  const TempFolder dir;
+  std::string rows = kHeader;
+  for (int i = 0; i < 50; ++i) rows += "15,9,smith,cat,x,yes\n";
+  const std::string train = dir.write("d.csv", rows);
+  const std::string test = dir.write("t.csv.gz", gzipped(rows));
+  const std::string schema = dir.write("s.toml", kSchema);
+  Busy busy("", Busy::Shown::never);
+  load_data({.dataset = train, .schema = schema, .progress = &busy});
+  EXPECT_TRUE(busy.line().starts_with("reading 'd.csv': 100 % after ")) << busy.line();
+  load_data({.dataset = train, .schema = schema, .test_path = test, .progress = &busy});
+  EXPECT_TRUE(busy.line().starts_with("reading 't.csv.gz': 100 % after ")) << busy.line();
+  load_data({.dataset = train,
+             .schema = schema,
+             .holdout = HoldOutCoins(SharedKey(make_key()), 0.2),
+             .progress = &busy});
+  EXPECT_TRUE(busy.line().starts_with("reading 'd.csv': 100 % after ")) << busy.line();
+  load_test_data({.dataset = test, .schema = schema, .progress = &busy});
+  EXPECT_TRUE(busy.line().starts_with("reading 't.csv.gz': 100 % after ")) << busy.line();
+  // A row that cannot be read ends the reading.
+  rows.insert(rows.size() / 2, "x\n");
+  const std::string faulty = dir.write("f.csv", rows);
+  EXPECT_NE(
+      refusal_of([&] { load_data({.dataset = faulty, .schema = schema, .progress = &busy}); }), "");
 }
 
 /// The part of a row of BANK follows from its own text: one row more changes no other row's part.

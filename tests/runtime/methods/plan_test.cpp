@@ -117,6 +117,55 @@ TEST(Plan, AClippingNormWhoseSquaresVanishIsRefused) {
   EXPECT_THROW(plan_of(c, cnn(), {60'000.0, 0.0}, kCpuArithmetic), InputError);
 }
 
+/// A batch that is far finer than the count is refused, with what to type; one that follows from
+/// the count is not.
+TEST(Plan, ACountThatIsTooCoarseForTheBatchSaysWhatToType) {
+  TrainConfig c = plan_config();
+  c.epsilon = 0.0005;
+  const auto refusal = [&](bool batch_follows = false) -> std::string {
+    try {
+      size_noise(data_of(5000, false), c, batch_follows);
+      return "";
+    } catch (const BudgetError& e) {
+      return e.what();
+    }
+  };
+  const double noise = privacy::split_for_count(0.0005, 1e-5, 1).sigma;
+  ASSERT_GT(noise, 51'200.0);
+  c.batch = static_cast<std::int64_t>(std::ceil(noise / 100.0));
+  EXPECT_EQ(refusal(), "");
+  const std::string enough = std::to_string(c.batch);
+  c.batch = 512;
+  EXPECT_NE(refusal().find("too coarse for batches of 512; raise --epsilon, type --batch " +
+                           enough + " or more, or pass --size-is-public"),
+            std::string::npos)
+      << refusal();
+  EXPECT_EQ(refusal(true), "");
+  // These have no batch.
+  c.method = "outpert";
+  c.epsilon = 1e-4;
+  EXPECT_NE(refusal().find("too coarse to train with; raise --epsilon, or pass"), std::string::npos)
+      << refusal();
+}
+
+/// Less noise than a run may have would be enough for so few steps of so low a rate: it has the
+/// least one, in place of a refusal by a count that was paid for.
+TEST(Plan, NoCountIsTooLargeForTheNoise) {
+  TrainConfig c = plan_config();
+  c.batch = 16;
+  c.epochs.reset();
+  c.steps = 1;
+  for (const double rows : {1e3, 1e6, 1e9}) {
+    const PrivacyPlan p = plan_of(c, cnn(), {rows, 0.0}, kCpuArithmetic);
+    EXPECT_GE(p.noise_multiplier, kMinNoiseMultiplier) << rows;
+    EXPECT_LE(guarantee(p, releases(p, 1)).epsilon, *c.epsilon) << rows;
+  }
+  const PrivacyPlan p = plan_of(c, cnn(), {1e9, 0.0}, kCpuArithmetic);
+  EXPECT_NEAR(p.noise_multiplier, kMinNoiseMultiplier, 1e-9);
+  c.sigma = 0.06;
+  EXPECT_THROW(plan_of(c, cnn(), {1e9, 0.0}, kCpuArithmetic), BudgetError);
+}
+
 TEST(Plan, APrivateSizeIsNoisyAndPaidFor) {
   const TrainConfig c = plan_config();
   const auto released = [&](const DataSplit& data, double noise, const RandomKey& key) {

@@ -218,5 +218,46 @@ TEST(TableDefaults, OnlyWhatNoSourceStatesIsLeftOpen) {
   EXPECT_EQ(of({{"config", file.c_str()}}), (Keys{"lr", "ema", "clip"}));
 }
 
+/// What a user of such a method would type, in the rule's own numbers.
+TEST(TableDefaults, AMethodWithSettingsOfItsOwnIsToldWhatToType) {
+  const Dataset d = format(8, 5, 2);
+  const Network n = network(d, "logistic");
+  TrainConfig c = open_config();
+  c.method = "dpsgd-quantile";
+  const TrainConfig before = c;
+  choose_for_table(c, kRows, d, n);
+  EXPECT_EQ(c.lr, before.lr);
+  EXPECT_EQ(c.batch, before.batch);
+  const TrainConfig usual = chosen(open_config());
+  const std::string line = table_defaults_line(c, {20'000.0, 37.0}, d, n);
+  EXPECT_TRUE(
+      line.starts_with("for a table of about 20000 rows and this budget dpsgd would start "
+                       "from batch 800, epochs 20, ema 0.99 and lr x clip "))
+      << line;
+  EXPECT_NE(line.find("lr x clip " + std::to_string(usual.lr * usual.clip).substr(0, 2)),
+            std::string::npos)
+      << line;
+  EXPECT_NE(line.find("dpsgd-quantile needs settings of its own: "), std::string::npos) << line;
+  EXPECT_TRUE(line.ends_with("; and --lr")) << line;
+  for (const char* const method : {"adaclip", "norm-bound"}) {
+    c.method = method;
+    EXPECT_NE(table_defaults_line(c, kRows, d, n).find("needs settings of its own: "),
+              std::string::npos);
+  }
+  // Of a rate that is typed, of other data and of other models nothing is said.
+  c.of<LeftOpen>().keys = {"batch", "epochs", "ema", "clip"};
+  EXPECT_EQ(table_defaults_line(c, kRows, d, n), "");
+  c = before;
+  EXPECT_EQ(table_defaults_line(c, kRows, d, network(d, "mlp")), "");
+}
+
+/// Rounded down: no table has a larger rate than one of many rows.
+TEST(TableDefaults, NoRateIsAboveThatOfALargeTable) {
+  for (int rows = 25; rows < 3000; ++rows) {
+    const TrainConfig c = chosen(open_config(), {static_cast<double>(rows), 3.0});
+    EXPECT_LE(25 * c.batch, rows) << rows;
+  }
+}
+
 }  // namespace
 }  // namespace cudp

@@ -1,0 +1,75 @@
+// What takes long shows on a terminal that it goes on, and nowhere else.
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "runtime/audit/released_run.hpp"
+#include "tests/support/cudp_process.hpp"
+
+namespace cudp {
+namespace {
+
+/// Scores rows that come late, by a shell whose standard output is thrown away.
+std::string scoring_late_rows(const SmallTable& t, const std::string& run) {
+  return "(head -1 " + t.test + "; sleep 3; tail -n +2 " + t.test + ") | " + cudp_binary() +
+         " eval " + run + " --dataset - > /dev/null";
+}
+
+/// What a shell's command writes on a terminal.
+std::string shown_on_terminal(const std::string& command) {
+  int terminal = -1;
+  const pid_t child = ::forkpty(&terminal, nullptr, nullptr, nullptr);
+  if (child == 0) {
+    ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+    ::_exit(127);
+  }
+  std::string text;
+  char bytes[4096];
+  for (ssize_t n = 0; (n = ::read(terminal, bytes, sizeof bytes)) > 0;)
+    text.append(bytes, static_cast<std::size_t>(n));
+  ::close(terminal);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0) << text;
+  return text;
+}
+
+TEST(ProgressCli, EvalShowsOnATerminalAloneThatItGoesOn) {
+  const TemporaryFolder folder;
+  const SmallTable t = write_small_table(folder);
+  const std::string run = folder / "run";
+  const Finished f =
+      run_cudp(folder, {"train", "--dataset", t.table, "--schema", t.schema, "--epsilon", "3",
+                        "--delta", "1e-5", "--steps", "2", "--quiet", "--out", run});
+  ASSERT_EQ(f.exit, 0) << f.err;
+
+  const std::string shown = shown_on_terminal(scoring_late_rows(t, run));
+  const std::size_t line = shown.find("\rscoring standard input: 2 s\033[K");
+  ASSERT_NE(line, std::string::npos) << shown;
+  // It is gone before the next line is written.
+  EXPECT_NE(shown.find("\r\033[K", line + 1), std::string::npos) << shown;
+  EXPECT_LT(shown.rfind("scoring"), shown.find("warning: these are exact numbers")) << shown;
+
+  const std::string log = folder / "log";
+  shown_on_terminal("{ " + scoring_late_rows(t, run) + "; } 2> " + log);
+  EXPECT_EQ(content_of(log).find("scoring"), std::string::npos) << content_of(log);
+  EXPECT_NE(content_of(log).find("warning: these are exact numbers"), std::string::npos);
+}
+
+TEST(ProgressCli, VerifyHearsHowManyRowsHaveBeenChecked) {
+  const TemporaryFolder folder;
+  const SmallTable t = write_small_table(folder);
+  const Finished f =
+      run_cudp(folder, {"train", "--dataset", t.table, "--schema", t.schema, "--epsilon", "3",
+                        "--delta", "1e-5", "--epochs", "4", "--quiet", "--out", folder / "run"});
+  ASSERT_EQ(f.exit, 0) << f.err;
+  verify::Bounds bounds;
+  std::vector<double> shares;
+  bounds.on_rows = [&](double share) { shares.push_back(share); };
+  hold(open_released_run(folder / "run"), bounds);
+  EXPECT_EQ(shares, (std::vector<double>{0.25, 0.5, 0.75, 1.0}));
+}
+
+}  // namespace
+}  // namespace cudp
