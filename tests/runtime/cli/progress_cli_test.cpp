@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/audit/released_run.hpp"
+#include "runtime/verify/released_run.hpp"
 #include "tests/support/cudp_process.hpp"
 
 namespace cudp {
