@@ -62,7 +62,9 @@ Release release_of(const Json& j) {
   if (name == "bounded-range") return {BoundedRange{j.at("epsilon").get<double>()}, times};
   if (name == "approximate-dp")
     return {ApproximateDp{j.at("epsilon").get<double>(), number(j, "delta")}, times};
-  throw std::invalid_argument("a release by " + name);
+  throw std::invalid_argument(
+      "releases: expected mechanism gaussian, bounded-range or approximate-dp, found '" + name +
+      "'");
 }
 
 std::vector<Release> releases_of(const Json& j) {
@@ -188,7 +190,7 @@ void read_promises(const Json& j, Certificate& c) {
   for (const char* const name : {"training_epsilon", "training_delta"})
     if (j.contains(name) != (has_parts && !first_is_training))
       throw std::invalid_argument(std::string(name) +
-                                  ": expected it with a hold-out of format 2 only, and there");
+                                  ": expected it in format 2 with a hold-out, and only there");
   c.epsilon = c.promise.epsilon = claimed(j, "epsilon");
   c.delta = c.promise.delta = j.at("delta").get<double>();
   if (!has_parts) return;

@@ -167,7 +167,8 @@ std::vector<Record> decode(std::string_view transcript) {
       break;  // truncated
     }
     const Json line = Json::parse(rest.substr(0, end), nullptr, false);
-    if (!line.is_object() || !line.contains("kind")) refuse("expected a record's line");
+    if (!line.is_object() || !line.contains("kind"))
+      refuse("expected the line of JSON that begins a record");
     std::string_view after = rest.substr(end + 1);
     Record record;
     bool whole = false;
@@ -190,7 +191,8 @@ std::vector<Record> decode(std::string_view transcript) {
     if (!known) refuse("expected begin, state, batch, release or update");
     if (!whole) break;  // truncated
     const std::size_t size = rest.size() - after.size();
-    if (encode(record) != rest.substr(0, size)) refuse("expected a record as it is written");
+    if (encode(record) != rest.substr(0, size))
+      refuse("expected a record in the form that encode() writes");
     records.push_back(std::move(record));
     rest = after;
   }

@@ -40,6 +40,7 @@ struct Canaries {
   std::optional<GradientScores> scores =
       {};  ///< scores from the released sums; gradient canaries only
 
+  /// Returns the number of canaries in the training set.
   std::size_t members() const;
 };
 

@@ -19,6 +19,7 @@ using EngineFactory =
 /// Kind of device that can train.
 struct Backend {
   std::string name;  ///< "cpu" or "cuda"
+  /// Returns how accurately the backend computes the network's norms.
   std::function<Arithmetic(const Network& network)> arithmetic;
   EngineFactory make_engine;
   /// Returns the precision in which a network's products are computed if `requested` was requested.

@@ -153,7 +153,10 @@ class Engine {
   /// InputError if it does not fit the network.
   virtual void load(const Dataset& train) = 0;
 
+  /// Sets the state of the training. An empty `norms` keeps the stored norms. Throws Error if the
+  /// arrays' sizes do not fit the network and the optimizer.
   virtual void set_state(const TrainState& state) = 0;
+  /// Returns a copy of the state. Private: it includes the stored norms.
   virtual TrainState state() = 0;
 
   /// Runs steps first, first + 1, ... of one recipe, a step for each element of `scalars`. An
@@ -195,6 +198,8 @@ class Engine {
   /// during run().
   virtual std::vector<float> logits(const Dataset& examples) = 0;
 
+  /// Computes the unclipped gradients, norms and losses of examples of the training set, given by
+  /// their indices. gradients: whether to return PerExample::gradients. Private.
   virtual PerExample per_example(std::span<const std::uint32_t> examples, bool gradients) = 0;
   /// Returns the batch that a step of EngineSettings::recipe draws, in ascending order. Requires
   /// Poisson draws.
@@ -203,6 +208,7 @@ class Engine {
   virtual Diagnostics diagnostics() = 0;
 };
 
+/// Makes an engine on the CPU. Throws Error if the model is too large for 32-bit offsets.
 std::unique_ptr<Engine> make_cpu_engine(const Network& network, const EngineSettings& settings);
 /// Makes an engine on a CUDA device. Throws Error if this build or machine has none that is usable,
 /// InputError for an audit.

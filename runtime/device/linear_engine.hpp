@@ -25,6 +25,7 @@ class LinearEngine {
   LinearEngine& operator=(const LinearEngine&) = delete;
   virtual ~LinearEngine() = default;
 
+  /// Returns d, the number of weights including the bias.
   virtual int dimension() const = 0;
   /// Returns the number of examples of the training set.
   virtual std::size_t size() const = 0;

@@ -57,9 +57,10 @@ struct GaussianRelease {
   bool operator==(const GaussianRelease&) const = default;
 };
 
+/// Release that a gate has made.
 struct Released {
   GaussianRelease release;
-  std::size_t dimension;
+  std::size_t dimension;  ///< number of released values
 
   bool operator==(const Released&) const = default;
 };

@@ -43,6 +43,7 @@ class Witness {
   Witness& operator=(const Witness&) = delete;
   virtual ~Witness() = default;
 
+  /// Called with released values before any other code uses them. May overwrite them.
   virtual void leaves(const Leaving& what, std::span<std::byte> values) = 0;
 };
 

@@ -11,6 +11,7 @@
 
 namespace cudp {
 
+/// Settings of a replay.
 struct TwinSettings {
   std::filesystem::path folder;  ///< folder of the replay; must not exist
   std::string data_dir;          ///< folder in which the files that the settings name are searched
@@ -21,11 +22,12 @@ struct TwinSettings {
   std::int64_t threads = 0;
 };
 
+/// Result of a replay.
 struct TwinVerdict {
   verify::Verdict transcript;  ///< result for the replay against its own certificate
   /// Statements of the run's certificate that differ from the replay's although they should not.
   std::vector<std::string> differences;
-  std::int64_t seed = 0;
+  std::int64_t seed = 0;  ///< seed of the replay
 };
 
 /// Replays a released run: trains its settings again with a seed, in this process and in a folder
