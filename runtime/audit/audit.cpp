@@ -77,7 +77,7 @@ std::uint64_t number_of_canaries(const AuditSettings& settings, const Experiment
                           "canary, found {}. Use --canary example.",
                           kMinCanaries, max)
             : fmt::format("--canary: expected at least {} training examples, half of which may be "
-                          "canaries, found {}.",
+                          "canaries, found {}",
                           2 * kMinCanaries, e.data.train.size()));
   const std::uint64_t canaries = settings.canaries.value_or(std::min(kCanaries, max));
   if (settings.guesses && (*settings.guesses < 2 || *settings.guesses > canaries))

@@ -14,7 +14,7 @@ namespace {
 constexpr std::array kColours = {"#0060ad", "#dd5511", "#2e8b57", "#8a2be2", "#b8860b",
                                  "#d02090", "#00868b", "#556b2f", "#8b4513", "#708090"};
 constexpr std::size_t kMaxNameBytes = 24;
-constexpr int kMaxCountedClasses = 20;  ///< more counts do not fit into the cells of the matrix
+constexpr int kMaxCountedClasses = 20;  ///< maximum for which the cells of the matrix show counts
 
 /// Returns a class's name for a picture: without control characters and shortened to kMaxNameBytes.
 std::string label(const std::vector<std::string>& names, int number) {
@@ -23,8 +23,8 @@ std::string label(const std::vector<std::string>& names, int number) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
   if (text.size() <= kMaxNameBytes) return text;
   std::size_t end = kMaxNameBytes;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80)
-    --end;  // do not cut a UTF-8 character
+  // Do not cut a UTF-8 character.
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
   return text.substr(0, end) + "...";
 }
 
