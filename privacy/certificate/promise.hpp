@@ -11,19 +11,19 @@ namespace cudp::privacy {
 
 /// Noisy sums of clipped gradients of random batches: the mechanism of DP-SGD and its descendants.
 struct NoisySums {
-  std::string sampling;  ///< how batches are drawn
+  std::string sampling;  ///< sampling scheme of the batches
   double q = 0.0;        ///< sampling rate, sampling_threshold / 2^32
   std::uint64_t sampling_threshold = 0;
-  double sigma = 0.0;        ///< noise multiplier; of the first step, if it changes
-  double clip_norm = 0.0;    ///< C; of the first step, if it changes
-  std::string clipping;      ///< how gradients are bounded
-  std::string clipped;       ///< description of what is clipped, if not the raw gradient
-  std::string clip_norm_is;  ///< meaning of C, if no gradient is shortened
-  double sensitivity = 0.0;  ///< C plus the rounding error
-  double noise_std = 0.0;    ///< unit: the gradient's
-  double grid = 0.0;         ///< grid of the noise; of the first step, if C changes
+  double sigma = 0.0;        ///< noise multiplier; that of the first step if it changes
+  double clip_norm = 0.0;    ///< C [gradient units]; that of the first step if it changes
+  std::string clipping;      ///< method by which gradients are bounded
+  std::string clipped;       ///< clipped quantity, if it is not the gradient itself
+  std::string clip_norm_is;  ///< meaning of C, if nothing is clipped
+  double sensitivity = 0.0;  ///< C plus the rounding error [gradient units]
+  double noise_std = 0.0;    ///< standard deviation of the noise [gradient units]
+  double grid = 0.0;         ///< grid of the noise; that of the first step if C changes
 
-  /// Minimum and maximum factor on sigma, if the noise varies.
+  /// Smallest and largest factor on sigma, if the noise changes from step to step.
   struct Scales {
     double min;
     double max;
@@ -31,18 +31,19 @@ struct NoisySums {
   std::optional<Scales> noise_over_time;
 
   double expected_batch = 0.0;
-  std::uint64_t steps = 0;  ///< number of steps charged
+  std::uint64_t steps = 0;  ///< number of charged steps
   std::uint64_t steps_planned = 0;
-  std::vector<Release> releases;           ///< everything that was charged
-  std::string accountant;                  ///< name of the bound on these releases
-  double epsilon_lower = 0.0;              ///< lower bound of that accountant; 0: it has none
-  double loss_interval = 0.0;              ///< interval of its grid; 0 without one
-  double order = 0.0;                      ///< of a Renyi bound; 0 of another one
-  bool order_fixed_before = false;         ///< the order was chosen before the first release
-  double delta_for_rounding = 0.0;         ///< part of delta: PrivacyPlan::failure
-  std::optional<double> norm_total_noise;  ///< noise on the sum of norms at the start of an epoch
+  std::vector<Release> releases;  ///< all charged releases
+  std::string accountant;         ///< name of the accountant that bounds these releases
+  double epsilon_lower = 0.0;     ///< the accountant's lower bound; 0 if it has none
+  double loss_interval = 0.0;     ///< interval of the accountant's grid of losses; 0 if it has none
+  double order = 0.0;             ///< Renyi order; 0 for accountants of another kind
+  bool order_fixed_before = false;  ///< the order was chosen before the first release
+  double delta_for_rounding = 0.0;  ///< part of delta that covers rounding (PrivacyPlan::failure)
+  /// Standard deviation of the noise on the sum of norms that is released at the start of an epoch.
+  std::optional<double> norm_total_noise;
 
-  /// A clipping norm that tracks a quantile of the gradients' norms.
+  /// Clipping norm that follows a quantile of the gradients' norms.
   struct Quantile {
     double target;
     double min_clip_norm;
@@ -57,25 +58,27 @@ struct NoisySums {
 
 /// Gaussian sums and noisy minima, each admitted by a zCDP filter (DP-AGD).
 struct FilteredReleases {
-  std::uint64_t sampling_threshold = 0;  ///< 0: all examples
+  std::uint64_t sampling_threshold = 0;  ///< 0 if every step uses all examples
   double clip_norm = 0.0;
   double loss_clip = 0.0;
   double sensitivity = 0.0;
   double loss_sensitivity = 0.0;
   std::string selection_noise;
-  bool real_numbers_only = false;  ///< the proof does not cover the last bits of what is released
+  /// The proof is for real numbers: it does not cover the rounding of the released values.
+  bool real_numbers_only = false;
   std::uint64_t steps = 0;
   std::vector<Release> releases;
   double rho = 0.0;  ///< the filter's budget
   double rho_spent = 0.0;
-  bool classical_budget = false;  ///< rho by the conversion of Bun, Steinke 2016
+  /// rho was converted from epsilon and delta by Bun, Steinke 2016, Proposition 1.3.
+  bool classical_budget = false;
 };
 
 /// Minimum of a strongly convex objective, which linear perturbation methods release.
 struct MinimisedRisk {
   double regulariser = 0.0;
-  double max_norm = 0.0;        ///< R, bound on the norm of an example
-  std::optional<double> huber;  ///< h of the smoothed hinge loss
+  double max_norm = 0.0;        ///< maximum norm of an example
+  std::optional<double> huber;  ///< half-width of the hinge loss's smooth part; empty for others
   double solver_tolerance = 0.0;
 };
 
@@ -111,7 +114,7 @@ struct ChosenParents {
   std::vector<Release> releases;
 };
 
-/// The noisy number of examples only: for a run that was refused once that number was known.
+/// Noisy number of examples alone: the run was refused after it was released.
 struct CountedExamples {
   std::vector<Release> releases;
   std::string accountant;
@@ -123,27 +126,27 @@ struct NoPrivacy {
   std::uint64_t steps = 0;
 };
 
-/// Guarantee of a method for a run, and the numbers needed to check it.
+/// Promise of a method for a run, and the numbers that are needed to check it.
 struct Promise {
   double epsilon = 0.0;  ///< epsilon of the whole run; infinite without privacy
   double delta = 0.0;
   std::string method;
-  std::string mechanism;  ///< description for people
+  std::string mechanism;  ///< description of the mechanism in words
   std::variant<NoisySums, FilteredReleases, PerturbedObjective, PerturbedOutput, ChosenParents,
                CountedExamples, NoPrivacy>
       how;
 };
 
-/// Epsilon at the run's delta for a number of units of privacy together: of examples, if each is a
-/// unit.
+/// Epsilon at the run's delta for a group of `units` privacy units. If the unit is not stated, each
+/// example is one.
 struct GroupBound {
   std::uint64_t units = 0;
   std::optional<double> epsilon;  ///< empty if there is no bound
-  std::string reason;             ///< reason why there is none
+  std::string reason;             ///< reason why there is no bound
 };
 struct Groups {
   std::vector<GroupBound> bounds;
-  std::string not_stated;  ///< reason why no bounds are stated
+  std::string not_stated;  ///< reason why there are no bounds; empty if there are
 };
 
 }  // namespace cudp::privacy

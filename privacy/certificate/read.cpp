@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// A field that is missing, or of another type, is 0 or empty here: privacy/verify reports it.
+// A missing field, or one of another type, is read as 0 or empty. privacy/verify reports it.
 
 double number(const Json& j, const char* name) {
   return j.contains(name) && j[name].is_number() ? j[name].get<double>() : 0.0;
@@ -34,13 +34,13 @@ std::vector<std::string> texts(const Json& j, const char* name) {
   return all;
 }
 
-/// A number that is infinite, and null in the file, where nothing is claimed.
+/// Reads a number that is null in the file if nothing is claimed; null becomes NaN.
 double claimed(const Json& j, const char* name) {
   const Json& value = j.at(name);
   return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
 }
 
-/// The value of an enumeration whose text is in the field.
+/// Returns the value of an enumeration whose text is in the field.
 template <class Enum>
 Enum one_of(const Json& j, const char* name, std::initializer_list<Enum> values) {
   std::string expected;
@@ -62,7 +62,9 @@ Release release_of(const Json& j) {
   if (name == "bounded-range") return {BoundedRange{j.at("epsilon").get<double>()}, times};
   if (name == "approximate-dp")
     return {ApproximateDp{j.at("epsilon").get<double>(), number(j, "delta")}, times};
-  throw std::invalid_argument("a release by " + name);
+  throw std::invalid_argument(
+      "releases: expected mechanism gaussian, bounded-range or approximate-dp, found '" + name +
+      "'");
 }
 
 std::vector<Release> releases_of(const Json& j) {
@@ -180,14 +182,15 @@ decltype(Promise::how) mechanism_of(const Json& j, const Certificate& c) {
   return noisy_sums(j);
 }
 
-/// In format 1, epsilon was that of the rows trained on, and epsilon_total that of all.
+/// Reads epsilon and delta of the whole run and of the training. In format 1 `epsilon` is that of
+/// the training and `epsilon_total` that of the whole run.
 void read_promises(const Json& j, Certificate& c) {
   const bool first_is_training = c.format == 1;
   const bool has_parts = j.contains("holdout");
   for (const char* const name : {"training_epsilon", "training_delta"})
     if (j.contains(name) != (has_parts && !first_is_training))
       throw std::invalid_argument(std::string(name) +
-                                  ": expected it with a hold-out of format 2 only, and there");
+                                  ": expected it in format 2 with a hold-out, and only there");
   c.epsilon = c.promise.epsilon = claimed(j, "epsilon");
   c.delta = c.promise.delta = j.at("delta").get<double>();
   if (!has_parts) return;
@@ -229,7 +232,8 @@ void read_groups(const Json& j, Certificate& c) {
   }
 }
 
-/// The number of examples, and the parts of a budget if a noisy number has one of its own.
+/// Reads the number of examples, and the split of the budget if a noisy number of examples has a
+/// part of its own.
 void read_size(const Json& j, Certificate& c) {
   const bool counts = j.contains("size_release") && j["size_release"].contains("epsilon");
   if (counts != j.contains("after_size_release"))

@@ -56,7 +56,8 @@ Json releases_json(const Releases& releases) {
   return list;
 }
 
-/// Writes a promise's lines between delta and what all certificates end with.
+/// Writes the fields of a promise, which stand between delta and the fields that all certificates
+/// end with.
 struct WriteMechanism {
   Json& j;
   const Promise& promise;
@@ -244,7 +245,7 @@ Json feature_release_json(const Certificate::FeatureRelease& release) {
   return j;
 }
 
-/// The promise of each part by itself.
+/// Returns the separate promises of the training and of the held-out units.
 Json parts_json(const Certificate::Holdout& held, const Promise& promise) {
   Json part{{"share", held.share},
             {"of", "units, each by a secret coin of its own; the others are trained on"}};
@@ -269,7 +270,7 @@ Json to_json(const Certificate& c) {
          {"status", text_of(c.status)},
          {"for_release", c.for_release()}};
   if (!c.for_release()) j["not_for_release"] = c.not_for_release;
-  j["epsilon"] = c.epsilon;  // null in a file where it is infinite
+  j["epsilon"] = c.epsilon;  // an infinite number becomes null
   j["delta"] = c.delta;
   if (c.holdout) j.update(parts_json(*c.holdout, c.promise));
   if (c.unit) j.update({{"unit", c.unit->column}, {"max_rows", c.unit->max_rows}});

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Each kind of record lists its members once, for both directions.
+// Each kind of record lists its members once; writing and reading both use the list.
 
 template <class R>
 inline constexpr const char* kKind = "";
@@ -82,7 +82,7 @@ void for_each_array(R& r, Visit visit) {
   }
 }
 
-/// A double that JSON has no number for is a word.
+/// Returns the number as JSON; NaN and infinities, which JSON cannot represent, become texts.
 Json json_of(double x) {
   if (std::isfinite(x)) return x;
   if (std::isnan(x)) return "nan";
@@ -126,7 +126,8 @@ std::string encode_one(const R& r) {
   return line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n" + arrays;
 }
 
-/// The record whose line is `line`, its arrays taken from `rest`; false where they are cut off.
+/// Reads a record from its JSON line and its arrays from `rest`. Returns false if the arrays are
+/// truncated.
 template <class R>
 bool decode_one(const Json& line, std::string_view& rest, R& r) {
   for_each_number(r, [&](const char* name, auto& value) { read(line.at(name), value); });
@@ -163,10 +164,11 @@ std::vector<Record> decode(std::string_view transcript) {
     const std::size_t end = rest.find('\n');
     if (end == std::string_view::npos) {
       if (rest.front() != '{') refuse("expected a record");
-      break;  // cut off
+      break;  // truncated
     }
     const Json line = Json::parse(rest.substr(0, end), nullptr, false);
-    if (!line.is_object() || !line.contains("kind")) refuse("expected a record's line");
+    if (!line.is_object() || !line.contains("kind"))
+      refuse("expected the line of JSON that begins a record");
     std::string_view after = rest.substr(end + 1);
     Record record;
     bool whole = false;
@@ -187,9 +189,10 @@ std::vector<Record> decode(std::string_view transcript) {
       refuse(e.what());
     }
     if (!known) refuse("expected begin, state, batch, release or update");
-    if (!whole) break;  // cut off
+    if (!whole) break;  // truncated
     const std::size_t size = rest.size() - after.size();
-    if (encode(record) != rest.substr(0, size)) refuse("expected a record as it is written");
+    if (encode(record) != rest.substr(0, size))
+      refuse("expected a record in the form that encode() writes");
     records.push_back(std::move(record));
     rest = after;
   }

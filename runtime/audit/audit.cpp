@@ -18,27 +18,28 @@
 namespace cudp {
 namespace {
 
-/// The audit's own key: of coins and canaries, which the training must not know.
+/// Returns a key for the coins and canaries of the audit. The training must not know it.
 RandomKey audit_key(const TrainConfig& config) {
   constexpr std::uint64_t kOther = 0x61756469746b6579;
   return config.seed ? key_from_seed(static_cast<std::uint64_t>(*config.seed) ^ kOther)
                      : make_key();
 }
 
-/// If the user does not say, and the model and the data allow it.
+/// Default number of canaries, if the model and the data have capacity for them.
 constexpr std::uint64_t kCanaries = 1000;
-/// Guesses about fewer show nothing.
+/// Minimum number of canaries: fewer guesses give no useful bound.
 constexpr std::uint64_t kMinCanaries = 10;
 
 constexpr const char* kNotForRelease = "audit: canaries were among the training examples";
 
-/// Tells the user how the training goes, and the canaries' scores how examples are drawn.
-class Teller final : public TrainingObserver {
+/// Reports the progress of the training, and sets up the canaries' scores once the plan is known.
+class ProgressReporter final : public TrainingObserver {
  public:
-  Teller(Reporter& reporter, Canaries& canaries) : reporter_(reporter), canaries_(canaries) {}
+  ProgressReporter(Reporter& reporter, Canaries& canaries)
+      : reporter_(reporter), canaries_(canaries) {}
 
   void planned(const Training& training) override {
-    // Of importance sampling this is the rate of the worst case.
+    // For importance sampling this is the rate of the worst case.
     if (const auto* method = dynamic_cast<const EngineMethod*>(&training.method()))
       canaries_.scores.emplace(canaries_.parameters, method->plan().sampling_rate(),
                                method->plan().group);
@@ -58,30 +59,34 @@ class Teller final : public TrainingObserver {
   Canaries& canaries_;
 };
 
-/// The number of canaries that the user asked for, or the default. Throws InputError.
+/// Returns the number of canaries that the user requested, or the default. Throws InputError.
 std::uint64_t number_of_canaries(const AuditSettings& settings, const Experiment& e) {
   if (e.data.train.size() == 0)
     throw InputError("--dataset: expected at least one training example for an audit, found none");
   const bool by_gradient = settings.kind == CanaryKind::gradient;
-  const std::uint64_t room = by_gradient ? e.network.parameter_count : e.data.train.size() / 2;
-  const std::string what = by_gradient
-                               ? fmt::format("the model's {} parameters, one for each", room)
-                               : fmt::format("half of the training examples, {}", room);
-  if (settings.canaries && *settings.canaries > room)
+  const std::uint64_t max = by_gradient ? e.network.parameter_count : e.data.train.size() / 2;
+  const std::string what = by_gradient ? fmt::format("the model's {} parameters, one for each", max)
+                                       : fmt::format("half of the training examples, {}", max);
+  if (settings.canaries && *settings.canaries > max)
     throw InputError(
         fmt::format("--canaries: expected at most {}, found {}", what, *settings.canaries));
-  if (room < kMinCanaries)
-    throw InputError(fmt::format("--canary: expected room for at least {} canaries, found {}{}",
-                                 kMinCanaries, what,
-                                 by_gradient ? "; --canary example needs no parameters" : ""));
-  const std::uint64_t canaries = settings.canaries.value_or(std::min(kCanaries, room));
+  if (max < kMinCanaries)
+    throw InputError(
+        by_gradient
+            ? fmt::format("--canary: expected a model with at least {} parameters, one for each "
+                          "canary, found {}. Use --canary example.",
+                          kMinCanaries, max)
+            : fmt::format("--canary: expected at least {} training examples, half of which may be "
+                          "canaries, found {}",
+                          2 * kMinCanaries, e.data.train.size()));
+  const std::uint64_t canaries = settings.canaries.value_or(std::min(kCanaries, max));
   if (settings.guesses && (*settings.guesses < 2 || *settings.guesses > canaries))
     throw InputError(fmt::format("--guesses: expected 2 to the {} canaries, found {}", canaries,
                                  *settings.guesses));
   return canaries;
 }
 
-/// The model's losses on example canaries, with a minus sign.
+/// Returns the negated losses of the model on example canaries.
 std::vector<double> loss_scores(const Training& t) {
   const Experiment& e = t.experiment();
   Predictor predictor(e.backend, e.network, forward_settings(e.config));
@@ -94,7 +99,7 @@ void bound(AuditResult& r, const Training& t) {
   const double error = 1.0 - r.settings.confidence;
   r.any = privacy::epsilon_lower(r.guesses, r.delta, error);
   r.gaussian = privacy::gaussian_epsilon_lower(r.guesses, r.delta, error);
-  if (t.filter() != nullptr) return;  // chosen on the way: there is no one curve
+  if (t.filter() != nullptr) return;  // releases chosen adaptively have no single curve
   try {
     r.own = privacy::epsilon_lower(r.guesses, t.ledger().releases(), r.delta, error,
                                    t.size().unit_rows);
@@ -145,8 +150,8 @@ AuditResult audit(const TrainConfig& config, const AuditSettings& settings, Repo
   else
     add_example_canaries(e, canaries, own_key.key());
 
-  Teller teller(reporter, canaries);
-  const auto training = Training::begin(std::move(e), key, teller);
+  ProgressReporter progress(reporter, canaries);
+  const auto training = Training::begin(std::move(e), key, progress);
   training->advance();
 
   AuditResult r;

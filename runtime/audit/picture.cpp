@@ -12,7 +12,7 @@
 namespace cudp {
 namespace {
 
-/// The share of scores that are below each score, of members or of the others.
+/// Returns the empirical distribution of the scores of members or non-members as gnuplot data.
 std::string distribution(const AuditResult& r, const char* name, bool member) {
   std::vector<double> scores;
   for (const auto& [score, in] : r.scores)

@@ -5,8 +5,8 @@
 
 namespace cudp {
 
-/// Draws the attacker's scores of members and of others, and the bounds beside the certificate.
-/// False where there is no gnuplot, or it drew nothing. Throws Error as run_gnuplot does.
+/// Draws the scores of members and non-members, and the lower bounds with the certificate's
+/// epsilon. Returns false if gnuplot is missing or fails. Throws Error as run_gnuplot() does.
 bool draw_audit(const AuditResult& result, const std::filesystem::path& picture);
 
 }  // namespace cudp

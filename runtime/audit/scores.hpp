@@ -8,21 +8,22 @@
 
 namespace cudp {
 
-/// Scores of gradient canaries, by what the noisy sums of a training tell of them. The attacker
-/// knows all other examples, and which of them were drawn (ReleasedSum::ordinary). What is left of
-/// a sum along a canary's parameter is x = B + sigma Z, in units of what an example may add, with B
-/// how many of the canary's rows were drawn, where it is a member: of the k rows of a unit, which
-/// are equal, each with probability q. Its score is the sum of the log odds of membership over all
-/// steps, log of the sum over j of P(B = j) exp((j x - j^2 / 2) / sigma^2): of all tests the most
-/// powerful (Neyman, Pearson).
+/// Scores of gradient canaries, computed from the noisy sums of a training. The attacker knows all
+/// other examples and which of them were drawn (ReleasedSum::ordinary). Subtracting them from a sum
+/// along a canary's parameter leaves x = B + sigma Z, in units of one example's largest
+/// contribution. B is the number of the canary's rows that were drawn: 0 for a non-member; for a
+/// member, each of the unit's k equal rows is drawn with probability q. The score is the sum over
+/// all steps of the log odds of membership,
+///   log sum_j P(B = j) exp((j x - j^2 / 2) / sigma^2),
+/// which is the most powerful test (Neyman, Pearson).
 class GradientScores {
  public:
-  /// rate: q, with which the training draws its examples. rows: k, of a canary.
+  /// rate: q, the sampling rate of the training. rows: k, the rows of a canary.
   GradientScores(std::vector<std::uint32_t> parameters, double rate, std::uint64_t rows = 1);
 
   void add(const ReleasedSum& released);
 
-  /// [parameters]
+  /// Returns the score of each canary, [canaries].
   const std::vector<double>& scores() const { return scores_; }
 
  private:
@@ -31,7 +32,8 @@ class GradientScores {
   std::vector<double> scores_;
 };
 
-/// Guesses that the highest made / 2 scores are of members and the lowest of others.
+/// Guesses that the canaries with the made / 2 highest scores are members and those with the made /
+/// 2 lowest are not. scores: score and true membership of each canary.
 privacy::Guesses guess(std::vector<std::pair<double, bool>> scores, std::uint64_t made);
 
 }  // namespace cudp

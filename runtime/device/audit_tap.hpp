@@ -6,31 +6,32 @@
 
 namespace cudp {
 
-/// The noisy sum of a step, as it is released, and what an attacker may know of it.
+/// Released noisy sum of a step, with what the assumed attacker knows of it.
 struct ReleasedSum {
   std::uint64_t step;
   std::span<const float> sum;  ///< [d]
-  /// [d], what examples that are no canaries added to it. Not public; but batches are Poisson
-  /// samples, so a guarantee holds against whoever knows all other examples and which of them were
-  /// drawn.
+  /// Contribution of the examples that are not canaries, [d]. It is not public. But batches are
+  /// Poisson samples, so the privacy bound holds even against an attacker who knows all other
+  /// examples and which of them were drawn.
   std::span<const float> ordinary;
-  double max_norm;   ///< the norm of what clipping leaves of an example in one layer
-  double noise_std;  ///< of every number
+  double max_norm;   ///< norm bound of one example's contribution in one layer
+  double noise_std;  ///< standard deviation of the noise on each number
 };
 
-/// The canaries that an audit puts into an engine, and the sums that it takes from it. Nothing that
-/// is trained with one is for release.
+/// Canaries that an audit adds to an engine, and the callback that receives the sums. Nothing that
+/// is trained with it is for release.
 struct AuditTap {
-  /// Numbers of parameters. The last examples of the training set are canaries, one for each: the
-  /// gradient of such an example is kCanaryGradient along its parameter and 0 elsewhere, whatever
-  /// the example is. Everything else is done to it as to any gradient: it is sampled, transformed,
+  /// Indices of parameters, one for each canary. The last examples of the training set are the
+  /// canaries. The gradient of a canary is kCanaryGradient along its parameter and 0 elsewhere,
+  /// whatever the example is. Otherwise it is treated like any gradient: sampled, transformed,
   /// clipped or accepted, rounded, summed.
   std::vector<std::uint32_t> canaries = {};
-  /// Is shown the sum of every step. May be empty.
+  /// Called with the sum of every step. May be empty.
   std::function<void(const ReleasedSum& sum)> released = {};
 };
 
-/// Beside this every clipping norm vanishes, and its square is finite in float32.
+/// Length of a canary's gradient: far larger than any clipping norm, and its square is finite in
+/// float32.
 inline constexpr float kCanaryGradient = 0x1p40f;
 
 }  // namespace cudp

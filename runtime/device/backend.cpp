@@ -9,12 +9,12 @@
 namespace cudp {
 namespace {
 
-constexpr int kMinMajor = 8;  // the oldest compute capability that the build has code for
+constexpr int kMinMajor = 8;  // oldest compute capability that the build has code for
 
 const Backend* cuda_of_tests = nullptr;
 bool is_found_by_tests = false;
 
-/// What a machine has of CUDA, as a refusal says it.
+/// Returns the end of the message if no CUDA device was found.
 std::string none_of(const std::vector<DeviceInfo>& devices) {
   return built_with_cuda() || !devices.empty() ? "none" : "a build without the CUDA backend";
 }

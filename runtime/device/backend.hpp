@@ -16,45 +16,49 @@ namespace cudp {
 using EngineFactory =
     std::function<std::unique_ptr<Engine>(const Network& network, const EngineSettings& settings)>;
 
-/// A kind of device that can train.
+/// Kind of device that can train.
 struct Backend {
   std::string name;  ///< "cpu" or "cuda"
+  /// Returns how accurately the backend computes the network's norms.
   std::function<Arithmetic(const Network& network)> arithmetic;
   EngineFactory make_engine;
-  /// The precision that a network is multiplied in where `requested` was asked for. transforms:
-  /// gradients are transformed before they are clipped.
+  /// Returns the precision in which a network's products are computed if `requested` was requested.
+  /// transforms: gradients are transformed before they are clipped.
   std::function<Precision(const Network& network, Precision requested, bool transforms)> precision;
-  /// Scattering features of images; threads is for the CPU.
+  /// Computes scattering features of images. threads: CPU only.
   std::function<std::vector<float>(const Dataset& images, int threads, const WorkDone& done)>
       scatter;
-  /// For methods that work on all examples of a linear model at once. max_examples: see
-  /// linear_engine.hpp; threads and weights are for the CPU.
+  /// Makes an engine for methods that use all examples of a linear model at once. max_examples: see
+  /// linear_engine.hpp. threads, weights: CPU only.
   std::function<std::unique_ptr<LinearEngine>(const Dataset& train, Loss loss, double max_examples,
                                               int threads, SignWeights weights)>
       make_linear_engine;
-  /// Backends of one name, of one build, compute the same bits, at the same precision.
+  /// Name of the arithmetic. Backends of the same name and the same build compute identical bits at
+  /// the same precision.
   std::string arithmetic_name;
 };
 
-/// Tells the user one line.
+/// Prints one line for the user.
 using Say = std::function<void(const std::string& line)>;
 
-/// automatic: the first CUDA device where this build and this machine have one that is new enough,
-/// else the CPU. say: who engines tell of the device. Throws InputError where CUDA is asked for and
-/// is not there, or has no device of that number.
+/// Returns the backend for the requested device. Device::automatic gives the first CUDA device if
+/// this build supports CUDA and the device is new enough, else the CPU. say: receives the engines'
+/// lines about the device. Throws InputError if CUDA is requested and is not available, or has no
+/// device of that number.
 Backend choose_backend(Device requested, const Say& say = {});
 
-/// Whether the CUDA device that is requested can be used, of all that there are. Throws InputError
-/// where it is asked for by name and cannot.
+/// Returns whether the requested CUDA device can be used. devices: all devices of the machine.
+/// Throws InputError if it is requested by name and cannot be used.
 bool can_use(Device requested, const std::vector<DeviceInfo>& devices);
 
-/// The device for work that CUDA does not do yet, which is the CPU. what: in the plural, "audits".
-/// Says so where automatic would have taken CUDA. Throws InputError where CUDA is asked for.
+/// Returns the device for work that runs on the CPU only so far: the CPU. what: the work, in the
+/// plural: "audits". Prints a line if Device::automatic would have chosen CUDA. Throws InputError
+/// if CUDA is requested.
 Device cpu_alone(Device requested, const std::string& what, const Say& say);
 
-/// For tests where there is no CUDA device: what this process has where CUDA is asked for by name
-/// and, if it is found, also where the device is chosen; null for what the machine has. It is one
-/// device.
+/// Replaces the machine's CUDA device in this process, for tests without one. `backend` is used if
+/// CUDA is requested by name and, if is_found, also if the device is chosen automatically. Null
+/// restores the machine's own devices. It counts as a single device.
 void replace_cuda(const Backend* backend, bool is_found = false);
 
 }  // namespace cudp

@@ -10,7 +10,7 @@ namespace cudp {
 float check_followed(const FollowedSteps& steps, const ClipRule& rule, float clip,
                      std::span<const StepScalars> given) {
   ensure(steps.scalars.size() == given.size() && steps.noisy_counts.size() == given.size(),
-         "an engine has made other steps than it was asked for");
+         "the engine did not make the requested steps");
   const auto same = [](float a, float b) {
     return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
   };
@@ -21,8 +21,7 @@ float check_followed(const FollowedSteps& steps, const ClipRule& rule, float cli
           same(had.inverse_batch, want.inverse_batch) &&
           same(had.learning_rate, want.learning_rate)))
       throw Error(
-          "the device has moved the clipping norm otherwise than the counts say: the run cannot be "
-          "used");
+          "the device's clipping norm is not the one that the counts give: the run cannot be used");
     clip = next_clip(rule, clip, steps.noisy_counts[i]);
   }
   return clip;
@@ -34,7 +33,7 @@ std::uint64_t Engine::norm_total(double max_norm, double grid) {
   return sum;
 }
 
-/// A run of its own for each step: the host counts, and moves the clipping norm.
+/// Calls run() for each step; the host counts, and updates the clipping norm.
 FollowedSteps Engine::run_following(const StepRecipe& recipe, std::uint64_t first,
                                     std::span<const StepScalars> scalars, const ClipRule& rule,
                                     float clip, std::span<const std::int64_t> count_noise) {

@@ -23,68 +23,72 @@ namespace cudp {
 
 class Witness;
 
-/// Everything that training changes. Sizes: parameters [d]; the others [d] or empty.
+/// State of a training: everything that its steps change. parameters: [d]. The other arrays: [d] or
+/// empty.
 struct TrainState {
   std::vector<float> parameters;
   std::vector<float> moment1;  ///< momentum buffer or Adam's first moment
   std::vector<float> moment2;  ///< Adam's second moment
   std::vector<float> average;  ///< EMA of the parameters
-  double step_size_sum = 0.0;  ///< b^2 of StepRecipe::step_size
-  std::vector<float> mean;     ///< m and s of a TransformedGradient
+  double step_size_sum = 0.0;  ///< b^2 of the adaptive step size (StepRecipe::step_size)
+  std::vector<float> mean;     ///< m and s of TransformedGradient
   std::vector<float> deviation;
-  /// [examples] or empty: the norm of every example's gradient as it was last seen. Private: it
+  /// Norm of every example's gradient when it was last computed, [examples] or empty. Private: it
   /// must not leave a checkpoint.
   std::vector<float> norms;
 };
 
-/// The message if a batch is larger than the memory that a device has for it, which has a
-/// probability below 1e-30 whatever the data.
+/// Message if a batch exceeds the memory that a device has for it. The probability is below 1e-30
+/// for any data.
 inline constexpr const char* kBatchTooLarge =
     "a batch was larger than the device has memory for: the run cannot be used";
 
 struct EngineSettings {
-  /// Memory is laid out for it: the steps that are run may have other numbers, but not another kind
-  /// of draw, contribution or optimizer.
+  /// Recipe that memory is laid out for. Steps may use other numbers, but not another kind of draw,
+  /// contribution or optimizer.
   StepRecipe recipe;
   Generator generator = Generator::chacha20;
   SharedKey key;
-  /// Examples that a batch is expected to have, a public number; 0 where it is not known. How much
-  /// room CUDA has for candidates at first; results do not depend on it.
+  /// Expected number of examples in a batch, a public number; 0 if unknown. CUDA uses it for the
+  /// initial capacity for candidates. Results do not depend on it.
   double expected_batch = 0.0;
-  /// Examples in flight on the device; 0 chooses. Results do not depend on it.
+  /// Number of examples that the device processes at a time; 0 to choose automatically. Results do
+  /// not depend on it.
   int micro_batch = 0;
-  /// tf32: layers that gain from it, on CUDA; the CPU has fp32 alone.
+  /// Precision of products. tf32 applies to layers that gain from it, on CUDA; the CPU has only
+  /// fp32.
   Precision precision = Precision::fp32;
-  /// CUDA only. cudnn: an engine that evaluates and does not train.
+  /// CUDA only. EvaluateWith::cudnn requires an engine that evaluates and does not train.
   EvaluateWith evaluate_with = EvaluateWith::ours;
-  int threads = 0;           ///< CPU only; 0 takes every core. Results do not depend on it.
-  bool diagnostics = false;  ///< keep private statistics (--unsafe-diagnostics)
-  /// [classes], each in 0..1, or empty: all 1; CPU only. An example of class c adds its clipped
-  /// gradient times weight c, so it moves the sum no farther than without weights, and counts as
-  /// clipped by its gradient alone. Of candidates and transformed gradients, whose bound follows
-  /// from the gradient itself, the gradient is that of the loss times weight c.
+  int threads = 0;  ///< number of CPU threads; 0 for all cores. Results do not depend on it.
+  bool diagnostics = false;  ///< collect private statistics (--unsafe-diagnostics)
+  /// Weight of each class in [0, 1], [classes]; empty if all are 1. CPU only. An example of class c
+  /// adds its clipped gradient times weight c, so it changes the sum by no more than without
+  /// weights. Only its unweighted gradient decides whether it counts as clipped. For candidates and
+  /// transformed gradients, whose bound follows from the gradient itself, the gradient is that of
+  /// the loss times weight c.
   std::vector<float> class_weights = {};
-  /// Null in every training; CPU only.
+  /// Canaries of an audit; null in every other training. CPU only.
   std::shared_ptr<const AuditTap> audit = nullptr;
-  /// Who is shown what leaves each step (runtime/gate/witness.hpp), or null; outlives the engine.
+  /// Release observer of the steps (runtime/gate/witness.hpp), or null. Must outlive the engine.
   Witness* witness = nullptr;
-  int device = 0;  ///< CUDA only: its number
-  /// With whom the training set is shared: each has a range of it (runtime/data/range.hpp), and all
-  /// the same state. Outlives the engine.
+  int device = 0;  ///< number of the device; CUDA only
+  /// Ranks that share the training set. Each has a range of it (runtime/data/range.hpp), and all
+  /// have the same state. Must outlive the engine.
   Ranks* ranks = &alone();
-  SumBy sum_by = SumBy::automatic;  ///< CUDA only. Results do not depend on it.
-  /// Who is told a line about the device, or nobody.
+  SumBy sum_by = SumBy::automatic;  ///< how ranks add sums; CUDA only. Results do not depend on it.
+  /// Receives a line about the device. May be empty.
   std::function<void(const std::string& line)> say = {};
 };
 
-/// Private statistics of the steps since they were last read. Never leaves the process unless the
-/// user asked with --unsafe-diagnostics; a method that counts by them adds noise first.
+/// Private statistics of the steps since they were last read. They never leave the process unless
+/// the user passed --unsafe-diagnostics. A method that uses such counts adds noise first.
 struct Diagnostics {
-  std::int64_t loss_units = 0;   ///< sum over sampled examples, in units of kTallyUnit
-  std::int64_t norm_units = 0;   ///< sum of raw gradient norms
-  std::uint64_t clipped = 0;     ///< of those that are finite
-  std::uint64_t examples = 0;    ///< sampled
-  std::uint64_t non_finite = 0;  ///< whose gradient is not finite
+  std::int64_t loss_units = 0;   ///< sum of losses of the sampled examples [kTallyUnit]
+  std::int64_t norm_units = 0;   ///< sum of gradient norms before clipping [kTallyUnit]
+  std::uint64_t clipped = 0;     ///< number of finite gradients that were clipped
+  std::uint64_t examples = 0;    ///< number of sampled examples
+  std::uint64_t non_finite = 0;  ///< number of examples whose gradient is not finite
 
   double loss() const { return kTallyUnit * static_cast<double>(loss_units); }
   double norm() const { return kTallyUnit * static_cast<double>(norm_units); }
@@ -98,7 +102,7 @@ struct Diagnostics {
     return *this;
   }
 
-  /// As ranks add them up.
+  /// Conversion to and from integers that ranks can add, [kWords].
   static constexpr int kWords = 5;
   void to_words(std::int64_t* words) const {
     words[0] = loss_units;
@@ -116,27 +120,28 @@ struct Diagnostics {
   }
 };
 
-/// Steps that were made while the clipping norm moved.
+/// Results of steps whose clipping norm changed from step to step.
 struct FollowedSteps {
-  std::vector<StepScalars> scalars;        ///< as each step had them
-  std::vector<std::int64_t> noisy_counts;  ///< of each step, in units of ClipRule::grid: released
-  Diagnostics seen;                        ///< private: what Engine::diagnostics() does not have
+  std::vector<StepScalars> scalars;        ///< scalars used in each step
+  std::vector<std::int64_t> noisy_counts;  ///< noisy count of each step [ClipRule::grid]: released
+  Diagnostics seen;  ///< private statistics that Engine::diagnostics() does not include
 };
 
-/// The clipping norm after the steps, by the rule and what they have released, from `clip` on.
-/// given: what the engine was given. Throws Error where a step did not have, to the last bit, the
-/// numbers that follow from the steps before it: nothing that comes of the run may be used then.
+/// Returns the clipping norm after the steps, computed from `clip`, the rule and the steps' noisy
+/// counts. given: the scalars that the engine was given. Throws Error if a step did not use
+/// exactly, to the last bit, the numbers that follow from the steps before it. Nothing from the run
+/// may be used then.
 float check_followed(const FollowedSteps& steps, const ClipRule& rule, float clip,
                      std::span<const StepScalars> given);
 
-/// For tests and for methods that need single examples.
+/// Gradients, norms and losses of single examples, for tests and for methods that need them.
 struct PerExample {
-  std::vector<float> gradients;      ///< [n, d], or empty if not asked for
+  std::vector<float> gradients;      ///< [n, d]; empty if not requested
   std::vector<float> squared_norms;  ///< [n, groups]
   std::vector<float> losses;         ///< [n]
 };
 
-/// One device with a network, a training set and an optimizer on it.
+/// Device with a network, a training set and an optimizer on it.
 class Engine {
  public:
   Engine() = default;
@@ -144,54 +149,69 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
   virtual ~Engine() = default;
 
-  /// Makes the training set resident. Throws InputError if it does not fit the network.
+  /// Loads the training set, which must outlive the engine, into the device's memory. Throws
+  /// InputError if it does not fit the network.
   virtual void load(const Dataset& train) = 0;
 
+  /// Sets the state of the training. An empty `norms` keeps the stored norms. Throws Error if the
+  /// arrays' sizes do not fit the network and the optimizer.
   virtual void set_state(const TrainState& state) = 0;
+  /// Returns a copy of the state. Private: it includes the stored norms.
   virtual TrainState state() = 0;
 
-  /// Makes steps first, first + 1, ... of one recipe, a step for each element of `scalars`; an
+  /// Runs steps first, first + 1, ... of one recipe, a step for each element of `scalars`. An
   /// engine may record a step once and replay it without the host. Returns when they are done. Each
+  /// step
   ///   draws its batch by recipe.draw,
-  ///   sums what the batch's examples add, by recipe.contribution; one that is not finite adds 0,
+  ///   sums the examples' contributions by recipe.contribution (0 if one is not finite),
   ///   releases the sum: noise is added, and the sum is no longer private,
-  ///   with recipe.step_size divides the learning rate by b, after b^2 has grown by |g~|^2,
-  ///   takes the optimizer's step with g~ = the released sum / expected batch; of transformed
-  ///   gradients g~ is brought back first, and moves mean and deviation.
-  /// Throws std::invalid_argument on a number out of range, Error on a recipe that the memory was
-  /// not laid out for, or (kBatchTooLarge) where a batch is too large.
+  ///   with recipe.step_size, increases b^2 by |g~|^2, then divides the learning rate by b,
+  ///   takes the optimizer's step with g~ = the released sum / expected batch. For transformed
+  ///   gradients g~ is first transformed back, and updates mean and deviation.
+  ///
+  /// Throws std::invalid_argument on a number out of range. Throws Error on a recipe that the
+  /// memory was not laid out for, or (kBatchTooLarge) if a batch is too large.
   virtual void run(const StepRecipe& recipe, std::uint64_t first,
                    std::span<const StepScalars> scalars) = 0;
 
-  /// Makes steps as run() does, whose clipping norm, from `clip` on, moves by `rule` after each. A
-  /// step's numbers are scalars_at(rule, its clipping norm, its element of `scalars`).
-  /// count_noise, [steps]: noise of each step's count, in units of the grid, drawn by the gate for
-  /// this. For flat clipping by an engine that keeps statistics (EngineSettings::diagnostics) and
-  /// has no witness. What it returns is for the caller to check by the rule.
+  /// Runs steps as run() does, and changes the clipping norm by `rule` after each step, starting
+  /// with `clip`. The scalars of a step are scalars_at(rule, its clipping norm, its element of
+  /// `scalars`). count_noise, [steps]: noise of each step's count in grid steps, drawn by the gate
+  /// for this. Requires flat clipping, an engine that collects statistics
+  /// (EngineSettings::diagnostics) and no release observer. The caller must check the result with
+  /// check_followed().
   virtual FollowedSteps run_following(const StepRecipe& recipe, std::uint64_t first,
                                       std::span<const StepScalars> scalars, const ClipRule& rule,
                                       float clip, std::span<const std::int64_t> count_noise);
 
-  /// Makes every example's gradient at the present weights and keeps its norm. For candidates.
+  /// Computes every example's gradient at the present weights and stores its norm. Requires a
+  /// recipe that draws candidates.
   virtual void measure_norms() = 0;
-  /// The norms as last seen, of this rank's examples. Private.
+  /// Returns the stored norms of this rank's examples. Private.
   virtual std::vector<float> norms() = 0;
-  /// The sum of the norms as last seen in units of a grid, each cut to max_norm and then towards
-  /// zero: norm_units (kernels/contribution/norm_total.hpp); of this rank's examples. Private.
+  /// Returns the sum of the stored norms of this rank's examples, in grid steps. Each is limited to
+  /// max_norm and then rounded towards zero: norm_units() (kernels/contribution/norm_total.hpp).
+  /// Private.
   virtual std::uint64_t norm_total(double max_norm, double grid);
 
-  /// The model's logits at the present parameters, [examples, outputs]; outside `run`.
+  /// Returns the model's logits at the present parameters, [examples, outputs]. Not to be called
+  /// during run().
   virtual std::vector<float> logits(const Dataset& examples) = 0;
 
+  /// Computes the unclipped gradients, norms and losses of examples of the training set, given by
+  /// their indices. gradients: whether to return PerExample::gradients. Private.
   virtual PerExample per_example(std::span<const std::uint32_t> examples, bool gradients) = 0;
-  /// The batch that a step of EngineSettings::recipe draws where that is Poisson's, ascending.
+  /// Returns the batch that a step of EngineSettings::recipe draws, in ascending order. Requires
+  /// Poisson draws.
   virtual std::vector<std::uint32_t> sampled(std::uint64_t step) = 0;
-  /// Reads and clears.
+  /// Returns the statistics and clears them.
   virtual Diagnostics diagnostics() = 0;
 };
 
+/// Makes an engine on the CPU. Throws Error if the model is too large for 32-bit offsets.
 std::unique_ptr<Engine> make_cpu_engine(const Network& network, const EngineSettings& settings);
-/// Throws Error if this build or machine has no usable CUDA device, InputError for an audit.
+/// Makes an engine on a CUDA device. Throws Error if this build or machine has none that is usable,
+/// InputError for an audit.
 std::unique_ptr<Engine> make_cuda_engine(const Network& network, const EngineSettings& settings);
 
 }  // namespace cudp

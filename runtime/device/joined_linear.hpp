@@ -8,11 +8,13 @@
 
 namespace cudp {
 
-/// The sums of all ranks' engines, each over its own range of the training set, exact as each of
-/// them is: whole multiples of one grid.
+/// Linear engine over all ranks. Its sums are those of all ranks' engines, each over its own range
+/// of the training set. They are exact like each engine's sums, because all are integer multiples
+/// of one grid.
 class JoinedLinearEngine final : public LinearEngine {
  public:
-  /// max_examples: as `mine` has it, a bound for all ranks together. ranks outlives the engine.
+  /// mine: this rank's engine. max_examples: the bound that `mine` was made with; it holds for all
+  /// ranks together. ranks: must outlive the engine.
   JoinedLinearEngine(std::unique_ptr<LinearEngine> mine, double max_examples, Ranks& ranks)
       : mine_(std::move(mine)), max_examples_(max_examples), ranks_(ranks) {}
 

@@ -12,7 +12,7 @@
 namespace cudp {
 namespace {
 
-/// Features of an example, into x.
+/// Reads the features of an example into x.
 void read(const Dataset& data, std::size_t example, std::span<float> x) {
   if (!data.is_bytes()) {
     read_floats(data, example, x);
@@ -22,15 +22,15 @@ void read(const Dataset& data, std::size_t example, std::span<float> x) {
     x[j] = data.scale * static_cast<float>(data.bytes[example * x.size() + j]) + data.shift;
 }
 
-/// Puts an example to slot `to`. room: for its features.
-void put(const Dataset& data, std::size_t example, std::size_t to, std::span<float> room,
+/// Writes an example to slot `to`. buffer: [features], overwritten.
+void put(const Dataset& data, std::size_t example, std::size_t to, std::span<float> buffer,
          LinearData& out) {
   const auto d = static_cast<std::size_t>(out.d);
   float* x = out.features.data() + to / kTile * d * kTile + to % kTile;
   double square = 1.0;
-  read(data, example, room);
+  read(data, example, buffer);
   for (std::size_t j = 0; j + 1 < d; ++j) {
-    const float v = room[j];
+    const float v = buffer[j];
     x[j * kTile] = v;
     square += static_cast<double>(v) * v;
   }
@@ -65,15 +65,15 @@ void check_linear_data(const Dataset& train) {
 
 LinearData linear_data(const Dataset& data) {
   LinearData out = space_for(data, data.size());
-  std::vector<float> room(static_cast<std::size_t>(data.shape.size()));
-  for (std::size_t i = 0; i < data.size(); ++i) put(data, i, i, room, out);
+  std::vector<float> buffer(static_cast<std::size_t>(data.shape.size()));
+  for (std::size_t i = 0; i < data.size(); ++i) put(data, i, i, buffer, out);
   return out;
 }
 
 LinearData linear_data(const Dataset& data, std::span<const std::uint32_t> examples) {
   LinearData out = space_for(data, examples.size());
-  std::vector<float> room(static_cast<std::size_t>(data.shape.size()));
-  for (std::size_t i = 0; i < examples.size(); ++i) put(data, examples[i], i, room, out);
+  std::vector<float> buffer(static_cast<std::size_t>(data.shape.size()));
+  for (std::size_t i = 0; i < examples.size(); ++i) put(data, examples[i], i, buffer, out);
   return out;
 }
 

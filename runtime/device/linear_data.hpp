@@ -7,11 +7,11 @@
 
 namespace cudp {
 
-/// Examples in the tiles of kernels/linear/linear_model.hpp, with the constant feature added.
+/// Examples in the tiles of kernels/linear/linear_model.hpp, with a constant feature 1 appended.
 struct LinearData {
   AlignedVector<float> features;  ///< [tiles, d, 16]
-  AlignedVector<float> signs;     ///< [tiles, 16]; 0: none
-  AlignedVector<float> norms;     ///< [tiles, 16], |x| rounded up; 1 where there is none
+  AlignedVector<float> signs;     ///< [tiles, 16]; 0 for an unused slot
+  AlignedVector<float> norms;     ///< [tiles, 16], |x| rounded up; 1 for an unused slot
   std::int64_t tiles = 0;
   int d = 0;
 };
@@ -19,8 +19,8 @@ struct LinearData {
 /// Throws InputError unless `train` has two classes.
 void check_linear_data(const Dataset& train);
 
-/// The examples listed, or all. An example with a feature that is not finite is left out: its sign
-/// is 0 and its features are.
+/// Returns all examples, or the listed ones. An example with a feature that is not finite is
+/// dropped: its sign and features are 0.
 LinearData linear_data(const Dataset& data);
 LinearData linear_data(const Dataset& data, std::span<const std::uint32_t> examples);
 

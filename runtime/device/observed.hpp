@@ -1,5 +1,5 @@
 #pragma once
-// Reports of engines about a step.
+// Records of a step that engines pass to the release observer.
 #include <cstdint>
 #include <span>
 
@@ -8,14 +8,17 @@
 
 namespace cudp {
 
-/// The properties of the sum of a step's clipped gradients, whose sensitivity is the plan's.
+/// Returns the public properties of the released sum of a step's clipped gradients. Its sensitivity
+/// is not set; the plan states it.
 Leaving released_sum(std::uint64_t step, double grid, float noise_std);
 
-/// Tells an observer which examples a step drew, ascending.
+/// Passes the examples that a step drew, in ascending order, to an observer that may receive
+/// secrets. Does nothing otherwise.
 void show_batch(Witness* witness, std::uint64_t step, const Draw& draw,
                 std::span<const std::uint32_t> examples);
 
-/// scalars: as they were used. state: afterwards.
+/// Returns the record of an optimizer's step. scalars: those used in the step. state: the state
+/// after it.
 transcript::Update update_record(std::uint64_t step, const StepRecipe& recipe,
                                  const StepScalars& scalars, const TrainState& state);
 

@@ -1,5 +1,5 @@
 #pragma once
-// How ranks agree whether their devices add up the sums of a step by themselves.
+// Agreement of the ranks whether their devices add the sums of a step directly.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -10,27 +10,28 @@
 
 namespace cudp {
 
-/// What a rank says of its device before sums are made on it.
+/// Properties of a rank's device, which ranks exchange before their devices add sums.
 struct DeviceSums {
-  std::string refusal{};   ///< why it cannot; empty: it can
-  std::string library{};   ///< by what, which must be the same on all: "NCCL 2.28.9"
-  std::string device{};    ///< tells it from the devices of all other ranks
-  bool may_share = false;  ///< whether several ranks may have one device
+  std::string refusal{};   ///< reason why the device cannot add sums; empty if it can
+  std::string library{};   ///< library that adds, the same on all ranks: "NCCL 2.28.9"
+  std::string device{};    ///< identifier, unique among all devices of all ranks
+  bool may_share = false;  ///< several ranks may use this device
 };
 
-/// Why the ranks' devices cannot add up, one rank's reason; empty where all can. The same on all.
+/// Returns why the ranks' devices cannot add sums: the first reason, the same on all ranks. Empty
+/// if they can.
 std::string why_not_on_devices(Ranks& ranks, const DeviceSums& mine);
 
-/// What is wrong on the first rank that has something to say, with its number; empty where none
-/// has. The same on all.
+/// Returns the error of the first rank that reports one, with its number; the same on all ranks.
+/// Empty if no rank does. mine: this rank's error, or empty.
 std::string first_trouble(Ranks& ranks, const char* what, const std::string& mine);
 
-/// Numbers of 64 bits to try a sum with: word i of a rank, and of the sum over all ranks.
+/// Test data for a sum over ranks: word i of a rank, and word i of the sum over all ranks.
 std::uint64_t tried_word(int rank, std::size_t i);
 std::uint64_t tried_sum(int ranks, std::size_t i);
 
-/// Brings the devices together and tries a sum of n words in `words`, device memory, which are 0
-/// afterwards. Returns why it cannot be done, the same line on all ranks; empty where it is.
+/// Connects the devices and tests a sum of n words in `words`, device memory, which is zeroed
+/// afterwards. Returns the reason if it fails, the same line on all ranks; empty if it succeeds.
 template <class Gpu>
 std::string join_on_devices(Gpu& gpu, Ranks& ranks, std::uint64_t* words, std::size_t n) {
   if (std::string why = why_not_on_devices(ranks, gpu.device_sums()); !why.empty()) return why;
@@ -63,7 +64,7 @@ std::string join_on_devices(Gpu& gpu, Ranks& ranks, std::uint64_t* words, std::s
       gpu.download(tried.data(), words, n * sizeof tried[0]);
       gpu.clear(words, n * sizeof tried[0]);
       for (std::size_t i = 0; i < n; ++i)
-        if (tried[i] != tried_sum(ranks.size(), i)) throw Error("a sum that was tried is wrong");
+        if (tried[i] != tried_sum(ranks.size(), i)) throw Error("a test sum is wrong");
     });
   if (!trouble.empty()) gpu.leave_ranks();
   return trouble;

@@ -156,7 +156,8 @@ std::vector<float> low_pass_table(int n, int level, int outputs) {
 /// on either side.
 int padded(int n) { return ((n + 4) / 4 + 1) * 4; }
 
-/// The source of a padded line's numbers: the border is reflected, itself not repeated.
+/// Returns the index of the source of each number of a padded line: the border is reflected without
+/// repeating the edge.
 std::vector<std::int32_t> reflected(int n) {
   const int size = padded(n);
   const int before = (size - n) / 2;
@@ -169,7 +170,8 @@ std::vector<std::int32_t> reflected(int n) {
   return from;
 }
 
-/// The fewest radices of the list whose product is n; empty if there are none (or n is 1).
+/// Returns the fewest radices from {8, 6, 5, 4, 3, 2} whose product is n; empty if there are none
+/// (or n is 1).
 std::vector<int> small_radices(int n) {
   std::vector<int> best;
   for (const int r : {8, 6, 5, 4, 3, 2}) {
@@ -182,12 +184,13 @@ std::vector<int> small_radices(int n) {
   return best;
 }
 
-/// Whether the kernel has this radix unrolled; others go by a table of roots.
+/// Returns whether the kernel has unrolled code for this radix. Other radices use a table of roots.
 bool has_butterfly(int radix) { return radix <= 6 || radix == 8; }
 
-/// The stages of a transform of n numbers: few unrolled ones, then the prime factors from 7 on.
+/// Returns the radices of the stages of a transform of n numbers: few unrolled ones, then the prime
+/// factors from 7 on.
 std::vector<int> radices(int n) {
-  int rest = n;  // without the factors 2, 3 and 5
+  int rest = n;  // n without its factors 2, 3 and 5
   for (const int p : {2, 3, 5})
     while (rest % p == 0) rest /= p;
   std::vector<int> all = small_radices(n / rest);
@@ -208,8 +211,8 @@ FourierTables::FourierTables(int n) {
     numbers_.push_back(static_cast<float>(z.real()));
     numbers_.push_back(static_cast<float>(z.imag()));
   };
-  // Each stage's twiddle factors in the order in which the kernel reads them; the last stage needs
-  // none. Behind all of them lie the roots of radices that are not unrolled.
+  // Each stage's twiddle factors, in the order in which the kernel reads them; the last stage needs
+  // none. They are followed by the roots of radices that are not unrolled.
   int left = n;
   for (const int r : stages) {
     const std::vector<Complex> roots = roots_of_unity(left);

@@ -6,7 +6,8 @@
 
 namespace cudp {
 
-/// A transform of n numbers in as few stages as small radices allow, and the memory it points to.
+/// Plan of a Fourier transform of n numbers, in as few stages as small radices allow, and the
+/// memory that it points to.
 class FourierTables {
  public:
   explicit FourierTables(int n);
@@ -18,13 +19,14 @@ class FourierTables {
 };
 
 /// Filters and plans of the scattering transform (kernels/features/scatter.hpp) for images of one
-/// size, as Kymatio 0.3 makes them (filter_bank.py of its scattering2d), in double until they are
-/// stored: Morlet wavelets with sigma 0.8 2^j, xi 3 pi / 4 / 2^j and slant 1/2, at angles (3 - l)
-/// pi / 8; a Gaussian low-pass filter of sigma 1.6; its 3.1415 in their norms is kept, so that
-/// values agree.
+/// size, as Kymatio 0.3 computes them (filter_bank.py of its scattering2d). They are computed in
+/// double and stored as float.
+/// The filters are Morlet wavelets with sigma 0.8 2^j, xi 3 pi / 4 / 2^j and slant 1/2, at angles
+/// (3 - l) pi / 8, and a Gaussian low-pass filter of sigma 1.6. Their norms use Kymatio's value
+/// 3.1415 for pi, so that features agree with Kymatio's.
 class ScatterBank {
  public:
-  /// height, width >= 4. Throws std::invalid_argument.
+  /// Requires height, width >= 4. Throws std::invalid_argument otherwise.
   ScatterBank(int height, int width);
   ScatterBank(const ScatterBank&) = delete;
   ScatterBank& operator=(const ScatterBank&) = delete;
@@ -40,7 +42,7 @@ class ScatterBank {
   ScatterTables tables_;
 };
 
-/// The shape that the transform makes of images of this one.
+/// Returns the shape of the transform's output for images of this shape.
 Shape scattered_shape(const Shape& image);
 
 }  // namespace cudp

@@ -3,12 +3,12 @@
 
 namespace cudp {
 
-/// The value that engines put into their scratch memory (activations, gradients, norms, factors)
-/// before every example or micro-batch, or nothing, as in the program. For tests: what an example
-/// computes may not depend on what an earlier example left there, so no bit of a result may depend
-/// on this.
+/// Returns the value that engines write to their scratch memory (activations, gradients, norms,
+/// factors) before every example or micro-batch; empty, as in the program, to write nothing. For
+/// tests: the result of an example must not depend on what an earlier example left in this memory,
+/// so no bit of a result may depend on this value.
 std::optional<float> scratch_fill();
-/// To be called while no engine runs.
+/// Sets that value. Must not be called while an engine runs.
 void set_scratch_fill(std::optional<float> value);
 
 }  // namespace cudp

@@ -15,7 +15,7 @@ namespace cudp {
 namespace {
 
 constexpr double kMinS = 0x1p20;
-constexpr std::size_t kAtOnce = 1 << 16;  // numbers, a multiple of 128
+constexpr std::size_t kAtOnce = 1 << 16;  // numbers drawn in one call; a multiple of 128
 
 bool is_power_of_two(double x) {
   int e = 0;
@@ -41,7 +41,7 @@ double sigma_of(const privacy::Mechanism& mechanism) {
   return std::get<privacy::Gaussian>(mechanism).sigma;
 }
 
-/// sigma x sensitivity <= noise, of the products as they are.
+/// Returns whether sigma * sensitivity <= noise_std holds for the exact product.
 bool is_paid_for(const GaussianRelease& r) {
   return std::fma(sigma_of(r.charge.mechanism), r.sensitivity, -r.noise_std) <= 0.0;
 }
@@ -71,7 +71,7 @@ void Gate::list(const GaussianRelease& r, std::size_t dimension) {
   ++listed_.back().times;
 }
 
-/// Every condition of a release, which is listed then.
+/// Checks every condition of a release, then lists it.
 void Gate::admit_once(const GaussianRelease& r, std::size_t dimension) {
   check(r, dimension);
   if (!is_paid_for(r))
@@ -84,7 +84,8 @@ void Gate::admit_once(const GaussianRelease& r, std::size_t dimension) {
 
 std::int64_t Gate::draw_noise(const GaussianRelease& r) {
   if (witness_ != nullptr)
-    throw std::logic_error(std::string(r.name) + ": a witness would not see what leaves");
+    throw std::logic_error(std::string(r.name) +
+                           ": a release observer could not receive the value");
   admit_once(r, 1);
   return rounded_normals({generator_, key_.key(), r.purpose, r.step}, r.noise_std / r.grid, 0, 1)
       .front();

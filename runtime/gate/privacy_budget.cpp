@@ -13,9 +13,11 @@ PrivacyBudget::PrivacyBudget(privacy::Ledger ledger, Save save, std::vector<Take
 
 void PrivacyBudget::plan(privacy::Ledger ledger) {
   for (const privacy::Release& before : ledger_.releases())
-    if (!ledger.holds(before)) throw std::logic_error("a plan forgets what was released before it");
+    if (!ledger.holds(before))
+      throw std::logic_error("the plan's ledger lacks a release that was made before it");
   if (ledger_.split() && ledger.split() != ledger_.split())
-    throw std::logic_error("a plan divides its budget otherwise than the count before it");
+    throw std::logic_error(
+        "the plan splits the budget in other parts than the count before it did");
   filter_.reset();
   if (ledger.budget()) filter_.emplace(ledger);
   ledger_ = std::move(ledger);
@@ -37,7 +39,7 @@ bool PrivacyBudget::take(const Charge& charge) {
   auto at = std::find_if(taken.begin(), taken.end(), same);
   if (at == taken.end()) at = taken.insert(at, {charge.mechanism, charge.parts, 0});
   at->count += charge.count;
-  std::uint64_t whole = 0;  // a part begun counts as all of it
+  std::uint64_t whole = 0;  // a use that has begun counts as a whole one
   for (const Taken& t : taken)
     if (t.mechanism == charge.mechanism) whole += (t.count + t.parts - 1) / t.parts;
   if (!ledger_.holds({charge.mechanism, whole})) return false;

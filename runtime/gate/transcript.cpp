@@ -38,12 +38,12 @@ std::vector<double> numbers(NumberKind kind, std::span<const std::byte> bytes) {
 }  // namespace
 
 TranscriptMemory::TranscriptMemory() : file_(::memfd_create("transcript", MFD_CLOEXEC)) {
-  if (file_ < 0) refuse("no memory");
+  if (file_ < 0) refuse("cannot create a file in memory");
   if (::fchmod(file_, 0600) != 0) {
     const int reason = errno;
     ::close(file_);
     errno = reason;
-    refuse("its owner's alone");
+    refuse("cannot set its permissions");
   }
 }
 
@@ -51,14 +51,14 @@ TranscriptMemory::~TranscriptMemory() { ::close(file_); }
 
 std::string TranscriptMemory::content() const {
   struct stat s {};
-  if (::fstat(file_, &s) != 0) refuse("size");
+  if (::fstat(file_, &s) != 0) refuse("cannot read its size");
   std::string all(static_cast<std::size_t>(s.st_size), '\0');
   std::size_t done = 0;
   while (done < all.size()) {
     const ssize_t n =
         ::pread(file_, all.data() + done, all.size() - done, static_cast<off_t>(done));
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) refuse("read");
+    if (n <= 0) refuse("cannot read it");
     done += static_cast<std::size_t>(n);
   }
   return all;
@@ -103,15 +103,15 @@ void Transcript::leaves(const Leaving& what, std::span<std::byte> values) {
   write(release);
 }
 
-/// In one piece where the system takes it so: what a killed process leaves ends with a whole record
-/// or with the beginning of one.
+/// Writes a record in one system call if possible, so that a transcript of a killed process ends
+/// with a whole record or with the beginning of one.
 void Transcript::write(const transcript::Record& record) const {
   const std::string bytes = transcript::encode(record);
   std::size_t done = 0;
   while (done < bytes.size()) {
     const ssize_t n = ::write(file_, bytes.data() + done, bytes.size() - done);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) refuse("write");
+    if (n < 0) refuse("cannot write to it");
     done += static_cast<std::size_t>(n);
   }
 }

@@ -12,41 +12,41 @@
 
 namespace cudp {
 
-/// Memory with the form of a file, for a transcript: it has no name, is its owner's alone, and is
-/// gone with the last process that has it open, however that ends. A process that is forked off
-/// writes to the same.
+/// An anonymous file in memory, for a transcript. Only its owner can read it, and it is freed when
+/// the last process that has it open ends. A forked process writes to the same file.
 class TranscriptMemory {
  public:
-  /// Throws Error where the system gives none.
+  /// Throws Error if the system cannot create it.
   TranscriptMemory();
   ~TranscriptMemory();
   TranscriptMemory(const TranscriptMemory&) = delete;
   TranscriptMemory& operator=(const TranscriptMemory&) = delete;
 
   int file() const { return file_; }
-  /// All that was written until now.
+  /// Returns everything written so far.
   std::string content() const;
 
  private:
   int file_ = -1;
 };
 
-/// Writes a seeded run down, for whoever checks it (privacy/verify/checker.hpp).
+/// Records a seeded run for the checker (privacy/verify/checker.hpp).
 class Transcript : public Observer {
  public:
-  /// Appends to `file`, an open file's number, which outlives it and is nobody else's to read.
+  /// Appends to `file`, an open file descriptor. It must outlive the transcript, and no other user
+  /// may be able to read it.
   Transcript(const SeededKey& key, int file) : Observer(key), file_(file) {}
 
   void sees(const transcript::Record& record) override;
   void adds_noise(const Leaving& what, std::span<const std::int64_t> sums) override;
   void adds_noise(const Leaving& what, std::span<const double> numbers) override;
-  /// Nothing of a run that did not begin as a seeded one.
+  /// Writes nothing until a seeded run has begun.
   void leaves(const Leaving& what, std::span<std::byte> values) override;
 
  private:
   void begins(const transcript::Begin& run, std::function<std::uint64_t()> charged) override;
 
-  /// The properties of a release that are known before its values.
+  /// Properties of a release that are known before its values.
   struct Pending {
     std::uint64_t charged = 0;
     std::vector<std::int64_t> sums;

@@ -12,11 +12,11 @@
 
 namespace cudp {
 
-/// The type of values that leave, in memory.
+/// Type of released values in memory.
 enum class NumberKind { float32, float64, index };
 
-/// The public properties of values that leave the private side: all of them for a release of sums
-/// with Gaussian noise, name and number for a choice.
+/// Public properties of released values. A release of sums with Gaussian noise sets all of them, a
+/// choice only its name and number.
 struct Leaving {
   std::string_view name;
   Stream purpose;
@@ -24,16 +24,18 @@ struct Leaving {
   double grid = 0.0;
   double noise_std = 0.0;
   double sensitivity = 0.0;
-  NumberKind kind = NumberKind::float64;  ///< show_witness fills it in
+  NumberKind kind = NumberKind::float64;  ///< set by show_witness()
 };
 
-/// Sees every value that leaves the private side of a training, at the moment it does, and may put
-/// another in its place. For tests: with the values of a run on other data, whatever then differs
-/// was no function of what was paid for (tests/audit/non_interference_test.cpp). The program itself
-/// gives one only to the twin of a run that is checked (runtime/verify/twin.hpp), an Observer.
+/// Release observer: receives every released value of a training when it is released, and may
+/// replace it. Tests replace the values by those of a run on other data; any remaining difference
+/// between the runs would depend on private data that was not paid for
+/// (tests/audit/non_interference_test.cpp). The program itself uses one only to replay a run that
+/// is checked (runtime/verify/twin.hpp), an Observer.
 ///
-/// It is given to a training when that begins or goes on, and held by the training's gate, which
-/// engines and choices by noise of their own ask for it. It outlives the training.
+/// It is passed to a training when the training starts or resumes. The training's gate keeps it;
+/// engines, and selections with noise of their own, get it from there. It must outlive the
+/// training.
 class Witness {
  public:
   Witness() = default;
@@ -41,21 +43,22 @@ class Witness {
   Witness& operator=(const Witness&) = delete;
   virtual ~Witness() = default;
 
+  /// Called with released values before any other code uses them. May overwrite them.
   virtual void leaves(const Leaving& what, std::span<std::byte> values) = 0;
 };
 
 class SeededKey;  // runtime/config/seeded_key.hpp
 
-/// A witness that sees secrets, too: sums before noise, the examples drawn, the random key. There
-/// is none without the proof that a run's key follows from a seed, as that of a run for release
-/// does not; it is shown nothing before such a run has begun; and no training for release takes it
-/// (check_witness).
+/// Release observer that also receives secrets: sums before noise, the examples drawn, the random
+/// key. To construct one, the caller needs a SeededKey, the proof that the run's key follows from a
+/// seed; a run for release has no such proof. It receives nothing before a seeded run has begun. A
+/// training for release rejects it (check_witness).
 class Observer : public Witness {
  public:
   explicit Observer(const SeededKey&) {}
 
-  /// A process begins or goes on with a seeded run: from here on the observer is shown secrets.
-  /// charged: asks how many releases the run's ledger has on disk by now.
+  /// Called when a process starts or resumes a seeded run. The observer receives secrets from here
+  /// on. charged: returns the number of releases that the run's ledger has on disk.
   void begin(const SeededKey&, const transcript::Begin& run,
              std::function<std::uint64_t()> charged) {
     has_begun_ = true;
@@ -63,13 +66,13 @@ class Observer : public Witness {
   }
   bool has_begun() const { return has_begun_; }
 
-  /// State, Batch or Update.
+  /// Receives a State, Batch or Update record.
   virtual void sees(const transcript::Record& record) = 0;
-  /// The sums that noise is about to be added to, in units of the grid. The values that leave come
-  /// next.
+  /// Receives the sums [grid steps] before noise is added to them. The released values follow in
+  /// leaves().
   virtual void adds_noise(const Leaving& what, std::span<const std::int64_t> sums) = 0;
-  /// The numbers on no grid that noise is about to be added to: the scores that a choice is made
-  /// among, a minimum.
+  /// Receives numbers that are on no grid, before noise is added to them: the scores that a choice
+  /// is made among, a minimum.
   virtual void adds_noise(const Leaving& what, std::span<const double> numbers) = 0;
 
  private:
@@ -78,13 +81,13 @@ class Observer : public Witness {
   bool has_begun_ = false;
 };
 
-/// The witness if secrets may be shown to it; else null, as for no witness.
+/// Returns the observer if it may receive secrets, else null.
 inline Observer* observer(Witness* witness) {
   auto* const o = dynamic_cast<Observer*>(witness);
   return o != nullptr && o->has_begun() ? o : nullptr;
 }
 
-/// Shows values that leave; nothing where there is no witness.
+/// Passes released values to the release observer. Does nothing if `witness` is null.
 template <class T>
 void show_witness(Witness* witness, Leaving what, std::span<T> values) {
   static_assert(std::is_same_v<T, float> || std::is_same_v<T, double> ||

@@ -41,7 +41,7 @@ set xrange [0:*]
                      is_private ? r.spent_by_training() : 0.0);
   }
   s += "EOD\n";
-  if (!any) s += "set yrange [0:1]\n";  // gnuplot refuses to find a range of no numbers
+  if (!any) s += "set yrange [0:1]\n";  // gnuplot cannot find a range if there are no numbers
   const char* style = rows.size() > 1 ? "lines" : "points";
   if (!tested)
     return s + fmt::format(

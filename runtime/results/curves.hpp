@@ -7,17 +7,17 @@
 
 namespace cudp {
 
-/// The key of the metric that a picture of these rows shows. stated: by the user or the schema, a
-/// name of kSchemaMetrics (data/schema.hpp), or empty. Accuracy tells little where one class has
-/// most rows: if nothing is stated, and a class has four fifths of the test rows or more, it is
-/// AUC, or balanced accuracy where that is not defined; but of public test rows alone, since which
-/// it is tells of the rows.
+/// Returns the key of the metric that the picture of these rows shows. stated: the metric that the
+/// user or the schema names, one of kSchemaMetrics (data/schema.hpp), or empty.
+/// If nothing is stated it is accuracy, unless accuracy says little: if at least four fifths of the
+/// test rows are of one class, it is AUC, or balanced accuracy if AUC is not defined. This applies
+/// only to public test rows, because the choice reveals something about the rows.
 std::string curve_metric(const std::vector<MetricsRow>& rows, const std::string& stated,
                          bool test_is_public);
 
-/// Draws a metric, by its key, or the RMSE of a target, where it was measured, and epsilon over
-/// epochs as a PNG, by gnuplot. Returns false, having drawn nothing, where gnuplot is missing or
-/// fails.
+/// Draws a metric and epsilon over epochs as a PNG, using gnuplot. The metric is the one with the
+/// key `metric`, or the RMSE for a target; it is left out if it was not measured. Returns false if
+/// there are no rows, or if gnuplot is missing or fails.
 bool draw_curves(const std::vector<MetricsRow>& rows, const std::string& title,
                  const std::filesystem::path& picture, const std::string& metric = "test_accuracy",
                  unsigned mode = 0644);

@@ -30,8 +30,8 @@ double share(std::uint64_t part, std::uint64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : kNaN;
 }
 
-/// The examples whose score is at least `score`: of a class, and others. NaN among the others count
-/// as larger than every score.
+/// Numbers of examples whose score is at least `score`: those of a class, and others. Others with a
+/// NaN score count as having the largest score.
 struct Cut {
   float score = 0.0f;
   std::uint64_t of_class = 0;
@@ -52,13 +52,13 @@ class Ranking {
     }
   }
 
-  std::uint64_t positives() const { return positives_; }  ///< with those of NaN
-  std::uint64_t negatives() const { return negatives_; }  ///< likewise
-  /// Examples of others that have no score.
+  std::uint64_t positives() const { return positives_; }  ///< includes examples with a NaN score
+  std::uint64_t negatives() const { return negatives_; }  ///< includes examples with a NaN score
+  /// Returns the number of other examples with a NaN score.
   std::uint64_t lost_others() const { return negatives_ - others_.size(); }
   std::uint64_t scored() const { return of_class_.size() + others_.size(); }
 
-  /// Calls use(Cut) for each score, the largest first.
+  /// Calls use(Cut) for each distinct score, in descending order.
   template <class Use>
   void for_each_cut(const Use& use) const {
     for (std::size_t i = 0, j = 0; i < of_class_.size() || j < others_.size();) {
@@ -74,11 +74,12 @@ class Ranking {
  private:
   std::uint64_t positives_;
   std::uint64_t negatives_;
-  std::vector<float> of_class_;  // descending
-  std::vector<float> others_;    // likewise
+  std::vector<float> of_class_;  // in descending order
+  std::vector<float> others_;    // in descending order
 };
 
-/// Scores of the examples for which `is_of_class`, and of the others. Calls score(i) for each.
+/// Returns the ranking of the examples for which `is_of_class` holds against the others. Calls
+/// score(i) for each.
 template <class IsOfClass, class Score>
 Ranking ranked(std::size_t examples, const IsOfClass& is_of_class, const Score& score) {
   std::vector<float> of_class;
@@ -92,7 +93,7 @@ double precision_of(const Cut& c) { return share(c.of_class, c.of_class + c.othe
 
 /// Requires examples of both kinds. A tie is half a pair.
 double auc_of(const Ranking& r) {
-  std::uint64_t twice_pairs_won = 0;  // of a class and another example
+  std::uint64_t twice_pairs_won = 0;  // pairs of an example of the class and another
   Cut above{.score = 0.0f, .of_class = 0, .others = r.lost_others()};
   r.for_each_cut([&](const Cut& c) {
     twice_pairs_won += (c.of_class - above.of_class) *
@@ -148,7 +149,7 @@ std::vector<PrecisionRecallPoint> precision_recall_of(const Ranking& r) {
   return curve;
 }
 
-/// Bins of equal counts, from the smallest score. A score is in one bin, however many have it.
+/// Returns bins of equal counts, in ascending order of score. Equal scores are always in one bin.
 std::vector<Evaluation::Bin> equal_bins(const Ranking& r) {
   struct Sums {
     std::uint64_t examples = 0;
@@ -185,7 +186,8 @@ std::vector<Evaluation::Bin> equal_bins(const Ranking& r) {
   return bins;
 }
 
-/// The threshold that lets those of the cut through: the number that is read back as its score.
+/// Returns the counts at the threshold that is the cut's score, in the shortest text that reads
+/// back as that float.
 AtThreshold at_cut(const Ranking& r, const Cut& c) {
   std::array<char, 32> text{};
   const auto end = std::to_chars(text.data(), text.data() + text.size(), c.score).ptr;
@@ -277,7 +279,8 @@ void Evaluator::add_class(const float* logits, std::uint8_t label) {
   if (keeps_scores_) add_score(logits, label);
 }
 
-/// likelier: the more probable class, or -1. `probabilities_` are the example's.
+/// Adds the current example to the Brier score and to the reliability bins. likelier: the more
+/// probable class, or -1. Uses `probabilities_`.
 void Evaluator::calibrate(int likelier, std::uint8_t label) {
   const bool two = classes_ == 2;
   for (int c = two ? 1 : 0; c < classes_; ++c) {

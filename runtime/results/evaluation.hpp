@@ -10,21 +10,23 @@
 
 namespace cudp {
 
-/// A point of a ROC curve: the shares of the other classes, and of the class, that are let through.
+/// Point of a ROC curve: the shares of the other classes' examples, and of the class's, that are
+/// predicted positive.
 struct RocPoint {
   double false_positives = 0.0;
   double true_positives = 0.0;
 };
 
-/// A point of a precision-recall curve.
+/// Point of a precision-recall curve.
 struct PrecisionRecallPoint {
   double recall = 0.0;
   double precision = 0.0;
 };
 
-/// What a threshold on the probability of the second of two classes makes of the examples: those
-/// that reach it are predicted positive, the others negative. An example without a probability is
-/// wrong: a false negative or a false positive. A share of no examples is NaN.
+/// Confusion counts of two classes at a threshold on the probability of the second class. Examples
+/// whose probability reaches the threshold are predicted positive, the others negative. An example
+/// without a probability counts as wrong: as a false negative or a false positive. Ratios with
+/// denominator 0 are NaN.
 struct AtThreshold {
   double threshold = 0.0;
   std::uint64_t true_positives = 0;
@@ -38,106 +40,110 @@ struct AtThreshold {
   double npv() const;          ///< negative predictive value: precision of the first class
 };
 
-/// How well predictions fit targets, in the targets' own unit. What is not defined is NaN.
+/// Errors of predictions of targets, in the targets' unit. Undefined numbers are NaN.
 struct TargetErrors {
   double rmse = 0.0;  ///< root of the mean squared error
   double mae = 0.0;   ///< mean absolute error
-  /// 1 - the mean squared error over that of always saying the mean of these targets; not defined
-  /// where all are the same.
+  /// 1 - mean squared error / variance of the targets. NaN if all targets are equal.
   double r2 = 0.0;
-  double mean_baseline_rmse = 0.0;  ///< of always saying that mean
+  double mean_baseline_rmse = 0.0;  ///< RMSE of always predicting the mean target
 };
 
-/// How well predictions fit labels: every number, table and curve that is shown of a test set. A
-/// number that is not defined (AUC of one class, precision of a class that is never predicted) is
-/// NaN, and so is one that logits made NaN. A prediction that is none (predicted_class) is wrong.
+/// All numbers, tables and curves that are shown of a test set. An undefined number (AUC of one
+/// class, precision of a class that is never predicted), or one computed from NaN logits, is NaN.
+/// An invalid prediction (predicted_class() < 0) counts as wrong.
 struct Evaluation {
   Loss loss = Loss::softmax_cross_entropy;
-  int classes = 0;  ///< 1: there are targets, and nothing below but `examples` and `target`
+  int classes = 0;  ///< number of classes; 1 for targets: then only `examples` and `target` are set
   std::uint64_t examples = 0;
   TargetErrors target = {};
 
   double accuracy = 0.0;
-  double mean_loss = 0.0;  ///< of the network's loss: log loss, but for hinge
-  /// The accuracy of always predicting the class that is most frequent in these examples, the first
-  /// of equals, and that class.
+  double mean_loss = 0.0;  ///< mean of the network's loss: log loss, or hinge loss
+  /// Accuracy of always predicting the most frequent class of these examples, and that class; the
+  /// first one of several equally frequent classes.
   double majority_baseline = 0.0;
   int majority_class = 0;
-  /// The log loss of predicting the shares that classes have in these examples; NaN for hinge.
+  /// Log loss of predicting each class's share in these examples; NaN for hinge.
   double log_loss_of_class_shares = 0.0;
-  double balanced_accuracy = 0.0;  ///< mean recall of the classes that occur
-  /// Area under the ROC curve, ties counted half: of the second class where there are two; else the
-  /// mean over the classes, each against all others, that occur and are not all. Logits that are
-  /// NaN lose against all. NaN beyond kMaxScores.
+  double balanced_accuracy = 0.0;  ///< mean recall over the classes that occur
+  /// Area under the ROC curve; ties count half. For two classes it is that of the second class. For
+  /// more classes it is the mean of one-vs-rest AUCs, over the classes that have positive and
+  /// negative examples. A NaN score counts as ranked wrongly against every example of the other
+  /// kind. NaN if there are more than kMaxScores scores.
   double auc = 0.0;
-  /// Average precision of the classes that auc is of: the sum over scores, from the largest down,
-  /// of the precision of all examples down to that score times the recall that the score adds.
+  /// Average precision, averaged over the same classes as `auc`: the sum over distinct scores, in
+  /// descending order, of the precision at that score times the increase of recall.
   double average_precision = 0.0;
-  /// Mean squared distance of probabilities from 1 for the label and 0 else: of two classes of the
-  /// second's, of more summed over classes; NaN for hinge.
+  /// Brier score: mean squared difference between probabilities and 0/1 labels. For two classes of
+  /// the second class's probability; for more classes summed over the classes. NaN for hinge.
   double brier_score = 0.0;
-  double log_loss = 0.0;  ///< mean_loss, NaN for hinge
-  /// Expected calibration error: the mean, weighted by examples, over `reliability` of
-  /// |share - confidence|; NaN for hinge.
+  double log_loss = 0.0;  ///< equal to mean_loss; NaN for hinge
+  /// Expected calibration error: the mean over the bins of `reliability` of |share - confidence|,
+  /// weighted by examples. NaN for hinge.
   double calibration_error = 0.0;
 
   struct OfClass {
-    std::uint64_t examples = 0;   ///< of the class
-    std::uint64_t predicted = 0;  ///< as the class
+    std::uint64_t examples = 0;   ///< number of examples of the class
+    std::uint64_t predicted = 0;  ///< number of examples predicted as the class
     double precision = 0.0;
     double recall = 0.0;
     double f1 = 0.0;
-    std::vector<RocPoint> roc;  ///< thinned; empty where not defined, and of the first of two
-    std::vector<PrecisionRecallPoint> precision_recall;  ///< likewise
+    std::vector<RocPoint> roc;  ///< thinned; empty if undefined, and for the first of two classes
+    std::vector<PrecisionRecallPoint> precision_recall;  ///< thinned and empty like `roc`
   };
   std::vector<OfClass> of_class;         ///< [classes]
-  std::vector<std::uint64_t> confusion;  ///< [classes, classes]: rows the label, columns predicted
+  std::vector<std::uint64_t> confusion;  ///< [classes, classes]: row label, column predicted class
 
-  /// The examples whose p is in one of kBins equal intervals of 0 to 1: of two classes p of the
-  /// second, and the share of the second among them; of more the largest p, and the share right.
+  /// Examples whose probability p is in one of kBins equal intervals of 0 to 1. For two classes, p
+  /// is that of the second class and `share` the share of examples of that class. For more classes,
+  /// p is the largest probability and `share` the share of correct predictions.
   struct Bin {
     std::uint64_t examples = 0;
-    double confidence = 0.0;  ///< mean
+    double confidence = 0.0;  ///< mean p
     double share = 0.0;
   };
   static constexpr int kBins = 15;
   std::vector<Bin> reliability;  ///< [kBins]; empty for hinge
-  /// The same in bins of equal counts, as far as equal probabilities allow, of rising probability;
-  /// at most kBins, none without examples. Empty for hinge, and beyond kMaxScores.
+  /// Reliability in bins of equal counts, in ascending order of probability. Equal probabilities
+  /// are in one bin, so there are at most kBins and none is empty. Empty for hinge, and if there
+  /// are more than kMaxScores scores.
   std::vector<Bin> reliability_by_count;
 
-  /// Of two classes with probabilities: each of kThresholds, and the one that predictions were made
-  /// by, if there was one: `confusion`, and what follows from it, is then of that threshold.
+  /// Counts at each of kThresholds, for two classes with probabilities. `at_threshold` has those at
+  /// the threshold that the predictions were made with, if there was one; `confusion`, and all
+  /// numbers computed from it, are then for that threshold.
   std::vector<AtThreshold> thresholds;
   std::optional<AtThreshold> at_threshold;
   static constexpr double kThresholds[] = {0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3,
                                            0.4,  0.5,  0.6,  0.7, 0.8,  0.9};
 
-  /// Scores, of one class where there are two, that are kept for AUC: 128 MiB.
+  /// Maximum number of scores kept for AUC (128 MiB). Two classes have one score per example.
   static constexpr std::size_t kMaxScores = std::size_t{1} << 25;
 };
 
-/// Evaluates predictions that come block by block. Of an example it keeps the label and a score a
-/// class (one where there are two), for AUC; all else is counted as it comes.
+/// Evaluates predictions block by block. For AUC it keeps the label and one score per class of each
+/// example (one score for two classes); everything else is accumulated.
 class Evaluator {
  public:
-  /// outputs: of the network; bounds: of its targets. threshold: the second of two classes is
-  /// predicted if its probability reaches it; empty: if it is the more probable one. Requires
-  /// check_threshold.
+  /// outputs: number of the network's outputs. bounds: range of its targets. threshold: the second
+  /// of two classes is predicted if its probability reaches it; empty to predict the more probable
+  /// class. Requires that check_threshold() accepts it.
   Evaluator(Loss loss, int outputs, const TargetBounds& bounds = {},
             std::optional<double> threshold = {});
 
-  /// Throws Error where the block is of another loss or number of outputs.
+  /// Adds a block of predictions. Throws Error if its loss or number of outputs differs.
   void add(const Predictions& block);
   /// Adds one example of the block.
   void add(const Predictions& block, std::size_t example);
   Evaluation evaluation() const;
 
-  /// The threshold of the highest sensitivity among those whose PPV is at least min_ppv. Empty if
-  /// there is none, and beyond Evaluation::kMaxScores. Requires check_threshold.
+  /// Returns the threshold of highest sensitivity among those with PPV >= min_ppv. Returns empty if
+  /// there is none, or if there were more than Evaluation::kMaxScores scores. Requires a loss and
+  /// outputs that check_threshold() accepts.
   std::optional<AtThreshold> at_precision(double min_ppv) const;
-  /// The largest threshold whose sensitivity is at least min_sensitivity. Empty and required as
-  /// above.
+  /// Returns the largest threshold with sensitivity >= min_sensitivity. Empty results and
+  /// requirements are those of at_precision().
   std::optional<AtThreshold> at_recall(double min_sensitivity) const;
 
  private:
@@ -164,32 +170,34 @@ class Evaluator {
   std::size_t scores_per_example_;
   std::uint64_t examples_ = 0;
   double loss_sum_ = 0.0;
-  double loss_of_block_ = 0.0;  ///< of the last examples, fewer than a block
+  double loss_of_block_ = 0.0;  ///< sum over the last examples, fewer than a block
   double brier_sum_ = 0.0;
   double brier_of_block_ = 0.0;
-  std::vector<std::uint64_t> confusion_;  ///< [classes, classes + 1]: the last has no prediction
+  /// [classes, classes + 1]; the last column counts examples without a prediction.
+  std::vector<std::uint64_t> confusion_;
   std::vector<Sum> bins_;
-  /// [2, kThresholds + 1]: examples of each label, by how many thresholds they reach; then, [2],
-  /// those without a probability. Empty unless there are thresholds.
+  /// Number of examples by label and by the number of thresholds that they reach, [2, kThresholds +
+  /// 1]; then, [2], examples of each label without a probability. Empty unless there are two
+  /// classes with probabilities.
   std::vector<std::uint64_t> reached_;
-  bool not_a_number_ = false;         ///< some probability
-  std::vector<float> probabilities_;  ///< of the example at hand
+  bool not_a_number_ = false;         ///< at least one probability was NaN
+  std::vector<float> probabilities_;  ///< probabilities of the current example
   std::vector<float> scores_;         ///< [examples, scores_per_example_]
   std::vector<std::uint8_t> labels_;  ///< [examples]
   bool keeps_scores_ = true;
 
-  /// Of predictions and targets in the targets' unit: sums for means and variances (Welford 1962),
-  /// whose rounding does not grow with the mean.
+  /// Running sums over predictions and targets, in the targets' unit. Mean and variance are updated
+  /// by Welford's method (1962), whose rounding error does not grow with the mean.
   struct TargetSums {
-    double squares = 0.0;      ///< of prediction - target
-    double distances = 0.0;    ///< |prediction - target|
-    double mean = 0.0;         ///< of the targets so far
-    double off_squares = 0.0;  ///< of target - mean
+    double squares = 0.0;      ///< sum of (prediction - target)^2
+    double distances = 0.0;    ///< sum of |prediction - target|
+    double mean = 0.0;         ///< mean of the targets so far
+    double off_squares = 0.0;  ///< sum of (target - mean)^2
   };
   TargetSums target_;
 };
 
-/// All at once.
+/// Evaluates all predictions at once.
 Evaluation evaluate(const Predictions& predictions, const TargetBounds& bounds = {},
                     std::optional<double> threshold = {});
 

@@ -14,16 +14,17 @@ namespace {
 constexpr std::array kColours = {"#0060ad", "#dd5511", "#2e8b57", "#8a2be2", "#b8860b",
                                  "#d02090", "#00868b", "#556b2f", "#8b4513", "#708090"};
 constexpr std::size_t kMaxNameBytes = 24;
-constexpr int kMaxCountedClasses = 20;  ///< whose counts fit into the cells of the matrix
+constexpr int kMaxCountedClasses = 20;  ///< maximum for which the cells of the matrix show counts
 
-/// A class's name where a picture has room for it: no control characters, and not too long.
+/// Returns a class's name for a picture: without control characters and shortened to kMaxNameBytes.
 std::string label(const std::vector<std::string>& names, int number) {
   std::string text = class_name(names, number);
   for (char& c : text)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
   if (text.size() <= kMaxNameBytes) return text;
   std::size_t end = kMaxNameBytes;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // whole UTF-8
+  // Do not cut a UTF-8 character.
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
   return text.substr(0, end) + "...";
 }
 
@@ -32,13 +33,13 @@ set xrange [0:1]
 set yrange [0:1]
 )";
 
-/// The curves of the classes that have any, as data blocks and as parts of `plot`.
+/// Curves of the classes that have one, as data blocks and as parts of `plot`.
 struct Curves {
   std::string blocks;
   std::string plots;
 };
 
-/// points(class): x and y of each point.
+/// Makes the curves. points(class): returns x and y of each point as text.
 template <class Points>
 Curves curves_of(const Evaluation& e, const std::vector<std::string>& names, const Points& points) {
   Curves curves;
@@ -55,7 +56,7 @@ Curves curves_of(const Evaluation& e, const std::vector<std::string>& names, con
   return curves;
 }
 
-/// Adds the point of a threshold, unless it is not defined.
+/// Adds the point of a threshold, unless it is undefined.
 void add_threshold(Curves& curves, const AtThreshold& at, double x, double y) {
   if (!std::isfinite(x) || !std::isfinite(y)) return;
   curves.blocks += fmt::format("$at << EOD\n{} {}\nEOD\n", x, y);
@@ -85,7 +86,7 @@ set ylabel 'sensitivity'
          "plot x with lines lw 1 dt 2 lc rgb '#808080' title 'by chance'" + curves.plots + "\n";
 }
 
-/// By chance precision is the share of the class.
+/// Draws precision against recall. The precision by chance is the share of the class.
 std::string precision_recall_script(const Evaluation& e, const std::vector<std::string>& names,
                                     const std::string& title) {
   Curves curves = curves_of(e, names, [](const Evaluation::OfClass& of) {
@@ -109,8 +110,8 @@ set ylabel 'precision (PPV)'
          "plot " + chance + curves.plots + "\n";
 }
 
-/// In bins of equal counts, so that the points of a rare class are apart; of equal widths where
-/// there are no others.
+/// Draws the reliability curve. Uses bins of equal counts if there are any, because they separate
+/// the points of a rare class; otherwise bins of equal width.
 std::string reliability_script(const Evaluation& e, const std::vector<std::string>& names,
                                const std::string& title) {
   const bool by_count = !e.reliability_by_count.empty();
@@ -138,7 +139,8 @@ std::string reliability_script(const Evaluation& e, const std::vector<std::strin
   return s + "\n";
 }
 
-/// Cells are coloured by their share of the examples of the label's class.
+/// Draws the confusion matrix. The colour of a cell is its share of the examples of the label's
+/// class.
 std::string confusion_script(const Evaluation& e, const std::vector<std::string>& names,
                              const std::string& title) {
   std::string cells = "$cells << EOD\n";

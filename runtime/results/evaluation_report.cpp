@@ -14,12 +14,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Classes whose rows people still read.
+/// Maximum number of classes for which tables list each class.
 constexpr int kMaxShownClasses = 20;
 
 Json number(double value) { return std::isnan(value) ? Json(nullptr) : Json(value); }
 
-/// A class's name that cannot steer a terminal: who made the model chose it.
+/// Returns a class's name without control characters: names come from the model's file and could
+/// otherwise control the terminal.
 std::string shown_name(const std::vector<std::string>& names, int number) {
   std::string text = class_name(names, number);
   for (char& c : text)
@@ -27,7 +28,7 @@ std::string shown_name(const std::vector<std::string>& names, int number) {
   return text;
 }
 
-/// "NO 9700, YES 300".
+/// Returns a row of the confusion matrix such as "NO 9700, YES 300".
 std::string confusion_row(const Evaluation& e, const std::vector<std::string>& names, int label) {
   std::string text;
   for (int c = 0; c < e.classes; ++c)
@@ -134,7 +135,7 @@ std::vector<std::pair<std::string, std::string>> table_of(const Evaluation& e,
     rows.emplace_back("test examples", std::to_string(e.examples));
     return rows;
   }
-  // Who chooses a threshold gives accuracy for sensitivity.
+  // No warning if the user chose a threshold, which trades accuracy for sensitivity.
   if (const auto warning = no_better_than_majority(e.accuracy, e.majority_baseline,
                                                    shown_name(names, e.majority_class));
       warning && !e.at_threshold)

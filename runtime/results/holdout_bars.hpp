@@ -6,8 +6,8 @@
 
 namespace cudp {
 
-/// A number about the population that rows are drawn from, with bounds between which it is in 95 of
-/// 100 runs: chance in which rows were held out, and noise, are both in.
+/// Estimate of a number of the population that rows are drawn from, with a 95 % confidence
+/// interval. The interval covers both the random choice of held-out rows and the noise.
 struct ErrorBar {
   std::string name;
   double value = 0.0;
@@ -15,10 +15,10 @@ struct ErrorBar {
   double high = 0.0;
 };
 
-/// What was released of held-out rows that have labels. noisy: counts [classes, classes], rows the
-/// label, columns predicted, each with noise of standard deviation noise_std. unit_rows: how many
-/// rows may come from one unit, of which no more is known than that they may be alike: bounds are
-/// as wide as for so many times fewer rows.
+/// Released figures of held-out rows that have labels. noisy: counts [classes, classes], row label,
+/// column predicted class, each with noise of standard deviation noise_std. unit_rows: maximum
+/// number of rows of one unit. Such rows may all be alike, so intervals are as wide as for
+/// unit_rows times fewer rows.
 struct NoisyConfusion {
   int classes = 0;
   std::vector<double> noisy;
@@ -26,17 +26,18 @@ struct NoisyConfusion {
   std::uint64_t unit_rows = 1;
 };
 
-/// Accuracy, balanced accuracy, and recall and precision of each class. Where noise leaves nothing
-/// of a number its bounds are 0 and 1, and its value is their middle.
+/// Returns error bars of accuracy, balanced accuracy, and recall and precision of each class. If
+/// noise hides a number completely, its bounds are 0 and 1 and its value is 0.5.
 ///
-/// A share p = a / m of noisy counts: all p with (a - p m)^2 <= z^2 (variance of a - p m at that
-/// p), of which m p (1 - p) is that of drawing rows (Wilson 1927; with noise in both counts Fieller
-/// 1954). The mean of shares: Zou, Donner 2008 (MOVER).
+/// The interval of a share p = a / m of noisy counts is the set of p with (a - p m)^2 <= z^2
+/// (variance of a - p m at p). The part m p (1 - p) of the variance comes from drawing rows (Wilson
+/// 1927; with noise in both counts Fieller 1954). The interval of a mean of shares is by Zou,
+/// Donner 2008 (MOVER).
 std::vector<ErrorBar> error_bars(const NoisyConfusion& confusion);
 
-/// What was released of held-out rows that have targets: how many there are, and the sums of
-/// (|error| / width)^j for j = 1, 2, 4, where width is that of the public bounds. Each has noise of
-/// standard deviation noise_std.
+/// Released figures of held-out rows that have targets: the number of rows, and the sums of
+/// (|error| / width)^j for j = 1, 2, 4, where `width` is that of the public bounds. Each has noise
+/// of standard deviation noise_std.
 struct NoisyErrors {
   double rows = 0.0;
   double distances = 0.0;
@@ -47,7 +48,8 @@ struct NoisyErrors {
   std::uint64_t unit_rows = 1;
 };
 
-/// RMSE and MAE, in the targets' unit, by the normal law of means of many rows.
+/// Returns error bars of RMSE and MAE, in the targets' unit, by the normal approximation for means
+/// of many rows.
 std::vector<ErrorBar> error_bars(const NoisyErrors& errors);
 
 }  // namespace cudp

@@ -16,18 +16,18 @@
 namespace cudp {
 namespace {
 
-/// The gate takes less noise than 2^40 steps of a grid, which is 1 at most.
+/// Upper limit of sigma: the gate accepts noise below 2^40 grid steps, and the grid is at most 1.
 constexpr double kMaxSigma = 0x1p39;
 
-/// Errors are rounded down to whole multiples of this, so that no row adds more than 1. Fine beside
-/// the noise, and never too fine for the gate.
+/// Grid of the errors. They are rounded down to multiples of it, so that no row adds more than 1.
+/// It is fine compared with the noise, but never finer than the gate allows.
 double error_grid(double sigma) {
   return std::ldexp(1.0, std::clamp(std::ilogb(sigma) - 39, -30, 0));
 }
 
-/// A sum of whole multiples of `grid`, in units of a grid that is the same or finer, modulo 2^64.
-/// Integers throughout: of 2^23 rows a sum in double has no digits left, and then what one row adds
-/// depends on the others.
+/// Converts a sum in steps of `grid` to steps of `finer`, the same grid or a finer one, modulo
+/// 2^64. It uses integers because a double cannot represent sums over more than 2^23 rows exactly;
+/// rounding would make one row's contribution depend on the others.
 std::int64_t on_grid(std::uint64_t sum, double grid, double finer) {
   const int bits = std::ilogb(grid) - std::ilogb(finer);
   return bits < 64 ? static_cast<std::int64_t>(sum << bits) : 0;
@@ -59,7 +59,7 @@ void release_confusion(const Predictions& p, Gate& gate, HoldoutFigures& f) {
   for (std::size_t i = 0; i < p.size(); ++i) {
     const int predicted = predicted_class(p.loss, std::span(p.logits).subspan(i * outputs, outputs),
                                           f.plan.threshold);
-    // What is no prediction is no correct one: it counts as the next class.
+    // A missing prediction counts as wrong: as the class after the label.
     const std::size_t label = p.labels[i];
     ++counts[label * n + (predicted >= 0 ? static_cast<std::size_t>(predicted) : (label + 1) % n)];
   }
@@ -76,7 +76,7 @@ void release_confusion(const Predictions& p, Gate& gate, HoldoutFigures& f) {
 
 void release_errors(const Predictions& p, const TargetBounds& bounds, Gate& gate,
                     HoldoutFigures& f) {
-  // What a row adds is 2^30 at most, so that 2^33 rows stay within 63 bits.
+  // A row adds at most 2^30, so sums over 2^33 rows fit into 63 bits.
   std::array<std::uint64_t, kTargetFigures> sums{};
   const double width = bounds.max - bounds.min;
   const double grid = error_grid(f.plan.sigma);
@@ -84,7 +84,7 @@ void release_errors(const Predictions& p, const TargetBounds& bounds, Gate& gate
     const double error = std::fabs(bounds.value(static_cast<double>(p.logits[i])) -
                                    bounds.value(static_cast<double>(p.targets[i]))) /
                          width;
-    const double e = error <= 1.0 ? error : 1.0;  // also where there is no prediction
+    const double e = error <= 1.0 ? error : 1.0;  // also if there is no prediction
     const double powers[] = {1.0, e, e * e, e * e * e * e};
     for (std::size_t j = 0; j < kTargetFigures; ++j)
       sums[j] += static_cast<std::uint64_t>(powers[j] / grid);
@@ -114,17 +114,19 @@ HoldoutPlan plan_holdout(double share, double epsilon, double delta, bool target
                    .delta = delta,
                    .releases = target ? kTargetFigures : 1,
                    .unit_rows = unit_rows};
-  // Gaussian releases are together one of mu^2 = the sum of theirs; k rows move each k times as
-  // far.
+  // Gaussian releases with mu_i compose to one with mu^2 = sum of mu_i^2. A unit of k rows has k
+  // times the sensitivity.
   const double all = largest_mu(epsilon, delta) / static_cast<double>(unit_rows);
   const double of_size = size_noise > 0.0 ? 1.0 / size_noise : 0.0;
   if (!(all * (1.0 - 1e-9) > of_size))
     throw BudgetError(
-        "--holdout-epsilon: the noisy number of training examples has spent all of it; give more");
+        "--holdout-epsilon: the noisy number of training examples uses up all of it. Give a larger "
+        "epsilon.");
   plan.sigma = std::sqrt(static_cast<double>(plan.releases) / ((all - of_size) * (all + of_size))) *
                (1.0 + 1e-9);
   if (!(plan.sigma < kMaxSigma))
-    throw BudgetError("--holdout-epsilon: nothing would be left of the figures; give more");
+    throw BudgetError(
+        "--holdout-epsilon: the noise would hide the figures completely. Give a larger epsilon.");
   return plan;
 }
 

@@ -13,49 +13,53 @@
 
 namespace cudp {
 
-/// What is said of held-out rows, fixed before the first release: a function of public settings.
-/// Neighbours differ by a unit of up to unit_rows rows.
+/// Plan for the figures of held-out rows that are released. It is a function of public settings,
+/// fixed before the first release. Neighbouring data sets differ by a unit of up to unit_rows rows.
 ///
-/// Together with the release of that number, of noise size_noise, it is (epsilon, delta)-DP for a
-/// unit that is held out, whatever the model is; what a training tells of a unit that is trained on
-/// is bounded beside it, and the larger of the two bounds holds for every unit
+/// The figures, together with the noisy number of training examples (noise size_noise), are
+/// (epsilon, delta)-DP for a unit that is held out, whatever the model is. A unit that is trained
+/// on is covered by the training's own bound. The larger of the two bounds holds for every unit
 /// (privacy/README.md).
 struct HoldoutPlan {
   double share = 0.0;
-  double epsilon = 0.0;  ///< 0: nothing is said
+  double epsilon = 0.0;  ///< 0 if no figures are released
   double delta = 0.0;
-  double sigma = 0.0;          ///< noise over what a row adds, of each release
-  std::uint64_t releases = 0;  ///< of noise sigma
+  double sigma = 0.0;          ///< noise multiplier of each release: noise / contribution of a row
+  std::uint64_t releases = 0;  ///< number of releases with noise sigma
   std::uint64_t unit_rows = 1;
-  /// Of two classes: the second is predicted if its probability is at least this. A row is in one
-  /// cell of the confusion matrix whatever it is, so that no sensitivity depends on it.
+  /// Probability from which the second of two classes is predicted; empty to predict the more
+  /// probable class. A row adds 1 to one cell of the confusion matrix at any threshold, so the
+  /// sensitivity does not depend on it.
   std::optional<double> threshold{};
 
   bool says_something() const { return releases > 0; }
 };
 
-/// The numbers of each release: a confusion matrix; or of a target how many rows, and the sums of
-/// (|error| / width)^j for j = 1, 2, 4, one by one.
+/// Number of releases for a target: the number of rows, and the sums of (|error| / width)^j for j =
+/// 1, 2, 4. Classes need a single release, the confusion matrix.
 inline constexpr std::uint64_t kTargetFigures = 4;
 
-/// Throws BudgetError where the number of training examples has spent epsilon already.
+/// Returns the plan with the least noise that keeps (epsilon, delta). target: whether the model
+/// predicts a target. size_noise: noise of the number of training examples; 0 if that is public.
+/// Throws BudgetError if the number of training examples has already spent epsilon, or if the noise
+/// would be too large.
 HoldoutPlan plan_holdout(double share, double epsilon, double delta, bool target, double size_noise,
                          std::uint64_t unit_rows);
 
 /// Noisy figures of the held-out rows.
 struct HoldoutFigures {
   HoldoutPlan plan;
-  int classes = 0;            ///< 1: there are targets
-  std::vector<double> noisy;  ///< as released: [classes, classes], or kTargetFigures
+  int classes = 0;            ///< number of classes; 1 for targets
+  std::vector<double> noisy;  ///< released values: [classes, classes], or [kTargetFigures]
   std::vector<ErrorBar> bars;
 };
 
-/// Releases them through the gate: predictions of the held-out rows by the final model. bounds: of
-/// targets, empty for labels.
+/// Releases the figures through the gate. predictions: of the held-out rows by the final model.
+/// bounds: range of the target; empty for labels.
 HoldoutFigures release_holdout(const HoldoutPlan& plan, const Predictions& predictions, int classes,
                                const TargetBounds& bounds, Gate& gate);
 
-/// release/holdout.json. classes: their names, empty for targets.
+/// Returns release/holdout.json. classes: names of the classes, empty for targets.
 nlohmann::ordered_json to_json(const HoldoutFigures& figures,
                                const std::vector<std::string>& classes);
 

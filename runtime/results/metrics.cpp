@@ -49,12 +49,13 @@ constexpr Metric kTargetMetrics[] = {
      [](const Evaluation& e) { return e.target.mean_baseline_rmse; }, true},
 };
 
-/// JSON has no word for the numbers of a training that diverged.
+/// Reads a number; null, which stands for a number that is not finite, becomes NaN.
 double number(const nlohmann::json& j) {
   return j.is_null() ? std::numeric_limits<double>::quiet_NaN() : j.get<double>();
 }
 
-/// A metric that was not known when the row was written is NaN.
+/// Reads the metrics of a row. A metric that the row lacks, because an earlier version wrote it, is
+/// NaN.
 Metrics decode_values(const nlohmann::json& row) {
   Metrics m;
   for (const Says says : {Says::classes, Says::target}) {

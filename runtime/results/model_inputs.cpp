@@ -17,13 +17,13 @@ namespace {
 // Keys of the metadata.
 constexpr const char* kSchema = "schema";
 constexpr const char* kFeatureNames = "feature-names";
-// The output -1 stands for the first, 1 for the second: for who reads no schema.
+// Targets of the outputs -1 and 1, for readers that do not parse the schema.
 constexpr const char* kTargetMin = "target-min";
 constexpr const char* kTargetMax = "target-max";
 constexpr const char* kPixelScale = "pixel-scale";
 constexpr const char* kPixelShift = "pixel-shift";
 
-/// The shortest text that reads back as the same float.
+/// Returns the shortest text that reads back as the same float.
 std::string float_text(float value) {
   std::array<char, 32> text{};
   const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), value);

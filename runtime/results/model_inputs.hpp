@@ -9,31 +9,32 @@
 
 namespace cudp {
 
-/// The meaning of a model's numbers: how they follow from the cells of a table, or the bytes of
-/// an image. A schema that the user let be completed from private rows holds numbers of these: the
-/// certificate of such a run says so, and that it is not for release.
+/// Meaning of a model's inputs: how they are computed from the cells of a table, or from the bytes
+/// of an image. If the user let private rows complete the schema, the schema contains numbers of
+/// these rows; the certificate of such a run states this and that the run is not for release.
 struct ModelInputs {
-  std::optional<TableSchema> schema;  ///< of a table; complete. Empty: it was trained on no table
+  std::optional<TableSchema> schema;  ///< complete schema of the table; empty if there was no table
   struct Pixels {
     float scale = 1.0f / 255.0f;  ///< feature = scale * byte + shift
     float shift = 0.0f;
   };
-  std::optional<Pixels> pixels;  ///< of images
+  std::optional<Pixels> pixels;  ///< scale of the images' bytes; empty for other data
 
-  /// The names of the classes; empty where they have numbers alone.
+  /// Returns the names of the classes; empty if they have only numbers.
   std::vector<std::string> classes() const;
-  /// The bounds of what is predicted; empty where that is a class.
+  /// Returns the bounds of the target; empty if the model predicts a class.
   std::optional<TargetBounds> target() const;
 };
 
-/// The inputs of a model that is trained on this data, as it was loaded.
+/// Returns the inputs of a model that is trained on this data.
 ModelInputs inputs_of(const DataSplit& data);
 
-/// Says in a model's metadata what its inputs mean: the schema as TOML, the names of the features
-/// that it gives, in order, as a list of JSON, and the scale of pixels.
+/// Writes the inputs' meaning to a model's metadata: the schema as TOML, the names of the features
+/// in order as a JSON list, and the scale of pixels.
 void add_inputs(TensorFile& file, const ModelInputs& inputs);
 
-/// Reads them back; empty of a model that an earlier version released. Throws InputError.
+/// Reads the inputs' meaning from a model's metadata. Returns empty fields for a model of an
+/// earlier version. Throws InputError.
 ModelInputs read_inputs(const TensorFile& file, const std::string& source);
 
 }  // namespace cudp

@@ -87,9 +87,9 @@ std::string PredictionWriter::lines(const ScoredBlock& block, const std::string&
   const auto bad =
       std::ranges::find_if(p.logits, [](float z) { return !std::isfinite(z); }) - p.logits.begin();
   if (bad < static_cast<std::ptrdiff_t>(p.logits.size()))
-    throw InputError(fmt::format(
-        "{}, row {}: expected a finite number of the model, found none: its training diverged",
-        data_name, block.first_row + 1 + static_cast<std::uint64_t>(bad / p.outputs)));
+    throw InputError(
+        fmt::format("{}, row {}: the model's output is not finite, because its training diverged",
+                    data_name, block.first_row + 1 + static_cast<std::uint64_t>(bad / p.outputs)));
   const std::size_t rows = p.logits.size() / static_cast<std::size_t>(p.outputs);
   const std::size_t parts = (rows + kRowsOfPart - 1) / kRowsOfPart;
   parts_.resize(std::max(parts_.size(), parts));

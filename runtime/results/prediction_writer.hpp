@@ -9,32 +9,33 @@
 
 namespace cudp {
 
-/// How a file of predictions is written.
+/// Format of a file of predictions.
 struct PredictionFormat {
   Loss loss = Loss::logistic;
-  int outputs = 1;                     ///< of the network
-  std::vector<std::string> classes{};  ///< their names; empty: numbers
-  bool ids = false;                    ///< a row begins with its id, else with its number from 1
-  /// The second of two classes is predicted where its probability is at least this; empty: where it
-  /// is the larger.
+  int outputs = 1;                     ///< number of outputs of the network
+  std::vector<std::string> classes{};  ///< names of the classes; empty to write their numbers
+  bool ids = false;                    ///< the first column is the row's id, else its number from 1
+  /// Probability from which the second of two classes is predicted; empty to predict the more
+  /// probable class.
   std::optional<double> threshold{};
-  TargetBounds target{};  ///< of a model whose loss has a target
+  TargetBounds target{};  ///< bounds of the target, for models that predict one
 };
 
-/// Writes predictions as CSV: a header, then a line a row:
+/// Writes predictions as CSV: a header, then a line per row:
 ///   id or row, prediction, p_CLASS of each class
-/// A probability is the shortest text that reads back as the same float. A model whose loss is
-/// hinge gives no probabilities: the column `margin`, above 0 for the second class, takes their
-/// place. Of a target the prediction is the number, in the target's own unit and within its bounds.
+/// A probability is written as the shortest text that reads back as the same float. For hinge loss,
+/// which gives no probabilities, they are replaced by a column `margin`: above 0 for the second
+/// class. For a target the prediction is the number, in the target's own unit and within its
+/// bounds.
 class PredictionWriter {
  public:
-  /// threads: as ThreadTeam has it. Throws InputError where a threshold is given and there are not
-  /// two classes with probabilities.
+  /// threads: as in ThreadTeam. Throws InputError if a threshold is given and the model does not
+  /// predict two classes with probabilities.
   PredictionWriter(PredictionFormat format, int threads);
 
   std::string header() const;
-  /// The lines of the block, in order. Throws InputError, naming the row of `data_name`, where the
-  /// model gave no finite number.
+  /// Returns the lines of the block, in order. Throws InputError, with the row's number in
+  /// `data_name`, if an output of the model is not finite.
   std::string lines(const ScoredBlock& block, const std::string& data_name);
 
  private:
@@ -42,13 +43,13 @@ class PredictionWriter {
                     std::string& to) const;
 
   PredictionFormat format_;
-  std::vector<std::string> cells_;  ///< of the classes' names, quoted where need be
+  std::vector<std::string> cells_;  ///< names of the classes, quoted if necessary
   ThreadTeam team_;
   std::vector<std::string> parts_;
 };
 
-/// A text as a cell of CSV: in quotes where it holds a comma, a quote, a line's end, or blanks at
-/// an end.
+/// Returns a text as a cell of CSV. Quotes it if it contains a comma, a quote or a line break, or
+/// begins or ends with a blank.
 std::string csv_cell(std::string_view text);
 
 }  // namespace cudp

@@ -46,10 +46,11 @@ int predicted_class(Loss loss, std::span<const float> logits, std::optional<doub
 
 void check_threshold(const std::string& flag, Loss loss, int outputs) {
   if (has_target(loss))
-    throw InputError(flag + ": expected with two classes, found a model of a target");
+    throw InputError(flag + ": expected a model of two classes, found one that predicts a target");
   const int classes = outputs == 1 ? 2 : outputs;
   if (classes != 2)
-    throw InputError(flag + ": expected with two classes, found " + std::to_string(classes));
+    throw InputError(flag + ": expected a model of two classes, found one of " +
+                     std::to_string(classes));
   if (!gives_probabilities(loss))
     throw InputError(flag +
                      ": expected a model that gives probabilities, found one whose loss is hinge");
@@ -58,7 +59,7 @@ void check_threshold(const std::string& flag, Loss loss, int outputs) {
 void class_probabilities(Loss loss, std::span<const float> logits, std::span<float> probabilities) {
   if (loss != Loss::softmax_cross_entropy) {
     const auto z = static_cast<double>(logits[0]);
-    const double e = std::exp(-std::fabs(z));  // each side without the other's cancellation
+    const double e = std::exp(-std::fabs(z));  // computes both without cancellation
     const double large = 1.0 / (1.0 + e);
     const double small = e / (1.0 + e);
     probabilities[0] = static_cast<float>(z > 0.0 ? small : large);

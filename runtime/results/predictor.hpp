@@ -8,24 +8,24 @@
 
 namespace cudp {
 
-/// The settings that count where a model is only asked for its answers: precision, threads and
-/// micro_batch.
+/// Returns the settings that matter for an engine that only computes logits: precision,
+/// evaluate_with, threads, micro_batch.
 EngineSettings forward_settings(const TrainConfig& config);
 
-/// Gives a model's predictions, whatever trained it. It has an engine of its own, which it only
-/// asks for logits.
+/// Computes a model's predictions, whichever method trained it. Owns an engine that only computes
+/// logits.
 class Predictor {
  public:
-  /// settings: see forward_settings.
+  /// settings: see forward_settings().
   Predictor(const Backend& backend, const Network& network, const EngineSettings& settings);
 
-  /// The parameters [d] of the network that logits() goes by.
+  /// Sets the parameters [d] that logits() uses.
   void set_parameters(std::span<const float> parameters);
-  /// The logits of examples, [examples, outputs]: the one place where a released model, linear or
-  /// not, is asked. Throws where the examples do not fit the network.
+  /// Returns the logits of examples, [examples, outputs]. All predictions of released models,
+  /// linear or not, are computed here. Throws if the examples do not fit the network.
   std::vector<float> logits(const Dataset& examples);
 
-  /// Both at once, with the examples' labels.
+  /// Sets the parameters and returns the logits with the examples' labels.
   Predictions predict(std::span<const float> parameters, const Dataset& examples);
 
  private:

@@ -20,14 +20,14 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-// Keys of the metadata; those of features are options.
+// Keys of the metadata. The keys of features are names of options.
 constexpr const char* kModel = "model";
 constexpr const char* kActivation = "activation";
 constexpr const char* kInput = "input";
 constexpr const char* kClasses = "classes";
 constexpr const char* kDataset = "dataset";
-constexpr const char* kLoss = "loss";          // of a target
-constexpr const char* kHuber = "huber-delta";  // in units of the scaled target
+constexpr const char* kLoss = "loss";          // loss of a model that predicts a target
+constexpr const char* kHuber = "huber-delta";  // width of the Huber loss [scaled target]
 constexpr const char* kNormalise = "normalise";
 constexpr const char* kFeatureKeys[] = {"features", "feature-groups", "feature-standardise"};
 
@@ -39,7 +39,7 @@ Shape parse_shape(const std::string& text, const std::string& source) {
   return s;
 }
 
-/// The network's tensors, and those that are always zero, which PyTorch's layers have.
+/// Returns the network's tensors, and the tensors of zeros that PyTorch's layers have in addition.
 TensorFile tensors_of(const Network& network, const std::vector<float>& parameters) {
   TensorFile file{.tensors = network.parameters, .values = parameters, .metadata = {}};
   for (ParameterTensor t : network.zeros) {
@@ -50,7 +50,7 @@ TensorFile tensors_of(const Network& network, const std::vector<float>& paramete
   return file;
 }
 
-/// The network's parameters by their names and shapes.
+/// Returns the network's parameters, which are found by their names and shapes.
 std::vector<float> parameters_of(const TensorFile& file, const Network& network,
                                  const std::string& source) {
   std::vector<float> parameters(network.parameter_count);
@@ -59,7 +59,8 @@ std::vector<float> parameters_of(const TensorFile& file, const Network& network,
       return stored.name == t.name && stored.shape == t.shape;
     });
     if (found == file.tensors.end())
-      throw InputError(source + ": expected a tensor " + t.name + ", found none that fits");
+      throw InputError(source + ": expected a tensor " + t.name +
+                       ", found none of this name and shape");
     std::copy_n(file.values.begin() + static_cast<std::ptrdiff_t>(found->offset), t.size,
                 parameters.begin() + static_cast<std::ptrdiff_t>(t.offset));
   }
@@ -74,7 +75,7 @@ std::string shape_text(const Shape& shape) {
 
 std::string encode_model(const ReleasedModel& model) {
   TensorFile file = tensors_of(model.network, model.parameters);
-  file.metadata = {{"format", "pt"},  // layouts are PyTorch's
+  file.metadata = {{"format", "pt"},  // PyTorch's layouts
                    {kModel, model.text},
                    {kActivation, model.activation},
                    {kInput, shape_text(model.network.input)},
@@ -142,8 +143,8 @@ FeatureSettings released_features(const TensorFile& file, const std::string& sou
   TrainConfig stored;
   const auto read = [&](const char* key) {
     const Option& option = *find_option(key);
-    const std::string place = std::string(source).append(", ").append(key);
-    option.set(stored, parse_value(option, released_text(file, key, source), place), place);
+    const std::string where = std::string(source).append(", ").append(key);
+    option.set(stored, parse_value(option, released_text(file, key, source), where), where);
   };
   if (file.metadata.contains(kNormalise)) read(kNormalise);
   if (file.metadata.contains(kFeatureKeys[0]))

@@ -13,45 +13,48 @@
 
 namespace cudp {
 
-/// A model as a run publishes it: model.safetensors, and beside it vocabulary.txt where it is of
-/// texts. Who has both, and the vectors of words where these are in a file of their own, needs
-/// nothing else to ask it for predictions.
+/// Model as a run publishes it: model.safetensors and, for models of texts, vocabulary.txt. With
+/// these files, and the vectors of words if they are in a file of their own, a user can compute
+/// predictions.
 struct ReleasedModel {
-  std::string text;        ///< TOML of the layers
-  std::string activation;  ///< what the layers `activation` are
+  std::string text;        ///< layers as TOML
+  std::string activation;  ///< function of the layers `activation`
   Network network;
   std::vector<float> parameters;           ///< [d]
-  std::string dataset;                     ///< that it was trained on
-  FeatureSettings features;                ///< what it is shown of an example
-  std::vector<float> feature_release;      ///< what these rest on
-  std::shared_ptr<const TextCoder> coder;  ///< null: not of texts
-  ModelInputs inputs;                      ///< what its inputs mean
+  std::string dataset;                     ///< name of the data set that it was trained on
+  FeatureSettings features;                ///< transforms from an example to the network's input
+  std::vector<float> feature_release;      ///< released numbers that the transforms use
+  std::shared_ptr<const TextCoder> coder;  ///< null unless it is a model of texts
+  ModelInputs inputs;                      ///< meaning of its inputs
 };
 
-/// A shape as metadata and messages have it: "3x32x32", channels first.
+/// Returns a shape as in metadata and messages: "3x32x32", channels first.
 std::string shape_text(const Shape& shape);
 
-/// The bytes of model.safetensors, under PyTorch's names and layouts.
+/// Returns the bytes of model.safetensors, with PyTorch's names and layouts.
 std::string encode_model(const ReleasedModel& model);
 
-/// The model's file, of a run folder, a release folder, or given itself. Throws InputError where
-/// there is none.
+/// Returns the path of the model's file. place: a run folder, a release folder or the file itself.
+/// Throws InputError if there is none.
 std::filesystem::path find_released_model(const std::filesystem::path& place);
 
-/// Reads a model.safetensors, and the words beside it. Throws InputError where it is not that of a
-/// released model, or where words or vectors are missing or others.
+/// Reads a model.safetensors, and the words in the same folder. Throws InputError if it is not the
+/// file of a released model, or if words or vectors are missing or differ from those it was trained
+/// with.
 ReleasedModel read_released_model(const std::filesystem::path& file, const VectorPlace& vectors);
 
-// Parts of a released model, for who looks at a file that may be wrong.
+// Parts of a released model, for code that reads files that may be wrong.
 
-/// A text of its metadata. Throws InputError where it is missing.
+/// Returns a text of the metadata. Throws InputError if it is missing.
 const std::string& released_text(const TensorFile& file, const char* key,
                                  const std::string& source);
 
-/// The features that it was trained on: kind, groups, whether channels are standardised.
+/// Returns the settings of the features that it was trained on: kind, groups, whether channels are
+/// standardised.
 FeatureSettings released_features(const TensorFile& file, const std::string& source);
 
-/// The network that the metadata describe. text: of models of texts. Throws InputError.
+/// Returns the network that the metadata describe. text: shape of the words, for models of texts.
+/// Throws InputError.
 Network released_network(const TensorFile& file, const TextShape& text, const std::string& source);
 
 }  // namespace cudp

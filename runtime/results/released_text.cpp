@@ -30,8 +30,8 @@ TextOptions read_options(const TensorFile& file, const std::string& source) {
     const auto at = file.metadata.find(key);
     if (at == file.metadata.end()) continue;
     const Option& option = *find_option(key);
-    const std::string place = source + ", " + key;
-    option.set(stored, parse_value(option, at->second, place), place);
+    const std::string where = source + ", " + key;
+    option.set(stored, parse_value(option, at->second, where), where);
   }
   return stored.of<TextOptions>();
 }
@@ -44,7 +44,7 @@ std::vector<std::string> read_vocabulary(const fs::path& model) {
   return read_words(*open_bytes(path));
 }
 
-/// The vectors that the model itself holds.
+/// Returns the vectors that the model's file stores.
 std::shared_ptr<const WordVectors> stored_vectors(const TensorFile& file, int rows,
                                                   const std::string& source) {
   for (const ParameterTensor& t : file.tensors) {

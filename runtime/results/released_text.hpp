@@ -9,38 +9,40 @@
 
 namespace cudp {
 
-/// The tensor of a released model that has its words' vectors, where they are stored.
+/// Name of the tensor with the words' vectors, if a released model stores them.
 inline constexpr const char* kStoredVectors = "embedding.weight";
 
-/// The file of a model's words, beside the model.
+/// Name of the file of a model's words, in the model's folder.
 inline constexpr const char* kVocabularyFile = "vocabulary.txt";
 
-/// Says in a model's metadata how its texts were read, and by which vectors: their file's name and
-/// SHA-256 or, with TextOptions::store_embedding, themselves.
+/// Writes to a model's metadata how its texts were read and which vectors were used: the name and
+/// SHA-256 of their file or, with TextOptions::store_embedding, the vectors themselves.
 void add_text(TensorFile& file, const TextCoder& coder);
 
-/// The place of the vectors of a released model, if it does not hold them.
+/// Location of the vectors of a released model that does not store them.
 struct VectorPlace {
-  std::string file;  ///< in place of the file that the model names; empty: that one
-  std::string dir;   ///< the data folder
+  std::string file;  ///< replaces the file that the model names; empty: that file
+  std::string dir;   ///< path of the data folder
 };
 
-/// Reads back what texts of a model were read with, its words from the file beside it; null where
-/// it was trained on none. Throws InputError where the words or the vectors are missing or others.
+/// Reads back the coder of a model's texts, with its words from the file in the model's folder.
+/// Returns null if the model was trained on no texts. Throws InputError if the words or the vectors
+/// are missing or differ from those it was trained with.
 std::shared_ptr<const TextCoder> read_text(const TensorFile& file,
                                            const std::filesystem::path& model,
                                            const VectorPlace& vectors);
 
-/// The properties of a released model's texts that its network depends on, by its files alone.
-/// columns: of vectors that it holds; 0 where these are in a file of their own, or where it has
-/// none.
+/// Properties of a released model's texts that its network depends on, read from the model's files
+/// alone. columns: length of the vectors that it stores; 0 if they are in another file or if there
+/// are none.
 struct ReleasedWords {
   int rows = 0;
   int columns = 0;
   bool has_vectors = false;
 };
 
-/// Empty where the model was trained on no texts. Throws InputError where its words are missing.
+/// Returns the properties; empty if the model was trained on no texts. Throws InputError if its
+/// words are missing.
 std::optional<ReleasedWords> released_words(const TensorFile& file,
                                             const std::filesystem::path& model);
 

@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Every field with its key, in the order of the file.
+/// Visits every field with its key, in the order of the file.
 template <class Any, class Visit>
 void for_each_field(Any& r, const Visit& visit) {
   visit("test_set", r.test_set);
@@ -62,8 +62,8 @@ struct Write {
   }
 };
 
-/// A field that a file of an earlier version lacks stays as it is. Null stands for a number that is
-/// not finite.
+/// Reads fields. A field that the file lacks, because an earlier version wrote it, keeps its value.
+/// Null stands for a number that is not finite.
 struct Read {
   const Json& j;
 
@@ -113,7 +113,8 @@ Json to_json(const RunResult& result) {
 RunResult result_from_json(const Json& json) {
   RunResult result;
   for_each_field(result, Read{json});
-  // As certificates of format 1: epsilon was the training's, and this the promise for all.
+  // Earlier versions, like certificates of format 1, stored the training's numbers as epsilon and
+  // delta, and those of the whole run as epsilon_total and delta_total.
   if (json.contains("epsilon_total")) {
     result.training_epsilon = result.epsilon;
     result.training_delta = result.delta;

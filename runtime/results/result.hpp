@@ -13,22 +13,23 @@
 
 namespace cudp {
 
-/// The result of a finished run, on stdout and in private/result.json.
+/// Result of a finished run, as printed and as stored in private/result.json.
 struct RunResult {
-  std::string test_set = "public";  ///< or none, or private
-  Metrics test;  ///< on the test set; only what Metric::in_result has is kept in a file
-  std::optional<std::string> majority_class;  ///< of the test set, where there is one
-  double epsilon = 0.0;                       ///< of all that is released; infinite without privacy
+  std::string test_set = "public";  ///< public, private or none
+  Metrics test;  ///< metrics on the test set; files contain those with Metric::in_result
+  /// Most frequent class of the test set; empty if there is none.
+  std::optional<std::string> majority_class;
+  double epsilon = 0.0;  ///< epsilon of everything released; infinite without privacy
   double delta = 0.0;
-  /// Of the training alone, where rows were held out.
+  /// Privacy of the training alone; set only if rows were held out.
   std::optional<double> training_epsilon, training_delta;
-  std::vector<ErrorBar> held_out;  ///< what was released of them; empty where nothing was
+  std::vector<ErrorBar> held_out;  ///< released figures of held-out rows; empty if there are none
   Outcome outcome;
-  double seconds = 0.0;  ///< of training
+  double seconds = 0.0;  ///< duration of the training [s]
   double examples_per_second = 0.0;
   std::string run_dir;
   bool for_release = true;
-  std::vector<std::string> not_for_release;  ///< why, in words
+  std::vector<std::string> not_for_release;  ///< reasons why the run is not for release
   std::string dataset;
   std::string model;
   std::size_t parameters = 0;
@@ -36,7 +37,7 @@ struct RunResult {
 };
 
 nlohmann::ordered_json to_json(const RunResult& result);
-/// Throws nlohmann::json::exception where a field is of another type.
+/// Reads a result. Throws nlohmann::json::exception if a field has another type.
 RunResult result_from_json(const nlohmann::ordered_json& json);
 
 }  // namespace cudp

@@ -22,8 +22,9 @@ EngineSettings settings_for(const ScoringRequest& request) {
   return settings;
 }
 
-/// The schema to read the table with: the model's, or one that the user has for this file. One that
-/// merely lies beside the file may be of another model, and is not used then.
+/// Returns the schema to read the table with: the model's, or the one that the user gives for this
+/// file. A schema that only lies in the table's folder may belong to another model; if it does not
+/// match, it is ignored.
 TableSchema schema_for(const ReleasedModel& model, const std::string& model_name,
                        const DataRequest& data, Reporter& reporter) {
   try {
@@ -32,14 +33,14 @@ TableSchema schema_for(const ReleasedModel& model, const std::string& model_name
     return matched_schema(*model.inputs.schema, given->schema, given->source, model_name);
   } catch (const InputError& e) {
     if (!data.schema.empty()) throw;
-    reporter.warn(std::string("the schema beside the table is not used: ") + e.what());
+    reporter.warn(std::string("the schema next to the table is not used: ") + e.what());
     return *model.inputs.schema;
   }
 }
 
-/// Says which columns of a table are not used.
-void tell_dropped(const std::string& table, const std::vector<std::string>& names,
-                  Reporter& reporter) {
+/// Warns about the columns of a table that are not used.
+void warn_of_dropped(const std::string& table, const std::vector<std::string>& names,
+                     Reporter& reporter) {
   if (names.empty()) return;
   reporter.warn(
       fmt::format("{}: {} that the model was not trained with {} not used: {}", table,
@@ -49,15 +50,15 @@ void tell_dropped(const std::string& table, const std::vector<std::string>& name
 
 }  // namespace
 
-/// The rows that come block by block: of a table or a matrix.
+/// Source of rows that are read in blocks: a table or a matrix.
 struct Scorer::Stream {
   std::string file;
   TableSchema schema;
   std::unique_ptr<ByteReader> bytes;
-  std::unique_ptr<TableReader> table;  ///< or null
+  std::unique_ptr<TableReader> table;  ///< null for a matrix
   std::unique_ptr<MatrixReader> matrix;
   TableBlock block;
-  bool any = false;  ///< a block was read
+  bool any = false;  ///< at least one block was read
 
   bool next() { return table != nullptr ? table->next(block) : matrix->next(block); }
 };
@@ -74,7 +75,7 @@ Scorer::Scorer(const ReleasedModel& model, const std::string& model_name,
   features_.cache = request.feature_cache;
   features_.threads = request.threads;
   DataRequest data = request.data;
-  // With a table of test rows the data set is only where they came from.
+  // If test rows are given as a table of their own, only that table is scored.
   const bool apart = !data.test_path.empty() && !is_named_dataset(data.dataset);
   const std::string scored = apart ? data.test_path : data.dataset;
   const bool table = is_table_path(scored) && model.inputs.schema;
@@ -84,8 +85,7 @@ Scorer::Scorer(const ReleasedModel& model, const std::string& model_name,
     if (apart) data.labels_path = data.test_labels_path;
   }
   if (!request.group_by.empty() && !table)
-    throw InputError("--group-by: expected with a table given by its path only, found with " +
-                     scored);
+    throw InputError("--group-by: expected a table given by its path, found " + scored);
   if (table)
     open_table(data, request);
   else if (matrix)
@@ -105,8 +105,8 @@ void Scorer::open_table(const DataRequest& data, const ScoringRequest& request) 
                    });
   if (is_text(schema) != (model_.coder != nullptr))
     throw InputError(model_name_ + ": expected " +
-                     (model_.coder != nullptr ? "a schema of texts" : "a schema without texts") +
-                     ", as its words are, found the other");
+                     (model_.coder != nullptr ? "a schema of texts, found one without texts"
+                                              : "a schema without texts, found one of texts"));
   name_ = schema.name.empty() ? set_name_of(data.dataset) : schema.name;
   stream_->bytes = open_input(data.dataset, data.progress);
   stream_->file = stream_->bytes->name();
@@ -118,7 +118,7 @@ void Scorer::open_table(const DataRequest& data, const ScoringRequest& request) 
                                                               .group_by = request.group_by,
                                                               .coder = model_.coder.get()});
   has_ids_ = stream_->table->has_ids();
-  tell_dropped(stream_->bytes->name(), stream_->table->dropped(), reporter_);
+  warn_of_dropped(stream_->bytes->name(), stream_->table->dropped(), reporter_);
 }
 
 void Scorer::open_matrix(const DataRequest& data, const ScoringRequest& request) {
@@ -155,7 +155,8 @@ void Scorer::load(DataRequest data) {
 void Scorer::make_fit(Dataset& examples) {
   if (examples.is_text() != (model_.coder != nullptr))
     throw InputError(name_ + ": expected " + (model_.coder != nullptr ? "texts" : "no texts") +
-                     ", as " + model_name_ + " was trained on, found the other");
+                     ", as " + model_name_ + " was trained on, found " +
+                     (model_.coder != nullptr ? "none" : "texts"));
   make_features(examples, features_, backend_, reporter_);
   apply_release(examples, features_, model_.feature_release, name_);
   if (examples.shape != model_.network.input || examples.classes != model_.network.classes)
@@ -185,7 +186,7 @@ bool Scorer::next(ScoredBlock& block) {
   }
   stream_->any = true;
   TableBlock& read = stream_->block;
-  // The block's memory is used again, so what is changed is a copy where features change it.
+  // The block's memory is reused, so features are applied to a copy.
   const bool as_read = features_.kind == Features::none && features_.normalise == Normalise::none;
   Dataset changed;
   if (!as_read) changed = read.examples;

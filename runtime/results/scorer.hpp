@@ -13,41 +13,42 @@
 
 namespace cudp {
 
-/// The rows to be scored, and what of them is kept beside the scores.
+/// Rows to be scored, and the columns that are kept with the scores.
 struct ScoringRequest {
-  /// The source, as load_test_data reads it; "-" is a table on the standard input. A schema is
-  /// needed only for models of earlier versions; one that is there must be that of the model.
+  /// Source of the rows, as load_test_data() reads it; "-" is a table on standard input. A schema
+  /// is needed only for models of earlier versions. If there is one, it must match the model's.
   DataRequest data;
-  bool labels = true;      ///< false: they may be absent, and are not looked at where they are not
-  bool ids = false;        ///< keep the texts of the id column, where the table has one
+  bool labels = true;      ///< if false, labels may be absent and are not used
+  bool ids = false;        ///< keep the texts of the id column, if the table has one
   std::string group_by{};  ///< keep the texts of this column; tables only
   std::string feature_cache = "none";
-  int threads = 0;  ///< of the CPU; 0: all
+  int threads = 0;  ///< number of CPU threads; 0 for all cores
 };
 
-/// Some rows in order, with the model's answers.
+/// Consecutive rows with the model's outputs.
 struct ScoredBlock {
-  std::uint64_t first_row = 0;  ///< number of its first row, from 0
-  Predictions predictions;      ///< labels are 0 where they are not asked for
-  TextList ids;                 ///< [rows] where there are ids
-  TextList groups;              ///< [rows] where asked for
+  std::uint64_t first_row = 0;  ///< number of the block's first row, from 0
+  Predictions predictions;      ///< labels are 0 if they were not requested
+  TextList ids;                 ///< [rows] if there are ids
+  TextList groups;              ///< [rows] if requested
 };
 
-/// Asks a released model for its answers to rows, in their order. Tables and matrices come in
-/// blocks, whose memory does not grow with their number; other data sets are one block.
+/// Computes a released model's outputs for rows, in their order. Tables and matrices are read in
+/// blocks, so that memory does not grow with the number of rows. Other data sets are a single
+/// block.
 class Scorer {
  public:
-  /// model: outlives the scorer; model_name: for messages. Throws InputError where the data cannot
-  /// be read, or are not what the model was trained on: columns, categories, classes, bounds,
-  /// shape.
+  /// model: must outlive the scorer. model_name: for messages. Throws InputError if the data cannot
+  /// be read, or does not match what the model was trained on: columns, categories, classes,
+  /// bounds, shape.
   Scorer(const ReleasedModel& model, const std::string& model_name, const ScoringRequest& request,
          const Backend& backend, Reporter& reporter);
   ~Scorer();
   Scorer(const Scorer&) = delete;
   Scorer& operator=(const Scorer&) = delete;
 
-  /// The next block; false behind the last. Throws InputError on rows that the schema does not
-  /// allow.
+  /// Reads and scores the next block. Returns false after the last one. Throws InputError on rows
+  /// that the schema does not allow.
   bool next(ScoredBlock& block);
 
   const std::string& data_name() const { return name_; }
@@ -59,7 +60,7 @@ class Scorer {
   void open_table(const DataRequest& data, const ScoringRequest& request);
   void open_matrix(const DataRequest& data, const ScoringRequest& request);
   void load(DataRequest data);
-  /// Turns examples into what the network takes. Throws InputError where they do not fit it.
+  /// Transforms examples into the network's input. Throws InputError if they do not fit it.
   void make_fit(Dataset& examples);
 
   const ReleasedModel& model_;
@@ -70,8 +71,8 @@ class Scorer {
   Predictor predictor_;
   std::string name_;
   bool has_ids_ = false;
-  std::unique_ptr<Stream> stream_;  ///< of a table or a matrix; null: `whole_`
-  std::optional<Dataset> whole_;    ///< until it is given
+  std::unique_ptr<Stream> stream_;  ///< source of a table or a matrix; null if `whole_` is used
+  std::optional<Dataset> whole_;    ///< data set that is one block; empty once it was returned
 };
 
 }  // namespace cudp

@@ -39,10 +39,11 @@ std::string shape_text(const std::vector<int>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-/// A file that must be there.
+/// Returns the content of a file. Throws InputError if there is none.
 std::string read_input(const fs::path& path) {
   if (!fs::is_regular_file(path))
-    throw InputError(path.string() + ": expected a file of a run, found none");
+    throw InputError(path.string() +
+                     ": no such file. Give the folder of a run with a certificate.");
   try {
     return read_file(path);
   } catch (const Error& e) {
@@ -50,11 +51,12 @@ std::string read_input(const fs::path& path) {
   }
 }
 
-/// The tensors that a network's file has, and what of them differs.
+/// Returns a line for each difference between the file's tensors and the network's. `extra` names
+/// the tensors that the file may have in addition.
 std::vector<std::string> tensor_differences(const TensorFile& file, const Network& network,
-                                            const std::set<std::string>& beside) {
+                                            const std::set<std::string>& extra) {
   std::vector<std::string> wrong;
-  std::set<std::string> known = beside;
+  std::set<std::string> known = extra;
   for (const auto* list : {&network.parameters, &network.zeros})
     for (const ParameterTensor& t : *list) {
       known.insert(t.name);
@@ -67,12 +69,12 @@ std::vector<std::string> tensor_differences(const TensorFile& file, const Networ
     }
   for (const ParameterTensor& t : file.tensors)
     if (!known.contains(t.name))
-      wrong.push_back(t.name + ": expected no such tensor, found " + shape_text(t.shape));
+      wrong.push_back(t.name + ": unexpected tensor " + shape_text(t.shape));
   return wrong;
 }
 
-/// The network as the file describes it. Where a text's vectors are in a file of their own, their
-/// length is the one at which the tensors fit, if there is any.
+/// Returns the network that the file describes. If the vectors of words are in another file, their
+/// length is the first one at which the tensors fit.
 Network network_of(const TensorFile& file, const fs::path& path) {
   const std::string source = path.string();
   const std::optional<ReleasedWords> words = released_words(file, path);
@@ -82,29 +84,29 @@ Network network_of(const TensorFile& file, const fs::path& path) {
   std::set<int> lengths;
   for (const ParameterTensor& t : file.tensors)
     for (const int length : t.shape) lengths.insert(length);
-  std::optional<Network> some;
+  std::optional<Network> first;
   std::string why = ": no tensor says how long words' vectors are";
   for (const int length : lengths) {
     try {
       Network n = released_network(file, {.words = words->rows, .columns = length}, source);
       if (tensor_differences(file, n, {}).empty()) return n;
-      if (!some) some = std::move(n);
+      if (!first) first = std::move(n);
     } catch (const InputError& e) {
       why = e.what();
     }
   }
-  if (!some) throw InputError(why.starts_with(":") ? source + why : why);
-  return *std::move(some);
+  if (!first) throw InputError(why.starts_with(":") ? source + why : why);
+  return *std::move(first);
 }
 
-/// Holds the tensor of the release that the features rest on.
-void hold_feature_tensor(const TensorFile& file, const Network& network,
-                         const FeatureSettings& features, verify::Statement& s) {
+/// Checks the tensor of the release that the features are computed from.
+void check_feature_tensor(const TensorFile& file, const Network& network,
+                          const FeatureSettings& features, verify::Statement& s) {
   const bool pca = features.kind == Features::pca;
   const std::string name = pca ? "features.projection" : "features.scaling";
   const auto t = std::ranges::find(file.tensors, name, &ParameterTensor::name);
   if (t == file.tensors.end()) {
-    s.wrong.push_back(name + ": expected it, found none");
+    s.wrong.push_back(name + ": missing");
     return;
   }
   const int rows = pca ? network.input.size() : 2;
@@ -115,9 +117,9 @@ void hold_feature_tensor(const TensorFile& file, const Network& network,
                       shape_text(t->shape));
 }
 
-/// Holds the unit of privacy of the schema that the model carries against the certificate's.
-void hold_unit(const TensorFile& file, const std::string& source,
-               const verify::Certificate& certificate, verify::Statement& s) {
+/// Compares the unit of privacy of the model's schema with the certificate's.
+void check_unit(const TensorFile& file, const std::string& source,
+                const verify::Certificate& certificate, verify::Statement& s) {
   const auto text = [](const std::string& unit, std::uint64_t rows) {
     return unit.empty() ? std::string("none") : fmt::format("{} rows by {}", rows, shown(unit));
   };
@@ -132,7 +134,7 @@ void hold_unit(const TensorFile& file, const std::string& source,
                       found);
 }
 
-verify::Statement hold_tensors(const ReleasedRun& run) {
+verify::Statement check_tensors(const ReleasedRun& run) {
   verify::Statement s{.name = "model", .found = {}, .wrong = {}};
   if (run.status == "refused") {
     s.found = "none: the run was refused";
@@ -161,22 +163,22 @@ verify::Statement hold_tensors(const ReleasedRun& run) {
          file.metadata.contains("normalise") ? text("normalise") : std::string("none"));
   expect("features", set("features"),
          file.metadata.contains("features") ? text("features") : std::string("none"));
-  hold_unit(file, source, certificate, s);
+  check_unit(file, source, certificate, s);
   const std::string_view builtin = builtin_model(set("model"));
   if (!builtin.empty() && builtin != text("model"))
     s.wrong.push_back("model: expected the built-in " + set("model") + ", found another text");
 
   const Network network = network_of(file, run.model());
   const FeatureSettings features = released_features(file, source);
-  std::set<std::string> beside;
+  std::set<std::string> extra;
   if (rest_on_release(features)) {
-    beside = {"features.projection", "features.scaling"};
-    hold_feature_tensor(file, network, features, s);
+    extra = {"features.projection", "features.scaling"};
+    check_feature_tensor(file, network, features, s);
   }
-  if (set("store-embedding") == "true") beside.insert(kStoredVectors);
-  for (std::string& wrong : tensor_differences(file, network, beside))
+  if (set("store-embedding") == "true") extra.insert(kStoredVectors);
+  for (std::string& wrong : tensor_differences(file, network, extra))
     s.wrong.push_back(std::move(wrong));
-  // Of methods that release parameters themselves, or their gradients, once each.
+  // These methods release all parameters, or their gradient, as one vector each time.
   if (certificate.method == "dp-agd" || certificate.method == "outpert")
     for (const privacy::NoisyValue& l : certificate.noisy_values)
       if (l.name == "sum of clipped gradients" || l.name == "minimum of the objective")
@@ -188,9 +190,9 @@ verify::Statement hold_tensors(const ReleasedRun& run) {
   return s;
 }
 
-/// The figures of held-out rows are of the model's classes, or its target, and their bounds are
-/// those that follow from them.
-void hold_holdout(const ReleasedRun& run, const ModelInputs& inputs, verify::Statement& s) {
+/// Checks that the figures of held-out rows are for the model's classes, or for its target, and
+/// that their error bounds follow from them.
+void check_holdout(const ReleasedRun& run, const ModelInputs& inputs, verify::Statement& s) {
   if (!run.evidence.holdout) return;
   const verify::Certificate c = verify::read_certificate(run.evidence.certificate);
   if (!c.holdout) return;
@@ -226,14 +228,14 @@ void hold_holdout(const ReleasedRun& run, const ModelInputs& inputs, verify::Sta
   nlohmann::json expected = nlohmann::json::array();
   for (const ErrorBar& b : bars)
     expected.push_back({{"metric", b.name}, {"value", b.value}, {"low", b.low}, {"high", b.high}});
-  // Through a text, in which what is no number is null.
+  // Comparing after a round trip through text turns numbers that are not finite into null.
   if (nlohmann::json::parse(expected.dump()) != json.at("bars"))
     s.wrong.emplace_back(
         "holdout.json: expected the bounds that follow from its numbers, found others");
 }
 
-/// The note says why a run is not for release, as the certificate does.
-void hold_note(const ReleasedRun& run, const nlohmann::json& json, verify::Statement& s) {
+/// Checks that the note gives the certificate's reasons why a run is not for release.
+void check_note(const ReleasedRun& run, const nlohmann::json& json, verify::Statement& s) {
   std::vector<std::string> stated, noted;
   if (json.contains("not_for_release"))
     for (const auto& reason : json["not_for_release"]) stated.push_back(reason.get<std::string>());
@@ -252,8 +254,9 @@ bool states_rows(const nlohmann::json& certificate) {
   });
 }
 
-/// Each file of release/ is one that the certificate, or the model, accounts for; none is missing.
-verify::Statement hold_files(const ReleasedRun& run) {
+/// Checks that the certificate, or the model, accounts for each file of release/, and that none is
+/// missing.
+verify::Statement check_files(const ReleasedRun& run) {
   verify::Statement s{
       .name = "files", .found = fmt::format("{}", fmt::join(run.files, ", ")), .wrong = {}};
   const auto json = nlohmann::json::parse(run.evidence.certificate);
@@ -272,13 +275,14 @@ verify::Statement hold_files(const ReleasedRun& run) {
     const TensorFile file = decode_safetensors(read_input(run.model()), source);
     const ModelInputs inputs = read_inputs(file, source);
     if (inputs.schema) must[RunFolder::kSchema] = true;
-    // Tables that have a name are published: what their rows are is known.
+    // Named tables are published, so the meaning of their rows is known.
     const verify::Settings settings(run.evidence.settings);
     const bool is_named = settings.has("dataset") && is_named_dataset(settings.text("dataset"));
     if (inputs.schema && !is_named && !states_rows(json))
-      s.wrong.emplace_back("assumptions: expected what a row of the table is, found nothing of it");
+      s.wrong.emplace_back(
+          "assumptions: expected a statement of what a row of the table is, found none");
     if (released_words(file, run.model())) must[kVocabularyFile] = true;
-    hold_holdout(run, inputs, s);
+    check_holdout(run, inputs, s);
     if (inputs.schema && fs::exists(run.release / RunFolder::kSchema) &&
         read_input(run.release / RunFolder::kSchema) != released_text(file, "schema", source))
       s.wrong.push_back(std::string(RunFolder::kSchema) +
@@ -286,12 +290,11 @@ verify::Statement hold_files(const ReleasedRun& run) {
   }
   for (const auto& [name, there] : must)
     if (there && !std::ranges::binary_search(run.files, name))
-      s.wrong.push_back(name + ": expected it, found none");
+      s.wrong.push_back(name + ": missing");
   for (const std::string& name : run.files)
     if (!must.contains(name))
-      s.wrong.push_back(name +
-                        ": expected no file that the certificate does not account for, found one");
-  hold_note(run, json, s);
+      s.wrong.push_back(name + ": unexpected file: the certificate does not account for it");
+  check_note(run, json, s);
   return s;
 }
 
@@ -337,10 +340,10 @@ std::vector<verify::Statement> hold(const ReleasedRun& run, verify::Bounds& boun
   std::vector<verify::Statement> all;
   try {
     all = verify::hold_statements(run.evidence, bounds);
-    // Of a certificate whose fields are others nothing else can be said.
+    // If the certificate's fields are wrong, no further check is possible.
     if (all.size() > 1) {
-      all.push_back(hold_tensors(run));
-      all.push_back(hold_files(run));
+      all.push_back(check_tensors(run));
+      all.push_back(check_files(run));
     }
   } catch (const std::invalid_argument& e) {
     throw InputError(place + ": " + e.what());

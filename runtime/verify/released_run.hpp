@@ -7,26 +7,28 @@
 
 namespace cudp {
 
-/// A run's folder, or its release folder alone, as text: what an auditor has.
+/// Files of a run's folder, or of its release folder alone, as text: the evidence that an auditor
+/// has.
 struct ReleasedRun {
-  std::filesystem::path release;  ///< folder
-  verify::Evidence evidence;      ///< the ledger is empty where the private folder is not there
-  std::string status;             ///< of the certificate: finished, not finished, refused
+  std::filesystem::path release;  ///< path of the release folder
+  verify::Evidence evidence;      ///< ledger is empty if there is no private folder
+  std::string status;             ///< the certificate's: finished, not finished or refused
   bool has_model = false;
-  std::vector<std::string> files;  ///< names in the folder, sorted
-  std::string note;                ///< NOT-FOR-RELEASE.txt; empty where it is not there
+  std::vector<std::string> files;  ///< names of the files in the release folder, sorted
+  std::string note;                ///< content of NOT-FOR-RELEASE.txt; empty if there is none
 
   std::filesystem::path model() const { return release / "model.safetensors"; }
 };
 
-/// Throws InputError where it is no folder of a run, of one that gives no privacy, or unreadable.
+/// Reads a run's folder or release folder. Throws InputError if `folder` is not one, if the run
+/// gives no privacy, or if a file cannot be read.
 ReleasedRun open_released_run(const std::filesystem::path& folder);
 
-/// Everything that can be held without what is secret: the statements of the files
-/// (privacy/verify/released.hpp), then the model's tensors against the network that it names, and
-/// each file of release/ against the certificate: none is missing, and none is there that it does
-/// not account for. Throws InputError where a file cannot be read. bounds: of accountants, kept for
-/// the next run.
+/// Checks everything that can be checked without secrets. First come the statements of the files
+/// (privacy/verify/released.hpp), then the model's tensors against the network that the model
+/// describes, then the list of files in release/: each must be accounted for by the certificate,
+/// and none may be missing. Throws InputError if a file cannot be read.
+/// bounds: cache of accountants' results, which later calls use.
 std::vector<verify::Statement> hold(const ReleasedRun& run, verify::Bounds& bounds);
 
 }  // namespace cudp

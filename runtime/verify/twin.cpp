@@ -35,7 +35,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// A file that settings name without its folder: in the data folder if it is there.
+/// Replaces a file name without a folder by its path in the data folder, if it exists there.
 void find_file(std::string& name, const std::string& data_dir) {
   std::error_code ignored;
   if (name.empty() || name.find('/') != std::string::npos) return;
@@ -49,7 +49,7 @@ std::int64_t unguessed_seed() {
   return static_cast<std::int64_t>(words >> 1);
 }
 
-/// The released settings, with a seed, and with paths of this machine.
+/// Returns the released settings with a seed and with paths of this machine.
 TrainConfig twin_config(const ReleasedRun& run, const TwinSettings& s) {
   const std::string source = (run.release / "config.toml").string();
   TrainConfig c;
@@ -74,7 +74,7 @@ TrainConfig twin_config(const ReleasedRun& run, const TwinSettings& s) {
   return c;
 }
 
-/// Makes the twin's folder. One in which nothing was put is removed again.
+/// Makes the folder of the replay. The destructor removes it if it is empty.
 class TwinFolder {
  public:
   explicit TwinFolder(const fs::path& path) : path_(path) {
@@ -99,7 +99,7 @@ class TwinFolder {
   fs::path path_;
 };
 
-/// A list of layers of the user's own: as the released model has it.
+/// Writes a user-defined list of layers to a file, as the released model has it.
 void find_model(TrainConfig& c, const ReleasedRun& run, const fs::path& folder) {
   if (!c.model.ends_with(".toml")) return;
   const std::string source = run.model().string();
@@ -109,7 +109,7 @@ void find_model(TrainConfig& c, const ReleasedRun& run, const fs::path& folder) 
   c.model = model.string();
 }
 
-/// A certificate with the names of format 2.
+/// Returns the certificate with the field names of format 2.
 Json in_format_2(Json certificate) {
   if (certificate.value("format", "") != "cudp privacy certificate 1") return certificate;
   certificate["format"] = "cudp privacy certificate 2";
@@ -122,12 +122,12 @@ Json in_format_2(Json certificate) {
   return certificate;
 }
 
-/// The first words of a JSON pointer that an entry stands under.
+/// Returns whether the JSON pointer is `entry` or lies under it.
 bool is_under(std::string_view pointer, std::string_view entry) {
   return pointer == entry || (pointer.starts_with(entry) && pointer[entry.size()] == '/');
 }
 
-std::string said_at(const Json& certificate, const std::string& pointer) {
+std::string value_at(const Json& certificate, const std::string& pointer) {
   const Json::json_pointer at(pointer);
   if (!certificate.contains(at)) return "none";
   std::string text = certificate.at(at).dump();
@@ -140,12 +140,12 @@ std::string said_at(const Json& certificate, const std::string& pointer) {
 std::vector<std::string> certificate_differences(const std::string& run, const std::string& twin) {
   const Json a = in_format_2(Json::parse(run));
   const Json b = in_format_2(Json::parse(twin));
-  // Of every twin: its seed, another build, a clipping norm that follows from noise.
-  std::set<std::string> may = {"/seeded",  "/not_for_release",    "/for_release",
-                               "/build",   "/accountant_version", "/quantile/C_last",
-                               "/warnings"};
+  // These differ in every replay: its seed, another build, a clipping norm that follows from noise.
+  std::set<std::string> allowed = {"/seeded",  "/not_for_release",    "/for_release",
+                                   "/build",   "/accountant_version", "/quantile/C_last",
+                                   "/warnings"};
   const auto allow = [&](std::initializer_list<const char*> more) {
-    for (const char* m : more) may.insert(m);
+    for (const char* m : more) allowed.insert(m);
   };
   const std::string method = a.value("method", "");
   const bool private_size = a.contains("size_release") && b.contains("size_release");
@@ -182,7 +182,7 @@ std::vector<std::string> certificate_differences(const std::string& run, const s
            "/candidates",
            "/filter",
            "/feature_release/sigma"});
-  // What was released before decides.
+  // Earlier releases decide what these methods do.
   if (method == "dp-agd" || method == "dpis")
     allow({"/steps", "/releases", "/noisy_values", "/filter/rho_spent", "/epsilon_lower"});
   // Steps were paid for again after a key was lost.
@@ -192,24 +192,24 @@ std::vector<std::string> certificate_differences(const std::string& run, const s
   std::vector<std::string> all;
   for (const Json& change : Json::diff(a, b)) {
     const auto path = change.at("path").get<std::string>();
-    // Of epsilon of outputs, up to what the search for noise leaves.
+    // epsilon of output perturbation may differ by the tolerance of the search for the noise.
     const auto close = [&] {
       if (!private_size || (path != "/epsilon" && path != "/training_epsilon")) return false;
       const Json::json_pointer at(path);
       return a.contains(at) && b.contains(at) && a[at].is_number() && b[at].is_number() &&
              std::abs(a[at].get<double>() / b[at].get<double>() - 1.0) < 1e-6;
     };
-    if (std::ranges::any_of(may, [&](const std::string& m) { return is_under(path, m); }) ||
+    if (std::ranges::any_of(allowed, [&](const std::string& m) { return is_under(path, m); }) ||
         close())
       continue;
-    all.push_back(path.substr(1) + ": the run " + said_at(a, path) + ", its twin " +
-                  said_at(b, path));
+    all.push_back(path.substr(1) + ": the run " + value_at(a, path) + ", its twin " +
+                  value_at(b, path));
   }
-  // What may differ is there in both.
-  for (const std::string& m : may) {
+  // Fields that may differ must exist in both certificates.
+  for (const std::string& m : allowed) {
     const Json::json_pointer at(m);
     if (m != "/not_for_release" && a.contains(at) != b.contains(at))
-      all.push_back(m.substr(1) + ": the run " + said_at(a, m) + ", its twin " + said_at(b, m));
+      all.push_back(m.substr(1) + ": the run " + value_at(a, m) + ", its twin " + value_at(b, m));
   }
   return all;
 }

@@ -11,33 +11,35 @@
 
 namespace cudp {
 
+/// Settings of a replay.
 struct TwinSettings {
-  std::filesystem::path folder;      ///< for the twin's run; must not exist
-  std::string data_dir;              ///< where the files that the settings name are looked for
-  std::string dataset;               ///< in place of the settings'; empty: that
-  std::string schema;                ///< likewise
-  std::string device;                ///< likewise
-  std::optional<std::int64_t> seed;  ///< empty: one that nobody guesses
+  std::filesystem::path folder;  ///< folder of the replay; must not exist
+  std::string data_dir;          ///< folder in which the files that the settings name are searched
+  std::string dataset;           ///< replaces the settings' data set; empty: keep it
+  std::string schema;            ///< replaces the settings' schema; empty: keep it
+  std::string device;            ///< replaces the settings' device; empty: keep it
+  std::optional<std::int64_t> seed;  ///< seed of the replay; empty: a random one
   std::int64_t threads = 0;
 };
 
+/// Result of a replay.
 struct TwinVerdict {
-  verify::Verdict transcript;  ///< of the twin's own run, against its own certificate
-  /// The statements of the run's certificate that differ from the twin's, and should not.
+  verify::Verdict transcript;  ///< result for the replay against its own certificate
+  /// Statements of the run's certificate that differ from the replay's although they should not.
   std::vector<std::string> differences;
-  std::int64_t seed = 0;
+  std::int64_t seed = 0;  ///< seed of the replay
 };
 
-/// Trains the settings of a released run once more, with a seed, in this process and in a folder
-/// of its owner's alone, and holds everything that the twin does against its certificate
-/// (verify::check); then the two certificates against each other. The transcript stays in memory:
-/// its bytes are about 30 times the parameters, times the steps. Throws InputError, BudgetError
-/// as a training does, and InputError where the folder exists.
+/// Replays a released run: trains its settings again with a seed, in this process and in a folder
+/// that only its owner can read. Checks everything that the replay does against the replay's
+/// certificate (verify::check), then compares the two certificates. The transcript stays in memory;
+/// its size is about 30 bytes per parameter and step.
+/// Throws InputError and BudgetError as a training does, and InputError if the folder exists.
 TwinVerdict train_twin(const ReleasedRun& run, const TwinSettings& settings, Reporter& reporter);
 
-/// The differences of two certificates of the same settings, but for the seed, the build and what
-/// follows from noise: a noisy size, a filter's decisions, the last clipping norm, a key that was
-/// lost. Paths, with both values.
+/// Returns the differences between two certificates of the same settings, one line with JSON path
+/// and both values for each. Ignores the seed, the build, and everything that follows from noise: a
+/// noisy size, a filter's decisions, the last clipping norm, a lost key.
 std::vector<std::string> certificate_differences(const std::string& run, const std::string& twin);
 
 }  // namespace cudp

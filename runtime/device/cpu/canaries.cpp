@@ -46,7 +46,7 @@ void Canaries::add(std::span<const std::uint32_t> examples, const GradientUse& u
   for (const std::uint32_t example : examples) {
     const std::uint32_t parameter = parameter_of(example);
     const auto at = layout_.storage.where[parameter];
-    // The mean, where there is one, is nothing beside it.
+    // The transform's mean is ignored: it is negligible compared with kCanaryGradient.
     const float g =
         kCanaryGradient * (transformed ? transformed->coordinates.transform.inverse[at] : 1.0f);
     const auto group = to_size(group_of(parameter));

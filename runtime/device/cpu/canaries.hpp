@@ -9,26 +9,27 @@
 
 namespace cudp::cpu {
 
-/// The canaries of an audit, as examples of a training set; see AuditTap. Without a tap there are
-/// none.
+/// Canaries of an audit, as examples of a training set; see AuditTap. There are none if the tap is
+/// null.
 class Canaries {
  public:
-  /// Throws Error where a canary is no parameter. Keeps the pointers.
+  /// Keeps the pointers. Throws Error if a canary's parameter does not exist.
   Canaries(const Network& network, const CpuLayout& layout, const AuditTap* tap);
 
-  /// Loads the canaries of a training set of so many examples; throws Error where it has fewer than
-  /// canaries.
+  /// Loads the canaries of a training set of `examples` examples: they are its last ones. Throws
+  /// Error if it has fewer examples than canaries.
   void load(std::size_t examples);
 
-  /// How many of `examples`, ascending, are not canaries: those come first.
+  /// Returns the number of `examples` that are not canaries. `examples` is ascending, so these come
+  /// first.
   std::size_t ordinary(std::span<const std::uint32_t> examples) const;
 
-  /// Adds what Worker::add adds, for canaries alone; the sum is [Storage::packed], in units of the
-  /// grid.
+  /// Adds the contributions of canaries, as Worker::add() does for other examples. sum:
+  /// [Storage::packed], in grid steps.
   void add(std::span<const std::uint32_t> examples, const GradientUse& use, std::int64_t* sum,
            ExampleRecord* records) const;
 
-  /// Puts their norms among those of all examples.
+  /// Writes the norms of the canaries to the norms of all examples.
   void set_norms(std::span<float> norms) const;
 
  private:

@@ -6,7 +6,7 @@
 namespace cudp::cpu {
 namespace {
 
-constexpr std::size_t kRange = 4096;  // parameters that one task handles
+constexpr std::size_t kRange = 4096;  // number of parameters per task
 
 }  // namespace
 

@@ -9,12 +9,13 @@
 
 namespace cudp::cpu {
 
-/// The numbers that coordinate-wise clipping needs of m and s, packed as the weights are.
+/// Numbers that coordinate-wise clipping computes from m and s, packed like the weights.
 class PackedCoordinates {
  public:
   explicit PackedCoordinates(const CpuLayout& layout);
 
-  /// Makes the coordinates from m and s, [d]. They do not depend on the number of threads.
+  /// Computes the coordinates from m and s, [d]. The result does not depend on the number of
+  /// threads.
   Coordinates refresh(const std::vector<float>& mean, const std::vector<float>& deviation,
                       ThreadTeam& team);
 
@@ -23,7 +24,7 @@ class PackedCoordinates {
  private:
   const CpuLayout& layout_;
   CoordinateScale scale_;
-  // [Storage::packed] each; 0 beside the parameters.
+  // [Storage::packed] each; 0 in the padding.
   AlignedVector<float> mean_;
   AlignedVector<float> inverse_;
   AlignedVector<float> square_;

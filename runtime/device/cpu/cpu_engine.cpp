@@ -26,7 +26,7 @@ namespace cudp {
 namespace cpu {
 namespace {
 
-/// Multiples of 256 (a tile of random words) that one task handles.
+/// Numbers of examples and of parameters per task, multiples of 256 (a tile of random words).
 constexpr std::int64_t kSampleRange = std::int64_t{64} * 256;
 constexpr std::int64_t kParameterRange = std::int64_t{16} * 256;
 
@@ -91,7 +91,7 @@ class CpuEngine final : public Engine {
            "the state does not fit the network and optimizer");
     std::vector<float> norms = std::move(state_.norms);
     state_ = state;
-    if (state.norms.empty()) state_.norms = std::move(norms);  // none seen yet
+    if (state.norms.empty()) state_.norms = std::move(norms);  // `state` has none
     pack(state_.parameters);
   }
 
@@ -197,7 +197,7 @@ class CpuEngine final : public Engine {
     update(recipe, step, scalars);
   }
 
-  /// The use that is made of the gradients of a step's batch.
+  /// Returns how the gradients of a step's batch are used.
   GradientUse use_of(const StepRecipe& recipe, std::uint64_t step, const StepScalars& scalars,
                      float inverse_grid) {
     if (const auto* const clipped = std::get_if<ClippedGradient>(&recipe.contribution))
@@ -209,14 +209,14 @@ class CpuEngine final : public Engine {
                        state_.norms.data(), inverse_grid};
   }
 
-  /// sum_ <- what the batch's examples add.
+  /// sum_ <- sum of the contributions of the batch's examples.
   void add_up(const GradientUse& use, double grid) {
     const std::span<const std::uint32_t> batch(drawn_.data(), batch_);
     seen_ = {};
     const std::size_t ordinary = canaries_.ordinary(batch);
     const auto* const clipped = std::get_if<AddClipped>(&use);
     const bool as_one = linear_sum_ && clipped != nullptr && !train_->is_text();
-    // What has a record: all examples, or the canaries alone.
+    // Linear sums keep no records, so only canaries have one.
     records_.resize(!settings_.diagnostics ? 0 : as_one ? batch_ - ordinary : batch_);
     if (as_one) {
       linear_sum_->add_up(*train_, batch.first(ordinary), state_.parameters, *clipped, team_,
@@ -233,7 +233,7 @@ class CpuEngine final : public Engine {
     diagnostics_ += seen_;
   }
 
-  /// sum_ <- what the examples, which are not canaries, add to the workers' sums.
+  /// sum_ <- sum of the contributions of examples that are not canaries.
   void add_by_workers(std::span<const std::uint32_t> examples, const GradientUse& use) {
     const std::size_t chunk = to_size(layout_.chunk);
     const std::size_t n = examples.size();
@@ -267,7 +267,7 @@ class CpuEngine final : public Engine {
           static_cast<float>(grid * static_cast<double>(sum_[to_size(layout_.storage.where[j])]));
   }
 
-  /// released_ <- the sum with noise.
+  /// released_ <- the sum plus noise.
   void release(const StepRecipe& recipe, std::uint64_t step, const StepScalars& scalars,
                double grid) {
     const Leaving what = released_sum(step, grid, scalars.noise_std);
@@ -323,7 +323,7 @@ class CpuEngine final : public Engine {
       o->sees(update_record(step, recipe, scalars, state_));
   }
 
-  /// The sum, in units of the grid, in the order of the parameters.
+  /// Returns the sum in grid steps, in the order of the parameters.
   std::vector<std::int64_t> sums() const {
     std::vector<std::int64_t> all;
     all.reserve(network_.parameter_count);
@@ -335,7 +335,7 @@ class CpuEngine final : public Engine {
     return static_cast<std::int64_t>(network_.parameter_count);
   }
 
-  /// The update of the i-th range of parameters.
+  /// Returns the arguments for the update of the i-th range of parameters.
   UpdateArgs update_args(const StepRecipe& recipe, const StepScalars& scalars, std::size_t i) {
     const auto* const transformed = std::get_if<TransformedGradient>(&recipe.contribution);
     const auto optional = [](std::vector<float>& v) { return v.empty() ? nullptr : v.data(); };
@@ -364,14 +364,14 @@ class CpuEngine final : public Engine {
 
   std::span<const std::uint32_t> drawn() const { return {drawn_.data(), batch_}; }
 
-  /// The batch of a step, ascending, in drawn_[0..batch_).
+  /// Draws the batch of a step: ascending, in drawn_[0..batch_).
   void draw(std::uint64_t step, const Draw& draw) {
     const auto* const poisson = std::get_if<Poisson>(&draw);
     const auto* const candidates = std::get_if<Candidates>(&draw);
     const auto first = static_cast<std::int64_t>(numbering_->begin());
     const auto n = static_cast<std::int64_t>(numbering_->count());
-    std::vector<float> norms;  // by number, where that is not the place
-    if (candidates != nullptr && !numbering_->are_indices())
+    std::vector<float> norms;  // norms by example number; empty if numbers equal indices
+    if (candidates != nullptr && !numbering_->are_places())
       norms = numbering_->by_number(state_.norms);
     const float* const all_norms = norms.empty() ? state_.norms.data() : norms.data();
     std::vector<std::int64_t> counts(to_size(ranges(n, kSampleRange)));
@@ -395,8 +395,7 @@ class CpuEngine final : public Engine {
     batch_ = numbering_->to_indices({drawn_.data(), batch_});
   }
 
-  /// The sums of all ranks: of what their examples add, and of what was seen of them, which stands
-  /// behind it.
+  /// Adds the sums of all ranks, and their statistics, which follow the sum in sum_.
   void join() {
     if (settings_.ranks->alone()) return;
     std::int64_t* const words = sum_.data() + layout_.storage.packed;
@@ -436,22 +435,22 @@ class CpuEngine final : public Engine {
   const CpuKernels& k_;
   ThreadTeam team_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::optional<LinearSum> linear_sum_;  ///< of networks that it fits
+  std::optional<LinearSum> linear_sum_;  ///< set for networks that it supports
   Canaries canaries_;
-  std::vector<float> ordinary_sum_;  ///< in an audit
+  std::vector<float> ordinary_sum_;  ///< audits only
   const Dataset* train_ = nullptr;
-  std::optional<Numbering> numbering_;  ///< of train_
+  std::optional<Numbering> numbering_;  ///< numbering of the examples of train_
   TrainState state_;
   std::optional<PackedCoordinates> coordinates_;
   AlignedVector<float> packed_;
   AlignedVector<float> transposed_;
-  AlignedVector<std::int64_t> sum_;  ///< in units of the grid, packed; then what was seen
+  AlignedVector<std::int64_t> sum_;  ///< [grid steps], packed; followed by the step's statistics
   std::vector<float> released_;
   std::vector<std::uint32_t> drawn_;
   std::size_t batch_ = 0;
   std::vector<ExampleRecord> records_;
-  Diagnostics seen_;         ///< in the step in progress
-  Diagnostics diagnostics_;  ///< in all steps since they were read
+  Diagnostics seen_;         ///< statistics of the step in progress
+  Diagnostics diagnostics_;  ///< statistics of all steps since they were last read
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
-// A layer as the CPU runs it. Each is a file of layers/, which holds all that the CPU knows of it:
-// where its numbers lie, its passes, its norms and its sums.
+// Layers of the CPU backend. Each is a file of layers/, which contains everything the CPU needs for
+// it: storage, passes, norms and sums.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -14,50 +14,54 @@ namespace cudp::cpu {
 class Workspace;
 struct Coordinates;
 
-/// The sums that layers add gradients to, [Storage::packed]: clipped ones, each number rounded by
-/// itself, or a single example's as it is.
+/// Destination of gradients, [Storage::packed]: either the sum of clipped gradients, each number
+/// rounded by itself, or a single example's gradient as it is.
 struct GradientSum {
   std::int32_t* units = nullptr;
   float inverse_grid = 0.0f;  ///< a power of two
-  float* plain = nullptr;     ///< in place of units
+  float* plain = nullptr;     ///< replaces `units` if not null
 };
 
-/// Most examples in flight.
+/// Maximum number of examples in flight.
 inline constexpr int kMaxChunk = 64;
 
-/// Columns come in blocks of as many floats, the widest vector.
+/// Number of floats in a block of columns: the widest vector.
 inline constexpr int kColumnBlock = 16;
 inline std::int64_t padded(std::int64_t n) {
   return (n + kColumnBlock - 1) / kColumnBlock * kColumnBlock;
 }
 
-/// Throws Error where 32 bits do not hold n.
+/// Returns n as 32 bits. Throws Error if it does not fit.
 std::int32_t narrow(std::int64_t n);
 
-/// The activations between two layers. A layer that works in place has the same edge before and
-/// after.
+/// Activations between two layers. A layer that works in place has the same edge as input and
+/// output.
 struct CpuEdge {
   ImageLayout layout;
-  std::int64_t value = 0;        ///< offset in one example's activations
-  std::int64_t gradient = 0;     ///< offset in the gradients, of one example or of all
-  bool keeps_gradients = false;  ///< of every example in flight; else of the one at work
-  bool is_sequence = false;      ///< only a text's own words are written and read
+  std::int64_t value = 0;     ///< offset of the values in one example's activations
+  std::int64_t gradient = 0;  ///< offset in the gradients; see keeps_gradients
+  /// Whether gradients of all examples in flight are stored; otherwise only the current one's.
+  bool keeps_gradients = false;
+  bool is_sequence = false;  ///< a text: only positions of its own words are used
 
-  /// Floats, in whole blocks: zero beyond the layout's own size (CpuLayout::zeros).
+  /// Returns the number of floats, in whole blocks. Those beyond the layout's size are zero
+  /// (CpuLayout::zeros).
   std::int64_t size() const { return padded(layout.size()); }
 };
 
-/// How many floats a network takes, and where its parameters are packed. Layers reserve their own.
+/// Sizes of a network's arrays [floats], and the offsets of its parameters. Layers reserve their
+/// own parts.
 struct Storage {
-  std::int64_t values = 0;            ///< an example: activations
-  std::int64_t gradients = 0;         ///< by the activations, of the example at work
-  std::int64_t kept_gradients = 0;    ///< an example: those of edges that keep them
-  std::int64_t packed = 0;            ///< weights in the order that products read them
-  std::int64_t transposed = 0;        ///< the same for input gradients
-  std::int64_t example_gradient = 0;  ///< gradients that exist as a whole, of the example at work
-  std::int64_t saved = 0;             ///< an example: what forward() leaves for backward()
-  std::int64_t numbers = 0;           ///< whole numbers, of the example at work
-  /// [d], parameter -> offset in the packed weights; and in the transposed ones, -1 for none.
+  std::int64_t values = 0;            ///< activations, per example in flight
+  std::int64_t gradients = 0;         ///< gradients by activations, of the current example
+  std::int64_t kept_gradients = 0;    ///< kept gradients by activations, per example in flight
+  std::int64_t packed = 0;            ///< weights, in the order in which products read them
+  std::int64_t transposed = 0;        ///< weights, in the order for input gradients
+  std::int64_t example_gradient = 0;  ///< whole parameter gradients, of the current example
+  std::int64_t saved = 0;    ///< numbers that forward() saves for backward(), per example in flight
+  std::int64_t numbers = 0;  ///< integers, of the current example
+  /// Offset of each parameter in the packed and in the transposed weights, [d]. In the latter, -1
+  /// for none.
   std::vector<std::int32_t> where;
   std::vector<std::int32_t> where_transposed;
 
@@ -69,19 +73,20 @@ struct Storage {
   }
 };
 
-/// The place of a layer in its network.
+/// Position of a layer in its network.
 struct LayerSite {
   const Network* network = nullptr;
   const NetworkLayer* layer = nullptr;  ///< null for the input
   CpuEdge in;
   CpuEdge out;
   bool gives_input_gradient = false;  ///< a layer before it has parameters
-  /// Coded rows pass from the data set to the first layer as they are: both know it.
+  /// The first layer reads coded rows directly from the data set. Set for the input and for the
+  /// first layer.
   bool passes_codes = false;
 };
 
-/// Shared by all workers and the same for all steps: what changes is in the Workspace. Passes are
-/// called with examples [first, first + count) of those in flight.
+/// Layer of the CPU backend. It is shared by all workers and does not change; all data of a step is
+/// in the Workspace. Passes are called with examples [first, first + count) of those in flight.
 class CpuLayer {
  public:
   CpuLayer() = default;
@@ -89,26 +94,28 @@ class CpuLayer {
   CpuLayer& operator=(const CpuLayer&) = delete;
   virtual ~CpuLayer() = default;
 
-  // What it asks of the layout.
+  // Requirements on the layout.
 
-  /// It, and all layers before it, pass over one example after the other, whose numbers then stay
-  /// in the first-level cache. The layers after the last of these pass over all examples in flight,
-  /// so that weights are read once for many.
+  /// Whether this layer and all layers before it process one example after the other, so that the
+  /// example's numbers stay in the first-level cache. The layers after the last such layer process
+  /// all examples in flight together, so that weights are read once for many examples.
   virtual bool runs_by_example() const { return false; }
-  /// Its gradient exists as a whole, of one example at a time: gradient() and add() are called for
-  /// one example after the other wherever it stands.
+  /// Whether the whole parameter gradient is stored, for one example at a time. gradient() and
+  /// add() are then called for one example after the other, whatever the layer's position.
   virtual bool adds_by_example() const { return false; }
   virtual bool works_in_place() const { return false; }
-  /// backward() reads what forward() wrote, so the next layer must not work in place.
+  /// Whether backward() reads the output of forward(). The next layer then must not work in place.
   virtual bool reads_own_output() const { return false; }
-  /// gradient() reads what backward() makes, which is then called whatever comes before.
+  /// Whether gradient() reads the result of backward(). backward() is then called even for the
+  /// first layer with parameters.
   virtual bool needs_backward() const { return false; }
-  /// Fewer examples at a time would leave its products too few rows.
+  /// Minimum number of examples in flight; with fewer, its products would have too few rows.
   virtual int min_in_flight() const { return 4; }
   virtual int input_border() const { return 0; }
-  /// It takes a data set's pixels as they are, without channels of padding.
+  /// Whether it reads the data set's pixels without padding channels.
   virtual bool takes_unpadded_input() const { return false; }
-  /// Behind the input it takes rows of a table by their codes (kernels/common/coded_rows.hpp).
+  /// Whether it can read rows of a table by their codes if it is the first layer
+  /// (kernels/common/coded_rows.hpp).
   virtual bool takes_codes() const { return false; }
 
   void lay_out(const LayerSite& site, Storage& storage) {
@@ -116,35 +123,37 @@ class CpuLayer {
     reserve(storage);
   }
   bool has_parameters() const { return site_.layer != nullptr && site_.layer->has_parameters(); }
-  /// See NetworkLayer::group. Of layers with parameters alone.
+  /// Returns NetworkLayer::group. Requires parameters.
   int group() const { return site_.layer->group; }
 
   // The passes, in this order; see Worker. A pass writes the padding channels of all pixels that it
-  // writes: nothing may depend on what was in an example's memory before.
+  // writes, so that nothing depends on the previous content of an example's memory.
 
   virtual void forward(Workspace& w, int first, int count) const = 0;
-  /// The squared norms of the parameters' gradients to w.norm(), after the transform that
-  /// w.coordinates asks for. Before backward() where the layer passes over single examples, or is
-  /// added together; else after all layers' backward().
+  /// Writes the squared norms of the parameters' gradients to w.norm(), after the transform if
+  /// w.coordinates is set. Called before backward() if the layer processes single examples or its
+  /// gradients are added together; otherwise after backward() of all layers.
   virtual void gradient(Workspace&, int, int) const {}
-  /// The gradient by the input. Only where a layer before has parameters, or needs_backward().
+  /// Computes the gradient by the input. Called only if a layer before this one has parameters, or
+  /// if needs_backward().
   virtual void backward(Workspace&, int, int) const {}
-  /// sum += w.factor() times the parameters' gradients, leaving out examples with factor 0: their
+  /// sum += w.factor() times the parameters' gradients. Skips examples with factor 0, because their
   /// numbers may be NaN.
   virtual void add(Workspace&, int, int, const GradientSum& sum) const { (void)sum; }
 
-  /// c of dense_square (kernels/contribution/coordinates_math.hpp), for layers that need it.
+  /// Returns c of dense_square() (kernels/contribution/coordinates_math.hpp), for layers that need
+  /// it.
   virtual double coordinate_shift(const Coordinates&) const { return 0.0; }
 
  protected:
-  /// Makes the layer's tables, and reserves what it needs.
+  /// Makes the layer's tables and reserves its storage.
   virtual void reserve(Storage&) {}
 
   const CpuEdge& in() const { return site_.in; }
   const CpuEdge& out() const { return site_.out; }
   bool gives_input_gradient() const { return site_.gives_input_gradient; }
   bool passes_codes() const { return site_.passes_codes; }
-  /// The i-th of the layer's tensors.
+  /// Returns the i-th of the layer's tensors.
   const ParameterTensor& parameter(std::size_t i) const {
     return site_.network->parameters[site_.layer->first_parameter + i];
   }
@@ -153,8 +162,8 @@ class CpuLayer {
   LayerSite site_;
 };
 
-/// Weights of a product: rows of `columns` floats, then a bias of `columns` floats. The same
-/// offsets serve the packed weights and their packed gradients.
+/// Weights of a product: rows of `columns` floats, then a bias of `columns` floats. Packed weights
+/// and their packed gradients have the same offsets.
 struct PackedMatrix {
   std::int64_t offset = 0;
   int rows = 0;
@@ -162,12 +171,12 @@ struct PackedMatrix {
 
   std::int64_t bias() const { return offset + static_cast<std::int64_t>(rows) * columns; }
   std::int64_t size() const { return static_cast<std::int64_t>(rows + 1) * columns; }
-  /// Reserves it and places the bias, a tensor of at most `columns` numbers.
+  /// Reserves a matrix and sets the offsets of the bias, a tensor of at most `columns` numbers.
   static PackedMatrix reserve(Storage& storage, int rows, int columns, const ParameterTensor& bias);
 };
 
-/// A layer whose parameters' gradient is made as a whole. The numbers that are squared are the ones
-/// that are added, so no rounding in them can make an example add more than its norm allows.
+/// Layer that stores an example's whole parameter gradient. The squared numbers are the added ones,
+/// so no rounding error in them can make an example add more than its norm allows.
 class WholeGradientLayer : public CpuLayer {
  public:
   bool adds_by_example() const final { return true; }
@@ -175,13 +184,14 @@ class WholeGradientLayer : public CpuLayer {
   void add(Workspace& w, int first, int count, const GradientSum& sum) const final;
 
  protected:
-  /// To be called by reserve(), with where the parameters are packed.
+  /// Reserves the gradient. reserve() must call it with the offset and size of the packed
+  /// parameters.
   void reserve_gradient(Storage& storage, std::int64_t packed, std::int64_t size) {
     packed_ = packed;
     size_ = size;
     offset_ = Storage::reserve(storage.example_gradient, size);
   }
-  /// Writes one example's gradient, packed as the weights are, with all its padding.
+  /// Writes one example's gradient, packed like the weights, including all padding.
   virtual void make_gradient(Workspace& w, int example, float* out) const = 0;
 
  private:
@@ -190,11 +200,11 @@ class WholeGradientLayer : public CpuLayer {
   std::int64_t offset_ = 0;
 };
 
-// The layers: one line here and a file in layers/ for each.
+// The layers: each has a line here and a file in layers/.
 std::unique_ptr<CpuLayer> make_input();
 std::unique_ptr<CpuLayer> make_layer(const Conv2d& layer);
 std::unique_ptr<CpuLayer> make_layer(const Dense& layer);
-std::unique_ptr<CpuLayer> make_token_dense(const Dense& layer);  ///< per_token
+std::unique_ptr<CpuLayer> make_token_dense(const Dense& layer);  ///< dense layer with per_token
 std::unique_ptr<CpuLayer> make_layer(const MaxPool2d& layer);
 std::unique_ptr<CpuLayer> make_layer(const AvgPool2d& layer);
 std::unique_ptr<CpuLayer> make_layer(const GroupNorm& layer);

@@ -8,13 +8,13 @@
 namespace cudp::cpu {
 namespace {
 
-/// Decides where every number of an example in flight lies: values and gradients of the edges
-/// between layers, what a layer saves from forward to backward, packed weights.
+/// Assigns the offset of every number of an example in flight: values and gradients of the edges
+/// between layers, numbers saved from forward to backward, packed weights.
 ///
-/// Layers up to the last one that runs by example pass over one example after the other, whose
-/// numbers then stay in the first-level cache. The layers behind it (first_together) pass over all
-/// examples in flight at once, so that weights are read once for many; only their edges keep the
-/// gradients of all these examples.
+/// Layers up to the last one that runs by example process one example after the other, so that the
+/// example's numbers stay in the first-level cache. The layers after it (first_together) process
+/// all examples in flight at once, so that weights are read once for many examples; only their
+/// edges keep the gradients of all these examples.
 class LayoutBuilder {
  public:
   explicit LayoutBuilder(const Network& network) { l_.network = &network; }
@@ -45,16 +45,16 @@ class LayoutBuilder {
   }
 
  private:
-  /// A layer's edges, and its index among those with parameters.
+  /// Edges of a layer, and whether it computes a gradient for its input.
   struct Site {
     std::size_t in;
     std::size_t out;
     bool gives_input_gradient;
   };
 
-  /// Makes the edges, and says for each layer which it reads and writes. A layer that works in
-  /// place shares its input's edge, unless the layer before still reads its own output in backward.
-  /// Only layers behind the first one with parameters give a gradient to their input.
+  /// Makes the edges and assigns an input and an output to each layer. A layer that works in place
+  /// shares its input's edge, unless backward() of the layer before still reads that layer's
+  /// output. Only layers after the first one with parameters compute a gradient for their input.
   void add_sites() {
     const Network& network = *l_.network;
     add_edge(network.input, network.text.words > 0, 0);
@@ -73,9 +73,9 @@ class LayoutBuilder {
     }
   }
 
-  /// Adds the edge behind layer `maker`. The layer that reads it, past those that work in place,
-  /// decides its border; channels are padded to whole vectors, but for input that the first layer
-  /// takes as it is.
+  /// Adds the output edge of layer `maker`. The next layer that does not work in place determines
+  /// its border. Channels are padded to whole vectors, except for an input that the first layer
+  /// reads unpadded.
   void add_edge(const Shape& s, bool is_sequence, std::size_t maker) {
     const auto& layers = l_.layers;
     std::size_t reader = maker + 1;
@@ -94,29 +94,29 @@ class LayoutBuilder {
     l_.edges.push_back(e);
   }
 
-  /// Gradients of edges behind first_together, and of the logits, are kept for every example in
-  /// flight; the others are there once, for the example at work.
+  /// Assigns the offsets of gradients. Those of edges after first_together, and of the logits, are
+  /// kept for every example in flight; the others are shared by all examples.
   void place_gradients() {
     for (std::size_t i = l_.first_together; i < sites_.size(); ++i) {
       l_.edges[sites_[i].in].keeps_gradients = true;
       l_.edges[sites_[i].out].keeps_gradients = true;
     }
-    l_.edges.back().keeps_gradients = true;  // the loss writes it for all examples in flight
+    l_.edges.back().keeps_gradients = true;  // the loss writes them for all examples in flight
     for (CpuEdge& e : l_.edges)
       e.gradient = Storage::reserve(
           e.keeps_gradients ? l_.storage.kept_gradients : l_.storage.gradients, e.size());
   }
 
-  /// Lists the ranges of an edge that no layer writes: between the rows of an image, before the
-  /// first and behind the last.
+  /// Lists the ranges of an edge that no layer writes: before the first row of an image, between
+  /// rows, and after the last one.
   void add_zeros(const CpuEdge& e) {
     const ImageLayout& l = e.layout;
     const auto add = [&](std::int64_t first, std::int64_t end) {
       if (end > first) l_.zeros.push_back({e.value + first, end - first});
     };
-    if (e.is_sequence) return;  // it has neither, and only a text's own words are read
+    if (e.is_sequence) return;  // has none of these, and only a text's own words are read
     if (&e == &l_.edges.front() && l.stride > l.channels) return add(0, e.size());
-    std::int64_t written = 0;  // up to here by layers, or added
+    std::int64_t written = 0;  // floats before this are written by layers, or listed
     for (int y = 0; y < l.height; ++y) {
       add(written, l.at(y, 0));
       written = l.at(y, l.width);

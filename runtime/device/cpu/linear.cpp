@@ -13,7 +13,7 @@
 namespace cudp {
 namespace {
 
-constexpr std::int64_t kRange = 128;  // tiles that one task handles: 2,048 examples
+constexpr std::int64_t kRange = 128;  // number of tiles per task: 2,048 examples
 
 class CpuLinearEngine final : public LinearEngine {
  public:
@@ -129,7 +129,7 @@ class CpuLinearEngine final : public LinearEngine {
     along_ = AlignedVector<float>(slots);
   }
 
-  /// Room for `count` sums a thread, zeroed.
+  /// Allocates `count` zeroed sums for each thread.
   void clear(int count) {
     const std::size_t each = static_cast<std::size_t>(count) * kTile;
     totals_.assign(static_cast<std::size_t>(team_.size()), std::vector<double>(each, 0.0));
@@ -145,7 +145,8 @@ class CpuLinearEngine final : public LinearEngine {
               });
   }
 
-  /// Whole numbers below 2^53: exact in any order.
+  /// Adds the sums of all threads. They are integers below 2^53, so the result is exact in any
+  /// order.
   std::vector<double> collect(int count, double grid) const {
     std::vector<double> sums(static_cast<std::size_t>(count), 0.0);
     for (const std::vector<double>& total : totals_)

@@ -13,39 +13,39 @@
 
 namespace cudp::cpu {
 
-/// Sums of clipped gradients of linear models with one output: in place of the workers, which take
-/// any network, one kernel for a whole task of examples (kernels/fused/linear_sum.hpp), on rows of
-/// a table by their codes, on floats and bytes as they lie in the data set.
+/// Sums clipped gradients of linear models with one output. It replaces the workers, which support
+/// any network, by one kernel per task of examples (kernels/fused/linear_sum.hpp). The kernel reads
+/// coded rows, floats or bytes directly from the data set.
 class LinearSum {
  public:
-  /// Whether the network is one dense layer with one output and a loss of one score.
+  /// Returns whether the network is one dense layer with one output and a loss of one score.
   static bool fits(const Network& network);
 
-  /// Keeps the references. class_weights: of EngineSettings.
+  /// Keeps the references. class_weights: see EngineSettings.
   LinearSum(const Network& network, const CpuLayout& layout, const CpuKernels& kernels,
             std::span<const float> class_weights, int threads);
 
-  /// sum <- what the examples add, in units of the grid, [Storage::packed]: the same whatever the
-  /// number of threads. data: no texts; parameters [d]. Their private statistics are added to
-  /// *diagnostics where it is not null.
+  /// sum <- the examples' contributions in grid steps, [Storage::packed]. It does not depend on the
+  /// number of threads. data: no texts. parameters: [d]. Adds the examples' private statistics to
+  /// *diagnostics unless it is null.
   void add_up(const Dataset& data, std::span<const std::uint32_t> examples,
               std::span<const float> parameters, const AddClipped& use, ThreadTeam& team,
               std::int64_t* sum, Diagnostics* diagnostics);
 
  private:
-  /// A thread's sums: first those of features, [features + 1] (of coded rows by their codes), from
-  /// first_number_ those of coded rows' numbers, from bias_ the bias's. Every part is padded to 16.
+  /// Sums of one thread: of features, [features + 1] (of codes, for coded rows); from first_number_
+  /// on, of the numbers of coded rows; from bias_ on, of the bias. Each part is padded to 16.
   struct Part {
     AlignedVector<std::int32_t> units;
     AlignedVector<std::int64_t> totals;
   };
 
-  /// Lays out the parts, and copies the weights. coded: without numbers where rows are not coded.
+  /// Lays out the parts and copies the weights. coded: has no numbers unless rows are coded.
   void prepare(const CodedRows& coded, std::span<const float> parameters);
-  /// Units of one task, added to a thread's.
+  /// Adds the contributions of one task to a thread's sums.
   void add(const Dataset& data, const CodedRows& coded, const LinearExamples& of,
            std::int32_t* units) const;
-  /// sum <- all parts, which are cleared.
+  /// sum <- sum of all parts, and clears the parts.
   void collect(const CodedRows& coded, std::int64_t* sum);
 
   const Network& network_;
@@ -54,11 +54,11 @@ class LinearSum {
   std::span<const float> class_weights_;
   std::int64_t first_number_ = 0;
   std::int64_t bias_ = 0;
-  std::vector<Part> parts_;  ///< one a thread
+  std::vector<Part> parts_;  ///< one per thread
   AlignedVector<std::int64_t> all_;
-  AlignedVector<float> weights_;         ///< [features + 1], zeros from the last one on
+  AlignedVector<float> weights_;         ///< [features + 1], zero from `features` on
   AlignedVector<float> number_weights_;  ///< [numbers]
-  std::vector<LinearFacts> facts_;       ///< one a task
+  std::vector<LinearFacts> facts_;       ///< one per task
 };
 
 }  // namespace cudp::cpu

@@ -12,12 +12,13 @@
 namespace cudp::cpu {
 namespace {
 
-/// Examples that 32-bit sums of units hold, each number of an example below kMaxUnits.
+/// Maximum number of examples in 32-bit sums of grid steps, if each number of an example is below
+/// kMaxUnits.
 constexpr std::size_t kMaxInUnits = 256;
 static_assert(2.0 * kMaxInUnits * kMaxUnits <= 0x1p31);
 
-/// Activations in flight stay within a second-level cache where that leaves at least four examples
-/// for the dense layers to share their weights among.
+/// Returns the number of examples in flight. Their activations fit a second-level cache if that
+/// allows the minimum, for which dense layers share the weights among enough examples.
 int examples_in_flight(const CpuLayout& l) {
   constexpr std::int64_t kCacheFloats = 196'608;  // 768 KB
   const std::int64_t fit = kCacheFloats / std::max<std::int64_t>(1, l.storage.values);
@@ -157,8 +158,8 @@ void Worker::choose_factors(int example, const GradientUse& use, ExampleRecord& 
   record.finite = std::isfinite(record.squared_norm);
   record.clipped = std::any_of(f, f + groups(), [](float factor) { return factor < 1.0f; });
   if (clipped == nullptr || class_weights_.empty()) return;
-  // A weight is at most 1, so that the product, rounded, is at most the factor: what bounds the
-  // clipped gradient bounds the weighted one.
+  // A weight is at most 1, so the rounded product is at most the factor: the bound on the clipped
+  // gradient also holds for the weighted one.
   const float weight = class_weight(example);
   for (int g = 0; g < groups(); ++g) f[g] *= weight;
 }

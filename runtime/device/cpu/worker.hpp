@@ -14,28 +14,28 @@
 
 namespace cudp::cpu {
 
-// The use that is made of each example's gradient.
+// Uses of an example's gradient.
 
-/// Its norm is taken, and nothing is added.
+/// Computes its norm and adds nothing.
 struct MeasureNorm {};
-/// It is added as it is.
+/// Adds it unchanged.
 struct AddWhole {
   float* sum;  ///< [Storage::packed]
 };
-/// It is clipped, rounded to the grid and added in units of it.
+/// Clips it, rounds it to the grid and adds it in grid steps.
 struct AddClipped {
   ClipSettings clip;
   float inverse_grid;
 };
-/// Adds its direction, where the candidate is accepted. The worker that has an example reads its
-/// norm, and writes the norm that it has now.
+/// Adds its direction if the candidate is accepted. The worker reads the stored norm of its example
+/// and writes the present one.
 struct AddAccepted {
   ImportanceRule rule;
   RandomStream stream;  ///< Stream::acceptance
   float* norms;         ///< [examples of the data set]
   float inverse_grid;
 };
-/// It is transformed, clipped to norm 1, rounded and added.
+/// Transforms it, clips it to norm 1, rounds it to the grid and adds it.
 struct AddTransformed {
   Coordinates coordinates;
   ClipSettings clip;
@@ -43,7 +43,7 @@ struct AddTransformed {
 };
 using GradientUse = std::variant<MeasureNorm, AddWhole, AddClipped, AddAccepted, AddTransformed>;
 
-/// The facts about one example after its backward pass. They are private.
+/// Private statistics of one example after its backward pass.
 struct ExampleRecord {
   float loss = 0.0f;
   float squared_norm = 0.0f;
@@ -51,55 +51,58 @@ struct ExampleRecord {
   bool finite = true;
 };
 
-/// One thread, and the passes over a chunk of examples in its memory.
+/// One thread's memory, and the passes over a chunk of examples in it.
 class Worker {
  public:
-  /// class_weights: of EngineSettings. Keeps the references.
+  /// class_weights: see EngineSettings. Keeps the references.
   Worker(const CpuLayout& layout, const CpuKernels& kernels,
          std::span<const float> class_weights = {});
 
-  /// Adds what `examples` contribute, at most CpuLayout::chunk of them, to units() and totals().
-  /// use: one that adds by the grid. records: [examples.size()], or null.
+  /// Adds the contributions of `examples`, at most CpuLayout::chunk of them, to units() and
+  /// totals(). use: one of AddClipped, AddAccepted, AddTransformed. records: [examples.size()], or
+  /// null.
   void add(const Dataset& data, std::span<const std::uint32_t> examples, const Weights& weights,
            const GradientUse& use, ExampleRecord* records);
 
-  /// Norms of the gradients of at most CpuLayout::chunk examples, [examples.size()], 0 for one that
-  /// is not finite.
+  /// Computes the norms of the gradients of at most CpuLayout::chunk examples, [examples.size()]; 0
+  /// for a gradient that is not finite.
   void norms(const Dataset& data, std::span<const std::uint32_t> examples, const Weights& weights,
              float* out);
 
-  /// Logits of at most CpuLayout::chunk examples, [examples.size()][outputs] without padding.
+  /// Computes the logits of at most CpuLayout::chunk examples, [examples.size()][outputs] without
+  /// padding.
   void logits(const Dataset& data, std::span<const std::uint32_t> examples, const Weights& weights,
               float* out);
 
-  /// One example's gradient, packed, unclipped, into `out` [Storage::packed], with its squared norm
-  /// in each parametric layer, [groups], and its loss.
+  /// Computes one example's unclipped gradient, packed, into `out` [Storage::packed], and its
+  /// squared norm in each layer with parameters, [groups]. Returns its loss.
   float gradient(const Dataset& data, std::uint32_t example, const Weights& weights, float* out,
                  float* squared_norms);
 
-  // Together the sum in units of the grid since they were last cleared, [Storage::packed].
+  // Sum in grid steps since they were last cleared, in two parts that must be added,
+  // [Storage::packed].
   std::int64_t* totals() { return totals_.data(); }
   std::int32_t* units() { return units_.data(); }
 
  private:
-  /// Calls body(first, count) with `count` of the examples in flight, from number `first` on, until
-  /// all have been.
+  /// Calls body(first, count) for consecutive parts of the examples: `count` examples from index
+  /// `first` on, which are then in flight.
   template <class Body>
   void for_each_part(const Dataset& data, std::span<const std::uint32_t> examples,
                      const Weights& weights, const Body& body);
   void forward(int count);
-  /// All passes over the examples in flight.
+  /// Runs all passes over the examples in flight.
   void run_part(int count, const GradientUse& use, ExampleRecord* records);
-  /// The sum that it adds to; nothing for one that does not.
+  /// Returns the sum that a use adds to; empty if it adds nothing.
   std::optional<GradientSum> sum_of(const GradientUse& use);
   void backward_together(int count);
   void backward_example(int example);
-  /// The example's loss, and its gradient by the logits: for a use that has no bound of its own to
-  /// put the weight behind, that of the weighted loss.
+  /// Computes the example's loss and its gradient by the logits. The class weight is included only
+  /// for uses whose bound follows from the gradient itself; AddClipped applies it after clipping.
   float begin_backward(int example, const GradientUse& use);
   float class_weight(int example) const;
-  /// Chooses an example's factors; weights are in them where the gradient is clipped. Fills in
-  /// what the record says of its norm.
+  /// Computes an example's factors, including the class weight for clipped gradients, and sets the
+  /// norm in its record.
   void choose_factors(int example, const GradientUse& use, ExampleRecord& record);
   float squared_norm(int example);
   void add_example(int example, const GradientSum& sum);
@@ -113,7 +116,7 @@ class Worker {
   Workspace w_;
   AlignedVector<std::int32_t> units_;
   AlignedVector<std::int64_t> totals_;
-  std::size_t in_units_ = 0;  ///< examples that were added to units_ and are not in totals_
+  std::size_t in_units_ = 0;  ///< number of examples in units_ that are not in totals_ yet
 };
 
 }  // namespace cudp::cpu

@@ -16,22 +16,22 @@ namespace cudp::cpu {
 
 inline std::size_t to_size(std::int64_t n) { return static_cast<std::size_t>(n); }
 
-/// The data that all workers share during a step: nobody writes them meanwhile.
+/// Weights that all workers read during a step. No code writes them meanwhile.
 struct Weights {
   const float* packed = nullptr;      ///< [Storage::packed]
   const float* transposed = nullptr;  ///< [Storage::transposed]
 };
 
-/// The transform of gradients before they are clipped, packed as the weights are; see
-/// coordinates.hpp. Nobody writes it during a step.
+/// Transform of gradients before they are clipped, packed like the weights; see coordinates.hpp. No
+/// code writes it during a step.
 struct Coordinates {
   Transform transform;             ///< [Storage::packed]
   const float* square;             ///< [Storage::packed], 1 / scale^2
   const float* product;            ///< [Storage::packed], m / scale^2
-  std::span<const double> shifts;  ///< [groups], CpuLayer::coordinate_shift
+  std::span<const double> shifts;  ///< CpuLayer::coordinate_shift() of each layer, [groups]
 };
 
-/// One thread's memory for the examples in flight, as layers see it.
+/// One thread's memory for the examples in flight, as layers use it.
 class Workspace {
  public:
   Workspace(const Storage& storage, int groups, int in_flight, const CpuKernels& cpu_kernels)
@@ -50,13 +50,13 @@ class Workspace {
 
   const CpuKernels& kernels;
   Weights weights;
-  const Coordinates* coordinates = nullptr;  ///< null for the gradients as they are
+  const Coordinates* coordinates = nullptr;  ///< null if gradients are not transformed
   const Dataset* data = nullptr;
-  std::span<const std::uint32_t> examples;  ///< those in flight, their numbers in the data set
+  std::span<const std::uint32_t> examples;  ///< indices in the data set of the examples in flight
 
-  /// Most examples in flight.
+  /// Returns the maximum number of examples in flight.
   int in_flight() const { return in_flight_; }
-  /// Puts `value` into all of it, as memory that nobody may read before writing it.
+  /// Fills all memory with `value`: no code may read it before writing it.
   void fill(float value) {
     std::fill_n(values_.data(), values_.size(), value);
     std::fill_n(kept_gradients_.data(), kept_gradients_.size(), value);
@@ -66,17 +66,17 @@ class Workspace {
     std::fill_n(scratch_.data(), scratch_.size(), value);
     fill_example(value);
   }
-  /// Fills what is for the example at work alone.
+  /// Fills the memory of the current example.
   void fill_example(float value) {
     std::fill_n(gradients_.data(), gradients_.size(), value);
     std::fill_n(example_gradient_.data(), example_gradient_.size(), value);
     std::ranges::fill(numbers_, std::bit_cast<std::int32_t>(value));
   }
 
-  /// Distance from one example's activations to the next one's.
+  /// Returns the distance between the activations of consecutive examples [floats].
   std::int64_t value_stride() const { return storage_.values; }
 
-  /// All activations of an example, [Storage::values].
+  /// Returns all activations of an example, [Storage::values].
   float* values(int example) { return values_.data() + storage_.values * example; }
   float* value(const CpuEdge& e, int example) { return values(example) + e.value; }
   float* gradient(const CpuEdge& e, int example) {
@@ -84,7 +84,7 @@ class Workspace {
                ? kept_gradients_.data() + storage_.kept_gradients * example + e.gradient
                : gradients_.data() + e.gradient;
   }
-  /// Distance from one example's saved numbers to the next one's.
+  /// Returns the distance between the saved numbers of consecutive examples [floats].
   std::int64_t saved_stride() const { return storage_.saved; }
   float* saved(std::int64_t offset, int example) {
     return saved_.data() + storage_.saved * example + offset;
@@ -93,30 +93,31 @@ class Workspace {
 
   std::int32_t* numbers(std::int64_t offset) { return numbers_.data() + offset; }
 
-  /// The rows of a table by their codes. Under a transform they are dense: it moves a gradient's
-  /// zeros too.
+  /// Returns whether layers read rows of a table by their codes. With a transform rows are dense,
+  /// because it changes zeros of a gradient too.
   bool reads_codes() const { return data->is_coded() && coordinates == nullptr; }
 
-  /// The words of a text, and how many they are.
+  /// Returns the words of a text; length() is their number.
   const std::uint16_t* words(int example) const {
     return data->tokens.data() + examples[to_size(example)] * to_size(data->shape.size());
   }
   int length(int example) const { return data->lengths[examples[to_size(example)]]; }
 
-  /// Squared norms of an example's gradient, [groups].
+  /// Returns the squared norms of an example's gradient, [groups].
   float* norms(int example) { return norms_.data() + of_example(example); }
   float& norm(int example, int group) { return norms(example)[group]; }
-  /// The factors of an example's gradient in the sum, [groups].
+  /// Returns the factors of an example's gradient in the sum, [groups].
   float* factors(int example) { return factors_.data() + of_example(example); }
   float factor(int example, int group) { return factors(example)[group]; }
 
-  /// The transform of the weights packed from `offset` on; none for the gradients as they are.
+  /// Returns the transform of the weights packed from `offset` on; null pointers if gradients are
+  /// not transformed.
   Transform transform(std::int64_t offset) const {
     if (coordinates == nullptr) return {};
     return {coordinates->transform.mean + offset, coordinates->transform.inverse + offset};
   }
 
-  /// Memory for n floats until the next call.
+  /// Returns memory for n floats, valid until the next call.
   float* scratch(std::int64_t n) {
     if (scratch_.size() < to_size(n)) scratch_ = AlignedVector<float>(to_size(n));
     return scratch_.data();

@@ -96,9 +96,10 @@ TEST_F(CliAudit, TakesAsManyCanariesAsThereIsRoomFor) {
                       "3",        "--seed",    "1",         "--quiet",  "--json"};
   const Finished none = run_cudp(folder_, tiny);
   EXPECT_EQ(none.exit, 2);
-  EXPECT_EQ(none.err,
-            "cudp: --canary: expected room for at least 10 canaries, found the model's 5 "
-            "parameters, one for each; --canary example needs no parameters\n");
+  EXPECT_EQ(
+      none.err,
+      "cudp: --canary: expected a model with at least 10 parameters, one for each canary, found "
+      "5. Use --canary example.\n");
   const Finished examples = run_cudp(folder_, with(tiny, {"--canary", "example", "--batch", "64"}));
   ASSERT_EQ(examples.exit, 0) << examples.err;
   EXPECT_EQ(Json::parse(examples.out)["canaries"], 306);  // of 613 rows

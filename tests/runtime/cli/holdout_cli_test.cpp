@@ -130,7 +130,7 @@ TEST_F(HoldoutCli, AThresholdNeedsTwoClassesWithProbabilitiesAndAHoldout) {
           "--holdout-threshold: expected it beside --holdout, found none");
   refused("visits.csv", {"--holdout", "0.2", "--holdout-threshold", "1.5"}, "a number in [0, 1]");
   refused("stays.csv", {"--holdout", "0.2", "--holdout-threshold", "0.3"},
-          "--holdout-threshold: expected with two classes, found a model of a target");
+          "--holdout-threshold: expected a model of two classes, found one that predicts a target");
   refused("visits.csv", {"--holdout", "0.2", "--holdout-threshold", "0.3", "--model", "svm"},
           "--holdout-threshold: expected a model that gives probabilities");
   refused("stays.csv", {"--metric", "auc"}, "--metric: expected with classes only, found auc");

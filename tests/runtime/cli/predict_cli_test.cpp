@@ -374,7 +374,7 @@ TEST_F(Predict, NeedsTheColumnsOfItsFeaturesAlone) {
 ])");
   const Finished f = predict({"--dataset", folder_ / "new.csv", "--out", folder_ / "out.csv"});
   ASSERT_EQ(f.exit, 0) << f.err;
-  EXPECT_NE(f.err.find("the schema beside the table is not used: " +
+  EXPECT_NE(f.err.find("the schema next to the table is not used: " +
                        (folder_ / "new.csv.schema.toml") + ", "),
             std::string::npos)
       << f.err;

@@ -199,7 +199,7 @@ TEST_F(VerifyCli, ChangedRunsDoNot) {
     file.values.resize(file.values.size() + file.tensors.back().size);
     bytes = encode_safetensors(file);
   });
-  expect_differs("changed", "model", "more: expected no such tensor");
+  expect_differs("changed", "model", "more: unexpected tensor");
   // The ledger of another run, whose noisy size was another.
   std::string other = content_of(folder_ / "run/private/ledger");
   for (int i = 0; other == content_of(folder_ / "run/private/ledger"); ++i) {
@@ -286,7 +286,7 @@ TEST_F(VerifyCli, StatementsThatOthersDoNotBearOutAreFound) {
     fs::remove(folder_ / (std::string("changed/release/") + file));
   }
   fs::remove(folder_ / "changed/release/metrics.jsonl");
-  expect_differs("changed/release", "files", "metrics.jsonl: expected it, found none");
+  expect_differs("changed/release", "files", "metrics.jsonl: missing");
   const Finished f = verify("run/release", {"--json"});
   EXPECT_FALSE(OrderedJson::parse(f.out)["taken_on_trust"].empty()) << f.out;
 }

@@ -205,7 +205,7 @@ TEST(RankedCudaSums, WhereOneRankCannotAllGoByTheHost) {
        "NCCL_MULTI_RANK_GPU_ENABLE=1",
        0},
       {odd({.refusal = "", .fails = "unhandled cuda error"}), "rank 1: unhandled cuda error", 0},
-      {same({.refusal = "", .words_left_out = 1}), "rank 0: a sum that was tried is wrong", 1}};
+      {same({.refusal = "", .words_left_out = 1}), "rank 0: a test sum is wrong", 1}};
   for (const Row& row : rows) {
     SCOPED_TRACE(row.why);
     train_two(row.sums, SumBy::automatic, [&](const Came& c) {

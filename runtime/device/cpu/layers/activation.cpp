@@ -30,7 +30,7 @@ class CpuActivation final : public CpuLayer {
   }
 
  private:
-  /// The layout of an example: of a text its own words only.
+  /// Returns the layout of an example; for a text, only its own words.
   static ImageLayout layout(const Workspace& w, const CpuEdge& edge, int example) {
     ImageLayout l = edge.layout;
     if (edge.is_sequence) l.width = w.length(example);

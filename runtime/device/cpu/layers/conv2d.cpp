@@ -5,7 +5,7 @@
 namespace cudp::cpu {
 namespace {
 
-/// Weights are packed [kernel position, channel in][channel out].
+/// 2D convolution. Weights are packed [kernel position, channel in][channel out].
 class CpuConv2d final : public WholeGradientLayer {
  public:
   explicit CpuConv2d(const Conv2d& layer) : layer_(layer) {}
@@ -81,7 +81,7 @@ class CpuConv2d final : public WholeGradientLayer {
       }
     for (int oy = 0; oy < y.height; ++oy)
       for (int ox = 0; ox < y.width; ++ox) {
-        // The kernel's corner lies `pad` pixels outside, where the border is.
+        // The kernel's corner lies `pad` pixels outside the image, in the border.
         in_pixel_.push_back(
             narrow(x.at(oy * layer_.stride - layer_.pad, ox * layer_.stride - layer_.pad)));
         out_pixel_.push_back(narrow(y.at(oy, ox)));
@@ -141,9 +141,9 @@ class CpuConv2d final : public WholeGradientLayer {
   std::vector<std::int32_t> in_pixel_;       ///< output pixel -> first input pixel under the kernel
   std::vector<std::int32_t> out_pixel_;      ///< output pixel -> offset in the output
   std::vector<std::int32_t> input_block_;    ///< (kernel position, 16 channels) -> input offset
-  std::vector<GemmStep> forward_steps_;      ///< over rows
-  std::vector<GemmStep> gradient_steps_;     ///< over output pixels
-  std::vector<GemmStep> input_steps_;        ///< over output channels
+  std::vector<GemmStep> forward_steps_;      ///< steps over rows
+  std::vector<GemmStep> gradient_steps_;     ///< steps over output pixels
+  std::vector<GemmStep> input_steps_;        ///< steps over output channels
 };
 
 }  // namespace

@@ -13,22 +13,22 @@ namespace {
 const std::uint8_t* row_of(const CodedRows& rows, std::uint32_t example) {
   return rows.rows + rows.row_bytes * example;
 }
-/// Number k of a row; behind the last stands |x|^2.
+/// Returns number k of a row. The last number is followed by |x|^2.
 float number_of(const std::uint8_t* row, int k) {
   float x = 0.0f;
   std::memcpy(&x, row + 4 * static_cast<std::ptrdiff_t>(k), sizeof x);
   return x;
 }
 
-/// Weights are packed [input][output]. No example's gradient is ever made: it is x dy', whose norm
-/// is the product of two norms, and the sum over examples is one product, of the inputs [examples,
-/// inputs] and the weighted derivatives [examples, outputs]. Coordinate-wise clipping weighs each
-/// coordinate on its own, so there the norms take two more products, and the sum adds example by
-/// example.
+/// Dense layer. Weights are packed [input][output]. No example's gradient is stored: it is x dy',
+/// whose norm is the product of two norms. The sum over examples is one product of the inputs
+/// [examples, inputs] and the weighted derivatives [examples, outputs]. Coordinate-wise clipping
+/// weights each coordinate separately, so the norms then need two more products, and the sum adds
+/// one example after the other.
 ///
-/// Of rows of a table the first layer reads the codes alone: a one-hot feature's product is a row
-/// of weights, and its gradient dy itself. |x|^2 stands in the row, and the units that an example
-/// adds are those of the dense row, whose zeros add none.
+/// As the first layer it reads only the codes of a table's rows: a one-hot feature's product is a
+/// row of weights, and its gradient is dy. |x|^2 is stored in the row. An example adds the same
+/// grid steps as the dense row, whose zeros add nothing.
 class CpuDense final : public CpuLayer {
  public:
   explicit CpuDense(const Dense& layer) : outputs_(layer.out) {}
@@ -70,7 +70,7 @@ class CpuDense final : public CpuLayer {
       return;
     }
     for (int e = first; e < first + count; ++e) {
-      // |x dy'|^2 = |x|^2 |dy|^2, and |dy|^2 for the bias.
+      // |x dy'|^2 = |x|^2 |dy|^2 for the weights, plus |dy|^2 for the bias.
       const float x2 =
           reads_codes(w) ? coded_square(w, e) : w.kernels.square_sum(w.value(in(), e), in().size());
       const float dy2 = w.kernels.square_sum(result_gradient(w, e), weight_.columns);
@@ -103,7 +103,8 @@ class CpuDense final : public CpuLayer {
   }
 
   void add(Workspace& w, int first, int count, const GradientSum& sum) const override {
-    // A transform is taken of the gradient itself: add_outer weighs its result by `scale`.
+    // A transform applies to the unweighted gradient: add_outer then multiplies its result by
+    // `scale`.
     const bool weigh = w.coordinates == nullptr;
     const float units = sum.plain != nullptr ? 1.0f : sum.inverse_grid;
     GemmStep steps[kMaxChunk];
@@ -126,7 +127,7 @@ class CpuDense final : public CpuLayer {
       add_coded(w, {examples, examples + terms}, dy, {steps, steps + terms}, sum);
       return;
     }
-    // Only single examples' gradients are asked for in float.
+    // Only gradients of single examples are requested in float.
     if (sum.plain != nullptr) {
       add_plain(w, x, dy, {steps, steps + terms}, sum.plain);
       return;
@@ -156,8 +157,8 @@ class CpuDense final : public CpuLayer {
     w.kernels.add_outer(bias);
   }
 
-  /// |m / scale|^2 over this layer's weights: the part of a transformed gradient's squared norm
-  /// that no example changes.
+  /// Returns |m / scale|^2 over this layer's weights: the part of a transformed gradient's squared
+  /// norm that is the same for all examples.
   double coordinate_shift(const Coordinates& c) const override {
     double shift = 0.0;
     for (std::int64_t at = weight_.offset; at < weight_.offset + weight_.size(); ++at) {
@@ -168,8 +169,8 @@ class CpuDense final : public CpuLayer {
   }
 
  private:
-  /// Multiplies dy by scale. Where sums are in units, no product x dy may leave the range of
-  /// kToUnits: norms as they should be keep it there, and the clamp does whatever they are.
+  /// Multiplies dy by scale. If sums are in grid steps, no product x dy may leave the range of
+  /// kToUnits. Correct norms ensure this; the clamp ensures it for any norms.
   void weigh(Workspace& w, int e, float scale, bool in_units) const {
     float* const dy = result_gradient(w, e);
     constexpr auto kMaxDerivative = static_cast<float>(0.75 * kMaxUnits);
@@ -182,8 +183,9 @@ class CpuDense final : public CpuLayer {
     const ImageLayout& x = in().layout;
     weight_ = PackedMatrix::reserve(s, x.channels * x.height * x.width, out().layout.stride,
                                     parameter(1));
-    square_ = Storage::reserve(s.saved, kColumnBlock);  // a whole line: what follows stays aligned
-    if (gives_input_gradient())                         // [output][input's layout]
+    // |x|^2 gets a whole line, to keep the following numbers aligned.
+    square_ = Storage::reserve(s.saved, kColumnBlock);
+    if (gives_input_gradient())  // [output][input's layout]
       transposed_ = Storage::reserve(s.transposed, outputs_ * x.size());
     for (int y = 0; y < x.height; ++y)
       for (int px = 0; px < x.width; ++px)
@@ -194,7 +196,8 @@ class CpuDense final : public CpuLayer {
     for (int o = 0; o < outputs_; ++o) input_steps_.push_back({o, narrow(o * x.size())});
   }
 
-  /// The next row of weights: the input at offset `at`, number `pixel` in PyTorch's order.
+  /// Adds the next row of weights, for the input at offset `at`, which is number `pixel` in
+  /// PyTorch's order.
   void place_input(Storage& s, std::int64_t at, std::int64_t pixel) {
     const auto row = static_cast<std::int64_t>(input_of_row_.size());
     input_of_row_.push_back(narrow(at));
@@ -210,7 +213,7 @@ class CpuDense final : public CpuLayer {
   }
 
   /// Sets the squared norms of transformed gradients: |(x dy' - m) / scale|^2 is a quadratic form
-  /// in dy whose coefficients are two products, of x^2 with 1 / scale^2 and of x with m / scale^2
+  /// in dy. Its coefficients are two products: x^2 with 1 / scale^2, and x with m / scale^2
   /// (dense_square).
   void transformed_squares(Workspace& w, int first, int count) const {
     const Coordinates& c = *w.coordinates;
@@ -255,17 +258,17 @@ class CpuDense final : public CpuLayer {
     }
   }
 
-  /// The data set's row is read in place of the dense input: a code is a row of weights, as
-  /// place_input() lays them.
+  /// Returns whether the data set's rows are read instead of the dense input. A code is the index
+  /// of a row of weights, in the order of place_input().
   bool reads_codes(const Workspace& w) const { return passes_codes() && w.reads_codes(); }
 
-  /// |x|^2 of an example in flight, as its row has it.
+  /// Returns |x|^2 of an example in flight, which is stored in its row.
   static float coded_square(const Workspace& w, int e) {
     const CodedRows rows = w.data->coded_rows();
     return number_of(row_of(rows, w.examples[to_size(e)]), rows.numbers);
   }
 
-  /// Adds the weighted gradients of the examples, whose dy the steps name.
+  /// Adds the weighted gradients of the examples. `steps` has the offsets of their dy.
   void add_coded(Workspace& w, std::span<const std::uint32_t> examples, const float* dy,
                  std::span<const GemmStep> steps, const GradientSum& sum) const {
     const CodedRows rows = w.data->coded_rows();
@@ -299,7 +302,7 @@ class CpuDense final : public CpuLayer {
     }
   }
 
-  /// Adds the weighted gradients in float: one product over the examples that `steps` name.
+  /// Adds the weighted gradients in float, as one product over the examples of `steps`.
   void add_plain(Workspace& w, const float* x, const float* dy, std::span<const GemmStep> steps,
                  float* sum) const {
     w.kernels.gather_gemm({.a = x,
@@ -319,7 +322,8 @@ class CpuDense final : public CpuLayer {
           {.acc = sum + weight_.bias(), .g = dy + step.b, .factor = 1.0f, .n = weight_.columns});
   }
 
-  /// Results and their gradients lie inside a border where a convolution that pads comes next.
+  /// Returns the address of the first result. Results and their gradients lie inside a border if
+  /// the next layer is a padded convolution.
   float* result(Workspace& w, int example) const {
     return w.value(out(), example) + out().layout.at(0, 0);
   }
@@ -330,11 +334,11 @@ class CpuDense final : public CpuLayer {
   int outputs_;
   PackedMatrix weight_;
   std::int64_t transposed_ = 0;
-  std::int64_t square_ = 0;                  ///< of an example's inputs, in Workspace::saved
+  std::int64_t square_ = 0;                  ///< offset in Workspace::saved of |x|^2
   std::vector<std::int32_t> input_of_row_;   ///< row -> offset in the input
   std::vector<std::int32_t> weight_of_row_;  ///< row -> offset of its weights
-  std::vector<GemmStep> forward_steps_;      ///< over rows
-  std::vector<GemmStep> input_steps_;        ///< over outputs
+  std::vector<GemmStep> forward_steps_;      ///< steps over rows
+  std::vector<GemmStep> input_steps_;        ///< steps over outputs
 };
 
 }  // namespace

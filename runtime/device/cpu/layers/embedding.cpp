@@ -6,9 +6,9 @@
 namespace cudp::cpu {
 namespace {
 
-/// Words to rows of a table: the data set's vectors, or parameters. An example's gradient has as
-/// many rows as the text has different words: each is the sum over the places where the word
-/// stands, and no other row is read or written.
+/// Embedding: maps words to rows of a table, the data set's vectors or parameters. An example's
+/// gradient has one row for each different word of the text, the sum over all positions of the
+/// word. No other row is read or written.
 class CpuEmbedding final : public CpuLayer {
  public:
   explicit CpuEmbedding(const Embedding& layer) : layer_(layer) {}
@@ -74,8 +74,8 @@ class CpuEmbedding final : public CpuLayer {
     numbers_ = Storage::reserve(s.numbers, 1 + 2 * words);
   }
 
-  /// The example's gradient: numbers[0] rows, those of words numbers[1], numbers[2], ... Returns
-  /// how many there are. A word's places are added in the order of the text.
+  /// Computes the example's gradient: numbers[0] rows, of words numbers[1], numbers[2], ... Returns
+  /// the number of rows. The positions of a word are added in the order of the text.
   int make_runs(Workspace& w, int e) const {
     std::int32_t* const numbers = w.numbers(numbers_);
     std::int32_t* const places = numbers + 1 + out().layout.width;
@@ -102,11 +102,11 @@ class CpuEmbedding final : public CpuLayer {
 
   int columns() const { return out().layout.channels; }
   std::int64_t stride() const { return out().layout.stride; }
-  /// The place of a word in the packed weights.
+  /// Returns the offset of a word's row in the packed weights.
   std::int64_t row(int word) const { return packed_ + word * stride(); }
 
   Embedding layer_;
-  int rows_ = 0;  ///< of the weight
+  int rows_ = 0;  ///< number of rows of the weight
   std::int64_t packed_ = 0;
   std::int64_t gradient_ = 0;
   std::int64_t numbers_ = 0;

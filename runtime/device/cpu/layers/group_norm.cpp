@@ -23,7 +23,8 @@ class CpuGroupNorm final : public WholeGradientLayer {
                                     .inverse = inverse(w, e)});
   }
 
-  // There is no backward(): the kernel of the parameters' gradient makes the input's too.
+  // There is no backward(): the kernel that computes the parameters' gradient computes the input's
+  // too.
 
  private:
   void reserve(Storage& s) override {
@@ -50,7 +51,7 @@ class CpuGroupNorm final : public WholeGradientLayer {
          .dbias = g + weight_.columns});
   }
 
-  /// The mean of each group, and 1 / its deviation.
+  /// Return the saved mean of each group, and 1 / its standard deviation, [groups] each.
   float* mean(Workspace& w, int example) const { return w.saved(saved_, example); }
   float* inverse(Workspace& w, int example) const { return mean(w, example) + layer_.groups; }
 

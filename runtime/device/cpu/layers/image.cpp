@@ -1,4 +1,5 @@
-// The first layer: the data set's images to the first edge. Texts are read by their embedding.
+// The first layer: copies the data set's images to the first edge. Texts are read by their
+// embedding.
 #include <algorithm>
 
 #include "runtime/data/examples.hpp"
@@ -7,7 +8,8 @@
 namespace cudp::cpu {
 namespace {
 
-/// Asks for what is read next: drawn examples lie anywhere, and nobody else can foresee where.
+/// Prefetches the next example. Drawn examples lie anywhere in memory, so the hardware cannot
+/// predict the addresses.
 void prefetch(const void* begin, std::size_t bytes) {
   constexpr std::size_t kLine = 64, kMax = 64 * kLine;
   const auto* const first = static_cast<const char*>(begin);

@@ -6,15 +6,16 @@
 namespace cudp::cpu {
 namespace {
 
-/// LSTM or GRU. Numbers of a step lie in the order in which steps are taken, so that both
-/// directions are the same but for the times at which they read and write. The inputs' products are
-/// made for whole texts beforehand; then all examples in flight take a step together, the longest
-/// first, so that those that are still going on are the first rows of a product. Backward, the
-/// gates' gradients take the gates' places. No number depends on the other examples.
+/// LSTM or GRU. The numbers of steps are stored in the order in which steps are taken, so both
+/// directions differ only in the positions that they read and write. The products of inputs are
+/// computed for whole texts beforehand. Then all examples in flight take a step together, the
+/// longest first, so that the examples that are not finished are the first rows of a product. In
+/// backward the gates' gradients overwrite the gates. No number depends on the other examples.
 ///
-/// A step's gates are four blocks of `units_` numbers: i, f, g, o; or for a GRU n, r, z and U_n h,
-/// so that what is multiplied with inputs (the first three) and with states (the last three) is one
-/// piece each. Weights are packed [input or state][gates].
+/// The gates of a step are four blocks of `units_` numbers: i, f, g, o for an LSTM; n, r, z and U_n
+/// h for a GRU. So the blocks that inputs are multiplied to (for a GRU the first three) and those
+/// that states are multiplied to (the last three) are each contiguous. Weights are packed [input or
+/// state][gates].
 class CpuRecurrent final : public WholeGradientLayer {
  public:
   explicit CpuRecurrent(const Recurrent& layer)
@@ -63,7 +64,7 @@ class CpuRecurrent final : public WholeGradientLayer {
   }
 
  private:
-  /// The examples in flight, the longest first.
+  /// Order of the examples in flight, the longest first.
   class Order {
    public:
     Order(Workspace& w, int first, int count) : count_(count) {
@@ -77,14 +78,15 @@ class CpuRecurrent final : public WholeGradientLayer {
     }
 
     int steps() const { return count_ > 0 ? length_[0] : 0; }
-    /// Examples that take step s: those before them in this order.
+    /// Returns the number of examples that take step s. They are the first ones in this order.
     int active(int s) const {
       int n = count_;
       while (n > 0 && length_[n - 1] <= s) --n;
       return n;
     }
     int example(int k) const { return example_[k]; }
-    /// Distance from the first example in flight to the others, in Workspace::saved.
+    /// Returns the offsets in Workspace::saved of the ordered examples, relative to example 0 in
+    /// flight.
     const std::int32_t* rows() const { return row_; }
 
    private:
@@ -94,22 +96,22 @@ class CpuRecurrent final : public WholeGradientLayer {
     std::int32_t row_[kMaxChunk];
   };
 
-  /// The places of the numbers of one direction.
+  /// Offsets of the numbers of one direction.
   struct Direction {
-    // In the packed weights, from the layer's first.
+    // Offsets in the packed weights, relative to the layer's first.
     std::int64_t weight_ih = 0;  ///< [in][input_columns()]
     std::int64_t weight_hh = 0;  ///< [hidden][state_columns()]
     std::int64_t bias_ih = 0;    ///< [input_columns()]
-    std::int64_t bias_hh = 0;    ///< [state_columns()], of a GRU
-    // In the transposed ones.
+    std::int64_t bias_hh = 0;    ///< [state_columns()], GRU only
+    // Offsets in the transposed weights.
     std::int64_t transposed_ih = 0;  ///< [gates hidden][in().layout.stride]
     std::int64_t transposed_hh = 0;  ///< [gates hidden][units]
-    // In Workspace::saved. Before the first step there are states too, zero.
+    // Offsets in Workspace::saved. States before the first step are stored too; they are zero.
     std::int64_t gates = 0;   ///< [T][4][units]
     std::int64_t h = 0;       ///< [T + 1][units]
-    std::int64_t c = 0;       ///< [T + 1][units], of an LSTM, as are the next
-    std::int64_t c_tanh = 0;  ///< [T][units]
-    std::int64_t dh = 0;      ///< [units], at the step at work, as the next
+    std::int64_t c = 0;       ///< [T + 1][units], LSTM only
+    std::int64_t c_tanh = 0;  ///< [T][units], LSTM only
+    std::int64_t dh = 0;      ///< [units], at the current step; so is dc, LSTM only
     std::int64_t dc = 0;
   };
 
@@ -117,9 +119,10 @@ class CpuRecurrent final : public WholeGradientLayer {
   int step_size() const { return 4 * units_; }
   int input_columns() const { return layer_.gates() * units_; }
   int state_columns() const { return layer_.gates() * units_; }
-  /// In a step's gates, the first that states are multiplied to.
+  /// Returns the index in a step's gates of the first number that states are multiplied to.
   int first_state_column() const { return is_lstm() ? 0 : units_; }
-  /// A gate, in PyTorch's order, among those that inputs are multiplied to.
+  /// Returns the index of a gate, given in PyTorch's order, among the gates that inputs are
+  /// multiplied to.
   int input_block(int gate) const { return is_lstm() ? gate : (gate + 1) % 3; }
 
   // --- Layout ---
@@ -155,7 +158,7 @@ class CpuRecurrent final : public WholeGradientLayer {
     at.dc = save(1);
   }
 
-  /// Tensors: weight_ih, weight_hh, bias_ih and for a GRU bias_hh.
+  /// Sets the offsets of the tensors weight_ih, weight_hh, bias_ih and, for a GRU, bias_hh.
   void place_weights(Storage& s, int d) const {
     const Direction& at = at_[d];
     const std::size_t first = static_cast<std::size_t>(d) * (is_lstm() ? 3 : 4);
@@ -219,7 +222,7 @@ class CpuRecurrent final : public WholeGradientLayer {
 
   // --- The passes ---
 
-  /// The place of the word that step 0 reads, in a sequence of that stride.
+  /// Returns the offset of the word that step 0 reads, in a sequence with this stride.
   std::int64_t first_word(Workspace& w, int d, int e, int stride) const {
     return d == 0 ? 0 : std::int64_t{w.length(e) - 1} * stride;
   }
@@ -293,11 +296,11 @@ class CpuRecurrent final : public WholeGradientLayer {
             .dh = w.saved(at_[d].dh, 0)};
   }
 
-  /// The state after step s.
+  /// Returns the state after step s.
   const float* state(Workspace& w, int d, int s, int e) const {
     return w.saved(at_[d].h + (std::int64_t{s} + 1) * units_, e);
   }
-  /// The place in the output, or in its gradient, of the numbers of step s of direction d.
+  /// Returns the offset of step s of direction d in the output, or in its gradient.
   std::int64_t place(Workspace& w, int d, int s, int e) const {
     const int side = d * layer_.hidden;
     if (layer_.output != RecurrentOutput::sequence) return side;
@@ -345,8 +348,8 @@ class CpuRecurrent final : public WholeGradientLayer {
     for (int j = 0; j < layer_.hidden; ++j) dh[j] += dy[j] / divisor;
   }
 
-  /// The gradient by the states before step s: through the gates, and beside what a GRU passes on
-  /// as it is.
+  /// Computes the gradient by the states before step s. For a GRU it is added to the part that
+  /// bypasses the gates.
   void state_gradient(Workspace& w, int d, int s, const Order& order) const {
     w.kernels.gather_gemm({.a = gates(w, d, s),
                            .b = w.weights.transposed + at_[d].transposed_hh,
@@ -425,21 +428,21 @@ class CpuRecurrent final : public WholeGradientLayer {
 
   Recurrent layer_;
   int units_;
-  std::int64_t packed_ = 0;  ///< of the layer's weights
+  std::int64_t packed_ = 0;  ///< offset of the layer's packed weights
   std::array<Direction, 2> at_;
-  // Index tables of the products; see GatherGemm.
+  // Offset tables of the products; see GatherGemm.
   std::vector<std::int32_t> input_row_;         ///< input -> offset in a word's numbers
-  std::vector<std::int32_t> input_weight_row_;  ///< input -> its weights
-  std::vector<std::int32_t> state_row_;         ///< the same of states
+  std::vector<std::int32_t> input_weight_row_;  ///< input -> offset of its weights
+  std::vector<std::int32_t> state_row_;         ///< state -> offset in a step's state
   std::vector<std::int32_t> state_weight_row_;
-  std::vector<std::int32_t> gates_row_;                ///< step -> its gates
-  std::array<std::vector<std::int32_t>, 2> word_row_;  ///< step -> its word, from the first step's
-  std::vector<GemmStep> input_steps_;                  ///< over inputs
-  std::vector<GemmStep> state_steps_;                  ///< over states
-  std::vector<GemmStep> input_gradient_steps_;         ///< over gates
+  std::vector<std::int32_t> gates_row_;                ///< step -> offset of its gates
+  std::array<std::vector<std::int32_t>, 2> word_row_;  ///< step -> offset of its word from step 0's
+  std::vector<GemmStep> input_steps_;                  ///< steps over inputs
+  std::vector<GemmStep> state_steps_;                  ///< steps over states
+  std::vector<GemmStep> input_gradient_steps_;         ///< steps over gates
   std::vector<GemmStep> state_gradient_steps_;
-  std::array<std::vector<GemmStep>, 2> input_terms_;  ///< over steps: inputs and deltas
-  std::vector<GemmStep> state_terms_;                 ///< the same of states
+  std::array<std::vector<GemmStep>, 2> input_terms_;  ///< terms over time: inputs and deltas
+  std::vector<GemmStep> state_terms_;                 ///< terms over time: states and deltas
 };
 
 }  // namespace

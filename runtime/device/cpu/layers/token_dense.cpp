@@ -3,7 +3,7 @@
 namespace cudp::cpu {
 namespace {
 
-/// A dense layer on every word of a text. Weights are packed [input][output].
+/// Dense layer, applied to every word of a text. Weights are packed [input][output].
 class CpuTokenDense final : public WholeGradientLayer {
  public:
   explicit CpuTokenDense(const Dense& layer) : outputs_(layer.out) {}
@@ -98,11 +98,11 @@ class CpuTokenDense final : public WholeGradientLayer {
   std::int64_t transposed_ = 0;
   std::vector<std::int32_t> input_;       ///< input -> offset in a word's numbers
   std::vector<std::int32_t> weight_row_;  ///< input -> offset of its weights
-  std::vector<std::int32_t> in_word_;     ///< word -> its inputs
-  std::vector<std::int32_t> out_word_;    ///< word -> its outputs
-  std::vector<GemmStep> forward_steps_;   ///< over inputs
-  std::vector<GemmStep> gradient_steps_;  ///< over words
-  std::vector<GemmStep> input_steps_;     ///< over outputs
+  std::vector<std::int32_t> in_word_;     ///< word -> offset of its inputs
+  std::vector<std::int32_t> out_word_;    ///< word -> offset of its outputs
+  std::vector<GemmStep> forward_steps_;   ///< steps over inputs
+  std::vector<GemmStep> gradient_steps_;  ///< steps over words
+  std::vector<GemmStep> input_steps_;     ///< steps over outputs
 };
 
 }  // namespace
