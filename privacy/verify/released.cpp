@@ -35,6 +35,17 @@ using privacy::number;
 constexpr double kHostAbove = 1.0 + 1e-9;
 constexpr double kProduct = 1.0 - 0x1p-51;
 
+// Names of noisy values.
+constexpr const char* kSizeName = "size of the training set";
+constexpr const char* kDiagonalName = "second moments, on the diagonal";
+constexpr const char* kBesideName = "second moments, off the diagonal";
+constexpr const char* kChannelsName = "moments of the channels";
+constexpr const char* kCountName = "count of the gradients that were not clipped";
+constexpr const char* kNormsName = "sum of the norms";
+constexpr const char* kNextClipName = "sum of the norms for the next clipping norm";
+constexpr const char* kGradientName = "sum of clipped gradients";
+constexpr const char* kMinimumName = "minimum of the objective";
+
 class Holder {
  public:
   Holder(const Evidence& evidence, Bounds& bounds)
@@ -171,8 +182,8 @@ class Holder {
       return;
     }
     s.found = std::to_string(rows.size()) + " of metrics.jsonl, their epsilon recomputed";
-    s.wrong = hold_rows(rows, c_, settings_, charges_ ? &*charges_ : nullptr, is_engine(),
-                        accountant_options(c_, is_engine()), bounds_);
+    s.wrong =
+        hold_rows(rows, c_, settings_, is_engine(), accountant_options(c_, is_engine()), bounds_);
   }
 
   void hold_ledger() {
@@ -226,12 +237,14 @@ class Holder {
       if (r.mechanism == privacy::Mechanism(privacy::Gaussian{sigma})) count += r.count;
     return count;
   }
-  /// Takes the rows of this noise over sensitivity out of the list.
-  std::uint64_t take(std::vector<Certificate::Listed>& rows, double sigma) const {
+  /// Takes the rows of this name, and of this noise over sensitivity, out of the list.
+  std::uint64_t take(std::vector<Certificate::Listed>& rows, std::string_view what,
+                     double sigma) const {
     std::uint64_t times = 0;
     std::erase_if(rows, [&](const Certificate::Listed& l) {
       const double multiplier = l.noise_std / l.sensitivity;
-      const bool same = multiplier >= sigma * kProduct && multiplier <= sigma * kHostAbove;
+      const bool same =
+          l.what == what && multiplier >= sigma * kProduct && multiplier <= sigma * kHostAbove;
       if (same) times += l.times;
       return same;
     });
@@ -240,7 +253,9 @@ class Holder {
   void expect_times(const std::string& what, std::uint64_t min_times, std::uint64_t max_times,
                     std::uint64_t found) {
     if (found < min_times || found > max_times)
-      wrong(what + ": expected " + std::to_string(max_times) + ", listed " + std::to_string(found));
+      wrong(what + ": expected " + std::to_string(max_times) +
+            (min_times < max_times ? " or " + std::to_string(min_times) + " at least" : "") +
+            ", listed " + std::to_string(found));
   }
 
   void hold_releases() {
@@ -256,21 +271,17 @@ class Holder {
     hold_names();
     // With a key lost steps are paid for again, and only what the run rests on is listed.
     if (c_.size_noise > 0.0) expect_size(rows);
-    if (c_.feature_noise > 0.0)
-      // A covariance is in two parts, but of a single column.
-      expect_times("noisy values for features", 1, 2, take(rows, c_.feature_noise));
+    if (c_.feature_noise > 0.0) take_features(rows);
     if (c_.quantile) {
       const std::uint64_t counts =
-          take(rows, c_.quantile->count_noise / c_.quantile->count_sensitivity);
+          take(rows, kCountName, c_.quantile->count_noise / c_.quantile->count_sensitivity);
       const std::uint64_t steps = c_.steps - std::min(c_.steps, c_.repeated);
       expect_times("noisy counts, one a step", steps, steps, counts);
     }
     std::uint64_t totals = 0;
     if (c_.norm_total_noise > 0.0) {
       totals = paid(c_.norm_total_noise);
-      // The first epoch may have no clipping norm to choose, and pays for it.
-      const std::uint64_t min_times = totals - std::min(totals, 1 + c_.repeated);
-      expect_times("noisy sums of norms", min_times, totals, take(rows, c_.norm_total_noise));
+      take_totals(rows, totals);
     }
     if (is("dp-agd") || is("outpert")) {
       for (const privacy::Release& r : c_.releases) {
@@ -280,7 +291,7 @@ class Holder {
           continue;
         expect_times("noisy sums by " + number(gaussian->sigma),
                      r.count - std::min(r.count, c_.repeated), r.count,
-                     take(rows, gaussian->sigma));
+                     take(rows, is("dp-agd") ? kGradientName : kMinimumName, gaussian->sigma));
       }
     }
     for (const Certificate::Listed& l : rows)
@@ -300,21 +311,43 @@ class Holder {
     if (is("privgene")) hold_selections();
   }
 
+  /// A covariance is in two parts, but of a single column.
+  void take_features(std::vector<Certificate::Listed>& rows) {
+    const double sigma = c_.feature_noise;
+    if (settings_.text("features") != "pca")
+      return expect_times(kChannelsName, 1, 1, take(rows, kChannelsName, sigma));
+    const auto diagonal = std::ranges::find(rows, kDiagonalName, &Certificate::Listed::what);
+    const std::uint64_t beside = diagonal != rows.end() && diagonal->numbers > 1 ? 1 : 0;
+    expect_times(kDiagonalName, 1, 1, take(rows, kDiagonalName, sigma));
+    expect_times(kBesideName, beside, beside, take(rows, kBesideName, sigma));
+  }
+
+  /// Each epoch of DPIS begins with a sum of norms; where the clipping norm adapts it pays for
+  /// another, which the first one does not make. After a key was lost only what the run rests on is
+  /// listed.
+  void take_totals(std::vector<Certificate::Listed>& rows, std::uint64_t totals) {
+    const bool adapts = settings_.is_on("dpis-adaptive-clip");
+    const std::uint64_t epochs = adapts ? totals / 2 : totals;
+    const std::uint64_t next_clips = adapts ? epochs - std::min<std::uint64_t>(epochs, 1) : 0;
+    const bool all = !c_.lost_a_key();
+    expect_times(kNormsName, all ? epochs : 0, epochs, take(rows, kNormsName, c_.norm_total_noise));
+    expect_times(kNextClipName, all ? next_clips : 0, all ? next_clips : totals,
+                 take(rows, kNextClipName, c_.norm_total_noise));
+  }
+
   /// Each is one that the method releases, on a grid that its noise has.
   void hold_names() {
     // Name, and how many numbers; 0 where that is the model's matter.
     std::vector<std::pair<std::string, std::uint64_t>> known;
-    if (c_.size_noise > 0.0) known.emplace_back("size of the training set", 1);
+    if (c_.size_noise > 0.0) known.emplace_back(kSizeName, 1);
     if (c_.feature_noise > 0.0)
-      for (const char* const name : {"second moments, on the diagonal",
-                                     "second moments, off the diagonal", "moments of the channels"})
+      for (const char* const name : {kDiagonalName, kBesideName, kChannelsName})
         known.emplace_back(name, 0);
-    if (c_.quantile) known.emplace_back("count of the gradients that were not clipped", 1);
-    if (is("dpis")) known.emplace_back("sum of the norms", 1);
-    if (is("dpis") && settings_.is_on("dpis-adaptive-clip"))
-      known.emplace_back("sum of the norms for the next clipping norm", 1);
-    if (is("dp-agd")) known.emplace_back("sum of clipped gradients", 0);
-    if (is("outpert")) known.emplace_back("minimum of the objective", 0);
+    if (c_.quantile) known.emplace_back(kCountName, 1);
+    if (is("dpis")) known.emplace_back(kNormsName, 1);
+    if (is("dpis") && settings_.is_on("dpis-adaptive-clip")) known.emplace_back(kNextClipName, 1);
+    if (is("dp-agd")) known.emplace_back(kGradientName, 0);
+    if (is("outpert")) known.emplace_back(kMinimumName, 0);
     std::uint64_t diagonal = 0, beside = 0;
     for (const Certificate::Listed& l : c_.noisy_values) {
       const auto name = std::ranges::find(known, l.what, &decltype(known)::value_type::first);
@@ -326,8 +359,8 @@ class Holder {
       const double steps = l.noise_std / l.grid;
       if (!(steps >= 0x1p16 && steps < 0x1p40 * kHostAbove))
         wrong(l.what + ": expected noise of 2^16 to 2^40 times the grid, found " + number(steps));
-      if (l.what == "second moments, on the diagonal") diagonal = l.numbers;
-      if (l.what == "second moments, off the diagonal") beside = l.numbers;
+      if (l.what == kDiagonalName) diagonal = l.numbers;
+      if (l.what == kBesideName) beside = l.numbers;
     }
     if (diagonal > 0 && beside != diagonal * (diagonal - 1) / 2)
       wrong("second moments: expected " + std::to_string(diagonal * (diagonal - 1) / 2) +
@@ -336,7 +369,8 @@ class Holder {
 
   void expect_size(std::vector<Certificate::Listed>& rows) {
     const auto row = std::ranges::find_if(rows, [&](const Certificate::Listed& l) {
-      return l.noise_std == c_.size_noise && l.sensitivity == 1.0 && l.numbers == 1;
+      return l.what == kSizeName && l.noise_std == c_.size_noise && l.sensitivity == 1.0 &&
+             l.numbers == 1;
     });
     if (row == rows.end()) return wrong("noisy size: expected one, listed none");
     expect_times("noisy size", 1, 1, row->times);
@@ -387,6 +421,8 @@ class Holder {
          {Pair{"method", "/method"}, Pair{"clipping", "/clipping"}, Pair{"rng", "/rng"},
           Pair{"precision", "/precision"}, Pair{"noisy-min", "/selection_noise"}})
       if (states(pointer)) expect(key, settings_.text(key), stated(pointer));
+    if (!settings_.has("epsilon") && !settings_.has("sigma"))
+      wrong("settings: expected epsilon or sigma, found neither");
     hold_number("delta", c_.training_delta);
     for (const auto& [key, pointer] :
          {Pair{"loss-clip", "/loss_clip"}, Pair{"max-norm", "/max_norm"}, Pair{"huber", "/huber"},
@@ -453,6 +489,8 @@ class Holder {
       const double steps = std::round(settings_.number("epochs") * each);
       expect(steps == static_cast<double>(c_.steps_planned), "steps of the epochs", steps,
              static_cast<double>(c_.steps_planned));
+    } else {
+      wrong("settings: expected steps or epochs, found neither");
     }
   }
 
@@ -466,9 +504,9 @@ class Holder {
     const bool seeded = json_.at("seeded").get<bool>();
     if (seeded != settings_.has("seed")) wrong("seeded: the settings say otherwise");
     const Json& unsafe = json_.at("unsafe_flags");
-    if (settings_.is_on("unsafe-diagnostics") &&
-        std::ranges::find(unsafe, Json("unsafe-diagnostics")) == unsafe.end())
-      wrong("unsafe_flags: expected unsafe-diagnostics, as in the settings");
+    if (settings_.is_on("unsafe-diagnostics") !=
+        (std::ranges::find(unsafe, Json("unsafe-diagnostics")) != unsafe.end()))
+      wrong("unsafe_flags: expected unsafe-diagnostics exactly where the settings have it");
     const bool may = !seeded && c_.generator != "philox" && unsafe.empty();
     if (says != may) wrong(std::string("for_release: expected ") + (may ? "true" : "false"));
     if (says == json_.contains("not_for_release"))
@@ -501,10 +539,15 @@ class Holder {
   }
 
   void hold_warnings() {
-    if (c_.status == "refused") return;
+    double epsilon = c_.epsilon, delta = c_.delta;
+    if (c_.status == "refused" && settings_.has("holdout-epsilon")) {
+      // Nothing was said of held-out rows, but what was to be is warned of.
+      epsilon = std::fmax(epsilon, settings_.number("holdout-epsilon"));
+      delta = std::fmax(delta, settings_.number("holdout-delta"));
+    }
     std::vector<std::string> due;
-    if (c_.delta * c_.size > 1.0) due.emplace_back("delta ");
-    if (c_.epsilon > 20.0) due.emplace_back("epsilon ");
+    if (delta * c_.size > 1.0) due.emplace_back("delta ");
+    if (epsilon > 20.0) due.emplace_back("epsilon ");
     const Json& warnings = json_.at("warnings");
     bool same = warnings.size() == due.size();
     for (std::size_t i = 0; same && i < due.size(); ++i)
@@ -598,16 +641,22 @@ std::vector<std::string> taken_on_trust(const Evidence& evidence) {
       "the assumptions, and that no setting was chosen by looking at other runs on the same rows"};
   if (c.status == "finished" && kinds.engine)
     all.emplace_back("what rounding adds to C in sensitivity, up to a thousandth of C");
-  if (c.status == "finished" && (c.method == "dp-agd" || c.method == "outpert"))
+  if (c.status == "finished" && c.method == "outpert")
     all.emplace_back("what rounding adds to sensitivity");
   if (c.examples)
     all.emplace_back("that the row count is public, and what it is");
   else
     all.emplace_back("the noisy row count itself");
   if (c.method == "dpis")
-    all.emplace_back("rates and noise of DPIS's epochs, which follow from noisy sums of norms");
+    all.emplace_back(
+        "that rates and noise of DPIS's epochs follow from its noisy sums of norms; their epsilon "
+        "is "
+        "recomputed");
   if (c.method == "dp-agd")
-    all.emplace_back("how often DP-AGD measured a gradient again, which followed from choices");
+    all.emplace_back(
+        "how often DP-AGD measured a gradient again, and when, which followed from choices");
+  if (c.method == "dpsgd-quantile")
+    all.emplace_back("the last clipping norm, which follows from noisy counts");
   if (c.holdout && c.holdout->releases > 0)
     all.emplace_back("the noisy figures of held-out rows themselves");
   if (c.test_set.starts_with("public"))

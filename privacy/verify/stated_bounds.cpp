@@ -49,6 +49,20 @@ class StatedBounds {
       wrong_.emplace_back("order_fixed_before: expected false, found true");
   }
 
+  /// Of a run that was refused: the bound of the row count's noise.
+  void check_count() {
+    try {
+      const privacy::PrivacyBound& bound =
+          bounds_.epsilon({.releases = c_.releases, .group = c_.max_rows}, {}, c_.training_delta);
+      const std::string name(privacy::bound_name(bound));
+      if (name != c_.accountant)
+        wrong_.push_back("accountant: expected " + name + ", found " + c_.accountant);
+      expect("epsilon", bound.epsilon);
+    } catch (const std::exception& e) {
+      wrong_.push_back(std::string("the accountant: ") + e.what());
+    }
+  }
+
   void check_groups(bool has_fresh_key) {
     if (!c_.bounds_groups) {
       // A table is left out for a reason: it is not the certificate's to choose.
@@ -157,6 +171,7 @@ std::vector<std::string> check_stated_bounds(const Json& json, const Certificate
                                              Bounds& bounds) {
   StatedBounds checks(json, c, settings, bounds);
   if (kinds_of(c).engine && c.status == "finished") checks.check_bound();
+  if (c.status == "refused") checks.check_count();
   checks.check_groups(has_fresh_key);
   return checks.take();
 }

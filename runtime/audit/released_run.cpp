@@ -15,6 +15,7 @@
 #include "privacy/verify/certificate.hpp"
 #include "privacy/verify/json_text.hpp"
 #include "privacy/verify/settings.hpp"
+#include "runtime/audit/released_settings.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
 #include "runtime/base/safetensors.hpp"
@@ -167,6 +168,9 @@ verify::Statement hold_tensors(const ReleasedRun& run) {
     s.wrong.push_back("model: expected the built-in " + set("model") + ", found another text");
 
   const Network network = network_of(file, run.model());
+  if (has_target(network.spec.loss))
+    expect("loss", network.spec.loss == Loss::huber ? "huber" : "squared",
+           set("loss").empty() ? std::string("squared") : set("loss"));
   const FeatureSettings features = released_features(file, source);
   std::set<std::string> beside;
   if (rest_on_release(features)) {
@@ -292,6 +296,7 @@ verify::Statement hold_files(const ReleasedRun& run) {
       s.wrong.push_back(name +
                         ": expected no file that the certificate does not account for, found one");
   hold_note(run, json, s);
+  for (std::string& wrong : data_differences(run)) s.wrong.push_back(std::move(wrong));
   return s;
 }
 
@@ -341,6 +346,7 @@ std::vector<verify::Statement> hold(const ReleasedRun& run, verify::Bounds& boun
     if (all.size() > 1) {
       all.push_back(hold_tensors(run));
       all.push_back(hold_files(run));
+      all.push_back(hold_settings_file(run));
     }
   } catch (const std::invalid_argument& e) {
     throw InputError(place + ": " + e.what());
