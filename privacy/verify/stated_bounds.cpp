@@ -16,7 +16,7 @@ using Json = nlohmann::json;
 using privacy::number;
 
 /// The accountant's roundings.
-constexpr double kNearly = 1e-9;
+constexpr double kBoundRounding = 1e-9;
 /// Groups are of 1, 2, 4, ... units.
 constexpr std::uint64_t kLargestGroup = 16;
 /// Bounds of groups are ten times coarser.
@@ -118,7 +118,7 @@ class StatedBounds {
   void expect(const char* key, double expected) {
     const double found =
         json_.contains(key) && json_[key].is_number() ? json_[key].get<double>() : 0.0;
-    if (std::fabs(found - expected) > kNearly * std::fmax(expected, std::fabs(found)))
+    if (std::fabs(found - expected) > kBoundRounding * std::fmax(expected, std::fabs(found)))
       wrong_.push_back(std::string(key) + ": expected " + number(expected) + ", found " +
                        number(found));
   }
@@ -140,11 +140,11 @@ class StatedBounds {
                        c_.plan_delta() - c_.failure)
               .epsilon;
       const double found = epsilon.is_number() ? epsilon.get<double>() : -1.0;
-      if (!(std::fabs(found - expected) <= kNearly * expected))
+      if (!(std::fabs(found - expected) <= kBoundRounding * expected))
         wrong_.push_back(where + ": expected epsilon " + number(expected) + ", found " +
                          epsilon.dump());
       // Its epsilon is the certificate's, or what holds for one unit was not fixed ahead.
-      if (units == 1 && std::fabs(c_.training_epsilon - expected) > kNearly * expected)
+      if (units == 1 && std::fabs(c_.training_epsilon - expected) > kBoundRounding * expected)
         wrong_.push_back(where + ": expected the certificate's epsilon, " +
                          number(c_.training_epsilon) + ", found " + epsilon.dump());
     } catch (const std::exception&) {
