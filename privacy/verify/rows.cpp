@@ -7,6 +7,7 @@
 #include <numeric>
 #include <stdexcept>
 #include <utility>
+#include <variant>
 
 #include <nlohmann/json.hpp>
 
@@ -184,11 +185,18 @@ class Rows {
     const privacy::Filter filter(
         privacy::zcdp_budget(c_.training_epsilon, c_.training_delta, 0.0, c_.max_rows));
     double before = 0.0, all = 0.0;
-    std::vector<double> gradients, selections;
+    // A row has rho of a choice by Laplace noise as epsilon^2 / 2, where the filter has a little
+    // less.
+    std::vector<double> gradients, selections, larger_selections;
+    const auto k = static_cast<double>(c_.max_rows);
     for (const privacy::Release& r : c_.releases) {
       const double cost = filter.cost(r.mechanism);
       const double sigma = sigma_of(r.mechanism);
-      all += cost * static_cast<double>(r.count);
+      const auto* const pure = std::get_if<privacy::ApproximateDp>(&r.mechanism);
+      const double larger =
+          pure != nullptr ? std::fmax(cost, 0.5 * k * k * pure->epsilon * pure->epsilon) : cost;
+      all += larger * static_cast<double>(r.count);
+      if (sigma == 0.0) add(larger_selections, larger, r.count);
       if (sigma > 0.0 && (sigma == c_.size_noise || sigma == c_.feature_noise))
         before += cost * static_cast<double>(r.count);
       else
@@ -200,6 +208,7 @@ class Rows {
       });
     std::ranges::sort(gradients);
     std::ranges::sort(selections);
+    std::ranges::sort(larger_selections);
     // The filter has a little less of delta, which makes epsilon that much larger.
     const auto epsilon_of = [&](double rho, double delta) {
       return std::fmin(c_.training_epsilon, privacy::epsilon_from_zcdp(rho, delta));
@@ -207,7 +216,7 @@ class Rows {
     for (const Row& row : rows_) {
       const std::uint64_t left = c_.steps - std::min(row.step, c_.steps);
       const double least = before + sum_of(gradients, row.step) + sum_of(selections, row.step);
-      const double most = all - sum_of(gradients, left) - sum_of(selections, left);
+      const double most = all - sum_of(gradients, left) - sum_of(larger_selections, left);
       hold_between(row, epsilon_of(least, c_.training_delta),
                    epsilon_of(most, c_.training_delta * (1.0 - 2e-9)) * (1.0 + kNearly));
     }

@@ -35,17 +35,22 @@ bool is_table(const std::string& dataset) {
                              [&](std::string_view ending) { return dataset.ends_with(ending); });
 }
 
-/// The first line that differs.
+/// The lines that set something: neither comments nor empty.
+std::vector<std::string> set_lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);)
+    if (!line.empty() && !line.starts_with('#')) lines.push_back(line);
+  return lines;
+}
+
+/// The first line that differs; empty where none does.
 std::string difference_of(const std::string& expected, const std::string& found) {
-  std::istringstream one(expected), other(found);
-  for (std::string a, b;;) {
-    const bool has_a = static_cast<bool>(std::getline(one, a));
-    const bool has_b = static_cast<bool>(std::getline(other, b));
-    if (has_a != has_b || a != b)
-      return "expected " + (has_a ? "'" + a + "'" : "no more lines") + ", found " +
-             (has_b ? "'" + b + "'" : "no more lines");
-    if (!has_a) return "expected another end of the last line";
-  }
+  const std::vector<std::string> one = set_lines(expected), other = set_lines(found);
+  const auto [a, b] = std::ranges::mismatch(one, other);
+  if (a == one.end() && b == other.end()) return "";
+  return "expected " + (a != one.end() ? "'" + *a + "'" : "no more lines") + ", found " +
+         (b != other.end() ? "'" + *b + "'" : "no more lines");
 }
 
 }  // namespace
@@ -83,10 +88,9 @@ verify::Statement hold_settings_file(const ReleasedRun& run) {
     TrainConfig config;
     apply_settings(parse_settings(run.evidence.settings, RunFolder::kConfig), config);
     check_complete(config);
-    const std::string expected = write_config(config, Audience::release);
-    if (expected != run.evidence.settings)
-      s.wrong.push_back(std::string(RunFolder::kConfig) + ": " +
-                        difference_of(expected, run.evidence.settings));
+    const std::string difference =
+        difference_of(write_config(config, Audience::release), run.evidence.settings);
+    if (!difference.empty()) s.wrong.push_back(std::string(RunFolder::kConfig) + ": " + difference);
   } catch (const InputError& e) {
     s.wrong.emplace_back(e.what());
   }
