@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <stdexcept>
 #include <utility>
 #include <variant>
 
 #include <nlohmann/json.hpp>
 
+#include "privacy/count_split.hpp"
 #include "privacy/filter.hpp"
 #include "privacy/mechanism/mechanism_text.hpp"
 #include "privacy/rdp/gaussian.hpp"
@@ -70,17 +72,11 @@ class Rules {
 
   void noise_before() {
     const auto k = static_cast<double>(c_.max_rows);
-    // Budgets that are divided before the count is made are compared elsewhere.
-    const bool divided = json_.contains("after_size_release");
-    if (c_.size_noise > 0.0 && s_.has("epsilon") && !divided && c_.status != "refused")
-      expect_close("size_release's noise_std, of the budget",
-                   std::fmax(kMinNoise, 10.0 * k * std::sqrt(-std::log(c_.training_delta)) /
-                                            s_.number("epsilon")),
-                   c_.size_noise);
+    if (c_.size_noise > 0.0 && s_.has("epsilon")) of_size(s_.number("epsilon"), k);
     if (c_.feature_noise == 0.0) return;
     if (s_.has("feature-sigma"))
       expect_close("feature_release's sigma", s_.number("feature-sigma"), c_.feature_noise);
-    else if (s_.has("epsilon") && !divided)
+    else if (s_.has("epsilon"))
       expect_close("feature_release's sigma, of the budget",
                    k / (privacy::gaussian_mu(s_.number("epsilon"), c_.training_delta) *
                         std::sqrt(s_.number("feature-share"))),
@@ -88,6 +84,27 @@ class Rules {
     if (json_.at("feature_release").contains("dimensions"))
       expect_close("feature_release's dimensions", s_.number("feature-dimensions"),
                    json_["feature_release"]["dimensions"].get<double>());
+  }
+
+  /// The noise of the row count follows from the budget, or from the count's part of it. Of a run
+  /// that was refused it is not said whether the budget was to be divided.
+  void of_size(double epsilon, double k) {
+    const double whole =
+        std::fmax(kMinNoise, 10.0 * k * std::sqrt(-std::log(c_.training_delta)) / epsilon);
+    double part = whole;
+    const bool may_be_divided = c_.split || (c_.status == "refused" && kinds_of(c_).engine);
+    try {
+      if (may_be_divided)
+        part = privacy::split_for_count(epsilon, c_.training_delta, c_.max_rows).sigma;
+    } catch (const std::logic_error& e) {
+      wrong_.emplace_back(std::string("size_release: ") + e.what());
+    }
+    // Tails of the Gaussian may be rounded otherwise on another machine.
+    const bool fits = c_.split ? close(part, c_.size_noise, 1e-6)
+                               : close(whole, c_.size_noise) ||
+                                     (may_be_divided && close(part, c_.size_noise, 1e-6));
+    expect(fits, "size_release's noise_std, of the budget", may_be_divided ? part : whole,
+           c_.size_noise);
   }
 
   /// Takes the releases that come first, the row count and the features', off the list.
@@ -251,17 +268,18 @@ class Rules {
                  c_.norm_total_noise);
     const std::uint64_t each = s_.is_on("dpis-adaptive-clip") ? 2 : 1;
     const double min_rate = c_.expected_batch / c_.size * (1.0 - 1e-9);
+    const bool in_order = !c_.lost_a_key();
     std::uint64_t totals_made = 0, steps = 0;
-    bool in_epoch = false;
+    std::uint64_t left_of_epoch = 0;  // steps that the sums before them are for
     for (const Release& r : left_) {
       const double q = rate_of(r.mechanism), sigma = sigma_of(r.mechanism);
       const std::string where = "releases, after step " + std::to_string(steps);
       if (r.mechanism == totals) {
         totals_made += r.count;
-        if (c_.repeated == 0 && (r.count != each || (in_epoch && steps % epoch_ != 0)))
+        if (in_order && (r.count != each || left_of_epoch > 0))
           wrong_.push_back(where + ": expected " + std::to_string(each) +
                            " sums of norms as an epoch begins, found " + shown(r));
-        in_epoch = true;
+        left_of_epoch = epoch_;
         continue;
       }
       steps += r.count;
@@ -269,20 +287,68 @@ class Rules {
           sigma < kMinNoise * q / min_rate * (1.0 - 1e-6))
         wrong_.push_back(where + ": expected a rate of at least " + number(min_rate) +
                          " and noise of at least 1/16, found " + shown(r));
-      if (c_.repeated == 0 && (!in_epoch || r.count > epoch_))
-        wrong_.push_back(where + ": expected at most the " + std::to_string(epoch_) +
-                         " steps of an epoch, found " + shown(r));
+      if (in_order && r.count > left_of_epoch)
+        wrong_.push_back(where + ": expected at most the " + std::to_string(left_of_epoch) +
+                         " steps that are left of an epoch, found " + shown(r));
+      left_of_epoch -= std::min(left_of_epoch, r.count);
     }
-    if (c_.repeated == 0 && totals_made < (steps + epoch_ - 1) / epoch_ * each)
+    of_importance_filter();
+    if (in_order && totals_made < (steps + epoch_ - 1) / epoch_ * each)
       wrong_.push_back("releases: expected sums of norms for each epoch, found " +
                        std::to_string(totals_made));
     if (json_.contains("noise_over_time"))
       wrong_.emplace_back("noise_over_time: expected none of dpis, found one");
   }
 
+  /// The releases together are what the filter admits: at its order, of the plan's budget.
+  void of_importance_filter() {
+    try {
+      privacy::Filter filter(
+          privacy::renyi_budget(c_.order, c_.split ? c_.plan_epsilon() : s_.number("epsilon"),
+                                c_.plan_delta() - c_.failure, 0.0, c_.max_rows));
+      for (const Release& r : c_.plan_releases())
+        if (!filter.charge(r)) {
+          wrong_.push_back("releases: expected no more than the filter's budget allows, found " +
+                           shown(r));
+          return;
+        }
+    } catch (const std::exception& e) {
+      wrong_.push_back(std::string("the filter: ") + e.what());
+    }
+  }
+
   // Linear models.
 
+  /// Exact where sums are on the grid that fits up to 2^28 examples; beyond, at least that.
+  void expect_linear(const char* what, double bound, double relative, double dimension,
+                     double stated) {
+    const double expected = bound * (1.0 + relative) +
+                            0.5 * std::sqrt(dimension) * std::ldexp(1.0, std::ilogb(bound) - 23);
+    const bool few =
+        c_.size + 64.0 * c_.size_noise + 16.0 * static_cast<double>(c_.max_rows) < 0x1p28;
+    expect(few ? close(expected, stated) : stated >= expected * (1.0 - 1e-12),
+           std::string(what) + ", of what it is clipped to and of rounding", expected, stated);
+  }
+  void of_losses() {
+    expect_linear("loss_sensitivity", at("loss_clip"), 0x1p-23, 1.0, c_.loss_sensitivity);
+  }
+
   void of_dp_agd() {
+    of_losses();
+    for (const privacy::NoisyValue& l : c_.noisy_values) {
+      if (l.name != "sum of clipped gradients") continue;
+      expect_linear("sensitivity", c_.clip, 0x1p-21, static_cast<double>(l.numbers),
+                    c_.sensitivity);
+      expect(l.sensitivity == c_.sensitivity, "sensitivity of noisy sums", c_.sensitivity,
+             l.sensitivity);
+    }
+    if (s_.number("mini-batch") > 0.0) {
+      const double rate = std::fmin(1.0, s_.number("mini-batch") / c_.size);
+      const double threshold = std::ceil(rate * 0x1p32);
+      expect(static_cast<double>(c_.threshold) == threshold,
+             "sampling_threshold, of mini-batch and row count", threshold,
+             static_cast<double>(c_.threshold));
+    }
     const bool classical = s_.text("conversion") == "classical";
     const double delta = c_.training_delta * (1.0 - kFailureShare);
     const double budget = s_.number("epsilon");
@@ -346,20 +412,19 @@ class Rules {
                        " gradients and " + std::to_string(choices) + " choices");
   }
 
-  /// Each time that no step size helps a gradient is measured again with gamma times its share,
-  /// and later ones with so much more.
+  /// Each time that no step size helps, a gradient is measured again with gamma times its share,
+  /// and later ones have 1 + gamma times as much.
   bool is_gradient_noise(double sigma, double share) const {
     const double gamma = s_.number("gamma");
     const double rho = 0.5 / (sigma * sigma);
-    for (int again = 0; again < 100'000 && share <= rho * (1.0 + 1e-9); ++again) {
-      if (close(share, rho, 1e-9)) return true;
-      if (close(gamma * share, rho, 1e-9)) return true;
-      share *= 1.0 + gamma;
-    }
-    // gamma below 1: a second measurement has less than its first.
-    for (double later = share; gamma * later <= rho * (1.0 + 1e-9); later *= 1.0 + gamma)
-      if (close(gamma * later, rho, 1e-9)) return true;
-    return false;
+    if (close(share, rho, 1e-9)) return true;
+    if (!(gamma > 0.0) || !std::isfinite(gamma)) return false;
+    const double growth = std::log1p(gamma);
+    const auto is_grown = [&](double first) {
+      const double times = std::nearbyint(std::log(rho / first) / growth);
+      return times >= 0.0 && close(first * std::exp(times * growth), rho, 1e-9);
+    };
+    return is_grown(share) || is_grown(gamma * share);
   }
 
   void of_linear() {
@@ -367,14 +432,25 @@ class Rules {
     const double delta = c_.training_delta * (1.0 - kFailureShare);
     if (is("outpert")) {
       take("minimum", privacy::Gaussian{c_.sigma}, 1);
+      for (const privacy::NoisyValue& l : c_.noisy_values) {
+        if (l.name != "minimum of the objective") continue;
+        expect(l.grid == at("grid"), "grid of the noisy minimum", at("grid"), l.grid);
+        expect(l.noise_std == c_.noise_std, "noise of the noisy minimum", c_.noise_std,
+               l.noise_std);
+      }
     } else if (is("objpert")) {
-      if (left_.size() == 1)
-        if (const auto* const all = std::get_if<privacy::ApproximateDp>(&left_[0].mechanism)) {
-          expect_close("releases, epsilon of all together", s_.number("epsilon"), all->epsilon);
-          expect_close("releases, delta of all together", delta, all->delta);
-          take("objective perturbation", *all, 1);
-        }
+      const auto* const found =
+          left_.empty() ? nullptr : std::get_if<privacy::ApproximateDp>(&left_[0].mechanism);
+      if (found != nullptr) {
+        const privacy::ApproximateDp all = *found;
+        expect_close("releases, epsilon of all together", s_.number("epsilon"), all.epsilon);
+        expect_close("releases, delta of all together", delta, all.delta);
+        take("objective perturbation", all, 1);
+      } else {
+        wrong_.emplace_back("releases: expected the promise of all together, found none");
+      }
     } else if (is("privgene")) {
+      of_losses();
       const double parents = at("parents"), generations = at("generations");
       take("choices", privacy::BoundedRange{at("selection_epsilon")},
            static_cast<std::uint64_t>((generations - 1.0) * parents + 1.0));

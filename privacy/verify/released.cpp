@@ -19,6 +19,7 @@
 #include "privacy/verify/fields.hpp"
 #include "privacy/verify/holdout_file.hpp"
 #include "privacy/verify/method_kinds.hpp"
+#include "privacy/verify/release_reasons.hpp"
 #include "privacy/verify/release_rules.hpp"
 #include "privacy/verify/rows.hpp"
 #include "privacy/verify/settings.hpp"
@@ -34,6 +35,17 @@ using privacy::number;
 /// The share that the host may add to a standard deviation, and the rounding of the division.
 constexpr double kHostAbove = 1.0 + 1e-9;
 constexpr double kProduct = 1.0 - 0x1p-51;
+
+// Names of noisy values.
+constexpr const char* kSizeName = "size of the training set";
+constexpr const char* kDiagonalName = "second moments, on the diagonal";
+constexpr const char* kBesideName = "second moments, off the diagonal";
+constexpr const char* kChannelsName = "moments of the channels";
+constexpr const char* kCountName = "count of the gradients that were not clipped";
+constexpr const char* kNormsName = "sum of the norms";
+constexpr const char* kNextClipName = "sum of the norms for the next clipping norm";
+constexpr const char* kGradientName = "sum of clipped gradients";
+constexpr const char* kMinimumName = "minimum of the objective";
 
 class Holder {
  public:
@@ -171,8 +183,8 @@ class Holder {
       return;
     }
     s.found = std::to_string(rows.size()) + " of metrics.jsonl, their epsilon recomputed";
-    s.wrong = hold_rows(rows, c_, settings_, charges_ ? &*charges_ : nullptr, is_engine(),
-                        accountant_options(c_, is_engine()), bounds_);
+    s.wrong =
+        hold_rows(rows, c_, settings_, is_engine(), accountant_options(c_, is_engine()), bounds_);
   }
 
   void hold_ledger() {
@@ -226,12 +238,14 @@ class Holder {
       if (r.mechanism == privacy::Mechanism(privacy::Gaussian{sigma})) count += r.count;
     return count;
   }
-  /// Takes the rows of this noise over sensitivity out of the list.
-  std::uint64_t take(std::vector<privacy::NoisyValue>& rows, double sigma) const {
+  /// Removes the rows of this name and this noise multiplier from the list.
+  std::uint64_t take(std::vector<privacy::NoisyValue>& rows, std::string_view what,
+                     double sigma) const {
     std::uint64_t times = 0;
     std::erase_if(rows, [&](const privacy::NoisyValue& l) {
       const double multiplier = l.noise_std / l.sensitivity;
-      const bool same = multiplier >= sigma * kProduct && multiplier <= sigma * kHostAbove;
+      const bool same =
+          l.name == what && multiplier >= sigma * kProduct && multiplier <= sigma * kHostAbove;
       if (same) times += l.times;
       return same;
     });
@@ -240,7 +254,9 @@ class Holder {
   void expect_times(const std::string& what, std::uint64_t min_times, std::uint64_t max_times,
                     std::uint64_t found) {
     if (found < min_times || found > max_times)
-      wrong(what + ": expected " + std::to_string(max_times) + ", listed " + std::to_string(found));
+      wrong(what + ": expected " + std::to_string(max_times) +
+            (min_times < max_times ? " or " + std::to_string(min_times) + " at least" : "") +
+            ", listed " + std::to_string(found));
   }
 
   void hold_releases() {
@@ -256,21 +272,17 @@ class Holder {
     hold_names();
     // With a key lost steps are paid for again, and only what the run rests on is listed.
     if (c_.size_noise > 0.0) expect_size(rows);
-    if (c_.feature_noise > 0.0)
-      // A covariance is in two parts, but of a single column.
-      expect_times("noisy values for features", 1, 2, take(rows, c_.feature_noise));
+    if (c_.feature_noise > 0.0) take_features(rows);
     if (c_.quantile) {
       const std::uint64_t counts =
-          take(rows, c_.quantile->count_noise_std / c_.quantile->count_sensitivity);
+          take(rows, kCountName, c_.quantile->count_noise_std / c_.quantile->count_sensitivity);
       const std::uint64_t steps = c_.steps - std::min(c_.steps, c_.repeated);
       expect_times("noisy counts, one a step", steps, steps, counts);
     }
     std::uint64_t totals = 0;
     if (c_.norm_total_noise > 0.0) {
       totals = paid(c_.norm_total_noise);
-      // The first epoch may have no clipping norm to choose, and pays for it.
-      const std::uint64_t min_times = totals - std::min(totals, 1 + c_.repeated);
-      expect_times("noisy sums of norms", min_times, totals, take(rows, c_.norm_total_noise));
+      take_totals(rows, totals);
     }
     if (is("dp-agd") || is("outpert")) {
       for (const privacy::Release& r : c_.releases) {
@@ -280,7 +292,7 @@ class Holder {
           continue;
         expect_times("noisy sums by " + number(gaussian->sigma),
                      r.count - std::min(r.count, c_.repeated), r.count,
-                     take(rows, gaussian->sigma));
+                     take(rows, is("dp-agd") ? kGradientName : kMinimumName, gaussian->sigma));
       }
     }
     for (const privacy::NoisyValue& l : rows)
@@ -300,21 +312,43 @@ class Holder {
     if (is("privgene")) hold_selections();
   }
 
+  /// A covariance is in two parts, but of a single column.
+  void take_features(std::vector<privacy::NoisyValue>& rows) {
+    const double sigma = c_.feature_noise;
+    if (settings_.text("features") != "pca")
+      return expect_times(kChannelsName, 1, 1, take(rows, kChannelsName, sigma));
+    const auto diagonal = std::ranges::find(rows, kDiagonalName, &privacy::NoisyValue::what);
+    const std::uint64_t beside = diagonal != rows.end() && diagonal->numbers > 1 ? 1 : 0;
+    expect_times(kDiagonalName, 1, 1, take(rows, kDiagonalName, sigma));
+    expect_times(kBesideName, beside, beside, take(rows, kBesideName, sigma));
+  }
+
+  /// Each epoch of DPIS begins with a sum of norms; where the clipping norm adapts it pays for
+  /// another, which the first one does not make. After a key was lost only what the run rests on is
+  /// listed.
+  void take_totals(std::vector<privacy::NoisyValue>& rows, std::uint64_t totals) {
+    const bool adapts = settings_.is_on("dpis-adaptive-clip");
+    const std::uint64_t epochs = adapts ? totals / 2 : totals;
+    const std::uint64_t next_clips = adapts ? epochs - std::min<std::uint64_t>(epochs, 1) : 0;
+    const bool all = !c_.lost_a_key();
+    expect_times(kNormsName, all ? epochs : 0, epochs, take(rows, kNormsName, c_.norm_total_noise));
+    expect_times(kNextClipName, all ? next_clips : 0, all ? next_clips : totals,
+                 take(rows, kNextClipName, c_.norm_total_noise));
+  }
+
   /// Each is one that the method releases, on a grid that its noise has.
   void hold_names() {
     // Name, and how many numbers; 0 where that is the model's matter.
     std::vector<std::pair<std::string, std::uint64_t>> known;
-    if (c_.size_noise > 0.0) known.emplace_back("size of the training set", 1);
+    if (c_.size_noise > 0.0) known.emplace_back(kSizeName, 1);
     if (c_.feature_noise > 0.0)
-      for (const char* const name : {"second moments, on the diagonal",
-                                     "second moments, off the diagonal", "moments of the channels"})
+      for (const char* const name : {kDiagonalName, kBesideName, kChannelsName})
         known.emplace_back(name, 0);
-    if (c_.quantile) known.emplace_back("count of the gradients that were not clipped", 1);
-    if (is("dpis")) known.emplace_back("sum of the norms", 1);
-    if (is("dpis") && settings_.is_on("dpis-adaptive-clip"))
-      known.emplace_back("sum of the norms for the next clipping norm", 1);
-    if (is("dp-agd")) known.emplace_back("sum of clipped gradients", 0);
-    if (is("outpert")) known.emplace_back("minimum of the objective", 0);
+    if (c_.quantile) known.emplace_back(kCountName, 1);
+    if (is("dpis")) known.emplace_back(kNormsName, 1);
+    if (is("dpis") && settings_.is_on("dpis-adaptive-clip")) known.emplace_back(kNextClipName, 1);
+    if (is("dp-agd")) known.emplace_back(kGradientName, 0);
+    if (is("outpert")) known.emplace_back(kMinimumName, 0);
     std::uint64_t diagonal = 0, beside = 0;
     for (const privacy::NoisyValue& l : c_.noisy_values) {
       const auto name = std::ranges::find(known, l.name, &decltype(known)::value_type::first);
@@ -326,8 +360,8 @@ class Holder {
       const double steps = l.noise_std / l.grid;
       if (!(steps >= 0x1p16 && steps < 0x1p40 * kHostAbove))
         wrong(l.name + ": expected noise of 2^16 to 2^40 times the grid, found " + number(steps));
-      if (l.name == "second moments, on the diagonal") diagonal = l.numbers;
-      if (l.name == "second moments, off the diagonal") beside = l.numbers;
+      if (l.name == kDiagonalName) diagonal = l.numbers;
+      if (l.name == kBesideName) beside = l.numbers;
     }
     if (diagonal > 0 && beside != diagonal * (diagonal - 1) / 2)
       wrong("second moments: expected " + std::to_string(diagonal * (diagonal - 1) / 2) +
@@ -336,7 +370,8 @@ class Holder {
 
   void expect_size(std::vector<privacy::NoisyValue>& rows) {
     const auto row = std::ranges::find_if(rows, [&](const privacy::NoisyValue& l) {
-      return l.noise_std == c_.size_noise && l.sensitivity == 1.0 && l.numbers == 1;
+      return l.name == kSizeName && l.noise_std == c_.size_noise && l.sensitivity == 1.0 &&
+             l.numbers == 1;
     });
     if (row == rows.end()) return wrong("noisy size: expected one, listed none");
     expect_times("noisy size", 1, 1, row->times);
@@ -387,6 +422,8 @@ class Holder {
          {Pair{"method", "/method"}, Pair{"clipping", "/clipping"}, Pair{"rng", "/rng"},
           Pair{"precision", "/precision"}, Pair{"noisy-min", "/selection_noise"}})
       if (states(pointer)) expect(key, settings_.text(key), stated(pointer));
+    if (!settings_.has("epsilon") && !settings_.has("sigma"))
+      wrong("settings: expected epsilon or sigma, found neither");
     hold_number("delta", c_.training_delta);
     for (const auto& [key, pointer] :
          {Pair{"loss-clip", "/loss_clip"}, Pair{"max-norm", "/max_norm"}, Pair{"huber", "/huber"},
@@ -453,6 +490,8 @@ class Holder {
       const double steps = std::round(settings_.number("epochs") * each);
       expect(steps == static_cast<double>(c_.steps_planned), "steps of the epochs", steps,
              static_cast<double>(c_.steps_planned));
+    } else {
+      wrong("settings: expected steps or epochs, found neither");
     }
   }
 
@@ -463,115 +502,7 @@ class Holder {
     if (json_.contains("not_for_release"))
       for (const Json& reason : json_["not_for_release"])
         s.found += ": " + reason.get<std::string>().substr(0, reason.get<std::string>().find(':'));
-    const bool seeded = json_.at("seeded").get<bool>();
-    if (seeded != settings_.has("seed")) wrong("seeded: the settings say otherwise");
-    const Json& unsafe = json_.at("unsafe_flags");
-    if (settings_.is_on("unsafe-diagnostics") &&
-        std::ranges::find(unsafe, Json("unsafe-diagnostics")) == unsafe.end())
-      wrong("unsafe_flags: expected unsafe-diagnostics, as in the settings");
-    const bool may = !seeded && c_.generator != "philox" && unsafe.empty();
-    if (says != may) wrong(std::string("for_release: expected ") + (may ? "true" : "false"));
-    if (says == json_.contains("not_for_release"))
-      wrong("not_for_release: expected exactly where it is not");
-    hold_reasons(seeded, unsafe);
-    hold_warnings();
-    hold_assumptions();
-    hold_test_set();
-  }
-
-  /// A seed and a weak generator, then each flag.
-  void hold_reasons(bool seeded, const Json& unsafe) {
-    if (states("/arithmetic") && unsafe.empty())
-      wrong("unsafe_flags: expected one, as the proof is for real numbers only");
-    std::size_t next = 0;
-    const Json reasons = json_.value("not_for_release", Json::array());
-    const auto expect_reason = [&](const std::string& text, bool whole) {
-      const std::string found =
-          next < reasons.size() ? reasons[next].get<std::string>() : std::string("none");
-      ++next;
-      if (whole ? found != text : !found.starts_with(text))
-        wrong("not_for_release: expected " + text + ", found " + found);
-    };
-    if (seeded) expect_reason("seed: whoever knows or guesses it can subtract the noise", true);
-    if (c_.generator == "philox")
-      expect_reason("rng philox: not a cryptographic generator, its noise may be told apart", true);
-    for (const Json& flag : unsafe) expect_reason(flag.get<std::string>(), true);
-    if (next < reasons.size())
-      wrong("not_for_release: expected no more, found " + reasons[next].dump());
-  }
-
-  void hold_warnings() {
-    if (c_.status == "refused") return;
-    std::vector<std::string> due;
-    if (c_.delta * c_.size > 1.0) due.emplace_back("delta ");
-    if (c_.epsilon > 20.0) due.emplace_back("epsilon ");
-    const Json& warnings = json_.at("warnings");
-    bool same = warnings.size() == due.size();
-    for (std::size_t i = 0; same && i < due.size(); ++i)
-      same = warnings[i].get<std::string>().starts_with(due[i]) &&
-             warnings[i].get<std::string>().find(" is above ") != std::string::npos;
-    if (!same)
-      wrong("warnings: expected " + std::to_string(due.size()) +
-            ", of delta above 1 / size and of epsilon above 20, found " + warnings.dump());
-  }
-
-  /// Of a table's rows, or a matrix's; none of images and of data sets that have names.
-  void hold_assumptions() {
-    std::vector<std::string> stated;
-    if (states("/assumptions"))
-      for (const Json& a : json_["assumptions"]) stated.push_back(a.get<std::string>());
-    const auto has = [&](const std::string& text) {
-      return std::ranges::find(stated, text) != stated.end();
-    };
-    static const std::string kRecord =
-        "a row is what the table's quotes and line breaks make one, and one example adds one such "
-        "row";
-    static const std::string kLine = "a row is a line of the table, and one example adds one line";
-    static const std::string kFinite =
-        "every feature is finite and every label a class: a training on a file with another is "
-        "refused, and that is not counted";
-    static const std::string kRow = "a row of the matrix is one example";
-    const bool refuses = settings_.text("malformed") == "refuse";
-    std::vector<std::string> due;
-    if (has(kRecord) || has(kLine) || !c_.unit.empty()) {
-      if (!has(kRecord) && !has(kLine)) wrong("assumptions: expected what a row is, found nothing");
-      if (refuses)
-        due.emplace_back(
-            "every row of the table can be read: a training on a table with one that cannot is "
-            "refused, and that is not counted");
-      if (!c_.unit.empty()) {
-        due.emplace_back(
-            "a unit is what has one text in the column of units: whoever has two texts there is "
-            "two "
-            "units");
-        if (!refuses) due.emplace_back("a row whose unit is missing or cannot be read is not used");
-        if (c_.examples)
-          due.emplace_back(
-              "the number of rows that are used, those that max_rows leaves, is public");
-      }
-    } else if (!stated.empty()) {
-      due.push_back(refuses ? kFinite : kRow);
-    }
-    for (const std::string& text : due)
-      if (!has(text)) wrong("assumptions: expected '" + text + "', found none");
-    for (const std::string& text : stated) {
-      const bool known =
-          text == kRecord || text == kLine || std::ranges::find(due, text) != due.end();
-      if (!known || std::ranges::count(stated, text) != 1)
-        wrong("assumptions: expected each that is due, once, found '" + text + "'");
-    }
-    if (has(kRecord) && has(kLine)) wrong("assumptions: expected one kind of row, found two");
-  }
-
-  /// That test rows are public is a flag, or the data set's; that held-out rows are not is certain.
-  void hold_test_set() {
-    const bool is_public = c_.test_set.starts_with("public");
-    const bool has_test =
-        c_.holdout || (settings_.has("test-data") && !settings_.text("test-data").empty());
-    if (has_test && c_.test_set == "none") wrong("test_set: expected test rows, found none");
-    if (is_public && c_.holdout) wrong("test_set: expected held-out rows not to be public");
-    if (has_test && settings_.is_on("test-data-is-public") != is_public)
-      wrong("test_set: the settings say otherwise");
+    add(check_release_reasons(json_, c_, settings_));
   }
 
   const Evidence& evidence_;
@@ -598,16 +529,22 @@ std::vector<std::string> taken_on_trust(const Evidence& evidence) {
       "the assumptions, and that no setting was chosen by looking at other runs on the same rows"};
   if (c.status == "finished" && kinds.engine)
     all.emplace_back("what rounding adds to C in sensitivity, up to a thousandth of C");
-  if (c.status == "finished" && (c.method == "dp-agd" || c.method == "outpert"))
+  if (c.status == "finished" && c.method == "outpert")
     all.emplace_back("what rounding adds to sensitivity");
   if (c.examples)
     all.emplace_back("that the row count is public, and what it is");
   else
     all.emplace_back("the noisy row count itself");
   if (c.method == "dpis")
-    all.emplace_back("rates and noise of DPIS's epochs, which follow from noisy sums of norms");
+    all.emplace_back(
+        "that rates and noise of DPIS's epochs follow from its noisy sums of norms; their epsilon "
+        "is "
+        "recomputed");
   if (c.method == "dp-agd")
-    all.emplace_back("how often DP-AGD measured a gradient again, which followed from choices");
+    all.emplace_back(
+        "how often DP-AGD measured a gradient again, and when, which followed from choices");
+  if (c.method == "dpsgd-quantile")
+    all.emplace_back("the last clipping norm, which follows from noisy counts");
   if (c.holdout && c.holdout->releases > 0)
     all.emplace_back("the noisy figures of held-out rows themselves");
   if (c.test_set.starts_with("public"))

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <stdexcept>
 #include <utility>
+#include <variant>
 
 #include <nlohmann/json.hpp>
 
@@ -156,16 +157,19 @@ class Rows {
       };
       // Steps that were paid for again are counted from then on, which only makes epsilon larger.
       std::vector<privacy::Release> done = releases_until(c_, row.step);
+      // An epoch of DPIS may have begun at its row, or not, even if it never had a step.
+      const bool has_totals = c_.norm_total_noise > 0.0;
+      while (has_totals && !done.empty() && is_epoch_total(c_, done.back().mechanism))
+        done.pop_back();
       const double epsilon = epsilon_of(done);
-      double most = epsilon;
-      if (repeated) {
-        most = std::numeric_limits<double>::infinity();
-      } else if (c_.norm_total_noise > 0.0) {
-        // An epoch of DPIS may have begun at its row.
-        done.push_back({privacy::Gaussian{c_.norm_total_noise}, 2});
-        most = epsilon_of(std::move(done));
+      double most = repeated ? std::numeric_limits<double>::infinity() : epsilon;
+      for (std::uint64_t totals = 1; has_totals && totals <= 2; ++totals) {
+        std::vector<privacy::Release> begun = done;
+        begun.push_back({privacy::Gaussian{c_.norm_total_noise}, totals});
+        const double with_totals = epsilon_of(std::move(begun));
+        if (std::fabs(row.epsilon - with_totals) <= kNearly * with_totals) most = row.epsilon;
       }
-      hold_between(row, epsilon, most);
+      hold_between(row, std::fmin(epsilon, most), most);
       if (bounds_.on_rows)
         bounds_.on_rows(static_cast<double>(&row - rows_.data() + 1) /
                         static_cast<double>(rows_.size()));
@@ -177,32 +181,60 @@ class Rows {
   }
 
   /// DP-AGD's filter counts rho. How many releases an iteration makes depends on what it saw, but
-  /// they are a gradient and a selection at least: of as many as there were iterations, the
-  /// cheapest.
-  void hold_filter(const privacy::Ledger& ledger) {
-    const privacy::Filter filter(ledger);
-    double before = 0.0;
-    std::vector<double> gradients, selections;
+  /// they are a gradient and a selection at least: what had been spent by then is at least the
+  /// cheapest ones of as many as there were iterations, and at most all but the cheapest of those
+  /// that were left. No iteration's first gradient is cheaper than that of the first one.
+  void hold_filter() {
+    const privacy::Filter filter(
+        privacy::zcdp_budget(c_.training_epsilon, c_.training_delta, 0.0, c_.max_rows));
+    double before = 0.0, all = 0.0;
+    // A row has rho of a choice by Laplace noise as epsilon^2 / 2, where the filter has a little
+    // less.
+    std::vector<double> gradients, selections, larger_selections;
+    const auto k = static_cast<double>(c_.max_rows);
     for (const privacy::Release& r : c_.releases) {
       const double cost = filter.cost(r.mechanism);
       const double sigma = sigma_of(r.mechanism);
+      const auto* const pure = std::get_if<privacy::ApproximateDp>(&r.mechanism);
+      const double larger =
+          pure != nullptr ? std::fmax(cost, 0.5 * k * k * pure->epsilon * pure->epsilon) : cost;
+      all += larger * static_cast<double>(r.count);
+      if (sigma == 0.0) add(larger_selections, larger, r.count);
       if (sigma > 0.0 && (sigma == c_.size_noise || sigma == c_.feature_noise))
         before += cost * static_cast<double>(r.count);
       else
         add(sigma > 0.0 ? gradients : selections, cost, r.count);
     }
+    if (!gradients.empty())
+      std::erase_if(gradients, [limit = gradients.front() * (1.0 - kNearly)](double cost) {
+        return cost < limit;  // measured again
+      });
     std::ranges::sort(gradients);
     std::ranges::sort(selections);
+    std::ranges::sort(larger_selections);
+    // The filter has a little less of delta, which makes epsilon that much larger.
+    const auto epsilon_of = [&](double rho, double delta) {
+      return std::fmin(c_.training_epsilon, privacy::epsilon_from_zcdp(rho, delta));
+    };
     for (const Row& row : rows_) {
-      const double rho = before + sum_of(gradients, row.step) + sum_of(selections, row.step);
-      const double epsilon =
-          std::fmin(c_.training_epsilon, privacy::epsilon_from_zcdp(rho, c_.training_delta));
-      hold_between(row, epsilon, c_.training_epsilon);
+      const std::uint64_t left = c_.steps - std::min(row.step, c_.steps);
+      const double least = before + sum_of(gradients, row.step) + sum_of(selections, row.step);
+      const double most = all - sum_of(gradients, left) - sum_of(larger_selections, left);
+      hold_between(row, epsilon_of(least, c_.training_delta),
+                   epsilon_of(most, c_.training_delta * (1.0 - 2e-9)) * (1.0 + kNearly));
     }
   }
 
-  void hold_one_epsilon() {
-    for (const Row& row : rows_) hold_between(row, c_.training_epsilon, c_.training_epsilon);
+  /// Of a method that has one step.
+  void hold_one_row() {
+    if (rows_.size() != 1)
+      wrong_.push_back("expected one row, found " + std::to_string(rows_.size()));
+    for (const Row& row : rows_) {
+      if (row.step != 1 || row.epoch != 1.0)
+        wrong_.push_back("row: expected step 1 and epoch 1, found step " +
+                         std::to_string(row.step) + " and epoch " + number(row.epoch));
+      hold_between(row, c_.training_epsilon, c_.training_epsilon);
+    }
   }
 
   std::vector<std::string> take() { return std::move(wrong_); }
@@ -255,7 +287,7 @@ std::vector<Row> read_rows(std::string_view text) {
 }
 
 std::vector<std::string> hold_rows(const std::vector<Row>& rows, const Certificate& certificate,
-                                   const Settings& settings, const Charges* charges, bool engine,
+                                   const Settings& settings, bool engine,
                                    const privacy::AccountantOptions& options, Bounds& bounds) {
   if (rows.empty()) return {"expected rows, found none"};
   Rows holder(rows, certificate, bounds);
@@ -268,9 +300,11 @@ std::vector<std::string> hold_rows(const std::vector<Row>& rows, const Certifica
     }
     holder.hold_engine(options);
   } else if (certificate.method == "dp-agd") {
-    if (charges != nullptr && charges->ledger.budget()) holder.hold_filter(charges->ledger);
+    holder.hold_steps(certificate.steps);
+    holder.hold_epochs(1);
+    holder.hold_filter();
   } else {
-    holder.hold_one_epsilon();
+    holder.hold_one_row();
   }
   return holder.take();
 }

@@ -26,7 +26,7 @@ struct Row {
 /// Throws std::invalid_argument where a line cannot be read.
 std::vector<Row> read_rows(std::string_view text);
 
-/// Holds the rows of a finished run against its certificate and, where it is not null, its ledger:
+/// Holds the rows of a finished run against its certificate:
 /// steps rise up to the last one that was made, and epsilon is what the accountant finds for the
 /// releases that had been made by then, of which those of steps stand in the certificate in their
 /// order; rows are of ends of epochs and of the last step. Test
@@ -35,7 +35,7 @@ std::vector<Row> read_rows(std::string_view text);
 /// steps of Poisson batches. options: the accountant's. Returns what differs: place, expected,
 /// found.
 std::vector<std::string> hold_rows(const std::vector<Row>& rows, const Certificate& certificate,
-                                   const Settings& settings, const Charges* charges, bool engine,
+                                   const Settings& settings, bool engine,
                                    const privacy::AccountantOptions& options, Bounds& bounds);
 
 }  // namespace cudp::verify

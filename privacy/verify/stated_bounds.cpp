@@ -16,7 +16,7 @@ using Json = nlohmann::json;
 using privacy::number;
 
 /// The accountant's roundings.
-constexpr double kNearly = 1e-9;
+constexpr double kBoundRounding = 1e-9;
 /// Groups are of 1, 2, 4, ... units.
 constexpr std::uint64_t kLargestGroup = 16;
 /// Bounds of groups are ten times coarser.
@@ -47,6 +47,20 @@ class StatedBounds {
       wrong_.emplace_back("order_fixed_before: expected true, found false");
     if (c_.order_fixed && !chosen_on_the_way && !s_.is_on("fresh-noise-allowed"))
       wrong_.emplace_back("order_fixed_before: expected false, found true");
+  }
+
+  /// Of a run that was refused: the bound of the row count's noise.
+  void check_count() {
+    try {
+      const privacy::PrivacyBound& bound =
+          bounds_.epsilon({.releases = c_.releases, .group = c_.max_rows}, {}, c_.training_delta);
+      const std::string name(privacy::bound_name(bound));
+      if (name != c_.accountant)
+        wrong_.push_back("accountant: expected " + name + ", found " + c_.accountant);
+      expect("epsilon", bound.epsilon);
+    } catch (const std::exception& e) {
+      wrong_.push_back(std::string("the accountant: ") + e.what());
+    }
   }
 
   void check_groups(bool has_fresh_key) {
@@ -104,7 +118,7 @@ class StatedBounds {
   void expect(const char* key, double expected) {
     const double found =
         json_.contains(key) && json_[key].is_number() ? json_[key].get<double>() : 0.0;
-    if (std::fabs(found - expected) > kNearly * std::fmax(expected, std::fabs(found)))
+    if (std::fabs(found - expected) > kBoundRounding * std::fmax(expected, std::fabs(found)))
       wrong_.push_back(std::string(key) + ": expected " + number(expected) + ", found " +
                        number(found));
   }
@@ -126,11 +140,11 @@ class StatedBounds {
                        c_.plan_delta() - c_.failure)
               .epsilon;
       const double found = epsilon.is_number() ? epsilon.get<double>() : -1.0;
-      if (!(std::fabs(found - expected) <= kNearly * expected))
+      if (!(std::fabs(found - expected) <= kBoundRounding * expected))
         wrong_.push_back(where + ": expected epsilon " + number(expected) + ", found " +
                          epsilon.dump());
       // Its epsilon is the certificate's, or what holds for one unit was not fixed ahead.
-      if (units == 1 && std::fabs(c_.training_epsilon - expected) > kNearly * expected)
+      if (units == 1 && std::fabs(c_.training_epsilon - expected) > kBoundRounding * expected)
         wrong_.push_back(where + ": expected the certificate's epsilon, " +
                          number(c_.training_epsilon) + ", found " + epsilon.dump());
     } catch (const std::exception&) {
@@ -157,6 +171,7 @@ std::vector<std::string> check_stated_bounds(const Json& json, const Certificate
                                              Bounds& bounds) {
   StatedBounds checks(json, c, settings, bounds);
   if (kinds_of(c).engine && c.status == "finished") checks.check_bound();
+  if (c.status == "refused") checks.check_count();
   checks.check_groups(has_fresh_key);
   return checks.take();
 }

@@ -15,6 +15,7 @@
 #include "privacy/text/json_text.hpp"
 #include "privacy/verify/certificate.hpp"
 #include "privacy/verify/settings.hpp"
+#include "runtime/audit/released_settings.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
 #include "runtime/base/safetensors.hpp"
@@ -169,6 +170,9 @@ verify::Statement check_tensors(const ReleasedRun& run) {
     s.wrong.push_back("model: expected the built-in " + set("model") + ", found another text");
 
   const Network network = network_of(file, run.model());
+  if (has_target(network.spec.loss))
+    expect("loss", network.spec.loss == Loss::huber ? "huber" : "squared",
+           set("loss").empty() ? std::string("squared") : set("loss"));
   const FeatureSettings features = released_features(file, source);
   std::set<std::string> extra;
   if (rest_on_release(features)) {
@@ -295,6 +299,7 @@ verify::Statement check_files(const ReleasedRun& run) {
     if (!must.contains(name))
       s.wrong.push_back(name + ": unexpected file: the certificate does not account for it");
   check_note(run, json, s);
+  for (std::string& wrong : data_differences(run)) s.wrong.push_back(std::move(wrong));
   return s;
 }
 
@@ -344,6 +349,7 @@ std::vector<verify::Statement> hold(const ReleasedRun& run, verify::Bounds& boun
     if (all.size() > 1) {
       all.push_back(check_tensors(run));
       all.push_back(check_files(run));
+      all.push_back(check_settings_file(run));
     }
   } catch (const std::invalid_argument& e) {
     throw InputError(place + ": " + e.what());

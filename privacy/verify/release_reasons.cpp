@@ -1,0 +1,156 @@
+#include "privacy/verify/release_reasons.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+namespace cudp::verify {
+namespace {
+
+using Json = nlohmann::json;
+
+class Reasons {
+ public:
+  Reasons(const Json& json, const Certificate& c, const Settings& settings)
+      : json_(json), c_(c), settings_(settings) {}
+
+  std::vector<std::string> run() {
+    const bool says = json_.at("for_release").get<bool>();
+    const bool seeded = json_.at("seeded").get<bool>();
+    if (seeded != settings_.has("seed")) wrong("seeded: the settings say otherwise");
+    const Json& unsafe = json_.at("unsafe_flags");
+    if (settings_.is_on("unsafe-diagnostics") !=
+        (std::ranges::find(unsafe, Json("unsafe-diagnostics")) != unsafe.end()))
+      wrong("unsafe_flags: expected unsafe-diagnostics exactly where the settings have it");
+    const bool may = !seeded && c_.generator != "philox" && unsafe.empty();
+    if (says != may) wrong(std::string("for_release: expected ") + (may ? "true" : "false"));
+    if (says == json_.contains("not_for_release"))
+      wrong("not_for_release: expected exactly where it is not");
+    hold_reasons(seeded, unsafe);
+    hold_warnings();
+    hold_assumptions();
+    hold_test_set();
+    return std::move(wrong_);
+  }
+
+ private:
+  void wrong(std::string what) { wrong_.push_back(std::move(what)); }
+  bool states(const char* pointer) const { return json_.contains(Json::json_pointer(pointer)); }
+
+  /// A seed and a weak generator, then each flag.
+  void hold_reasons(bool seeded, const Json& unsafe) {
+    if (states("/arithmetic") && unsafe.empty())
+      wrong("unsafe_flags: expected one, as the proof is for real numbers only");
+    std::size_t next = 0;
+    const Json reasons = json_.value("not_for_release", Json::array());
+    const auto expect_reason = [&](const std::string& text, bool whole) {
+      const std::string found =
+          next < reasons.size() ? reasons[next].get<std::string>() : std::string("none");
+      ++next;
+      if (whole ? found != text : !found.starts_with(text))
+        wrong("not_for_release: expected " + text + ", found " + found);
+    };
+    if (seeded) expect_reason("seed: whoever knows or guesses it can subtract the noise", true);
+    if (c_.generator == "philox")
+      expect_reason("rng philox: not a cryptographic generator, its noise may be told apart", true);
+    for (const Json& flag : unsafe) expect_reason(flag.get<std::string>(), true);
+    if (next < reasons.size())
+      wrong("not_for_release: expected no more, found " + reasons[next].dump());
+  }
+
+  void hold_warnings() {
+    double epsilon = c_.epsilon, delta = c_.delta;
+    if (c_.status == "refused" && settings_.has("holdout-epsilon")) {
+      // Nothing was said of held-out rows, but what was to be is warned of.
+      epsilon = std::fmax(epsilon, settings_.number("holdout-epsilon"));
+      delta = std::fmax(delta, settings_.number("holdout-delta"));
+    }
+    std::vector<std::string> due;
+    if (delta * c_.size > 1.0) due.emplace_back("delta ");
+    if (epsilon > 20.0) due.emplace_back("epsilon ");
+    const Json& warnings = json_.at("warnings");
+    bool same = warnings.size() == due.size();
+    for (std::size_t i = 0; same && i < due.size(); ++i)
+      same = warnings[i].get<std::string>().starts_with(due[i]) &&
+             warnings[i].get<std::string>().find(" is above ") != std::string::npos;
+    if (!same)
+      wrong("warnings: expected " + std::to_string(due.size()) +
+            ", of delta above 1 / size and of epsilon above 20, found " + warnings.dump());
+  }
+
+  /// Of a table's rows, or a matrix's; none of images and of data sets that have names.
+  void hold_assumptions() {
+    std::vector<std::string> stated;
+    if (states("/assumptions"))
+      for (const Json& a : json_["assumptions"]) stated.push_back(a.get<std::string>());
+    const auto has = [&](const std::string& text) {
+      return std::ranges::find(stated, text) != stated.end();
+    };
+    static const std::string kRecord =
+        "a row is what the table's quotes and line breaks make one, and one example adds one such "
+        "row";
+    static const std::string kLine = "a row is a line of the table, and one example adds one line";
+    static const std::string kFinite =
+        "every feature is finite and every label a class: a training on a file with another is "
+        "refused, and that is not counted";
+    static const std::string kRow = "a row of the matrix is one example";
+    const bool refuses = settings_.text("malformed") == "refuse";
+    std::vector<std::string> due;
+    if (has(kRecord) || has(kLine) || !c_.unit.empty()) {
+      if (!has(kRecord) && !has(kLine)) wrong("assumptions: expected what a row is, found nothing");
+      if (refuses)
+        due.emplace_back(
+            "every row of the table can be read: a training on a table with one that cannot is "
+            "refused, and that is not counted");
+      if (!c_.unit.empty()) {
+        due.emplace_back(
+            "a unit is what has one text in the column of units: whoever has two texts there is "
+            "two "
+            "units");
+        if (!refuses) due.emplace_back("a row whose unit is missing or cannot be read is not used");
+        if (c_.examples)
+          due.emplace_back(
+              "the number of rows that are used, those that max_rows leaves, is public");
+      }
+    } else if (!stated.empty()) {
+      due.push_back(refuses ? kFinite : kRow);
+    }
+    for (const std::string& text : due)
+      if (!has(text)) wrong("assumptions: expected '" + text + "', found none");
+    for (const std::string& text : stated) {
+      const bool known =
+          text == kRecord || text == kLine || std::ranges::find(due, text) != due.end();
+      if (!known || std::ranges::count(stated, text) != 1)
+        wrong("assumptions: expected each that is due, once, found '" + text + "'");
+    }
+    if (has(kRecord) && has(kLine)) wrong("assumptions: expected one kind of row, found two");
+  }
+
+  /// That test rows are public is a flag, or the data set's; that held-out rows are not is certain.
+  void hold_test_set() {
+    const bool is_public = c_.test_set.starts_with("public");
+    const bool has_test =
+        c_.holdout || (settings_.has("test-data") && !settings_.text("test-data").empty());
+    if (has_test && c_.test_set == "none") wrong("test_set: expected test rows, found none");
+    if (is_public && c_.holdout) wrong("test_set: expected held-out rows not to be public");
+    if (has_test && settings_.is_on("test-data-is-public") != is_public)
+      wrong("test_set: the settings say otherwise");
+  }
+
+  const Json& json_;
+  const Certificate& c_;
+  const Settings& settings_;
+  std::vector<std::string> wrong_;
+};
+
+}  // namespace
+
+std::vector<std::string> check_release_reasons(const Json& json, const Certificate& c,
+                                               const Settings& settings) {
+  return Reasons(json, c, settings).run();
+}
+
+}  // namespace cudp::verify
