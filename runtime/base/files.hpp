@@ -44,6 +44,9 @@ void replace_file(const std::filesystem::path& path, std::string_view content,
 /// The whole file. Throws Error with the system's reason.
 std::string read_file(const std::filesystem::path& path);
 
+/// The whole of a file that the user named. Throws InputError with the system's reason.
+std::string read_user_file(const std::filesystem::path& path);
+
 /// Adds a line to a text file that only its owner may read, made if need be.
 void append_line(const std::filesystem::path& path, std::string_view line);
 

@@ -1,5 +1,3 @@
-#include "runtime/cli/explain.hpp"
-
 #include <cmath>
 #include <vector>
 

@@ -1,5 +1,3 @@
-#include "runtime/cli/what_if.hpp"
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
