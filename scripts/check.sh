@@ -76,7 +76,9 @@ noise() {
 # Every file that a comment or a README names is there: a path below the folder of who names it, or
 # below one above that; a name alone anywhere. Left out: stand-ins (X.hpp, NAME.cpp), what a run
 # writes (release/, private/), and names alone of files that are not C++ or scripts.
+# So is every place that scripts/faults.py names.
 paths() {
+  scripts/faults.py list >/dev/null
   local all
   all=$(git ls-files)
   grep -vE '^bench/results/' <<<"$all" | grep -E '[.](cpp|hpp|cu|cuh|def|py|sh|md|cmake)$|CMakeLists.txt$' |
