@@ -1,11 +1,11 @@
 #include "runtime/cli/accountant.hpp"
 
-#include <charconv>
 #include <cmath>
 #include <stdexcept>
 
 #include "privacy/rdp/default_orders.hpp"
 #include "runtime/base/listed.hpp"
+#include "runtime/base/number_text.hpp"
 #include "runtime/cli/command_flags.hpp"
 #include "runtime/config/option_rows.hpp"
 #include "runtime/methods/training_size.hpp"
@@ -152,13 +152,11 @@ std::vector<double> orders_of(const AccountantFlags& o) {
   std::vector<double> orders;
   for (const std::string& text : o.orders) {
     if (text == "adaptive" && o.orders.size() == 1) return {};
-    double value = 0.0;
-    const char* end = text.data() + text.size();
-    const std::from_chars_result read = std::from_chars(text.data(), end, value);
-    if (read.ec != std::errc() || read.ptr != end)
+    const std::optional<double> value = read_number<double>(text);
+    if (!value)
       throw InputError("--orders: expected numbers separated by commas, or adaptive, found '" +
                        text + "'");
-    orders.push_back(value);
+    orders.push_back(*value);
   }
   return orders;
 }
