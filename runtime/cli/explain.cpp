@@ -3,7 +3,6 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include "runtime/base/listed.hpp"
 #include "runtime/cli/run_certificate.hpp"
 
 namespace cudp {

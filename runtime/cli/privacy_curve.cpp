@@ -1,6 +1,5 @@
 #include "runtime/cli/privacy_curve.hpp"
 
-#include <algorithm>
 #include <span>
 #include <stdexcept>
 #include <string>

@@ -1,6 +1,5 @@
 #include "runtime/cli/run_certificate.hpp"
 
-#include <stdexcept>
 #include <system_error>
 
 #include "runtime/base/error.hpp"

@@ -6,7 +6,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "privacy/accountant.hpp"
-#include "runtime/data/schema.hpp"
 #include "runtime/methods/releases_before.hpp"
 
 namespace cudp {
