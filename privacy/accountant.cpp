@@ -1,6 +1,5 @@
 #include "privacy/accountant.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -36,6 +35,18 @@ std::optional<double> gaussian_mu(const Composition& composition) {
   const double moved = composition.relation == NeighbouringRelation::replace_one ? 2.0 : 1.0;
   return moved * static_cast<double>(composition.group) * std::sqrt(square) * (1.0 + 1e-14);
 }
+
+/// Fields of a bound: epsilon at a given delta, or delta at a given epsilon.
+struct Field {
+  double PrivacyBound::*value;
+  double PrivacyBound::*lower;
+  std::optional<double> PrivacyBound::*add;
+  std::optional<double> PrivacyBound::*remove;
+};
+constexpr Field kEpsilon{&PrivacyBound::epsilon, &PrivacyBound::epsilon_lower,
+                         &PrivacyBound::epsilon_add, &PrivacyBound::epsilon_remove};
+constexpr Field kDelta{&PrivacyBound::delta, &PrivacyBound::delta_lower, &PrivacyBound::delta_add,
+                       &PrivacyBound::delta_remove};
 
 bool includes(AccountantKind requested, AccountantKind one) {
   return requested == one || requested == AccountantKind::best;
@@ -83,6 +94,51 @@ struct Accountant::State {
       return;
     }
   }
+
+  /// The least value of a field that the wanted accountants show. bound: it at the largest value,
+  /// and what it is asked at. The others are the accountants: by a loss distribution, by the mu of
+  /// a single Gaussian, by advanced composition, and by Renyi divergences.
+  template <class ByLoss, class ByMu, class ByComposition, class ByRenyi>
+  PrivacyBound bound(const Field& field, PrivacyBound bound, const ByLoss& by_loss,
+                     const ByMu& by_mu, const ByComposition& by_composition,
+                     const ByRenyi& by_renyi_at) {
+    const AccountantKind kind = options.kind;
+    bound.accountant = kind;
+    bound.group = composition.group;
+    double& value = bound.*field.value;
+    if (composition.releases.empty()) {
+      value = 0.0;
+      return bound;
+    }
+    if (includes(kind, AccountantKind::pld)) {
+      value = 0.0;
+      bound.accountant = AccountantKind::pld;
+      for (const Change change : changes_of(composition.relation)) {
+        const PrivacyBound found = by_loss(loss(change));
+        if (change == Change::add) bound.*field.add = found.*field.value;
+        if (change == Change::remove) bound.*field.remove = found.*field.value;
+        value = std::fmax(value, found.*field.value);
+        bound.*field.lower = std::fmax(bound.*field.lower, found.*field.lower);
+        bound.interval = std::fmax(bound.interval, found.interval);
+      }
+    }
+    const auto improve = [&](double found, AccountantKind by, double order) {
+      for (std::optional<double>* direction : {&(bound.*field.add), &(bound.*field.remove)})
+        if (*direction) *direction = std::fmin(**direction, found);
+      if (!(found < value)) return;
+      value = found;
+      bound.accountant = by;
+      bound.order = order;
+    };
+    if (includes(kind, AccountantKind::best) && mu) improve(by_mu(*mu), AccountantKind::best, 0.0);
+    if (kind == AccountantKind::advanced) improve(by_composition(), AccountantKind::advanced, 0.0);
+    by_renyi([&](const Neighbours& neighbours) {
+      const PrivacyBound rdp = by_renyi_at(neighbours);
+      improve(rdp.*field.value, AccountantKind::rdp, rdp.order);
+    });
+    bound.*field.lower = std::fmin(bound.*field.lower, value);
+    return bound;
+  }
 };
 
 Accountant::Accountant(Composition composition, AccountantOptions options)
@@ -114,88 +170,29 @@ const AccountantOptions& Accountant::options() const { return state_->options; }
 PrivacyBound Accountant::epsilon(double delta) {
   check_delta(delta);
   State& s = *state_;
-  const Composition& c = s.composition;
-  const AccountantKind kind = s.options.kind;
-  PrivacyBound bound{.epsilon = infinity, .delta = delta, .accountant = kind, .group = c.group};
-  if (c.releases.empty()) {
-    bound.epsilon = 0.0;
-    return bound;
-  }
-  if (includes(kind, AccountantKind::pld)) {
-    bound.epsilon = 0.0;
-    bound.accountant = AccountantKind::pld;
-    for (const Change change : changes_of(c.relation)) {
-      const PrivacyBound found = s.loss(change).epsilon(delta);
-      if (change == Change::add) bound.epsilon_add = found.epsilon;
-      if (change == Change::remove) bound.epsilon_remove = found.epsilon;
-      bound.epsilon = std::fmax(bound.epsilon, found.epsilon);
-      bound.epsilon_lower = std::fmax(bound.epsilon_lower, found.epsilon_lower);
-      bound.interval = std::fmax(bound.interval, found.interval);
-    }
-  }
-  const auto improve = [&](double epsilon, AccountantKind by, double order) {
-    for (std::optional<double>* direction : {&bound.epsilon_add, &bound.epsilon_remove})
-      if (*direction) *direction = std::fmin(**direction, epsilon);
-    if (!(epsilon < bound.epsilon)) return;
-    bound.epsilon = epsilon;
-    bound.accountant = by;
-    bound.order = order;
-  };
-  if (includes(kind, AccountantKind::best) && s.mu)
-    improve(gaussian_epsilon(*s.mu, delta), AccountantKind::best, 0.0);
-  if (kind == AccountantKind::advanced)
-    improve(advanced_epsilon(c.releases, delta, s.neighbours()), AccountantKind::advanced, 0.0);
-  s.by_renyi([&](const Neighbours& neighbours) {
-    const PrivacyBound rdp = epsilon_by_rdp(c.releases, delta, neighbours, s.options.orders);
-    improve(rdp.epsilon, AccountantKind::rdp, rdp.order);
-  });
+  const std::vector<Release>& releases = s.composition.releases;
+  const PrivacyBound bound = s.bound(
+      kEpsilon, {.epsilon = infinity, .delta = delta},
+      [&](pld::ComposedLoss& loss) { return loss.epsilon(delta); },
+      [&](double mu) { return gaussian_epsilon(mu, delta); },
+      [&] { return advanced_epsilon(releases, delta, s.neighbours()); },
+      [&](const Neighbours& n) { return epsilon_by_rdp(releases, delta, n, s.options.orders); });
   if (!std::isfinite(bound.epsilon))
     throw std::domain_error("no finite epsilon can be shown at delta " + number(delta) +
-                            " by the accountant " + std::string(name(kind)));
-  bound.epsilon_lower = std::fmin(bound.epsilon_lower, bound.epsilon);
+                            " by the accountant " + std::string(name(s.options.kind)));
   return bound;
 }
 
 PrivacyBound Accountant::delta(double epsilon) {
   check_epsilon(epsilon);
   State& s = *state_;
-  const Composition& c = s.composition;
-  const AccountantKind kind = s.options.kind;
-  PrivacyBound bound{.epsilon = epsilon, .delta = 1.0, .accountant = kind, .group = c.group};
-  if (c.releases.empty()) {
-    bound.delta = 0.0;
-    return bound;
-  }
-  if (includes(kind, AccountantKind::pld)) {
-    bound.delta = 0.0;
-    bound.accountant = AccountantKind::pld;
-    for (const Change change : changes_of(c.relation)) {
-      const PrivacyBound found = s.loss(change).delta(epsilon);
-      if (change == Change::add) bound.delta_add = found.delta;
-      if (change == Change::remove) bound.delta_remove = found.delta;
-      bound.delta = std::fmax(bound.delta, found.delta);
-      bound.delta_lower = std::fmax(bound.delta_lower, found.delta_lower);
-      bound.interval = std::fmax(bound.interval, found.interval);
-    }
-  }
-  const auto improve = [&](double delta, AccountantKind by, double order) {
-    for (std::optional<double>* direction : {&bound.delta_add, &bound.delta_remove})
-      if (*direction) *direction = std::fmin(**direction, delta);
-    if (!(delta < bound.delta)) return;
-    bound.delta = delta;
-    bound.accountant = by;
-    bound.order = order;
-  };
-  if (includes(kind, AccountantKind::best) && s.mu)
-    improve(gaussian_delta(*s.mu, epsilon), AccountantKind::best, 0.0);
-  if (kind == AccountantKind::advanced)
-    improve(advanced_delta(c.releases, epsilon, s.neighbours()), AccountantKind::advanced, 0.0);
-  s.by_renyi([&](const Neighbours& neighbours) {
-    const PrivacyBound rdp = delta_by_rdp(c.releases, epsilon, neighbours, s.options.orders);
-    improve(rdp.delta, AccountantKind::rdp, rdp.order);
-  });
-  bound.delta_lower = std::fmin(bound.delta_lower, bound.delta);
-  return bound;
+  const std::vector<Release>& releases = s.composition.releases;
+  return s.bound(
+      kDelta, {.epsilon = epsilon, .delta = 1.0},
+      [&](pld::ComposedLoss& loss) { return loss.delta(epsilon); },
+      [&](double mu) { return gaussian_delta(mu, epsilon); },
+      [&] { return advanced_delta(releases, epsilon, s.neighbours()); },
+      [&](const Neighbours& n) { return delta_by_rdp(releases, epsilon, n, s.options.orders); });
 }
 
 std::vector<PrivacyBound> Accountant::epsilons(std::span<const double> deltas) {

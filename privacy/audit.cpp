@@ -5,7 +5,6 @@
 #include <numbers>
 #include <stdexcept>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 

@@ -245,6 +245,8 @@ class Solver {
 
 /// Returns the Gaussian's mu for this budget, for initial guesses.
 double mu_for(double epsilon, double delta) {
+  epsilon = std::clamp(epsilon, 1e-6, 1e6);
+  delta = std::clamp(delta, 1e-300, 0.999);
   double low = -30.0, high = 15.0;
   for (int i = 0; i < 40; ++i) {
     const double middle = 0.5 * (low + high);
@@ -257,6 +259,8 @@ double mu_for(double epsilon, double delta) {
 /// guesses.
 struct Sampled {
   double q = 1.0, sigma = 1.0;
+  /// The square of a step's distance in its whole sample, of which the central limit makes mu.
+  double square() const { return std::expm1(std::fmin(1.0 / sigma / sigma, 500.0)); }
 };
 
 Sampled sampled(const Mechanism& mechanism, std::uint64_t group) {
@@ -282,25 +286,32 @@ void check_releases(const Release& release) {
                           std::string(name(mechanism)));
 }
 
+/// Calls change(sigma) with the noise multiplier of a mechanism. Throws std::domain_error if it has
+/// none.
+template <class Change>
+void change_sigma(Mechanism& mechanism, const Change& change) {
+  std::visit(
+      [&](auto& m) {
+        if constexpr (requires { m.sigma; })
+          change(m.sigma);
+        else
+          refuse("sigma", mechanism);
+      },
+      mechanism);
+}
+
 }  // namespace
 
 double calibrate_sigma(const Composition& before, const Release& release, double epsilon,
                        double delta, const AccountantOptions& options) {
   const auto with = [release](double sigma) {
     Release made = release;
-    std::visit(
-        [&](auto& m) {
-          if constexpr (requires { m.sigma; })
-            m.sigma = sigma;
-          else
-            refuse("sigma", release.mechanism);
-        },
-        made.mechanism);
+    change_sigma(made.mechanism, [&](double& s) { s = sigma; });
     return std::vector<Release>(1, made);
   };
   check_releases(with(1.0).front());
   const Sampled at = sampled(with(1.0).front().mechanism, before.group);
-  const double mu = mu_for(std::clamp(epsilon, 1e-6, 1e6), std::clamp(delta, 1e-300, 0.999));
+  const double mu = mu_for(epsilon, delta);
   const double per_step = mu / at.q / std::sqrt(std::fmax(static_cast<double>(release.count), 1.0));
   const Unknown unknown{.what = "sigma",
                         .guess = 1.0 / at.sigma / std::sqrt(std::log1p(per_step * per_step)),
@@ -325,9 +336,8 @@ double calibrate_rate(const Composition& before, const Release& release, double 
   };
   check_releases(with(1.0).front());
   const Sampled at = sampled(with(1.0).front().mechanism, before.group);
-  const double mu = mu_for(std::clamp(epsilon, 1e-6, 1e6), std::clamp(delta, 1e-300, 0.999));
-  const double one = std::sqrt(static_cast<double>(release.count) *
-                               std::expm1(std::fmin(1.0 / at.sigma / at.sigma, 500.0)));
+  const double mu = mu_for(epsilon, delta);
+  const double one = std::sqrt(static_cast<double>(release.count) * at.square());
   // A large order, which a low delta requires, helps only at tiny rates.
   const Unknown unknown{.what = "q",
                         .guess = std::clamp(mu / one, 1e-9, 1.0),
@@ -346,9 +356,8 @@ std::uint64_t calibrate_batch(const Composition& before, const Release& release,
     return std::vector<Release>(1, made);
   };
   const Sampled at = sampled(release.mechanism, before.group);
-  const double mu = mu_for(std::clamp(epsilon, 1e-6, 1e6), std::clamp(delta, 1e-300, 0.999));
-  const double one = std::sqrt(static_cast<double>(release.count) *
-                               std::expm1(std::fmin(1.0 / at.sigma / at.sigma, 500.0)));
+  const double mu = mu_for(epsilon, delta);
+  const double one = std::sqrt(static_cast<double>(release.count) * at.square());
   const auto n = static_cast<double>(fixed->n);
   const Unknown unknown{.what = "batch",
                         .guess = std::clamp(std::round(n * mu / one), 1.0, n),
@@ -367,8 +376,8 @@ std::uint64_t calibrate_steps(const Composition& before, const Release& release,
   };
   check_releases(with(1.0).front());
   const Sampled at = sampled(release.mechanism, before.group);
-  const double mu = mu_for(std::clamp(epsilon, 1e-6, 1e6), std::clamp(delta, 1e-300, 0.999));
-  const double one = at.q * std::sqrt(std::expm1(std::fmin(1.0 / at.sigma / at.sigma, 500.0)));
+  const double mu = mu_for(epsilon, delta);
+  const double one = at.q * std::sqrt(at.square());
   const Unknown unknown{.what = "steps",
                         .guess = std::clamp(std::round(mu * mu / one / one), 1.0, 0x1p40),
                         .safe_end = 1.0,
@@ -382,24 +391,16 @@ double calibrate_noise_factor(const Composition& before, std::span<const Release
   const auto with = [releases](double factor) {
     std::vector<Release> made(releases.begin(), releases.end());
     for (Release& release : made)
-      std::visit(
-          [&](auto& m) {
-            if constexpr (requires { m.sigma; })
-              m.sigma *= factor;
-            else
-              refuse("sigma", release.mechanism);
-          },
-          release.mechanism);
+      change_sigma(release.mechanism, [&](double& sigma) { sigma *= factor; });
     return made;
   };
   // Central-limit mu of all releases, at the factor at which it equals the budget's.
-  const double mu = mu_for(std::clamp(epsilon, 1e-6, 1e6), std::clamp(delta, 1e-300, 0.999));
+  const double mu = mu_for(epsilon, delta);
   const auto square = [&](double factor) {
     double sum = 0.0;
     for (const Release& release : with(factor)) {
       const Sampled at = sampled(release.mechanism, before.group);
-      sum += static_cast<double>(release.count) * at.q * at.q *
-             std::expm1(std::fmin(1.0 / at.sigma / at.sigma, 500.0));
+      sum += static_cast<double>(release.count) * at.q * at.q * at.square();
     }
     return sum;
   };

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <limits>
 #include <stdexcept>
-#include <string>
 
 #include "privacy/rdp/conversion.hpp"
 #include "privacy/rdp/mechanism.hpp"

@@ -5,7 +5,6 @@
 #include <limits>
 #include <optional>
 #include <stdexcept>
-#include <string>
 
 #include "privacy/accountant.hpp"
 #include "privacy/odometer.hpp"

@@ -24,10 +24,11 @@ readonly folders="
   kernels/features kernels/linear kernels/fused kernels models
   privacy/math privacy/text privacy/mechanism privacy/rdp privacy/pld privacy privacy/certificate privacy/transcript privacy/verify
   runtime/base runtime/ranks runtime/gate runtime/config runtime/data runtime/device runtime/features runtime/methods
-  runtime/settings runtime/results runtime/export runtime/training runtime/run runtime/audit runtime/verify runtime/reproduce runtime/cli runtime"
+  runtime/settings runtime/results runtime/export runtime/training runtime/run runtime/audit runtime/verify runtime/cli runtime
+  bench/reproduce bench"
 
 includes() {
-  git ls-files 'kernels/*' 'models/*' 'privacy/*' 'runtime/*' |
+  git ls-files 'kernels/*' 'models/*' 'privacy/*' 'runtime/*' 'bench/*' |
     grep -E '[.](cpp|hpp|cu|cuh|def)$' | xargs grep -HE '^ *# *include "[a-z]+/' |
     awk -v folders="$folders" '
       function folder(path) {
@@ -56,7 +57,6 @@ includes() {
 #   runtime/methods/objective_perturbation.cpp  noise in the objective, which is released by no grid:
 #                                               proved for real numbers only, as its certificate says
 #   runtime/methods/initial_weights.cpp  normal numbers that orthogonal matrices are made of: public
-#   runtime/reproduce/                   runs papers' experiments again, on public data
 #   privacy/verify/                      draws a seeded run's noise again, to hold it against what left
 #   kernels/common/cpu_kernels.def       the table of the kernels, which lists them
 # (Other initial weights are uniform and public; choices by an exponential mechanism,
@@ -65,7 +65,7 @@ noise() {
   local found
   found=$(git ls-files 'kernels/*' 'models/*' 'privacy/*' 'runtime/*' |
     grep -E '[.](cpp|hpp|cu|cuh|def)$' |
-    grep -vE '^(kernels/(random|step)|privacy/verify|runtime/(device|gate|reproduce))/' |
+    grep -vE '^(kernels/(random|step)|privacy/verify|runtime/(device|gate))/' |
     grep -vxE 'runtime/base/random_numbers[.](cpp|hpp)|kernels/common/cpu_kernels[.]def' |
     grep -vxF -e runtime/methods/objective_perturbation.cpp -e runtime/methods/initial_weights.cpp |
     xargs awk '/normal_numbers|fill_normals|rounded_normals|box_muller/ {
@@ -76,7 +76,9 @@ noise() {
 # Every file that a comment or a README names is there: a path below the folder of who names it, or
 # below one above that; a name alone anywhere. Left out: stand-ins (X.hpp, NAME.cpp), what a run
 # writes (release/, private/), and names alone of files that are not C++ or scripts.
+# So is every place that scripts/faults.py names.
 paths() {
+  scripts/faults.py list >/dev/null
   local all
   all=$(git ls-files)
   grep -vE '^bench/results/' <<<"$all" | grep -E '[.](cpp|hpp|cu|cuh|def|py|sh|md|cmake)$|CMakeLists.txt$' |

@@ -1,6 +1,5 @@
 #include "privacy/mechanism/mechanism.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <stdexcept>

@@ -1,6 +1,5 @@
 #include "privacy/pld/fft.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numbers>

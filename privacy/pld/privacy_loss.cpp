@@ -1,6 +1,5 @@
 #include "privacy/pld/privacy_loss.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <stdexcept>

@@ -1,6 +1,5 @@
 #include "privacy/pld/window.hpp"
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>

@@ -26,10 +26,6 @@ double log_gap(double c, double l);
 /// Returns the log of x^order - 1 - order (x - 1), given l = log x; order > 1.
 inline double log_bernoulli_gap(double order, double l) { return l + log_gap(order - 1.0, l); }
 
-/// Returns the log of x^(1 - order) - 1 + (order - 1) (x - 1), given l = log x: for the mirrored
-/// divergence, whose moment is E[x^(1 - order)].
-inline double log_mirrored_gap(double order, double l) { return log_gap(order - 1.0, -l); }
-
 /// Returns the log of the integral of e^f over [first, last], by the trapezoidal rule with step h
 /// or less. f must be analytic in a strip around the real line and fall off by first and last.
 ///

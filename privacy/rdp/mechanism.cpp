@@ -1,6 +1,5 @@
 #include "privacy/rdp/mechanism.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <stdexcept>

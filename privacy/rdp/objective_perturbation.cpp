@@ -1,7 +1,6 @@
 #include "privacy/rdp/objective_perturbation.hpp"
 
 #include <cmath>
-#include <limits>
 #include <stdexcept>
 
 #include "privacy/rdp/conversion.hpp"

@@ -1,7 +1,6 @@
 #include "runtime/base/build_info.hpp"
 
 #include <array>
-#include <cstdint>
 #include <cstdio>
 #include <cstring>
 

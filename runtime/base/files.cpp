@@ -115,6 +115,16 @@ std::string read_file(const std::filesystem::path& path) {
   return std::move(content).str();
 }
 
+std::string read_user_file(const std::filesystem::path& path) {
+  if (std::filesystem::is_directory(path))
+    throw InputError(path.string() + ": expected a file, found a directory");
+  try {
+    return read_file(path);
+  } catch (const Error& e) {
+    throw InputError(e.what());
+  }
+}
+
 void append_line(const std::filesystem::path& path, std::string_view line) {
   const FilesInChange lock;
   const File file(path, O_WRONLY | O_CREAT | O_APPEND, 0600);

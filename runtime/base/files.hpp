@@ -45,6 +45,9 @@ void replace_file(const std::filesystem::path& path, std::string_view content,
 /// Returns the content of a file. Throws Error with the system's reason.
 std::string read_file(const std::filesystem::path& path);
 
+/// Returns the content of a file that the user named. Throws InputError with the system's reason.
+std::string read_user_file(const std::filesystem::path& path);
+
 /// Appends a line to a text file. Creates the file, readable by its owner only, if it does not
 /// exist.
 void append_line(const std::filesystem::path& path, std::string_view line);

@@ -1,4 +1,7 @@
 #include <cmath>
+#include <utility>
+
+#include <spdlog/fmt/fmt.h>
 
 #include "privacy/rdp/gaussian.hpp"
 #include "privacy/rdp/mechanism.hpp"
@@ -8,10 +11,8 @@
 #include "runtime/cli/answer.hpp"
 #include "runtime/cli/command_flags.hpp"
 #include "runtime/cli/commands.hpp"
-#include "runtime/cli/explain.hpp"
 #include "runtime/cli/privacy_curve.hpp"
-#include "runtime/cli/several_runs.hpp"
-#include "runtime/cli/what_if.hpp"
+#include "runtime/cli/run_certificate.hpp"
 #include "runtime/config/option_rows.hpp"
 
 namespace cudp {
@@ -32,172 +33,139 @@ struct AccountFlags : AccountantFlags {
 
 /// The Renyi divergence of one step at one order.
 Answer divergence_at(const AccountFlags& o) {
-  const char* with = "--rdp-at";
-  unused(o.zcdp, "--zcdp", with);
-  unused(o.phases, "--phases", with);
-  unused(o.steps, "--steps", with);
-  unused(o.delta, "--delta", with);
-  unused(o.epsilon, "--epsilon", with);
-  unused(o.groups, "--groups", with);
-  unused(o.curve, "--curve", with);
+  unused("--rdp-at", "--zcdp", o.zcdp, "--phases", o.phases, "--steps", o.steps, "--delta", o.delta,
+         "--epsilon", o.epsilon, "--groups", o.groups, "--curve", o.curve);
   const privacy::Mechanism mechanism = mechanism_of(o);
   const double rdp =
       privacy::rdp(mechanism, *o.rdp_at, {.relation = o.neighbours, .group = o.group});
   if (!std::isfinite(rdp))
     throw InputError("--rdp-at: expected an order with a divergence that double holds, found " +
                      number(*o.rdp_at));
-  Answer answer{.json = {{"rdp", rdp}, {"order", *o.rdp_at}},
-                .rows = {{"rdp", rounded_up(rdp)}, {"order", number(*o.rdp_at)}}};
-  add_releases(answer, std::vector<Release>(1, {.mechanism = mechanism, .count = 1}));
-  return answer;
+  Answer a;
+  a.add("rdp", rdp, rounded_up(rdp));
+  a.add("order", *o.rdp_at, number(*o.rdp_at));
+  add_releases(a, {{.mechanism = mechanism, .count = 1}});
+  return a;
 }
 
 /// Zero-concentrated DP as (epsilon, delta).
 Answer zcdp_as_epsilon(const AccountFlags& o) {
-  const char* with = "--zcdp";
-  unused(o.examples, "--examples", with);
-  unused(o.batch, "--batch", with);
-  unused(o.epochs, "--epochs", with);
-  unused(o.phases, "--phases", with);
-  unused(o.q, "--q", with);
-  unused(o.sigma, "--sigma", with);
-  unused(o.steps, "--steps", with);
-  unused(o.epsilon, "--epsilon", with);
-  unused(o.groups, "--groups", with);
-  unused(o.curve, "--curve", with);
+  unused("--zcdp", "--examples", o.examples, "--batch", o.batch, "--epochs", o.epochs, "--phases",
+         o.phases, "--q", o.q, "--sigma", o.sigma, "--steps", o.steps, "--epsilon", o.epsilon,
+         "--groups", o.groups, "--curve", o.curve);
   const double delta = needed(o.delta, "--delta");
   const double epsilon = privacy::epsilon_from_zcdp(*o.zcdp, delta);
   const double classical = privacy::epsilon_from_zcdp_classical(*o.zcdp, delta);
-  return {.json = {{"epsilon", epsilon},
-                   {"epsilon_classical", classical},
-                   {"rho", *o.zcdp},
-                   {"delta", delta}},
-          .rows = {{"epsilon", rounded_up(epsilon) + "  (Canonne, Kamath, Steinke 2020)"},
-                   {"epsilon, classical", rounded_up(classical) + "  (Bun, Steinke 2016)"},
-                   {"rho", number(*o.zcdp)},
-                   {"delta", number(delta)}}};
+  Answer a;
+  a.add("epsilon", epsilon, rounded_up(epsilon) + "  (Canonne, Kamath, Steinke 2020)");
+  a.json["epsilon_classical"] = classical;
+  a.rows.emplace_back("epsilon, classical", rounded_up(classical) + "  (Bun, Steinke 2016)");
+  a.add("rho", *o.zcdp, number(*o.zcdp));
+  a.add("delta", delta, number(delta));
+  return a;
 }
 
 std::vector<Release> releases_of(const AccountFlags& o) {
-  if (!o.phases)
-    return std::vector<Release>(
-        1, {.mechanism = mechanism_of(o), .count = needed(o.steps, "--steps")});
-  unused(o.q, "--q", "--phases");
-  unused(o.sigma, "--sigma", "--phases");
-  unused(o.steps, "--steps", "--phases");
-  unused(o.n, "--n", "--phases");
-  unused(o.batch, "--batch", "--phases");
-  unused(o.examples, "--examples", "--phases");
-  unused(o.epochs, "--epochs", "--phases");
+  if (!o.phases) return {{.mechanism = mechanism_of(o), .count = needed(o.steps, "--steps")}};
+  unused("--phases", "--q", o.q, "--sigma", o.sigma, "--steps", o.steps, "--n", o.n, "--batch",
+         o.batch, "--examples", o.examples, "--epochs", o.epochs);
   return read_phases(*o.phases);
 }
 
 /// The central limit theorem's estimate. It says so wherever it is shown.
 Answer gaussian_dp_estimate(const AccountFlags& o, const std::vector<Release>& releases) {
-  const char* with = "--accountant gdp";
-  unused(o.interval, "--interval", with);
+  unused("--accountant gdp", "--groups", o.groups, "--curve", o.curve, "--interval", o.interval);
   if (o.neighbours != privacy::NeighbouringRelation::add_or_remove)
     throw InputError("--neighbours: expected add-or-remove with --accountant gdp, found " +
                      name_of(o.neighbours));
   const privacy::GdpEstimate found =
       o.delta ? privacy::gdp_estimate_epsilon(releases, *o.delta, o.group)
               : privacy::gdp_estimate_delta(releases, *o.epsilon, o.group);
-  const char* warning = "an estimate by the central limit theorem, not an upper bound";
-  return {.json = {{"epsilon", found.estimated_epsilon},
-                   {"epsilon_add", nullptr},
-                   {"epsilon_remove", nullptr},
-                   {"epsilon_lower", nullptr},
-                   {"delta", found.estimated_delta},
-                   {"accountant", "gdp"},
-                   {"is_bound", false},
-                   {"note", warning},
-                   {"mu", found.mu},
-                   {"group", o.group},
-                   {"sampling", o.phases ? "phases" : o.sampling}},
-          .rows = {{"epsilon", number(found.estimated_epsilon)},
-                   {"delta", number(found.estimated_delta)},
-                   {"accountant", std::string("gdp: ") + warning},
-                   {"group", std::to_string(o.group)}}};
+  const std::string warning = "an estimate by the central limit theorem, not an upper bound";
+  Answer a;
+  a.add("epsilon", found.estimated_epsilon, number(found.estimated_epsilon));
+  for (const char* none : {"epsilon_add", "epsilon_remove", "epsilon_lower"})
+    a.json[none] = nullptr;
+  a.add("delta", found.estimated_delta, number(found.estimated_delta));
+  a.add("accountant", "gdp", "gdp: " + warning);
+  a.json.update({{"is_bound", false}, {"note", warning}, {"mu", found.mu}});
+  a.add("group", o.group, std::to_string(o.group));
+  a.json["sampling"] = o.phases ? "phases" : o.sampling;
+  return a;
 }
 
-/// A bound and its parts: the larger direction, each direction, and how low the truth may be.
+/// Epsilon and its parts: of each direction, and the smallest that it may truly be.
+nlohmann::ordered_json epsilons_of(const privacy::PrivacyBound& b) {
+  return {{"epsilon", b.epsilon},
+          {"epsilon_add", b.epsilon_add.value_or(b.epsilon)},
+          {"epsilon_remove", b.epsilon_remove.value_or(b.epsilon)},
+          {"epsilon_lower", b.epsilon_lower}};
+}
+
+/// Epsilon at --delta, or delta at --epsilon.
 Answer bound_of(const AccountFlags& o, const privacy::Composition& composition,
                 const privacy::AccountantOptions& options) {
   privacy::Accountant accountant(composition, options);
   const privacy::PrivacyBound found =
       o.delta ? accountant.epsilon(*o.delta) : accountant.delta(*o.epsilon);
-  const std::string bound{privacy::bound_name(found)};
   Answer a;
+  const auto row = [&](const char* name, std::string text) {
+    a.rows.emplace_back(name, std::move(text));
+  };
   if (o.delta) {
-    a.json = {{"epsilon", found.epsilon},
-              {"epsilon_add", found.epsilon_add.value_or(found.epsilon)},
-              {"epsilon_remove", found.epsilon_remove.value_or(found.epsilon)},
-              {"epsilon_lower", found.epsilon_lower},
-              {"delta", found.delta}};
-    a.rows = {{"epsilon", rounded_up(found.epsilon)}};
+    a.json = epsilons_of(found);
+    row("epsilon", rounded_up(found.epsilon));
     if (found.epsilon_add && found.epsilon_remove) {
-      a.rows.emplace_back("  add one", rounded_up(*found.epsilon_add));
-      a.rows.emplace_back("  remove one", rounded_up(*found.epsilon_remove));
+      row("  add one", rounded_up(*found.epsilon_add));
+      row("  remove one", rounded_up(*found.epsilon_remove));
     }
-    if (found.epsilon_lower > 0.0)
-      a.rows.emplace_back("  and at least", rounded_down(found.epsilon_lower));
-    a.rows.emplace_back("delta", number(found.delta));
+    if (found.epsilon_lower > 0.0) row("  and at least", rounded_down(found.epsilon_lower));
+    a.add("delta", found.delta, number(found.delta));
   } else {
-    a.json = {{"epsilon", found.epsilon},
-              {"delta", found.delta},
-              {"delta_add", found.delta_add.value_or(found.delta)},
-              {"delta_remove", found.delta_remove.value_or(found.delta)},
-              {"delta_lower", found.delta_lower}};
-    a.rows = {{"epsilon", number(found.epsilon)}, {"delta", rounded_up(found.delta)}};
-    if (found.delta_lower > 0.0)
-      a.rows.emplace_back("  and at least", rounded_down(found.delta_lower));
+    a.add("epsilon", found.epsilon, number(found.epsilon));
+    a.add("delta", found.delta, rounded_up(found.delta));
+    a.json.update({{"delta_add", found.delta_add.value_or(found.delta)},
+                   {"delta_remove", found.delta_remove.value_or(found.delta)},
+                   {"delta_lower", found.delta_lower}});
+    if (found.delta_lower > 0.0) row("  and at least", rounded_down(found.delta_lower));
   }
+  std::string how{privacy::bound_name(found)};
   a.json.update({{"accountant", o.accountant},
-                 {"bound", bound},
+                 {"bound", how},
                  {"group", o.group},
                  {"neighbours", name_of(o.neighbours)},
                  {"sampling", o.phases ? "phases" : o.sampling}});
-  std::string how = bound;
   if (found.order > 0.0) {
     a.json["order"] = found.order;
     how += ", at order " + number(found.order);
   }
   if (found.interval > 0.0) {
     a.json["interval"] = found.interval;
-    if (bound == "pld") how += ", interval " + number(found.interval);
+    if (how == "pld") how += ", interval " + number(found.interval);
   }
-  a.rows.emplace_back("bound by", how);
-  a.rows.emplace_back(
-      "neighbours",
+  row("bound by", how);
+  row("neighbours",
       (o.group == 1 ? "" : "groups of " + std::to_string(o.group) + ", ") + name_of(o.neighbours));
-  if (o.group == 1)
-    a.rows.emplace_back("privacy of", "each row; if a person can have up to k rows: --group k");
+  if (o.group == 1) row("privacy of", "each row; if a person can have up to k rows: --group k");
   return a;
 }
 
 /// Epsilon of groups of every size up to --groups, beside what the single example's would imply.
-Answer group_table(const AccountFlags& o, const std::vector<GroupRow>& rows) {
-  const double delta = needed(o.delta, "--delta");
-  Answer a{
-      .json = {{"delta", delta}, {"accountant", o.accountant}, {"groups", nlohmann::json::array()}},
-      .rows = {{"group", "epsilon      by Vadhan's lemma  k epsilon of one"}}};
-  for (const GroupRow& row : rows) {
-    a.json["groups"].push_back(
-        {{"group", row.group},
-         {"epsilon", row.bound.epsilon},
-         {"epsilon_add", row.bound.epsilon_add.value_or(row.bound.epsilon)},
-         {"epsilon_remove", row.bound.epsilon_remove.value_or(row.bound.epsilon)},
-         {"epsilon_lower", row.bound.epsilon_lower},
-         {"vadhan", row.vadhan ? nlohmann::json(*row.vadhan) : nlohmann::json()},
-         {"k_epsilon_1", row.linear}});
-    const auto column = [](std::string text) {
-      text.resize(std::max<std::size_t>(text.size(), 13), ' ');
-      return text;
-    };
-    a.rows.emplace_back(std::to_string(row.group),
-                        column(rounded_up(row.bound.epsilon)) +
-                            column(row.vadhan ? rounded_up(*row.vadhan) : "none") + "      " +
-                            rounded_up(row.linear));
+Answer group_table(const AccountFlags& o, const std::vector<GroupRow>& groups) {
+  Answer a{.json = {{"delta", *o.delta},
+                    {"accountant", o.accountant},
+                    {"groups", nlohmann::ordered_json::array()}},
+           .rows = {{"group", "epsilon      by Vadhan's lemma  k epsilon of one"}}};
+  for (const GroupRow& g : groups) {
+    nlohmann::ordered_json j{{"group", g.group}};
+    j.update(epsilons_of(g.bound));
+    j["vadhan"] = g.vadhan ? nlohmann::json(*g.vadhan) : nlohmann::json();
+    j["k_epsilon_1"] = g.linear;
+    a.json["groups"].push_back(std::move(j));
+    a.rows.emplace_back(
+        std::to_string(g.group),
+        fmt::format("{:<13}{:<13}      {}", rounded_up(g.bound.epsilon),
+                    g.vadhan ? rounded_up(*g.vadhan) : "none", rounded_up(g.linear)));
   }
   return a;
 }
@@ -240,36 +208,26 @@ Answer answer_of(AccountFlags o, Busy& busy) {
   std::vector<std::string> missing;
   if (!o.phases) missing = missing_release_flags(o);
   if (!o.epsilon && !o.delta) missing.emplace_back("one of --delta and --epsilon");
-  if (missing.size() == 1 && missing.front().starts_with("--steps"))
-    throw InputError(
-        "account: expected --epochs with --examples and --batch, or --steps, found "
-        "neither");
   refuse_missing("account", missing);
   if (o.epsilon.has_value() == o.delta.has_value())
     throw InputError(std::string("account: expected one of --delta and --epsilon, found ") +
                      (o.delta ? "both" : "none"));
   const std::vector<Release> releases = releases_of(o);
-  if (o.accountant == "gdp") {
-    unused(o.groups, "--groups", "--accountant gdp");
-    unused(o.curve, "--curve", "--accountant gdp");
-    return gaussian_dp_estimate(o, releases);
-  }
+  if (o.accountant == "gdp") return gaussian_dp_estimate(o, releases);
   const privacy::Composition composition = composition_of(o, releases);
   const privacy::AccountantOptions options = bound_options(o);
+  if (o.groups || o.curve) (void)needed(o.delta, "--delta");
   const std::uint64_t largest = o.groups ? *o.groups : o.curve ? o.group : 1;
-  std::vector<GroupRow> rows;
-  if (o.groups || largest > 1)
-    rows = group_rows(composition, largest, needed(o.delta, "--delta"), options, busy);
-  Answer answer = o.groups ? group_table(o, rows) : bound_of(o, composition, options);
+  std::vector<GroupRow> groups;
+  if (o.groups || largest > 1) groups = group_rows(composition, largest, *o.delta, options, busy);
+  Answer answer = o.groups ? group_table(o, groups) : bound_of(o, composition, options);
   add_releases(answer, releases);
   if (o.curve) {
-    const double delta = needed(o.delta, "--delta");
     if (largest > 1)
-      draw_group_curve(rows, delta, *o.curve);
+      draw_group_curve(groups, *o.delta, *o.curve);
     else
-      draw_privacy_curve(composition, delta, *o.curve, options);
-    answer.json["curve"] = *o.curve;
-    answer.rows.emplace_back("curve", *o.curve);
+      draw_privacy_curve(composition, *o.delta, *o.curve, options);
+    answer.add("curve", *o.curve, *o.curve);
   }
   return answer;
 }

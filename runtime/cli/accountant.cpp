@@ -1,11 +1,11 @@
 #include "runtime/cli/accountant.hpp"
 
-#include <charconv>
 #include <cmath>
 #include <stdexcept>
 
 #include "privacy/rdp/default_orders.hpp"
 #include "runtime/base/listed.hpp"
+#include "runtime/base/number_text.hpp"
 #include "runtime/cli/command_flags.hpp"
 #include "runtime/config/option_rows.hpp"
 #include "runtime/methods/training_size.hpp"
@@ -25,14 +25,13 @@ std::vector<Option> accountant_rows(bool with_estimate) {
   using namespace option_rows;
   using Flags = AccountantFlags;
   std::vector<std::string> accountants = {"pld", "rdp", "advanced"};
-  if (with_estimate) accountants.emplace_back("gdp");
-  const char* const accountant_help =
-      with_estimate
-          ? "pld: privacy loss distributions, or any other valid bound where that is lower; rdp: "
-            "Renyi divergences; advanced: advanced composition; gdp: the central limit theorem's "
-            "estimate, not a bound"
-          : "pld: privacy loss distributions, or any other valid bound where that is lower; rdp: "
-            "Renyi divergences; advanced: advanced composition";
+  std::string accountant_help =
+      "pld: privacy loss distributions, or any other valid bound where that is lower; rdp: Renyi "
+      "divergences; advanced: advanced composition";
+  if (with_estimate) {
+    accountants.emplace_back("gdp");
+    accountant_help += "; gdp: the central limit theorem's estimate, not a bound";
+  }
   return {
       number("epsilon", "E", &Flags::epsilon, kFromZero, "Privacy budget epsilon, in nats"),
       number("delta", "D", &Flags::delta, kInsideUnit, "Privacy budget delta, in (0, 1)"),
@@ -52,7 +51,7 @@ std::vector<Option> accountant_rows(bool with_estimate) {
       integer("epochs", "N", &Flags::epochs, kCount,
               "With --examples and --batch, in place of --steps: length of the training"),
       integer("n", "N", &Flags::n, kWhole, "fixed: number of examples, in the smaller data set"),
-      one_of(text("accountant", "NAME", &Flags::accountant, accountant_help), accountants),
+      one_of(text("accountant", "NAME", &Flags::accountant, accountant_help.c_str()), accountants),
       choice("neighbours", &Flags::neighbours, kNeighbours,
              "add-or-remove, add, remove or replace-one example"),
       integer("group", "N", &Flags::group, kWhole, "How many examples neighbours differ by"),
@@ -75,19 +74,14 @@ namespace {
 void check_no_contradiction(const AccountantFlags& o, const std::string& unknown) {
   const bool fixed = o.sampling == "fixed";
   const std::string with = fixed ? "--examples" : "--examples and --batch";
-  if (o.examples || !fixed) {
-    if (o.examples || o.batch) unused(o.q, "--q", with);
-    if (o.examples && fixed) unused(o.n, "--n", with);
-  }
-  if (unknown == "q") {
-    unused(o.examples, "--examples", "--solve q");
-    unused(o.batch, "--batch", "--solve q");
-  }
-  if (unknown == "q" || unknown == "batch") unused(o.epochs, "--epochs", "--solve " + unknown);
+  if (o.examples || (!fixed && o.batch)) unused(with, "--q", o.q);
+  if (o.examples && fixed) unused(with, "--n", o.n);
+  if (unknown == "q") unused("--solve q", "--examples", o.examples, "--batch", o.batch);
+  if (unknown == "q" || unknown == "batch") unused("--solve " + unknown, "--epochs", o.epochs);
   if (!o.epochs) return;
-  unused(o.steps, "--steps", "--epochs");
-  if (unknown == "steps") unused(o.epochs, "--epochs", "--solve steps");
-  unused(o.q, "--q", "--epochs, which needs --examples and --batch");
+  unused("--epochs", "--steps", o.steps);
+  if (unknown == "steps") unused("--solve steps", "--epochs", o.epochs);
+  unused("--epochs, which needs --examples and --batch", "--q", o.q);
 }
 
 }  // namespace
@@ -117,6 +111,9 @@ void fill_in_training(AccountantFlags& o, const std::string& unknown) {
 }
 
 void refuse_missing(const std::string& command, const std::vector<std::string>& missing) {
+  if (missing.size() == 1 && missing.front().starts_with("--steps"))
+    throw InputError(command +
+                     ": expected --epochs with --examples and --batch, or --steps, found neither");
   if (missing.size() < 2) return;
   throw InputError(command + ": expected " + listed(missing) + ", found none of them");
 }
@@ -138,10 +135,10 @@ std::vector<std::string> missing_release_flags(const AccountantFlags& o,
 privacy::Mechanism mechanism_of(const AccountantFlags& o, const std::string& unknown) {
   const double sigma = unknown == "sigma" ? 1.0 : needed(o.sigma, "--sigma");
   if (o.sampling == "poisson") {
-    unused(o.n, "--n", "--sampling poisson");
+    unused("--sampling poisson", "--n", o.n);
     return privacy::PoissonGaussian{.q = unknown == "q" ? 0.0 : needed(o.q, "--q"), .sigma = sigma};
   }
-  unused(o.q, "--q", "--sampling fixed");
+  unused("--sampling fixed", "--q", o.q);
   return privacy::FixedSizeGaussian{.n = needed(o.n, "--n"),
                                     .batch = unknown == "batch" ? 1 : needed(o.batch, "--batch"),
                                     .sigma = sigma};
@@ -155,13 +152,11 @@ std::vector<double> orders_of(const AccountantFlags& o) {
   std::vector<double> orders;
   for (const std::string& text : o.orders) {
     if (text == "adaptive" && o.orders.size() == 1) return {};
-    double value = 0.0;
-    const char* end = text.data() + text.size();
-    const std::from_chars_result read = std::from_chars(text.data(), end, value);
-    if (read.ec != std::errc() || read.ptr != end)
+    const std::optional<double> value = read_number<double>(text);
+    if (!value)
       throw InputError("--orders: expected numbers separated by commas, or adaptive, found '" +
                        text + "'");
-    orders.push_back(value);
+    orders.push_back(*value);
   }
   return orders;
 }

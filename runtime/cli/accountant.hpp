@@ -44,11 +44,14 @@ const T& needed(const std::optional<T>& value, const char* flag) {
   return *value;
 }
 
-/// Throws InputError if a flag was given that this use of the command would ignore.
-template <class T>
-void unused(const std::optional<T>& value, const char* flag, const std::string& with) {
+/// Throws InputError if one of these flags was given, which this use of the command would ignore.
+/// more: further flags, each followed by its value.
+template <class T, class... More>
+void unused(const std::string& with, const char* flag, const std::optional<T>& value,
+            const More&... more) {
   if (value)
     throw InputError(std::string(flag) + ": expected no value with " + with + ", found one");
+  if constexpr (sizeof...(more) > 0) unused(with, more...);
 }
 
 /// Works out --q and --steps from --examples, --batch and --epochs, where these are given, as `cudp
@@ -56,8 +59,8 @@ void unused(const std::optional<T>& value, const char* flag, const std::string& 
 /// mechanism_of has under that name. Throws InputError where the flags contradict each other.
 void fill_in_training(AccountantFlags& flags, const std::string& unknown = "");
 
-/// Throws InputError that names all of these flags, where there are two or more: what one flag
-/// lacks has a sentence of its own.
+/// Throws InputError that names all of these flags, if there are two or more. Of single ones only
+/// the number of steps is refused here, as it can be given in two ways.
 void refuse_missing(const std::string& command, const std::vector<std::string>& missing);
 
 /// The flags that say which release it is, and are missing; steps among them.

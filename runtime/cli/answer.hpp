@@ -9,10 +9,16 @@
 
 namespace cudp {
 
-/// The result of a command, for machines and for people: a JSON object, or the rows of a table.
+/// The report of a command. It is printed as a JSON object, or as a table of names and texts.
 struct Answer {
   nlohmann::ordered_json json;
   std::vector<std::pair<std::string, std::string>> rows;
+
+  /// Adds a value to the JSON, and its text to the table under the same name.
+  void add(const std::string& key, nlohmann::ordered_json value, std::string text) {
+    json[key] = std::move(value);
+    rows.emplace_back(key, std::move(text));
+  }
 };
 
 /// Adds what was asked about: one release's fields, or a list of them.

@@ -1,6 +1,5 @@
 #include "runtime/audit/audit.hpp"
 
-#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>

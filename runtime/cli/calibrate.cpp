@@ -28,10 +28,6 @@ void solve(CalibrateFlags& o) {
   std::vector<std::string> missing = missing_release_flags(o, o.solve);
   if (!o.epsilon) missing.emplace_back("--epsilon");
   if (!o.delta && o.solve != "delta") missing.emplace_back("--delta");
-  if (missing.size() == 1 && missing.front().starts_with("--steps"))
-    throw InputError(
-        "calibrate: expected --epochs with --examples and --batch, or --steps, found "
-        "neither");
   refuse_missing("calibrate", missing);
   if (o.solve != "steps" && o.steps == 0u)
     throw InputError("--steps: expected at least 1, found 0");
@@ -40,24 +36,25 @@ void solve(CalibrateFlags& o) {
   if (o.solve != "steps") release.count = needed(o.steps, "--steps");
   const privacy::Composition before = composition_of(o, {});
   const privacy::AccountantOptions options = bound_options(o);
-  const auto epsilon = [&] { return needed(o.epsilon, "--epsilon"); };
-  const auto delta = [&] { return needed(o.delta, "--delta"); };
-  if (o.solve == "sigma") {
-    unused(o.sigma, "--sigma", with);
-    o.sigma = privacy::calibrate_sigma(before, release, epsilon(), delta(), options);
-  } else if (o.solve == "steps") {
-    unused(o.steps, "--steps", with);
-    o.steps = privacy::calibrate_steps(before, release, epsilon(), delta(), options);
-  } else if (o.solve == "q") {
-    unused(o.q, "--q", with);
-    o.q = privacy::calibrate_rate(before, release, epsilon(), delta(), options);
-  } else if (o.solve == "batch") {
-    unused(o.batch, "--batch", with);
-    o.batch = privacy::calibrate_batch(before, release, epsilon(), delta(), options);
-  } else {
-    unused(o.delta, "--delta", with);
-    o.delta = privacy::Accountant(composition_of(o, {release}), options).delta(epsilon()).delta;
+  const double epsilon = needed(o.epsilon, "--epsilon");
+  if (o.solve == "delta") {
+    unused(with, "--delta", o.delta);
+    o.delta = privacy::Accountant(composition_of(o, {release}), options).delta(epsilon).delta;
+    return;
   }
+  const double delta = needed(o.delta, "--delta");
+  const auto find = [&](auto& unknown, auto calibrate) {
+    unused(with, ("--" + o.solve).c_str(), unknown);
+    unknown = calibrate(before, release, epsilon, delta, options);
+  };
+  if (o.solve == "sigma")
+    find(o.sigma, privacy::calibrate_sigma);
+  else if (o.solve == "steps")
+    find(o.steps, privacy::calibrate_steps);
+  else if (o.solve == "q")
+    find(o.q, privacy::calibrate_rate);
+  else
+    find(o.batch, privacy::calibrate_batch);
 }
 
 Answer calibrated(CalibrateFlags o, Busy&) {
@@ -66,22 +63,21 @@ Answer calibrated(CalibrateFlags o, Busy&) {
            .rows = {{"solved for", o.solve}}};
   // The safe side: more noise, a smaller rate, a larger delta.
   const auto show = [&](const char* key, double value) {
-    a.json[key] = value;
-    a.rows.emplace_back(key, o.solve != key            ? number(value)
-                             : std::string(key) == "q" ? rounded_down(value)
-                                                       : rounded_up(value));
+    a.add(key, value,
+          o.solve != key            ? number(value)
+          : std::string(key) == "q" ? rounded_down(value)
+                                    : rounded_up(value));
   };
-  const auto show_count = [&](const char* key, std::uint64_t value) {
-    a.json[key] = value;
-    a.rows.emplace_back(key, std::to_string(value));
+  const auto show_count = [&](const char* key, const std::optional<std::uint64_t>& value) {
+    if (value) a.add(key, *value, std::to_string(*value));
   };
   show("sigma", *o.sigma);
   if (o.q) show("q", *o.q);
-  if (o.examples && !o.n) show_count("examples", *o.examples);
-  if (o.n) show_count("n", *o.n);
-  if (o.batch) show_count("batch", *o.batch);
-  if (o.epochs) show_count("epochs", *o.epochs);
-  show_count("steps", *o.steps);
+  if (!o.n) show_count("examples", o.examples);
+  show_count("n", o.n);
+  show_count("batch", o.batch);
+  show_count("epochs", o.epochs);
+  show_count("steps", o.steps);
   show("epsilon", *o.epsilon);
   show("delta", *o.delta);
   a.json.update({{"accountant", o.accountant}, {"sampling", o.sampling}, {"group", o.group}});

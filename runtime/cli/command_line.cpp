@@ -67,7 +67,7 @@ void check_first_word(const CLI::App& app, const std::vector<std::string>& words
 /// Throws InputError.
 void refuse_leftovers(const CLI::App& app, const CLI::App& command) {
   const std::vector<std::string> left = command.remaining();
-  if (left.empty()) return;
+  if (left.empty() || command.get_prefix_command()) return;
   const std::string name = command.get_name();
   const auto flag = std::ranges::find_if(left, is_flag);
   if (flag == left.end()) {
@@ -101,13 +101,8 @@ std::string sentence_of(const CLI::ParseError& refusal, const std::string& comma
   return text;
 }
 
-/// The program's commands, and the one that was chosen.
-struct Program {
-  explicit Program(Witness* witness) {
-    const BuildInfo build = build_info();
-    app.set_version_flag("--version",
-                         std::string("cudp ") + build.version + " (" + build.commit + ")");
-    app.footer("cudp COMMAND --help, or cudp help COMMAND, has examples.");
+AddCommands commands_of_cudp(Witness* witness) {
+  return [witness](CLI::App& app, CommandBody& body) {
     add_train_command(app, body, witness);
     add_schema_command(app, body);
     add_eval_command(app, body);
@@ -119,6 +114,17 @@ struct Program {
     add_calibrate_command(app, body);
     add_reproduce_command(app, body);
     add_info_command(app, body);
+  };
+}
+
+/// The program's commands, and the one that was chosen.
+struct Program {
+  explicit Program(const AddCommands& add) {
+    const BuildInfo build = build_info();
+    app.set_version_flag("--version",
+                         std::string("cudp ") + build.version + " (" + build.commit + ")");
+    app.footer("cudp COMMAND --help, or cudp help COMMAND, has examples.");
+    add(app, body);
     app.require_subcommand(0, 1);  // or a second one would run in place of the first
     for (CLI::App* sub : app.get_subcommands({})) sub->allow_extras();
   }
@@ -151,8 +157,8 @@ struct Program {
   CommandBody body;
 };
 
-int run(const std::vector<std::string>& words, Witness* witness) {
-  Program program(witness);
+int run(const AddCommands& add, const std::vector<std::string>& words) {
+  Program program(add);
   const auto fitting = [](const std::string& text, int file) {
     const int width = terminal_width(file);
     return width > 0 ? wrapped_help(text, static_cast<std::size_t>(width)) : text;
@@ -168,17 +174,30 @@ int run(const std::vector<std::string>& words, Witness* witness) {
   return program.body.run();
 }
 
-}  // namespace
-
-void check_command_line(const std::vector<std::string>& words) {
-  static Program program(nullptr);  // to make it costs much more than to ask it
+void check(Program& program, const std::vector<std::string>& words) {
   if (words.empty()) throw InputError("expected a command, found none");
   if (program.parse(words).empty()) program.body.check();
 }
 
+}  // namespace
+
+void check_command_line(const std::vector<std::string>& words) {
+  static Program program(commands_of_cudp(nullptr));  // to make it costs much more than to ask it
+  check(program, words);
+}
+
+void check_command_line(const std::vector<std::string>& words, const AddCommands& add) {
+  Program program(add);
+  check(program, words);
+}
+
 int run_command_line(int argc, char** argv, Witness* witness) {
+  return run_commands(commands_of_cudp(witness), {argv + 1, argv + argc});
+}
+
+int run_commands(const AddCommands& add, const std::vector<std::string>& words) {
   try {
-    const int code = run({argv + 1, argv + argc}, witness);
+    const int code = run(add, words);
     errno = 0;
     if (std::cout.flush()) return code;
     throw Error(std::string("stdout: cannot write the result: ") +

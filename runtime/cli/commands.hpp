@@ -31,14 +31,25 @@ void add_calibrate_command(CLI::App& app, CommandBody& body);
 void add_reproduce_command(CLI::App& app, CommandBody& body);
 void add_info_command(CLI::App& app, CommandBody& body);
 
+inline constexpr const char* kReproduceDescription =
+    "Run a table or figure of a paper, beside its numbers";
+
+/// Adds the commands of a program.
+using AddCommands = std::function<void(CLI::App& app, CommandBody& body)>;
+
 /// Throws InputError where these words behind "cudp" are none that the program takes: commands,
 /// flags, values, and the names of presets, methods, models, data sets and papers' tables. It runs
 /// nothing and opens no file, so that settings may be incomplete.
 void check_command_line(const std::vector<std::string>& words);
+/// Checks the words of a program that has the commands of `add` instead of cudp's.
+void check_command_line(const std::vector<std::string>& words, const AddCommands& add);
 
-/// The whole program: main without the process. Returns the exit code; what goes wrong is one line
-/// on stderr. witness: who is shown what leaves a training of `cudp train`, or null, as in the
-/// program itself; outlives the call.
+/// Runs these words behind "cudp" as a program that has the commands of `add`. Returns the exit
+/// code; an error is one line on stderr.
+int run_commands(const AddCommands& add, const std::vector<std::string>& words);
+
+/// The whole program cudp: main without the process, as run_commands. witness: who is shown what
+/// leaves a training of `cudp train`, or null, as in the program itself; outlives the call.
 int run_command_line(int argc, char** argv, Witness* witness = nullptr);
 
 }  // namespace cudp

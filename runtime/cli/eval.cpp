@@ -1,6 +1,5 @@
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <optional>
 #include <utility>
 

@@ -1,11 +1,8 @@
-#include "runtime/cli/explain.hpp"
-
 #include <cmath>
 #include <vector>
 
 #include <spdlog/fmt/fmt.h>
 
-#include "runtime/base/listed.hpp"
 #include "runtime/cli/run_certificate.hpp"
 
 namespace cudp {

@@ -1,8 +1,4 @@
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -10,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/base/files.hpp"
 #include "runtime/cli/accountant.hpp"
 
 namespace cudp {
@@ -17,14 +14,20 @@ namespace {
 
 using nlohmann::json;
 
-std::string read_text(const std::filesystem::path& file) {
-  if (std::filesystem::is_directory(file))
-    throw InputError(file.string() + ": expected a file, found a directory");
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream)
-    throw InputError(file.string() + ": expected a readable file, found: " + std::strerror(errno));
-  std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-  return text;
+/// Calls `visit` with the name and the value of each field of a mechanism, in the order of its
+/// JSON.
+template <class M, class Visit>
+void for_each_field(M& m, Visit visit) {
+  if constexpr (requires { m.n; }) visit("n", m.n);
+  if constexpr (requires { m.batch; }) visit("batch", m.batch);
+  if constexpr (requires { m.q; }) visit("q", m.q);
+  if constexpr (requires { m.max_batch; }) visit("max_batch", m.max_batch);
+  if constexpr (requires { m.sensitivities; }) visit("sensitivities", m.sensitivities);
+  if constexpr (requires { m.probabilities; }) visit("probabilities", m.probabilities);
+  if constexpr (requires { m.scale; }) visit("scale", m.scale);
+  if constexpr (requires { m.epsilon; }) visit("epsilon", m.epsilon);
+  if constexpr (requires { m.delta; }) visit("delta", m.delta);
+  if constexpr (requires { m.sigma; }) visit("sigma", m.sigma);
 }
 
 /// A value in one short line.
@@ -34,7 +37,7 @@ std::string value_text_of(const json& value) {
   return text;
 }
 
-/// The fields of one entry of the list. Each must be taken, and there may be no others.
+/// The fields of one entry of the list. Each must be read, and there may be no others.
 class Entry {
  public:
   Entry(const json& entry, std::string place) : entry_(entry), place_(std::move(place)) {
@@ -43,53 +46,52 @@ class Entry {
                        value_text_of(entry));
   }
 
-  double number(const char* key) {
-    const json& found = take(key);
-    if (!found.is_number()) refuse(key, "a number", found);
-    return found.get<double>();
+  void read(const char* key, double& value) {
+    value = number(key, at(key), "a number").get<double>();
   }
-  std::uint64_t whole(const char* key) {
-    const json& found = take(key);
+  void read(const char* key, std::uint64_t& value) {
+    const json& found = at(key);
     if (!found.is_number_unsigned()) refuse(key, "a whole number >= 0", found);
-    return found.get<std::uint64_t>();
+    value = found.get<std::uint64_t>();
   }
-  std::vector<double> numbers(const char* key) {
-    const json& found = take(key);
-    if (!found.is_array()) refuse(key, "a list of numbers", found);
-    std::vector<double> values;
-    for (const json& v : found) {
-      if (!v.is_number()) refuse(key, "a list of numbers", v);
-      values.push_back(v.get<double>());
-    }
-    return values;
+  void read(const char* key, std::vector<double>& values) {
+    const json& found = at(key);
+    if (!found.is_array()) refuse(key, kNumbers, found);
+    for (const json& v : found) values.push_back(number(key, v, kNumbers).get<double>());
   }
-  /// The text at `key`, or `otherwise` where there is none.
-  std::string text(const char* key, const char* otherwise) {
-    if (!entry_.contains(key)) return otherwise;
-    const json& found = take(key);
+  /// Leaves the text as it is if there is no such key.
+  void read(const char* key, std::string& text) {
+    if (!entry_.contains(key)) return;
+    const json& found = at(key);
     if (!found.is_string()) refuse(key, "a name", found);
-    return found.get<std::string>();
+    text = found.get<std::string>();
   }
 
-  /// To be called when every field was taken.
+  /// Throws InputError if there is a key that was not read.
   void finish() const {
     for (const auto& [key, value] : entry_.items())
-      if (std::find(taken_.begin(), taken_.end(), key) == taken_.end())
-        throw InputError(place_ + ": expected keys " + names() + ", found " + value_text_of(key));
+      if (std::ranges::find(read_, key) == read_.end())
+        throw InputError(place_ + ": expected keys " + names() + ", found " + shown(key));
   }
   const std::string& place() const { return place_; }
 
  private:
-  const json& take(const char* key) {
-    taken_.emplace_back(key);
+  static constexpr const char* kNumbers = "a list of numbers";
+
+  const json& at(const char* key) {
+    read_.emplace_back(key);
     const auto found = entry_.find(key);
     if (found == entry_.end())
       throw InputError(place_ + ": expected a key '" + key + "', found none");
     return *found;
   }
+  const json& number(const char* key, const json& found, const char* expected) const {
+    if (!found.is_number()) refuse(key, expected, found);
+    return found;
+  }
   std::string names() const {
     std::string all;
-    for (const std::string& t : taken_) all += (all.empty() ? "" : ", ") + t;
+    for (const std::string& t : read_) all += (all.empty() ? "" : ", ") + t;
     return all;
   }
   [[noreturn]] void refuse(const char* key, const char* expected, const json& found) const {
@@ -99,43 +101,32 @@ class Entry {
 
   const json& entry_;
   std::string place_;
-  std::vector<std::string> taken_;
+  std::vector<std::string> read_;
 };
 
-privacy::Mechanism mechanism_at(Entry& e) {
-  const std::string name = e.text("mechanism", "poisson-gaussian");
-  // Braces keep the order of these calls, and so of the keys that a message lists.
-  if (name == "poisson-gaussian")
-    return privacy::PoissonGaussian{.q = e.number("q"), .sigma = e.number("sigma")};
-  if (name == "gaussian") return privacy::Gaussian{.sigma = e.number("sigma")};
-  if (name == "fixed-size-gaussian")
-    return privacy::FixedSizeGaussian{
-        .n = e.whole("n"), .batch = e.whole("batch"), .sigma = e.number("sigma")};
-  if (name == "truncated-poisson-gaussian")
-    return privacy::TruncatedPoissonGaussian{.n = e.whole("n"),
-                                             .q = e.number("q"),
-                                             .max_batch = e.whole("max_batch"),
-                                             .sigma = e.number("sigma")};
-  if (name == "gaussian-mixture")
-    return privacy::GaussianMixture{.sensitivities = e.numbers("sensitivities"),
-                                    .probabilities = e.numbers("probabilities"),
-                                    .sigma = e.number("sigma")};
-  if (name == "laplace") return privacy::Laplace{.scale = e.number("scale")};
-  if (name == "poisson-laplace")
-    return privacy::PoissonLaplace{.q = e.number("q"), .scale = e.number("scale")};
-  if (name == "bounded-range") return privacy::BoundedRange{.epsilon = e.number("epsilon")};
-  if (name == "approximate-dp")
-    return privacy::ApproximateDp{.epsilon = e.number("epsilon"), .delta = e.number("delta")};
-  throw InputError(e.place() +
-                   ", mechanism: expected gaussian, poisson-gaussian, fixed-size-gaussian, "
-                   "truncated-poisson-gaussian, gaussian-mixture, laplace, poisson-laplace, "
-                   "bounded-range or approximate-dp, found '" +
-                   name + "'");
+/// The mechanism of this name: one of the variant's from the `index`th on.
+template <std::size_t index = 0>
+privacy::Mechanism mechanism_at(Entry& e, const std::string& name) {
+  if constexpr (index < std::variant_size_v<privacy::Mechanism>) {
+    std::variant_alternative_t<index, privacy::Mechanism> m;
+    if (privacy::name(m) != name) return mechanism_at<index + 1>(e, name);
+    for_each_field(m, [&](const char* key, auto& value) { e.read(key, value); });
+    return m;
+  } else {
+    throw InputError(e.place() +
+                     ", mechanism: expected gaussian, poisson-gaussian, fixed-size-gaussian, "
+                     "truncated-poisson-gaussian, gaussian-mixture, laplace, poisson-laplace, "
+                     "bounded-range or approximate-dp, found '" +
+                     name + "'");
+  }
 }
 
 privacy::Release release_at(const json& entry, const std::string& place) {
   Entry e(entry, place);
-  privacy::Release release{.mechanism = mechanism_at(e), .count = e.whole("steps")};
+  std::string name = "poisson-gaussian";
+  e.read("mechanism", name);
+  privacy::Release release{.mechanism = mechanism_at(e, name)};
+  e.read("steps", release.count);
   e.finish();
   try {
     privacy::check(release);
@@ -145,56 +136,28 @@ privacy::Release release_at(const json& entry, const std::string& place) {
   return release;
 }
 
-struct Fields {
-  nlohmann::ordered_json operator()(const privacy::Gaussian& m) const {
-    return {{"sigma", m.sigma}};
-  }
-  nlohmann::ordered_json operator()(const privacy::PoissonGaussian& m) const {
-    return {{"q", m.q}, {"sigma", m.sigma}};
-  }
-  nlohmann::ordered_json operator()(const privacy::FixedSizeGaussian& m) const {
-    return {{"n", m.n}, {"batch", m.batch}, {"sigma", m.sigma}};
-  }
-  nlohmann::ordered_json operator()(const privacy::TruncatedPoissonGaussian& m) const {
-    return {{"n", m.n}, {"q", m.q}, {"max_batch", m.max_batch}, {"sigma", m.sigma}};
-  }
-  nlohmann::ordered_json operator()(const privacy::GaussianMixture& m) const {
-    return {
-        {"sensitivities", m.sensitivities}, {"probabilities", m.probabilities}, {"sigma", m.sigma}};
-  }
-  nlohmann::ordered_json operator()(const privacy::Laplace& m) const {
-    return {{"scale", m.scale}};
-  }
-  nlohmann::ordered_json operator()(const privacy::PoissonLaplace& m) const {
-    return {{"q", m.q}, {"scale", m.scale}};
-  }
-  nlohmann::ordered_json operator()(const privacy::BoundedRange& m) const {
-    return {{"epsilon", m.epsilon}};
-  }
-  nlohmann::ordered_json operator()(const privacy::ApproximateDp& m) const {
-    return {{"epsilon", m.epsilon}, {"delta", m.delta}};
-  }
-};
-
 }  // namespace
 
 nlohmann::ordered_json json_of(const privacy::Release& release) {
   nlohmann::ordered_json j{{"mechanism", privacy::name(release.mechanism)}};
-  j.update(std::visit(Fields{}, release.mechanism));
+  std::visit(
+      [&](const auto& m) {
+        for_each_field(m, [&](const char* key, const auto& value) { j[key] = value; });
+      },
+      release.mechanism);
   j["steps"] = release.count;
   return j;
 }
 
 std::vector<privacy::Release> read_phases(const std::filesystem::path& file) {
-  const std::string text = read_text(file);
+  const std::string text = read_user_file(file);
   json list;
   try {
     list = json::parse(text);
   } catch (const json::exception& damage) {
     const auto* syntax = dynamic_cast<const json::parse_error*>(&damage);
     const std::size_t byte = syntax != nullptr ? std::min(syntax->byte, text.size()) : 0;
-    const auto line =
-        1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(byte), '\n');
+    const auto line = 1 + std::ranges::count(text.substr(0, byte), '\n');
     throw InputError(file.string() + ", line " + std::to_string(line) + ": expected JSON, found " +
                      (text.empty() ? "an empty file" : damage.what()));
   }

@@ -1,6 +1,5 @@
 #include <cstdio>
 #include <filesystem>
-#include <functional>
 #include <iostream>
 #include <memory>
 #include <optional>

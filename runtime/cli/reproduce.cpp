@@ -1,126 +1,44 @@
-#include <chrono>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
-#include <iostream>
+#include <string>
+#include <vector>
 
-#include <spdlog/fmt/fmt.h>
+#include <CLI/CLI.hpp>
+#include <unistd.h>
 
-#include "runtime/base/build_info.hpp"
 #include "runtime/base/error.hpp"
-#include "runtime/base/files.hpp"
-#include "runtime/base/nearest.hpp"
-#include "runtime/cli/command_flags.hpp"
 #include "runtime/cli/commands.hpp"
-#include "runtime/config/option_rows.hpp"
-#include "runtime/reproduce/reproduction.hpp"
 
 namespace fs = std::filesystem;
 
 namespace cudp {
 namespace {
 
-constexpr const char* kReproduceExamples = R"(Examples:
-  cudp reproduce dp-agd-fig2 --data-dir data --quick
-  cudp reproduce dp-agd-fig2 --data-dir data --seeds 20 --out results
-  cudp reproduce dpis-table3 --data-dir data --epsilons 0.5 1 2 3 4 --out results
-)";
-
-struct ReproduceFlags {
-  std::string name;
-  ReproduceOptions options;
-  std::string out;
-  bool json = false;
-};
-
-constexpr ValueRange kSeeds{.low = 0.0, .high = 1000.0, .text = "a whole number of 0 to 1000"};
-
-std::vector<Option> reproduce_options() {
-  using namespace option_rows;
-  return {
-      positional(text("name", "TEXT", &ReproduceFlags::name, "which table or figure")),
-      shared_option("data-dir", "where the files of data sets are"),
-      toggle("quick", &ReproduceOptions::quick, "a subset that fits 10 minutes on 2 cores"),
-      integer("seeds", "N", &ReproduceOptions::seeds, kSeeds,
-              "repetitions; 0: the table's own number"),
-      list("epsilons", "E ...", &ReproduceOptions::epsilons, kAboveZero,
-           "columns to run, where the table has more than it runs by itself"),
-      shared_option("threads", "CPU threads, 0 for every core"),
-      shared_option("out",
-                    "folder for NAME.json, NAME.png and NAME.runs.jsonl, from which an "
-                    "interrupted table goes on"),
-      json_option(),
-  };
-}
-
-ReproduceFlags reproduce_flags(const TrainConfig& c) {
-  ReproduceFlags f = c.of<ReproduceFlags>();
-  f.options = c.of<ReproduceOptions>();
-  f.options.data_dir = c.data_dir;
-  f.options.threads = static_cast<int>(c.threads);
-  f.out = c.out;
-  f.json = c.json;
-  return f;
-}
-
-const Reproduction& named(const std::string& name) {
-  std::vector<std::string> names;
-  for (const Reproduction& r : reproductions()) {
-    if (r.name == name) return r;
-    names.push_back(r.name);
-  }
-  throw InputError("reproduce: expected a known table, found '" + name + "'; " +
-                   nearest_or_all(name, names));
-}
-
-int reproduce(const ReproduceFlags& f) {
-  const Reproduction& wanted = named(f.name);
-  if (!f.options.epsilons.empty() && !wanted.takes_epsilons)
-    throw InputError("--epsilons: expected none with " + f.name + ", found some");
-  ReproduceOptions options = f.options;
-  if (!f.out.empty()) {
-    std::error_code failed;
-    fs::create_directories(f.out, failed);
-    if (failed)
-      throw InputError("--out: expected a folder that can be made, found " + f.out + ": " +
-                       failed.message());
-    options.kept = fs::path(f.out) / (wanted.name + ".runs.jsonl");
-  }
-  Reporter reporter(f.json);
-  const auto start = std::chrono::steady_clock::now();
-  const ReproducedTable table = wanted.run(options, reporter);
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-
-  nlohmann::ordered_json j = table_json(table);
-  const BuildInfo build = build_info();
-  j["reproduction"] = wanted.name;
-  j["quick"] = f.options.quick;
-  j["seconds"] = seconds;
-  j["version"] = build.version;
-  j["commit"] = build.commit;
-  if (!f.out.empty()) {
-    write_atomically(fs::path(f.out) / (wanted.name + ".json"), j.dump(2) + "\n");
-    if (!draw_table(table, fs::path(f.out) / (wanted.name + ".png")))
-      reporter.warn("no picture: gnuplot is missing or failed");
-  }
-  if (f.json)
-    std::cout << j.dump(2) << "\n";
-  else
-    std::cout << table_text(table) << fmt::format("{}\n", duration_text(seconds));
-  return 0;
+/// Becomes the program cudp-reproduce (bench/reproduce), which lies in this program's folder.
+/// Throws InputError if it is not there.
+[[noreturn]] void start_reproduce(const std::vector<std::string>& words) {
+  std::error_code unknown;
+  const fs::path cudp = fs::read_symlink("/proc/self/exe", unknown);
+  const std::string program = (cudp.parent_path() / "cudp-reproduce").string();
+  std::vector<char*> argv = {const_cast<char*>(program.c_str())};
+  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  ::execv(program.c_str(), argv.data());
+  throw InputError("reproduce: expected the program " + program + ", found " +
+                   std::strerror(errno) +
+                   "; `cmake --build BUILD --target cudp-reproduce` builds it from cudp's sources");
 }
 
 }  // namespace
 
 void add_reproduce_command(CLI::App& app, CommandBody& body) {
-  std::string names = "Tables and figures:\n";
-  for (const Reproduction& r : reproductions()) names += "  " + r.name + "  " + r.what + "\n";
-  add_command(app, body,
-              {.name = "reproduce",
-               .description = "Run a table or figure of a paper, beside its numbers",
-               .examples = names + kReproduceExamples,
-               .options = reproduce_options(),
-               .run = [](const TrainConfig& c) { return reproduce(reproduce_flags(c)); },
-               .check = [](const TrainConfig& c) { (void)named(reproduce_flags(c).name); }});
+  CLI::App* const command = app.add_subcommand("reproduce", kReproduceDescription);
+  command->set_help_flag();   // the other program has it
+  command->prefix_command();  // as all words behind it are
+  command->callback([command, &body] {
+    body = {.run = [command]() -> int { start_reproduce(command->remaining()); }, .check = [] {}};
+  });
 }
 
 }  // namespace cudp

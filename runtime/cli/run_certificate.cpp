@@ -1,6 +1,5 @@
 #include "runtime/cli/run_certificate.hpp"
 
-#include <stdexcept>
 #include <system_error>
 
 #include "runtime/base/error.hpp"
@@ -45,12 +44,7 @@ RunCertificate read_run_certificate(const fs::path& place) {
   const auto refuse = [&](const std::string& why) {
     throw InputError(c.file.string() + ": expected a certificate of cudp, found " + why);
   };
-  std::string text;
-  try {
-    text = read_file(c.file);
-  } catch (const Error& e) {
-    throw InputError(e.what());
-  }
+  const std::string text = read_user_file(c.file);
   c.json = nlohmann::json::parse(text, nullptr, false);
   if (!c.json.is_object() || !c.text("format").starts_with("cudp privacy certificate"))
     refuse("another file");

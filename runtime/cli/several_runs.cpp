@@ -1,4 +1,4 @@
-#include "runtime/cli/several_runs.hpp"
+#include "privacy/several_runs.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,6 @@
 
 #include "privacy/accountant.hpp"
 #include "privacy/filter.hpp"
-#include "privacy/several_runs.hpp"
 #include "privacy/text/number.hpp"
 #include "privacy/verify/statements.hpp"
 #include "runtime/base/error.hpp"

@@ -1,7 +1,4 @@
-#include "runtime/cli/what_if.hpp"
-
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <stdexcept>
@@ -14,6 +11,7 @@
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
 #include "runtime/base/listed.hpp"
+#include "runtime/base/number_text.hpp"
 #include "runtime/cli/run_certificate.hpp"
 #include "runtime/config/choices.hpp"
 #include "runtime/methods/make_plan.hpp"
@@ -55,11 +53,10 @@ Changes changes_of(const std::string& text) {
       throw InputError("--what-if: expected " + listed(keys()) + " with =VALUE, found '" + part +
                        "'");
     const std::string value = part.substr(std::min(equals + 1, part.size()));
-    double number = 0.0;
-    const auto [rest, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    const bool read = error == std::errc() && rest == value.data() + value.size();
+    const std::optional<double> read = read_number<double>(value);
+    const double number = read.value_or(0.0);
     const double high = key == "delta" ? 1.0 : 1e9;
-    if (!read || !(number > 0.0 && number <= high) || (key == "delta" && number == 1.0) ||
+    if (!(number > 0.0 && number <= high) || (key == "delta" && number == 1.0) ||
         (is_whole(key) && number != std::floor(number)))
       throw InputError("--what-if " + key + ": expected a " + (is_whole(key) ? "whole " : "") +
                        "number " + (key == "delta" ? "in (0, 1)" : "> 0, up to 1e9") + ", found '" +

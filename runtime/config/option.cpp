@@ -1,7 +1,5 @@
 #include "runtime/config/option.hpp"
 
-#include <array>
-#include <charconv>
 #include <cstdint>
 #include <sstream>
 #include <string>
@@ -10,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.hpp"
+#include "runtime/base/number_text.hpp"
 #include "runtime/config/option_rows.hpp"
 
 namespace cudp {
@@ -30,32 +29,24 @@ std::vector<std::string> option_rows::parts_of(const Value& value, const std::st
 
 double option_rows::number_in(const ValueRange& range, const std::string& text,
                               const std::string& place) {
-  double real = 0.0;
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, real);
-  if (error != std::errc() || rest != end || !range.contains(real)) refuse(place, range.text, text);
-  return real;
+  const std::optional<double> real = read_number<double>(text);
+  if (!real || !range.contains(*real)) refuse(place, range.text, text);
+  return *real;
 }
 
 Value parse_value(const Option& option, const std::string& text, const std::string& place) {
-  const char* end = text.data() + text.size();
   switch (option.kind) {
     case ValueKind::toggle:
       if (text == "true") return true;
       if (text == "false") return false;
       option_rows::refuse(place, "true or false", Value(text));
-    case ValueKind::integer: {
-      std::int64_t whole = 0;
-      const auto [rest, error] = std::from_chars(text.data(), end, whole);
-      if (error == std::errc() && rest == end) return whole;
-      return text;  // the option's own check states what it expected
-    }
-    case ValueKind::number: {
-      double real = 0.0;
-      const auto [rest, error] = std::from_chars(text.data(), end, real);
-      if (error == std::errc() && rest == end) return real;
+    // If the text is no number, the option's own check states what it expected.
+    case ValueKind::integer:
+      if (const auto whole = read_number<std::int64_t>(text)) return *whole;
       return text;
-    }
+    case ValueKind::number:
+      if (const auto real = read_number<double>(text)) return *real;
+      return text;
     case ValueKind::text:
     case ValueKind::list:
       break;
@@ -67,9 +58,7 @@ std::string value_text(const Value& value) {
   if (const auto* b = std::get_if<bool>(&value)) return *b ? "true" : "false";
   if (const auto* i = std::get_if<std::int64_t>(&value)) return std::to_string(*i);
   if (const auto* d = std::get_if<double>(&value)) {
-    std::array<char, 32> buffer{};
-    const auto [end, error] = std::to_chars(buffer.data(), buffer.data() + buffer.size(), *d);
-    std::string s(buffer.data(), end);
+    std::string s = number_text(*d);
     if (s.find_first_of(".einf") == std::string::npos) s += ".0";
     return s;
   }

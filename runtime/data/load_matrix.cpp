@@ -6,7 +6,6 @@
 #include "runtime/base/busy.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/data/bytes.hpp"
-#include "runtime/data/examples.hpp"
 #include "runtime/data/folders.hpp"
 #include "runtime/data/holdout.hpp"
 #include "runtime/data/matrix_reader.hpp"

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <optional>
 #include <span>
-#include <utility>
 
 #include "runtime/base/busy.hpp"
 #include "runtime/base/error.hpp"

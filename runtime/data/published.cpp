@@ -1,6 +1,5 @@
 #include "runtime/data/published.hpp"
 
-#include <algorithm>
 #include <array>
 #include <memory>
 #include <utility>

@@ -1,9 +1,7 @@
 #include "runtime/data/schema_text.hpp"
 
-#include <array>
-#include <charconv>
-
 #include "runtime/base/error.hpp"
+#include "runtime/base/number_text.hpp"
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/dates.hpp"
 #include "runtime/data/utf8.hpp"
@@ -11,17 +9,10 @@
 namespace cudp {
 namespace {
 
-/// Returns the shortest digits that parse to the same number.
-std::string digits_of(double value) {
-  std::array<char, 32> buffer{};
-  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
-  return {buffer.data(), end};
-}
-
 /// Formats a number. Whole numbers of up to 15 digits have no point: TOML's integers hold them
 /// exactly.
 std::string toml_number(double value) {
-  const std::string digits = digits_of(value);
+  const std::string digits = number_text(value);
   const bool whole = digits.find_first_of(".e") == std::string::npos;
   return whole && digits.size() > 15 ? digits + ".0" : digits;
 }
@@ -86,7 +77,7 @@ struct KindKeys {
 void add_names(const Column& column, std::vector<std::string>& names) {
   if (const auto* n = std::get_if<Numeric>(&column.kind)) {
     const auto text = [&](double edge) {
-      return n->date_format.empty() ? digits_of(edge) : format_date(edge, n->date_format);
+      return n->date_format.empty() ? number_text(edge) : format_date(edge, n->date_format);
     };
     names.push_back(column.name);
     if (n->edges.empty()) return;

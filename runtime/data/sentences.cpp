@@ -3,7 +3,6 @@
 #include <array>
 #include <set>
 #include <string_view>
-#include <utility>
 
 #include "runtime/base/error.hpp"
 #include "runtime/data/dice.hpp"

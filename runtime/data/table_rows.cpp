@@ -5,6 +5,7 @@
 #include <set>
 
 #include "runtime/base/error.hpp"
+#include "runtime/base/number_text.hpp"
 #include "runtime/data/dates.hpp"
 #include "runtime/data/foreign.hpp"
 #include "runtime/data/key_names.hpp"
@@ -284,11 +285,8 @@ std::optional<double> parse_number(std::string_view text, char decimal) {
   }
   if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
   if (const auto short_number = parse_short_number(text)) return short_number;
-  double value = 0.0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || stop != end || !std::isfinite(value)) return std::nullopt;
-  return value;
+  const std::optional<double> value = read_number<double>(text);
+  return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
 std::optional<double> parse_cell(const TableSchema& schema, const Numeric& numeric,

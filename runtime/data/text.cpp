@@ -9,7 +9,6 @@
 #include "runtime/base/error.hpp"
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/published.hpp"
-#include "runtime/data/sources.hpp"
 #include "runtime/data/tokenizer.hpp"
 #include "runtime/data/word_vectors.hpp"
 

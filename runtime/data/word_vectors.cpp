@@ -1,16 +1,14 @@
 #include "runtime/data/word_vectors.hpp"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <utility>
 
 #include "runtime/base/eigenvectors.hpp"
 #include "runtime/base/error.hpp"
+#include "runtime/base/number_text.hpp"
 #include "runtime/base/safetensors.hpp"
 #include "runtime/data/csv.hpp"
 #include "runtime/data/published.hpp"
@@ -30,11 +28,9 @@ int append_numbers(std::string_view line, std::vector<float>& values) {
   for (std::size_t at = line.find(' '); at != std::string_view::npos; at = line.find(' ')) {
     line.remove_prefix(std::min(line.find_first_not_of(' ', at), line.size()));
     if (line.empty()) break;
-    const char* const end = line.data() + std::min(line.find(' '), line.size());
-    float x = 0.0f;
-    const auto [stop, error] = std::from_chars(line.data(), end, x);
-    if (error != std::errc() || stop != end || !std::isfinite(x)) return -1;
-    values.push_back(x);
+    const auto x = read_number<float>(line.substr(0, line.find(' ')));
+    if (!x || !std::isfinite(*x)) return -1;
+    values.push_back(*x);
     ++count;
   }
   return count;

@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.hpp"
-#include "runtime/config/choices.hpp"
 #include "runtime/data/schema_text.hpp"
 #include "runtime/results/evaluation_report.hpp"
 

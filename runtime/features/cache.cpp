@@ -7,7 +7,6 @@
 #include <cstring>
 #include <fstream>
 #include <optional>
-#include <span>
 #include <string_view>
 
 #include <fcntl.h>

@@ -1,8 +1,6 @@
 #include "runtime/features/features.hpp"
 
 #include <algorithm>
-#include <stdexcept>
-#include <string_view>
 #include <utility>
 
 #include <spdlog/fmt/fmt.h>

@@ -1,6 +1,5 @@
 #include "runtime/methods/dpsgd_quantile.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>

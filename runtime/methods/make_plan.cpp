@@ -1,9 +1,7 @@
 #include "runtime/methods/make_plan.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <stdexcept>
-#include <string>
 
 #include <spdlog/fmt/fmt.h>
 

@@ -1,8 +1,6 @@
 #include "runtime/methods/sgd.hpp"
 
-#include <algorithm>
 #include <limits>
-#include <utility>
 
 #include <spdlog/fmt/fmt.h>
 

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <iostream>
-#include <limits>
 #include <thread>
 
 #include <mpi.h>

@@ -1,8 +1,6 @@
 #include "runtime/results/evaluation.hpp"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
 #include <functional>
 #include <iterator>
@@ -12,6 +10,7 @@
 
 #include "kernels/layers/loss_math.hpp"
 #include "runtime/base/error.hpp"
+#include "runtime/base/number_text.hpp"
 
 namespace cudp {
 namespace {
@@ -189,11 +188,7 @@ std::vector<Evaluation::Bin> equal_bins(const Ranking& r) {
 /// Returns the counts at the threshold that is the cut's score, in the shortest text that reads
 /// back as that float.
 AtThreshold at_cut(const Ranking& r, const Cut& c) {
-  std::array<char, 32> text{};
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), c.score).ptr;
-  double threshold = 0.0;
-  std::from_chars(text.data(), end, threshold);
-  return {.threshold = threshold,
+  return {.threshold = read_number<double>(number_text(c.score)).value_or(0.0),
           .true_positives = c.of_class,
           .false_positives = c.others,
           .true_negatives = r.negatives() - c.others,

@@ -1,6 +1,5 @@
 #include "runtime/results/evaluation_report.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 #include <nlohmann/json.hpp>

@@ -1,13 +1,12 @@
 #include "runtime/results/model_inputs.hpp"
 
-#include <array>
-#include <charconv>
 #include <cmath>
 
 #include <nlohmann/json.hpp>
 
 #include "privacy/text/number.hpp"
 #include "runtime/base/error.hpp"
+#include "runtime/base/number_text.hpp"
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/schema_text.hpp"
 
@@ -23,22 +22,13 @@ constexpr const char* kTargetMax = "target-max";
 constexpr const char* kPixelScale = "pixel-scale";
 constexpr const char* kPixelShift = "pixel-shift";
 
-/// Returns the shortest text that reads back as the same float.
-std::string float_text(float value) {
-  std::array<char, 32> text{};
-  const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), value);
-  ensure(error == std::errc(), "no text of a float");
-  return {text.data(), end};
-}
-
 float read_float(const TensorFile& file, const char* key, const std::string& source) {
   const auto at = file.metadata.find(key);
   const std::string text = at == file.metadata.end() ? "" : at->second;
-  float value = 0.0f;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
+  const std::optional<float> value = read_number<float>(text);
+  if (!value || !std::isfinite(*value))
     throw InputError(source + ", " + key + ": expected a finite number, found " + shown(text));
-  return value;
+  return *value;
 }
 
 }  // namespace
@@ -73,8 +63,8 @@ void add_inputs(TensorFile& file, const ModelInputs& inputs) {
     }
   }
   if (inputs.pixels) {
-    file.metadata[kPixelScale] = float_text(inputs.pixels->scale);
-    file.metadata[kPixelShift] = float_text(inputs.pixels->shift);
+    file.metadata[kPixelScale] = number_text(inputs.pixels->scale);
+    file.metadata[kPixelShift] = number_text(inputs.pixels->shift);
   }
 }
 

@@ -1,41 +1,19 @@
 #include "runtime/results/prediction_writer.hpp"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
 #include <utility>
 
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/base/error.hpp"
+#include "runtime/base/number_text.hpp"
 #include "runtime/results/evaluation_report.hpp"
 
 namespace cudp {
 namespace {
 
 constexpr std::size_t kRowsOfPart = 1024;
-
-void append_float(float value, std::string& to) {
-  std::array<char, 32> text;
-  const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), value);
-  ensure(error == std::errc(), "no text of a float");
-  to.append(text.data(), end);
-}
-
-void append_double(double value, std::string& to) {
-  std::array<char, 32> text;
-  const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), value);
-  ensure(error == std::errc(), "no text of a number");
-  to.append(text.data(), end);
-}
-
-void append_number(std::uint64_t value, std::string& to) {
-  std::array<char, 24> text;
-  const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), value);
-  ensure(error == std::errc(), "no text of a number");
-  to.append(text.data(), end);
-}
 
 bool needs_quotes(std::string_view text) {
   if (text.empty()) return false;
@@ -116,7 +94,7 @@ void PredictionWriter::append_lines(const ScoredBlock& block, std::size_t begin,
       append_number(block.first_row + row + 1, to);
     to += ',';
     if (has_target(p.loss)) {
-      append_double(format_.target.value(static_cast<double>(logits[0])), to);
+      append_number(format_.target.value(static_cast<double>(logits[0])), to);
       to += '\n';
       continue;
     }
@@ -124,11 +102,11 @@ void PredictionWriter::append_lines(const ScoredBlock& block, std::size_t begin,
     if (probable) class_probabilities(p.loss, logits, probabilities);
     if (!probable) {
       to += ',';
-      append_float(logits[0], to);
+      append_number(logits[0], to);
     } else {
       for (const float probability : probabilities) {
         to += ',';
-        append_float(probability, to);
+        append_number(probability, to);
       }
     }
     to += '\n';

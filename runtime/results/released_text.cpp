@@ -1,6 +1,5 @@
 #include "runtime/results/released_text.hpp"
 
-#include <algorithm>
 #include <array>
 #include <system_error>
 #include <utility>

@@ -1,7 +1,6 @@
 #include "runtime/run/checkpoint.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <stdexcept>
 #include <string_view>
@@ -12,6 +11,7 @@
 #include "privacy/mechanism/mechanism_text.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
+#include "runtime/base/number_text.hpp"
 
 namespace fs = std::filesystem;
 
@@ -136,11 +136,7 @@ void visit_parts(C& c, const Visit& visit) {
 std::optional<std::uint64_t> step_of(const fs::path& path) {
   const std::string name = path.filename().string();
   if (!name.starts_with(kPrefix)) return std::nullopt;
-  std::uint64_t step = 0;
-  const char* end = name.data() + name.size();
-  const auto [rest, error] = std::from_chars(name.data() + kPrefix.size(), end, step);
-  if (error != std::errc() || rest != end) return std::nullopt;
-  return step;
+  return read_number<std::uint64_t>(name.substr(kPrefix.size()));
 }
 
 /// Returns the checkpoints of a folder, newest first.

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -14,7 +13,6 @@
 #include "runtime/run/key_file.hpp"
 #include "runtime/run/run.hpp"
 #include "runtime/settings/settings.hpp"
-#include "runtime/training/certify.hpp"
 
 namespace fs = std::filesystem;
 

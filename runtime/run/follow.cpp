@@ -1,6 +1,5 @@
 #include "runtime/run/follow.hpp"
 
-#include <cstring>
 #include <memory>
 #include <span>
 #include <sstream>

@@ -1,9 +1,7 @@
 #include "runtime/run/key_file.hpp"
 
-#include <array>
 #include <cstring>
 #include <string>
-#include <utility>
 
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"

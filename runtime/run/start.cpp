@@ -1,4 +1,3 @@
-#include <functional>
 #include <utility>
 
 #include "runtime/base/interrupt.hpp"

@@ -9,7 +9,6 @@
 #include "runtime/base/build_info.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/data/bytes.hpp"
-#include "runtime/data/schema.hpp"
 #include "runtime/methods/registry.hpp"
 #include "runtime/run/follow.hpp"
 #include "runtime/run/key_file.hpp"

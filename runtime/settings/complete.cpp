@@ -4,7 +4,7 @@
 #include "runtime/base/error.hpp"
 #include "runtime/base/listed.hpp"
 #include "runtime/config/report_options.hpp"
-#include "runtime/data/load.hpp"
+#include "runtime/data/named_datasets.hpp"
 #include "runtime/methods/plan.hpp"
 #include "runtime/methods/registry.hpp"
 #include "runtime/settings/settings.hpp"

@@ -1,11 +1,11 @@
 #include "runtime/settings/options.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <stdexcept>
 #include <utility>
 
 #include "runtime/base/error.hpp"
+#include "runtime/base/number_text.hpp"
 #include "runtime/config/class_weights.hpp"
 #include "runtime/config/option_rows.hpp"
 #include "runtime/config/report_options.hpp"
@@ -236,17 +236,15 @@ Option device_option() {
   o.set = [named = o.set](TrainConfig& c, const Value& v, const std::string& place) {
     const auto* const text = std::get_if<std::string>(&v);
     const std::string cuda = "cuda:";
-    int number = 0;
     if (text == nullptr || !text->starts_with(cuda)) return named(c, v, place);
-    const char* const end = text->data() + text->size();
-    const auto read = std::from_chars(text->data() + cuda.size(), end, number);
-    if (read.ec != std::errc{} || read.ptr != end || number < 0)
+    const auto number = read_number<int>(text->substr(cuda.size()));
+    if (!number || *number < 0)
       throw InputError(place +
                        ": expected auto, cpu, cuda, or cuda and a device's number (cuda:1), "
                        "found \"" +
                        *text + "\"");
     c.device = Device::cuda;
-    c.device.number = number;
+    c.device.number = *number;
   };
   return o;
 }

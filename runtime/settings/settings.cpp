@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "runtime/base/error.hpp"
-#include "runtime/data/load.hpp"
+#include "runtime/data/named_datasets.hpp"
 #include "runtime/data/schema.hpp"
 #include "runtime/data/text_options.hpp"
 #include "runtime/methods/registry.hpp"

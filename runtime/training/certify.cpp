@@ -8,7 +8,6 @@
 #include "privacy/accountant.hpp"
 #include "runtime/base/build_info.hpp"
 #include "runtime/config/choices.hpp"
-#include "runtime/data/schema.hpp"
 #include "runtime/methods/releases_before.hpp"
 
 namespace cudp {

@@ -9,8 +9,7 @@
 #include "runtime/base/error.hpp"
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/key_names.hpp"
-#include "runtime/data/load.hpp"
-#include "runtime/data/schema.hpp"
+#include "runtime/data/named_datasets.hpp"
 #include "runtime/methods/method_context.hpp"
 #include "runtime/methods/registry.hpp"
 

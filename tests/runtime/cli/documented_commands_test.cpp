@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include "bench/reproduce/command.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/cli/commands.hpp"
 #include "runtime/settings/options.hpp"
@@ -38,7 +39,10 @@ std::string refusal(const Words& words) {
   const auto [at, is_new] = known.try_emplace(words);
   if (!is_new) return at->second;
   try {
-    check_command_line(words);
+    if (words.front() == "reproduce")
+      check_command_line(words, add_reproductions);
+    else
+      check_command_line(words);
   } catch (const Error& e) {
     at->second = e.what();
   }

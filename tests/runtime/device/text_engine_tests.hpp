@@ -55,9 +55,16 @@ class TextEngine : public testing::TestWithParam<TextBackend> {
     return engine_of(GetParam(), net, settings);
   }
 
+  /// Every example is in the batch.
+  virtual EngineSettings settings() const {
+    EngineSettings s;
+    s.recipe.draw = Poisson{std::uint64_t{1} << 32};
+    return s;
+  }
+
   /// Gradients, norms and losses of all examples.
   PerExample per_example(const Network& net, const Dataset& data, const TrainState& state) const {
-    const auto e = engine(net);
+    const auto e = engine(net, settings());
     e->load(data);
     e->set_state(state);
     return e->per_example(all_of(data), true);
@@ -68,7 +75,104 @@ class TextEngine : public testing::TestWithParam<TextBackend> {
     std::iota(all.begin(), all.end(), 0u);
     return all;
   }
+
+  void expect_the_same_sum_alone_and_in_company(const Case& c) const;
+  void expect_padding_to_change_no_bit(const Case& c) const;
+  void expect_the_norm_of_terms_that_cancel(const Case& c) const;
 };
+
+/// With examples beside it that are not finite and add nothing, the sum is the example's own.
+void TextEngine::expect_the_same_sum_alone_and_in_company(const Case& c) const {
+  SCOPED_TRACE(c.name);
+  const Network net = cases::network_of(c);
+  Dataset data = texts_for(c, 17);
+  WordVectors vectors = *data.vectors;
+  const int bad = c.text.words - 1;  // no row of a trainable table
+  std::fill_n(vectors.values.end() - vectors.columns, vectors.columns, NAN);
+  for (std::uint16_t& token : data.tokens) token = std::min<std::uint16_t>(token, bad - 1);
+  data.vectors = std::make_shared<const WordVectors>(std::move(vectors));
+  const auto width = static_cast<std::size_t>(c.input.width);
+  const EngineSettings s = settings();
+  for (const std::size_t at : {0u, 1u, 2u, 9u, 16u}) {
+    Dataset company = data;
+    for (std::size_t i = 0; i < company.size(); ++i)
+      if (i != at) {
+        company.tokens[i * width] = static_cast<std::uint16_t>(bad);
+        company.lengths[i] = std::max<std::uint16_t>(company.lengths[i], 1);
+      }
+    Dataset alone = data;
+    alone.tokens.assign(data.tokens.begin() + static_cast<std::ptrdiff_t>(at * width),
+                        data.tokens.begin() + static_cast<std::ptrdiff_t>((at + 1) * width));
+    alone.lengths = {data.lengths[at]};
+    alone.labels = {data.labels[at]};
+    EXPECT_EQ(clipped_sum(*engine(net, s), s.recipe, net, company, 0.01f),
+              clipped_sum(*engine(net, s), s.recipe, net, alone, 0.01f))
+        << "example " << at;
+  }
+}
+
+void TextEngine::expect_padding_to_change_no_bit(const Case& c) const {
+  SCOPED_TRACE(c.name);
+  Case longer = c;
+  longer.input.width += 13;
+  const Network net = cases::network_of(c);
+  const Network wide = cases::network_of(longer);
+  const Dataset data = texts_for(c, 12);
+  Dataset padded = data;
+  padded.shape = longer.input;
+  padded.tokens.clear();
+  const auto width = static_cast<std::size_t>(c.input.width);
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    padded.tokens.insert(padded.tokens.end(),
+                         data.tokens.begin() + static_cast<std::ptrdiff_t>(i * width),
+                         data.tokens.begin() + static_cast<std::ptrdiff_t>((i + 1) * width));
+    padded.tokens.insert(padded.tokens.end(), 13, static_cast<std::uint16_t>(i % 3));
+  }
+  const PerExample a = per_example(net, data, weights_for(net));
+  const PerExample b = per_example(wide, padded, weights_for(wide));
+  EXPECT_EQ(a.gradients, b.gradients);
+  EXPECT_EQ(a.squared_norms, b.squared_norms);
+  EXPECT_EQ(a.losses, b.losses);
+}
+
+/// A text of words x, -x, x, ..., as long as the input: what is left of a weight's gradient has the
+/// norm that is measured, and adds no more than the clipping norm.
+void TextEngine::expect_the_norm_of_terms_that_cancel(const Case& c) const {
+  SCOPED_TRACE(c.model);
+  const Network net = cases::network_of(c);
+  Dataset data = texts_for(c, 1);
+  const auto words = static_cast<std::size_t>(c.input.width);
+  data.lengths = {static_cast<std::uint16_t>(words)};
+  for (std::size_t t = 0; t < words; ++t) data.tokens[t] = static_cast<std::uint16_t>(t % 2);
+  WordVectors v = *data.vectors;
+  const auto columns = static_cast<std::size_t>(c.text.columns);
+  for (std::size_t j = 0; j < columns; ++j)
+    v.values[columns + j] = -v.values[j] * (1.0f + 1e-6f * static_cast<float>(j % 3));
+  data.vectors = std::make_shared<const WordVectors>(std::move(v));
+
+  const PerExample one = per_example(net, data, weights_for(net));
+  double square = 0.0;
+  for (const float g : one.gradients) square += double{g} * g;
+  const float total = std::accumulate(one.squared_norms.begin(), one.squared_norms.end(), 0.0f);
+  EXPECT_TRUE(std::abs(total - square) <= 1e-6 * square);
+
+  EngineSettings s = settings();
+  const float clip_norm = 1e-4f * static_cast<float>(std::sqrt(square));
+  s.recipe.optimizer.kind = OptimizerKind::momentum;
+  s.recipe.optimizer.momentum = 0.0f;
+  const auto e = engine(net, s);
+  e->load(data);
+  TrainState start = weights_for(net);
+  start.moment1.assign(net.parameter_count, 0.0f);
+  e->set_state(start);
+  const StepScalars scalars = cases::still(1.0f, clip_norm);
+  e->run(s.recipe, 0, {&scalars, 1});
+  double added = 0.0;
+  for (const float g : e->state().moment1) added += double{g} * g;
+  const double bound = double{clip_norm} * (1.0 + sensitivity_rounding_error(net, arithmetic()));
+  EXPECT_GT(std::sqrt(added), 0.999 * double{clip_norm});
+  EXPECT_TRUE(std::sqrt(added) <= bound) << std::sqrt(added) << ", bound " << bound;
+}
 
 void expect_near_the_oracle(const Network& net, const PerExample& got, const PerExample& want) {
   const std::size_t d = net.parameter_count;
@@ -179,38 +283,9 @@ layers = [
   }
 }
 
-/// With examples beside it that are not finite and add nothing, the sum is the example's own.
 TEST_P(TextEngine, AnExampleAddsTheSameBitsAloneAndInCompany) {
-  for (const Case& c : cases::kTextCases) {
-    if (c.text.columns == 0) continue;
-    SCOPED_TRACE(c.name);
-    const Network net = cases::network_of(c);
-    Dataset data = texts_for(c, 17);
-    WordVectors vectors = *data.vectors;
-    const int bad = c.text.words - 1;  // no row of a trainable table
-    std::fill_n(vectors.values.end() - vectors.columns, vectors.columns, NAN);
-    for (std::uint16_t& token : data.tokens) token = std::min<std::uint16_t>(token, bad - 1);
-    data.vectors = std::make_shared<const WordVectors>(std::move(vectors));
-    const auto width = static_cast<std::size_t>(c.input.width);
-    EngineSettings s;
-    s.recipe.draw = Poisson{std::uint64_t{1} << 32};
-    for (const std::size_t at : {0u, 1u, 2u, 9u, 16u}) {
-      Dataset company = data;
-      for (std::size_t i = 0; i < company.size(); ++i)
-        if (i != at) {
-          company.tokens[i * width] = static_cast<std::uint16_t>(bad);
-          company.lengths[i] = std::max<std::uint16_t>(company.lengths[i], 1);
-        }
-      Dataset alone = data;
-      alone.tokens.assign(data.tokens.begin() + static_cast<std::ptrdiff_t>(at * width),
-                          data.tokens.begin() + static_cast<std::ptrdiff_t>((at + 1) * width));
-      alone.lengths = {data.lengths[at]};
-      alone.labels = {data.labels[at]};
-      EXPECT_EQ(clipped_sum(*engine(net, s), s.recipe, net, company, 0.01f),
-                clipped_sum(*engine(net, s), s.recipe, net, alone, 0.01f))
-          << "example " << at;
-    }
-  }
+  for (const Case& c : cases::kTextCases)
+    if (c.text.columns != 0) expect_the_same_sum_alone_and_in_company(c);
 }
 
 /// Every example's norm is taken among others here, and alone by per_example.
@@ -252,29 +327,7 @@ TEST_P(TextEngine, NormsAreTheSameBitsAloneAndInCompany) {
 }
 
 TEST_P(TextEngine, MorePaddingChangesNoBit) {
-  for (const Case& c : cases::kTextCases) {
-    SCOPED_TRACE(c.name);
-    Case longer = c;
-    longer.input.width += 13;
-    const Network net = cases::network_of(c);
-    const Network wide = cases::network_of(longer);
-    const Dataset data = texts_for(c, 12);
-    Dataset padded = data;
-    padded.shape = longer.input;
-    padded.tokens.clear();
-    const auto width = static_cast<std::size_t>(c.input.width);
-    for (std::size_t i = 0; i < data.size(); ++i) {
-      padded.tokens.insert(padded.tokens.end(),
-                           data.tokens.begin() + static_cast<std::ptrdiff_t>(i * width),
-                           data.tokens.begin() + static_cast<std::ptrdiff_t>((i + 1) * width));
-      padded.tokens.insert(padded.tokens.end(), 13, static_cast<std::uint16_t>(i % 3));
-    }
-    const PerExample a = per_example(net, data, weights_for(net));
-    const PerExample b = per_example(wide, padded, weights_for(wide));
-    EXPECT_EQ(a.gradients, b.gradients);
-    EXPECT_EQ(a.squared_norms, b.squared_norms);
-    EXPECT_EQ(a.losses, b.losses);
-  }
+  for (const Case& c : cases::kTextCases) expect_padding_to_change_no_bit(c);
 }
 
 /// Words x, -x, x, ...: the terms of a weight's gradient cancel, and its norm is far below that of
@@ -291,42 +344,8 @@ layers = [
 )";
   const std::string lstm = one_layer("lstm", 9, 1);
   const std::string gru = one_layer("gru", 9, 1);
-  for (const char* model : {kDense, lstm.c_str(), gru.c_str()}) {
-    SCOPED_TRACE(model);
-    const Case c{"cancel", model, {1, 1, 80}, 2, {2, 24}};
-    const Network net = cases::network_of(c);
-    Dataset data = texts_for(c, 1);
-    data.lengths = {80};
-    for (std::size_t t = 0; t < 80; ++t) data.tokens[t] = static_cast<std::uint16_t>(t % 2);
-    WordVectors v = *data.vectors;
-    for (std::size_t j = 0; j < 24; ++j)
-      v.values[24 + j] = -v.values[j] * (1.0f + 1e-6f * static_cast<float>(j % 3));
-    data.vectors = std::make_shared<const WordVectors>(std::move(v));
-
-    const PerExample one = per_example(net, data, weights_for(net));
-    double square = 0.0;
-    for (const float g : one.gradients) square += double{g} * g;
-    const float total = std::accumulate(one.squared_norms.begin(), one.squared_norms.end(), 0.0f);
-    EXPECT_TRUE(std::abs(total - square) <= 1e-6 * square);
-
-    EngineSettings s;
-    const float clip_norm = 1e-4f * static_cast<float>(std::sqrt(square));
-    s.recipe.draw = Poisson{std::uint64_t{1} << 32};
-    s.recipe.optimizer.kind = OptimizerKind::momentum;
-    s.recipe.optimizer.momentum = 0.0f;
-    const auto e = engine(net, s);
-    e->load(data);
-    TrainState start = weights_for(net);
-    start.moment1.assign(net.parameter_count, 0.0f);
-    e->set_state(start);
-    const StepScalars scalars = cases::still(1.0f, clip_norm);
-    e->run(s.recipe, 0, {&scalars, 1});
-    double added = 0.0;
-    for (const float g : e->state().moment1) added += double{g} * g;
-    const double bound = double{clip_norm} * (1.0 + sensitivity_rounding_error(net, arithmetic()));
-    EXPECT_GT(std::sqrt(added), 0.999 * double{clip_norm});
-    EXPECT_TRUE(std::sqrt(added) <= bound) << std::sqrt(added) << ", bound " << bound;
-  }
+  for (const char* model : {kDense, lstm.c_str(), gru.c_str()})
+    expect_the_norm_of_terms_that_cancel({"cancel", model, {1, 1, 80}, 2, {2, 24}});
 }
 
 /// A word's row is one parameter for all its places: what they pull adds up before the norm is

@@ -10,17 +10,10 @@ namespace {
 
 class TextEngineTensors : public TextEngine {
  protected:
-  static EngineSettings settings() {
-    EngineSettings s;
+  EngineSettings settings() const override {
+    EngineSettings s = TextEngine::settings();
     s.precision = Precision::tf32;
-    s.recipe.draw = Poisson{std::uint64_t{1} << 32};
     return s;
-  }
-  PerExample per_example(const Network& net, const Dataset& data) const {
-    const auto e = engine(net, settings());
-    e->load(data);
-    e->set_state(weights_for(net));
-    return e->per_example(all_of(data), true);
   }
 
   /// Against the oracle, example by example; and each norm is that of the gradient that is added.
@@ -31,7 +24,7 @@ class TextEngineTensors : public TextEngine {
     oracle.load(data);
     oracle.set_state(weights_for(net));
     const PerExample want = oracle.per_example(all_of(data), true);
-    const PerExample got = per_example(net, data);
+    const PerExample got = per_example(net, data, weights_for(net));
     const std::size_t d = net.parameter_count;
     double worst = 0.0;
     for (std::size_t e = 0; e < data.size(); ++e) {
@@ -133,61 +126,18 @@ TEST_P(TextEngineTensors, ALibraryGivesTheLogitsOfOurKernels) {
   }
 }
 
-/// With texts beside it that are not finite and add nothing, the sum is the text's own.
 TEST_P(TextEngineTensors, AnExampleAddsTheSameBitsAloneAndInCompany) {
-  const Case& c = kTensorCase;
-  const Network net = cases::network_of(c);
-  Dataset data = texts_for(c, 17);
-  WordVectors vectors = *data.vectors;
-  const int bad = c.text.words - 1;
-  std::fill_n(vectors.values.end() - vectors.columns, vectors.columns, NAN);
-  for (std::uint16_t& token : data.tokens) token = std::min<std::uint16_t>(token, bad - 1);
-  data.vectors = std::make_shared<const WordVectors>(std::move(vectors));
-  const auto width = static_cast<std::size_t>(c.input.width);
-  const EngineSettings s = settings();
-  for (const std::size_t at : {1u, 2u, 9u, 16u}) {
-    Dataset company = data;
-    for (std::size_t i = 0; i < company.size(); ++i)
-      if (i != at) {
-        company.tokens[i * width] = static_cast<std::uint16_t>(bad);
-        company.lengths[i] = std::max<std::uint16_t>(company.lengths[i], 1);
-      }
-    Dataset alone = data;
-    alone.tokens.assign(data.tokens.begin() + static_cast<std::ptrdiff_t>(at * width),
-                        data.tokens.begin() + static_cast<std::ptrdiff_t>((at + 1) * width));
-    alone.lengths = {data.lengths[at]};
-    alone.labels = {data.labels[at]};
-    EXPECT_EQ(clipped_sum(*engine(net, s), s.recipe, net, company, 0.01f),
-              clipped_sum(*engine(net, s), s.recipe, net, alone, 0.01f))
-        << "example " << at;
-  }
+  expect_the_same_sum_alone_and_in_company(kTensorCase);
 }
 
 TEST_P(TextEngineTensors, MorePaddingAndOtherTextsChangeNoBit) {
-  const Case& c = kTensorCase;
-  Case longer = c;
-  longer.input.width += 13;
-  const Network net = cases::network_of(c);
-  const Network wide = cases::network_of(longer);
-  const Dataset data = texts_for(c, 12);
-  Dataset padded = data;
-  padded.shape = longer.input;
-  padded.tokens.clear();
-  const auto width = static_cast<std::size_t>(c.input.width);
-  for (std::size_t i = 0; i < data.size(); ++i) {
-    padded.tokens.insert(padded.tokens.end(),
-                         data.tokens.begin() + static_cast<std::ptrdiff_t>(i * width),
-                         data.tokens.begin() + static_cast<std::ptrdiff_t>((i + 1) * width));
-    padded.tokens.insert(padded.tokens.end(), 13, static_cast<std::uint16_t>(i % 3));
-  }
-  const PerExample a = per_example(net, data);
-  const PerExample b = per_example(wide, padded);
-  EXPECT_EQ(a.gradients, b.gradients);
-  EXPECT_EQ(a.squared_norms, b.squared_norms);
-  EXPECT_EQ(a.losses, b.losses);
+  expect_padding_to_change_no_bit(kTensorCase);
+  const Network net = cases::network_of(kTensorCase);
+  const Dataset data = texts_for(kTensorCase, 12);
+  const PerExample a = per_example(net, data, weights_for(net));
   for (const std::size_t i : {0u, 1u, 5u}) {
     const std::size_t listed[] = {i};
-    const PerExample one = per_example(net, select_examples(data, listed));
+    const PerExample one = per_example(net, select_examples(data, listed), weights_for(net));
     const auto from = a.gradients.begin() + static_cast<std::ptrdiff_t>(i * net.parameter_count);
     EXPECT_TRUE(std::equal(one.gradients.begin(), one.gradients.end(), from)) << "example " << i;
   }
@@ -207,41 +157,8 @@ layers = [
 )";
   const std::string lstm = one_layer("lstm", 64, 1);
   const std::string gru = one_layer("gru", 64, 1);
-  for (const char* model : {kDense, lstm.c_str(), gru.c_str()}) {
-    SCOPED_TRACE(model);
-    const Case c{"cancel", model, {1, 1, 40}, 2, {2, 64}};
-    const Network net = cases::network_of(c);
-    Dataset data = texts_for(c, 1);
-    data.lengths = {40};
-    for (std::size_t t = 0; t < 40; ++t) data.tokens[t] = static_cast<std::uint16_t>(t % 2);
-    WordVectors v = *data.vectors;
-    for (std::size_t j = 0; j < 64; ++j)
-      v.values[64 + j] = -v.values[j] * (1.0f + 1e-6f * static_cast<float>(j % 3));
-    data.vectors = std::make_shared<const WordVectors>(std::move(v));
-
-    const PerExample one = per_example(net, data);
-    double square = 0.0;
-    for (const float g : one.gradients) square += double{g} * g;
-    const float total = std::accumulate(one.squared_norms.begin(), one.squared_norms.end(), 0.0f);
-    EXPECT_TRUE(std::abs(total - square) <= 1e-6 * square);
-
-    EngineSettings s = settings();
-    const float clip_norm = 1e-4f * static_cast<float>(std::sqrt(square));
-    s.recipe.optimizer.kind = OptimizerKind::momentum;
-    s.recipe.optimizer.momentum = 0.0f;
-    const auto e = engine(net, s);
-    e->load(data);
-    TrainState start = weights_for(net);
-    start.moment1.assign(net.parameter_count, 0.0f);
-    e->set_state(start);
-    const StepScalars scalars = cases::still(1.0f, clip_norm);
-    e->run(s.recipe, 0, {&scalars, 1});
-    double added = 0.0;
-    for (const float g : e->state().moment1) added += double{g} * g;
-    const double bound = double{clip_norm} * (1.0 + sensitivity_rounding_error(net, arithmetic()));
-    EXPECT_GT(std::sqrt(added), 0.999 * double{clip_norm});
-    EXPECT_TRUE(std::sqrt(added) <= bound) << std::sqrt(added) << ", bound " << bound;
-  }
+  for (const char* model : {kDense, lstm.c_str(), gru.c_str()})
+    expect_the_norm_of_terms_that_cancel({"cancel", model, {1, 1, 40}, 2, {2, 64}});
 }
 
 }  // namespace

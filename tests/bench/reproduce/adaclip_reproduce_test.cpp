@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/reproduce/adaclip_tables.hpp"
-#include "runtime/reproduce/regression_toy.hpp"
+#include "bench/reproduce/adaclip_tables.hpp"
+#include "bench/reproduce/regression_toy.hpp"
 #include "tests/support/test_files.hpp"
 
 namespace cudp {

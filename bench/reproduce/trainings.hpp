@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/reproduce/reproduction.hpp"
+#include "bench/reproduce/reproduction.hpp"
 
 namespace cudp {
 

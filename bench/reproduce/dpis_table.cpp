@@ -1,4 +1,4 @@
-#include "runtime/reproduce/dpis_table.hpp"
+#include "bench/reproduce/dpis_table.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -6,10 +6,10 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include "bench/reproduce/trainings.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/data/load.hpp"
 #include "runtime/data/text.hpp"
-#include "runtime/reproduce/trainings.hpp"
 #include "runtime/settings/settings.hpp"
 
 namespace cudp {

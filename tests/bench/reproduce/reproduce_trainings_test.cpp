@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "bench/reproduce/adp_table.hpp"
+#include "bench/reproduce/trainings.hpp"
 #include "runtime/base/error.hpp"
-#include "runtime/reproduce/adp_table.hpp"
-#include "runtime/reproduce/trainings.hpp"
 #include "tests/support/cudp_process.hpp"
 
 namespace cudp {

@@ -1,4 +1,4 @@
-#include "runtime/reproduce/group_figures.hpp"
+#include "bench/reproduce/group_figures.hpp"
 
 #include <algorithm>
 #include <limits>

@@ -1,7 +1,7 @@
 #include <spdlog/fmt/fmt.h>
 
-#include "runtime/reproduce/adaclip_tables.hpp"
-#include "runtime/reproduce/regression_toy.hpp"
+#include "bench/reproduce/adaclip_tables.hpp"
+#include "bench/reproduce/regression_toy.hpp"
 
 namespace cudp {
 

@@ -1,4 +1,4 @@
-#include "runtime/reproduce/linear_sgd.hpp"
+#include "bench/reproduce/linear_sgd.hpp"
 
 #include <cmath>
 #include <limits>

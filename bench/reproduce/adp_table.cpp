@@ -1,8 +1,8 @@
-#include "runtime/reproduce/adp_table.hpp"
+#include "bench/reproduce/adp_table.hpp"
 
 #include <spdlog/fmt/fmt.h>
 
-#include "runtime/reproduce/trainings.hpp"
+#include "bench/reproduce/trainings.hpp"
 
 namespace cudp {
 namespace {

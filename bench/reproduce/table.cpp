@@ -4,8 +4,8 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include "bench/reproduce/reproduction.hpp"
 #include "runtime/base/gnuplot.hpp"
-#include "runtime/reproduce/reproduction.hpp"
 
 namespace cudp {
 namespace {

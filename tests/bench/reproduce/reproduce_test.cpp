@@ -5,11 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include "bench/reproduce/folds.hpp"
+#include "bench/reproduce/linear_sgd.hpp"
+#include "bench/reproduce/reproduction.hpp"
 #include "privacy/accountant.hpp"
 #include "privacy/rdp/default_orders.hpp"
-#include "runtime/reproduce/folds.hpp"
-#include "runtime/reproduce/linear_sgd.hpp"
-#include "runtime/reproduce/reproduction.hpp"
 #include "tests/support/cudp_process.hpp"
 #include "tests/support/test_files.hpp"
 
@@ -140,6 +140,20 @@ TEST(CliReproduce, RefusesWhatItDoesNotKnow) {
   const Finished f = run_cudp(folder, {"reproduce", "dp-agd-fig4"});
   EXPECT_EQ(f.exit, 2);
   EXPECT_NE(f.err.find("dp-agd-fig"), std::string::npos);
+}
+
+TEST(CliReproduce, SaysWhereItsProgramIsExpected) {
+  const TemporaryFolder folder;
+  std::filesystem::copy_file(cudp_binary(), folder / "cudp");
+  const std::string command =
+      "'" + (folder / "cudp") + "' reproduce group-fig1 2> '" + (folder / "err") + "'";
+  const int status = std::system(command.c_str());
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 2);
+  EXPECT_EQ(content_of(folder / "err"),
+            "cudp: reproduce: expected the program " + (folder / "cudp-reproduce") +
+                ", found No such file or directory; `cmake --build BUILD --target cudp-reproduce` "
+                "builds it from cudp's sources\n");
 }
 
 }  // namespace

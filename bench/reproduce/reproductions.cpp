@@ -1,9 +1,9 @@
-#include "runtime/reproduce/adaclip_tables.hpp"
-#include "runtime/reproduce/adp_table.hpp"
-#include "runtime/reproduce/dp_agd_tables.hpp"
-#include "runtime/reproduce/dpis_table.hpp"
-#include "runtime/reproduce/group_figures.hpp"
-#include "runtime/reproduce/reproduction.hpp"
+#include "bench/reproduce/adaclip_tables.hpp"
+#include "bench/reproduce/adp_table.hpp"
+#include "bench/reproduce/dp_agd_tables.hpp"
+#include "bench/reproduce/dpis_table.hpp"
+#include "bench/reproduce/group_figures.hpp"
+#include "bench/reproduce/reproduction.hpp"
 
 namespace cudp {
 

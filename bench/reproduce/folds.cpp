@@ -1,4 +1,4 @@
-#include "runtime/reproduce/folds.hpp"
+#include "bench/reproduce/folds.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -1,4 +1,4 @@
-#include "runtime/reproduce/regression_toy.hpp"
+#include "bench/reproduce/regression_toy.hpp"
 
 #include <cmath>
 #include <vector>

@@ -1,20 +1,20 @@
-#include "runtime/reproduce/dp_agd_tables.hpp"
+#include "bench/reproduce/dp_agd_tables.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include <spdlog/fmt/fmt.h>
 
+#include "bench/reproduce/folds.hpp"
+#include "bench/reproduce/linear_sgd.hpp"
+#include "bench/reproduce/non_private.hpp"
 #include "runtime/base/random_key.hpp"
 #include "runtime/data/load.hpp"
 #include "runtime/gate/privacy_budget.hpp"
 #include "runtime/methods/dp_agd_method.hpp"
-#include "runtime/methods/non_private.hpp"
 #include "runtime/methods/objective_perturbation.hpp"
 #include "runtime/methods/output_perturbation.hpp"
 #include "runtime/methods/privgene.hpp"
-#include "runtime/reproduce/folds.hpp"
-#include "runtime/reproduce/linear_sgd.hpp"
 
 namespace cudp {
 namespace {

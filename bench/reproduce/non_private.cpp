@@ -1,4 +1,4 @@
-#include "runtime/methods/non_private.hpp"
+#include "bench/reproduce/non_private.hpp"
 
 #include <cmath>
 #include <cstddef>

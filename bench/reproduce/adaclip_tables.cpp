@@ -1,4 +1,4 @@
-#include "runtime/reproduce/adaclip_tables.hpp"
+#include "bench/reproduce/adaclip_tables.hpp"
 
 #include <algorithm>
 #include <map>
@@ -7,7 +7,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include "runtime/reproduce/trainings.hpp"
+#include "bench/reproduce/trainings.hpp"
 
 namespace cudp {
 namespace {

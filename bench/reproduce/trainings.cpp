@@ -1,4 +1,4 @@
-#include "runtime/reproduce/trainings.hpp"
+#include "bench/reproduce/trainings.hpp"
 
 #include <algorithm>
 #include <sstream>

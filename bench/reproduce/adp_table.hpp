@@ -1,5 +1,5 @@
 #pragma once
-#include "runtime/reproduce/reproduction.hpp"
+#include "bench/reproduce/reproduction.hpp"
 
 namespace cudp {
 
