@@ -78,7 +78,7 @@ struct Peaks {
 
 /// Best of five, in seconds; the download waits for the device.
 template <class Work>
-double best_seconds(cuda::Buffer<cuda::CudaGpu, float>& memory, const Work& work) {
+double best_seconds(cuda::Buffer<float>& memory, const Work& work) {
   double best = 1e30;
   for (int i = 0; i < 5; ++i) {
     const auto start = std::chrono::steady_clock::now();
@@ -93,8 +93,8 @@ double best_seconds(cuda::Buffer<cuda::CudaGpu, float>& memory, const Work& work
 Peaks measure_peaks(int multiprocessors) {
   cuda::CudaGpu gpu;
   constexpr std::size_t kFloats = std::size_t{1} << 28;  // a gibibyte: far more than any cache
-  cuda::Buffer<cuda::CudaGpu, float> from(gpu, kFloats);
-  cuda::Buffer<cuda::CudaGpu, float> to(gpu, kFloats);
+  cuda::Buffer<float> from(gpu, kFloats);
+  cuda::Buffer<float> to(gpu, kFloats);
   from.clear();
   const auto blocks = static_cast<unsigned>(multiprocessors);
   Peaks p;
@@ -185,7 +185,7 @@ RandomStream stream_of(Generator generator, Stream purpose) {
 /// items are normal numbers.
 void normals(benchmark::State& state, Generator generator, int multiprocessors) {
   cuda::CudaGpu gpu;
-  cuda::Buffer<cuda::CudaGpu, float> out(gpu, 1);
+  cuda::Buffer<float> out(gpu, 1);
   constexpr std::int64_t kCount = std::int64_t{1} << 30;
   for (auto _ : state) {
     gpu.launch("normals", normals_kernel,
@@ -202,9 +202,9 @@ void sampling(benchmark::State& state, const Peaks& peaks, bool with_norms) {
   cuda::CudaGpu gpu;
   constexpr std::size_t kExamples = 100'000'000;
   constexpr double kRate = 1e-3;
-  const cuda::SampleScratch<cuda::CudaGpu> scratch(gpu, kExamples);
-  cuda::Buffer<cuda::CudaGpu, std::uint32_t> drawn(gpu, kExamples);
-  cuda::Buffer<cuda::CudaGpu, float> norms(gpu, with_norms ? kExamples : 0);
+  const cuda::SampleScratch scratch(gpu, kExamples);
+  cuda::Buffer<std::uint32_t> drawn(gpu, kExamples);
+  cuda::Buffer<float> norms(gpu, with_norms ? kExamples : 0);
   norms.clear();
   const SampleArgs args{
       .stream = stream_of(Generator::chacha20, Stream::sampling),

@@ -17,11 +17,10 @@
 #include "runtime/device/cuda/layout.hpp"
 #include "runtime/device/cuda/plans.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
 /// Of the products of a dense layer, forward and back (layers/dense.hpp). BLAS has been prepared.
-template <class Gpu>
-bool blas_rows_agree(Gpu& gpu, int inputs, int outputs, Precision precision) {
+inline bool blas_rows_agree(Gpu& gpu, int inputs, int outputs, Precision precision) {
   std::mt19937 random(1);
   const auto numbers = [&](std::size_t n) {
     std::vector<float> v(n);
@@ -29,17 +28,17 @@ bool blas_rows_agree(Gpu& gpu, int inputs, int outputs, Precision precision) {
       x = std::bit_cast<float>(0x3f800000u | (static_cast<std::uint32_t>(random()) >> 9)) - 1.5f;
     return v;
   };
-  Buffer<Gpu, float> weight(gpu,
+  Buffer<float> weight(gpu,
                             static_cast<std::size_t>(inputs) * static_cast<std::size_t>(outputs));
   weight.upload(numbers(weight.size()));
-  Buffer<Gpu, float> bias(gpu, static_cast<std::size_t>(outputs));
+  Buffer<float> bias(gpu, static_cast<std::size_t>(outputs));
   bias.upload(numbers(bias.size()));
   const auto agree = [&](int terms, int columns, auto&& multiply) {
     const auto row = static_cast<std::size_t>(columns);
     const std::vector<float> x =
         numbers(static_cast<std::size_t>(kSlab) * static_cast<std::size_t>(terms));
-    Buffer<Gpu, float> from(gpu, x.size());
-    Buffer<Gpu, float> to(gpu, kSlab * row);
+    Buffer<float> from(gpu, x.size());
+    Buffer<float> to(gpu, kSlab * row);
     std::vector<std::uint32_t> first;
     for (const std::size_t shift : {0u, 1u, 127u, 255u}) {
       std::vector<float> moved(x.size());
@@ -80,8 +79,7 @@ bool blas_rows_agree(Gpu& gpu, int inputs, int outputs, Precision precision) {
 
 /// The choices for a network: without BLAS, which `say` is told, where a row's bits depend on its
 /// place. Prepares BLAS where it is used.
-template <class Gpu>
-LayoutChoices with_checked_blas(Gpu& gpu, const Network& network, LayoutChoices choices,
+inline LayoutChoices with_checked_blas(Gpu& gpu, const Network& network, LayoutChoices choices,
                                 const std::function<void(const std::string&)>& say) {
   const CudaLayout layout = build_layout(network, choices);
   if (!layout.storage.uses_blas) return choices;
@@ -98,4 +96,4 @@ LayoutChoices with_checked_blas(Gpu& gpu, const Network& network, LayoutChoices 
   return choices;
 }
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

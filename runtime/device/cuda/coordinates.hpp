@@ -9,9 +9,8 @@
 #include "runtime/device/cuda/launch.hpp"
 #include "runtime/device/cuda/layout.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
-template <class Gpu>
 class DeviceCoordinates {
  public:
   /// d parameters; 0 where gradients are clipped as they are.
@@ -30,8 +29,8 @@ class DeviceCoordinates {
     deviation_.clear();
   }
 
-  Buffer<Gpu, float>& mean() { return mean_; }
-  Buffer<Gpu, float>& deviation() { return deviation_; }
+  Buffer<float>& mean() { return mean_; }
+  Buffer<float>& deviation() { return deviation_; }
   const CoordinateScale* scale() const { return scale_.get(); }
 
   /// Launches what makes the view from m and s, for the cursor's step; of its shifts nothing.
@@ -84,15 +83,15 @@ class DeviceCoordinates {
   }
 
   Gpu& gpu_;
-  Buffer<Gpu, float> mean_;  // [d], and so the next five
-  Buffer<Gpu, float> deviation_;
-  Buffer<Gpu, float> centre_;
-  Buffer<Gpu, float> inverse_;
-  Buffer<Gpu, float> square_;
-  Buffer<Gpu, float> product_;
-  Buffer<Gpu, double> parts_;
-  Buffer<Gpu, CoordinateScale> scale_;
-  Buffer<Gpu, double> shifts_;  // [groups]
+  Buffer<float> mean_;  // [d], and so the next five
+  Buffer<float> deviation_;
+  Buffer<float> centre_;
+  Buffer<float> inverse_;
+  Buffer<float> square_;
+  Buffer<float> product_;
+  Buffer<double> parts_;
+  Buffer<CoordinateScale> scale_;
+  Buffer<double> shifts_;  // [groups]
 };
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

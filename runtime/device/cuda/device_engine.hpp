@@ -28,9 +28,8 @@
 #include "runtime/device/engine.hpp"
 #include "runtime/device/observed.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
-template <class Gpu>
 class DeviceEngine final : public Engine {
  public:
   DeviceEngine(Gpu gpu, const Network& network, const EngineSettings& settings,
@@ -62,7 +61,7 @@ class DeviceEngine final : public Engine {
     unit_scale_.upload({&unit, 1});
     const DeviceLimits limits = gpu_.limits();
     const auto kernel = fused_kernel_for(network_, limits);
-    const auto transformed = DeviceModelState<Gpu>::transforms(settings.recipe)
+    const auto transformed = DeviceModelState::transforms(settings.recipe)
                                  ? fused_kernel_for<true>(network_, limits)
                                  : std::nullopt;
     if (kernel && may_be_fused && settings.evaluate_with == EvaluateWith::ours)
@@ -235,7 +234,7 @@ class DeviceEngine final : public Engine {
     const std::size_t d = network_.parameter_count;
     const auto groups = static_cast<std::size_t>(network_.groups);
     const auto capacity = static_cast<std::size_t>(passes_.capacity());
-    Buffer<Gpu, float> single(gpu_, gradients ? std::min(capacity, examples.size()) * d : 0);
+    Buffer<float> single(gpu_, gradients ? std::min(capacity, examples.size()) * d : 0);
     listed_ = {gpu_, std::min(capacity, examples.size())};
     PerExample out;
     const auto append = [](std::vector<float>& to, const std::vector<float>& from) {
@@ -276,13 +275,13 @@ class DeviceEngine final : public Engine {
   /// A step of ranks: in two recordings, or in one where their devices add up.
   struct Joined {
     StepRecipe recipe;
-    typename Gpu::Recording first;
-    std::optional<typename Gpu::Recording> second;
+    Gpu::Recording first;
+    std::optional<Gpu::Recording> second;
   };
   struct Recorded {
     StepRecipe recipe;  ///< but for what lies in device memory
     std::int64_t room;  ///< examples of a batch at most
-    typename Gpu::Recording recording;
+    Gpu::Recording recording;
   };
 
   bool fits(const Dataset& data) const {
@@ -292,7 +291,7 @@ class DeviceEngine final : public Engine {
                          : network_.text.columns == 0);
   }
   static bool transforms(const EngineSettings& settings) {
-    return DeviceModelState<Gpu>::transforms(settings.recipe);
+    return DeviceModelState::transforms(settings.recipe);
   }
   bool keeps_norms() const { return std::holds_alternative<Candidates>(settings_.recipe.draw); }
 
@@ -531,7 +530,7 @@ class DeviceEngine final : public Engine {
     space.capacity = static_cast<std::uint32_t>(batch_capacity(recipe.draw, train_.size()));
     space.room = static_cast<std::uint32_t>(room);
     space.counted = train_tally_.get();
-    space.has_tail = StepEnd<Gpu>::has_tail(recipe);
+    space.has_tail = StepEnd::has_tail(recipe);
     draw_poisson(gpu_, sample_args(recipe.draw), space);
   }
 
@@ -546,7 +545,7 @@ class DeviceEngine final : public Engine {
       return {};
     }
     const SumScale* const scale = position_.scale();
-    const typename FusedNetwork<Gpu>::Drawn drawn{.count = sample_.space().count,
+    const FusedNetwork::Drawn drawn{.count = sample_.space().count,
                                                   .examples = drawn_.get(),
                                                   .room = max_drawn,
                                                   .data = train_.data(),
@@ -605,28 +604,28 @@ class DeviceEngine final : public Engine {
   Gpu gpu_;
   Network network_;
   EngineSettings settings_;
-  LayerWiseNetwork<Gpu> passes_;
-  std::optional<FusedNetwork<Gpu>> fused_;
-  DeviceModelState<Gpu> state_;
-  RunPosition<Gpu> position_;
-  StepEnd<Gpu> end_;
-  Buffer<Gpu, SumScale> unit_scale_;  // of norms alone
-  DeviceTrainingSet<Gpu> train_;
-  SampleScratch<Gpu> sample_;
-  Buffer<Gpu, float> norms_;          // [examples] or empty, as last seen
-  Buffer<Gpu, std::uint32_t> drawn_;  // [examples], the present batch
-  Buffer<Gpu, std::uint32_t> live_count_;
-  Buffer<Gpu, std::uint32_t> all_count_;  // [1], all examples
-  Buffer<Gpu, unsigned long long> norm_total_;
-  Buffer<Gpu, std::uint32_t> listed_;  // examples that the host names
-  DeviceEvaluation<Gpu> evaluation_;
-  Buffer<Gpu, Tally> train_tally_;
+  LayerWiseNetwork passes_;
+  std::optional<FusedNetwork> fused_;
+  DeviceModelState state_;
+  RunPosition position_;
+  StepEnd end_;
+  Buffer<SumScale> unit_scale_;  // of norms alone
+  DeviceTrainingSet train_;
+  SampleScratch sample_;
+  Buffer<float> norms_;          // [examples] or empty, as last seen
+  Buffer<std::uint32_t> drawn_;  // [examples], the present batch
+  Buffer<std::uint32_t> live_count_;
+  Buffer<std::uint32_t> all_count_;  // [1], all examples
+  Buffer<unsigned long long> norm_total_;
+  Buffer<std::uint32_t> listed_;  // examples that the host names
+  DeviceEvaluation evaluation_;
+  Buffer<Tally> train_tally_;
   std::int64_t room_ = 0;  // that a batch was found to need
   std::optional<Recorded> recorded_;
   std::optional<Recorded> recorded_sum_;  // of sum_again
   std::optional<Joined> joined_;
-  RankedSum<Gpu> ranked_;  // where there are several ranks
+  RankedSum ranked_;  // where there are several ranks
   bool is_loaded_ = false;
 };
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

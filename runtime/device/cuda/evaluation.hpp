@@ -12,12 +12,11 @@
 #include "runtime/device/cuda/buffer.hpp"
 #include "runtime/device/cuda/training_set.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
 /// The examples that were asked about last stay in device memory, so that a test set is uploaded
 /// once. They are known again by what they are: the host compares all of it, which is several times
 /// faster than an upload.
-template <class Gpu>
 class DeviceEvaluation {
  public:
   /// Data sets of up to so many bytes on the device are kept.
@@ -44,7 +43,7 @@ class DeviceEvaluation {
         for (std::size_t i = 0; i < n; ++i) append_example(examples, at + i, part);
         hold(gpu, part);
       }
-      Buffer<Gpu, float> to(gpu, n * row);
+      Buffer<float> to(gpu, n * row);
       forward(count_.get(), n, on_device_.data(), to.get());
       const std::vector<float> logits = to.download();
       all.insert(all.end(), logits.begin(), logits.end());
@@ -81,8 +80,8 @@ class DeviceEvaluation {
   }
 
   Dataset held_;  // what is on the device
-  DeviceTrainingSet<Gpu> on_device_;
-  Buffer<Gpu, std::uint32_t> count_;  // [1], examples held
+  DeviceTrainingSet on_device_;
+  Buffer<std::uint32_t> count_;  // [1], examples held
 };
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

@@ -15,7 +15,7 @@
 #include "runtime/device/cuda/buffer.hpp"
 #include "runtime/device/cuda/layer_wise.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
 /// A fused kernel that fits a network and a device.
 struct FusedKernel {
@@ -151,7 +151,6 @@ inline Precision device_precision(const Network& net, const DeviceLimits& limits
   return gains ? requested : Precision::fp32;
 }
 
-template <class Gpu>
 class FusedNetwork {
  public:
   /// transformed: the kernel of sums of transformed gradients, where there are to be any.
@@ -263,7 +262,7 @@ class FusedNetwork {
                             std::min<std::int64_t>(capacity_, max_drawn - first))};
       args.batch = batch;
       slabs_.fill_scratch();
-      for (Buffer<Gpu, float>* b : {&losses_, &squared_norms_, &factors_}) b->fill_scratch();
+      for (Buffer<float>* b : {&losses_, &squared_norms_, &factors_}) b->fill_scratch();
       launch(gpu_, "fused sum", kernel.sum, fused_shape(args, kernel.shared_bytes), args);
       left.sums = {.batch = batch, .slabs = slabs_.get(), .turn = turn_, .blocks = blocks_};
       if (losses_.size() > 0)
@@ -315,10 +314,10 @@ class FusedNetwork {
   int blocks_;  // one a multiprocessor: two do not fit
   int turn_;
   int capacity_;
-  Buffer<Gpu, std::int32_t> slabs_;  // [blocks, d]
-  Buffer<Gpu, float> losses_;        // [capacity], and so on; empty without diagnostics
-  Buffer<Gpu, float> squared_norms_;
-  Buffer<Gpu, float> factors_;
+  Buffer<std::int32_t> slabs_;  // [blocks, d]
+  Buffer<float> losses_;        // [capacity], and so on; empty without diagnostics
+  Buffer<float> squared_norms_;
+  Buffer<float> factors_;
 };
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

@@ -4,16 +4,16 @@
 // kernels under the emulator. So they are templates, and a layer is one alternative of AnyCudaLayer
 // (layout.hpp) in place of an object behind an interface.
 //
-//   template <class Gpu> void forward(MicroBatch<Gpu>& w) const;
+//   template <class Gpu> void forward(MicroBatch& w) const;
 //   The squared norms of the parameters' gradients to w.parts(), transformed by w.coordinates;
 //   before backward():
-//   template <class Gpu> void gradient(MicroBatch<Gpu>& w) const;
+//   template <class Gpu> void gradient(MicroBatch& w) const;
 //   The gradient by the input, only where a layer before has parameters:
-//   template <class Gpu> void backward(MicroBatch<Gpu>& w) const;
+//   template <class Gpu> void backward(MicroBatch& w) const;
 //   sum [d] += the clipped gradients:
-//   template <class Gpu> void add(MicroBatch<Gpu>& w, FixedPoint* sum, const SumScale* s) const;
+//   template <class Gpu> void add(MicroBatch& w, FixedPoint* sum, const SumScale* s) const;
 //   Each example's own gradient to gradients [capacity, d]:
-//   template <class Gpu> void store_gradients(MicroBatch<Gpu>& w, float* gradients) const;
+//   template <class Gpu> void store_gradients(MicroBatch& w, float* gradients) const;
 //   What its kernels need before anything is recorded:
 //   template <class Gpu> void prepare(Gpu& gpu) const;
 #include <cstddef>
@@ -28,7 +28,7 @@
 #include "runtime/device/cuda/micro_batch.hpp"
 #include "runtime/device/cuda/plans.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
 /// The place of a layer in its network.
 struct CudaSite {
@@ -91,7 +91,6 @@ class CudaLayer {
   }
   bool gives_input_gradient() const { return site_.gives_input_gradient; }
 
-  template <class Gpu>
   void prepare(Gpu&) const {}
 
  protected:
@@ -135,12 +134,9 @@ class CudaLayer {
 /// The passes of layers without parameters.
 class LayerWithoutParameters : public CudaLayer {
  public:
-  template <class Gpu>
-  void gradient(MicroBatch<Gpu>&) const {}
-  template <class Gpu>
-  void add(MicroBatch<Gpu>&, FixedPoint*, const SumScale*) const {}
-  template <class Gpu>
-  void store_gradients(MicroBatch<Gpu>&, float*) const {}
+  void gradient(MicroBatch&) const {}
+  void add(MicroBatch&, FixedPoint*, const SumScale*) const {}
+  void store_gradients(MicroBatch&, float*) const {}
 };
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

@@ -21,7 +21,7 @@
 #include "runtime/device/cuda/micro_batch.hpp"
 #include "runtime/device/cuda/out_of_memory.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
 /// Examples in flight at most: blockIdx.z counts them.
 inline constexpr std::int64_t kMaxInFlight = 32768;
@@ -43,7 +43,6 @@ inline std::int64_t examples_in_flight(const Network& network, const CudaLayout&
   return (std::clamp<std::int64_t>(n, 1, kMaxInFlight) + group - 1) / group * group;
 }
 
-template <class Gpu>
 class LayerWiseNetwork {
  public:
   /// micro_batch: examples in flight at most, 0 to choose. say: told where there are fewer than
@@ -68,7 +67,7 @@ class LayerWiseNetwork {
     std::int64_t n = examples_in_flight(net_, layout_, micro_batch_, gpu_.memory(), wanted);
     if (micro_batch_ <= 0) {
       const std::int64_t reached =
-          MicroBatch<Gpu>::max_capacity(layout_.edges, layout_.storage) / group * group;
+          MicroBatch::max_capacity(layout_.edges, layout_.storage) / group * group;
       n = std::min(n, std::max<std::int64_t>(reached, group));
     }
     n = std::min(n, max_in_flight_);
@@ -91,8 +90,8 @@ class LayerWiseNetwork {
   /// Examples in flight at most; 0 before reserve().
   int capacity() const { return work_ ? work_->capacity() : 0; }
   const CudaLayout& layout() const { return layout_; }
-  const Buffer<Gpu, float>& losses() const { return losses_; }
-  const Buffer<Gpu, float>& squared_norms() const { return squared_norms_; }
+  const Buffer<float>& losses() const { return losses_; }
+  const Buffer<float>& squared_norms() const { return squared_norms_; }
 
   /// Logits of the examples of a micro-batch; examples: their numbers in the data set, or null for
   /// 0, 1, ... parameters [d].
@@ -103,7 +102,7 @@ class LayerWiseNetwork {
     work_->examples = examples;
     work_->parameters = parameters;
     work_->fill_scratch();
-    for (Buffer<Gpu, float>* b : {&losses_, &logit_gradients_, &squared_norms_}) b->fill_scratch();
+    for (Buffer<float>* b : {&losses_, &logit_gradients_, &squared_norms_}) b->fill_scratch();
     work_->products.pack(parameters);
     for_each_layer([&](const auto& l) { l.forward(*work_); });
     ensure(layout_.edges.back().value.border == 0, "logits are a flat vector");
@@ -214,7 +213,7 @@ class LayerWiseNetwork {
  private:
   void allocate(int capacity) {
     work_.reset();
-    for (Buffer<Gpu, float>* b : {&losses_, &logit_gradients_, &squared_norms_}) *b = {};
+    for (Buffer<float>* b : {&losses_, &logit_gradients_, &squared_norms_}) *b = {};
     work_.emplace(gpu_, layout_.edges, layout_.storage, net_.groups, capacity, transforms_);
     losses_ = {gpu_, work_->per_example(1)};
     logit_gradients_ = {gpu_, work_->per_example(net_.outputs)};
@@ -233,11 +232,11 @@ class LayerWiseNetwork {
   std::function<void(const std::string&)> say_;
   std::int64_t max_in_flight_ = kMaxInFlight;  // less where memory has run out
   CudaLayout layout_;
-  std::optional<MicroBatch<Gpu>> work_;
-  Buffer<Gpu, std::int32_t> group_parts_;
-  Buffer<Gpu, float> losses_;           // [capacity]
-  Buffer<Gpu, float> logit_gradients_;  // [capacity, outputs]
-  Buffer<Gpu, float> squared_norms_;    // [capacity, groups]
+  std::optional<MicroBatch> work_;
+  Buffer<std::int32_t> group_parts_;
+  Buffer<float> losses_;           // [capacity]
+  Buffer<float> logit_gradients_;  // [capacity, outputs]
+  Buffer<float> squared_norms_;    // [capacity, groups]
 };
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

@@ -21,7 +21,7 @@
 #include "runtime/device/cuda/layers/recurrent.hpp"
 #include "runtime/device/cuda/layers/token_dense.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
 /// The layers: one name here and a file in layers/ for each. It takes the alternative that is made
 /// of a network's layer.
@@ -186,4 +186,4 @@ inline CudaLayout build_layout(const Network& network, const LayoutChoices& choi
   return layout;
 }
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

@@ -16,9 +16,8 @@
 #include "runtime/device/linear_engine.hpp"
 #include "runtime/device/linear_sensitivity.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
-template <class Gpu>
 class DeviceLinear final : public LinearEngine {
  public:
   /// Makes the engine as make_cuda_linear_engine does; `train` is not needed afterwards.
@@ -128,7 +127,7 @@ class DeviceLinear final : public LinearEngine {
     ensure(data.d == d_, "the test set does not fit the model");
     if (data.tiles == 0) return 0;
     const Tiles tiles = uploaded(data);
-    Buffer<Gpu, float> scores(gpu_, tiles.slots());
+    Buffer<float> scores(gpu_, tiles.slots());
     score(tiles, w, scores);
     const std::vector<float> z = scores.download();
     std::uint64_t right = 0;
@@ -139,9 +138,9 @@ class DeviceLinear final : public LinearEngine {
  private:
   /// LinearData on the device; there may be room for more tiles.
   struct Tiles {
-    Buffer<Gpu, float> features;  ///< [.., d, 16]
-    Buffer<Gpu, float> signs;     ///< [.., 16]
-    Buffer<Gpu, float> norms;     ///< [.., 16]
+    Buffer<float> features;  ///< [.., d, 16]
+    Buffer<float> signs;     ///< [.., 16]
+    Buffer<float> norms;     ///< [.., 16]
     std::int64_t tiles = 0;
 
     std::size_t slots() const { return signs.size(); }
@@ -161,7 +160,7 @@ class DeviceLinear final : public LinearEngine {
     return t;
   }
 
-  void score(const Tiles& tiles, std::span<const float> w, const Buffer<Gpu, float>& to) {
+  void score(const Tiles& tiles, std::span<const float> w, const Buffer<float>& to) {
     ensure(w.size() == dimension_count(), "the weights do not fit the training set");
     w_.upload(w);
     launch(gpu_, "linear scores", linear_scores_kernel,
@@ -202,14 +201,14 @@ class DeviceLinear final : public LinearEngine {
   Tiles all_;
   Tiles batch_;
   const Tiles* now_ = &all_;
-  Buffer<Gpu, float> w_;            // [d], or a direction
-  Buffer<Gpu, float> scores_;       // at the last w
-  Buffer<Gpu, float> along_;        // of the last direction
-  Buffer<Gpu, float> derivatives_;  // clipped
-  Buffer<Gpu, float> steps_;        // room for the most so far
-  Buffer<Gpu, FixedPoint> totals_;  // likewise
-  SampleScratch<Gpu> scratch_;
-  Buffer<Gpu, std::uint32_t> drawn_;  // [size]
+  Buffer<float> w_;            // [d], or a direction
+  Buffer<float> scores_;       // at the last w
+  Buffer<float> along_;        // of the last direction
+  Buffer<float> derivatives_;  // clipped
+  Buffer<float> steps_;        // room for the most so far
+  Buffer<FixedPoint> totals_;  // likewise
+  SampleScratch scratch_;
+  Buffer<std::uint32_t> drawn_;  // [size]
 };
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

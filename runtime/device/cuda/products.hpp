@@ -12,7 +12,7 @@
 #include "runtime/device/cuda/launch.hpp"
 #include "runtime/device/cuda/plans.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
 /// The kernels of products, for launches. By Precision, then by tile_columns; those of patches by
 /// patch_columns. A layer's norm and its sum must be of one precision, and of one row here; see
@@ -37,12 +37,9 @@ struct ProductKernels {
   Patched<WeightGradientRows> patch_rows;
 };
 
-/// Those of a Gpu. product_kernels.hpp defines it: in a source of its own, since they are a large
-/// part of what there is to compile.
-template <class Gpu>
+/// Defined in a source of its own, since they are a large part of what there is to compile.
 const ProductKernels& product_kernels();
 
-template <class Gpu>
 class CudaProducts {
  public:
   CudaProducts(Gpu& gpu, const CudaStorage& storage)
@@ -195,11 +192,11 @@ class CudaProducts {
   }
 
   Gpu& gpu_;
-  const ProductKernels& kernels_ = product_kernels<Gpu>();
-  Buffer<Gpu, std::int32_t> tables_;
-  Buffer<Gpu, PackedWeight> weights_;
-  Buffer<Gpu, float> packed_;  // see PackedWeight
+  const ProductKernels& kernels_ = product_kernels();
+  Buffer<std::int32_t> tables_;
+  Buffer<PackedWeight> weights_;
+  Buffer<float> packed_;  // see PackedWeight
   int max_packed_ = 0;         // floats of one
 };
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

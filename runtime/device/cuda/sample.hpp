@@ -7,10 +7,9 @@
 #include "kernels/step/sample.cuh"
 #include "runtime/device/cuda/buffer.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
 /// The scratch of a SampleSpace, for so many examples.
-template <class Gpu>
 class SampleScratch {
  public:
   SampleScratch() = default;
@@ -26,14 +25,13 @@ class SampleScratch {
  private:
   static std::size_t tiles(std::size_t examples) { return (examples + 255) / 256; }
 
-  Buffer<Gpu, std::uint16_t> flags_;
-  Buffer<Gpu, std::uint32_t> counts_;
-  Buffer<Gpu, std::uint32_t> count_;
+  Buffer<std::uint16_t> flags_;
+  Buffer<std::uint32_t> counts_;
+  Buffer<std::uint32_t> count_;
 };
 
 /// args.drawn and *space.count, in order on the device's stream.
-template <class Gpu>
-void draw_poisson(Gpu& gpu, const SampleArgs& args, SampleSpace space) {
+inline void draw_poisson(Gpu& gpu, const SampleArgs& args, SampleSpace space) {
   validate(args);
   const std::int64_t tiles = (args.end - args.begin + 255) / 256;
   space.scanned = tiles > kScannedTiles;
@@ -50,4 +48,4 @@ void draw_poisson(Gpu& gpu, const SampleArgs& args, SampleSpace space) {
   gpu.launch("place", sample_place_kernel, strided_shape(tiles * 16), args, space);
 }
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

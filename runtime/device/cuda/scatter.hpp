@@ -15,7 +15,7 @@
 #include "runtime/device/scatter.hpp"
 #include "runtime/device/scatter_tables.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
 /// Planes in flight: what half a gibibyte holds of second-order images, which are most of it.
 inline int scatter_planes(const ScatterTables& t) {
@@ -24,7 +24,6 @@ inline int scatter_planes(const ScatterTables& t) {
   return static_cast<int>(std::clamp<std::int64_t>((std::int64_t{1} << 29) / bytes, 1, 4096));
 }
 
-template <class Gpu>
 class DeviceScatter {
  public:
   DeviceScatter(Gpu& gpu, int height, int width, int capacity = 0)
@@ -82,8 +81,8 @@ class DeviceScatter {
   std::size_t pixels(int level) const { return count(t_.rows[level]) * count(t_.columns[level]); }
   std::size_t features() const { return count(kScatterChannels) * count(t_.out_pixels()); }
 
-  Buffer<Gpu, float> table(const float* numbers, int n, int outputs) {
-    Buffer<Gpu, float> b(gpu_, count(low_pass_blocks(outputs) * kLowPassBlock) * count(n));
+  Buffer<float> table(const float* numbers, int n, int outputs) {
+    Buffer<float> b(gpu_, count(low_pass_blocks(outputs) * kLowPassBlock) * count(n));
     b.upload({numbers, b.size()});
     return b;
   }
@@ -115,7 +114,7 @@ class DeviceScatter {
     low_pass(second_, planes, kScatterAngles * kScatterAngles, 1, 1 + 2 * kScatterAngles);
   }
 
-  using Images = Buffer<Gpu, ComplexFloat>;
+  using Images = Buffer<ComplexFloat>;
 
   void fourier(const Images& images, int n, int level, bool inverse) {
     gpu_.fourier(t_.rows[level], t_.columns[level], n, images.get(), inverse);
@@ -157,17 +156,17 @@ class DeviceScatter {
   ScatterBank bank_;
   const ScatterTables& t_;
   int capacity_;
-  Buffer<Gpu, std::int32_t> row_from_;
-  Buffer<Gpu, std::int32_t> column_from_;
-  Buffer<Gpu, float> psi_;
-  Buffer<Gpu, float> low_rows_[2];
-  Buffer<Gpu, float> low_columns_[2];
-  Buffer<Gpu, std::uint8_t> bytes_;
-  Buffer<Gpu, float> floats_;
+  Buffer<std::int32_t> row_from_;
+  Buffer<std::int32_t> column_from_;
+  Buffer<float> psi_;
+  Buffer<float> low_rows_[2];
+  Buffer<float> low_columns_[2];
+  Buffer<std::uint8_t> bytes_;
+  Buffer<float> floats_;
   Images images_;  ///< [planes, rows, columns], then their spectra
   Images first_;   ///< [planes, 8, rows, columns]
   Images second_;  ///< [planes, 8, 8, rows / 2, columns / 2]
-  Buffer<Gpu, float> out_;
+  Buffer<float> out_;
 };
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

@@ -15,13 +15,12 @@
 #include "runtime/device/cuda/model_state.hpp"
 #include "runtime/device/engine.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
-template <class Gpu>
 class StepEnd {
  public:
   /// cursor, list: of RunPosition.
-  StepEnd(Gpu& gpu, DeviceModelState<Gpu>& state, StepCursor* cursor, ListedStep* list)
+  StepEnd(Gpu& gpu, DeviceModelState& state, StepCursor* cursor, ListedStep* list)
       : gpu_(gpu),
         state_(state),
         cursor_(cursor),
@@ -122,14 +121,14 @@ class StepEnd {
   }
 
   Gpu& gpu_;
-  DeviceModelState<Gpu>& state_;
+  DeviceModelState& state_;
   StepCursor* cursor_;
   ListedStep* list_;
-  Buffer<Gpu, FixedPoint> sum_;           // [d + kRankWords]
-  Buffer<Gpu, std::uint32_t> undecided_;  // a bit a pair
-  Buffer<Gpu, DecidedPair> pairs_;        // what the host has made
-  Buffer<Gpu, float> released_;           // [d]
-  Buffer<Gpu, double> norm_parts_;
+  Buffer<FixedPoint> sum_;           // [d + kRankWords]
+  Buffer<std::uint32_t> undecided_;  // a bit a pair
+  Buffer<DecidedPair> pairs_;        // what the host has made
+  Buffer<float> released_;           // [d]
+  Buffer<double> norm_parts_;
 };
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

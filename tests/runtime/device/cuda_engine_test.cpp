@@ -5,7 +5,6 @@
 #include "runtime/device/cuda/device_engine.hpp"
 #include "runtime/device/cuda/devices.hpp"
 #include "runtime/device/cuda/fused.hpp"
-#include "runtime/device/cuda/product_kernels.hpp"
 #include "tests/runtime/device/cuda_engine_tests.hpp"
 #include "tests/support/coded_cases.hpp"
 #include "tests/support/simt/simt_emulator.hpp"

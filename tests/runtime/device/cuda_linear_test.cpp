@@ -20,7 +20,7 @@
 #include "runtime/device/linear_engine.hpp"
 #include "runtime/device/linear_sensitivity.hpp"
 #include "runtime/methods/dp_agd.hpp"
-#include "tests/support/emulated_gpu.hpp"
+#include "tests/support/simt/emulated_gpu.hpp"
 #include "tests/support/influence.hpp"
 #include "tests/support/linear_oracle.hpp"
 #include "tests/support/same_bits.hpp"
@@ -29,7 +29,7 @@
 namespace cudp {
 namespace {
 
-using EmulatedLinear = cuda::DeviceLinear<EmulatedGpu>;
+using EmulatedLinear = cuda::DeviceLinear;
 
 /// An engine that fuses nothing, where there is one.
 class BesideTheCpu : public testing::Test {

@@ -2,7 +2,7 @@
 #include "kernels/layers/activation.cuh"
 #include "runtime/device/cuda/layer.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
 class CudaActivation final : public LayerWithoutParameters {
  public:
@@ -21,8 +21,7 @@ class CudaActivation final : public LayerWithoutParameters {
   void leave_forward() { has_forward_ = false; }
   void leave_backward() { has_backward_ = false; }
 
-  template <class Gpu>
-  void forward(MicroBatch<Gpu>& w) const {
+  void forward(MicroBatch& w) const {
     if (!has_forward_) return;
     launch(w.gpu, "activation", activation_kernel,
            device::ActivationPass{.batch = w.batch,
@@ -36,8 +35,7 @@ class CudaActivation final : public LayerWithoutParameters {
                                   .to_as = output_as()});
   }
 
-  template <class Gpu>
-  void backward(MicroBatch<Gpu>& w) const {
+  void backward(MicroBatch& w) const {
     if (!has_backward_) return;
     launch(w.gpu, "activation gradient", activation_kernel,
            device::ActivationPass{.batch = w.batch,
@@ -57,4 +55,4 @@ class CudaActivation final : public LayerWithoutParameters {
   bool has_backward_ = true;
 };
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

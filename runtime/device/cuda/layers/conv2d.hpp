@@ -6,7 +6,7 @@
 #include "kernels/products/convolution_batch.hpp"
 #include "runtime/device/cuda/layers/product_layer.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
 /// A 3x3 convolution in TF32 with as many channels is made from patches of planes: with fewer,
 /// blocks are mostly padding. Not measured.
@@ -26,26 +26,22 @@ class CudaConv2d final : public ProductLayer {
                     gradient_border(l.in.width, l.out.width));
   }
 
-  template <class Gpu>
   void prepare(Gpu& gpu) const {
     if (by_library_) gpu.prepare_dnn();
   }
 
-  template <class Gpu>
-  void forward(MicroBatch<Gpu>& w) const {
+  void forward(MicroBatch& w) const {
     if (by_library_)
       convolve_by_library(w);
     else
       multiply_forward(w);
   }
-  template <class Gpu>
-  void gradient(MicroBatch<Gpu>& w) const {
+  void gradient(MicroBatch& w) const {
     w.products.gradient_norm(gradient_, {.gradient = weight_gradient(w),
                                          .parts = w.parts(first_part_),
                                          .transform = w.transform(offset())});
   }
-  template <class Gpu>
-  void backward(MicroBatch<Gpu>& w) const {
+  void backward(MicroBatch& w) const {
     multiply_back(w);
   }
 
@@ -56,8 +52,7 @@ class CudaConv2d final : public ProductLayer {
     return p;
   }
 
-  template <class Gpu>
-  void convolve_by_library(MicroBatch<Gpu>& w) const {
+  void convolve_by_library(MicroBatch& w) const {
     const Planes x = without_border(in().value);
     const Planes y = without_border(out().value);
     const float* from = w.value(in());
@@ -255,4 +250,4 @@ class CudaConv2d final : public ProductLayer {
   bool by_library_ = false;
 };
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

@@ -4,12 +4,11 @@
 #include "kernels/layers/image.cuh"
 #include "runtime/device/cuda/layer.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
 class CudaInput final : public LayerWithoutParameters {
  public:
-  template <class Gpu>
-  void forward(MicroBatch<Gpu>& w) const {
+  void forward(MicroBatch& w) const {
     if (w.data.texts.tokens != nullptr) return;
     launch(w.gpu, "load", load_kernel,
            device::Load{.batch = w.batch,
@@ -25,8 +24,7 @@ class CudaInput final : public LayerWithoutParameters {
                         .x_label = w.labels(),
                         .x_as = output_as()});
   }
-  template <class Gpu>
-  void backward(MicroBatch<Gpu>&) const {}
+  void backward(MicroBatch&) const {}
 };
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

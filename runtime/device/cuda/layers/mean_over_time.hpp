@@ -2,7 +2,7 @@
 #include "kernels/layers/mean_over_time.cuh"
 #include "runtime/device/cuda/layer.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
 class CudaMeanOverTime final : public LayerWithoutParameters {
  public:
@@ -10,8 +10,7 @@ class CudaMeanOverTime final : public LayerWithoutParameters {
 
   bool reads_own_output() const override { return unit_; }
 
-  template <class Gpu>
-  void forward(MicroBatch<Gpu>& w) const {
+  void forward(MicroBatch& w) const {
     launch(w.gpu, "mean", mean_over_time_kernel,
            device::MeanOverTime{.batch = w.batch,
                                 .length = w.lengths(),
@@ -22,8 +21,7 @@ class CudaMeanOverTime final : public LayerWithoutParameters {
                                 .norm = norm(w)});
   }
 
-  template <class Gpu>
-  void backward(MicroBatch<Gpu>& w) const {
+  void backward(MicroBatch& w) const {
     launch(w.gpu, "mean gradient", mean_over_time_backward_kernel,
            device::MeanOverTimeBackward{.batch = w.batch,
                                         .length = w.lengths(),
@@ -40,8 +38,7 @@ class CudaMeanOverTime final : public LayerWithoutParameters {
   void reserve(const LayoutChoices&, CudaStorage& s) override {
     if (unit_) norm_ = CudaStorage::reserve(s.saved, 1);
   }
-  template <class Gpu>
-  float* norm(const MicroBatch<Gpu>& w) const {
+  float* norm(const MicroBatch& w) const {
     return unit_ ? w.saved(norm_) : nullptr;
   }
 
@@ -49,4 +46,4 @@ class CudaMeanOverTime final : public LayerWithoutParameters {
   std::int64_t norm_ = 0;
 };
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

@@ -4,7 +4,7 @@
 #include "kernels/layers/pool.cuh"
 #include "runtime/device/cuda/layer.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
 class CudaPool final : public LayerWithoutParameters {
  public:
@@ -20,8 +20,7 @@ class CudaPool final : public LayerWithoutParameters {
   }
   void take_input_function(const Activate& f) override { input_function_ = f; }
 
-  template <class Gpu>
-  void forward(MicroBatch<Gpu>& w) const {
+  void forward(MicroBatch& w) const {
     launch(w.gpu, "pool", pool_kernel,
            device::Pool{.batch = w.batch,
                         .is_max = is_max_,
@@ -35,8 +34,7 @@ class CudaPool final : public LayerWithoutParameters {
                         .epilogue = {.stored_as = output_as()}});
   }
 
-  template <class Gpu>
-  void backward(MicroBatch<Gpu>& w) const {
+  void backward(MicroBatch& w) const {
     Epilogue epilogue;
     if (input_function_)
       epilogue = {
@@ -64,8 +62,7 @@ class CudaPool final : public LayerWithoutParameters {
     constexpr std::int64_t kBytes = sizeof(float);
     winner_ = CudaStorage::reserve(s.saved, (out().value.pixels() + kBytes - 1) / kBytes);
   }
-  template <class Gpu>
-  std::uint8_t* winner(const MicroBatch<Gpu>& w) const {
+  std::uint8_t* winner(const MicroBatch& w) const {
     if (!device::keeps_winner(is_max_, kernel_)) return nullptr;
     return reinterpret_cast<std::uint8_t*>(w.saved(winner_));
   }
@@ -77,4 +74,4 @@ class CudaPool final : public LayerWithoutParameters {
   std::optional<Activate> input_function_;
 };
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

@@ -6,15 +6,14 @@
 #include "kernels/products/sequence_gradient.cuh"
 #include "runtime/device/cuda/layer.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
 /// The layer's gradients, in float32 or by tensor cores. Layer has
-///   template <class Gpu> SequenceGradient sequence_gradient(const MicroBatch<Gpu>& w) const;
+///   template <class Gpu> SequenceGradient sequence_gradient(const MicroBatch& w) const;
 template <class Layer>
 class SequenceLayer : public CudaLayer {
  public:
-  template <class Gpu>
-  void add(MicroBatch<Gpu>& w, FixedPoint* sum, const SumScale* scale) const {
+  void add(MicroBatch& w, FixedPoint* sum, const SumScale* scale) const {
     const SequenceGradient g = gradient_of(w);
     launch(w.gpu, "sequence gradient sum",
            by_tile(sequence_gradient_sum_kernel<LowSequenceTile>,
@@ -30,8 +29,7 @@ class SequenceLayer : public CudaLayer {
                                .transform = w.transform(offset())});
   }
 
-  template <class Gpu>
-  void store_gradients(MicroBatch<Gpu>& w, float* gradients) const {
+  void store_gradients(MicroBatch& w, float* gradients) const {
     launch(w.gpu, "sequence gradients",
            by_tile(sequence_gradient_rows_kernel<LowSequenceTile>,
                    sequence_gradient_rows_kernel<ThinSequenceTile>,
@@ -56,16 +54,14 @@ class SequenceLayer : public CudaLayer {
   /// Units from which on tensor cores make gradients, and a recurrent layer's steps.
   static constexpr int kMinTensorUnits = 64;
 
-  template <class Gpu>
-  Epilogue input_epilogue(const MicroBatch<Gpu>& w) const {
+  Epilogue input_epilogue(const MicroBatch& w) const {
     if (!input_function_) return {.stored_as = input_gradient_as()};
     return {.kind = Epilogue::Kind::derivative,
             .function = *input_function_,
             .y = w.value(in()),
             .stored_as = input_gradient_as()};
   }
-  template <class Gpu>
-  void take_norms(MicroBatch<Gpu>& w) const {
+  void take_norms(MicroBatch& w) const {
     launch(w.gpu, "sequence gradient norm",
            by_tile(sequence_gradient_norm_kernel<LowSequenceTile>,
                    sequence_gradient_norm_kernel<ThinSequenceTile>,
@@ -96,8 +92,7 @@ class SequenceLayer : public CudaLayer {
     if (gradient_precision_ == Precision::tf32) return tensor;
     return tile_.rows == 32 ? low : tile_.columns == 32 ? thin : wide;
   }
-  template <class Gpu>
-  SequenceGradient gradient_of(const MicroBatch<Gpu>& w) const {
+  SequenceGradient gradient_of(const MicroBatch& w) const {
     return static_cast<const Layer&>(*this).sequence_gradient(w);
   }
 
@@ -107,4 +102,4 @@ class SequenceLayer : public CudaLayer {
   std::optional<Activate> input_function_;
 };
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

@@ -4,6 +4,8 @@
 #include "runtime/device/cuda/device_engine.hpp"
 #include "runtime/device/cuda/devices.hpp"
 #include "runtime/device/cuda/gpu.hpp"
+#include "runtime/device/cuda/linear.hpp"
+#include "runtime/device/cuda/scatter.hpp"
 
 namespace cudp {
 
@@ -32,7 +34,7 @@ std::unique_ptr<Engine> make_cuda_engine(const Network& network, const EngineSet
   if (settings.audit)
     throw InputError(
         "--device: expected cpu for an audit, which runs on the CPU only so far, found cuda");
-  return std::make_unique<cuda::DeviceEngine<cuda::CudaGpu>>(cuda::CudaGpu(settings.device),
+  return std::make_unique<cuda::DeviceEngine>(cuda::CudaGpu(settings.device),
                                                              network, settings);
 }
 
@@ -52,12 +54,23 @@ void require_cudnn() {
 std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network& network,
                                                     const EngineSettings& settings,
                                                     std::int64_t large_dense) {
-  return std::make_unique<cuda::DeviceEngine<cuda::CudaGpu>>(cuda::CudaGpu(settings.device),
+  return std::make_unique<cuda::DeviceEngine>(cuda::CudaGpu(settings.device),
                                                              network, settings, large_dense, false);
 }
 
+std::unique_ptr<LinearEngine> make_cuda_linear_engine(const Dataset& train, Loss loss,
+                                                      double max_examples, int device) {
+  return std::make_unique<cuda::DeviceLinear>(cuda::CudaGpu(device), train, loss, max_examples);
+}
+
+std::vector<float> scatter_on_cuda(const Dataset& images, const WorkDone& done, int device) {
+  cuda::CudaGpu gpu(device);
+  cuda::DeviceScatter scatter(gpu, images.shape.height, images.shape.width);
+  return scatter(images, done);
+}
+
 void sum_again(Engine& engine, const StepRecipe& recipe, float clip_norm, std::size_t times) {
-  dynamic_cast<cuda::DeviceEngine<cuda::CudaGpu>&>(engine).sum_again(recipe, clip_norm, times);
+  dynamic_cast<cuda::DeviceEngine&>(engine).sum_again(recipe, clip_norm, times);
 }
 
 }  // namespace cudp

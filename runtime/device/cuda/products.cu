@@ -1,13 +1,10 @@
-#pragma once
-// The kernels of products.hpp, for the one source that compiles them.
 #include "kernels/products/patch_gradient.cuh"
 #include "kernels/products/patch_product.cuh"
 #include "kernels/products/tiled_product.cuh"
 #include "runtime/device/cuda/products.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
-template <class Gpu>
 const ProductKernels& product_kernels() {
   static constexpr ProductKernels kernels{
       .product = {{{product_kernel<FloatTile<16>>, product_kernel<FloatTile<32>>,
@@ -45,4 +42,4 @@ const ProductKernels& product_kernels() {
   return kernels;
 }
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT
