@@ -2,12 +2,12 @@
 // The words a kernel is written in. nvcc gives them meaning on the device; in a host-only build
 // simt_emulator.hpp does, which only tests have.
 //
-// Kernels live in `namespace cudp::inline CUDP_SIMT`, so that one program can hold the device's
-// kernel and the emulated one under different symbols.
+// Kernels live in `namespace cudp::inline CUDP_SIMT` (build.hpp), so that one program can hold the
+// device's kernel and the emulated one under different symbols.
+#include "kernels/common/build.hpp"
 #include "kernels/common/host_device.hpp"
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
-#define CUDP_SIMT on_device
 #pragma nv_diag_suppress 20050  // "inline qualifier ignored": it still makes the host's stub weak
 /// Dynamic shared memory as an array of T. One a kernel.
 #define CUDP_DYNAMIC_SMEM(T, name)                           \
@@ -17,7 +17,6 @@
 #define CUDP_SHARED(T, name, dims) __shared__ T name dims
 #else
 #include "simt_emulator.hpp"  // of an include directory that only tests have
-#define CUDP_SIMT emulated
 // NOLINTBEGIN(bugprone-macro-parentheses)
 #define CUDP_DYNAMIC_SMEM(T, name) T* name = static_cast<T*>(simt::dynamic_shared())
 #define CUDP_SHARED(T, name, dims) auto& name = simt::static_shared<T dims>([] {})

@@ -8,29 +8,8 @@
 #include "kernels/common/simt.cuh"
 #include "kernels/random/random_block.hpp"
 #include "kernels/step/sample.hpp"
-#include "kernels/step/step_cursor.hpp"
-#include "kernels/step/tally.hpp"
 
 namespace cudp::inline CUDP_SIMT {
-
-/// Scratch and result in device memory. A tile is 256 examples: tiles = ceil((end - begin) / 256).
-struct SampleSpace {
-  std::uint16_t* flags;   ///< [tiles, 16], bit l of row r: example 16 r + l of the tile is drawn
-  std::uint32_t* counts;  ///< [tiles + 1], examples drawn a tile; scanned: those before it, and all
-  std::uint32_t* count;   ///< [1], how many were drawn; 0 where no step may be taken with them
-  bool scanned = false;   ///< sample_scan_kernel runs in between
-  /// The run whose next step it is, or null for the step that SampleArgs::stream has. The rest is
-  /// for that.
-  StepCursor* cursor = nullptr;
-  ListedStep* list = nullptr;        ///< [steps of the run]
-  std::uint32_t capacity = 0;        ///< a larger batch makes the run fail
-  std::uint32_t room = 0xffffffffu;  ///< a larger batch is not begun: the launches would cut it
-  bool has_tail = false;             ///< the step's update is a launch of its own
-  const Tally* counted = nullptr;    ///< [1], where the clipping norm moves
-};
-
-/// Above so many tiles (4 M examples) the counts are scanned by a kernel of their own.
-inline constexpr std::int64_t kScannedTiles = std::int64_t{1} << 14;
 
 __device__ __forceinline__ std::int64_t sample_tiles(const SampleArgs& a) {
   return (a.end - a.begin + 255) / 256;

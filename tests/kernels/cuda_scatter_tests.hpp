@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/features/scatter.cuh"
 #include "runtime/device/cuda/scatter.hpp"
 #include "runtime/device/scatter.hpp"
 #include "tests/kernels/cuda_kernel_fixture.hpp"

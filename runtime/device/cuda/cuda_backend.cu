@@ -1,5 +1,6 @@
 #include <cstdio>
 
+#include "kernels/contribution/norm_total.cuh"
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/device_engine.hpp"
 #include "runtime/device/cuda/devices.hpp"
@@ -8,6 +9,21 @@
 #include "runtime/device/cuda/scatter.hpp"
 
 namespace cudp {
+
+void cuda::CudaGpu::total_norms(const NormTotal& a) {
+  validate(a);
+  if (!has_cub()) {
+    clear(a.total, sizeof *a.total);
+    launch("norm total", norm_total_kernel, launch_shape(a), a);
+    return;
+  }
+  const std::size_t bytes = cub_norm_total_bytes(a.n);
+  if (bytes > cub_bytes_) {
+    cub_scratch_ = Unique<void*, cudaFree>(allocate(bytes));
+    cub_bytes_ = bytes;
+  }
+  check(cub_norm_total(a, cub_scratch_.get(), bytes, stream_.get()), "norm total");
+}
 
 bool built_with_cuda() { return true; }
 
@@ -34,8 +50,7 @@ std::unique_ptr<Engine> make_cuda_engine(const Network& network, const EngineSet
   if (settings.audit)
     throw InputError(
         "--device: expected cpu for an audit, which runs on the CPU only so far, found cuda");
-  return std::make_unique<cuda::DeviceEngine>(cuda::CudaGpu(settings.device),
-                                                             network, settings);
+  return std::make_unique<cuda::DeviceEngine>(cuda::CudaGpu(settings.device), network, settings);
 }
 
 Precision cuda_precision(const Network& network, Precision requested, bool transforms, int device) {
@@ -54,8 +69,8 @@ void require_cudnn() {
 std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network& network,
                                                     const EngineSettings& settings,
                                                     std::int64_t large_dense) {
-  return std::make_unique<cuda::DeviceEngine>(cuda::CudaGpu(settings.device),
-                                                             network, settings, large_dense, false);
+  return std::make_unique<cuda::DeviceEngine>(cuda::CudaGpu(settings.device), network, settings,
+                                              large_dense, false);
 }
 
 std::unique_ptr<LinearEngine> make_cuda_linear_engine(const Dataset& train, Loss loss,

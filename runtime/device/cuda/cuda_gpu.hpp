@@ -1,5 +1,5 @@
 #pragma once
-// The device, for DeviceEngine: memory, launches and recorded work on one stream. The only file
+// The device, for the engine: memory, launches and recorded work on one stream. The only file
 // that allocates device memory, and the only one that launches kernels.
 #include <cstddef>
 #include <cstdio>
@@ -15,7 +15,7 @@
 
 #include "kernels/common/launch.hpp"
 #include "kernels/common/precision.hpp"
-#include "kernels/contribution/norm_total.cuh"
+#include "kernels/contribution/norm_total.hpp"
 #include "kernels/features/scatter.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/late_libraries.hpp"
@@ -152,7 +152,7 @@ class CudaGpu {
   }
   /// Only the emulator puts what tests ask for into scratch memory
   /// (runtime/device/scratch_fill.hpp).
-  static constexpr bool fills_scratch() { return false; }
+  bool fills_scratch() const { return false; }
   void fill_scratch(void*, std::size_t) {}
   /// Host memory that the device reads by itself.
   void* allocate_pinned(std::size_t bytes) {
@@ -180,17 +180,9 @@ class CudaGpu {
     check(cudaStreamSynchronize(stream_.get()), "wait for the device");
   }
 
+  /// By a source that nvcc compiles.
   template <class... P, class... A>
-  void launch(const char* name, void (*kernel)(P...), const LaunchShape& s, const A&... args) {
-    if (loads_only_) {
-      cudaFuncAttributes loaded{};
-      check(cudaFuncGetAttributes(&loaded, kernel), name);
-      return;
-    }
-    const auto dim = [](const Extent& e) { return dim3(e.x, e.y, e.z); };
-    kernel<<<dim(s.grid), dim(s.block), s.shared_bytes, stream_.get()>>>(args...);
-    check(cudaGetLastError(), name);
-  }
+  void launch(const char* name, void (*kernel)(P...), const LaunchShape& s, const A&... args);
 
   /// To be called before sgemm, outside record(). precision: what sgemm multiplies in.
   void prepare_blas(Precision precision) {
@@ -266,20 +258,7 @@ class CudaGpu {
   }
 
   /// *a.total = the total of norms, by CUB where there is one; not inside record().
-  void total_norms(const NormTotal& a) {
-    validate(a);
-    if (!has_cub()) {
-      clear(a.total, sizeof *a.total);
-      launch("norm total", norm_total_kernel, launch_shape(a), a);
-      return;
-    }
-    const std::size_t bytes = cub_norm_total_bytes(a.n);
-    if (bytes > cub_bytes_) {
-      cub_scratch_ = Unique<void*, cudaFree>(allocate(bytes));
-      cub_bytes_ = bytes;
-    }
-    check(cub_norm_total(a, cub_scratch_.get(), bytes, stream_.get()), "norm total");
-  }
+  void total_norms(const NormTotal& a);
 
   /// What this device says of sums over ranks (runtime/device/rank_sums.hpp).
   DeviceSums device_sums() const {
@@ -380,5 +359,20 @@ class CudaGpu {
   std::map<std::tuple<int, int, int>, FourierHandle> fourier_plans_;
   std::unique_ptr<NcclRanks> nccl_;
 };
+
+#ifdef __CUDACC__
+template <class... P, class... A>
+void CudaGpu::launch(const char* name, void (*kernel)(P...), const LaunchShape& s,
+                     const A&... args) {
+  if (loads_only_) {
+    cudaFuncAttributes loaded{};
+    check(cudaFuncGetAttributes(&loaded, kernel), name);
+    return;
+  }
+  const auto dim = [](const Extent& e) { return dim3(e.x, e.y, e.z); };
+  kernel<<<dim(s.grid), dim(s.block), s.shared_bytes, stream_.get()>>>(args...);
+  check(cudaGetLastError(), name);
+}
+#endif
 
 }  // namespace cudp::cuda

@@ -62,7 +62,7 @@ class DeviceEngine final : public Engine {
     const DeviceLimits limits = gpu_.limits();
     const auto kernel = fused_kernel_for(network_, limits);
     const auto transformed = DeviceModelState::transforms(settings.recipe)
-                                 ? fused_kernel_for<true>(network_, limits)
+                                 ? fused_kernel_for(network_, limits, true)
                                  : std::nullopt;
     if (kernel && may_be_fused && settings.evaluate_with == EvaluateWith::ours)
       fused_.emplace(gpu_, network_, *kernel, transformed, settings.micro_batch,
@@ -412,7 +412,7 @@ class DeviceEngine final : public Engine {
     draw(recipe, room);
     const Unfinished left = add_up(recipe, room);
     if (left.sums.slabs != nullptr) fused_->add(left.sums, end_.sum());
-    if (left.tally.total != nullptr) launch(gpu_, "tally", tally_kernel, left.tally);
+    if (left.tally.total != nullptr) add_tally(gpu_, left.tally);
   }
 
   void record_joined(const StepRecipe& recipe) {
@@ -546,11 +546,11 @@ class DeviceEngine final : public Engine {
     }
     const SumScale* const scale = position_.scale();
     const FusedNetwork::Drawn drawn{.count = sample_.space().count,
-                                                  .examples = drawn_.get(),
-                                                  .room = max_drawn,
-                                                  .data = train_.data(),
-                                                  .parameters = state_.parameters(),
-                                                  .scale = scale};
+                                    .examples = drawn_.get(),
+                                    .room = max_drawn,
+                                    .data = train_.data(),
+                                    .parameters = state_.parameters(),
+                                    .scale = scale};
     if (const auto* const clipped = std::get_if<ClippedGradient>(&contribution)) {
       if (fused_) return fused_->sum_clipped(drawn, *clipped, end_.sum(), train_tally_.get());
       return add_by_layers(max_drawn, nullptr, [&] { passes_.clip(*clipped, scale); });
@@ -594,7 +594,7 @@ class DeviceEngine final : public Engine {
       if (!settings_.diagnostics) continue;
       // The last one's is left: the next one's passes write over it.
       if (first + at_once < max_drawn)
-        launch(gpu_, "tally", tally_kernel, passes_.tally(train_tally_.get()));
+        add_tally(gpu_, passes_.tally(train_tally_.get()));
       else
         left.tally = passes_.tally(train_tally_.get());
     }

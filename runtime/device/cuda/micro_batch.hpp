@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/common/coded_rows.hpp"
 #include "kernels/common/launch.hpp"
 #include "kernels/contribution/coordinates_math.hpp"
 #include "kernels/layers/embedding.hpp"

@@ -4,6 +4,7 @@
 
 #include "kernels/layers/planes.cuh"
 #include "kernels/products/convolution_batch.hpp"
+#include "runtime/device/cuda/launch.hpp"
 #include "runtime/device/cuda/layers/product_layer.hpp"
 
 namespace cudp::cuda::inline CUDP_SIMT {
@@ -26,24 +27,22 @@ class CudaConv2d final : public ProductLayer {
                     gradient_border(l.in.width, l.out.width));
   }
 
-  void prepare(Gpu& gpu) const {
+  void prepare(Gpu& gpu) const override {
     if (by_library_) gpu.prepare_dnn();
   }
 
-  void forward(MicroBatch& w) const {
+  void forward(MicroBatch& w) const override {
     if (by_library_)
       convolve_by_library(w);
     else
       multiply_forward(w);
   }
-  void gradient(MicroBatch& w) const {
+  void gradient(MicroBatch& w) const override {
     w.products.gradient_norm(gradient_, {.gradient = weight_gradient(w),
                                          .parts = w.parts(first_part_),
                                          .transform = w.transform(offset())});
   }
-  void backward(MicroBatch& w) const {
-    multiply_back(w);
-  }
+  void backward(MicroBatch& w) const override { multiply_back(w); }
 
  private:
   /// Planes without a border, which a library takes and gives.

@@ -1,6 +1,7 @@
 #pragma once
 // The first layer of networks for texts: it reads them where they lie, so there is no other input.
 #include "kernels/layers/embedding.cuh"
+#include "runtime/device/cuda/launch.hpp"
 #include "runtime/device/cuda/layer.hpp"
 
 namespace cudp::cuda::inline CUDP_SIMT {
@@ -9,7 +10,7 @@ class CudaEmbedding final : public CudaLayer {
  public:
   CudaEmbedding(const Embedding& layer) : is_trainable_(layer.trainable) {}
 
-  void forward(MicroBatch& w) const {
+  void forward(MicroBatch& w) const override {
     launch(w.gpu, "embedding", embed_kernel,
            device::Embed{.batch = w.batch,
                          .examples = w.examples,
@@ -24,16 +25,15 @@ class CudaEmbedding final : public CudaLayer {
                          .own_label = w.labels()});
   }
 
-  void gradient(MicroBatch& w) const {
+  void gradient(MicroBatch& w) const override {
     if (!is_trainable_) return;
     ensure(w.coordinates == nullptr, "a trainable embedding's gradients are not transformed");
     device::EmbeddingGradient g = gradient_of(w);
     g.parts = w.parts(first_part_);
     launch(w.gpu, "embedding norm", embedding_gradient_kernel, g);
   }
-  void backward(MicroBatch&) const {}
 
-  void add(MicroBatch& w, FixedPoint* sum, const SumScale* scale) const {
+  void add(MicroBatch& w, FixedPoint* sum, const SumScale* scale) const override {
     if (!is_trainable_) return;
     device::EmbeddingGradient g = gradient_of(w);
     g.sum = sum + offset();
@@ -43,7 +43,7 @@ class CudaEmbedding final : public CudaLayer {
     launch(w.gpu, "embedding sum", embedding_gradient_kernel, g);
   }
 
-  void store_gradients(MicroBatch& w, float* gradients) const {
+  void store_gradients(MicroBatch& w, float* gradients) const override {
     if (!is_trainable_) return;
     device::EmbeddingGradient g = gradient_of(w);
     g.gradients = gradients + offset();

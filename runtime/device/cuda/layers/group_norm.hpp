@@ -1,6 +1,7 @@
 #pragma once
 #include "kernels/common/copy_rows.cuh"
 #include "kernels/layers/group_norm.cuh"
+#include "runtime/device/cuda/launch.hpp"
 #include "runtime/device/cuda/layer.hpp"
 
 namespace cudp::cuda::inline CUDP_SIMT {
@@ -15,7 +16,7 @@ class CudaGroupNorm final : public CudaLayer {
     return true;
   }
 
-  void forward(MicroBatch& w) const {
+  void forward(MicroBatch& w) const override {
     launch(w.gpu, "group norm", group_norm_kernel,
            device::GroupNorm{.batch = w.batch,
                              .groups = layer_.groups,
@@ -31,7 +32,7 @@ class CudaGroupNorm final : public CudaLayer {
   }
 
   /// The input's gradient too.
-  void gradient(MicroBatch& w) const {
+  void gradient(MicroBatch& w) const override {
     launch(w.gpu, "group norm gradient", group_norm_backward_kernel,
            device::GroupNormBackward{.batch = w.batch,
                                      .groups = layer_.groups,
@@ -48,9 +49,8 @@ class CudaGroupNorm final : public CudaLayer {
                                      .transform = w.transform(offset()),
                                      .dx_as = input_gradient_as()});
   }
-  void backward(MicroBatch&) const {}
 
-  void add(MicroBatch& w, FixedPoint* sum, const SumScale* scale) const {
+  void add(MicroBatch& w, FixedPoint* sum, const SumScale* scale) const override {
     launch(w.gpu, "group norm sum", weighted_rows_kernel,
            WeightedRows{.batch = w.batch,
                         .rows = w.example_gradients(gradients_),
@@ -62,7 +62,7 @@ class CudaGroupNorm final : public CudaLayer {
                         .transform = w.transform(offset())});
   }
 
-  void store_gradients(MicroBatch& w, float* gradients) const {
+  void store_gradients(MicroBatch& w, float* gradients) const override {
     launch(w.gpu, "group norm gradients", copy_rows_kernel,
            CopyRows{.batch = w.batch,
                     .rows = w.example_gradients(gradients_),
@@ -79,9 +79,7 @@ class CudaGroupNorm final : public CudaLayer {
   }
 
   int channels() const { return in().value.channels; }
-  const float* weight(const MicroBatch& w) const {
-    return w.parameters + offset();
-  }
+  const float* weight(const MicroBatch& w) const { return w.parameters + offset(); }
 
   GroupNorm layer_;
   std::int64_t statistics_ = 0;

@@ -1,16 +1,17 @@
 #pragma once
 #include "kernels/layers/mean_over_time.cuh"
+#include "runtime/device/cuda/launch.hpp"
 #include "runtime/device/cuda/layer.hpp"
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-class CudaMeanOverTime final : public LayerWithoutParameters {
+class CudaMeanOverTime final : public CudaLayer {
  public:
   CudaMeanOverTime(const MeanOverTime& layer) : unit_(layer.unit) {}
 
   bool reads_own_output() const override { return unit_; }
 
-  void forward(MicroBatch& w) const {
+  void forward(MicroBatch& w) const override {
     launch(w.gpu, "mean", mean_over_time_kernel,
            device::MeanOverTime{.batch = w.batch,
                                 .length = w.lengths(),
@@ -21,7 +22,7 @@ class CudaMeanOverTime final : public LayerWithoutParameters {
                                 .norm = norm(w)});
   }
 
-  void backward(MicroBatch& w) const {
+  void backward(MicroBatch& w) const override {
     launch(w.gpu, "mean gradient", mean_over_time_backward_kernel,
            device::MeanOverTimeBackward{.batch = w.batch,
                                         .length = w.lengths(),
@@ -38,9 +39,7 @@ class CudaMeanOverTime final : public LayerWithoutParameters {
   void reserve(const LayoutChoices&, CudaStorage& s) override {
     if (unit_) norm_ = CudaStorage::reserve(s.saved, 1);
   }
-  float* norm(const MicroBatch& w) const {
-    return unit_ ? w.saved(norm_) : nullptr;
-  }
+  float* norm(const MicroBatch& w) const { return unit_ ? w.saved(norm_) : nullptr; }
 
   bool unit_;
   std::int64_t norm_ = 0;

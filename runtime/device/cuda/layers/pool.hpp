@@ -2,11 +2,12 @@
 #include <optional>
 
 #include "kernels/layers/pool.cuh"
+#include "runtime/device/cuda/launch.hpp"
 #include "runtime/device/cuda/layer.hpp"
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-class CudaPool final : public LayerWithoutParameters {
+class CudaPool final : public CudaLayer {
  public:
   CudaPool(const MaxPool2d& p) : is_max_(true), kernel_(p.kernel), stride_(p.stride) {}
   CudaPool(const AvgPool2d& p) : is_max_(false), kernel_(p.kernel), stride_(p.stride) {}
@@ -20,7 +21,7 @@ class CudaPool final : public LayerWithoutParameters {
   }
   void take_input_function(const Activate& f) override { input_function_ = f; }
 
-  void forward(MicroBatch& w) const {
+  void forward(MicroBatch& w) const override {
     launch(w.gpu, "pool", pool_kernel,
            device::Pool{.batch = w.batch,
                         .is_max = is_max_,
@@ -34,7 +35,7 @@ class CudaPool final : public LayerWithoutParameters {
                         .epilogue = {.stored_as = output_as()}});
   }
 
-  void backward(MicroBatch& w) const {
+  void backward(MicroBatch& w) const override {
     Epilogue epilogue;
     if (input_function_)
       epilogue = {

@@ -29,7 +29,7 @@ class ProductLayer : public CudaLayer {
   Precision precision() const { return precision_; }
   const GradientPlan& gradient_plan() const { return gradient_; }
 
-  void add(MicroBatch& w, FixedPoint* sum, const SumScale* scale) const {
+  void add(MicroBatch& w, FixedPoint* sum, const SumScale* scale) const override {
     w.products.gradient_sum(gradient_,
                             {.gradient = weight_gradient(w),
                              .factors = w.factors(group()),
@@ -40,7 +40,7 @@ class ProductLayer : public CudaLayer {
                              .transform = w.transform(offset())});
   }
 
-  void store_gradients(MicroBatch& w, float* gradients) const {
+  void store_gradients(MicroBatch& w, float* gradients) const override {
     w.products.gradient_rows(gradient_, {.gradient = weight_gradient(w),
                                          .gradients = gradients + offset(),
                                          .stride = network_parameters()});
@@ -75,12 +75,8 @@ class ProductLayer : public CudaLayer {
   WeightGradient weight_gradient(const MicroBatch& w) const {
     return w.products.weight_gradient(w.batch, gradient_, w.value(in()), w.gradient(out()));
   }
-  const float* weight(const MicroBatch& w) const {
-    return w.parameters + offset();
-  }
-  const float* bias(const MicroBatch& w) const {
-    return bias_of(weight(w));
-  }
+  const float* weight(const MicroBatch& w) const { return w.parameters + offset(); }
+  const float* bias(const MicroBatch& w) const { return bias_of(weight(w)); }
   /// Behind the weight, whatever the numbers stand for.
   const float* bias_of(const float* weight) const {
     return weight + std::int64_t{gradient_.rows} * gradient_.columns;

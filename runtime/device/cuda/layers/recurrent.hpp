@@ -5,18 +5,19 @@
 #include "kernels/layers/recurrent_batch.cuh"
 #include "kernels/layers/recurrent_tensor.cuh"
 #include "runtime/base/error.hpp"
+#include "runtime/device/cuda/launch.hpp"
 #include "runtime/device/cuda/layers/sequence_layer.hpp"
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
 /// LSTM or GRU. W x of whole texts, by both directions, is one product before the steps, and the
 /// inputs' gradient one behind them. All steps are one launch, forward and back.
-class CudaRecurrent final : public SequenceLayer<CudaRecurrent> {
+class CudaRecurrent final : public SequenceLayer {
  public:
   CudaRecurrent(const Recurrent& layer) : layer_(layer) {}
 
   /// To be called before anything is recorded. Throws InputError where no block holds the layer.
-  void prepare(Gpu& gpu) const {
+  void prepare(Gpu& gpu) const override {
     if (by_library_) {
       gpu.prepare_dnn();
       return;
@@ -31,7 +32,7 @@ class CudaRecurrent final : public SequenceLayer<CudaRecurrent> {
     }
   }
 
-  void forward(MicroBatch& w) const {
+  void forward(MicroBatch& w) const override {
     if (by_library_) {
       recur_by_library(w);
       return;
@@ -45,7 +46,7 @@ class CudaRecurrent final : public SequenceLayer<CudaRecurrent> {
   }
 
   /// All steps back come first: they make the gradients by the gates.
-  void gradient(MicroBatch& w) const {
+  void gradient(MicroBatch& w) const override {
     device::RecurrentPass pass = pass_of(w, true);
     pass.out = w.gradient(out());
     pass.planes = out().gradient;
@@ -53,14 +54,14 @@ class CudaRecurrent final : public SequenceLayer<CudaRecurrent> {
     take_norms(w);
   }
 
-  void backward(MicroBatch& w) const {
+  void backward(MicroBatch& w) const override {
     w.products.multiply("input gradient", w.batch, back_, precision_, w.saved(gates_), weights(w),
                         nullptr, w.gradient(in()), input_epilogue(w));
   }
 
   /// Each direction's weights, of inputs and of states. A GRU's last gate has one gradient for
   /// inputs and one for states.
-  SequenceGradient sequence_gradient(const MicroBatch& w) const {
+  SequenceGradient sequence_gradient(const MicroBatch& w) const override {
     SequenceGradient g{
         .batch = w.batch, .length = w.lengths(), .longest = places(), .tile = tile(), .part = {}};
     const int units = layer_.hidden;
@@ -225,9 +226,7 @@ class CudaRecurrent final : public SequenceLayer<CudaRecurrent> {
   std::size_t first_tensor(int d) const {
     return static_cast<std::size_t>(d) * (is_lstm() ? 3 : 4);
   }
-  const float* weights(const MicroBatch& w) const {
-    return w.parameters + offset();
-  }
+  const float* weights(const MicroBatch& w) const { return w.parameters + offset(); }
   device::StatesOut states_out() const {
     return layer_.output == RecurrentOutput::last   ? device::StatesOut::last
            : layer_.output == RecurrentOutput::mean ? device::StatesOut::mean

@@ -4,7 +4,7 @@
 namespace cudp::cuda::inline CUDP_SIMT {
 
 /// A dense layer on every word of a text.
-class CudaTokenDense final : public SequenceLayer<CudaTokenDense> {
+class CudaTokenDense final : public SequenceLayer {
  public:
   CudaTokenDense(const Dense& layer) : outputs_(layer.out) {}
 
@@ -15,22 +15,20 @@ class CudaTokenDense final : public SequenceLayer<CudaTokenDense> {
   bool rounds_output(const NetworkLayer&, const LayoutChoices&) const override { return true; }
   void take_output_function(const Activate& f) override { output_function_ = f; }
 
-  void forward(MicroBatch& w) const {
+  void forward(MicroBatch& w) const override {
     Epilogue epilogue;
     if (output_function_) epilogue = {.kind = Epilogue::Kind::value, .function = *output_function_};
     epilogue.stored_as = output_as();
     w.products.multiply("forward", w.batch, forward_, precision_, w.value(in()), weight(w),
                         weight(w) + tensor(1), w.value(out()), epilogue);
   }
-  void gradient(MicroBatch& w) const {
-    take_norms(w);
-  }
-  void backward(MicroBatch& w) const {
+  void gradient(MicroBatch& w) const override { take_norms(w); }
+  void backward(MicroBatch& w) const override {
     w.products.multiply("input gradient", w.batch, back_, precision_, w.gradient(out()), weight(w),
                         nullptr, w.gradient(in()), input_epilogue(w));
   }
 
-  SequenceGradient sequence_gradient(const MicroBatch& w) const {
+  SequenceGradient sequence_gradient(const MicroBatch& w) const override {
     SequenceGradient g{
         .batch = w.batch, .length = w.lengths(), .longest = places(), .tile = tile(), .part = {}};
     g.add({.x = w.value(in()),
@@ -72,9 +70,7 @@ class CudaTokenDense final : public SequenceLayer<CudaTokenDense> {
     reserve_tiles(s, tiles_of(tile(), inputs(), outputs_));
   }
 
-  const float* weight(const MicroBatch& w) const {
-    return w.parameters + offset();
-  }
+  const float* weight(const MicroBatch& w) const { return w.parameters + offset(); }
 
   int outputs_;
   std::optional<Activate> output_function_;
