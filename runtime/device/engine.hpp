@@ -136,6 +136,9 @@ struct PerExample {
   std::vector<float> losses;         ///< [n]
 };
 
+/// Whether the examples are of the network's shape, words and word vectors.
+bool fits(const Network& network, const Dataset& data);
+
 /// One device with a network, a training set and an optimizer on it.
 class Engine {
  public:

@@ -16,6 +16,8 @@ class DeviceCoordinates {
 
   Buffer<float>& mean() { return mean_; }
   Buffer<float>& deviation() { return deviation_; }
+  const Buffer<float>& mean() const { return mean_; }
+  const Buffer<float>& deviation() const { return deviation_; }
   const CoordinateScale* scale() const { return scale_.get(); }
 
   /// Launches what makes the view from m and s, for the cursor's step; of its shifts nothing.

@@ -54,7 +54,7 @@ class DeviceModelState {
     coordinates_.mean().upload(s.mean);
     coordinates_.deviation().upload(s.deviation);
   }
-  TrainState get() {
+  TrainState get() const {
     return {.parameters = parameters_.download(),
             .moment1 = moment1_.download(),
             .moment2 = moment2_.download(),

@@ -1,5 +1,6 @@
 // The kernels of a step around its sum, and their launches: the draw, coordinates and the end.
 #include "kernels/contribution/coordinates.cuh"
+#include "kernels/contribution/norm_total.cuh"
 #include "kernels/step/finish.cuh"
 #include "kernels/step/sample.cuh"
 #include "kernels/step/step_size.cuh"
@@ -89,6 +90,11 @@ CoordinateSums DeviceCoordinates::sums(const StepCursor* cursor, double* parts) 
           .deviation = deviation_.get(),
           .n = static_cast<std::int64_t>(mean_.size()),
           .parts = parts};
+}
+
+void total_norms_by_kernel(Gpu& gpu, const NormTotal& a) {
+  gpu.clear(a.total, sizeof *a.total);
+  launch(gpu, "norm total", norm_total_kernel, a);
 }
 
 void add_tally(Gpu& gpu, const TallyBatch& batch) { launch(gpu, "tally", tally_kernel, batch); }

@@ -18,6 +18,9 @@ namespace cudp::cuda::inline CUDP_SIMT {
 /// Launches what adds a batch's losses and norms to its total.
 void add_tally(Gpu& gpu, const TallyBatch& batch);
 
+/// Gpu::total_norms without a library.
+void total_norms_by_kernel(Gpu& gpu, const NormTotal& a);
+
 class StepEnd {
  public:
   /// cursor, list: of RunPosition.

@@ -2,9 +2,10 @@
 #include <optional>
 #include <random>
 
-#include "runtime/device/cuda/device_engine.hpp"
+#include "runtime/device/cuda/batch_room.hpp"
 #include "runtime/device/cuda/devices.hpp"
 #include "runtime/device/cuda/fused.hpp"
+#include "runtime/device/cuda/layer_wise.hpp"
 #include "tests/runtime/device/cuda_engine_tests.hpp"
 #include "tests/support/coded_cases.hpp"
 #include "tests/support/simt/simt_emulator.hpp"

@@ -1,6 +1,5 @@
 #include <cstdio>
 
-#include "kernels/contribution/norm_total.cuh"
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/device_engine.hpp"
 #include "runtime/device/cuda/devices.hpp"
@@ -13,8 +12,7 @@ namespace cudp {
 void cuda::CudaGpu::total_norms(const NormTotal& a) {
   validate(a);
   if (!has_cub()) {
-    clear(a.total, sizeof *a.total);
-    launch("norm total", norm_total_kernel, launch_shape(a), a);
+    total_norms_by_kernel(*this, a);
     return;
   }
   const std::size_t bytes = cub_norm_total_bytes(a.n);
@@ -82,10 +80,6 @@ std::vector<float> scatter_on_cuda(const Dataset& images, const WorkDone& done, 
   cuda::CudaGpu gpu(device);
   cuda::DeviceScatter scatter(gpu, images.shape.height, images.shape.width);
   return scatter(images, done);
-}
-
-void sum_again(Engine& engine, const StepRecipe& recipe, float clip_norm, std::size_t times) {
-  dynamic_cast<cuda::DeviceEngine&>(engine).sum_again(recipe, clip_norm, times);
 }
 
 }  // namespace cudp
