@@ -287,10 +287,10 @@ PLACES = [
     ("runtime/methods/engine_method.cpp", "sums.norm_total_noise = plan_.epoch_noise;", "plan_.epoch_noise", BOTH, "method=dpis"),
     ("runtime/results/certificate.cpp", "{{\"order\", s.bound.order},", "s.bound.order", BOTH),
     # The CUDA engine, emulated.
-    ("runtime/device/cuda/device_engine.hpp", ".threshold = poisson != nullptr ? poisson->threshold : 0,", "poisson->threshold", BOTH, "device=cuda"),
-    ("runtime/device/cuda/device_engine.hpp", "const double grid = bound_of(recipe.contribution, static_cast<double>(clip_norm)).grid;", "static_cast<double>(clip_norm)", [("x2", "2 * x")], "device=cuda"),
+    ("runtime/device/cuda/step_sum.cpp", ".threshold = poisson != nullptr ? poisson->threshold : 0,", "poisson->threshold", BOTH, "device=cuda"),
+    ("runtime/device/cuda/device_engine.cpp", "const double grid = bound_of(recipe.contribution, static_cast<double>(clip_norm)).grid;", "static_cast<double>(clip_norm)", [("x2", "2 * x")], "device=cuda"),
     ("kernels/fused/candidates.cuh", "stream.step = *a.step;", "*a.step", NUMBERS, "device=cuda,method=dpis"),
-    ("runtime/device/cuda/device_engine.hpp", ".max_norm = max_norm,", "max_norm", BOTH, "device=cuda,method=dpis"),
+    ("runtime/device/cuda/norms.cpp", ".max_norm = max_norm,", "max_norm", BOTH, "device=cuda,method=dpis"),
     ("kernels/step/finish.cuh", "const double s = static_cast<double>(scalars.noise_std) / grid;", "scalars.noise_std", BOTH, "device=cuda"),
     # Coordinate-wise clipping in the fused kernels: w, its squares, its sum.
     ("kernels/contribution/coordinates_math.hpp", "return ScalarLanes::fma(x, dy, -mean) * inverse;", "-mean", [LESS, NONE]),
@@ -563,7 +563,7 @@ add_executable(cudp_fault_tests audit/random_settings_test.cpp audit/random_sett
   runtime/device/text_engine_test.cpp support/distributions.cpp support/fill_scratch.cpp
   support/recomputed_clipping.cpp support/recomputed_coordinates.cpp support/recomputed_importance.cpp
   support/recomputed_linear.cpp support/recomputed_statistics.cpp support/recomputed_sums.cpp support/simt/emulator.cpp support/test_device.cpp)
-target_link_libraries(cudp_fault_tests PRIVATE cudp_runtime CLI11::CLI11 GTest::gtest_main)
+target_link_libraries(cudp_fault_tests PRIVATE cudp_emulated_cuda cudp_runtime CLI11::CLI11 GTest::gtest_main)
 target_include_directories(cudp_fault_tests PRIVATE support/simt)
 """
 

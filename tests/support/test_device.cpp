@@ -63,8 +63,7 @@ const Backend& emulated_cuda() {
       .scatter = scatter_on_cpu,
       .make_linear_engine =
           [](const Dataset& train, Loss loss, double most, int, SignWeights) {
-            return std::make_unique<cuda::DeviceLinear>(EmulatedGpu(), train, loss,
-                                                                     most);
+            return std::make_unique<cuda::DeviceLinear>(EmulatedGpu(), train, loss, most);
           },
       .arithmetic_name = "cuda emulated"};
   return backend;

@@ -20,10 +20,10 @@
 #include "runtime/device/linear_engine.hpp"
 #include "runtime/device/linear_sensitivity.hpp"
 #include "runtime/methods/dp_agd.hpp"
-#include "tests/support/simt/emulated_gpu.hpp"
 #include "tests/support/influence.hpp"
 #include "tests/support/linear_oracle.hpp"
 #include "tests/support/same_bits.hpp"
+#include "tests/support/simt/emulated_gpu.hpp"
 #include "tests/support/test_books.hpp"
 
 namespace cudp {
