@@ -44,8 +44,8 @@ namespace {
 
 using cuda::CudaGpu;
 using cuda::LateLibrary;
-using Floats = cuda::Buffer<CudaGpu, float>;
-using Bytes = cuda::Buffer<CudaGpu, std::uint8_t>;
+using Floats = cuda::Buffer<float>;
+using Bytes = cuda::Buffer<std::uint8_t>;
 
 /// Any library's status.
 template <class Status>
@@ -275,7 +275,7 @@ void recur(benchmark::State& state, const Layer& l, bool back) {
   const Floats dweight = zeros(gpu, back ? weight.size() : 0);
   const Bytes work_space(gpu, work);
   const Bytes reserve_space(gpu, reserve);
-  cuda::Buffer<CudaGpu, std::int32_t> device_lengths(gpu, lengths.size());
+  cuda::Buffer<std::int32_t> device_lengths(gpu, lengths.size());
   device_lengths.upload(std::vector<std::int32_t>(lengths.begin(), lengths.end()));
   const double flops = 2.0 * 4.0 * l.hidden * (l.inputs + l.hidden) * static_cast<double>(places);
   measure(state, (back ? 3.0 : 1.0) * flops, l.batch, [&] {
@@ -455,8 +455,8 @@ struct IsDrawn {
 
 void select(benchmark::State& state, std::int64_t n, double rate) {
   CudaGpu gpu;
-  cuda::Buffer<CudaGpu, std::uint32_t> to(gpu, static_cast<std::size_t>(n));
-  cuda::Buffer<CudaGpu, std::uint32_t> count(gpu, 1);
+  cuda::Buffer<std::uint32_t> to(gpu, static_cast<std::size_t>(n));
+  cuda::Buffer<std::uint32_t> count(gpu, 1);
   const thrust::counting_iterator<std::uint32_t> numbers(0);
   const IsDrawn drawn{static_cast<std::uint32_t>(rate * 0x1p32)};
   std::size_t bytes = 0;

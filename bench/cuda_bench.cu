@@ -17,11 +17,14 @@
 #include "kernels/common/lanes.hpp"
 #include "kernels/common/tensor_core.cuh"
 #include "kernels/random/random.cuh"
+#include "runtime/device/cuda/batch_room.hpp"
 #include "runtime/device/cuda/buffer.hpp"
 #include "runtime/device/cuda/devices.hpp"
+#include "runtime/device/cuda/engine_parts.hpp"
 #include "runtime/device/cuda/gpu.hpp"
 #include "runtime/device/cuda/plans.hpp"
 #include "runtime/device/cuda/sample.hpp"
+#include "runtime/device/cuda/step_sum.hpp"
 
 namespace cudp::bench {
 namespace {
@@ -78,7 +81,7 @@ struct Peaks {
 
 /// Best of five, in seconds; the download waits for the device.
 template <class Work>
-double best_seconds(cuda::Buffer<cuda::CudaGpu, float>& memory, const Work& work) {
+double best_seconds(cuda::Buffer<float>& memory, const Work& work) {
   double best = 1e30;
   for (int i = 0; i < 5; ++i) {
     const auto start = std::chrono::steady_clock::now();
@@ -93,8 +96,8 @@ double best_seconds(cuda::Buffer<cuda::CudaGpu, float>& memory, const Work& work
 Peaks measure_peaks(int multiprocessors) {
   cuda::CudaGpu gpu;
   constexpr std::size_t kFloats = std::size_t{1} << 28;  // a gibibyte: far more than any cache
-  cuda::Buffer<cuda::CudaGpu, float> from(gpu, kFloats);
-  cuda::Buffer<cuda::CudaGpu, float> to(gpu, kFloats);
+  cuda::Buffer<float> from(gpu, kFloats);
+  cuda::Buffer<float> to(gpu, kFloats);
   from.clear();
   const auto blocks = static_cast<unsigned>(multiprocessors);
   Peaks p;
@@ -153,6 +156,10 @@ void step(benchmark::State& state, const Setup& setup, const Peaks& peaks, MakeE
       Counter(examples * flops(net) / peaks.of(precision), Counter::kIsRate);
 }
 
+std::unique_ptr<Engine> layer_wise(const Network& network, const EngineSettings& settings) {
+  return make_layer_wise_cuda_engine(network, settings, cuda::kLargeDense);
+}
+
 /// The sum of clipped gradients alone, over one batch again and again, without sampling, noise and
 /// update: what is left of a step is its launches.
 void clipped_sum(benchmark::State& state, const Setup& setup, const Peaks& peaks, MakeEngine make,
@@ -161,13 +168,25 @@ void clipped_sum(benchmark::State& state, const Setup& setup, const Peaks& peaks
   const Network net = network_of(setup);
   const double batch = static_cast<double>(state.range(0));
   const EngineSettings settings = settings_of(batch, data.size(), precision);
-  const auto engine = make(net, settings);
-  engine->load(data);
-  engine->set_state(random_weights(net));
+  const StepRecipe& recipe = settings.recipe;
+  cuda::EngineParts p(cuda::CudaGpu(), net, settings, cuda::kLargeDense, make != layer_wise);
+  p.load(data);
+  p.set_train_state(random_weights(net));
+  const std::int64_t room = cuda::batch_capacity(recipe.draw, data.size());
+  p.passes.reserve(cuda::public_room(recipe.draw, settings.expected_batch).value_or(room));
+  cuda::StepSum sum(p);
+  cuda::draw_poisson(p.gpu, sum.sample_args(recipe.draw), p.sample.space());
+  const std::size_t drawn = p.sample.count();
+  StepCursor cursor;
+  cursor.scale = sum_scale(kClipNorm, bound_of(recipe.contribution, double{kClipNorm}).grid);
+  p.gpu.upload(p.position.cursor(), &cursor, sizeof cursor);
+  const auto recording = p.gpu.record([&] { (void)sum.add_up(recipe, room); });
   constexpr std::size_t kSteps = 100;
-  const std::size_t drawn = engine->sampled(0).size();
-  sum_again(*engine, settings.recipe, kClipNorm, 1);  // records it
-  for (auto _ : state) sum_again(*engine, settings.recipe, kClipNorm, kSteps);
+  for (auto _ : state) {
+    for (std::size_t i = 0; i < kSteps; ++i) p.gpu.replay(recording);
+    p.end.clear_sum();  // it is of no step
+    (void)p.position.wait();
+  }
   const double examples =
       static_cast<double>(drawn) * static_cast<double>(kSteps * state.iterations());
   state.SetItemsProcessed(static_cast<std::int64_t>(examples));
@@ -185,7 +204,7 @@ RandomStream stream_of(Generator generator, Stream purpose) {
 /// items are normal numbers.
 void normals(benchmark::State& state, Generator generator, int multiprocessors) {
   cuda::CudaGpu gpu;
-  cuda::Buffer<cuda::CudaGpu, float> out(gpu, 1);
+  cuda::Buffer<float> out(gpu, 1);
   constexpr std::int64_t kCount = std::int64_t{1} << 30;
   for (auto _ : state) {
     gpu.launch("normals", normals_kernel,
@@ -202,9 +221,9 @@ void sampling(benchmark::State& state, const Peaks& peaks, bool with_norms) {
   cuda::CudaGpu gpu;
   constexpr std::size_t kExamples = 100'000'000;
   constexpr double kRate = 1e-3;
-  const cuda::SampleScratch<cuda::CudaGpu> scratch(gpu, kExamples);
-  cuda::Buffer<cuda::CudaGpu, std::uint32_t> drawn(gpu, kExamples);
-  cuda::Buffer<cuda::CudaGpu, float> norms(gpu, with_norms ? kExamples : 0);
+  const cuda::SampleScratch scratch(gpu, kExamples);
+  cuda::Buffer<std::uint32_t> drawn(gpu, kExamples);
+  cuda::Buffer<float> norms(gpu, with_norms ? kExamples : 0);
   norms.clear();
   const SampleArgs args{
       .stream = stream_of(Generator::chacha20, Stream::sampling),
@@ -229,10 +248,6 @@ void sampling(benchmark::State& state, const Peaks& peaks, bool with_norms) {
 }
 
 using Bench = void (*)(benchmark::State&, const Setup&, const Peaks&, MakeEngine, Precision);
-
-std::unique_ptr<Engine> layer_wise(const Network& network, const EngineSettings& settings) {
-  return make_layer_wise_cuda_engine(network, settings, cuda::kLargeDense);
-}
 
 void add(const Setup& setup, std::initializer_list<int> batches, const Peaks& peaks,
          const char* what = "/epoch", Bench bench = step, MakeEngine make = make_cuda_engine,

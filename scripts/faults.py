@@ -293,10 +293,10 @@ PLACES = [
     ("runtime/methods/engine_method.cpp", "promise", "plan_.epoch_noise", BOTH, "method=dpis"),
     ("privacy/certificate/write.cpp", "operator()", "update({{\"order\", @s.order@", BOTH),
     # The CUDA engine, emulated.
-    ("runtime/device/cuda/device_engine.hpp", "sample_args", "poisson->threshold", BOTH, "device=cuda"),
-    ("runtime/device/cuda/device_engine.hpp", "scale_of", "static_cast<double>(clip_norm)", [("x2", "2 * x")], "device=cuda"),
+    ("runtime/device/cuda/step_sum.cpp", "sample_args", "poisson->threshold", BOTH, "device=cuda"),
+    ("runtime/device/cuda/device_engine.cpp", "scale_of", "static_cast<double>(clip_norm)", [("x2", "2 * x")], "device=cuda"),
     ("kernels/fused/candidates.cuh", "acceptance_word", "*a.step", NUMBERS, "device=cuda,method=dpis"),
-    ("runtime/device/cuda/device_engine.hpp", "norm_total", "max_norm = @max_norm@", BOTH, "device=cuda,method=dpis"),
+    ("runtime/device/cuda/norms.cpp", "total", "max_norm = @max_norm@", BOTH, "device=cuda,method=dpis"),
     ("kernels/step/finish.cuh", "finish_kernel", "scalars.noise_std", BOTH, "device=cuda"),
     # Coordinate-wise clipping in the fused kernels: w, its squares, its sum.
     ("kernels/contribution/coordinates_math.hpp", "transformed_product", "-mean", [LESS, NONE]),
@@ -569,7 +569,7 @@ add_executable(cudp_fault_tests audit/random_settings_test.cpp audit/random_sett
   runtime/device/text_engine_test.cpp support/distributions.cpp support/fill_scratch.cpp
   support/recomputed_clipping.cpp support/recomputed_coordinates.cpp support/recomputed_importance.cpp
   support/recomputed_linear.cpp support/recomputed_statistics.cpp support/recomputed_sums.cpp support/simt/emulator.cpp support/test_device.cpp)
-target_link_libraries(cudp_fault_tests PRIVATE cudp_runtime CLI11::CLI11 GTest::gtest_main)
+target_link_libraries(cudp_fault_tests PRIVATE cudp_emulated_cuda cudp_reproductions cudp_runtime CLI11::CLI11 GTest::gtest_main)
 target_include_directories(cudp_fault_tests PRIVATE support/simt)
 """
 

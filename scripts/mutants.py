@@ -187,8 +187,11 @@ def compile_ptx(source, change, to):
 def emulator_reads(sources):
     """Whether the emulated kernels' text is another one in the copy of the sources that compile_ptx left."""
     commands = json.loads((BUILD / "compile_commands.json").read_text())
-    for test in ("tests/support/test_device.cpp", "tests/kernels/cuda_kernels_test.cpp", "tests/kernels/cuda_fused_test.cpp"):
-        command = next(c for c in commands if c["file"].endswith(test) and "cudp_tests.dir" in c["command"])
+    tests = ("tests/kernels/cuda_kernels_test.cpp", "tests/kernels/cuda_fused_test.cpp")
+    for command in commands:
+        file = str(pathlib.Path(command["file"]).relative_to(ROOT)) if command["file"].startswith(str(ROOT)) else ""
+        if not ("cudp_emulated_cuda.dir" in command["command"] or file in tests and "cudp_tests.dir" in command["command"]):
+            continue
         words = shlex.split(command["command"])
         words = words[next(i for i, w in enumerate(words) if re.search(r"(\+\+|cxx)[-0-9]*$", w)):words.index("-o")]
         if "-include" in words:  # a precompiled header
@@ -196,7 +199,7 @@ def emulator_reads(sources):
         texts = []
         for root in (ROOT, sources):
             moved = [w.replace(str(ROOT), str(root)) for w in words if not w.startswith("-fmacro-prefix-map")]
-            done = subprocess.run([*moved, "-E", "-P", str(root / test)], check=True, cwd=command["directory"], capture_output=True, text=True)
+            done = subprocess.run([*moved, "-x", "c++", "-E", "-P", str(root / file)], check=True, cwd=command["directory"], capture_output=True, text=True)
             texts.append(done.stdout.replace(str(root), ""))
         if texts[0] != texts[1]:
             return True

@@ -2,12 +2,12 @@
 // Vocabulary that CUDA kernels are written in. nvcc defines it on the device. In a host-only build
 // the tests' simt_emulator.hpp defines it.
 //
-// Kernels live in `namespace cudp::inline CUDP_SIMT`, so that one program can contain the device's
+// Kernels live in `namespace cudp::inline CUDP_SIMT` (build.hpp), so that one program can contain the device's
 // kernel and the emulated one under different symbols.
+#include "kernels/common/build.hpp"
 #include "kernels/common/host_device.hpp"
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
-#define CUDP_SIMT on_device
 #pragma nv_diag_suppress 20050  // "inline qualifier ignored": it still makes the host's stub weak
 /// Declares dynamic shared memory as an array of T. At most once in a kernel.
 #define CUDP_DYNAMIC_SMEM(T, name)                           \
@@ -17,7 +17,6 @@
 #define CUDP_SHARED(T, name, dims) __shared__ T name dims
 #else
 #include "simt_emulator.hpp"  // found only in an include directory of the tests
-#define CUDP_SIMT emulated
 // NOLINTBEGIN(bugprone-macro-parentheses)
 #define CUDP_DYNAMIC_SMEM(T, name) T* name = static_cast<T*>(simt::dynamic_shared())
 #define CUDP_SHARED(T, name, dims) auto& name = simt::static_shared<T dims>([] {})

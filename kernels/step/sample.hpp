@@ -3,6 +3,8 @@
 
 #include "kernels/contribution/importance.hpp"
 #include "kernels/random/random.hpp"
+#include "kernels/step/step_cursor.hpp"
+#include "kernels/step/tally.hpp"
 
 namespace cudp {
 
@@ -29,6 +31,26 @@ struct SampleArgs {
   ImportanceRule rule = {};      ///< used with norms only
   std::int64_t first = 0;        ///< example with index 0 in drawn and norms, at most begin
 };
+
+/// Scratch and result in device memory. A tile is 256 examples: tiles = ceil((end - begin) / 256).
+struct SampleSpace {
+  std::uint16_t* flags;   ///< [tiles, 16], bit l of row r: example 16 r + l of the tile is drawn
+  std::uint32_t* counts;  ///< [tiles + 1], number drawn in each tile; if scanned, the number before
+                          ///< each tile, then all
+  std::uint32_t* count;   ///< [1], number drawn; 0 if no step may be taken with them
+  bool scanned = false;   ///< sample_scan_kernel runs between the two kernels
+  /// Cursor of the run whose next step is drawn; null: the step is SampleArgs::stream's, and the
+  /// other members are not used.
+  StepCursor* cursor = nullptr;
+  ListedStep* list = nullptr;        ///< [steps of the run]
+  std::uint32_t capacity = 0;        ///< a larger batch makes the run fail
+  std::uint32_t room = 0xffffffffu;  ///< a larger batch is not started: launches would truncate it
+  bool has_tail = false;             ///< the step's update is a separate launch
+  const Tally* counted = nullptr;    ///< [1], if the clipping norm is adaptive
+};
+
+/// Above so many tiles (4 M examples) the counts are scanned by a kernel of their own.
+inline constexpr std::int64_t kScannedTiles = std::int64_t{1} << 14;
 
 /// Throws std::invalid_argument naming the member that is out of range. end is at most 2^32.
 void validate(const SampleArgs& args);

@@ -317,7 +317,7 @@ class Holder {
     const double sigma = c_.feature_noise;
     if (settings_.text("features") != "pca")
       return expect_times(kChannelsName, 1, 1, take(rows, kChannelsName, sigma));
-    const auto diagonal = std::ranges::find(rows, kDiagonalName, &privacy::NoisyValue::what);
+    const auto diagonal = std::ranges::find(rows, kDiagonalName, &privacy::NoisyValue::name);
     const std::uint64_t beside = diagonal != rows.end() && diagonal->numbers > 1 ? 1 : 0;
     expect_times(kDiagonalName, 1, 1, take(rows, kDiagonalName, sigma));
     expect_times(kBesideName, beside, beside, take(rows, kBesideName, sigma));

@@ -71,7 +71,7 @@ class Entry {
   void finish() const {
     for (const auto& [key, value] : entry_.items())
       if (std::ranges::find(read_, key) == read_.end())
-        throw InputError(place_ + ": expected keys " + names() + ", found " + shown(key));
+        throw InputError(place_ + ": expected keys " + names() + ", found " + value_text_of(key));
   }
   const std::string& place() const { return place_; }
 

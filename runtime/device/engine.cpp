@@ -7,6 +7,13 @@
 
 namespace cudp {
 
+bool fits(const Network& network, const Dataset& data) {
+  const WordVectors* const v = data.vectors.get();
+  return data.shape == network.input && data.words == network.text.words &&
+         (v != nullptr ? v->columns == network.text.columns && v->rows == data.words
+                       : network.text.columns == 0);
+}
+
 float check_followed(const FollowedSteps& steps, const ClipRule& rule, float clip,
                      std::span<const StepScalars> given) {
   ensure(steps.scalars.size() == given.size() && steps.noisy_counts.size() == given.size(),

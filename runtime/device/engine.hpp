@@ -141,6 +141,9 @@ struct PerExample {
   std::vector<float> losses;         ///< [n]
 };
 
+/// Returns whether the examples have the network's shape, words and word vectors.
+bool fits(const Network& network, const Dataset& data);
+
 /// Device with a network, a training set and an optimizer on it.
 class Engine {
  public:

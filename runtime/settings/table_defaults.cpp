@@ -166,7 +166,7 @@ std::string own_tuning_line(const TrainConfig& config, const TrainingSize& size,
       "clip {:.2g}; {} needs settings of its own: {}{}",
       rows_text(size), usual.method, usual.batch,
       usual.steps ? fmt::format("steps {}", *usual.steps) : fmt::format("epochs {}", *usual.epochs),
-      usual.ema, usual.lr * usual.clip, config.method, method.own_tuning,
+      usual.ema, usual.lr * usual.clip_norm, config.method, method.own_tuning,
       method.own_tuning.find("--lr") == std::string_view::npos ? "; and --lr" : "");
 }
 

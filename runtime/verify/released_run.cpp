@@ -15,7 +15,7 @@
 #include "privacy/text/json_text.hpp"
 #include "privacy/verify/certificate.hpp"
 #include "privacy/verify/settings.hpp"
-#include "runtime/audit/released_settings.hpp"
+#include "runtime/verify/released_settings.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
 #include "runtime/base/safetensors.hpp"

@@ -149,7 +149,7 @@ class GpuKernels {
    private:
     cuda::CudaGpu& gpu_;
     T* host_;
-    cuda::Buffer<cuda::CudaGpu, T> memory_;
+    cuda::Buffer<T> memory_;
   };
 
   static LaunchShape shape(std::int64_t threads) { return strided_shape(threads, 128); }

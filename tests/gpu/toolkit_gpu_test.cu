@@ -26,7 +26,7 @@ std::vector<float> numbers(std::size_t n, unsigned seed) {
 
 class CudaToolkit : public testing::Test {
  protected:
-  using Floats = cuda::Buffer<cuda::CudaGpu, float>;
+  using Floats = cuda::Buffer<float>;
   Floats device(const std::vector<float>& v) {
     Floats f(gpu_, v.size());
     f.upload(v);
@@ -172,7 +172,7 @@ TEST_F(CudaToolkit, CudnnGoesOverTextsAsItsTwin) {
           here.y = want.data();
           recur_plainly(here, false);
           const Floats x_there = device(x);
-          cuda::Buffer<cuda::CudaGpu, std::int32_t> lengths_there(gpu_, lengths.size());
+          cuda::Buffer<std::int32_t> lengths_there(gpu_, lengths.size());
           lengths_there.upload(lengths);
           const Floats y = device(std::vector<float>(want.size(), 1e30f));
           a.x = x_there.get();

@@ -75,7 +75,7 @@ class FusedTransformed : public FusedStep {
     std::vector<cuda::FusedKernel> kernels;
     const auto add = [&](std::size_t bytes) {
       const auto kernel =
-          cuda::fused_kernel_for<true>(net, {.multiprocessors = 1, .shared_bytes = bytes});
+          cuda::fused_kernel_for(net, {.multiprocessors = 1, .shared_bytes = bytes}, true);
       if (kernel) kernels.push_back(*kernel);
     };
     for (const std::size_t bytes : {kH200, kA100, kAda}) add(bytes);

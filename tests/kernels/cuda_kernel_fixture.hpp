@@ -28,7 +28,7 @@ class CudaKernel : public testing::Test {
  protected:
   template <class T>
   T* device(const std::vector<T>& v) {
-    const auto keep = std::make_shared<cuda::Buffer<TestGpu, T>>(gpu(), v.size());
+    const auto keep = std::make_shared<cuda::Buffer<T>>(gpu(), v.size());
     keep->upload(v);
     T* const p = keep->get();
     kept_.push_back(keep);

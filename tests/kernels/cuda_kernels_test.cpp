@@ -1,4 +1,4 @@
-#include "tests/support/emulated_gpu.hpp"
+#include "tests/support/simt/emulated_gpu.hpp"
 
 namespace cudp {
 class TestGpu : public EmulatedGpu {  // with as much shared memory as an H200's

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/features/scatter.cuh"
 #include "runtime/device/cuda/scatter.hpp"
 #include "runtime/device/scatter.hpp"
 #include "tests/kernels/cuda_kernel_fixture.hpp"
@@ -104,7 +105,7 @@ TEST(CudaScatter, AgreesWithSumsOverPixels) {
     const Dataset bytes = scatter_images(s.channels, s.height, s.width);
     const ReferenceScatter reference(s.height, s.width);
     TestGpu gpu;
-    cuda::DeviceScatter<TestGpu> scatter(gpu, s.height, s.width, 2);  // several slabs
+    cuda::DeviceScatter scatter(gpu, s.height, s.width, 2);  // several slabs
     for (const Dataset& d : {bytes, as_floats(bytes)}) {
       double share = 0.0;
       const std::vector<float> got = scatter(d, [&](double now) { share = now; });
@@ -128,7 +129,7 @@ TEST(CudaScatter, LargeImagesAskForSharedMemory) {
   images.labels.resize(1);
   images.bytes.resize(216 * 228);
   TestGpu gpu;
-  cuda::DeviceScatter<TestGpu> scatter(gpu, 216, 228, 1);
+  cuda::DeviceScatter scatter(gpu, 216, 228, 1);
   const std::vector<float> got = scatter(images, [](double) {});
   const std::vector<float> want = scatter_on_cpu(images, 1, [](double) {});
   ASSERT_EQ(got.size(), want.size());

@@ -7,9 +7,8 @@
 #else
 #include "runtime/device/cuda/device_engine.hpp"
 #include "runtime/device/cuda/linear.hpp"
-#include "runtime/device/cuda/product_kernels.hpp"
 #include "tests/support/emulated_cuda.hpp"
-#include "tests/support/emulated_gpu.hpp"
+#include "tests/support/simt/emulated_gpu.hpp"
 #endif
 
 namespace cudp {
@@ -29,7 +28,7 @@ std::unique_ptr<Engine> layer_wise_engine(const Network& net, const EngineSettin
 
 namespace {
 
-using EmulatedEngine = cuda::DeviceEngine<EmulatedGpu>;
+using EmulatedEngine = cuda::DeviceEngine;
 
 std::unique_ptr<EmulatedEngine> make_emulated(const Network& net, const EngineSettings& s,
                                               const TestDevice& d, std::int64_t large_dense,
@@ -64,8 +63,7 @@ const Backend& emulated_cuda() {
       .scatter = scatter_on_cpu,
       .make_linear_engine =
           [](const Dataset& train, Loss loss, double most, int, SignWeights) {
-            return std::make_unique<cuda::DeviceLinear<EmulatedGpu>>(EmulatedGpu(), train, loss,
-                                                                     most);
+            return std::make_unique<cuda::DeviceLinear>(EmulatedGpu(), train, loss, most);
           },
       .arithmetic_name = "cuda emulated"};
   return backend;

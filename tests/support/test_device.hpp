@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/device/cuda/layout.hpp"
+#include "runtime/device/cuda/plans.hpp"
 #include "runtime/device/engine.hpp"
 
 namespace cudp {

@@ -69,7 +69,7 @@ class CpuEngine final : public Engine {
   }
 
   void load(const Dataset& train) override {
-    if (!fits(train) || train.classes != network_.classes)
+    if (!fits(network_, train) || train.classes != network_.classes)
       throw InputError("the training set's shape or classes do not fit the model");
     ensure(!has_target(network_.spec.loss) || train.targets.size() == train.size(),
            "every example must have a target");
@@ -123,7 +123,7 @@ class CpuEngine final : public Engine {
   std::vector<float> norms() override { return state_.norms; }
 
   std::vector<float> logits(const Dataset& examples) override {
-    ensure(fits(examples), "the test set does not fit the model");
+    ensure(fits(network_, examples), "the test set does not fit the model");
     const std::size_t chunk = to_size(layout_.chunk);
     const auto outputs = static_cast<std::size_t>(network_.outputs);
     std::vector<float> all(examples.size() * outputs);
@@ -175,13 +175,6 @@ class CpuEngine final : public Engine {
     ensure(all.empty() || (all.size() == to_size(network_.classes) &&
                            std::ranges::all_of(all, [](float w) { return w >= 0 && w <= 1; })),
            "class weights must be one of 0 to 1 for each class");
-  }
-
-  bool fits(const Dataset& data) const {
-    const WordVectors* const v = data.vectors.get();
-    return data.shape == network_.input && data.words == network_.text.words &&
-           (v != nullptr ? v->columns == network_.text.columns && v->rows == data.words
-                         : network_.text.columns == 0);
   }
 
   bool keeps_norms() const { return std::holds_alternative<Candidates>(settings_.recipe.draw); }
@@ -371,7 +364,7 @@ class CpuEngine final : public Engine {
     const auto first = static_cast<std::int64_t>(numbering_->begin());
     const auto n = static_cast<std::int64_t>(numbering_->count());
     std::vector<float> norms;  // norms by example number; empty if numbers equal indices
-    if (candidates != nullptr && !numbering_->are_places())
+    if (candidates != nullptr && !numbering_->are_indices())
       norms = numbering_->by_number(state_.norms);
     const float* const all_norms = norms.empty() ? state_.norms.data() : norms.data();
     std::vector<std::int64_t> counts(to_size(ranges(n, kSampleRange)));

@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "runtime/base/error.hpp"
+#include "runtime/device/layer_edges.hpp"
 
 namespace cudp::cpu {
 namespace {
@@ -45,31 +46,16 @@ class LayoutBuilder {
   }
 
  private:
-  /// Edges of a layer, and whether it computes a gradient for its input.
-  struct Site {
-    std::size_t in;
-    std::size_t out;
-    bool gives_input_gradient;
-  };
-
-  /// Makes the edges and assigns an input and an output to each layer. A layer that works in place
-  /// shares its input's edge, unless backward() of the layer before still reads that layer's
-  /// output. Only layers after the first one with parameters compute a gradient for their input.
+  /// Makes the edges, and says for each layer which it reads and writes. Only layers behind the
+  /// first one with parameters give a gradient to their input.
   void add_sites() {
     const Network& network = *l_.network;
+    sites_ = edges_of(network, l_.layers);
     add_edge(network.input, network.text.words > 0, 0);
-    sites_.push_back({0, 0, false});
-    bool trainable_before = false;
-    for (std::size_t i = 1; i < l_.layers.size(); ++i) {
+    for (std::size_t i = 1; i < sites_.size(); ++i) {
       const NetworkLayer& n = network.layers[i - 1];
-      const std::size_t in = l_.edges.size() - 1;
-      const bool in_place = l_.layers[i]->works_in_place() && !l_.layers[i - 1]->reads_own_output();
-      if (!in_place) add_edge(n.out, n.out_sequence, i);
-      sites_.push_back({in, l_.edges.size() - 1, trainable_before});
-      if (n.has_parameters() && !trainable_before) {
-        trainable_before = true;
-        l_.first_parametric = i;
-      }
+      if (!sites_[i].is_in_place()) add_edge(n.out, n.out_sequence, i);
+      if (n.has_parameters() && !sites_[i].gives_input_gradient) l_.first_parametric = i;
     }
   }
 
@@ -125,7 +111,7 @@ class LayoutBuilder {
   }
 
   void lay_out(std::size_t i) {
-    const Site& site = sites_[i];
+    const LayerEdges& site = sites_[i];
     l_.layers[i]->lay_out({.network = l_.network,
                            .layer = i > 0 ? &l_.network->layers[i - 1] : nullptr,
                            .in = l_.edges[site.in],
@@ -136,7 +122,7 @@ class LayoutBuilder {
   }
 
   CpuLayout l_;
-  std::vector<Site> sites_;
+  std::vector<LayerEdges> sites_;
   bool passes_codes_ = false;
 };
 

@@ -4,17 +4,12 @@
 #include <utility>
 #include <vector>
 
-namespace cudp::cuda {
+#include "runtime/device/cuda/gpu.hpp"
 
-/// Whether a Gpu puts what tests ask for into scratch memory (runtime/device/scratch_fill.hpp): the
-/// emulator's does, a device does not.
-template <class Gpu>
-inline constexpr bool kFillsScratch = requires(Gpu& gpu, void* p) {
-  gpu.fill_scratch(p, 0);
-};
+namespace cudp::cuda::inline CUDP_SIMT {
 
 /// Device memory for n numbers, as it comes: nobody may read before writing or clear().
-template <class Gpu, class T>
+template <class T>
 class Buffer {
  public:
   Buffer() = default;
@@ -46,8 +41,7 @@ class Buffer {
   /// Before it is written anew, where nobody may read what is in it.
   void fill_scratch() { fill_scratch(0, size_); }
   void fill_scratch(std::size_t at, std::size_t n) {
-    if constexpr (kFillsScratch<Gpu>)
-      if (n > 0) gpu_->fill_scratch(data_ + at, n * sizeof(T));
+    if (n > 0) gpu_->fill_scratch(data_ + at, n * sizeof(T));
   }
   void upload(std::span<const T> from, std::size_t at = 0) {
     if (!from.empty()) gpu_->upload(data_ + at, from.data(), from.size() * sizeof(T));
@@ -67,7 +61,7 @@ class Buffer {
 };
 
 /// Host memory for n numbers that the device reads by itself.
-template <class Gpu, class T>
+template <class T>
 class PinnedBuffer {
  public:
   PinnedBuffer(Gpu& gpu, std::size_t n)
@@ -85,4 +79,4 @@ class PinnedBuffer {
   std::size_t size_;
 };
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

@@ -30,9 +30,6 @@ std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network& network,
                                                     const EngineSettings& settings,
                                                     std::int64_t large_dense);
 
-/// For benchmarks, of an engine of the two makers above: DeviceEngine::sum_again.
-void sum_again(Engine& engine, const StepRecipe& recipe, float clip_norm, std::size_t times);
-
 /// The precision that make_cuda_engine multiplies a network in where `requested` was asked for;
 /// transforms: as Backend::precision has it. It needs a device.
 Precision cuda_precision(const Network& network, Precision requested, bool transforms,

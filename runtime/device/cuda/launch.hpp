@@ -1,20 +1,21 @@
 #pragma once
 #include "kernels/common/launch.hpp"
+#include "runtime/device/cuda/gpu.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
 /// Launches a kernel of one argument struct. Throws std::invalid_argument where the arguments are
 /// not valid.
-template <class Gpu, class Args>
+template <class Args>
 void launch(Gpu& gpu, const char* name, void (*kernel)(Args), const LaunchShape& shape,
             const Args& args) {
   validate(args);
   gpu.launch(name, kernel, shape, args);
 }
 /// In the shape that the arguments' header chooses.
-template <class Gpu, class Args>
+template <class Args>
 void launch(Gpu& gpu, const char* name, void (*kernel)(Args), const Args& args) {
   launch(gpu, name, kernel, launch_shape(args), args);
 }
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

@@ -1,23 +1,9 @@
 #pragma once
 // A layer as a device runs it. Each is a file of layers/, which holds all that the CUDA engine
-// knows of it. Its passes launch kernels on a Gpu: gpu.hpp's, or in tests one that runs the same
-// kernels under the emulator. So they are templates, and a layer is one alternative of AnyCudaLayer
-// (layout.hpp) in place of an object behind an interface.
-//
-//   template <class Gpu> void forward(MicroBatch<Gpu>& w) const;
-//   The squared norms of the parameters' gradients to w.parts(), transformed by w.coordinates;
-//   before backward():
-//   template <class Gpu> void gradient(MicroBatch<Gpu>& w) const;
-//   The gradient by the input, only where a layer before has parameters:
-//   template <class Gpu> void backward(MicroBatch<Gpu>& w) const;
-//   sum [d] += the clipped gradients:
-//   template <class Gpu> void add(MicroBatch<Gpu>& w, FixedPoint* sum, const SumScale* s) const;
-//   Each example's own gradient to gradients [capacity, d]:
-//   template <class Gpu> void store_gradients(MicroBatch<Gpu>& w, float* gradients) const;
-//   What its kernels need before anything is recorded:
-//   template <class Gpu> void prepare(Gpu& gpu) const;
+// knows of it.
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "kernels/common/fixed_point.hpp"
@@ -28,7 +14,7 @@
 #include "runtime/device/cuda/micro_batch.hpp"
 #include "runtime/device/cuda/plans.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
 /// The place of a layer in its network.
 struct CudaSite {
@@ -43,6 +29,9 @@ struct CudaSite {
 
 class CudaLayer {
  public:
+  CudaLayer() = default;
+  CudaLayer(const CudaLayer&) = delete;
+  CudaLayer& operator=(const CudaLayer&) = delete;
   virtual ~CudaLayer() = default;
 
   // What it asks of the layout.
@@ -68,6 +57,10 @@ class CudaLayer {
     return false;
   }
   virtual void take_input_function(const Activate&) {}
+  // Of an activation: the layer before applies the function, the one behind its derivative, and the
+  // pass does nothing.
+  virtual void leave_forward() {}
+  virtual void leave_backward() {}
 
   // Numbers that tensor cores multiply are rounded once, where they are stored; see round_edges.
 
@@ -91,8 +84,23 @@ class CudaLayer {
   }
   bool gives_input_gradient() const { return site_.gives_input_gradient; }
 
-  template <class Gpu>
-  void prepare(Gpu&) const {}
+  /// Goes forward and back by the device's BLAS.
+  virtual bool uses_blas() const { return false; }
+
+  // The passes.
+
+  /// What its kernels need before anything is recorded.
+  virtual void prepare(Gpu&) const {}
+  virtual void forward(MicroBatch& w) const = 0;
+  /// The squared norms of the parameters' gradients to w.parts(), transformed by w.coordinates;
+  /// before backward().
+  virtual void gradient(MicroBatch&) const {}
+  /// The gradient by the input, only where a layer before has parameters.
+  virtual void backward(MicroBatch&) const {}
+  /// sum [d] += the clipped gradients.
+  virtual void add(MicroBatch&, FixedPoint*, const SumScale*) const {}
+  /// Each example's own gradient to gradients [capacity, d].
+  virtual void store_gradients(MicroBatch&, float*) const {}
 
  protected:
   /// Makes the layer's tables, and reserves what it needs.
@@ -132,15 +140,8 @@ class CudaLayer {
   CudaSite site_;
 };
 
-/// The passes of layers without parameters.
-class LayerWithoutParameters : public CudaLayer {
- public:
-  template <class Gpu>
-  void gradient(MicroBatch<Gpu>&) const {}
-  template <class Gpu>
-  void add(MicroBatch<Gpu>&, FixedPoint*, const SumScale*) const {}
-  template <class Gpu>
-  void store_gradients(MicroBatch<Gpu>&, float*) const {}
-};
+std::unique_ptr<CudaLayer> make_input();
+/// Of every kind, with no more than it was made of: lay_out() comes before its passes.
+std::unique_ptr<CudaLayer> make_layer(const Layer& layer);
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

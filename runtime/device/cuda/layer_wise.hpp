@@ -1,27 +1,17 @@
 #pragma once
-// A network's passes over a micro-batch, layer by layer, as a sequence of kernel launches. Gpu is
-// gpu.hpp's, or in tests one that runs the same kernels under the emulator.
-#include <algorithm>
+// A network's passes over a micro-batch, layer by layer, as a sequence of kernel launches.
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
-#include <utility>
-#include <variant>
-#include <vector>
 
-#include "kernels/contribution/clip.cuh"
-#include "kernels/layers/loss.cuh"
-#include "kernels/step/tally.cuh"
-#include "runtime/base/error.hpp"
-#include "runtime/device/cuda/blas_rows.hpp"
+#include "kernels/contribution/clip.hpp"
+#include "kernels/step/tally.hpp"
 #include "runtime/device/cuda/buffer.hpp"
-#include "runtime/device/cuda/launch.hpp"
 #include "runtime/device/cuda/layout.hpp"
 #include "runtime/device/cuda/micro_batch.hpp"
-#include "runtime/device/cuda/out_of_memory.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
 /// Examples in flight at most: blockIdx.z counts them.
 inline constexpr std::int64_t kMaxInFlight = 32768;
@@ -29,202 +19,62 @@ inline constexpr std::int64_t kMaxInFlight = 32768;
 /// Examples in flight, in whole groups: what the user chose; else 4096, or what a quarter of a
 /// gibibyte holds if that is more, but no more than a gibibyte holds; and all `wanted` examples of
 /// a recorded step where a quarter of the device's memory holds them.
-inline std::int64_t examples_in_flight(const Network& network, const CudaLayout& layout, int chosen,
-                                       std::size_t memory, std::int64_t wanted) {
-  constexpr std::int64_t kFloats = std::int64_t{1} << 28;
-  std::int64_t n = chosen;
-  if (chosen <= 0) {
-    const std::int64_t floats = layout.floats_per_example(network.groups, network.outputs);
-    const std::int64_t fit = kFloats / floats;
-    const auto quarter = static_cast<std::int64_t>(memory / 4 / sizeof(float)) / floats;
-    n = std::max(std::min(fit, std::max<std::int64_t>(4096, fit / 4)), std::min(quarter, wanted));
-  }
-  const int group = layout.example_group();
-  return (std::clamp<std::int64_t>(n, 1, kMaxInFlight) + group - 1) / group * group;
-}
+std::int64_t examples_in_flight(const Network& network, const CudaLayout& layout, int chosen,
+                                std::size_t memory, std::int64_t wanted);
 
-template <class Gpu>
 class LayerWiseNetwork {
  public:
   /// micro_batch: examples in flight at most, 0 to choose. say: told where there are fewer than
   /// were chosen; may be null. Keeps a reference to `network`.
   LayerWiseNetwork(Gpu& gpu, const Network& network, int micro_batch, const LayoutChoices& choices,
-                   std::function<void(const std::string&)> say = {})
-      : gpu_(gpu),
-        net_(network),
-        micro_batch_(micro_batch),
-        transforms_(choices.transforms),
-        say_(std::move(say)),
-        layout_(build_layout(network, with_checked_blas(gpu, network, choices, say_))),
-        group_parts_(gpu, layout_.storage.group_parts.size()) {
-    group_parts_.upload(layout_.storage.group_parts);
-    for_each_layer([&](const auto& l) { l.prepare(gpu_); });
-  }
+                   std::function<void(const std::string&)> say = {});
 
   /// Makes room for as many examples in flight as is best for micro-batches of `wanted` examples.
   /// Returns whether anything has moved: what was recorded before must be recorded anew then.
-  bool reserve(std::int64_t wanted) {
-    const int group = layout_.example_group();
-    std::int64_t n = examples_in_flight(net_, layout_, micro_batch_, gpu_.memory(), wanted);
-    if (micro_batch_ <= 0) {
-      const std::int64_t reached =
-          MicroBatch<Gpu>::max_capacity(layout_.edges, layout_.storage) / group * group;
-      n = std::min(n, std::max<std::int64_t>(reached, group));
-    }
-    n = std::min(n, max_in_flight_);
-    if (work_ && n <= work_->capacity()) return false;
-    for (;;) {
-      try {
-        allocate(static_cast<int>(n));
-        return true;
-      } catch (const OutOfMemory&) {
-        work_.reset();
-        if (n <= group) throw;
-        n = (n / 2 + group - 1) / group * group;
-        max_in_flight_ = n;
-        // How many there are now follows the number of training examples, which may be private.
-        if (say_) say_("device: its memory does not hold the examples in flight, there are fewer");
-      }
-    }
-  }
+  bool reserve(std::int64_t wanted);
 
   /// Examples in flight at most; 0 before reserve().
   int capacity() const { return work_ ? work_->capacity() : 0; }
   const CudaLayout& layout() const { return layout_; }
-  const Buffer<Gpu, float>& losses() const { return losses_; }
-  const Buffer<Gpu, float>& squared_norms() const { return squared_norms_; }
+  const Buffer<float>& losses() const { return losses_; }
+  const Buffer<float>& squared_norms() const { return squared_norms_; }
 
   /// Logits of the examples of a micro-batch; examples: their numbers in the data set, or null for
   /// 0, 1, ... parameters [d].
   void forward(const Batch& batch, const DeviceData& data, const std::uint32_t* examples,
-               const float* parameters) {
-    work_->batch = batch;
-    work_->data = data;
-    work_->examples = examples;
-    work_->parameters = parameters;
-    work_->fill_scratch();
-    for (Buffer<Gpu, float>* b : {&losses_, &logit_gradients_, &squared_norms_}) b->fill_scratch();
-    work_->products.pack(parameters);
-    for_each_layer([&](const auto& l) { l.forward(*work_); });
-    ensure(layout_.edges.back().value.border == 0, "logits are a flat vector");
-  }
+               const float* parameters);
 
   /// The logits of examples 0 .. n - 1 of the data, [n, outputs], a micro-batch after the other;
   /// count [1]: n, on the device. After reserve().
   void logits(const std::uint32_t* count, std::size_t n, const DeviceData& data,
-              const float* parameters, float* to) {
-    const auto at_once = static_cast<std::size_t>(capacity());
-    const auto row = static_cast<std::size_t>(net_.outputs);
-    for (std::size_t first = 0; first < n; first += at_once) {
-      const std::size_t live = std::min(at_once, n - first);
-      forward({.count = count,
-               .first = static_cast<std::int32_t>(first),
-               .capacity = static_cast<std::int32_t>(live)},
-              data, nullptr, parameters);
-      gpu_.copy(to + first * row, work_->value(layout_.edges.back()), live * row * sizeof(float));
-    }
-  }
+              const float* parameters, float* to);
 
   /// After forward() of the same examples: their losses, gradients by every activation, and squared
   /// norms of the parameters' gradients, transformed where coordinates are given.
-  void backward(const CoordinatesView* coordinates = nullptr) {
-    const CudaEdge& last = layout_.edges.back();
-    launch(gpu_, "loss", loss_kernel,
-           device::LossValues{.batch = work_->batch,
-                              .loss = net_.spec.loss,
-                              .outputs = net_.outputs,
-                              .logits = work_->value(last),
-                              .label = work_->labels(),
-                              .value = losses_.get(),
-                              .logit_gradient = logit_gradients_.get(),
-                              .gradient = work_->gradient(last),
-                              .gradient_planes = last.gradient,
-                              .gradient_as = layout_.loss_gradient_as});
-    work_->coordinates = coordinates;
-    for (std::size_t i = layout_.layers.size(); i-- > 0;)
-      std::visit(
-          [&](const auto& l) {
-            l.gradient(*work_);
-            if (l.gives_input_gradient()) l.backward(*work_);
-          },
-          layout_.layers[i]);
-  }
+  void backward(const CoordinatesView* coordinates = nullptr);
 
   /// scale [1], in device memory: its clipping norm is used.
-  void clip(const ClippedGradient& clip, const SumScale* scale) {
-    launch(gpu_, "clip", clip_kernel,
-           device::Clip{.batch = work_->batch,
-                        .clip = clip,
-                        .scale = scale,
-                        .parts = work_->parts(),
-                        .group_parts = group_parts_.get(),
-                        .groups = net_.groups,
-                        .squared_norms = squared_norms_.get(),
-                        .factors = work_->factors()});
-  }
+  void clip(const ClippedGradient& clip, const SumScale* scale);
 
   /// Accepts candidates instead of clipping; see device::Accept. rule, step: in device memory.
   void accept(const ImportanceRule* rule, const RandomStream& stream, std::int64_t first,
-              const std::uint64_t* step, float* norms) {
-    launch(gpu_, "accept", accept_kernel,
-           device::Accept{.batch = work_->batch,
-                          .rule = rule,
-                          .stream = stream,
-                          .first = first,
-                          .step = step,
-                          .examples = work_->examples,
-                          .norms = norms,
-                          .parts = work_->parts(),
-                          .group_parts = group_parts_.get(),
-                          .groups = net_.groups,
-                          .squared_norms = squared_norms_.get(),
-                          .factors = work_->factors()});
-  }
+              const std::uint64_t* step, float* norms);
 
   /// Norms of the micro-batch's gradients to norms[batch.first ...].
-  void norms(float* norms) {
-    launch(gpu_, "norms", norms_kernel,
-           device::Norms{.batch = work_->batch,
-                         .parts = work_->parts(),
-                         .part_count = layout_.storage.parts(),
-                         .norms = norms});
-  }
+  void norms(float* norms);
 
   /// sum [d] += the micro-batch's gradients, as backward() saw them, times their factors, in units
   /// of the grid of scale [1].
-  void add(FixedPoint* sum, const SumScale* scale) {
-    for_each_layer([&](const auto& l) { l.add(*work_, sum, scale); });
-  }
+  void add(FixedPoint* sum, const SumScale* scale);
 
   /// Each example's own gradient to gradients [capacity(), d].
-  void store_gradients(float* gradients) {
-    for_each_layer([&](const auto& l) { l.store_gradients(*work_, gradients); });
-  }
+  void store_gradients(float* gradients);
 
   /// What adds the losses and norms of the micro-batch, which was clipped, to *total.
-  TallyBatch tally(Tally* total) const {
-    return {.batch = work_->batch,
-            .loss = losses_.get(),
-            .squared_norms = squared_norms_.get(),
-            .factors = work_->factors(),
-            .groups = net_.groups,
-            .total = total};
-  }
+  TallyBatch tally(Tally* total) const;
 
  private:
-  void allocate(int capacity) {
-    work_.reset();
-    for (Buffer<Gpu, float>* b : {&losses_, &logit_gradients_, &squared_norms_}) *b = {};
-    work_.emplace(gpu_, layout_.edges, layout_.storage, net_.groups, capacity, transforms_);
-    losses_ = {gpu_, work_->per_example(1)};
-    logit_gradients_ = {gpu_, work_->per_example(net_.outputs)};
-    squared_norms_ = {gpu_, work_->per_example(net_.groups)};
-  }
-
-  template <class Body>
-  void for_each_layer(const Body& body) const {
-    for (const AnyCudaLayer& l : layout_.layers) std::visit(body, l);
-  }
+  void allocate(int capacity);
 
   Gpu& gpu_;
   const Network& net_;
@@ -233,11 +83,11 @@ class LayerWiseNetwork {
   std::function<void(const std::string&)> say_;
   std::int64_t max_in_flight_ = kMaxInFlight;  // less where memory has run out
   CudaLayout layout_;
-  std::optional<MicroBatch<Gpu>> work_;
-  Buffer<Gpu, std::int32_t> group_parts_;
-  Buffer<Gpu, float> losses_;           // [capacity]
-  Buffer<Gpu, float> logit_gradients_;  // [capacity, outputs]
-  Buffer<Gpu, float> squared_norms_;    // [capacity, groups]
+  std::optional<MicroBatch> work_;
+  Buffer<std::int32_t> group_parts_;
+  Buffer<float> losses_;           // [capacity]
+  Buffer<float> logit_gradients_;  // [capacity, outputs]
+  Buffer<float> squared_norms_;    // [capacity, groups]
 };
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

@@ -1,5 +1,5 @@
 #pragma once
-// A linear model on the whole training set at once, over any Gpu (see layer_wise.hpp).
+// A linear model on the whole training set at once.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -7,141 +7,39 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/linear/linear_model.cuh"
-#include "runtime/base/error.hpp"
+#include "kernels/linear/linear_model.hpp"
 #include "runtime/device/cuda/buffer.hpp"
-#include "runtime/device/cuda/launch.hpp"
 #include "runtime/device/cuda/sample.hpp"
 #include "runtime/device/linear_data.hpp"
 #include "runtime/device/linear_engine.hpp"
 #include "runtime/device/linear_sensitivity.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
-template <class Gpu>
 class DeviceLinear final : public LinearEngine {
  public:
   /// Makes the engine as make_cuda_linear_engine does; `train` is not needed afterwards.
-  DeviceLinear(Gpu gpu, const Dataset& train, Loss loss, double max_examples)
-      : gpu_(std::move(gpu)), loss_(loss), max_examples_(max_examples), size_(train.size()) {
-    check_linear_data(train);
-    const LinearData data = linear_data(train);
-    d_ = data.d;
-    all_ = uploaded(data);
-    w_ = {gpu_, dimension_count()};
-    scores_ = {gpu_, all_.slots()};
-    along_ = {gpu_, all_.slots()};
-    derivatives_ = {gpu_, all_.slots()};
-    scratch_ = {gpu_, size_};
-    drawn_ = {gpu_, size_};
-  }
+  DeviceLinear(Gpu gpu, const Dataset& train, Loss loss, double max_examples);
 
   int dimension() const override { return d_; }
   std::size_t size() const override { return size_; }
 
-  void draw_batch(const RandomStream& stream, std::uint64_t threshold) override {
-    if (size_ == 0) return;
-    draw_poisson(gpu_,
-                 {.stream = stream,
-                  .threshold = threshold,
-                  .begin = 0,
-                  .end = static_cast<std::int64_t>(size_),
-                  .drawn = drawn_.get()},
-                 scratch_.space());
-    const std::int64_t count = scratch_.count();
-    const std::int64_t tiles = linear_tiles(count);
-    if (tiles * kTile > static_cast<std::int64_t>(batch_.slots())) batch_ = space_for(tiles);
-    batch_.tiles = tiles;
-    now_ = &batch_;
-    batch_.features.fill_scratch();
-    batch_.signs.fill_scratch();
-    batch_.norms.fill_scratch();
-    if (count > 0)
-      launch(gpu_, "linear gather", linear_gather_kernel,
-             LinearGather{.features = all_.features.get(),
-                          .signs = all_.signs.get(),
-                          .norms = all_.norms.get(),
-                          .examples = drawn_.get(),
-                          .count = count,
-                          .to_features = batch_.features.get(),
-                          .to_signs = batch_.signs.get(),
-                          .to_norms = batch_.norms.get(),
-                          .d = d_});
-  }
-  std::vector<std::uint32_t> batch() override {
-    if (size_ == 0) return {};
-    return drawn_.download(scratch_.count());
-  }
+  void draw_batch(const RandomStream& stream, std::uint64_t threshold) override;
+  std::vector<std::uint32_t> batch() override;
 
-  std::vector<double> clipped_gradient_sum(std::span<const float> w, double max_norm) override {
-    const double grid = linear_grid(max_norm, max_examples_);
-    clear_totals(dimension_count());
-    scores_.fill_scratch();
-    derivatives_.fill_scratch();
-    if (now_->tiles > 0) {
-      score(*now_, w, scores_);
-      launch(gpu_, "linear derivatives", linear_derivatives_kernel,
-             LinearDerivatives{.scores = scores_.get(),
-                               .signs = now_->signs.get(),
-                               .norms = now_->norms.get(),
-                               .derivatives = derivatives_.get(),
-                               .n = now_->tiles * kTile,
-                               .loss = loss_,
-                               .clip_norm = static_cast<float>(max_norm)});
-      launch(gpu_, "linear sum", linear_sum_kernel,
-             LinearSum{.features = now_->features.get(),
-                       .derivatives = derivatives_.get(),
-                       .total = totals_.get(),
-                       .tiles = now_->tiles,
-                       .d = d_,
-                       .inverse_grid = inverse_of(grid)});
-    }
-    return collected(dimension_count(), grid);
-  }
+  std::vector<double> clipped_gradient_sum(std::span<const float> w, double max_norm) override;
 
   std::vector<double> clipped_losses(std::span<const float> direction, std::span<const float> steps,
-                                     double max_loss) override {
-    const double grid = linear_grid(max_loss, max_examples_);
-    clear_totals(steps.size());
-    along_.fill_scratch();
-    if (now_->tiles > 0 && !steps.empty()) {
-      score(*now_, direction, along_);
-      if (steps_.size() < steps.size()) steps_ = {gpu_, steps.size()};
-      steps_.upload(steps);
-      launch(gpu_, "linear losses", linear_losses_kernel,
-             LinearLossSums{.scores = scores_.get(),
-                            .along = along_.get(),
-                            .signs = now_->signs.get(),
-                            .steps = steps_.get(),
-                            .total = totals_.get(),
-                            .n = now_->tiles * kTile,
-                            .count = static_cast<int>(steps.size()),
-                            .loss = loss_,
-                            .max_loss = static_cast<float>(max_loss),
-                            .inverse_grid = inverse_of(grid)});
-    }
-    return collected(steps.size(), grid);
-  }
+                                     double max_loss) override;
 
-  std::uint64_t correct(std::span<const float> w, const Dataset& test) override {
-    const LinearData data = linear_data(test);
-    ensure(data.d == d_, "the test set does not fit the model");
-    if (data.tiles == 0) return 0;
-    const Tiles tiles = uploaded(data);
-    Buffer<Gpu, float> scores(gpu_, tiles.slots());
-    score(tiles, w, scores);
-    const std::vector<float> z = scores.download();
-    std::uint64_t right = 0;
-    for (std::size_t i = 0; i < z.size(); ++i) right += z[i] * data.signs[i] > 0.0f;
-    return right;
-  }
+  std::uint64_t correct(std::span<const float> w, const Dataset& test) override;
 
  private:
   /// LinearData on the device; there may be room for more tiles.
   struct Tiles {
-    Buffer<Gpu, float> features;  ///< [.., d, 16]
-    Buffer<Gpu, float> signs;     ///< [.., 16]
-    Buffer<Gpu, float> norms;     ///< [.., 16]
+    Buffer<float> features;  ///< [.., d, 16]
+    Buffer<float> signs;     ///< [.., 16]
+    Buffer<float> norms;     ///< [.., 16]
     std::int64_t tiles = 0;
 
     std::size_t slots() const { return signs.size(); }
@@ -149,50 +47,17 @@ class DeviceLinear final : public LinearEngine {
 
   std::size_t dimension_count() const { return static_cast<std::size_t>(d_); }
 
-  Tiles space_for(std::int64_t tiles) {
-    const std::size_t slots = static_cast<std::size_t>(tiles) * kTile;
-    return {{gpu_, slots * dimension_count()}, {gpu_, slots}, {gpu_, slots}, tiles};
-  }
-  Tiles uploaded(const LinearData& data) {
-    Tiles t = space_for(data.tiles);
-    t.features.upload({data.features.data(), data.features.size()});
-    t.signs.upload({data.signs.data(), data.signs.size()});
-    t.norms.upload({data.norms.data(), data.norms.size()});
-    return t;
-  }
+  Tiles space_for(std::int64_t tiles);
+  Tiles uploaded(const LinearData& data);
 
-  void score(const Tiles& tiles, std::span<const float> w, const Buffer<Gpu, float>& to) {
-    ensure(w.size() == dimension_count(), "the weights do not fit the training set");
-    w_.upload(w);
-    launch(gpu_, "linear scores", linear_scores_kernel,
-           LinearScores{.features = tiles.features.get(),
-                        .w = w_.get(),
-                        .scores = to.get(),
-                        .begin = 0,
-                        .end = tiles.tiles,
-                        .d = d_});
-  }
+  void score(const Tiles& tiles, std::span<const float> w, const Buffer<float>& to);
 
   /// Products are scaled to units in float, which the CPU does in double.
-  static float inverse_of(double grid) {
-    const double inverse = 1.0 / grid;
-    if (!(inverse < 0x1p127 && inverse > 0x1p-126))
-      throw InputError("a linear model on CUDA: expected clipping bounds of 1e-31 to 1e38");
-    return static_cast<float>(inverse);
-  }
+  static float inverse_of(double grid);
 
-  void clear_totals(std::size_t count) {
-    if (totals_.size() < count) totals_ = {gpu_, count};
-    totals_.clear();
-  }
+  void clear_totals(std::size_t count);
   /// Below 2^53 units: exact in double.
-  std::vector<double> collected(std::size_t count, double grid) const {
-    std::vector<double> sums;
-    sums.reserve(count);
-    for (const FixedPoint units : totals_.download(count))
-      sums.push_back(static_cast<double>(static_cast<long long>(units)) * grid);
-    return sums;
-  }
+  std::vector<double> collected(std::size_t count, double grid) const;
 
   Gpu gpu_;
   Loss loss_;
@@ -202,14 +67,14 @@ class DeviceLinear final : public LinearEngine {
   Tiles all_;
   Tiles batch_;
   const Tiles* now_ = &all_;
-  Buffer<Gpu, float> w_;            // [d], or a direction
-  Buffer<Gpu, float> scores_;       // at the last w
-  Buffer<Gpu, float> along_;        // of the last direction
-  Buffer<Gpu, float> derivatives_;  // clipped
-  Buffer<Gpu, float> steps_;        // room for the most so far
-  Buffer<Gpu, FixedPoint> totals_;  // likewise
-  SampleScratch<Gpu> scratch_;
-  Buffer<Gpu, std::uint32_t> drawn_;  // [size]
+  Buffer<float> w_;            // [d], or a direction
+  Buffer<float> scores_;       // at the last w
+  Buffer<float> along_;        // of the last direction
+  Buffer<float> derivatives_;  // clipped
+  Buffer<float> steps_;        // room for the most so far
+  Buffer<FixedPoint> totals_;  // likewise
+  SampleScratch scratch_;
+  Buffer<std::uint32_t> drawn_;  // [size]
 };
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

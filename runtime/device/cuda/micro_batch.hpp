@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/common/coded_rows.hpp"
 #include "kernels/common/launch.hpp"
 #include "kernels/contribution/coordinates_math.hpp"
 #include "kernels/layers/embedding.hpp"
@@ -12,7 +13,7 @@
 #include "runtime/device/cuda/plans.hpp"
 #include "runtime/device/cuda/products.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
 /// Examples in device memory; see Dataset.
 struct DeviceData {
@@ -38,7 +39,6 @@ struct CoordinatesView {
 };
 
 /// Device memory for a micro-batch of examples, as layers see it.
-template <class Gpu>
 class MicroBatch {
  public:
   /// Keeps a reference to `edges`. capacity: examples at most. transforms: whether gradients are
@@ -80,23 +80,21 @@ class MicroBatch {
 
   /// All of it but the borders, before a micro-batch.
   void fill_scratch() {
-    if constexpr (kFillsScratch<Gpu>) {
-      if (!gpu.fills_scratch()) return;  // line by line it would take as long as the kernels
-      for (std::size_t i = 0; i < values_.size(); ++i) {
-        fill_scratch(edges_[i].value, values_[i]);
-        if (edges_[i].has_gradient) fill_scratch(edges_[i].gradient, gradients_[i]);
-      }
-      for (Buffer<Gpu, float>* b :
-           {&saved_, &example_gradients_, &parts_, &factors_, &scratch_, &library_scratch_})
-        b->fill_scratch();
-      labels_.fill_scratch();
-      lengths_.fill_scratch();
-      products.fill_scratch();
+    if (!gpu.fills_scratch()) return;  // line by line it would take as long as the kernels
+    for (std::size_t i = 0; i < values_.size(); ++i) {
+      fill_scratch(edges_[i].value, values_[i]);
+      if (edges_[i].has_gradient) fill_scratch(edges_[i].gradient, gradients_[i]);
     }
+    for (Buffer<float>* b :
+         {&saved_, &example_gradients_, &parts_, &factors_, &scratch_, &library_scratch_})
+      b->fill_scratch();
+    labels_.fill_scratch();
+    lengths_.fill_scratch();
+    products.fill_scratch();
   }
 
   Gpu& gpu;
-  CudaProducts<Gpu> products;
+  CudaProducts products;
   const int groups;
 
   // What is at work; set before the passes.
@@ -136,7 +134,7 @@ class MicroBatch {
   }
 
  private:
-  void fill_scratch(const Planes& p, Buffer<Gpu, float>& buffer) {
+  void fill_scratch(const Planes& p, Buffer<float>& buffer) {
     const auto lines = std::int64_t{capacity_} * p.channels;
     for (std::int64_t i = 0; i < lines * p.height; ++i)
       buffer.fill_scratch(static_cast<std::size_t>(i / p.height * p.plane() +
@@ -146,16 +144,16 @@ class MicroBatch {
 
   const std::vector<CudaEdge>& edges_;
   int capacity_;
-  std::vector<Buffer<Gpu, float>> values_;     // by edge, [capacity, value planes]
-  std::vector<Buffer<Gpu, float>> gradients_;  // by edge, [capacity, gradient planes]
-  Buffer<Gpu, std::uint8_t> labels_;
-  Buffer<Gpu, std::int32_t> lengths_;
-  Buffer<Gpu, float> saved_;
-  Buffer<Gpu, float> example_gradients_;
-  Buffer<Gpu, float> parts_;
-  Buffer<Gpu, float> factors_;
-  Buffer<Gpu, float> scratch_;
-  Buffer<Gpu, float> library_scratch_;
+  std::vector<Buffer<float>> values_;     // by edge, [capacity, value planes]
+  std::vector<Buffer<float>> gradients_;  // by edge, [capacity, gradient planes]
+  Buffer<std::uint8_t> labels_;
+  Buffer<std::int32_t> lengths_;
+  Buffer<float> saved_;
+  Buffer<float> example_gradients_;
+  Buffer<float> parts_;
+  Buffer<float> factors_;
+  Buffer<float> scratch_;
+  Buffer<float> library_scratch_;
 };
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

@@ -9,11 +9,10 @@
 #include "runtime/device/cuda/coordinates.hpp"
 #include "runtime/device/engine.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
 /// The weights and what an optimizer keeps beside them, in device memory: TrainState but for the
 /// norms.
-template <class Gpu>
 class DeviceModelState {
  public:
   /// recipe: what is kept follows from its optimizer and contribution.
@@ -37,7 +36,7 @@ class DeviceModelState {
 
   const float* parameters() const { return parameters_.get(); }
   std::size_t size() const { return parameters_.size(); }
-  DeviceCoordinates<Gpu>& coordinates() { return coordinates_; }
+  DeviceCoordinates& coordinates() { return coordinates_; }
   double* step_size_sum() const { return step_size_sum_.get(); }
 
   /// Throws where the sizes of `s` are others.
@@ -55,7 +54,7 @@ class DeviceModelState {
     coordinates_.mean().upload(s.mean);
     coordinates_.deviation().upload(s.deviation);
   }
-  TrainState get() {
+  TrainState get() const {
     return {.parameters = parameters_.download(),
             .moment1 = moment1_.download(),
             .moment2 = moment2_.download(),
@@ -84,12 +83,12 @@ class DeviceModelState {
   }
 
  private:
-  Buffer<Gpu, float> parameters_;  // [d], and so the others, or empty
-  Buffer<Gpu, float> moment1_;
-  Buffer<Gpu, float> moment2_;
-  Buffer<Gpu, float> average_;
-  DeviceCoordinates<Gpu> coordinates_;
-  Buffer<Gpu, double> step_size_sum_;
+  Buffer<float> parameters_;  // [d], and so the others, or empty
+  Buffer<float> moment1_;
+  Buffer<float> moment2_;
+  Buffer<float> average_;
+  DeviceCoordinates coordinates_;
+  Buffer<double> step_size_sum_;
 };
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

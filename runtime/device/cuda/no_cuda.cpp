@@ -18,9 +18,6 @@ std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network&, const Engine
                                                     std::int64_t) {
   throw Error("this build has no CUDA backend");
 }
-void sum_again(Engine&, const StepRecipe&, float, std::size_t) {
-  throw Error("this build has no CUDA backend");
-}
 Precision cuda_precision(const Network&, Precision, bool, int) {
   throw Error("this build has no CUDA backend");
 }

@@ -16,7 +16,7 @@
 #include "runtime/device/engine.hpp"
 #include "runtime/device/rank_sums.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
 inline Diagnostics diagnostics_of(const Tally& t) {
   return {.loss_units = t.loss,
@@ -27,24 +27,22 @@ inline Diagnostics diagnostics_of(const Tally& t) {
 }
 
 /// Reads and clears.
-template <class Gpu>
-Diagnostics take_tally(Buffer<Gpu, Tally>& tally) {
+inline Diagnostics take_tally(Buffer<Tally>& tally) {
   const Tally t = tally.download().front();
   tally.clear();
   return diagnostics_of(t);
 }
 
 /// What it is made with belongs to the engine, and outlives it.
-template <class Gpu>
 class RankedSum {
  public:
-  RankedSum(Gpu& gpu, const EngineSettings& settings, StepEnd<Gpu>& end, Buffer<Gpu, Tally>& tally,
+  RankedSum(Gpu& gpu, const EngineSettings& settings, StepEnd& end, Buffer<Tally>& tally,
             std::size_t parameters)
       : gpu_(gpu),
         settings_(settings),
         end_(end),
         tally_(tally),
-        words_(parameters + StepEnd<Gpu>::kRankWords) {}
+        words_(parameters + StepEnd::kRankWords) {}
 
   /// Whether the devices add up the sums of ranks, which all decide alike, once; says which way.
   void choose() {
@@ -101,11 +99,11 @@ class RankedSum {
 
   Gpu& gpu_;
   const EngineSettings& settings_;
-  StepEnd<Gpu>& end_;
-  Buffer<Gpu, Tally>& tally_;
+  StepEnd& end_;
+  Buffer<Tally>& tally_;
   std::size_t words_;
   std::optional<bool> on_device_;
   Diagnostics seen_;
 };
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

@@ -11,11 +11,10 @@
 #include "runtime/device/cuda/buffer.hpp"
 #include "runtime/device/engine.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
 /// The position of a run on the device, and the list of its steps: written by the host in one copy
 /// that it does not wait for, read when the steps are done.
-template <class Gpu>
 class RunPosition {
  public:
   /// parameters: of the network. The more there are, the sooner a pair of normals is undecided
@@ -87,8 +86,8 @@ class RunPosition {
 
   Gpu& gpu_;
   std::size_t max_steps_;
-  PinnedBuffer<Gpu, std::byte> host_;
-  Buffer<Gpu, std::byte> device_;
+  PinnedBuffer<std::byte> host_;
+  Buffer<std::byte> device_;
 };
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

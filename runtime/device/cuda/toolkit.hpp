@@ -1,7 +1,7 @@
 #pragma once
 // What the CUDA toolkit's libraries do for the engine, a function each. They are defined in
 // toolkit.cu, the only file that includes their headers but for cuBLAS' and cuFFT's. Each has a
-// twin: one among our kernels, or plain loops in tests/support/emulated_gpu.hpp. The twins run
+// twin: one among our kernels, or plain loops in tests/support/simt/emulated_gpu.hpp. The twins run
 // under the emulator and the interpreter of PTX, and those of CUB where the library is missing.
 #include <cstddef>
 #include <cstdint>

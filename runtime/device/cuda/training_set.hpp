@@ -9,10 +9,9 @@
 #include "runtime/device/cuda/buffer.hpp"
 #include "runtime/device/cuda/micro_batch.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
 /// A training set in device memory.
-template <class Gpu>
 class DeviceTrainingSet {
  public:
   DeviceTrainingSet() = default;
@@ -31,7 +30,7 @@ class DeviceTrainingSet {
         order_(filled<std::uint16_t>(
             gpu, sorts_words ? word_order(train) : std::vector<std::uint16_t>())),
         vectors_(train.vectors != nullptr ? filled<float>(gpu, train.vectors->values)
-                                          : Buffer<Gpu, float>()),
+                                          : Buffer<float>()),
         data_{.bytes = bytes_.get(),
               .floats = floats_.get(),
               .coded = train.is_coded() ? train.layout->view(coded_.get()) : CodedRows{},
@@ -53,8 +52,8 @@ class DeviceTrainingSet {
 
  private:
   template <class T>
-  static Buffer<Gpu, T> filled(Gpu& gpu, const std::vector<T>& from) {
-    Buffer<Gpu, T> b(gpu, from.size());
+  static Buffer<T> filled(Gpu& gpu, const std::vector<T>& from) {
+    Buffer<T> b(gpu, from.size());
     b.upload(from);
     return b;
   }
@@ -74,16 +73,16 @@ class DeviceTrainingSet {
 
   std::size_t size_ = 0;
   std::int64_t first_ = 0;
-  Buffer<Gpu, std::uint8_t> bytes_;
-  Buffer<Gpu, float> floats_;
-  Buffer<Gpu, std::uint8_t> coded_;
-  Buffer<Gpu, std::int32_t> number_feature_;
-  Buffer<Gpu, std::uint8_t> labels_;
-  Buffer<Gpu, std::uint16_t> tokens_;
-  Buffer<Gpu, std::uint16_t> lengths_;
-  Buffer<Gpu, std::uint16_t> order_;
-  Buffer<Gpu, float> vectors_;
+  Buffer<std::uint8_t> bytes_;
+  Buffer<float> floats_;
+  Buffer<std::uint8_t> coded_;
+  Buffer<std::int32_t> number_feature_;
+  Buffer<std::uint8_t> labels_;
+  Buffer<std::uint16_t> tokens_;
+  Buffer<std::uint16_t> lengths_;
+  Buffer<std::uint16_t> order_;
+  Buffer<float> vectors_;
   DeviceData data_;
 };
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

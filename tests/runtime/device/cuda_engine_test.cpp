@@ -2,10 +2,10 @@
 #include <optional>
 #include <random>
 
-#include "runtime/device/cuda/device_engine.hpp"
+#include "runtime/device/cuda/batch_room.hpp"
 #include "runtime/device/cuda/devices.hpp"
 #include "runtime/device/cuda/fused.hpp"
-#include "runtime/device/cuda/product_kernels.hpp"
+#include "runtime/device/cuda/layer_wise.hpp"
 #include "tests/runtime/device/cuda_engine_tests.hpp"
 #include "tests/support/coded_cases.hpp"
 #include "tests/support/simt/simt_emulator.hpp"
@@ -232,7 +232,7 @@ TEST(FusedChoice, OfTransformedGradientsIsBySharedMemory) {
   const auto bytes = [](const char* model, Shape shape, std::size_t kilobytes) {
     const DeviceLimits limits{.multiprocessors = 1, .shared_bytes = kilobytes * 1024};
     const Network net = cases::network_of({"case", model, shape, 10});
-    const auto kernel = cuda::fused_kernel_for<true>(net, limits);
+    const auto kernel = cuda::fused_kernel_for(net, limits, true);
     if (!kernel) return std::size_t{0};
     EXPECT_LE(kernel->shared_bytes, limits.shared_bytes);
     EXPECT_NE(kernel->sum, cuda::fused_kernel_for(net, limits)->sum);
@@ -352,7 +352,7 @@ TEST(FusedCoordinates, DependOnTheExamplesAlone) {
       near(got.mean, want.mean, 1e-4);
       near(got.deviation, want.deviation, 1e-4);
       near(got.parameters, by_layers.parameters, 1e-5);
-      if (!cuda::fused_kernel_for<true>(net, {.shared_bytes = bytes})) continue;
+      if (!cuda::fused_kernel_for(net, {.shared_bytes = bytes}, true)) continue;
       if (!first) first = got;
       EXPECT_EQ(got.parameters, first->parameters);
       EXPECT_EQ(got.mean, first->mean);

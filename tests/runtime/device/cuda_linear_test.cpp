@@ -20,16 +20,16 @@
 #include "runtime/device/linear_engine.hpp"
 #include "runtime/device/linear_sensitivity.hpp"
 #include "runtime/methods/dp_agd.hpp"
-#include "tests/support/emulated_gpu.hpp"
 #include "tests/support/influence.hpp"
 #include "tests/support/linear_oracle.hpp"
 #include "tests/support/same_bits.hpp"
+#include "tests/support/simt/emulated_gpu.hpp"
 #include "tests/support/test_books.hpp"
 
 namespace cudp {
 namespace {
 
-using EmulatedLinear = cuda::DeviceLinear<EmulatedGpu>;
+using EmulatedLinear = cuda::DeviceLinear;
 
 /// An engine that fuses nothing, where there is one.
 class BesideTheCpu : public testing::Test {

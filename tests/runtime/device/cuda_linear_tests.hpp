@@ -21,7 +21,7 @@
 namespace cudp {
 namespace {
 
-using DeviceLinear = cuda::DeviceLinear<TestGpu>;
+using cuda::DeviceLinear;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 

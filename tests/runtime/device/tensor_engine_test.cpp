@@ -13,6 +13,8 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/device/cuda/layers/product_layer.hpp"
+#include "runtime/device/cuda/layout.hpp"
 #include "runtime/device/sensitivity.hpp"
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/random_models.hpp"
@@ -283,10 +285,8 @@ TEST(TensorLayers, AreThoseThatGain) {
                                               : "p";
     };
     const cuda::CudaLayout layout = cuda::build_layout(net, {.precision = Precision::tf32});
-    for (const cuda::AnyCudaLayer& l : layout.layers) {
-      if (const auto* c = std::get_if<cuda::CudaConv2d>(&l)) text += kind(*c);
-      if (const auto* d = std::get_if<cuda::CudaDense>(&l)) text += kind(*d);
-    }
+    for (const auto& l : layout.layers)
+      if (const auto* p = dynamic_cast<const cuda::ProductLayer*>(l.get())) text += kind(*p);
     return text;
   };
   // t: tensor cores throughout, p: the gradient from patches. f: forward and back. -: float32, as

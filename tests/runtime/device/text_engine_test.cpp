@@ -2,7 +2,6 @@
 #include "kernels/products/sequence_gradient.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/layer_wise.hpp"
-#include "runtime/device/cuda/product_kernels.hpp"
 #include "runtime/methods/registry.hpp"
 #include "tests/runtime/device/text_tensor_tests.hpp"
 #include "tests/support/test_device.hpp"

@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/contribution/importance.hpp"
 #include "privacy/accountant.hpp"
 #include "tests/support/distributions.hpp"
 #include "tests/support/engine_cases.hpp"

@@ -1,6 +1,6 @@
 // cuBLAS, cuFFT and CUB for programs whose kernels the interpreter runs: what
-// tests/support/emulated_gpu.hpp computes, as work of a stream. Opened as late_libraries.hpp opens
-// them: these programs are linked with --wrap=dlopen,--wrap=dlsym.
+// tests/support/simt/emulated_gpu.hpp computes, as work of a stream. Opened as late_libraries.hpp
+// opens them: these programs are linked with --wrap=dlopen,--wrap=dlsym.
 #include <cmath>
 #include <complex>
 #include <cstdint>

@@ -1,10 +1,11 @@
 #pragma once
 #include "kernels/layers/activation.cuh"
+#include "runtime/device/cuda/launch.hpp"
 #include "runtime/device/cuda/layer.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
-class CudaActivation final : public LayerWithoutParameters {
+class CudaActivation final : public CudaLayer {
  public:
   CudaActivation(const Activate& function) : function_(function) {}
 
@@ -16,13 +17,10 @@ class CudaActivation final : public LayerWithoutParameters {
   }
   bool writes_output() const override { return has_forward_; }
   bool writes_input_gradient() const override { return has_backward_; }
-  const Activate& function() const { return function_; }
-  /// The layer before applies the function, the one behind its derivative: the pass does nothing.
-  void leave_forward() { has_forward_ = false; }
-  void leave_backward() { has_backward_ = false; }
+  void leave_forward() override { has_forward_ = false; }
+  void leave_backward() override { has_backward_ = false; }
 
-  template <class Gpu>
-  void forward(MicroBatch<Gpu>& w) const {
+  void forward(MicroBatch& w) const override {
     if (!has_forward_) return;
     launch(w.gpu, "activation", activation_kernel,
            device::ActivationPass{.batch = w.batch,
@@ -36,8 +34,7 @@ class CudaActivation final : public LayerWithoutParameters {
                                   .to_as = output_as()});
   }
 
-  template <class Gpu>
-  void backward(MicroBatch<Gpu>& w) const {
+  void backward(MicroBatch& w) const override {
     if (!has_backward_) return;
     launch(w.gpu, "activation gradient", activation_kernel,
            device::ActivationPass{.batch = w.batch,
@@ -57,4 +54,4 @@ class CudaActivation final : public LayerWithoutParameters {
   bool has_backward_ = true;
 };
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

@@ -4,9 +4,10 @@
 
 #include "kernels/layers/planes.cuh"
 #include "kernels/products/convolution_batch.hpp"
+#include "runtime/device/cuda/launch.hpp"
 #include "runtime/device/cuda/layers/product_layer.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
 /// A 3x3 convolution in TF32 with as many channels is made from patches of planes: with fewer,
 /// blocks are mostly padding. Not measured.
@@ -26,28 +27,22 @@ class CudaConv2d final : public ProductLayer {
                     gradient_border(l.in.width, l.out.width));
   }
 
-  template <class Gpu>
-  void prepare(Gpu& gpu) const {
+  void prepare(Gpu& gpu) const override {
     if (by_library_) gpu.prepare_dnn();
   }
 
-  template <class Gpu>
-  void forward(MicroBatch<Gpu>& w) const {
+  void forward(MicroBatch& w) const override {
     if (by_library_)
       convolve_by_library(w);
     else
       multiply_forward(w);
   }
-  template <class Gpu>
-  void gradient(MicroBatch<Gpu>& w) const {
+  void gradient(MicroBatch& w) const override {
     w.products.gradient_norm(gradient_, {.gradient = weight_gradient(w),
                                          .parts = w.parts(first_part_),
                                          .transform = w.transform(offset())});
   }
-  template <class Gpu>
-  void backward(MicroBatch<Gpu>& w) const {
-    multiply_back(w);
-  }
+  void backward(MicroBatch& w) const override { multiply_back(w); }
 
  private:
   /// Planes without a border, which a library takes and gives.
@@ -56,8 +51,7 @@ class CudaConv2d final : public ProductLayer {
     return p;
   }
 
-  template <class Gpu>
-  void convolve_by_library(MicroBatch<Gpu>& w) const {
+  void convolve_by_library(MicroBatch& w) const {
     const Planes x = without_border(in().value);
     const Planes y = without_border(out().value);
     const float* from = w.value(in());
@@ -255,4 +249,4 @@ class CudaConv2d final : public ProductLayer {
   bool by_library_ = false;
 };
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

@@ -4,15 +4,14 @@
 #include "kernels/contribution/clip.cuh"
 #include "kernels/contribution/coordinates.cuh"
 #include "kernels/products/dense_rows.hpp"
+#include "runtime/device/cuda/launch.hpp"
 #include "runtime/device/cuda/layers/product_layer.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
 /// No example's gradient is ever made: it is x dy', whose norm is the product of two norms.
 class CudaDense final : public ProductLayer {
  public:
-  CudaDense(const Dense&) {}
-
   /// cuBLASLt has but one function in its epilogue.
   bool takes_output_function(const NetworkLayer& l, const LayoutChoices& choices,
                              const Activate& f) const override {
@@ -24,13 +23,8 @@ class CudaDense final : public ProductLayer {
            gains_from_tensor_cores(l.in.size(), l.out.size());
   }
 
-  /// Whether it goes forward and back by the device's BLAS.
-  bool uses_blas() const { return uses_blas_; }
-  int inputs() const { return gradient_.rows; }
-  int outputs() const { return gradient_.columns; }
-
-  template <class Gpu>
-  void forward(MicroBatch<Gpu>& w) const {
+  bool uses_blas() const override { return uses_blas_; }
+  void forward(MicroBatch& w) const override {
     if (!uses_blas_) {
       multiply_forward(w);
       return;
@@ -48,8 +42,7 @@ class CudaDense final : public ProductLayer {
     });
   }
 
-  template <class Gpu>
-  void gradient(MicroBatch<Gpu>& w) const {
+  void gradient(MicroBatch& w) const override {
     if (w.coordinates != nullptr)
       transformed_norm(w, *w.coordinates);
     else
@@ -62,8 +55,7 @@ class CudaDense final : public ProductLayer {
                                .parts = w.parts(first_part_)});
   }
 
-  template <class Gpu>
-  void backward(MicroBatch<Gpu>& w) const {
+  void backward(MicroBatch& w) const override {
     if (!uses_blas_) {
       multiply_back(w);
       return;
@@ -125,19 +117,18 @@ class CudaDense final : public ProductLayer {
     reserve_products(s, 1);
   }
 
+  int inputs() const { return gradient_.rows; }
+  int outputs() const { return gradient_.columns; }
+
   // Row-major matrices are their own transposes to BLAS.
-  template <class Gpu>
-  static int slabs(const MicroBatch<Gpu>& w) {
-    return (w.batch.capacity + kSlab - 1) / kSlab;
-  }
-  template <class Gpu, class Body>
-  static void for_each_slab(const MicroBatch<Gpu>& w, const Body& body) {
+  static int slabs(const MicroBatch& w) { return (w.batch.capacity + kSlab - 1) / kSlab; }
+  template <class Body>
+  static void for_each_slab(const MicroBatch& w, const Body& body) {
     for (int i = 0; i < slabs(w); ++i) body(std::int64_t{i} * kSlab);
   }
 
   /// The squared norm of the transformed gradient, from two products; see dense_square.
-  template <class Gpu>
-  void transformed_norm(MicroBatch<Gpu>& w, const CoordinatesView& c) const {
+  void transformed_norm(MicroBatch& w, const CoordinatesView& c) const {
     const auto rows = static_cast<std::int64_t>(w.batch.capacity);
     const float* const x = w.value(in());
     float* const squares = w.scratch();
@@ -168,4 +159,4 @@ class CudaDense final : public ProductLayer {
   bool uses_blas_ = false;
 };
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

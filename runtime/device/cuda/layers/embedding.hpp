@@ -1,16 +1,16 @@
 #pragma once
 // The first layer of networks for texts: it reads them where they lie, so there is no other input.
 #include "kernels/layers/embedding.cuh"
+#include "runtime/device/cuda/launch.hpp"
 #include "runtime/device/cuda/layer.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
 class CudaEmbedding final : public CudaLayer {
  public:
   CudaEmbedding(const Embedding& layer) : is_trainable_(layer.trainable) {}
 
-  template <class Gpu>
-  void forward(MicroBatch<Gpu>& w) const {
+  void forward(MicroBatch& w) const override {
     launch(w.gpu, "embedding", embed_kernel,
            device::Embed{.batch = w.batch,
                          .examples = w.examples,
@@ -25,19 +25,15 @@ class CudaEmbedding final : public CudaLayer {
                          .own_label = w.labels()});
   }
 
-  template <class Gpu>
-  void gradient(MicroBatch<Gpu>& w) const {
+  void gradient(MicroBatch& w) const override {
     if (!is_trainable_) return;
     ensure(w.coordinates == nullptr, "a trainable embedding's gradients are not transformed");
     device::EmbeddingGradient g = gradient_of(w);
     g.parts = w.parts(first_part_);
     launch(w.gpu, "embedding norm", embedding_gradient_kernel, g);
   }
-  template <class Gpu>
-  void backward(MicroBatch<Gpu>&) const {}
 
-  template <class Gpu>
-  void add(MicroBatch<Gpu>& w, FixedPoint* sum, const SumScale* scale) const {
+  void add(MicroBatch& w, FixedPoint* sum, const SumScale* scale) const override {
     if (!is_trainable_) return;
     device::EmbeddingGradient g = gradient_of(w);
     g.sum = sum + offset();
@@ -47,8 +43,7 @@ class CudaEmbedding final : public CudaLayer {
     launch(w.gpu, "embedding sum", embedding_gradient_kernel, g);
   }
 
-  template <class Gpu>
-  void store_gradients(MicroBatch<Gpu>& w, float* gradients) const {
+  void store_gradients(MicroBatch& w, float* gradients) const override {
     if (!is_trainable_) return;
     device::EmbeddingGradient g = gradient_of(w);
     g.gradients = gradients + offset();
@@ -65,8 +60,7 @@ class CudaEmbedding final : public CudaLayer {
     first_part_ = s.reserve_parts(1);
   }
 
-  template <class Gpu>
-  device::EmbeddingGradient gradient_of(const MicroBatch<Gpu>& w) const {
+  device::EmbeddingGradient gradient_of(const MicroBatch& w) const {
     return {.batch = w.batch,
             .examples = w.examples,
             .texts = w.data.texts,
@@ -84,4 +78,4 @@ class CudaEmbedding final : public CudaLayer {
   std::int32_t first_part_ = 0;
 };
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

@@ -1,9 +1,10 @@
 #pragma once
 #include "kernels/common/copy_rows.cuh"
 #include "kernels/layers/group_norm.cuh"
+#include "runtime/device/cuda/launch.hpp"
 #include "runtime/device/cuda/layer.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
 /// Its gradient, two numbers a channel, is kept for every example: weight, then bias.
 class CudaGroupNorm final : public CudaLayer {
@@ -15,8 +16,7 @@ class CudaGroupNorm final : public CudaLayer {
     return true;
   }
 
-  template <class Gpu>
-  void forward(MicroBatch<Gpu>& w) const {
+  void forward(MicroBatch& w) const override {
     launch(w.gpu, "group norm", group_norm_kernel,
            device::GroupNorm{.batch = w.batch,
                              .groups = layer_.groups,
@@ -32,8 +32,7 @@ class CudaGroupNorm final : public CudaLayer {
   }
 
   /// The input's gradient too.
-  template <class Gpu>
-  void gradient(MicroBatch<Gpu>& w) const {
+  void gradient(MicroBatch& w) const override {
     launch(w.gpu, "group norm gradient", group_norm_backward_kernel,
            device::GroupNormBackward{.batch = w.batch,
                                      .groups = layer_.groups,
@@ -50,11 +49,8 @@ class CudaGroupNorm final : public CudaLayer {
                                      .transform = w.transform(offset()),
                                      .dx_as = input_gradient_as()});
   }
-  template <class Gpu>
-  void backward(MicroBatch<Gpu>&) const {}
 
-  template <class Gpu>
-  void add(MicroBatch<Gpu>& w, FixedPoint* sum, const SumScale* scale) const {
+  void add(MicroBatch& w, FixedPoint* sum, const SumScale* scale) const override {
     launch(w.gpu, "group norm sum", weighted_rows_kernel,
            WeightedRows{.batch = w.batch,
                         .rows = w.example_gradients(gradients_),
@@ -66,8 +62,7 @@ class CudaGroupNorm final : public CudaLayer {
                         .transform = w.transform(offset())});
   }
 
-  template <class Gpu>
-  void store_gradients(MicroBatch<Gpu>& w, float* gradients) const {
+  void store_gradients(MicroBatch& w, float* gradients) const override {
     launch(w.gpu, "group norm gradients", copy_rows_kernel,
            CopyRows{.batch = w.batch,
                     .rows = w.example_gradients(gradients_),
@@ -84,10 +79,7 @@ class CudaGroupNorm final : public CudaLayer {
   }
 
   int channels() const { return in().value.channels; }
-  template <class Gpu>
-  const float* weight(const MicroBatch<Gpu>& w) const {
-    return w.parameters + offset();
-  }
+  const float* weight(const MicroBatch& w) const { return w.parameters + offset(); }
 
   GroupNorm layer_;
   std::int64_t statistics_ = 0;
@@ -95,4 +87,4 @@ class CudaGroupNorm final : public CudaLayer {
   std::int32_t first_part_ = 0;
 };
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

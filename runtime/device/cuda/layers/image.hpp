@@ -2,14 +2,14 @@
 // The first layer: the data set's images, and their labels, to the first edge. Texts are read by
 // their embedding.
 #include "kernels/layers/image.cuh"
+#include "runtime/device/cuda/launch.hpp"
 #include "runtime/device/cuda/layer.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
-class CudaInput final : public LayerWithoutParameters {
+class CudaInput final : public CudaLayer {
  public:
-  template <class Gpu>
-  void forward(MicroBatch<Gpu>& w) const {
+  void forward(MicroBatch& w) const override {
     if (w.data.texts.tokens != nullptr) return;
     launch(w.gpu, "load", load_kernel,
            device::Load{.batch = w.batch,
@@ -25,8 +25,6 @@ class CudaInput final : public LayerWithoutParameters {
                         .x_label = w.labels(),
                         .x_as = output_as()});
   }
-  template <class Gpu>
-  void backward(MicroBatch<Gpu>&) const {}
 };
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

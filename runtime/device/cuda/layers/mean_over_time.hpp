@@ -1,17 +1,17 @@
 #pragma once
 #include "kernels/layers/mean_over_time.cuh"
+#include "runtime/device/cuda/launch.hpp"
 #include "runtime/device/cuda/layer.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
-class CudaMeanOverTime final : public LayerWithoutParameters {
+class CudaMeanOverTime final : public CudaLayer {
  public:
   CudaMeanOverTime(const MeanOverTime& layer) : unit_(layer.unit) {}
 
   bool reads_own_output() const override { return unit_; }
 
-  template <class Gpu>
-  void forward(MicroBatch<Gpu>& w) const {
+  void forward(MicroBatch& w) const override {
     launch(w.gpu, "mean", mean_over_time_kernel,
            device::MeanOverTime{.batch = w.batch,
                                 .length = w.lengths(),
@@ -22,8 +22,7 @@ class CudaMeanOverTime final : public LayerWithoutParameters {
                                 .norm = norm(w)});
   }
 
-  template <class Gpu>
-  void backward(MicroBatch<Gpu>& w) const {
+  void backward(MicroBatch& w) const override {
     launch(w.gpu, "mean gradient", mean_over_time_backward_kernel,
            device::MeanOverTimeBackward{.batch = w.batch,
                                         .length = w.lengths(),
@@ -40,13 +39,10 @@ class CudaMeanOverTime final : public LayerWithoutParameters {
   void reserve(const LayoutChoices&, CudaStorage& s) override {
     if (unit_) norm_ = CudaStorage::reserve(s.saved, 1);
   }
-  template <class Gpu>
-  float* norm(const MicroBatch<Gpu>& w) const {
-    return unit_ ? w.saved(norm_) : nullptr;
-  }
+  float* norm(const MicroBatch& w) const { return unit_ ? w.saved(norm_) : nullptr; }
 
   bool unit_;
   std::int64_t norm_ = 0;
 };
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

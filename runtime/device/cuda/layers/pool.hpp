@@ -2,11 +2,12 @@
 #include <optional>
 
 #include "kernels/layers/pool.cuh"
+#include "runtime/device/cuda/launch.hpp"
 #include "runtime/device/cuda/layer.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
-class CudaPool final : public LayerWithoutParameters {
+class CudaPool final : public CudaLayer {
  public:
   CudaPool(const MaxPool2d& p) : is_max_(true), kernel_(p.kernel), stride_(p.stride) {}
   CudaPool(const AvgPool2d& p) : is_max_(false), kernel_(p.kernel), stride_(p.stride) {}
@@ -20,8 +21,7 @@ class CudaPool final : public LayerWithoutParameters {
   }
   void take_input_function(const Activate& f) override { input_function_ = f; }
 
-  template <class Gpu>
-  void forward(MicroBatch<Gpu>& w) const {
+  void forward(MicroBatch& w) const override {
     launch(w.gpu, "pool", pool_kernel,
            device::Pool{.batch = w.batch,
                         .is_max = is_max_,
@@ -35,8 +35,7 @@ class CudaPool final : public LayerWithoutParameters {
                         .epilogue = {.stored_as = output_as()}});
   }
 
-  template <class Gpu>
-  void backward(MicroBatch<Gpu>& w) const {
+  void backward(MicroBatch& w) const override {
     Epilogue epilogue;
     if (input_function_)
       epilogue = {
@@ -64,8 +63,7 @@ class CudaPool final : public LayerWithoutParameters {
     constexpr std::int64_t kBytes = sizeof(float);
     winner_ = CudaStorage::reserve(s.saved, (out().value.pixels() + kBytes - 1) / kBytes);
   }
-  template <class Gpu>
-  std::uint8_t* winner(const MicroBatch<Gpu>& w) const {
+  std::uint8_t* winner(const MicroBatch& w) const {
     if (!device::keeps_winner(is_max_, kernel_)) return nullptr;
     return reinterpret_cast<std::uint8_t*>(w.saved(winner_));
   }
@@ -77,4 +75,4 @@ class CudaPool final : public LayerWithoutParameters {
   std::optional<Activate> input_function_;
 };
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

@@ -4,7 +4,7 @@
 
 #include "runtime/device/cuda/layer.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
 /// Tensors: the weight, and a bias that follows it.
 class ProductLayer : public CudaLayer {
@@ -29,8 +29,7 @@ class ProductLayer : public CudaLayer {
   Precision precision() const { return precision_; }
   const GradientPlan& gradient_plan() const { return gradient_; }
 
-  template <class Gpu>
-  void add(MicroBatch<Gpu>& w, FixedPoint* sum, const SumScale* scale) const {
+  void add(MicroBatch& w, FixedPoint* sum, const SumScale* scale) const override {
     w.products.gradient_sum(gradient_,
                             {.gradient = weight_gradient(w),
                              .factors = w.factors(group()),
@@ -41,8 +40,7 @@ class ProductLayer : public CudaLayer {
                              .transform = w.transform(offset())});
   }
 
-  template <class Gpu>
-  void store_gradients(MicroBatch<Gpu>& w, float* gradients) const {
+  void store_gradients(MicroBatch& w, float* gradients) const override {
     w.products.gradient_rows(gradient_, {.gradient = weight_gradient(w),
                                          .gradients = gradients + offset(),
                                          .stride = network_parameters()});
@@ -59,13 +57,11 @@ class ProductLayer : public CudaLayer {
     return e;
   }
 
-  template <class Gpu>
-  void multiply_forward(MicroBatch<Gpu>& w) const {
+  void multiply_forward(MicroBatch& w) const {
     w.products.multiply("forward", w.batch, forward_, precision_, w.value(in()), weight(w), bias(w),
                         w.value(out()), output_epilogue(), out().value);
   }
-  template <class Gpu>
-  void multiply_back(MicroBatch<Gpu>& w) const {
+  void multiply_back(MicroBatch& w) const {
     Epilogue epilogue;
     if (input_function_)
       epilogue = {
@@ -76,18 +72,11 @@ class ProductLayer : public CudaLayer {
                           nullptr, w.gradient(in()), epilogue, in().gradient, in().value);
   }
 
-  template <class Gpu>
-  WeightGradient weight_gradient(const MicroBatch<Gpu>& w) const {
+  WeightGradient weight_gradient(const MicroBatch& w) const {
     return w.products.weight_gradient(w.batch, gradient_, w.value(in()), w.gradient(out()));
   }
-  template <class Gpu>
-  const float* weight(const MicroBatch<Gpu>& w) const {
-    return w.parameters + offset();
-  }
-  template <class Gpu>
-  const float* bias(const MicroBatch<Gpu>& w) const {
-    return bias_of(weight(w));
-  }
+  const float* weight(const MicroBatch& w) const { return w.parameters + offset(); }
+  const float* bias(const MicroBatch& w) const { return bias_of(weight(w)); }
   /// Behind the weight, whatever the numbers stand for.
   const float* bias_of(const float* weight) const {
     return weight + std::int64_t{gradient_.rows} * gradient_.columns;
@@ -138,4 +127,4 @@ class ProductLayer : public CudaLayer {
   std::int32_t first_part_ = 0;  ///< of the squared norm
 };
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

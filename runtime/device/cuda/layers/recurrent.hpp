@@ -5,19 +5,19 @@
 #include "kernels/layers/recurrent_batch.cuh"
 #include "kernels/layers/recurrent_tensor.cuh"
 #include "runtime/base/error.hpp"
+#include "runtime/device/cuda/launch.hpp"
 #include "runtime/device/cuda/layers/sequence_layer.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
 /// LSTM or GRU. W x of whole texts, by both directions, is one product before the steps, and the
 /// inputs' gradient one behind them. All steps are one launch, forward and back.
-class CudaRecurrent final : public SequenceLayer<CudaRecurrent> {
+class CudaRecurrent final : public SequenceLayer {
  public:
   CudaRecurrent(const Recurrent& layer) : layer_(layer) {}
 
   /// To be called before anything is recorded. Throws InputError where no block holds the layer.
-  template <class Gpu>
-  void prepare(Gpu& gpu) const {
+  void prepare(Gpu& gpu) const override {
     if (by_library_) {
       gpu.prepare_dnn();
       return;
@@ -32,8 +32,7 @@ class CudaRecurrent final : public SequenceLayer<CudaRecurrent> {
     }
   }
 
-  template <class Gpu>
-  void forward(MicroBatch<Gpu>& w) const {
+  void forward(MicroBatch& w) const override {
     if (by_library_) {
       recur_by_library(w);
       return;
@@ -47,8 +46,7 @@ class CudaRecurrent final : public SequenceLayer<CudaRecurrent> {
   }
 
   /// All steps back come first: they make the gradients by the gates.
-  template <class Gpu>
-  void gradient(MicroBatch<Gpu>& w) const {
+  void gradient(MicroBatch& w) const override {
     device::RecurrentPass pass = pass_of(w, true);
     pass.out = w.gradient(out());
     pass.planes = out().gradient;
@@ -56,16 +54,14 @@ class CudaRecurrent final : public SequenceLayer<CudaRecurrent> {
     take_norms(w);
   }
 
-  template <class Gpu>
-  void backward(MicroBatch<Gpu>& w) const {
+  void backward(MicroBatch& w) const override {
     w.products.multiply("input gradient", w.batch, back_, precision_, w.saved(gates_), weights(w),
                         nullptr, w.gradient(in()), input_epilogue(w));
   }
 
   /// Each direction's weights, of inputs and of states. A GRU's last gate has one gradient for
   /// inputs and one for states.
-  template <class Gpu>
-  SequenceGradient sequence_gradient(const MicroBatch<Gpu>& w) const {
+  SequenceGradient sequence_gradient(const MicroBatch& w) const override {
     SequenceGradient g{
         .batch = w.batch, .length = w.lengths(), .longest = places(), .tile = tile(), .part = {}};
     const int units = layer_.hidden;
@@ -104,8 +100,7 @@ class CudaRecurrent final : public SequenceLayer<CudaRecurrent> {
 
  private:
   /// All states come from the library; the last or the mean of a text's own is made of them.
-  template <class Gpu>
-  void recur_by_library(MicroBatch<Gpu>& w) const {
+  void recur_by_library(MicroBatch& w) const {
     const bool is_sequence = layer_.output == RecurrentOutput::sequence;
     const auto weights_of = [&](int d) {
       const device::RecurrentWeights r = direction(w, d);
@@ -189,8 +184,7 @@ class CudaRecurrent final : public SequenceLayer<CudaRecurrent> {
              .columns = inputs()};
   }
 
-  template <class Gpu>
-  device::RecurrentPass pass_of(const MicroBatch<Gpu>& w, bool back) const {
+  device::RecurrentPass pass_of(const MicroBatch& w, bool back) const {
     return {.batch = w.batch,
             .length = w.lengths(),
             .places = places(),
@@ -206,8 +200,7 @@ class CudaRecurrent final : public SequenceLayer<CudaRecurrent> {
             .out = nullptr,
             .planes = {}};
   }
-  template <class Gpu>
-  device::RecurrentWeights direction(const MicroBatch<Gpu>& w, int d) const {
+  device::RecurrentWeights direction(const MicroBatch& w, int d) const {
     const std::size_t first = first_tensor(d);
     return {.states = weights(w) + tensor(first + 1),
             .bias = weights(w) + tensor(first + 2),
@@ -233,10 +226,7 @@ class CudaRecurrent final : public SequenceLayer<CudaRecurrent> {
   std::size_t first_tensor(int d) const {
     return static_cast<std::size_t>(d) * (is_lstm() ? 3 : 4);
   }
-  template <class Gpu>
-  const float* weights(const MicroBatch<Gpu>& w) const {
-    return w.parameters + offset();
-  }
+  const float* weights(const MicroBatch& w) const { return w.parameters + offset(); }
   device::StatesOut states_out() const {
     return layer_.output == RecurrentOutput::last   ? device::StatesOut::last
            : layer_.output == RecurrentOutput::mean ? device::StatesOut::mean
@@ -258,4 +248,4 @@ class CudaRecurrent final : public SequenceLayer<CudaRecurrent> {
   std::int64_t c_ = 0;                          ///< likewise, of an LSTM
 };
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

@@ -4,18 +4,16 @@
 #include <optional>
 
 #include "kernels/products/sequence_gradient.cuh"
+#include "runtime/device/cuda/launch.hpp"
 #include "runtime/device/cuda/layer.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
-/// The layer's gradients, in float32 or by tensor cores. Layer has
-///   template <class Gpu> SequenceGradient sequence_gradient(const MicroBatch<Gpu>& w) const;
-template <class Layer>
+/// The layer's gradients, in float32 or by tensor cores.
 class SequenceLayer : public CudaLayer {
  public:
-  template <class Gpu>
-  void add(MicroBatch<Gpu>& w, FixedPoint* sum, const SumScale* scale) const {
-    const SequenceGradient g = gradient_of(w);
+  void add(MicroBatch& w, FixedPoint* sum, const SumScale* scale) const override {
+    const SequenceGradient g = sequence_gradient(w);
     launch(w.gpu, "sequence gradient sum",
            by_tile(sequence_gradient_sum_kernel<LowSequenceTile>,
                    sequence_gradient_sum_kernel<ThinSequenceTile>,
@@ -30,14 +28,13 @@ class SequenceLayer : public CudaLayer {
                                .transform = w.transform(offset())});
   }
 
-  template <class Gpu>
-  void store_gradients(MicroBatch<Gpu>& w, float* gradients) const {
+  void store_gradients(MicroBatch& w, float* gradients) const override {
     launch(w.gpu, "sequence gradients",
            by_tile(sequence_gradient_rows_kernel<LowSequenceTile>,
                    sequence_gradient_rows_kernel<ThinSequenceTile>,
                    sequence_gradient_rows_kernel<WideSequenceTile>,
                    sequence_gradient_rows_kernel<TensorSequenceTile>),
-           SequenceGradientRows{.gradient = gradient_of(w),
+           SequenceGradientRows{.gradient = sequence_gradient(w),
                                 .gradients = gradients + offset(),
                                 .stride = network_parameters()});
   }
@@ -56,22 +53,22 @@ class SequenceLayer : public CudaLayer {
   /// Units from which on tensor cores make gradients, and a recurrent layer's steps.
   static constexpr int kMinTensorUnits = 64;
 
-  template <class Gpu>
-  Epilogue input_epilogue(const MicroBatch<Gpu>& w) const {
+  virtual SequenceGradient sequence_gradient(const MicroBatch& w) const = 0;
+
+  Epilogue input_epilogue(const MicroBatch& w) const {
     if (!input_function_) return {.stored_as = input_gradient_as()};
     return {.kind = Epilogue::Kind::derivative,
             .function = *input_function_,
             .y = w.value(in()),
             .stored_as = input_gradient_as()};
   }
-  template <class Gpu>
-  void take_norms(MicroBatch<Gpu>& w) const {
+  void take_norms(MicroBatch& w) const {
     launch(w.gpu, "sequence gradient norm",
            by_tile(sequence_gradient_norm_kernel<LowSequenceTile>,
                    sequence_gradient_norm_kernel<ThinSequenceTile>,
                    sequence_gradient_norm_kernel<WideSequenceTile>,
                    sequence_gradient_norm_kernel<TensorSequenceTile>),
-           SequenceGradientNorm{.gradient = gradient_of(w),
+           SequenceGradientNorm{.gradient = sequence_gradient(w),
                                 .parts = w.parts(first_part_),
                                 .transform = w.transform(offset())});
   }
@@ -96,10 +93,6 @@ class SequenceLayer : public CudaLayer {
     if (gradient_precision_ == Precision::tf32) return tensor;
     return tile_.rows == 32 ? low : tile_.columns == 32 ? thin : wide;
   }
-  template <class Gpu>
-  SequenceGradient gradient_of(const MicroBatch<Gpu>& w) const {
-    return static_cast<const Layer&>(*this).sequence_gradient(w);
-  }
 
   SequenceTileShape tile_;
   Precision gradient_precision_ = Precision::fp32;
@@ -107,4 +100,4 @@ class SequenceLayer : public CudaLayer {
   std::optional<Activate> input_function_;
 };
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

@@ -1,10 +1,10 @@
 #pragma once
 #include "runtime/device/cuda/layers/sequence_layer.hpp"
 
-namespace cudp::cuda {
+namespace cudp::cuda::inline CUDP_SIMT {
 
 /// A dense layer on every word of a text.
-class CudaTokenDense final : public SequenceLayer<CudaTokenDense> {
+class CudaTokenDense final : public SequenceLayer {
  public:
   CudaTokenDense(const Dense& layer) : outputs_(layer.out) {}
 
@@ -15,26 +15,20 @@ class CudaTokenDense final : public SequenceLayer<CudaTokenDense> {
   bool rounds_output(const NetworkLayer&, const LayoutChoices&) const override { return true; }
   void take_output_function(const Activate& f) override { output_function_ = f; }
 
-  template <class Gpu>
-  void forward(MicroBatch<Gpu>& w) const {
+  void forward(MicroBatch& w) const override {
     Epilogue epilogue;
     if (output_function_) epilogue = {.kind = Epilogue::Kind::value, .function = *output_function_};
     epilogue.stored_as = output_as();
     w.products.multiply("forward", w.batch, forward_, precision_, w.value(in()), weight(w),
                         weight(w) + tensor(1), w.value(out()), epilogue);
   }
-  template <class Gpu>
-  void gradient(MicroBatch<Gpu>& w) const {
-    take_norms(w);
-  }
-  template <class Gpu>
-  void backward(MicroBatch<Gpu>& w) const {
+  void gradient(MicroBatch& w) const override { take_norms(w); }
+  void backward(MicroBatch& w) const override {
     w.products.multiply("input gradient", w.batch, back_, precision_, w.gradient(out()), weight(w),
                         nullptr, w.gradient(in()), input_epilogue(w));
   }
 
-  template <class Gpu>
-  SequenceGradient sequence_gradient(const MicroBatch<Gpu>& w) const {
+  SequenceGradient sequence_gradient(const MicroBatch& w) const override {
     SequenceGradient g{
         .batch = w.batch, .length = w.lengths(), .longest = places(), .tile = tile(), .part = {}};
     g.add({.x = w.value(in()),
@@ -76,10 +70,7 @@ class CudaTokenDense final : public SequenceLayer<CudaTokenDense> {
     reserve_tiles(s, tiles_of(tile(), inputs(), outputs_));
   }
 
-  template <class Gpu>
-  const float* weight(const MicroBatch<Gpu>& w) const {
-    return w.parameters + offset();
-  }
+  const float* weight(const MicroBatch& w) const { return w.parameters + offset(); }
 
   int outputs_;
   std::optional<Activate> output_function_;
@@ -88,4 +79,4 @@ class CudaTokenDense final : public SequenceLayer<CudaTokenDense> {
   Precision precision_ = Precision::fp32;
 };
 
-}  // namespace cudp::cuda
+}  // namespace cudp::cuda::inline CUDP_SIMT

@@ -4,8 +4,24 @@
 #include "runtime/device/cuda/device_engine.hpp"
 #include "runtime/device/cuda/devices.hpp"
 #include "runtime/device/cuda/gpu.hpp"
+#include "runtime/device/cuda/linear.hpp"
+#include "runtime/device/cuda/scatter.hpp"
 
 namespace cudp {
+
+void cuda::CudaGpu::total_norms(const NormTotal& a) {
+  validate(a);
+  if (!has_cub()) {
+    total_norms_by_kernel(*this, a);
+    return;
+  }
+  const std::size_t bytes = cub_norm_total_bytes(a.n);
+  if (bytes > cub_bytes_) {
+    cub_scratch_ = Unique<void*, cudaFree>(allocate(bytes));
+    cub_bytes_ = bytes;
+  }
+  check(cub_norm_total(a, cub_scratch_.get(), bytes, stream_.get()), "norm total");
+}
 
 bool built_with_cuda() { return true; }
 
@@ -32,8 +48,7 @@ std::unique_ptr<Engine> make_cuda_engine(const Network& network, const EngineSet
   if (settings.audit)
     throw InputError(
         "--device: expected cpu for an audit, which runs on the CPU only so far, found cuda");
-  return std::make_unique<cuda::DeviceEngine<cuda::CudaGpu>>(cuda::CudaGpu(settings.device),
-                                                             network, settings);
+  return std::make_unique<cuda::DeviceEngine>(cuda::CudaGpu(settings.device), network, settings);
 }
 
 Precision cuda_precision(const Network& network, Precision requested, bool transforms, int device) {
@@ -52,12 +67,19 @@ void require_cudnn() {
 std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network& network,
                                                     const EngineSettings& settings,
                                                     std::int64_t large_dense) {
-  return std::make_unique<cuda::DeviceEngine<cuda::CudaGpu>>(cuda::CudaGpu(settings.device),
-                                                             network, settings, large_dense, false);
+  return std::make_unique<cuda::DeviceEngine>(cuda::CudaGpu(settings.device), network, settings,
+                                              large_dense, false);
 }
 
-void sum_again(Engine& engine, const StepRecipe& recipe, float clip_norm, std::size_t times) {
-  dynamic_cast<cuda::DeviceEngine<cuda::CudaGpu>&>(engine).sum_again(recipe, clip_norm, times);
+std::unique_ptr<LinearEngine> make_cuda_linear_engine(const Dataset& train, Loss loss,
+                                                      double max_examples, int device) {
+  return std::make_unique<cuda::DeviceLinear>(cuda::CudaGpu(device), train, loss, max_examples);
+}
+
+std::vector<float> scatter_on_cuda(const Dataset& images, const WorkDone& done, int device) {
+  cuda::CudaGpu gpu(device);
+  cuda::DeviceScatter scatter(gpu, images.shape.height, images.shape.width);
+  return scatter(images, done);
 }
 
 }  // namespace cudp

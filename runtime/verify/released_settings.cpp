@@ -1,4 +1,4 @@
-#include "runtime/audit/released_settings.hpp"
+#include "runtime/verify/released_settings.hpp"
 
 #include <algorithm>
 #include <sstream>
@@ -76,7 +76,7 @@ std::vector<std::string> data_differences(const ReleasedRun& run) {
   return wrong;
 }
 
-verify::Statement hold_settings_file(const ReleasedRun& run) {
+verify::Statement check_settings_file(const ReleasedRun& run) {
   verify::Statement s{
       .name = "settings file", .found = "as the program reads and writes it", .wrong = {}};
   s.looked_at = is_of_this_program(run);

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "privacy/verify/released.hpp"
-#include "runtime/audit/released_run.hpp"
+#include "runtime/verify/released_run.hpp"
 
 namespace cudp {
 
@@ -15,6 +15,6 @@ std::vector<std::string> data_differences(const ReleasedRun& run);
 /// Holds config.toml against this program's own settings: it reads them, they fit together, and it
 /// would write the same file. Where another version or commit of the program made the run, the file
 /// is not looked at: its settings may be others.
-verify::Statement hold_settings_file(const ReleasedRun& run);
+verify::Statement check_settings_file(const ReleasedRun& run);
 
 }  // namespace cudp

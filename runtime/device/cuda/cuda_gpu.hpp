@@ -1,0 +1,378 @@
+#pragma once
+// The device, for the engine: memory, launches and recorded work on one stream. The only file
+// that allocates device memory, and the only one that launches kernels.
+#include <cstddef>
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include <cuda_runtime.h>
+
+#include "kernels/common/launch.hpp"
+#include "kernels/common/precision.hpp"
+#include "kernels/contribution/norm_total.hpp"
+#include "kernels/features/scatter.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/device/cuda/late_libraries.hpp"
+#include "runtime/device/cuda/nccl.hpp"
+#include "runtime/device/cuda/out_of_memory.hpp"
+#include "runtime/device/cuda/toolkit.hpp"
+#include "runtime/device/rank_sums.hpp"
+
+namespace cudp::cuda {
+
+inline void check(cudaError_t e, const char* what) {
+  if (e == cudaSuccess) return;
+  (void)cudaGetLastError();  // a failed launch must not be reported again by the next call
+  throw Error(std::string("CUDA: ") + what + ": " + cudaGetErrorString(e) + " (" +
+              cudaGetErrorName(e) + ")");
+}
+
+inline void check(cublasStatus_t s, const char* what) {
+  if (s != CUBLAS_STATUS_SUCCESS)
+    throw Error(std::string("cuBLAS: ") + what + ": " + cublas().status(s));
+}
+
+inline void check(cufftResult r, const char* what) {
+  if (r != CUFFT_SUCCESS)
+    throw Error(std::string("cuFFT: ") + what + ": error " + std::to_string(static_cast<int>(r)));
+}
+
+/// A plan of cuFFT's, whose handle may be any number.
+class FourierHandle {
+ public:
+  FourierHandle() { check(cufft().create(&handle_.emplace()), "start"); }
+  FourierHandle(FourierHandle&& o) noexcept : handle_(std::exchange(o.handle_, std::nullopt)) {}
+  FourierHandle& operator=(FourierHandle&& o) noexcept {
+    std::swap(handle_, o.handle_);
+    return *this;
+  }
+  FourierHandle(const FourierHandle&) = delete;
+  FourierHandle& operator=(const FourierHandle&) = delete;
+  ~FourierHandle() {
+    if (handle_ && cufft().destroy(*handle_) != CUFFT_SUCCESS)
+      std::fputs("cudp: a plan of cuFFT was not released\n", stderr);
+  }
+  cufftHandle get() const { return *handle_; }
+
+ private:
+  std::optional<cufftHandle> handle_;
+};
+
+/// Owns a CUDA handle; destruction never throws.
+template <class Handle, auto destroy>
+class Unique {
+ public:
+  Unique() = default;
+  explicit Unique(Handle h) : handle_(h) {}
+  Unique(Unique&& o) noexcept : handle_(std::exchange(o.handle_, Handle{})) {}
+  Unique& operator=(Unique&& o) noexcept {
+    std::swap(handle_, o.handle_);
+    return *this;
+  }
+  Unique(const Unique&) = delete;
+  Unique& operator=(const Unique&) = delete;
+  ~Unique() {
+    if (handle_ != Handle{} && static_cast<int>(destroy(handle_)) != 0)
+      std::fputs("cudp: a CUDA handle was not released\n", stderr);
+  }
+  Handle get() const { return handle_; }
+
+ private:
+  Handle handle_{};
+};
+
+class CudaGpu {
+ public:
+  /// Throws Error if there is no device that this build has code for.
+  explicit CudaGpu(int device = 0) {
+    check(cudaSetDevice(device), "choose the device");
+    cudaStream_t s = nullptr;
+    check(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking), "create a stream");
+    stream_ = Unique<cudaStream_t, cudaStreamDestroy>(s);
+    int shared = 0;
+    check(cudaDeviceGetAttribute(&limits_.multiprocessors, cudaDevAttrMultiProcessorCount, device),
+          "read the number of multiprocessors");
+    check(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+          "read the size of shared memory");
+    limits_.shared_bytes = static_cast<std::size_t>(shared);
+    cudaDeviceProp properties{};
+    check(cudaGetDeviceProperties(&properties, device), "read a device's properties");
+    memory_ = properties.totalGlobalMem;
+    uuid_.assign(properties.uuid.bytes, sizeof properties.uuid.bytes);
+  }
+
+  const DeviceLimits& limits() const { return limits_; }
+  /// Bytes of the device's memory, used or not.
+  std::size_t memory() const { return memory_; }
+
+  /// To be called before a kernel is launched with more shared memory than 48 KB. Allows it all
+  /// that the device has: another network with the same kernel may ask for less meanwhile.
+  template <class... P>
+  void allow_shared(void (*kernel)(P...), std::size_t bytes) {
+    cudaFuncAttributes of{};
+    check(cudaFuncGetAttributes(&of, kernel), "read a kernel's attributes");
+    const std::size_t max_bytes = limits_.shared_bytes - of.sharedSizeBytes;
+    if (bytes > max_bytes) throw Error("CUDA: a kernel needs more shared memory than there is");
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               static_cast<int>(max_bytes)),
+          "allow a kernel its shared memory");
+  }
+
+  /// Throws OutOfMemory where there is not so much left.
+  void* allocate(std::size_t bytes) {
+    void* p = nullptr;
+    const cudaError_t status = cudaMalloc(&p, bytes);
+    if (status == cudaErrorMemoryAllocation) {
+      (void)cudaGetLastError();
+      // Not how much: it follows the number of training examples.
+      throw OutOfMemory("CUDA: the device has no memory left");
+    }
+    check(status, "allocate memory");
+    return p;
+  }
+  void release(void* p) {
+    if (cudaFree(p) != cudaSuccess) std::fputs("cudp: device memory was not released\n", stderr);
+  }
+  void clear(void* p, std::size_t bytes) {
+    if (loads_only_) return;
+    check(cudaMemsetAsync(p, 0, bytes, stream_.get()), "clear memory");
+  }
+  /// `from` may be changed as soon as this returns. It waits: that pageable memory is staged is
+  /// promised of synchronous copies alone.
+  void upload(void* to, const void* from, std::size_t bytes) {
+    settle();
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_.get()), "upload");
+    check(cudaStreamSynchronize(stream_.get()), "wait for the device");
+  }
+  /// Only the emulator puts what tests ask for into scratch memory
+  /// (runtime/device/scratch_fill.hpp).
+  bool fills_scratch() const { return false; }
+  void fill_scratch(void*, std::size_t) {}
+  /// Host memory that the device reads by itself.
+  void* allocate_pinned(std::size_t bytes) {
+    void* p = nullptr;
+    check(cudaMallocHost(&p, bytes), "allocate pinned memory");
+    return p;
+  }
+  void release_pinned(void* p) {
+    if (cudaFreeHost(p) != cudaSuccess)
+      std::fputs("cudp: pinned memory was not released\n", stderr);
+  }
+  /// From pinned memory, without waiting: nobody may write there before a wait.
+  void upload_pinned(void* to, const void* from, std::size_t bytes) {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_.get()), "upload");
+  }
+  /// From device memory to device memory, without waiting.
+  void copy(void* to, const void* from, std::size_t bytes) {
+    if (loads_only_) return;
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_.get()), "copy");
+  }
+  /// Waits for everything before it.
+  void download(void* to, const void* from, std::size_t bytes) {
+    settle();
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_.get()), "download");
+    check(cudaStreamSynchronize(stream_.get()), "wait for the device");
+  }
+
+  /// By a source that nvcc compiles.
+  template <class... P, class... A>
+  void launch(const char* name, void (*kernel)(P...), const LaunchShape& s, const A&... args);
+
+  /// To be called before sgemm, outside record(). precision: what sgemm multiplies in.
+  void prepare_blas(Precision precision) {
+    cublasHandle_t h = nullptr;
+    check(cublas().create(&h), "start");
+    blas_ = Unique<cublasHandle_t, destroy_cublas>(h);
+    blas_lt_ = Unique<void*, cublaslt_close>(cublaslt_open());
+    check(cublas().set_stream(h, stream_.get()), "choose the stream");
+    // A workspace of its own: what cuBLAS would allocate itself cannot be recorded.
+    workspace_ = Unique<void*, cudaFree>(allocate(kWorkspace));
+    check(cublas().set_workspace(h, workspace_.get(), kWorkspace), "take the workspace");
+    const bool tf32 = precision == Precision::tf32;
+    check(cublas().set_math_mode(h, tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH),
+          "choose the precision");
+    // Its kernels are loaded by the first product, which must not be recorded.
+    auto* const one = static_cast<float*>(workspace_.get());
+    clear(one, 3 * sizeof(float));
+    sgemm('N', 'N', 1, 1, 1, one, 1, one + 1, 1, 0.0f, one + 2, 1);
+  }
+
+  /// c = op(a) op(b) + beta c, column by column as BLAS has it; op 'N' or 'T'.
+  void sgemm(char op_a, char op_b, int m, int n, int k, const float* a, int lda, const float* b,
+             int ldb, float beta, float* c, int ldc) {
+    if (loads_only_) return;
+    const auto op = [](char o) { return o == 'T' ? CUBLAS_OP_T : CUBLAS_OP_N; };
+    const float one = 1.0f;
+    check(cublas().sgemm(blas_.get(), op(op_a), op(op_b), m, n, k, &one, a, lda, b, ldb, &beta, c,
+                         ldc),
+          "multiply");
+  }
+
+  /// A dense layer on whole rows, by cuBLASLt; after prepare_blas().
+  void dense(const DenseRows& a) {
+    validate(a);
+    cublaslt_dense(blas_lt_.get(), a, workspace_.get(), kWorkspace, stream_.get(), !loads_only_);
+  }
+
+  /// To be called before convolve() and recur(). Throws Error where there is no cuDNN.
+  void prepare_dnn() {
+    if (dnn_.get() == nullptr) dnn_ = Unique<void*, cudnn_close>(cudnn_open());
+  }
+  /// By cuDNN; not inside record().
+  void convolve(const ConvolutionBatch& a) {
+    validate(a);
+    const auto scratch = [](void* self, std::size_t bytes) {
+      return static_cast<CudaGpu*>(self)->dnn_scratch(bytes);
+    };
+    cudnn_convolve(dnn_.get(), a, scratch, this, stream_.get());
+  }
+  void recur(const RecurrentBatch& a) {
+    validate(a);
+    const auto scratch = [](void* self, std::size_t bytes) {
+      return static_cast<CudaGpu*>(self)->dnn_scratch(bytes);
+    };
+    cudnn_recur(dnn_.get(), a, scratch, this, stream_.get());
+  }
+
+  /// Transforms `images` complex images of rows x columns in place; the inverse does not divide. A
+  /// plan is made at the first call of a size, so not inside record().
+  void fourier(int rows, int columns, int images, ComplexFloat* z, bool inverse) {
+    const auto [at, is_new] = fourier_plans_.try_emplace({rows, columns, images});
+    if (is_new) {
+      int size[2] = {rows, columns};
+      std::size_t workspace = 0;
+      check(cufft().make_plan(at->second.get(), 2, size, nullptr, 1, rows * columns, nullptr, 1,
+                              rows * columns, CUFFT_C2C, images, &workspace),
+            "make a plan");
+      check(cufft().set_stream(at->second.get(), stream_.get()), "choose the stream");
+    }
+    auto* const data = reinterpret_cast<cufftComplex*>(z);
+    check(cufft().transform(at->second.get(), data, data, inverse ? CUFFT_INVERSE : CUFFT_FORWARD),
+          "transform");
+  }
+
+  /// *a.total = the total of norms, by CUB where there is one; not inside record().
+  void total_norms(const NormTotal& a);
+
+  /// What this device says of sums over ranks (runtime/device/rank_sums.hpp).
+  DeviceSums device_sums() const {
+    DeviceSums s{.device = uuid_};
+    try {
+      const int version = nccl_version();
+      s.library = nccl_name(version);
+      s.may_share = nccl_may_share(version);
+    } catch (const Error& e) {
+      s.refusal = e.what();
+    }
+    return s;
+  }
+  static std::string id_for_sums() { return NcclRanks::new_id(); }
+  /// By all ranks, with the id of one. Throws Error.
+  void join_ranks(Ranks& ranks, const std::string& id) {
+    nccl_ = std::make_unique<NcclRanks>(ranks, id);
+  }
+  void leave_ranks() { nccl_.reset(); }
+  /// words [n] <- their sums over all ranks, modulo 2^64, by NCCL; may be recorded once it was
+  /// called with the same n. After join_ranks(). From then on whoever waits for the device looks
+  /// whether NCCL, or a rank, has failed.
+  void sum_over_ranks(std::uint64_t* words, std::size_t n) {
+    if (loads_only_) return;
+    nccl_->sum(words, n, stream_.get());
+  }
+
+  /// A recording of what `work` launches, to be replayed; it runs nothing yet. `work` may launch
+  /// and clear, but not allocate, upload or download. It is called twice: kernels are loaded
+  /// first, which drivers before CUDA 12.3 refuse while they record.
+  using Recording = Unique<cudaGraphExec_t, cudaGraphExecDestroy>;
+  Recording record(const std::function<void()>& work) {
+    load(work);
+    check(cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeThreadLocal), "record a step");
+    cudaGraph_t raw = nullptr;
+    try {
+      work();
+    } catch (...) {
+      (void)cudaStreamEndCapture(stream_.get(), &raw);
+      if (raw != nullptr) (void)cudaGraphDestroy(raw);
+      throw;
+    }
+    check(cudaStreamEndCapture(stream_.get(), &raw), "record a step");
+    const Unique<cudaGraph_t, cudaGraphDestroy> graph(raw);
+    cudaGraphExec_t exec = nullptr;
+    check(cudaGraphInstantiate(&exec, graph.get(), 0), "make a recorded step ready");
+    return Recording(exec);
+  }
+  void replay(const Recording& r) { check(cudaGraphLaunch(r.get(), stream_.get()), "replay"); }
+
+ private:
+  /// Waits for the stream where another rank may hold it up.
+  void settle() {
+    if (nccl_ == nullptr) return;
+    nccl_->wait([this] {
+      const cudaError_t status = cudaStreamQuery(stream_.get());
+      if (status == cudaErrorNotReady) return false;
+      check(status, "wait for the device");
+      return true;
+    });
+  }
+
+  /// Loads all that `work` launches, and does nothing of it.
+  void load(const std::function<void()>& work) {
+    loads_only_ = true;
+    try {
+      work();
+    } catch (...) {
+      loads_only_ = false;
+      throw;
+    }
+    loads_only_ = false;
+  }
+
+  void* dnn_scratch(std::size_t bytes) {
+    if (bytes > dnn_bytes_) {
+      dnn_scratch_ = Unique<void*, cudaFree>(allocate(bytes));
+      dnn_bytes_ = bytes;
+    }
+    return dnn_scratch_.get();
+  }
+
+  static constexpr std::size_t kWorkspace = std::size_t{32} << 20;  // of cuBLAS, bytes
+
+  bool loads_only_ = false;
+  DeviceLimits limits_;
+  std::size_t memory_ = 0;
+  std::string uuid_;
+  Unique<cudaStream_t, cudaStreamDestroy> stream_;
+  Unique<void*, cudaFree> workspace_;
+  Unique<void*, cudaFree> cub_scratch_;
+  std::size_t cub_bytes_ = 0;
+  Unique<void*, cudaFree> dnn_scratch_;
+  std::size_t dnn_bytes_ = 0;
+  Unique<cublasHandle_t, destroy_cublas> blas_;
+  Unique<void*, cublaslt_close> blas_lt_;
+  Unique<void*, cudnn_close> dnn_;
+  std::map<std::tuple<int, int, int>, FourierHandle> fourier_plans_;
+  std::unique_ptr<NcclRanks> nccl_;
+};
+
+#ifdef __CUDACC__
+template <class... P, class... A>
+void CudaGpu::launch(const char* name, void (*kernel)(P...), const LaunchShape& s,
+                     const A&... args) {
+  if (loads_only_) {
+    cudaFuncAttributes loaded{};
+    check(cudaFuncGetAttributes(&loaded, kernel), name);
+    return;
+  }
+  const auto dim = [](const Extent& e) { return dim3(e.x, e.y, e.z); };
+  kernel<<<dim(s.grid), dim(s.block), s.shared_bytes, stream_.get()>>>(args...);
+  check(cudaGetLastError(), name);
+}
+#endif
+
+}  // namespace cudp::cuda

@@ -1,0 +1,74 @@
+#include "runtime/device/cuda/engine_parts.hpp"
+
+#include <cstddef>
+#include <utility>
+
+#include "runtime/base/error.hpp"
+
+namespace cudp::cuda::inline CUDP_SIMT {
+
+namespace {
+
+LayoutChoices choices_for(const Gpu& gpu, const Network& network, const EngineSettings& settings,
+                          std::int64_t large_dense, bool may_be_fused) {
+  const bool transforms = DeviceModelState::transforms(settings.recipe);
+  return {.precision = may_be_fused
+                           ? device_precision(network, gpu.limits(), settings.precision, transforms)
+                           : settings.precision,
+          .large_dense = large_dense,
+          .limits = gpu.limits(),
+          .transforms = transforms,
+          .evaluates_by_library = settings.evaluate_with == EvaluateWith::cudnn};
+}
+
+}  // namespace
+
+EngineParts::EngineParts(Gpu device, const Network& of, const EngineSettings& given,
+                         std::int64_t large_dense, bool may_be_fused)
+    : gpu(std::move(device)),
+      network(of),
+      settings(given),
+      passes(gpu, network, settings.micro_batch,
+             choices_for(gpu, network, settings, large_dense, may_be_fused), settings.say),
+      state(gpu, network, settings.recipe),
+      position(gpu, network.parameter_count),
+      end(gpu, state, position.cursor(), position.list()),
+      tally(gpu, 1) {
+  tally.clear();
+  const DeviceLimits limits = gpu.limits();
+  const auto kernel = fused_kernel_for(network, limits);
+  const auto transformed = DeviceModelState::transforms(settings.recipe)
+                               ? fused_kernel_for(network, limits, true)
+                               : std::nullopt;
+  if (kernel && may_be_fused && settings.evaluate_with == EvaluateWith::ours)
+    fused.emplace(gpu, network, *kernel, transformed, settings.micro_batch, settings.diagnostics);
+}
+
+void EngineParts::load(const Dataset& data) {
+  ensure(settings.class_weights.empty() && !has_target(network.spec.loss),
+         "CUDA trains with no class weights and no targets");
+  if (!fits(network, data) || data.classes != network.classes)
+    throw InputError("the training set's shape or classes do not fit the model");
+  if (data.whole_size() >= std::size_t{1} << 31)
+    throw InputError("expected fewer than 2^31 training examples");
+  train = {gpu, data, passes.layout().storage.sorts_words};
+  sample = {gpu, train.size()};
+  drawn = {gpu, train.size()};
+  norms = {gpu, keeps_norms() ? train.size() : 0};
+  norms.clear();
+}
+
+void EngineParts::set_train_state(const TrainState& s) {
+  ensure(s.norms.empty() || s.norms.size() == norms.size(),
+         "the state does not fit the training set");
+  state.set(s);
+  norms.upload(s.norms);
+}
+
+TrainState EngineParts::train_state() const {
+  TrainState s = state.get();
+  s.norms = norms.download();
+  return s;
+}
+
+}  // namespace cudp::cuda::inline CUDP_SIMT

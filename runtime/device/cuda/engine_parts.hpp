@@ -1,0 +1,56 @@
+#pragma once
+// What all that an engine runs on its device shares.
+#include <cstdint>
+#include <optional>
+#include <variant>
+
+#include "runtime/device/cuda/buffer.hpp"
+#include "runtime/device/cuda/fused.hpp"
+#include "runtime/device/cuda/layer_wise.hpp"
+#include "runtime/device/cuda/model_state.hpp"
+#include "runtime/device/cuda/run_position.hpp"
+#include "runtime/device/cuda/sample.hpp"
+#include "runtime/device/cuda/step_end.hpp"
+#include "runtime/device/cuda/training_set.hpp"
+#include "runtime/device/engine.hpp"
+
+namespace cudp::cuda::inline CUDP_SIMT {
+
+/// The device, the network, and their memory. Whatever training changes stays on the device.
+struct EngineParts {
+  /// large_dense: as LayoutChoices has it. may_be_fused: sums are made by a fused kernel where the
+  /// network has one that fits the device.
+  EngineParts(Gpu device, const Network& network, const EngineSettings& settings,
+              std::int64_t large_dense, bool may_be_fused);
+  EngineParts(const EngineParts&) = delete;
+  EngineParts& operator=(const EngineParts&) = delete;
+
+  /// Makes the training set resident. Throws InputError if it does not fit the network.
+  void load(const Dataset& data);
+
+  /// Throws where the sizes of `s` are others.
+  void set_train_state(const TrainState& s);
+  TrainState train_state() const;
+
+  bool keeps_norms() const { return std::holds_alternative<Candidates>(settings.recipe.draw); }
+  /// A stream of random numbers. The step's number is in the cursor.
+  RandomStream stream(Stream purpose) const {
+    return {settings.generator, settings.key.key(), purpose, 0};
+  }
+
+  Gpu gpu;
+  Network network;
+  EngineSettings settings;
+  LayerWiseNetwork passes;
+  std::optional<FusedNetwork> fused;
+  DeviceModelState state;
+  RunPosition position;
+  StepEnd end;
+  DeviceTrainingSet train;
+  SampleScratch sample;
+  Buffer<std::uint32_t> drawn;  ///< [examples], the present batch
+  Buffer<float> norms;          ///< [examples] or empty, as last seen
+  Buffer<Tally> tally;          ///< [1], of training
+};
+
+}  // namespace cudp::cuda::inline CUDP_SIMT

@@ -1,0 +1,61 @@
+#include "runtime/device/cuda/evaluation.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/data/examples.hpp"
+
+namespace cudp::cuda::inline CUDP_SIMT {
+
+std::vector<float> DeviceEvaluation::logits(const Dataset& examples) {
+  if (examples.size() == 0) return {};
+  const auto row = static_cast<std::size_t>(p_.network.outputs);
+  const std::size_t fit = std::max<std::size_t>(1, kMaxBytes / example_bytes(examples));
+  std::vector<float> all;
+  all.reserve(examples.size() * row);
+  for (std::size_t at = 0; at < examples.size(); at += fit) {
+    const std::size_t n = std::min(fit, examples.size() - at);
+    if (n == examples.size()) {
+      hold(examples);
+    } else {
+      Dataset part = empty_like(examples);
+      for (std::size_t i = 0; i < n; ++i) append_example(examples, at + i, part);
+      hold(part);
+    }
+    Buffer<float> to(p_.gpu, n * row);
+    if (p_.fused)
+      p_.fused->forward(count_.get(), n, on_device_.data(), p_.state.parameters(), to.get());
+    else
+      p_.passes.logits(count_.get(), n, on_device_.data(), p_.state.parameters(), to.get());
+    const std::vector<float> logits = to.download();
+    all.insert(all.end(), logits.begin(), logits.end());
+  }
+  return all;
+}
+
+std::size_t DeviceEvaluation::example_bytes(const Dataset& d) {
+  if (d.is_coded()) return static_cast<std::size_t>(d.layout->row_bytes());
+  return static_cast<std::size_t>(d.shape.size()) * (d.is_bytes() ? 1 : sizeof(float));
+}
+
+void DeviceEvaluation::hold(const Dataset& examples) {
+  if (is_held(examples)) return;
+  on_device_ = {};
+  held_ = {};
+  on_device_ = {p_.gpu, examples};
+  const auto count = static_cast<std::uint32_t>(examples.size());
+  count_ = {p_.gpu, 1};
+  count_.upload({&count, 1});
+  held_ = examples;
+}
+
+bool DeviceEvaluation::is_held(const Dataset& d) const {
+  return held_.size() == d.size() && held_.scale == d.scale && held_.shift == d.shift &&
+         held_.layout == d.layout && held_.bytes == d.bytes && held_.coded == d.coded &&
+         held_.labels == d.labels && held_.tokens == d.tokens && held_.lengths == d.lengths &&
+         held_.vectors == d.vectors && held_.floats.size() == d.floats.size() &&
+         (d.floats.empty() ||  // bits: numbers may be NaN
+          std::memcmp(held_.floats.data(), d.floats.data(), d.floats.size() * sizeof(float)) == 0);
+}
+
+}  // namespace cudp::cuda::inline CUDP_SIMT

@@ -1,0 +1,131 @@
+#include "runtime/device/cuda/recorded_steps.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <variant>
+
+#include "runtime/base/error.hpp"
+#include "runtime/device/cuda/batch_room.hpp"
+
+namespace cudp::cuda::inline CUDP_SIMT {
+
+namespace {
+
+/// A recipe but for the numbers that recorded steps find in device memory.
+StepRecipe without_numbers(StepRecipe recipe) {
+  if (auto* const candidates = std::get_if<Candidates>(&recipe.draw)) candidates->rule = {};
+  return recipe;
+}
+
+}  // namespace
+
+void RecordedSteps::start_anew() {
+  recorded_.reset();  // it holds addresses of the buffers before
+  joined_.reset();
+  room_ = 0;
+  if (!is_alone()) ranked_.choose();
+  const Draw& draw = p_.settings.recipe.draw;
+  reserve(public_room(draw, p_.settings.expected_batch)
+              .value_or(first_room(draw, p_.train.size(), 0.0)));
+}
+
+void RecordedSteps::reserve(std::int64_t examples) {
+  if (!p_.passes.reserve(examples)) return;
+  recorded_.reset();  // it holds addresses of the buffers before
+}
+
+void RecordedSteps::run(const StepRecipe& recipe, const StepCursor& cursor,
+                        std::span<ListedStep> steps) {
+  if (is_alone())
+    run_alone(recipe, cursor, steps);
+  else
+    run_joined(recipe, cursor, steps);
+}
+
+Diagnostics RecordedSteps::take_diagnostics() {
+  return is_alone() ? take_tally(p_.tally) : ranked_.take_seen();
+}
+
+std::int64_t RecordedSteps::room_of(const StepRecipe& recipe) const {
+  return std::max(room_, first_room(recipe.draw, p_.train.size(), p_.settings.expected_batch));
+}
+
+void RecordedSteps::launch_step(const StepRecipe& recipe, std::int64_t room) {
+  sum_.draw(recipe, room);
+  const Unfinished left = sum_.add_up(recipe, room);
+  p_.end.finish(recipe, p_.stream(Stream::noise), left, false);
+}
+
+void RecordedSteps::record(const StepRecipe& recipe) {
+  const StepRecipe kind = without_numbers(recipe);
+  if (recorded_ && recorded_->recipe != kind) recorded_.reset();
+  const std::int64_t room = room_of(recipe);
+  if (recorded_ && recorded_->room >= room) return;
+  recorded_.reset();
+  reserve(public_room(recipe.draw, p_.settings.expected_batch).value_or(room));
+  recorded_.emplace(
+      Recorded{kind, room, p_.gpu.record([this, recipe, room] { launch_step(recipe, room); })});
+}
+
+void RecordedSteps::record_joined(const StepRecipe& recipe) {
+  const StepRecipe kind = without_numbers(recipe);
+  if (joined_ && joined_->recipe == kind) return;
+  joined_.reset();
+  reserve(public_room(recipe.draw, p_.settings.expected_batch).value_or(room_of(recipe)));
+  const auto finish = [this, recipe] {
+    p_.end.finish(recipe, p_.stream(Stream::noise), {}, false);
+  };
+  if (ranked_.is_on_device())
+    joined_.emplace(Joined{kind,
+                           p_.gpu.record([this, recipe, finish] {
+                             sum_.launch(recipe);
+                             ranked_.launch();
+                             finish();
+                           }),
+                           {}});
+  else
+    joined_.emplace(Joined{kind, p_.gpu.record([this, recipe] { sum_.launch(recipe); }),
+                           p_.gpu.record(finish)});
+}
+
+void RecordedSteps::run_alone(const StepRecipe& recipe, const StepCursor& cursor,
+                              std::span<ListedStep> steps) {
+  record(recipe);
+  p_.position.start(cursor, steps);
+  for (std::size_t done = 0;;) {
+    for (; done < steps.size(); ++done) p_.gpu.replay(recorded_->recording);
+    const StepCursor at = cursor.follows != 0 ? p_.position.wait(steps) : p_.position.wait();
+    done = at.index;  // the steps behind it were left out
+    if (at.pending != 0) {
+      p_.end.complete(at, recipe, p_.stream(Stream::noise), false);
+    } else if (at.crowded != 0) {
+      room_ = std::min(2 * std::int64_t{at.crowded}, batch_capacity(recipe.draw, p_.train.size()));
+      record(recipe);
+      p_.position.make_room(at);
+    } else {
+      ensure(done == steps.size(), "the device has left steps out");
+      return;
+    }
+  }
+}
+
+void RecordedSteps::run_joined(const StepRecipe& recipe, const StepCursor& cursor,
+                               std::span<const ListedStep> steps) {
+  record_joined(recipe);
+  p_.position.start(cursor, steps);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    p_.gpu.replay(joined_->first);
+    StepCursor at = p_.position.wait();
+    if (joined_->second) {
+      ranked_.join();
+      p_.gpu.replay(*joined_->second);
+      at = p_.position.wait();
+    } else {
+      ranked_.see();
+    }
+    if (at.pending != 0) p_.end.complete(at, recipe, p_.stream(Stream::noise), false);
+  }
+  (void)p_.position.wait();
+}
+
+}  // namespace cudp::cuda::inline CUDP_SIMT

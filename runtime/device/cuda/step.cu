@@ -1,0 +1,179 @@
+// The kernels of a step around its sum, and their launches: the draw, coordinates and the end.
+#include "kernels/contribution/coordinates.cuh"
+#include "kernels/contribution/norm_total.cuh"
+#include "kernels/step/finish.cuh"
+#include "kernels/step/sample.cuh"
+#include "kernels/step/step_size.cuh"
+#include "kernels/step/tally.cuh"
+#include "kernels/step/update.cuh"
+#include "runtime/base/error.hpp"
+#include "runtime/device/cuda/coordinates.hpp"
+#include "runtime/device/cuda/launch.hpp"
+#include "runtime/device/cuda/sample.hpp"
+#include "runtime/device/cuda/step_end.hpp"
+
+namespace cudp::cuda::inline CUDP_SIMT {
+
+void draw_poisson(Gpu& gpu, const SampleArgs& args, SampleSpace space) {
+  validate(args);
+  const std::int64_t tiles = (args.end - args.begin + 255) / 256;
+  space.scanned = tiles > kScannedTiles;
+  // Half a warp two tiles, and one.
+  gpu.launch("flags", sample_flags_kernel, strided_shape((tiles + 1) / 2 * 16), args, space);
+  if (space.scanned) {
+    constexpr unsigned kScanThreads = 1024;
+    gpu.launch("scan", sample_scan_kernel,
+               LaunchShape{.grid = {1},
+                           .block = {kScanThreads},
+                           .shared_bytes = kScanThreads / 32 * sizeof(std::uint32_t)},
+               args, space);
+  }
+  gpu.launch("place", sample_place_kernel, strided_shape(tiles * 16), args, space);
+}
+
+DeviceCoordinates::DeviceCoordinates(Gpu& gpu, std::size_t d, int groups)
+    : gpu_(gpu),
+      mean_(gpu, d),
+      deviation_(gpu, d),
+      centre_(gpu, d),
+      inverse_(gpu, d),
+      square_(gpu, d),
+      product_(gpu, d),
+      parts_(gpu, d > 0 ? 2 * launch_shape(sums(nullptr, nullptr)).grid.x : 0),
+      scale_(gpu, d > 0 ? 1 : 0),
+      shifts_(gpu, d > 0 ? static_cast<std::size_t>(groups) : 0) {
+  mean_.clear();
+  deviation_.clear();
+}
+
+CoordinatesView DeviceCoordinates::refresh(const StepCursor* cursor) {
+  const CoordinateSums summed = sums(cursor, parts_.get());
+  launch(gpu_, "coordinate sums", coordinate_sums_kernel, summed);
+  launch(gpu_, "coordinate arrays", coordinate_arrays_kernel,
+         CoordinateArrays{.active = &cursor->active,
+                          .mean = mean_.get(),
+                          .deviation = deviation_.get(),
+                          .parts = parts_.get(),
+                          .count = static_cast<int>(launch_shape(summed).grid.x),
+                          .scale = scale_.get(),
+                          .n = static_cast<std::int64_t>(mean_.size()),
+                          .centre = centre_.get(),
+                          .inverse = inverse_.get(),
+                          .square = square_.get(),
+                          .product = product_.get()});
+  return {.centre = centre_.get(),
+          .inverse = inverse_.get(),
+          .square = square_.get(),
+          .product = product_.get(),
+          .shifts = shifts_.get()};
+}
+
+CoordinatesView DeviceCoordinates::refresh(const CudaLayout& layout, const StepCursor* cursor) {
+  const CoordinatesView view = refresh(cursor);
+  LayerShifts shifts{
+      .centre = view.centre, .square = view.square, .shifts = view.shifts, .layer = {}};
+  const auto sum_up = [&] {
+    if (shifts.count > 0) launch(gpu_, "layer shifts", layer_shifts_kernel, shifts);
+    shifts.count = 0;
+  };
+  for (const auto& layer : layout.layers) {
+    if (shifts.count == LayerShifts::kMax) sum_up();
+    layer->note_shift(shifts);
+  }
+  sum_up();
+  return view;
+}
+
+CoordinateSums DeviceCoordinates::sums(const StepCursor* cursor, double* parts) const {
+  return {.active = &cursor->active,
+          .mean = mean_.get(),
+          .deviation = deviation_.get(),
+          .n = static_cast<std::int64_t>(mean_.size()),
+          .parts = parts};
+}
+
+void total_norms_by_kernel(Gpu& gpu, const NormTotal& a) {
+  gpu.clear(a.total, sizeof *a.total);
+  launch(gpu, "norm total", norm_total_kernel, a);
+}
+
+void add_tally(Gpu& gpu, const TallyBatch& batch) { launch(gpu, "tally", tally_kernel, batch); }
+
+StepEnd::StepEnd(Gpu& gpu, DeviceModelState& state, StepCursor* cursor, ListedStep* list)
+    : gpu_(gpu),
+      state_(state),
+      cursor_(cursor),
+      list_(list),
+      sum_(gpu, state.size() + kRankWords),
+      undecided_(gpu, static_cast<std::size_t>(words_of_pairs(numbers()))),
+      released_(gpu, state.size()),
+      norm_parts_(gpu, released_norm_shape(numbers()).grid.x) {
+  sum_.clear();
+  undecided_.clear();
+  released_.clear();
+}
+
+std::vector<FixedPoint> StepEnd::download_rank_words() const {
+  return sum_.download(kRankWords, state_.size());
+}
+
+void StepEnd::finish(const StepRecipe& recipe, const RandomStream& noise, const Unfinished& left,
+                     bool is_shown) {
+  launch(gpu_, "finish", finish_kernel_of(recipe.optimizer.kind),
+         finish_args(recipe, noise, left, is_shown));
+  if (has_tail(recipe) && !is_shown) update(recipe);
+}
+
+void StepEnd::update(const StepRecipe& recipe) {
+  AdaptStepSize size{};
+  if (recipe.step_size) {
+    launch(gpu_, "released norm", released_norm_kernel, released_norm());
+    size = {.settings = *recipe.step_size,
+            .parts = norm_parts_.get(),
+            .count = static_cast<int>(norm_parts_.size()),
+            .sum = state_.step_size_sum(),
+            .cursor = cursor_};
+    validate(size);
+  }
+  UpdateArgs args = state_.update_args(recipe);
+  args.released = released_.get();
+  gpu_.launch("update", update_kernel_of(recipe.optimizer.kind), strided_shape(args.end, 64), args,
+              &cursor_->scalars, size);
+}
+
+void StepEnd::complete(const StepCursor& at, const StepRecipe& recipe, const RandomStream& noise,
+                       bool is_shown) {
+  const std::vector<DecidedPair> made = decided_pairs(undecided_.download(), at, noise);
+  ensure(made.size() == at.pending, "a step has left other pairs undecided than it counted");
+  pairs_ = {gpu_, made.size()};
+  pairs_.upload(made);
+  launch(gpu_, "finish pairs", finish_pairs_kernel_of(recipe.optimizer.kind),
+         FinishPairs{.step = finish_args(recipe, noise, {}, is_shown),
+                     .pairs = pairs_.get(),
+                     .count = static_cast<std::uint32_t>(made.size())});
+  if (has_tail(recipe) && !is_shown) update(recipe);
+}
+
+FinishStep StepEnd::finish_args(const StepRecipe& recipe, const RandomStream& noise,
+                                const Unfinished& left, bool is_shown) {
+  return {.cursor = cursor_,
+          .sum = sum_.get(),
+          .left = left,
+          .noise = noise,
+          .n = numbers(),
+          .undecided = undecided_.get(),
+          .released = has_tail(recipe) || is_shown ? released_.get() : nullptr,
+          .update = state_.update_args(recipe),
+          .by_pairs = numbers() < kPairwise,
+          .list = list_};
+}
+
+ReleasedNorm StepEnd::released_norm() const {
+  return {.released = released_.get(),
+          .n = numbers(),
+          .sum = state_.step_size_sum(),
+          .cursor = cursor_,
+          .parts = norm_parts_.get()};
+}
+
+}  // namespace cudp::cuda::inline CUDP_SIMT

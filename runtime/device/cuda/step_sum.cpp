@@ -1,0 +1,104 @@
+#include "runtime/device/cuda/step_sum.hpp"
+
+#include <algorithm>
+#include <variant>
+
+#include "runtime/device/cuda/batch_room.hpp"
+
+namespace cudp::cuda::inline CUDP_SIMT {
+
+SampleArgs StepSum::sample_args(const Draw& draw) const {
+  const auto* const poisson = std::get_if<Poisson>(&draw);
+  const auto* const candidates = std::get_if<Candidates>(&draw);
+  return {.stream = p_.stream(Stream::sampling),
+          .threshold = poisson != nullptr ? poisson->threshold : 0,
+          .begin = p_.train.first(),
+          .end = p_.train.first() + static_cast<std::int64_t>(p_.train.size()),
+          .drawn = p_.drawn.get(),
+          .norms = candidates != nullptr ? p_.norms.get() : nullptr,
+          .rule = candidates != nullptr ? candidates->rule : ImportanceRule{},
+          .first = p_.train.first()};
+}
+
+void StepSum::draw(const StepRecipe& recipe, std::int64_t room) {
+  SampleSpace space = p_.sample.space();
+  space.cursor = p_.position.cursor();
+  space.list = p_.position.list();
+  space.capacity = static_cast<std::uint32_t>(batch_capacity(recipe.draw, p_.train.size()));
+  space.room = static_cast<std::uint32_t>(room);
+  space.counted = p_.tally.get();
+  space.has_tail = StepEnd::has_tail(recipe);
+  draw_poisson(p_.gpu, sample_args(recipe.draw), space);
+}
+
+void StepSum::launch(const StepRecipe& recipe) {
+  const std::int64_t room = batch_capacity(recipe.draw, p_.train.size());
+  draw(recipe, room);
+  const Unfinished left = add_up(recipe, room);
+  if (left.sums.slabs != nullptr) p_.fused->add(left.sums, p_.end.sum());
+  if (left.tally.total != nullptr) add_tally(p_.gpu, left.tally);
+}
+
+Unfinished StepSum::add_up(const StepRecipe& recipe, std::int64_t max_drawn) {
+  const Contribution& contribution = recipe.contribution;
+  if (p_.train.size() == 0) {
+    // The update of this step goes by the coordinates of its beginning.
+    if (std::holds_alternative<TransformedGradient>(contribution))
+      (void)p_.state.coordinates().refresh(p_.position.cursor());
+    return {};
+  }
+  const SumScale* const scale = p_.position.scale();
+  const FusedNetwork::Drawn drawn{.count = p_.sample.space().count,
+                                  .examples = p_.drawn.get(),
+                                  .room = max_drawn,
+                                  .data = p_.train.data(),
+                                  .parameters = p_.state.parameters(),
+                                  .scale = scale};
+  if (const auto* const clipped = std::get_if<ClippedGradient>(&contribution)) {
+    if (p_.fused) return p_.fused->sum_clipped(drawn, *clipped, p_.end.sum(), p_.tally.get());
+    return add_by_layers(max_drawn, nullptr, [&] { p_.passes.clip(*clipped, scale); });
+  }
+  if (std::holds_alternative<TransformedGradient>(contribution)) {
+    if (p_.fused && p_.fused->sums_transformed()) {
+      const CoordinatesView view = p_.state.coordinates().refresh(p_.position.cursor());
+      return p_.fused->sum_transformed(drawn, {.mean = view.centre, .inverse = view.inverse},
+                                       p_.end.sum(), p_.tally.get());
+    }
+    const CoordinatesView view =
+        p_.state.coordinates().refresh(p_.passes.layout(), p_.position.cursor());
+    return add_by_layers(max_drawn, &view, [&] { p_.passes.clip({}, scale); });
+  }
+  const FusedAcceptance accept{.rule = p_.position.candidates(),
+                               .stream = p_.stream(Stream::acceptance),
+                               .step = &p_.position.cursor()->step,
+                               .first = p_.train.first()};
+  if (p_.fused)
+    return p_.fused->sum_accepted(drawn, accept, p_.norms.get(), p_.end.sum(), p_.tally.get());
+  return add_by_layers(max_drawn, nullptr, [&] {
+    p_.passes.accept(accept.rule, accept.stream, accept.first, accept.step, p_.norms.get());
+  });
+}
+
+Unfinished StepSum::add_by_layers(std::int64_t max_drawn, const CoordinatesView* coordinates,
+                                  const std::function<void()>& choose) {
+  const auto at_once = static_cast<std::int64_t>(p_.passes.capacity());
+  Unfinished left{};
+  for (std::int64_t first = 0; first < max_drawn; first += at_once) {
+    const Batch batch{.count = p_.sample.space().count,
+                      .first = static_cast<std::int32_t>(first),
+                      .capacity = static_cast<std::int32_t>(std::min(at_once, max_drawn - first))};
+    p_.passes.forward(batch, p_.train.data(), p_.drawn.get(), p_.state.parameters());
+    p_.passes.backward(coordinates);
+    choose();
+    p_.passes.add(p_.end.sum(), p_.position.scale());
+    if (!p_.settings.diagnostics) continue;
+    // The last one's is left: the next one's passes write over it.
+    if (first + at_once < max_drawn)
+      add_tally(p_.gpu, p_.passes.tally(p_.tally.get()));
+    else
+      left.tally = p_.passes.tally(p_.tally.get());
+  }
+  return left;
+}
+
+}  // namespace cudp::cuda::inline CUDP_SIMT

@@ -1,0 +1,66 @@
+#include "runtime/device/cuda/watched_steps.hpp"
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/device/cuda/batch_room.hpp"
+#include "runtime/device/observed.hpp"
+
+namespace cudp::cuda::inline CUDP_SIMT {
+
+namespace {
+
+/// The sum, in units of the grid.
+std::vector<std::int64_t> sums(const EngineParts& p) {
+  std::vector<std::int64_t> all;
+  all.reserve(p.state.size());
+  for (const FixedPoint units : p.end.download_sum())
+    all.push_back(static_cast<std::int64_t>(units));
+  return all;
+}
+
+/// The same launches, but that the sum is complete before there is noise, and what is released is
+/// in memory before the update. A batch that is too large fails before anything leaves.
+void take_step(EngineParts& p, StepSum& sum, const StepRecipe& recipe, std::uint64_t number,
+               const ListedStep& step) {
+  Witness* const witness = p.settings.witness;
+  Observer* const observes = observer(witness);
+  const Leaving leaving = released_sum(number, step.scale.grid, step.scalars.noise_std);
+  const RandomStream noise = p.stream(Stream::noise);
+  const std::int64_t room = batch_capacity(recipe.draw, p.train.size());
+
+  sum.draw(recipe, room);
+  (void)p.position.wait();
+  if (observes != nullptr)
+    show_batch(witness, number, recipe.draw, p.drawn.download(p.sample.count()));
+
+  const Unfinished left = sum.add_up(recipe, room);
+  if (left.sums.slabs != nullptr) p.fused->add(left.sums, p.end.sum());
+  if (observes != nullptr) observes->adds_noise(leaving, sums(p));
+
+  p.end.finish(recipe, noise, {.sums = {}, .tally = left.tally}, true);
+  if (const StepCursor at = p.position.wait(); at.pending != 0)
+    p.end.complete(at, recipe, noise, true);
+  std::vector<float> values = p.end.download_released();
+  show_witness(witness, leaving, std::span(values));
+  p.end.upload_released(values);
+
+  p.end.update(recipe);
+  if (observes == nullptr) return;
+  const StepCursor at = p.position.wait();
+  StepScalars used = at.scalars;
+  if (recipe.step_size) used.learning_rate = at.used_rate;
+  observes->sees(update_record(number, recipe, used, p.train_state()));
+}
+
+}  // namespace
+
+void run_watched(EngineParts& p, StepSum& sum, const StepRecipe& recipe, const StepCursor& cursor,
+                 std::span<const ListedStep> steps) {
+  p.position.start(cursor, steps);
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    take_step(p, sum, recipe, cursor.first + i, steps[i]);
+  (void)p.position.wait();
+}
+
+}  // namespace cudp::cuda::inline CUDP_SIMT
