@@ -545,6 +545,10 @@ std::vector<std::string> taken_on_trust(const Evidence& evidence) {
         "how often DP-AGD measured a gradient again, and when, which followed from choices");
   if (c.method == "dpsgd-quantile")
     all.emplace_back("the last clipping norm, which follows from noisy counts");
+  if (c.lost_a_key())
+    all.emplace_back(
+        "how often a key was lost, after which steps, and the rows before: that is in the private "
+        "ledger");
   if (c.holdout && c.holdout->releases > 0)
     all.emplace_back("the noisy figures of held-out rows themselves");
   if (c.test_set.starts_with("public"))

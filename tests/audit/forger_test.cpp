@@ -90,8 +90,8 @@ std::vector<Forged> runs() {
            "--accountant", "rdp", "--eval-every", "100"}),
        false, true},
       {"lost-key-filter",
-       of({"--batch", "40", "--steps", "3000", "--checkpoint-every", "7", "--method", "dpsgd-decay",
-           "--fresh-noise-allowed", "--noise-decay", "0.0005", "--eval-every", "100"}),
+       of({"--batch", "2", "--steps", "3000", "--checkpoint-every", "7", "--method", "dpsgd-decay",
+           "--fresh-noise-allowed", "--noise-decay", "0.005", "--eval-every", "5"}),
        false, true},
       {"refused", of(with(kSmall, {"--batch", "500"}))},
   };
