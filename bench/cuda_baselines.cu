@@ -18,7 +18,7 @@
 #include "bench/cuda_baselines.hpp"
 #include "runtime/device/cuda/buffer.hpp"
 #include "runtime/device/cuda/gpu.hpp"
-#include "runtime/device/cuda/late_libraries.hpp"
+#include "runtime/device/cuda/lazy_libraries.hpp"
 
 #if __has_include(<cudnn.h>)
 #define CUDP_BENCH_CUDNN
@@ -43,7 +43,7 @@ namespace cudp::bench {
 namespace {
 
 using cuda::CudaGpu;
-using cuda::LateLibrary;
+using cuda::LazyLibrary;
 using Floats = cuda::Buffer<float>;
 using Bytes = cuda::Buffer<std::uint8_t>;
 
@@ -94,7 +94,7 @@ void add(const std::string& name, const std::function<void(benchmark::State&)>& 
 #ifdef CUDP_BENCH_CUDNN
 
 struct Cudnn {
-  LateLibrary library{"libcudnn.so." + std::to_string(CUDNN_MAJOR)};
+  LazyLibrary library{"libcudnn.so." + std::to_string(CUDNN_MAJOR)};
   template <class F>
   F* find(F*, const char* name) const {
     return library.find(name);
@@ -334,7 +334,7 @@ void register_cudnn() {}
 #ifdef CUDP_BENCH_CUBLASLT
 
 struct CublasLt {
-  LateLibrary library{"libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR)};
+  LazyLibrary library{"libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR)};
 };
 #define CUDP_CUBLASLT(name) static_cast<decltype(&name)>(cublaslt().library.find(#name))
 
@@ -417,7 +417,7 @@ void register_cublaslt() {}
 #ifdef CUDP_BENCH_CURAND
 
 struct Curand {
-  LateLibrary library{"libcurand.so." + std::to_string(CURAND_VER_MAJOR)};
+  LazyLibrary library{"libcurand.so." + std::to_string(CURAND_VER_MAJOR)};
 };
 
 /// As many as the benchmark normals/philox makes; these go to memory.

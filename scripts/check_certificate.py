@@ -178,9 +178,9 @@ def main():
         held = certificate.get("holdout")
         if held and ("releases" in held) != ("epsilon" in held):
             refuse(f"{sys.argv[1]}: expected releases of held-out rows with an epsilon of theirs, found one")
-        says_something = held is not None and "releases" in held
-        held_releases = holdout_releases(certificate) if says_something else []
-        held_promise = (float(held["epsilon"]), float(held["delta"])) if says_something else (0.0, 0.0)
+        releases_figures = held is not None and "releases" in held
+        held_releases = holdout_releases(certificate) if releases_figures else []
+        held_promise = (float(held["epsilon"]), float(held["delta"])) if releases_figures else (0.0, 0.0)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
         refuse(f"{sys.argv[1]}: expected a certificate of cudp, found {problem!r}")
     try:
@@ -214,7 +214,7 @@ def main():
         compare(*part)
     if not parts and not wrong:
         compare("training" if held else "certificate", training, releases, training[1] - failure)
-    if says_something:
+    if releases_figures:
         compare("held out", held_promise, held_releases, held_promise[1])
     if held:
         larger = (max(training[0], held_promise[0]), max(training[1], held_promise[1]))

@@ -16,7 +16,7 @@ __device__ __forceinline__ std::int64_t example_number(const FusedSum& a, int e)
 
 /// The squared norm of a gradient, from those of its layers.
 template <int layers>
-__device__ __forceinline__ float added_up(const float (&squares)[layers]) {
+__device__ __forceinline__ float total_square(const float (&squares)[layers]) {
   float sum = 0.0f;
   CUDP_UNROLL for (int layer = 0; layer < layers; ++layer) { sum += squares[layer]; }
   return sum;

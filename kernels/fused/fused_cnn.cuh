@@ -240,7 +240,7 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_sum_kernel(FusedSum a)
       adds = clip_factors(clip_settings(a.clip, *a.sum_scale), squares, R::kLayers, factors) <
              INFINITY;
     } else {
-      const float square = added_up(squares);
+      const float square = total_square(squares);
       if (task == FusedTask::norms) {
         if (threadIdx.x == 0) a.norms[example_number(a, e)] = kept_norm(square);
         continue;

@@ -192,7 +192,7 @@ __global__ void __launch_bounds__(kFusedThreads, 1) fused_mlp_kernel(FusedSum a)
         float factor = 0.0f;
         if (lane == 0) {
           float& norm = a.norms[number_of(e)];
-          const float square = added_up(squares);
+          const float square = total_square(squares);
           if (task == FusedTask::accept) {
             const SeenNorm seen = seen_norm(*a.accept.rule, norm);
             factor = acceptance_factor(*a.accept.rule, seen, words[e], square);

@@ -33,10 +33,10 @@ Verdict check_statements(const Evidence& evidence, Bounds& bounds) {
     std::optional<Charges> charges;
     if (!evidence.ledger.empty()) charges = read_charges(evidence.ledger);
     Findings findings;
-    hold_statements(certificate, charges ? &*charges : nullptr, Settings(evidence.settings),
-                    kinds_of(certificate), bounds, findings);
+    check_certificate(certificate, charges ? &*charges : nullptr, Settings(evidence.settings),
+                      kinds_of(certificate), bounds, findings);
     Verdict verdict;
-    give(findings, verdict);
+    move_findings(findings, verdict);
     return verdict;
   });
 }

@@ -99,7 +99,7 @@ class Format {
     if (there) must(path, std::move(field));
   }
   bool has(const char* key) const { return json_.contains(key); }
-  bool is(const char* method) const { return c_.method == method; }
+  bool is_method(const char* method) const { return c_.method == method; }
   bool set(const char* key, const char* value) const {
     return s_.has(key) && s_.text(key) == value;
   }
@@ -149,20 +149,21 @@ class Format {
   Texts mechanisms() const {
     if (c_.status == "refused")
       return {"Gaussian noise on the number of training examples; nothing was trained"};
-    if (is("dpis"))
+    if (is_method("dpis"))
       return {
           "importance-sampled Gaussian (DPIS), within Poisson-subsampled Gaussians admitted by a "
           "Renyi filter"};
-    if (is("dpsgd-quantile"))
+    if (is_method("dpsgd-quantile"))
       return {
           "Poisson-subsampled Gaussian (DP-SGD), of the sum of clipped gradients and the count "
           "of those below the clipping norm"};
-    if (is("dp-agd"))
+    if (is_method("dp-agd"))
       return {"Gaussian sums and noisy minima chosen adaptively behind a zCDP filter (DP-AGD)"};
-    if (is("objpert"))
+    if (is_method("objpert"))
       return {"objective perturbation with Gaussian noise, approximate minimum (AMP)"};
-    if (is("outpert")) return {"Gaussian noise on the minimum of a strongly convex objective"};
-    if (is("privgene"))
+    if (is_method("outpert"))
+      return {"Gaussian noise on the minimum of a strongly convex objective"};
+    if (is_method("privgene"))
       return {"exponential mechanism on sums of clipped losses, once a parent (PrivGene)"};
     return {has("noise_over_time")
                 ? "Poisson-subsampled Gaussians of different noise, fixed beforehand"
@@ -191,15 +192,15 @@ class Format {
   }
 
   void of_sums() {
-    must("sampling", one_of({is("dpis") ? "importance" : "poisson"}));
+    must("sampling", one_of({is_method("dpis") ? "importance" : "poisson"}));
     must("q", rate());
     must("sampling_threshold", whole());
     must("sigma", positive());
     must("C", positive());
     must("clipping", any_text());  // compared with the settings
-    must_if(is("adaclip"), "clipped",
+    must_if(is_method("adaclip"), "clipped",
             one_of({"gradients centred and scaled by numbers of earlier releases"}));
-    must_if(is("norm-bound"), "C_is",
+    must_if(is_method("norm-bound"), "C_is",
             one_of({"the longest gradient that any input of the public domain has; none is cut"}));
     must("sensitivity", positive());
     must("noise_std", positive());
@@ -226,8 +227,8 @@ class Format {
       must("conversion", one_of({kConversion}));
     }
     must("delta_for_rounding", positive());
-    must_if(is("dpis"), "norm_total_noise", positive());
-    if (is("dpsgd-quantile")) {
+    must_if(is_method("dpis"), "norm_total_noise", positive());
+    if (is_method("dpsgd-quantile")) {
       must("quantile", object());
       must("quantile.target", inside_unit());
       for (const char* const clip : {"C_least", "C_most", "C_last"})
@@ -264,7 +265,7 @@ class Format {
   void of_linear() {
     must("sampling", one_of({"all examples"}));
     any_releases("releases");
-    if (is("privgene")) {
+    if (is_method("privgene")) {
       must("loss_clip", positive());
       must("loss_sensitivity", positive());
       must("selection_epsilon", positive());
@@ -278,7 +279,7 @@ class Format {
     must("max_norm", positive());
     may("huber", positive());  // of one loss
     must("solver_tolerance", positive());
-    if (is("outpert")) {
+    if (is_method("outpert")) {
       must("sigma", positive());
       must("sensitivity", positive());
       must("grid", power_of_two());

@@ -15,11 +15,11 @@ Kinds kinds_of(const Certificate& c) {
   k.engine = engines.contains(c.method);
   k.known = k.engine || c.method == "dp-agd" || c.method == "outpert" || c.method == "objpert" ||
             c.method == "privgene";
-  if (c.size_noise > 0.0) k.host.insert(kSize);
-  if (c.feature_noise > 0.0) k.host.insert({kCovariance, kMoments});
-  if (c.method == "dpsgd-quantile") k.host.insert(kCount);
-  if (c.method == "dpis") k.host.insert({kNormTotal, kLargestNorms});
-  if (c.method == "dp-agd" || c.method == "outpert") k.host.insert(kNoise);
+  if (c.size_noise > 0.0) k.host_streams.insert(kSize);
+  if (c.feature_noise > 0.0) k.host_streams.insert({kCovariance, kMoments});
+  if (c.method == "dpsgd-quantile") k.host_streams.insert(kCount);
+  if (c.method == "dpis") k.host_streams.insert({kNormTotal, kLargestNorms});
+  if (c.method == "dp-agd" || c.method == "outpert") k.host_streams.insert(kNoise);
   k.choices = c.method == "dp-agd" || c.method == "privgene";
   return k;
 }
@@ -30,9 +30,9 @@ std::uint64_t steps_per_epoch(const Certificate& c, const Settings& settings) {
   return steps >= 1.0 ? static_cast<std::uint64_t>(steps) : 1;
 }
 
-void hold_statements(const Certificate& certificate, const Charges* charges,
-                     const Settings& settings, const Kinds& kinds, Bounds& bounds,
-                     Findings& findings) {
+void check_certificate(const Certificate& certificate, const Charges* charges,
+                       const Settings& settings, const Kinds& kinds, Bounds& bounds,
+                       Findings& findings) {
   if (!kinds.known) findings.add("kinds", "method " + certificate.method + " is not known");
   check_statements(certificate, charges, settings, kinds.engine, bounds, findings);
 }

@@ -26,7 +26,7 @@ inline constexpr std::uint32_t kHoldout = 12;
 struct Kinds {
   bool known = false;
   bool engine = false;  ///< sums of clipped gradients of Poisson batches, with an optimizer
-  std::set<std::uint32_t> host;  ///< streams that the host's sums have their noise from
+  std::set<std::uint32_t> host_streams;  ///< streams that the host's sums have their noise from
   bool choices = false;
 };
 Kinds kinds_of(const Certificate& certificate);
@@ -36,8 +36,8 @@ std::uint64_t steps_per_epoch(const Certificate& certificate, const Settings& se
 
 /// Holds a certificate's statements, and that its method is known. charges: null where there is no
 /// ledger.
-void hold_statements(const Certificate& certificate, const Charges* charges,
-                     const Settings& settings, const Kinds& kinds, Bounds& bounds,
-                     Findings& findings);
+void check_certificate(const Certificate& certificate, const Charges* charges,
+                       const Settings& settings, const Kinds& kinds, Bounds& bounds,
+                       Findings& findings);
 
 }  // namespace cudp::verify

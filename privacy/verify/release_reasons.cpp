@@ -29,10 +29,10 @@ class Reasons {
     if (says != may) wrong(std::string("for_release: expected ") + (may ? "true" : "false"));
     if (says == json_.contains("not_for_release"))
       wrong("not_for_release: expected exactly where it is not");
-    hold_reasons(seeded, unsafe);
-    hold_warnings();
-    hold_assumptions();
-    hold_test_set();
+    check_reasons(seeded, unsafe);
+    check_warnings();
+    check_assumptions();
+    check_test_set();
     return std::move(wrong_);
   }
 
@@ -41,7 +41,7 @@ class Reasons {
   bool states(const char* pointer) const { return json_.contains(Json::json_pointer(pointer)); }
 
   /// A seed and a weak generator, then each flag.
-  void hold_reasons(bool seeded, const Json& unsafe) {
+  void check_reasons(bool seeded, const Json& unsafe) {
     if (states("/arithmetic") && unsafe.empty())
       wrong("unsafe_flags: expected one, as the proof is for real numbers only");
     std::size_t next = 0;
@@ -61,7 +61,7 @@ class Reasons {
       wrong("not_for_release: expected no more, found " + reasons[next].dump());
   }
 
-  void hold_warnings() {
+  void check_warnings() {
     double epsilon = c_.epsilon, delta = c_.delta;
     if (c_.status == "refused" && settings_.has("holdout-epsilon")) {
       // Nothing was said of held-out rows, but what was to be is warned of.
@@ -82,7 +82,7 @@ class Reasons {
   }
 
   /// Of a table's rows, or a matrix's; none of images and of data sets that have names.
-  void hold_assumptions() {
+  void check_assumptions() {
     std::vector<std::string> stated;
     if (states("/assumptions"))
       for (const Json& a : json_["assumptions"]) stated.push_back(a.get<std::string>());
@@ -130,7 +130,7 @@ class Reasons {
   }
 
   /// That test rows are public is a flag, or the data set's; that held-out rows are not is certain.
-  void hold_test_set() {
+  void check_test_set() {
     const bool is_public = c_.test_set.starts_with("public");
     const bool has_test =
         c_.holdout || (settings_.has("test-data") && !settings_.text("test-data").empty());

@@ -49,7 +49,7 @@ class Rules {
       end();
     } else if (kinds_of(c_).engine) {
       of_engine();
-    } else if (is("dp-agd")) {
+    } else if (is_method("dp-agd")) {
       of_dp_agd();
     } else {
       of_linear();
@@ -58,7 +58,7 @@ class Rules {
   }
 
  private:
-  bool is(const char* method) const { return c_.method == method; }
+  bool is_method(const char* method) const { return c_.method == method; }
   void expect(bool holds, const std::string& where, double expected, double found) {
     if (!holds)
       wrong_.push_back(where + ": expected " + number(expected) + ", found " + number(found));
@@ -139,13 +139,13 @@ class Rules {
   void of_engine() {
     const double delta = c_.training_delta;
     expect_close("delta_for_rounding, of delta", kFailureShare * delta, c_.failure, 1e-6);
-    if (is("adaclip")) expect(c_.clip == 1.0, "C of scaled gradients", 1.0, c_.clip);
+    if (is_method("adaclip")) expect(c_.clip == 1.0, "C of scaled gradients", 1.0, c_.clip);
     // What rounding adds is a matter of the device; it is never this much.
     expect(c_.sensitivity <= c_.clip * 1.001, "sensitivity, at most 1.001 C", c_.clip * 1.001,
            c_.sensitivity);
     if (c_.quantile) of_quantile(*c_.quantile);
     begin();
-    if (is("dpis"))
+    if (is_method("dpis"))
       of_importance();
     else
       of_steps();
@@ -166,10 +166,10 @@ class Rules {
   /// Whether the noise of a step may be so many times that of the first one.
   bool fits(std::uint64_t step, double ratio) const {
     const auto t = static_cast<double>(step);
-    if (is("dpsgd-decay"))
+    if (is_method("dpsgd-decay"))
       return std::fabs(std::log(ratio) + s_.number("noise-decay") *
                                              std::floor(t / static_cast<double>(epoch_))) < 1e-9;
-    if (!is("adp-sgd") || s_.is_on("adp-constant-noise")) return ratio == 1.0;
+    if (!is_method("adp-sgd") || s_.is_on("adp-constant-noise")) return ratio == 1.0;
     const double rounded = kNoiseGrid * std::log2(ratio);
     const double exact = kNoiseGrid * std::log2(adp_noise(step) / adp_noise(0));
     return std::fabs(rounded - std::nearbyint(rounded)) < 1e-6 &&
@@ -213,7 +213,7 @@ class Rules {
           }
       }
     }
-    hold_noise_over_time(min, max);
+    check_noise_over_time(min, max);
   }
 
   /// What was paid for again are steps of the plan, and none of the plan is missing.
@@ -244,7 +244,7 @@ class Rules {
     }
   }
 
-  void hold_noise_over_time(double min, double max) {
+  void check_noise_over_time(double min, double max) {
     const bool stated = json_.contains("noise_over_time");
     // A run under a fresh key may end before its last steps, whose noise the plan has too.
     const bool may_be_cut = c_.repeated > 0;
@@ -430,7 +430,7 @@ class Rules {
   void of_linear() {
     begin();
     const double delta = c_.training_delta * (1.0 - kFailureShare);
-    if (is("outpert")) {
+    if (is_method("outpert")) {
       take("minimum", privacy::Gaussian{c_.sigma}, 1);
       for (const privacy::NoisyValue& l : c_.noisy_values) {
         if (l.name != "minimum of the objective") continue;
@@ -438,7 +438,7 @@ class Rules {
         expect(l.noise_std == c_.noise_std, "noise of the noisy minimum", c_.noise_std,
                l.noise_std);
       }
-    } else if (is("objpert")) {
+    } else if (is_method("objpert")) {
       const auto* const found =
           left_.empty() ? nullptr : std::get_if<privacy::ApproximateDp>(&left_[0].mechanism);
       if (found != nullptr) {
@@ -449,7 +449,7 @@ class Rules {
       } else {
         wrong_.emplace_back("releases: expected the promise of all together, found none");
       }
-    } else if (is("privgene")) {
+    } else if (is_method("privgene")) {
       of_losses();
       const double parents = at("parents"), generations = at("generations");
       take("choices", privacy::BoundedRange{at("selection_epsilon")},
@@ -470,13 +470,13 @@ class Rules {
                    at("selection_epsilon"), 1e-8);
     }
     end();
-    if (is("outpert") || is("objpert")) of_risk();
+    if (is_method("outpert") || is_method("objpert")) of_risk();
   }
 
   void of_risk() {
     const double regulariser = at("regulariser"), tolerance = at("solver_tolerance");
     const double asked = s_.number("l2") * c_.size;
-    if (is("outpert")) {
+    if (is_method("outpert")) {
       expect_close("regulariser, l2 times the row count", asked, regulariser);
       const double least = (1.0 + 2.0 * tolerance) / regulariser;
       expect(c_.sensitivity >= least * (1.0 - 1e-12), "sensitivity, at least", least,

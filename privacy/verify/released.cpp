@@ -47,9 +47,9 @@ constexpr const char* kNextClipName = "sum of the norms for the next clipping no
 constexpr const char* kGradientName = "sum of clipped gradients";
 constexpr const char* kMinimumName = "minimum of the objective";
 
-class Holder {
+class ReleasedChecker {
  public:
-  Holder(const Evidence& evidence, Bounds& bounds)
+  ReleasedChecker(const Evidence& evidence, Bounds& bounds)
       : evidence_(evidence),
         bounds_(bounds),
         json_(privacy::parse_json(evidence.certificate)),
@@ -67,7 +67,7 @@ class Holder {
     has_fields_ = fields.wrong.empty();
     // What is of another type, or not there, cannot be compared with the rest.
     try {
-      hold_others();
+      check_others();
     } catch (const std::exception&) {
       if (fields.wrong.empty()) throw;
       statements_.clear();
@@ -77,24 +77,24 @@ class Holder {
   }
 
  private:
-  void hold_others() {
+  void check_others() {
     rules_ = check_release_rules(json_, c_, settings_);
     // Accountants are asked about nothing that the method cannot have released.
     has_bounds_ = has_fields_ && rules_.empty();
     Bounds none("not asked, as the releases are not those of the method");
     verdict_ = check_statements(evidence_, has_bounds_ ? bounds_ : none);
-    hold_epsilon();
-    hold_ledger();
-    hold_metrics();
-    hold_rules("noise", {"noise", "kinds", "sensitivity"});
-    hold_sigma();
-    hold_rules("sampling", {"batch", "divisor"});
+    check_epsilon();
+    check_ledger();
+    check_metrics();
+    check_rules("noise", {"noise", "kinds", "sensitivity"});
+    check_sigma();
+    check_rules("sampling", {"batch", "divisor"});
     statements_.back().found =
         c_.q > 0.0 ? "rate " + number(c_.q) + ", batch " + number(c_.expected_batch) : c_.sampling;
-    hold_releases();
-    hold_holdout();
-    hold_settings();
-    hold_for_release();
+    check_releases();
+    check_holdout();
+    check_settings();
+    check_for_release();
   }
 
   Statement& begin(std::string name) {
@@ -115,23 +115,23 @@ class Holder {
     for (const Finding& f : verdict_.findings)
       if (std::ranges::find(rules, f.rule) != rules.end()) wrong(f.what);
   }
-  void hold_rules(const char* name, std::initializer_list<std::string_view> rules) {
+  void check_rules(const char* name, std::initializer_list<std::string_view> rules) {
     begin(name);
     add_findings(rules);
   }
 
-  bool is(const char* method) const { return c_.method == method; }
+  bool is_method(const char* method) const { return c_.method == method; }
   /// Whether the method has numbered steps of Poisson batches.
   bool is_engine() const { return json_.contains("steps_planned"); }
 
-  void hold_epsilon() {
+  void check_epsilon() {
     Statement& s = begin("epsilon");
     s.found = number(c_.epsilon) + " at delta " + number(c_.delta);
     if (c_.holdout)
       s.found +=
           ", of training " + number(c_.training_epsilon) + " at delta " + number(c_.training_delta);
-    if (is("objpert") && c_.status != "refused")
-      hold_objective();
+    if (is_method("objpert") && c_.status != "refused")
+      check_objective();
     else if (verdict_.epsilon)
       s.found += ", " + number(*verdict_.epsilon) + " recomputed";
     add_findings({"epsilon"});
@@ -151,7 +151,7 @@ class Holder {
   }
 
   /// Holds epsilon against the theorem for all that was released together.
-  void hold_objective() {
+  void check_objective() {
     double others =
         json_.at("output_sensitivity").get<double>() / json_.at("output_noise_std").get<double>();
     for (const privacy::Release& r : c_.releases)
@@ -168,7 +168,7 @@ class Holder {
            delta, c_.training_delta);
   }
 
-  void hold_metrics() {
+  void check_metrics() {
     Statement& s = begin("rows");
     s.looked_at = c_.is_finished() && !evidence_.rows.empty();
     if (!s.looked_at) {
@@ -184,10 +184,10 @@ class Holder {
     }
     s.found = std::to_string(rows.size()) + " of metrics.jsonl, their epsilon recomputed";
     s.wrong =
-        hold_rows(rows, c_, settings_, is_engine(), accountant_options(c_, is_engine()), bounds_);
+        check_rows(rows, c_, settings_, is_engine(), accountant_options(c_, is_engine()), bounds_);
   }
 
-  void hold_ledger() {
+  void check_ledger() {
     Statement& s = begin("ledger");
     if (evidence_.ledger.empty()) {
       s.looked_at = false;
@@ -205,18 +205,18 @@ class Holder {
   }
 
   /// The stated sigma is that of the first step, which is among the releases.
-  void hold_sigma() {
+  void check_sigma() {
     statements_.back().found = c_.noise_std > 0.0 ? "standard deviation " + number(c_.noise_std) +
                                                         " at sensitivity " + number(c_.sensitivity)
                                                   : "as its releases list it";
     const auto releases = [&](const privacy::Mechanism& m) {
       return std::ranges::find(c_.releases, m, &privacy::Release::mechanism) != c_.releases.end();
     };
-    if (is_engine() && !is("dpis") && c_.steps > 0) {
+    if (is_engine() && !is_method("dpis") && c_.steps > 0) {
       const privacy::Mechanism first = privacy::sampled_gaussian_mechanism(c_.q, c_.sigma);
       if (!releases(first)) wrong("sigma: expected a release of " + exact_text(first));
     }
-    if (is("outpert") && c_.status != "refused") {
+    if (is_method("outpert") && c_.status != "refused") {
       expect(c_.noise_std >= c_.sigma * c_.sensitivity * kProduct, "noise_std, at least",
              c_.sigma * c_.sensitivity, c_.noise_std);
       expect(c_.noise_std <= c_.sigma * c_.sensitivity * kHostAbove, "noise_std, at most",
@@ -259,7 +259,7 @@ class Holder {
             ", listed " + std::to_string(found));
   }
 
-  void hold_releases() {
+  void check_releases() {
     Statement& s = begin("releases");
     std::uint64_t mechanisms = 0, values = 0;
     for (const privacy::Release& r : c_.releases) mechanisms += r.count;
@@ -269,7 +269,7 @@ class Holder {
     std::vector<privacy::NoisyValue> rows = c_.noisy_values;
     add(rules_);
     if (c_.status == "refused") return;
-    hold_names();
+    check_names();
     // With a key lost steps are paid for again, and only what the run rests on is listed.
     if (c_.size_noise > 0.0) expect_size(rows);
     if (c_.feature_noise > 0.0) take_features(rows);
@@ -284,15 +284,16 @@ class Holder {
       totals = paid(c_.norm_total_noise);
       take_totals(rows, totals);
     }
-    if (is("dp-agd") || is("outpert")) {
+    if (is_method("dp-agd") || is_method("outpert")) {
       for (const privacy::Release& r : c_.releases) {
         const auto* gaussian = std::get_if<privacy::Gaussian>(&r.mechanism);
         if (gaussian == nullptr || gaussian->sigma == c_.size_noise ||
             gaussian->sigma == c_.feature_noise)
           continue;
-        expect_times("noisy sums by " + number(gaussian->sigma),
-                     r.count - std::min(r.count, c_.repeated), r.count,
-                     take(rows, is("dp-agd") ? kGradientName : kMinimumName, gaussian->sigma));
+        expect_times(
+            "noisy sums by " + number(gaussian->sigma), r.count - std::min(r.count, c_.repeated),
+            r.count,
+            take(rows, is_method("dp-agd") ? kGradientName : kMinimumName, gaussian->sigma));
       }
     }
     for (const privacy::NoisyValue& l : rows)
@@ -305,11 +306,12 @@ class Holder {
               std::to_string(beside) + " others, found " + std::to_string(mechanisms));
       // Where steps were paid for twice the budget may end before the last step that was planned.
       const std::uint64_t made = c_.steps - std::min(c_.steps, c_.repeated);
-      if (!is("dpis") && (made > c_.steps_planned || (made < c_.steps_planned && c_.repeated == 0)))
+      if (!is_method("dpis") &&
+          (made > c_.steps_planned || (made < c_.steps_planned && c_.repeated == 0)))
         wrong("steps: expected " + std::to_string(c_.steps_planned) + " as planned, found " +
               std::to_string(made));
     }
-    if (is("privgene")) hold_selections();
+    if (is_method("privgene")) check_selections();
   }
 
   /// A covariance is in two parts, but of a single column.
@@ -337,7 +339,7 @@ class Holder {
   }
 
   /// Each is one that the method releases, on a grid that its noise has.
-  void hold_names() {
+  void check_names() {
     // Name, and how many numbers; 0 where that is the model's matter.
     std::vector<std::pair<std::string, std::uint64_t>> known;
     if (c_.size_noise > 0.0) known.emplace_back(kSizeName, 1);
@@ -345,10 +347,11 @@ class Holder {
       for (const char* const name : {kDiagonalName, kBesideName, kChannelsName})
         known.emplace_back(name, 0);
     if (c_.quantile) known.emplace_back(kCountName, 1);
-    if (is("dpis")) known.emplace_back(kNormsName, 1);
-    if (is("dpis") && settings_.is_on("dpis-adaptive-clip")) known.emplace_back(kNextClipName, 1);
-    if (is("dp-agd")) known.emplace_back(kGradientName, 0);
-    if (is("outpert")) known.emplace_back(kMinimumName, 0);
+    if (is_method("dpis")) known.emplace_back(kNormsName, 1);
+    if (is_method("dpis") && settings_.is_on("dpis-adaptive-clip"))
+      known.emplace_back(kNextClipName, 1);
+    if (is_method("dp-agd")) known.emplace_back(kGradientName, 0);
+    if (is_method("outpert")) known.emplace_back(kMinimumName, 0);
     std::uint64_t diagonal = 0, beside = 0;
     for (const privacy::NoisyValue& l : c_.noisy_values) {
       const auto name = std::ranges::find(known, l.name, &decltype(known)::value_type::first);
@@ -378,7 +381,7 @@ class Holder {
     rows.erase(row);
   }
 
-  void hold_selections() {
+  void check_selections() {
     const double epsilon = json_.at("selection_epsilon").get<double>();
     const auto generations = json_.at("generations").get<std::uint64_t>();
     const auto parents = json_.at("parents").get<std::uint64_t>();
@@ -395,7 +398,7 @@ class Holder {
 
   // Held-out rows.
 
-  void hold_holdout() {
+  void check_holdout() {
     Statement& s = begin("held out");
     s.looked_at = c_.holdout.has_value() || evidence_.holdout.has_value();
     s.found = "nothing";
@@ -414,7 +417,7 @@ class Holder {
   }
   bool states(const char* pointer) const { return json_.contains(Json::json_pointer(pointer)); }
 
-  void hold_settings() {
+  void check_settings() {
     Statement& s = begin("settings");
     s.found = "config.toml, method " + c_.method;
     using Pair = std::pair<const char*, const char*>;
@@ -424,13 +427,13 @@ class Holder {
       if (states(pointer)) expect(key, settings_.text(key), stated(pointer));
     if (!settings_.has("epsilon") && !settings_.has("sigma"))
       wrong("settings: expected epsilon or sigma, found neither");
-    hold_number("delta", c_.training_delta);
+    check_number("delta", c_.training_delta);
     for (const auto& [key, pointer] :
          {Pair{"loss-clip", "/loss_clip"}, Pair{"max-norm", "/max_norm"}, Pair{"huber", "/huber"},
           Pair{"solver-tolerance", "/solver_tolerance"}, Pair{"candidates", "/candidates"},
           Pair{"parents", "/parents"}, Pair{"quantile-target", "/quantile/target"},
           Pair{"quantile-min", "/quantile/C_least"}, Pair{"quantile-max", "/quantile/C_most"}})
-      if (states(pointer)) hold_number(key, json_.at(Json::json_pointer(pointer)).get<double>());
+      if (states(pointer)) check_number(key, json_.at(Json::json_pointer(pointer)).get<double>());
     for (const auto& [key, pointer] :
          {Pair{"holdout", "/holdout/share"}, Pair{"holdout-epsilon", "/holdout/epsilon"},
           Pair{"holdout-delta", "/holdout/delta"},
@@ -441,25 +444,26 @@ class Holder {
               ": expected it in the certificate and in the settings, found it "
               "in one");
       else if (states(pointer))
-        hold_number(key, json_.at(Json::json_pointer(pointer)).get<double>());
+        check_number(key, json_.at(Json::json_pointer(pointer)).get<double>());
     }
     // AdaCliP's gradients are scaled to 1.
-    if (states("/C") && !is("adaclip")) hold_number("clip", c_.clip);
-    if (settings_.has("sigma") && is_engine() && !is("dpis")) hold_number("sigma", c_.sigma);
+    if (states("/C") && !is_method("adaclip")) check_number("clip", c_.clip);
+    if (settings_.has("sigma") && is_engine() && !is_method("dpis"))
+      check_number("sigma", c_.sigma);
     expect("features", settings_.text("features"), json_.value("features", std::string("none")));
     if (settings_.is_on("size-is-public") && c_.size_noise > 0.0)
       wrong("size-is-public: expected no noisy size, found one");
     if (settings_.is_on("size-is-public") && c_.holdout)
       wrong("size-is-public: expected a private one with held-out rows");
-    hold_class_weights();
+    check_class_weights();
     for (const auto& [key, pointer] : {Pair{"fresh-noise-allowed", "/fresh_noise_allowed"},
                                        Pair{"allow-weak-privacy", "/allow_weak_privacy"}})
       if (settings_.has(key))
         expect(key, settings_.text(key), states(pointer) ? stated(pointer) : "false");
-    if (is_engine()) hold_steps();
+    if (is_engine()) check_steps();
   }
 
-  void hold_class_weights() {
+  void check_class_weights() {
     std::string stated;
     if (states("/class_weights"))
       for (const Json& weight : json_["class_weights"])
@@ -475,12 +479,12 @@ class Holder {
     expect("class-weights", set, stated);
   }
 
-  void hold_number(const std::string& key, double found) {
+  void check_number(const std::string& key, double found) {
     const double expected = settings_.number(key);
     expect(expected == found, key, expected, found);
   }
 
-  void hold_steps() {
+  void check_steps() {
     if (settings_.has("steps")) {
       const double steps = settings_.number("steps");
       expect(steps == static_cast<double>(c_.steps_planned), "steps", steps,
@@ -495,7 +499,7 @@ class Holder {
     }
   }
 
-  void hold_for_release() {
+  void check_for_release() {
     Statement& s = begin("for release");
     const bool says = json_.at("for_release").get<bool>();
     s.found = says ? "yes" : "no";
@@ -559,9 +563,9 @@ std::vector<std::string> taken_on_trust(const Evidence& evidence) {
   return all;
 }
 
-std::vector<Statement> hold_statements(const Evidence& evidence, Bounds& bounds) {
+std::vector<Statement> check_released(const Evidence& evidence, Bounds& bounds) {
   try {
-    return Holder(evidence, bounds).run();
+    return ReleasedChecker(evidence, bounds).run();
   } catch (const Json::exception& e) {
     throw std::invalid_argument(std::string("certificate: ") + e.what());
   }

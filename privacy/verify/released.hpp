@@ -39,6 +39,6 @@ std::vector<std::string> taken_on_trust(const Evidence& evidence);
 /// statement is found that makes a promise stronger, or removes one; tests/audit/forger_test.cpp
 /// changes them all. Throws std::invalid_argument where a file cannot be read. bounds: keeps what
 /// accountants answered, for the next evidence.
-std::vector<Statement> hold_statements(const Evidence& evidence, Bounds& bounds);
+std::vector<Statement> check_released(const Evidence& evidence, Bounds& bounds);
 
 }  // namespace cudp::verify

@@ -65,9 +65,9 @@ std::optional<NormalPair> quickly(const std::array<std::uint32_t, 4>& words, dou
 /// whatever follows. Boost's functions have no proven bound; 2^100 units of their last place are
 /// allowed for.
 template <int kRounds>
-class Known {
+class KnownWords {
  public:
-  Known(const std::vector<std::uint32_t>& of_u, const std::vector<std::uint32_t>& of_t)
+  KnownWords(const std::vector<std::uint32_t>& of_u, const std::vector<std::uint32_t>& of_t)
       : u_(join(of_u)), t_(join(of_t)) {}
 
   std::optional<NormalPair> pair(double s) const {
@@ -129,7 +129,7 @@ NormalPair rounded_normal_pair_slowly(const std::array<std::uint32_t, 4>& words,
       u.insert(u.end(), digits.begin(), digits.begin() + 8);
       t.insert(t.end(), digits.begin() + 8, digits.end());
     }
-    return Known<kRounds>(u, t).pair(s);
+    return KnownWords<kRounds>(u, t).pair(s);
   };
   if (const auto pair = attempt.operator()<0>()) return *pair;
   if (const auto pair = attempt.operator()<1>()) return *pair;

@@ -85,7 +85,7 @@ class Rows {
 
   /// Where rows are held out, a row's epsilon is the larger one of both parts; in format 1 it was
   /// the training's.
-  void hold_parts() {
+  void check_parts() {
     const bool has_parts = c_.holdout && c_.format > 1;
     for (const Row& row : rows_) {
       const std::string where = "row at step " + std::to_string(row.step);
@@ -100,7 +100,7 @@ class Rows {
   }
 
   /// Of a run whose steps were all paid for once.
-  void hold_steps(std::uint64_t made) {
+  void check_steps(std::uint64_t made) {
     for (std::size_t i = 1; i < rows_.size(); ++i)
       if (rows_[i].step <= rows_[i - 1].step)
         wrong_.push_back("row " + std::to_string(i + 1) + ": expected a step above " +
@@ -112,7 +112,7 @@ class Rows {
   }
 
   /// Rows are of ends of epochs, and of the last step.
-  void hold_epochs(std::uint64_t epoch) {
+  void check_epochs(std::uint64_t epoch) {
     for (const Row& row : rows_) {
       const double epochs = static_cast<double>(row.step) / static_cast<double>(epoch);
       if ((row.step % epoch != 0 && row.step != c_.steps) ||
@@ -124,7 +124,7 @@ class Rows {
   }
 
   /// Whether test rows are public is the certificate's to say.
-  void hold_measured(const std::string& test_set) {
+  void check_measured(const std::string& test_set) {
     const bool is_public = test_set.starts_with("public");
     for (const Row& row : rows_)
       if (row.is_measured != is_public)
@@ -133,7 +133,7 @@ class Rows {
                          "', found " + (row.is_measured ? "some" : "none"));
   }
 
-  void hold_between(const Row& row, double min_epsilon, double max_epsilon) {
+  void check_between(const Row& row, double min_epsilon, double max_epsilon) {
     if (row.epsilon >= min_epsilon * (1.0 - kNearly) &&
         row.epsilon <= max_epsilon * (1.0 + kNearly))
       return;
@@ -144,7 +144,7 @@ class Rows {
   }
 
   /// Rows on the way have a faster, slightly looser bound: a tenth of the accountant's intervals.
-  void hold_engine(privacy::AccountantOptions options) {
+  void check_engine(privacy::AccountantOptions options) {
     const bool repeated = c_.lost_a_key();
     for (const Row& row : rows_) {
       options.coarseness = &row == &rows_.back() ? 1.0 : 10.0;
@@ -169,7 +169,7 @@ class Rows {
         const double with_totals = epsilon_of(std::move(begun));
         if (std::fabs(row.epsilon - with_totals) <= kNearly * with_totals) most = row.epsilon;
       }
-      hold_between(row, std::fmin(epsilon, most), most);
+      check_between(row, std::fmin(epsilon, most), most);
       if (bounds_.on_rows)
         bounds_.on_rows(static_cast<double>(&row - rows_.data() + 1) /
                         static_cast<double>(rows_.size()));
@@ -177,14 +177,14 @@ class Rows {
     // After a key was lost all of the budget counts as spent. Where a filter admits no step more
     // the last row is one from before.
     const bool budget = c_.keys_lost.value_or(0) > 0 && !c_.order_fixed;
-    hold_between(rows_.back(), budget ? c_.training_epsilon : 0.0, c_.training_epsilon);
+    check_between(rows_.back(), budget ? c_.training_epsilon : 0.0, c_.training_epsilon);
   }
 
   /// DP-AGD's filter counts rho. How many releases an iteration makes depends on what it saw, but
   /// they are a gradient and a selection at least: what had been spent by then is at least the
   /// cheapest ones of as many as there were iterations, and at most all but the cheapest of those
   /// that were left. No iteration's first gradient is cheaper than that of the first one.
-  void hold_filter() {
+  void check_filter() {
     const privacy::Filter filter(
         privacy::zcdp_budget(c_.training_epsilon, c_.training_delta, 0.0, c_.max_rows));
     double before = 0.0, all = 0.0;
@@ -220,20 +220,20 @@ class Rows {
       const std::uint64_t left = c_.steps - std::min(row.step, c_.steps);
       const double least = before + sum_of(gradients, row.step) + sum_of(selections, row.step);
       const double most = all - sum_of(gradients, left) - sum_of(larger_selections, left);
-      hold_between(row, epsilon_of(least, c_.training_delta),
-                   epsilon_of(most, c_.training_delta * (1.0 - 2e-9)) * (1.0 + kNearly));
+      check_between(row, epsilon_of(least, c_.training_delta),
+                    epsilon_of(most, c_.training_delta * (1.0 - 2e-9)) * (1.0 + kNearly));
     }
   }
 
   /// Of a method that has one step.
-  void hold_one_row() {
+  void check_one_row() {
     if (rows_.size() != 1)
       wrong_.push_back("expected one row, found " + std::to_string(rows_.size()));
     for (const Row& row : rows_) {
       if (row.step != 1 || row.epoch != 1.0)
         wrong_.push_back("row: expected step 1 and epoch 1, found step " +
                          std::to_string(row.step) + " and epoch " + number(row.epoch));
-      hold_between(row, c_.training_epsilon, c_.training_epsilon);
+      check_between(row, c_.training_epsilon, c_.training_epsilon);
     }
   }
 
@@ -286,25 +286,25 @@ std::vector<Row> read_rows(std::string_view text) {
   return rows;
 }
 
-std::vector<std::string> hold_rows(const std::vector<Row>& rows, const Certificate& certificate,
-                                   const Settings& settings, bool engine,
-                                   const privacy::AccountantOptions& options, Bounds& bounds) {
+std::vector<std::string> check_rows(const std::vector<Row>& rows, const Certificate& certificate,
+                                    const Settings& settings, bool engine,
+                                    const privacy::AccountantOptions& options, Bounds& bounds) {
   if (rows.empty()) return {"expected rows, found none"};
   Rows holder(rows, certificate, bounds);
-  holder.hold_parts();
-  holder.hold_measured(certificate.test_set);
+  holder.check_parts();
+  holder.check_measured(certificate.test_set);
   if (engine) {
     if (certificate.repeated == 0) {
-      holder.hold_steps(certificate.steps);
-      holder.hold_epochs(steps_per_epoch(certificate, settings));
+      holder.check_steps(certificate.steps);
+      holder.check_epochs(steps_per_epoch(certificate, settings));
     }
-    holder.hold_engine(options);
+    holder.check_engine(options);
   } else if (certificate.method == "dp-agd") {
-    holder.hold_steps(certificate.steps);
-    holder.hold_epochs(1);
-    holder.hold_filter();
+    holder.check_steps(certificate.steps);
+    holder.check_epochs(1);
+    holder.check_filter();
   } else {
-    holder.hold_one_row();
+    holder.check_one_row();
   }
   return holder.take();
 }

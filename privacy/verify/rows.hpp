@@ -34,8 +34,8 @@ std::vector<Row> read_rows(std::string_view text);
 /// public. The last row's epsilon is not above the certificate's. engine: the method has numbered
 /// steps of Poisson batches. options: the accountant's. Returns what differs: place, expected,
 /// found.
-std::vector<std::string> hold_rows(const std::vector<Row>& rows, const Certificate& certificate,
-                                   const Settings& settings, bool engine,
-                                   const privacy::AccountantOptions& options, Bounds& bounds);
+std::vector<std::string> check_rows(const std::vector<Row>& rows, const Certificate& certificate,
+                                    const Settings& settings, bool engine,
+                                    const privacy::AccountantOptions& options, Bounds& bounds);
 
 }  // namespace cudp::verify

@@ -24,7 +24,7 @@ std::uint64_t hash_of(const transcript::State& s) {
   return hash;
 }
 
-void give(Findings& findings, Verdict& verdict) {
+void move_findings(Findings& findings, Verdict& verdict) {
   verdict.findings = std::move(findings.all);
   verdict.skipped = std::move(findings.skipped);
   verdict.epsilon = findings.epsilon;
@@ -47,11 +47,11 @@ RunChecker::RunChecker(const Evidence& evidence)
 
 Verdict RunChecker::run() {
   Bounds bounds;
-  hold_statements(certificate_, &charges_, settings_, kinds_, bounds, findings_);
+  check_certificate(certificate_, &charges_, settings_, kinds_, bounds, findings_);
   for (const transcript::Record& record : records_)
     std::visit([this](const auto& r) { see(r); }, record);
   finish();
-  give(findings_, verdict_);
+  move_findings(findings_, verdict_);
   return std::move(verdict_);
 }
 
@@ -96,7 +96,7 @@ void RunChecker::forget_from(std::uint64_t step) {
     if (stream == kCount) return at_step >= step;
     if (stream == kNormTotal || stream == kLargestNorms)
       return (at_step + 1) * steps_per_epoch_ > step;
-    return is("dp-agd") && (stream == kNoise || stream == kSelection);
+    return is_method("dp-agd") && (stream == kNoise || stream == kSelection);
   });
 }
 
@@ -126,7 +126,7 @@ void RunChecker::see(const transcript::Batch& b) {
   if (!b.examples.empty() && b.examples.back() >= begin_->examples)
     add("batch", at(b.step) + ": expected examples below " + std::to_string(begin_->examples) +
                      ", found " + std::to_string(b.examples.back()));
-  if (is("dpis")) {
+  if (is_method("dpis")) {
     if (b.threshold != 0) add("batch", at(b.step) + ": expected candidates, found a threshold");
     return skip("candidates of dpis, whose thresholds follow from private norms");
   }
@@ -184,7 +184,7 @@ void RunChecker::see(const transcript::Release& r) {
     sum_ = r;
   } else if (!r.sums.empty()) {
     check_host_sum(r, charged);
-    if (is("dp-agd") && r.stream == kNoise && charged != nullptr)
+    if (is_method("dp-agd") && r.stream == kNoise && charged != nullptr)
       measured_.push_back({sigma_of(*charged), r.values});
   } else {
     if (charged != nullptr && sigma_of(*charged) > 0.0)
@@ -192,13 +192,13 @@ void RunChecker::see(const transcript::Release& r) {
     if (r.stream == kSelection)
       expect(r.sensitivity == certificate_.loss_sensitivity, "noise", at(r) + ", sensitivity",
              certificate_.loss_sensitivity, r.sensitivity);
-    if (is("objpert"))
+    if (is_method("objpert"))
       expect(r.noise_std == certificate_.noise_std, "noise", at(r) + ", standard deviation",
              certificate_.noise_std, r.noise_std);
   }
   if (first) check_noise(r);
   if (first && r.stream == kSelection) check_choice(r, charged);
-  if (is("dp-agd") && r.stream == kSelection) line_search_.see_choice(r);
+  if (is_method("dp-agd") && r.stream == kSelection) line_search_.see_choice(r);
 }
 
 bool RunChecker::is_first(const transcript::Release& r) {
@@ -219,14 +219,14 @@ void RunChecker::check_kind(const transcript::Release& r) {
   };
   if (r.sums.empty()) {
     const bool choice = r.stream == kSelection && kinds_.choices;
-    const bool minimum = r.stream == kNoise && is("objpert");
+    const bool minimum = r.stream == kNoise && is_method("objpert");
     if (!choice && !minimum) return wrong();
     if (minimum) skip("noise in an objective, which no grid rounds");
     return;
   }
   if (r.sums.size() != r.values.size()) add("kinds", at(r) + ": expected as many values as sums");
   if (is_engine_sum(r)) return;
-  if (!kinds_.host.contains(r.stream)) return wrong();
+  if (!kinds_.host_streams.contains(r.stream)) return wrong();
   const Listing kind{r.name, r.values.size(), r.sensitivity, r.noise_std, r.grid};
   made_.insert({key_, {r.stream, r.step}, kind});
   listed_at_least_[{r.stream, r.step}] = kind;
@@ -245,7 +245,7 @@ void RunChecker::finish() {
                        ", as many as updates, found " + std::to_string(certificate_.steps));
   }
   check_listed();
-  if (!kinds_.engine && kinds_.known && !is("dp-agd"))
+  if (!kinds_.engine && kinds_.known && !is_method("dp-agd"))
     skip("parameters of " + certificate_.method + ", which no optimizer updates");
 }
 

@@ -39,7 +39,7 @@ using Listing = std::tuple<std::string, std::uint64_t, double, double, double>;
 std::uint64_t hash_of(const transcript::State& s);
 
 /// Moves what was found into a verdict.
-void give(Findings& findings, Verdict& verdict);
+void move_findings(Findings& findings, Verdict& verdict);
 
 /// check(): goes through a run's transcript, record by record. run_checker.cpp has processes and
 /// batches; run_checker_charges.cpp what releases are charged and listed as, _noise.cpp their
@@ -52,7 +52,7 @@ class RunChecker {
   Verdict run();
 
  private:
-  bool is(const char* method) const { return certificate_.method == method; }
+  bool is_method(const char* method) const { return certificate_.method == method; }
   /// The factor by which rounding may lengthen a clipped gradient.
   double rounding() const { return certificate_.sensitivity / certificate_.clip; }
 

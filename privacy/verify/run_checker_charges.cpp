@@ -20,7 +20,7 @@ using privacy::number;
 }  // namespace
 
 std::optional<std::uint64_t> RunChecker::number_of(const transcript::Release& r) const {
-  if (is("dp-agd") && (r.stream == kNoise || r.stream == kSelection)) return r.step;
+  if (is_method("dp-agd") && (r.stream == kNoise || r.stream == kSelection)) return r.step;
   if (!kinds_.engine) return std::nullopt;
   const std::uint64_t width = steps_per_epoch_ + totals_an_epoch_;
   // Under a fresh key an epoch may begin anew in its middle: its totals have the numbers before the
@@ -30,7 +30,7 @@ std::optional<std::uint64_t> RunChecker::number_of(const transcript::Release& r)
   if (r.stream == kNormTotal) return total;
   if (r.stream == kLargestNorms) return total + 1;
   if (r.stream != kNoise && r.stream != kCount) return std::nullopt;
-  if (!is("dpis")) return r.step;
+  if (!is_method("dpis")) return r.step;
   return r.step / steps_per_epoch_ * width + totals_an_epoch_ + r.step % steps_per_epoch_;
 }
 
@@ -69,7 +69,7 @@ const privacy::Mechanism* RunChecker::take(const transcript::Release& r, bool fi
         sigma > 0.0
             ? !r.sums.empty() && multiplier >= sigma * kProduct && multiplier <= sigma * kHostAbove
         : std::holds_alternative<privacy::BoundedRange>(m) ? r.stream == kSelection
-                                                           : r.sums.empty() && is("objpert");
+                                                           : r.sums.empty() && is_method("objpert");
     if (!same || (found != nullptr && *found != m)) continue;
     found = &m;
     if (c.position < r.charged) charged += std::min(c.release.count, r.charged - c.position);
@@ -92,7 +92,7 @@ void RunChecker::check_number_of_releases() {
     if (!c.numbered) continue;
     charged += c.release.count;
     // The first epoch has no clipping norm to choose.
-    if (is("dpis") && totals_an_epoch_ == 2 && c.first == 0 &&
+    if (is_method("dpis") && totals_an_epoch_ == 2 && c.first == 0 &&
         is_epoch_total(certificate_, c.release.mechanism))
       --charged;
   }

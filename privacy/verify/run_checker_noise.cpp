@@ -88,7 +88,7 @@ void RunChecker::check_engine_sum(const transcript::Release& r, const privacy::M
     sensitivity = r.noise_std / c.quantile->gradient_noise_multiplier;
     check_quantile(r, sensitivity / rounding());
   } else {
-    if (is("dpis")) {
+    if (is_method("dpis")) {
       sensitivity = rounding();  // accepted gradients have norm 1
       check_importance(r, rate_of(*charged));
     }
@@ -97,7 +97,7 @@ void RunChecker::check_engine_sum(const transcript::Release& r, const privacy::M
            at(r) + ", standard deviation", stated, r.noise_std);
     expect(r.grid == c.grid, "noise", at(r) + ", grid", c.grid, r.grid);
   }
-  if (!is("dpis"))
+  if (!is_method("dpis"))
     expect(rate_of(*charged) == c.q, "batch", at(r) + ", the rate that was charged", c.q,
            rate_of(*charged));
   if (c.quantile)
@@ -166,7 +166,7 @@ void RunChecker::check_host_sum(const transcript::Release& r, const privacy::Mec
     case kNoise:
       expect(r.sensitivity >= c.sensitivity, "noise", at(r) + ", sensitivity", c.sensitivity,
              r.sensitivity);
-      if (is("outpert")) return check_minimum(r);
+      if (is_method("outpert")) return check_minimum(r);
       break;
     default:
       return;

@@ -14,7 +14,7 @@ constexpr double kTwo32 = 0x1p32;
 
 void RunChecker::see(const transcript::Update& u) {
   ++verdict_.updates;
-  if (is("dp-agd")) return see_descent(u);
+  if (is_method("dp-agd")) return see_descent(u);
   const auto sum = std::exchange(sum_, std::nullopt);
   if (u.step != next_step_)
     add("update", at(u.step) + ": expected step " + std::to_string(next_step_));
@@ -25,8 +25,9 @@ void RunChecker::see(const transcript::Update& u) {
   numbers_.see(u, released == places_.end() ? nullptr : &released->second);
   if (u.coordinates) {
     skip("parameters of adaclip, whose coordinates are not in the transcript");
-    if (!is("adaclip")) add("update", at(u.step) + ": transformed gradients without adaclip");
-  } else if (is("adaclip")) {
+    if (!is_method("adaclip"))
+      add("update", at(u.step) + ": transformed gradients without adaclip");
+  } else if (is_method("adaclip")) {
     add("update", at(u.step) + ": expected transformed gradients");
   }
   if (!state_) {
@@ -64,7 +65,7 @@ void RunChecker::check_divisor(const transcript::Update& u,
                                const std::optional<transcript::Release>& sum) {
   const Certificate& c = certificate_;
   const auto plain = static_cast<float>(1.0 / c.expected_batch);
-  if (is("dpis")) {
+  if (is_method("dpis")) {
     const double share = norm_total(u.step) / (c.size * c.expected_batch);
     expect(u.inverse_batch == static_cast<double>(static_cast<float>(share)), "divisor", at(u.step),
            share, u.inverse_batch);

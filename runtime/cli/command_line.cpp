@@ -101,9 +101,9 @@ std::string sentence_of(const CLI::ParseError& refusal, const std::string& comma
   return text;
 }
 
-AddCommands commands_of_cudp(Witness* witness) {
-  return [witness](CLI::App& app, CommandBody& body) {
-    add_train_command(app, body, witness);
+AddCommands commands_of_cudp(ReleaseObserver* release_observer) {
+  return [release_observer](CLI::App& app, CommandBody& body) {
+    add_train_command(app, body, release_observer);
     add_schema_command(app, body);
     add_eval_command(app, body);
     add_predict_command(app, body);
@@ -191,8 +191,8 @@ void check_command_line(const std::vector<std::string>& words, const AddCommands
   check(program, words);
 }
 
-int run_command_line(int argc, char** argv, Witness* witness) {
-  return run_commands(commands_of_cudp(witness), {argv + 1, argv + argc});
+int run_command_line(int argc, char** argv, ReleaseObserver* release_observer) {
+  return run_commands(commands_of_cudp(release_observer), {argv + 1, argv + argc});
 }
 
 int run_commands(const AddCommands& add, const std::vector<std::string>& words) {

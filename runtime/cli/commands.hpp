@@ -9,7 +9,7 @@ class App;
 
 namespace cudp {
 
-class Witness;  // runtime/gate/witness.hpp
+class ReleaseObserver;  // runtime/gate/release_observer.hpp
 
 /// The chosen subcommand, with its flags. Both throw input errors.
 struct CommandBody {
@@ -18,8 +18,8 @@ struct CommandBody {
 };
 
 /// Each adds one subcommand to `app`, with its options and examples; when the user names it,
-/// parsing sets `body`. witness: of the trainings, see run_command_line.
-void add_train_command(CLI::App& app, CommandBody& body, Witness* witness);
+/// parsing sets `body`. release_observer: of the trainings, see run_command_line.
+void add_train_command(CLI::App& app, CommandBody& body, ReleaseObserver* release_observer);
 void add_schema_command(CLI::App& app, CommandBody& body);
 void add_eval_command(CLI::App& app, CommandBody& body);
 void add_predict_command(CLI::App& app, CommandBody& body);
@@ -48,8 +48,9 @@ void check_command_line(const std::vector<std::string>& words, const AddCommands
 /// code; an error is one line on stderr.
 int run_commands(const AddCommands& add, const std::vector<std::string>& words);
 
-/// The whole program cudp: main without the process, as run_commands. witness: who is shown what
-/// leaves a training of `cudp train`, or null, as in the program itself; outlives the call.
-int run_command_line(int argc, char** argv, Witness* witness = nullptr);
+/// The whole program cudp: main without the process, as run_commands. release_observer: who is
+/// shown what leaves a training of `cudp train`, or null, as in the program itself; outlives the
+/// call.
+int run_command_line(int argc, char** argv, ReleaseObserver* release_observer = nullptr);
 
 }  // namespace cudp

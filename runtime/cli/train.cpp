@@ -110,25 +110,25 @@ Answer answer_of(RunResult r) {
   return a;
 }
 
-int resume_training(const Settings& flags, const TrainConfig& asked, Witness* witness,
-                    Ranks& ranks) {
+int resume_training(const Settings& flags, const TrainConfig& asked,
+                    ReleaseObserver* release_observer, Ranks& ranks) {
   Reporter reporter(asked.quiet);
   if (const auto result = finished_result(flags)) {
     reporter.info(asked.resume + " is complete; nothing to do");
     print(answer_of(*result), asked.json);
     return 0;
   }
-  const std::unique_ptr<Run> run = resume_run(flags, reporter, witness, ranks);
+  const std::unique_ptr<Run> run = resume_run(flags, reporter, release_observer, ranks);
   print(answer_of(train(*run)), asked.json);
   return 0;
 }
 
-int start_training(const Settings& flags, Witness* witness, Ranks& ranks) {
+int start_training(const Settings& flags, ReleaseObserver* release_observer, Ranks& ranks) {
   std::vector<std::string> notes;
   const TrainConfig config = resolve_config(flags, notes);
   Reporter reporter(config.quiet);
   for (const std::string& note : notes) reporter.info(note);
-  const std::unique_ptr<Run> run = start_run(config, reporter, witness, ranks);
+  const std::unique_ptr<Run> run = start_run(config, reporter, release_observer, ranks);
   print(answer_of(train(*run)), config.json);
   return 0;
 }
@@ -144,7 +144,7 @@ std::unique_ptr<Ranks> ranks_of(const TrainConfig& asked) {
 }
 
 /// --resume-or-start as what it means now: --resume, or --out. Throws InputError.
-Settings as_attempt(Settings flags) {
+Settings as_resume_or_start(Settings flags) {
   const auto asked = flags.find("resume-or-start");
   if (asked == flags.end()) return flags;
   for (const char* other : {"resume", "out"})
@@ -159,9 +159,9 @@ Settings as_attempt(Settings flags) {
   return flags;
 }
 
-int run_training(const Settings& given, Witness* witness) {
+int run_training(const Settings& given, ReleaseObserver* release_observer) {
   std::optional<BlockedSignals> blocked(std::in_place);
-  const Settings flags = as_attempt(given);
+  const Settings flags = as_resume_or_start(given);
   TrainConfig asked;
   apply_settings(flags, asked);
   std::optional<EndOnSignal> end;  // outlives the ranks, and is made after them
@@ -177,10 +177,11 @@ int run_training(const Settings& given, Witness* witness) {
   blocked.reset();
   try {
     if (!ranks.leads()) return static_cast<int>(follow_run(ranks));
-    if (!ranks.alone() && witness != nullptr)
+    if (!ranks.alone() && release_observer != nullptr)
       throw InputError("--ranks: expected 1 where the run is observed");
-    const int code = flags.contains("resume") ? resume_training(flags, asked, witness, ranks)
-                                              : start_training(flags, witness, ranks);
+    const int code = flags.contains("resume")
+                         ? resume_training(flags, asked, release_observer, ranks)
+                         : start_training(flags, release_observer, ranks);
     announce(ranks, {.kind = Order::Kind::stop});
     return code;
   } catch (const Error& e) {
@@ -198,7 +199,7 @@ int run_training(const Settings& given, Witness* witness) {
 
 }  // namespace
 
-void add_train_command(CLI::App& app, CommandBody& body, Witness* witness) {
+void add_train_command(CLI::App& app, CommandBody& body, ReleaseObserver* release_observer) {
   CLI::App* command = app.add_subcommand("train", "Train a model with differential privacy");
   std::string presets;
   for (const std::string& name : preset_names()) presets += (presets.empty() ? "" : ", ") + name;
@@ -206,9 +207,10 @@ void add_train_command(CLI::App& app, CommandBody& body, Witness* witness) {
   use_short_help(*command, kTrainUsage + help_lines_text(train_help_lines()) + kTrainExamples);
   const auto flags =
       std::make_shared<CommandFlags>(*command, train_options(), Repeated::last_counts);
-  command->callback([&body, flags, witness] {
-    body = {.run = [flags, witness] { return run_training(flags->given(), witness); },
-            .check = [flags] { check_names(flags->values()); }};
+  command->callback([&body, flags, release_observer] {
+    body = {
+        .run = [flags, release_observer] { return run_training(flags->given(), release_observer); },
+        .check = [flags] { check_names(flags->values()); }};
   });
 }
 

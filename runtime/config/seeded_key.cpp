@@ -1,7 +1,7 @@
 #include "runtime/config/seeded_key.hpp"
 
 #include "runtime/base/error.hpp"
-#include "runtime/gate/witness.hpp"
+#include "runtime/gate/release_observer.hpp"
 
 namespace cudp {
 
@@ -13,8 +13,9 @@ SeededKey::SeededKey(const TrainConfig& config) {
   seed_ = *config.seed;
 }
 
-void check_witness(const Witness* witness, const TrainConfig& config) {
-  if (dynamic_cast<const Observer*>(witness) != nullptr) static_cast<void>(SeededKey(config));
+void check_release_observer(const ReleaseObserver* release_observer, const TrainConfig& config) {
+  if (dynamic_cast<const SecretObserver*>(release_observer) != nullptr)
+    static_cast<void>(SeededKey(config));
 }
 
 }  // namespace cudp

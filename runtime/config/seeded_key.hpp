@@ -5,11 +5,11 @@
 
 namespace cudp {
 
-class Witness;  // runtime/gate/witness.hpp
+class ReleaseObserver;  // runtime/gate/release_observer.hpp
 
 /// Proof that the random key of a run is derived from a seed. Anyone who guesses the seed has the
 /// key, so the run is not for release and its sums before noise may be written down
-/// (runtime/gate/witness.hpp).
+/// (runtime/gate/release_observer.hpp).
 class SeededKey {
  public:
   /// Throws InputError if the config has no --seed.
@@ -21,8 +21,8 @@ class SeededKey {
   std::int64_t seed_;
 };
 
-/// Keeps observers, which see secrets, away from runs for release: throws InputError if the witness
-/// is an observer and the config has no --seed.
-void check_witness(const Witness* witness, const TrainConfig& config);
+/// Keeps observers, which see secrets, away from runs for release: throws InputError if the release
+/// observer is an observer and the config has no --seed.
+void check_release_observer(const ReleaseObserver* release_observer, const TrainConfig& config);
 
 }  // namespace cudp

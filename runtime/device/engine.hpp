@@ -21,7 +21,7 @@
 
 namespace cudp {
 
-class Witness;
+class ReleaseObserver;
 
 /// State of a training: everything that its steps change. parameters: [d]. The other arrays: [d] or
 /// empty.
@@ -70,8 +70,9 @@ struct EngineSettings {
   std::vector<float> class_weights = {};
   /// Canaries of an audit; null in every other training. CPU only.
   std::shared_ptr<const AuditTap> audit = nullptr;
-  /// Release observer of the steps (runtime/gate/witness.hpp), or null. Must outlive the engine.
-  Witness* witness = nullptr;
+  /// Release observer of the steps (runtime/gate/release_observer.hpp), or null. Must outlive the
+  /// engine.
+  ReleaseObserver* release_observer = nullptr;
   int device = 0;  ///< number of the device; CUDA only
   /// Ranks that share the training set. Each has a range of it (runtime/data/range.hpp), and all
   /// have the same state. Must outlive the engine.

@@ -6,7 +6,7 @@
 
 namespace cudp {
 
-Leaving released_sum(std::uint64_t step, double grid, float noise_std) {
+ReleasedValue released_sum(std::uint64_t step, double grid, float noise_std) {
   return {.name = "sum of clipped gradients",
           .purpose = Stream::noise,
           .step = step,
@@ -14,9 +14,9 @@ Leaving released_sum(std::uint64_t step, double grid, float noise_std) {
           .noise_std = static_cast<double>(noise_std)};
 }
 
-void show_batch(Witness* witness, std::uint64_t step, const Draw& draw,
+void show_batch(ReleaseObserver* release_observer, std::uint64_t step, const Draw& draw,
                 std::span<const std::uint32_t> examples) {
-  Observer* const o = observer(witness);
+  SecretObserver* const o = observer(release_observer);
   if (o == nullptr) return;
   const auto* const poisson = std::get_if<Poisson>(&draw);
   o->sees(transcript::Batch{.step = step,

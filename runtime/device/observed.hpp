@@ -4,17 +4,17 @@
 #include <span>
 
 #include "runtime/device/engine.hpp"
-#include "runtime/gate/witness.hpp"
+#include "runtime/gate/release_observer.hpp"
 
 namespace cudp {
 
 /// Returns the public properties of the released sum of a step's clipped gradients. Its sensitivity
 /// is not set; the plan states it.
-Leaving released_sum(std::uint64_t step, double grid, float noise_std);
+ReleasedValue released_sum(std::uint64_t step, double grid, float noise_std);
 
 /// Passes the examples that a step drew, in ascending order, to an observer that may receive
 /// secrets. Does nothing otherwise.
-void show_batch(Witness* witness, std::uint64_t step, const Draw& draw,
+void show_batch(ReleaseObserver* release_observer, std::uint64_t step, const Draw& draw,
                 std::span<const std::uint32_t> examples);
 
 /// Returns the record of an optimizer's step. scalars: those used in the step. state: the state

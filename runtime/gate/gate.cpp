@@ -9,7 +9,7 @@
 
 #include "kernels/random/rounded_normal.hpp"
 #include "runtime/base/random_numbers.hpp"
-#include "runtime/gate/witness.hpp"
+#include "runtime/gate/release_observer.hpp"
 
 namespace cudp {
 namespace {
@@ -49,11 +49,11 @@ bool is_paid_for(const GaussianRelease& r) {
 }  // namespace
 
 Gate::Gate(Generator generator, SharedKey key, ReleaseAuthority& authority,
-           std::vector<privacy::NoisyValue> earlier, Witness* witness)
+           std::vector<privacy::NoisyValue> earlier, ReleaseObserver* release_observer)
     : generator_(generator),
       key_(std::move(key)),
       authority_(authority),
-      witness_(witness),
+      release_observer_(release_observer),
       listed_(std::move(earlier)) {}
 
 void Gate::list(const GaussianRelease& r, std::size_t dimension) {
@@ -83,7 +83,7 @@ void Gate::admit_once(const GaussianRelease& r, std::size_t dimension) {
 }
 
 std::int64_t Gate::draw_noise(const GaussianRelease& r) {
-  if (witness_ != nullptr)
+  if (release_observer_ != nullptr)
     throw std::logic_error(std::string(r.name) +
                            ": a release observer could not receive the value");
   admit_once(r, 1);
@@ -94,13 +94,13 @@ std::int64_t Gate::draw_noise(const GaussianRelease& r) {
 std::vector<double> Gate::release(const GaussianRelease& r, std::span<const std::int64_t> sums) {
   admit_once(r, sums.size());
 
-  const Leaving what{.name = r.name,
-                     .purpose = r.purpose,
-                     .step = r.step,
-                     .grid = r.grid,
-                     .noise_std = r.noise_std,
-                     .sensitivity = r.sensitivity};
-  if (Observer* const o = observer(witness_)) o->adds_noise(what, sums);
+  const ReleasedValue what{.name = r.name,
+                           .purpose = r.purpose,
+                           .step = r.step,
+                           .grid = r.grid,
+                           .noise_std = r.noise_std,
+                           .sensitivity = r.sensitivity};
+  if (SecretObserver* const o = observer(release_observer_)) o->adds_noise(what, sums);
   const RandomStream stream{generator_, key_.key(), r.purpose, r.step};
   const double s = r.noise_std / r.grid;  // exact
   std::vector<double> out;
@@ -115,7 +115,7 @@ std::vector<double> Gate::release(const GaussianRelease& r, std::span<const std:
       out.push_back(r.grid * static_cast<double>(static_cast<std::int64_t>(sum)));
     }
   }
-  show_witness(witness_, what, std::span(out));
+  show_released(release_observer_, what, std::span(out));
   return out;
 }
 

@@ -65,7 +65,7 @@ struct Released {
   bool operator==(const Released&) const = default;
 };
 
-class Witness;  // witness.hpp
+class ReleaseObserver;  // release_observer.hpp
 
 /// Adds Gaussian noise to private sums; the only code on the host that does. For sums S, which are
 /// integer multiples of g, it releases
@@ -79,10 +79,10 @@ class Witness;  // witness.hpp
 /// values to this gate's release observer.
 class Gate {
  public:
-  /// authority, witness: must outlive the gate. earlier: the values that the run released before it
-  /// was interrupted. witness: the release observer; null for none.
+  /// authority, release_observer: must outlive the gate. earlier: the values that the run released
+  /// before it was interrupted. release_observer: null for none.
   Gate(Generator generator, SharedKey key, ReleaseAuthority& authority,
-       std::vector<privacy::NoisyValue> earlier = {}, Witness* witness = nullptr);
+       std::vector<privacy::NoisyValue> earlier = {}, ReleaseObserver* release_observer = nullptr);
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
   ~Gate() = default;
@@ -114,7 +114,7 @@ class Gate {
   }
 
   /// Returns the release observer of this training, or null.
-  Witness* witness() const { return witness_; }
+  ReleaseObserver* release_observer() const { return release_observer_; }
 
   /// Returns the releases of this gate, in order.
   const std::vector<Released>& released() const { return released_; }
@@ -129,7 +129,7 @@ class Gate {
   Generator generator_;
   SharedKey key_;
   ReleaseAuthority& authority_;
-  Witness* witness_;
+  ReleaseObserver* release_observer_;
   std::vector<Released> released_;
   std::vector<privacy::NoisyValue> listed_;
   std::set<std::pair<Stream, std::uint64_t>> used_;

@@ -72,15 +72,15 @@ void Transcript::begins(const transcript::Begin& run, std::function<std::uint64_
 
 void Transcript::sees(const transcript::Record& record) { write(record); }
 
-void Transcript::adds_noise(const Leaving& what, std::span<const std::int64_t> sums) {
+void Transcript::adds_noise(const ReleasedValue& what, std::span<const std::int64_t> sums) {
   pending_[{what.purpose, what.step}] = {charged_(), {sums.begin(), sums.end()}, {}};
 }
 
-void Transcript::adds_noise(const Leaving& what, std::span<const double> numbers) {
+void Transcript::adds_noise(const ReleasedValue& what, std::span<const double> numbers) {
   pending_[{what.purpose, what.step}] = {charged_(), {}, {numbers.begin(), numbers.end()}};
 }
 
-void Transcript::leaves(const Leaving& what, std::span<std::byte> values) {
+void Transcript::leaves(const ReleasedValue& what, std::span<std::byte> values) {
   if (!charged_) return;
   transcript::Release release{.name = std::string(what.name),
                               .stream = static_cast<std::uint32_t>(what.purpose),

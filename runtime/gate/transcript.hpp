@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "privacy/transcript/records.hpp"
-#include "runtime/gate/witness.hpp"
+#include "runtime/gate/release_observer.hpp"
 
 namespace cudp {
 
@@ -31,17 +31,17 @@ class TranscriptMemory {
 };
 
 /// Records a seeded run for the checker (privacy/verify/checker.hpp).
-class Transcript : public Observer {
+class Transcript : public SecretObserver {
  public:
   /// Appends to `file`, an open file descriptor. It must outlive the transcript, and no other user
   /// may be able to read it.
-  Transcript(const SeededKey& key, int file) : Observer(key), file_(file) {}
+  Transcript(const SeededKey& key, int file) : SecretObserver(key), file_(file) {}
 
   void sees(const transcript::Record& record) override;
-  void adds_noise(const Leaving& what, std::span<const std::int64_t> sums) override;
-  void adds_noise(const Leaving& what, std::span<const double> numbers) override;
+  void adds_noise(const ReleasedValue& what, std::span<const std::int64_t> sums) override;
+  void adds_noise(const ReleasedValue& what, std::span<const double> numbers) override;
   /// Writes nothing until a seeded run has begun.
-  void leaves(const Leaving& what, std::span<std::byte> values) override;
+  void leaves(const ReleasedValue& what, std::span<std::byte> values) override;
 
  private:
   void begins(const transcript::Begin& run, std::function<std::uint64_t()> charged) override;

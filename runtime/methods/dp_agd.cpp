@@ -6,7 +6,7 @@
 
 #include "runtime/device/linear_sensitivity.hpp"
 #include "runtime/device/observed.hpp"
-#include "runtime/gate/witness.hpp"
+#include "runtime/gate/release_observer.hpp"
 
 namespace cudp {
 
@@ -29,8 +29,9 @@ DpAgdState DpAgd::begin(std::vector<float> w) const {
 bool DpAgd::iterate(DpAgdState& s) {
   if (settings_.threshold > 0) {
     engine_.draw_batch(gate_.stream(Stream::sampling, s.iterations), settings_.threshold);
-    if (observer(gate_.witness()) != nullptr)
-      show_batch(gate_.witness(), s.iterations, Poisson{settings_.threshold}, engine_.batch());
+    if (observer(gate_.release_observer()) != nullptr)
+      show_batch(gate_.release_observer(), s.iterations, Poisson{settings_.threshold},
+                 engine_.batch());
   }
   // g = sum of grad_i / max(1, |grad_i| / C_grad)
   const std::vector<double> g = engine_.clipped_gradient_sum(s.w, settings_.gradient_clip);
@@ -49,7 +50,7 @@ bool DpAgd::iterate(DpAgdState& s) {
       return false;
     const std::size_t i = noisy_min(
         scores, linear_loss_sensitivity(settings_.loss_clip, settings_.max_examples), epsilon,
-        settings_.selection, gate_.stream(Stream::selection, number), gate_.witness());
+        settings_.selection, gate_.stream(Stream::selection, number), gate_.release_observer());
     if (i > 0) {
       accept(s, static_cast<double>(steps[i]), unit);
       return true;
@@ -153,7 +154,7 @@ std::vector<double> DpAgd::objective(const DpAgdState& s, const std::vector<floa
 void DpAgd::accept(DpAgdState& s, double step, const std::vector<float>& unit) const {
   for (std::size_t j = 0; j < unit.size(); ++j)
     s.w[j] = static_cast<float>(static_cast<double>(s.w[j]) - step * static_cast<double>(unit[j]));
-  if (Observer* const o = observer(gate_.witness())) {
+  if (SecretObserver* const o = observer(gate_.release_observer())) {
     transcript::Update update;
     update.step = s.iterations;
     update.optimizer = "dp-agd";

@@ -55,7 +55,7 @@ double DpSgdQuantile::count_noise() const {
 /// the released counts and compares.
 std::uint64_t DpSgdQuantile::train(std::uint64_t step, std::uint64_t until) {
   pass_gate(step, until);
-  if (gate().witness() != nullptr) {
+  if (gate().release_observer() != nullptr) {
     for (std::uint64_t t = step; t < until; ++t) train_watched(t);
     return until;
   }

@@ -65,7 +65,7 @@ class DpSgdQuantile final : public EngineMethod {
   ClipRule rule() const;
   /// Describes the release of the sum of b_i - 1/2 over the batch of step t.
   GaussianRelease count_release(std::uint64_t t) const;
-  /// Makes one step, and shows its releases to a witness.
+  /// Makes one step, and shows its releases to a release observer.
   void train_watched(std::uint64_t t);
 
   float clip_norm_;

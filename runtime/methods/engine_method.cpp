@@ -97,7 +97,7 @@ void EngineMethod::make_engine(const TrainingInputs& inputs) {
   s.threads = static_cast<int>(c.threads);
   s.diagnostics = c.unsafe_diagnostics;
   s.class_weights = relative_class_weights(c.class_weights);
-  s.witness = inputs.gate.witness();
+  s.release_observer = inputs.gate.release_observer();
   s.ranks = ranks_;
   s.sum_by = c.sum_by;
   configure(s);

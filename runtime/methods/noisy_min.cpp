@@ -10,7 +10,7 @@
 #include <boost/multiprecision/cpp_int.hpp>
 
 #include "runtime/base/random_numbers.hpp"
-#include "runtime/gate/witness.hpp"
+#include "runtime/gate/release_observer.hpp"
 
 namespace cudp {
 namespace {
@@ -122,13 +122,13 @@ std::vector<std::size_t> exact_noisy_order(std::span<const double> scores, std::
 namespace {
 
 void show_choice(std::span<const double> scores, std::span<std::size_t> chosen, double sensitivity,
-                 const RandomStream& stream, Witness* witness) {
-  const Leaving what{.name = "choice by noisy scores",
-                     .purpose = stream.stream,
-                     .step = stream.step,
-                     .sensitivity = sensitivity};
-  if (Observer* const o = observer(witness)) o->adds_noise(what, scores);
-  show_witness(witness, what, chosen);
+                 const RandomStream& stream, ReleaseObserver* release_observer) {
+  const ReleasedValue what{.name = "choice by noisy scores",
+                           .purpose = stream.stream,
+                           .step = stream.step,
+                           .sensitivity = sensitivity};
+  if (SecretObserver* const o = observer(release_observer)) o->adds_noise(what, scores);
+  show_released(release_observer, what, chosen);
 }
 
 /// Returns the order that the stream's numbers give. Reads further numbers only if the first ones
@@ -154,17 +154,19 @@ std::vector<std::size_t> noisy_order(std::span<const double> scores, std::size_t
 
 std::vector<std::size_t> noisy_smallest(std::span<const double> scores, std::size_t count,
                                         double sensitivity, double epsilon,
-                                        const RandomStream& stream, Witness* witness) {
+                                        const RandomStream& stream,
+                                        ReleaseObserver* release_observer) {
   const double rate = std::nextafter(epsilon / sensitivity, 0.0);
   std::vector<std::size_t> chosen = noisy_order(scores, count, rate, stream);
-  show_choice(scores, chosen, sensitivity, stream, witness);
+  show_choice(scores, chosen, sensitivity, stream, release_observer);
   return chosen;
 }
 
 std::size_t noisy_min(std::span<const double> scores, double sensitivity, double epsilon,
-                      SelectionNoise noise, const RandomStream& stream, Witness* witness) {
+                      SelectionNoise noise, const RandomStream& stream,
+                      ReleaseObserver* release_observer) {
   if (noise == SelectionNoise::gumbel)
-    return noisy_smallest(scores, 1, sensitivity, epsilon, stream, witness).front();
+    return noisy_smallest(scores, 1, sensitivity, epsilon, stream, release_observer).front();
   const std::vector<std::uint32_t> words = random_words(stream, 2 * scores.size());
   const double scale = sensitivity / epsilon;
   std::size_t best = 0;
@@ -175,7 +177,7 @@ std::size_t noisy_min(std::span<const double> scores, double sensitivity, double
     best = i;
     largest = noisy;
   }
-  show_choice(scores, std::span(&best, 1), sensitivity, stream, witness);
+  show_choice(scores, std::span(&best, 1), sensitivity, stream, release_observer);
   return best;
 }
 

@@ -10,7 +10,7 @@
 
 namespace cudp {
 
-class Witness;  // runtime/gate/witness.hpp
+class ReleaseObserver;  // runtime/gate/release_observer.hpp
 
 enum class SelectionNoise { gumbel, laplace };
 
@@ -23,9 +23,10 @@ enum class SelectionNoise { gumbel, laplace };
 /// 0
 /// .. 2 k - 1 of the stream, so its proof holds for real numbers only.
 ///
-/// witness: is shown the choice; may be null.
+/// release_observer: is shown the choice; may be null.
 std::size_t noisy_min(std::span<const double> scores, double sensitivity, double epsilon,
-                      SelectionNoise noise, const RandomStream& stream, Witness* witness = nullptr);
+                      SelectionNoise noise, const RandomStream& stream,
+                      ReleaseObserver* release_observer = nullptr);
 
 /// Returns the indices of the `count` smallest scores (or of all, if there are fewer), with Gumbel
 /// noise as above, in order. This is `count` noisy minima one after another, each among the scores
@@ -40,7 +41,8 @@ std::size_t noisy_min(std::span<const double> scores, double sensitivity, double
 /// .. 2 k + 24 i + 23 as 768 more, most significant first.
 std::vector<std::size_t> noisy_smallest(std::span<const double> scores, std::size_t count,
                                         double sensitivity, double epsilon,
-                                        const RandomStream& stream, Witness* witness = nullptr);
+                                        const RandomStream& stream,
+                                        ReleaseObserver* release_observer = nullptr);
 
 /// Number of 32-bit words of a U in quick_noisy_order and exact_noisy_order.
 inline constexpr std::size_t kFirstDigits = 2;

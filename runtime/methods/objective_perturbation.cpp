@@ -6,7 +6,7 @@
 
 #include "privacy/rdp/objective_perturbation.hpp"
 #include "runtime/base/random_numbers.hpp"
-#include "runtime/gate/witness.hpp"
+#include "runtime/gate/release_observer.hpp"
 #include "runtime/methods/plan.hpp"
 #include "runtime/methods/risk_options.hpp"
 
@@ -69,18 +69,18 @@ std::vector<float> ObjectivePerturbation::fit(const LinearTask& task) const {
   RiskProblem with_b = problem();
   for (const float z : normal(0)) with_b.linear.push_back(static_cast<double>(z) / mu_);
   const std::vector<double> w = minimise_risk(risk, with_b).w;
-  const Leaving what{.name = "minimum of a perturbed objective",
-                     .purpose = Stream::noise,
-                     .step = 0,
-                     .noise_std = 1.0 / mu_};
-  if (Observer* const o = observer(task.gate.witness())) o->adds_noise(what, w);
+  const ReleasedValue what{.name = "minimum of a perturbed objective",
+                           .purpose = Stream::noise,
+                           .step = 0,
+                           .noise_std = 1.0 / mu_};
+  if (SecretObserver* const o = observer(task.gate.release_observer())) o->adds_noise(what, w);
   const std::vector<float> z = normal(1);
   const double unscaled = 1.0 / std::fmax(risk_.max_norm, 1.0);
   std::vector<float> released;
   for (std::size_t j = 0; j < w.size(); ++j)
     released.push_back(
         static_cast<float>(unscaled * (w[j] + output_noise_std_ * static_cast<double>(z[j]))));
-  show_witness(task.gate.witness(), what, std::span(released));
+  show_released(task.gate.release_observer(), what, std::span(released));
   return released;
 }
 

@@ -117,9 +117,10 @@ std::vector<float> PrivGene::fit(const LinearTask& task) const {
       losses.push_back(engine->clipped_losses(w, step, loss_clip_)[0]);
     const bool last = generation == generations_;
     Models chosen;
-    for (const std::size_t i : noisy_smallest(
-             losses, last ? 1 : parents_, linear_loss_sensitivity(loss_clip_, max_examples_),
-             selection_epsilon_, stream(Stream::selection, generation), task.gate.witness()))
+    for (const std::size_t i :
+         noisy_smallest(losses, last ? 1 : parents_,
+                        linear_loss_sensitivity(loss_clip_, max_examples_), selection_epsilon_,
+                        stream(Stream::selection, generation), task.gate.release_observer()))
       chosen.push_back(models[i]);
     if (last) return chosen.front();
     const float reach =

@@ -32,7 +32,7 @@ struct HoldoutPlan {
   /// sensitivity does not depend on it.
   std::optional<double> threshold{};
 
-  bool says_something() const { return releases > 0; }
+  bool releases_figures() const { return releases > 0; }
 };
 
 /// Number of releases for a target: the number of rows, and the sums of (|error| / width)^j for j =

@@ -8,7 +8,7 @@
 #include "runtime/config/choices.hpp"
 #include "runtime/config/seeded_key.hpp"
 #include "runtime/data/numbering.hpp"
-#include "runtime/gate/witness.hpp"
+#include "runtime/gate/release_observer.hpp"
 #include "runtime/run/seal.hpp"
 
 namespace cudp {
@@ -27,7 +27,7 @@ std::uint64_t charged_on_disk(const std::filesystem::path& ledger) {
 }  // namespace
 
 void observe_beginning(const Run& run, const Training& training) {
-  auto* const o = dynamic_cast<Observer*>(training.witness());
+  auto* const o = dynamic_cast<SecretObserver*>(training.release_observer());
   if (o == nullptr) return;
   const Experiment& e = training.experiment();
   transcript::Begin begin{.generator = std::string(name_of(e.config.rng)),
@@ -39,7 +39,7 @@ void observe_beginning(const Run& run, const Training& training) {
 }
 
 void observe_state(const Run& run) {
-  Observer* const o = observer(run.training->witness());
+  SecretObserver* const o = observer(run.training->release_observer());
   if (o == nullptr) return;
   const MethodState s = run.training->method().state();
   o->sees(transcript::State{.parameters = s.array("parameters"),

@@ -80,10 +80,10 @@ void forget_diagnostics_after(const Run& run) {
 
 }  // namespace
 
-std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter, Witness* witness,
-                                Ranks& ranks) {
+std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
+                                ReleaseObserver* release_observer, Ranks& ranks) {
   StoredRun stored = open_stored_run(flags, reporter);
-  check_witness(witness, stored.config);
+  check_release_observer(release_observer, stored.config);
   const bool same_key = stored.key.has_value();
   const SharedKey key = same_key ? *stored.key : SharedKey(make_key());
   const std::string& model = stored.checkpoint.model;
@@ -103,7 +103,7 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter, Witne
   stored.checkpoint.training = state;
   announce_resume(ranks, stored.checkpoint, same_key);
   run.training =
-      Training::resume(std::move(prepared), key, run, std::move(state), same_key, witness);
+      Training::resume(std::move(prepared), key, run, std::move(state), same_key, release_observer);
   const Training& t = *run.training;
   if (!same_key) {
     check_not_older(run);

@@ -117,7 +117,7 @@ void Run::describe() const {
       !chosen.empty())
     reporter_.info(chosen);
   reporter_.info(method.describe());
-  if (const HoldoutPlan& held = training->holdout_plan(); held.says_something())
+  if (const HoldoutPlan& held = training->holdout_plan(); held.releases_figures())
     reporter_.info(
         fmt::format("noisy figures of held-out {} are released once, for epsilon {:.4g} at delta "
                     "{:.3g}; the larger epsilon of both parts, {:.4g}, holds for each",

@@ -70,16 +70,17 @@ class Run final : public TrainingObserver {
 };
 
 /// Starts a run. Everything that can be refused is refused before anything is written. Then creates
-/// the run folder, with a checkpoint before the first step. witness: is shown all releases; may be
-/// null. witness and ranks must outlive the run; this process is their rank 0. Throws InputError,
-/// BudgetError.
+/// the run folder, with a checkpoint before the first step. release_observer: is shown all
+/// releases; may be null. release_observer and ranks must outlive the run; this process is their
+/// rank 0. Throws InputError, BudgetError.
 std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
-                               Witness* witness = nullptr, Ranks& ranks = alone());
+                               ReleaseObserver* release_observer = nullptr, Ranks& ranks = alone());
 
 /// Opens an interrupted run at its newest intact checkpoint. `flags` may change only settings that
 /// do not affect the result. Throws InputError, BudgetError.
 std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
-                                Witness* witness = nullptr, Ranks& ranks = alone());
+                                ReleaseObserver* release_observer = nullptr,
+                                Ranks& ranks = alone());
 
 /// Returns the command with which a user resumes an interrupted run.
 std::string resume_command(const std::string& run);

@@ -23,9 +23,9 @@ void make_new_folder(std::optional<NewRunFolder>& new_folder, const Experiment& 
 
 }  // namespace
 
-std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter, Witness* witness,
-                               Ranks& ranks) {
-  check_witness(witness, config);
+std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
+                               ReleaseObserver* release_observer, Ranks& ranks) {
+  check_release_observer(release_observer, config);
   if (!config.out.empty()) check_free(config.out);
   const SharedKey key(config.seed ? key_from_seed(static_cast<std::uint64_t>(*config.seed))
                                   : make_key());
@@ -39,7 +39,7 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter, Wi
   make_new_folder(run.new_folder, experiment);
   run.folder = run.new_folder->folder();
   announce(ranks, {.kind = Order::Kind::begin});
-  run.training = Training::begin(std::move(experiment), key, run, witness);
+  run.training = Training::begin(std::move(experiment), key, run, release_observer);
   observe_state(run);
 
   run.write_plan_certificate();

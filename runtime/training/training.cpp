@@ -32,7 +32,7 @@ constexpr double kCheckpointSeconds = 20.0;
 }  // namespace
 
 Training::Training(Experiment experiment, SharedKey key, TrainingObserver& observer,
-                   Witness* witness, privacy::Ledger ledger,
+                   ReleaseObserver* release_observer, privacy::Ledger ledger,
                    std::vector<PrivacyBudget::Taken> taken,
                    std::vector<privacy::NoisyValue> released)
     : experiment_(std::move(experiment)),
@@ -41,8 +41,8 @@ Training::Training(Experiment experiment, SharedKey key, TrainingObserver& obser
       budget_(
           std::move(ledger), [&observer](const privacy::Ledger& l) { observer.charged(l); },
           std::move(taken)),
-      gate_(experiment_.config.rng, key_, budget_, std::move(released), witness) {
-  check_witness(witness, experiment_.config);
+      gate_(experiment_.config.rng, key_, budget_, std::move(released), release_observer) {
+  check_release_observer(release_observer, experiment_.config);
 }
 
 std::unique_ptr<Method> Training::make_method() const {
@@ -127,17 +127,18 @@ class HoldoutBudget final : public ReleaseAuthority {
 }  // namespace
 
 void Training::release_holdout() {
-  if (!is_finished() || !holdout_plan_.says_something() || holdout_figures_) return;
+  if (!is_finished() || !holdout_plan_.releases_figures() || holdout_figures_) return;
   observer_.holdout_due(*this);
   HoldoutBudget budget(holdout_plan_);
-  Gate gate(experiment_.config.rng, key_, budget, {}, gate_.witness());
+  Gate gate(experiment_.config.rng, key_, budget, {}, gate_.release_observer());
   holdout_figures_ =
       cudp::release_holdout(holdout_plan_, answers(), experiment_.data.train.classes,
                             experiment_.inputs.target().value_or(TargetBounds{}), gate);
 }
 
 std::unique_ptr<Training> Training::begin(Experiment experiment, SharedKey key,
-                                          TrainingObserver& observer, Witness* witness) {
+                                          TrainingObserver& observer,
+                                          ReleaseObserver* release_observer) {
   const double noise =
       size_noise(experiment.data, experiment.config,
                  table_chooses_batch(experiment.config, experiment.data.train, experiment.network));
@@ -145,7 +146,7 @@ std::unique_ptr<Training> Training::begin(Experiment experiment, SharedKey key,
       ledger_of_size(noise, count_split(experiment.config, experiment.data));
   if (noise > 0.0) check_before_count(experiment, noise, counted);
   std::unique_ptr<Training> t(
-      new Training(std::move(experiment), std::move(key), observer, witness, {}, {}, {}));
+      new Training(std::move(experiment), std::move(key), observer, release_observer, {}, {}, {}));
   Experiment& e = t->experiment_;
   t->plan_holdout(noise);  // depends on public settings only, so a refusal costs nothing
   if (noise > 0.0) t->budget_.plan(counted);
@@ -168,10 +169,10 @@ std::unique_ptr<Training> Training::begin(Experiment experiment, SharedKey key,
 
 std::unique_ptr<Training> Training::resume(Experiment experiment, SharedKey key,
                                            TrainingObserver& observer, TrainingState state,
-                                           bool same_key, Witness* witness) {
-  std::unique_ptr<Training> t(new Training(std::move(experiment), std::move(key), observer, witness,
-                                           std::move(state.ledger), std::move(state.taken),
-                                           std::move(state.released)));
+                                           bool same_key, ReleaseObserver* release_observer) {
+  std::unique_ptr<Training> t(new Training(std::move(experiment), std::move(key), observer,
+                                           release_observer, std::move(state.ledger),
+                                           std::move(state.taken), std::move(state.released)));
   t->size_ = state.size;
   t->step_ = state.step;
   t->metrics_ = std::move(state.metrics);

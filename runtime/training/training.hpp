@@ -40,18 +40,20 @@ struct TrainingState {
 class Training {
  public:
   /// Counts the examples, plans, makes the release that features need, and starts the method.
-  /// `observer` and `witness` (is shown all releases; may be null) must outlive the training.
-  /// Throws InputError, also if the witness is an observer and the training not seeded. Throws
-  /// BudgetError if settings and size allow no training.
+  /// `observer` and `release_observer` (is shown all releases; may be null) must outlive the
+  /// training. Throws InputError, also if the release observer is an observer and the training not
+  /// seeded. Throws BudgetError if settings and size allow no training.
   static std::unique_ptr<Training> begin(Experiment experiment, SharedKey key,
-                                         TrainingObserver& observer, Witness* witness = nullptr);
+                                         TrainingObserver& observer,
+                                         ReleaseObserver* release_observer = nullptr);
 
   /// Resumes from `state` of the same experiment, whose data are as prepare() returned them.
   /// same_key: `key` is the one that the training began with; if not, the caller must call
   /// pay_again() before advance(). Throws BudgetError if the budget allows no more steps.
   static std::unique_ptr<Training> resume(Experiment experiment, SharedKey key,
                                           TrainingObserver& observer, TrainingState state,
-                                          bool same_key, Witness* witness = nullptr);
+                                          bool same_key,
+                                          ReleaseObserver* release_observer = nullptr);
 
   /// Charges again for steps that will be repeated under a new key. Throws BudgetError if that is
   /// not possible.
@@ -66,7 +68,7 @@ class Training {
   const Experiment& experiment() const { return experiment_; }
   const RandomKey& key() const { return key_.key(); }
   const TrainingSize& size() const { return size_; }
-  Witness* witness() const { return gate_.witness(); }
+  ReleaseObserver* release_observer() const { return gate_.release_observer(); }
   const Method& method() const { return *method_; }
   const privacy::Ledger& ledger() const { return budget_.ledger(); }
   const privacy::Filter* filter() const { return budget_.filter(); }
@@ -102,9 +104,9 @@ class Training {
  private:
   class Loop;
 
-  Training(Experiment experiment, SharedKey key, TrainingObserver& observer, Witness* witness,
-           privacy::Ledger ledger, std::vector<PrivacyBudget::Taken> taken,
-           std::vector<privacy::NoisyValue> released);
+  Training(Experiment experiment, SharedKey key, TrainingObserver& observer,
+           ReleaseObserver* release_observer, privacy::Ledger ledger,
+           std::vector<PrivacyBudget::Taken> taken, std::vector<privacy::NoisyValue> released);
 
   std::unique_ptr<Method> make_method() const;
   Ranks& ranks() const { return *experiment_.ranks; }

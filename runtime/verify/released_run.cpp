@@ -15,7 +15,6 @@
 #include "privacy/text/json_text.hpp"
 #include "privacy/verify/certificate.hpp"
 #include "privacy/verify/settings.hpp"
-#include "runtime/verify/released_settings.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
 #include "runtime/base/safetensors.hpp"
@@ -28,6 +27,7 @@
 #include "runtime/results/released_model.hpp"
 #include "runtime/results/released_text.hpp"
 #include "runtime/run/folder.hpp"
+#include "runtime/verify/released_settings.hpp"
 
 namespace fs = std::filesystem;
 
@@ -344,7 +344,7 @@ std::vector<verify::Statement> hold(const ReleasedRun& run, verify::Bounds& boun
   const std::string place = run.release.string();
   std::vector<verify::Statement> all;
   try {
-    all = verify::hold_statements(run.evidence, bounds);
+    all = verify::check_released(run.evidence, bounds);
     // If the certificate's fields are wrong, no further check is possible.
     if (all.size() > 1) {
       all.push_back(check_tensors(run));

@@ -1,9 +1,9 @@
-// Nothing else leaves. The program runs on data D, and what passes the witness is written down;
-// then it runs on other data D', and every value that leaves is replaced by D's. Whatever then
-// differs in what others may see is a function of the private rows that nobody paid for: release/,
-// the list of files, stdout, stderr, the exit code, and the public arguments of every release.
-// (Private: what is in private/. Not seen by this: a wrong sensitivity, which the audits are for,
-// and time.)
+// Nothing else leaves. The program runs on data D, and what passes the release observer is written
+// down; then it runs on other data D', and every value that leaves is replaced by D's. Whatever
+// then differs in what others may see is a function of the private rows that nobody paid for:
+// release/, the list of files, stdout, stderr, the exit code, and the public arguments of every
+// release. (Private: what is in private/. Not seen by this: a wrong sensitivity, which the audits
+// are for, and time.)
 //
 // Neighbours differ in one row; D' here may differ in more, since with the values replayed no
 // difference may show at all.
@@ -227,7 +227,7 @@ TEST(Resume, RefusesEveryOtherTrainingSet) {
     SeenTraining training(c, interrupted);
     ASSERT_EQ(training.on(data_of(c), images(), false).exits.back(), static_cast<int>(Exit::again));
     const auto resume = [&] {
-      return run_witnessed(training.work(), kResume, [] { return nullptr; });
+      return run_observed(training.work(), kResume, [] { return nullptr; });
     };
     std::string refusal;
     for (const Change& change : kChanges) {

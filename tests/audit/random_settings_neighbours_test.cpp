@@ -57,7 +57,7 @@ std::string without_clock(const std::string& text) {
 }
 
 Seen look(const RandomSettings& settings, const fs::path& work,
-          const std::function<Witness*(Ending)>& make_witness) {
+          const std::function<ReleaseObserver*(Ending)>& make_release_observer) {
   fs::remove_all(work / "run");
   write_text(work / RandomSettings::kFile, settings.file());
   Seen seen;
@@ -69,10 +69,10 @@ Seen look(const RandomSettings& settings, const fs::path& work,
     std::vector<std::string> arguments = settings.arguments();
     if (i > 0) arguments = {"train", "--resume", "run", "--quiet", "--json"};
     if (i > 0 && settings.ending.ends_with("fresh noise")) arguments.emplace_back("--fresh-noise");
-    const Ended e = run_witnessed(work, arguments, [&]() -> Witness* {
+    const Ended e = run_observed(work, arguments, [&]() -> ReleaseObserver* {
       ::alarm(kLongest);
       replace_cuda(&emulated_cuda());
-      return make_witness(endings[i]);
+      return make_release_observer(endings[i]);
     });
     seen.exits.push_back(e.exit);
     seen.out += without_clock(e.out);
@@ -169,11 +169,11 @@ void compare_neighbours(int first, int every, const fs::path& folder) {
     for (const std::string& file : {values, position, differences}) fs::remove(file);
     write_data(work);
     const Seen expected =
-        look(settings, work, [&](Ending ending) { return new RecordingWitness(values, ending); });
+        look(settings, work, [&](Ending ending) { return new RecordingObserver(values, ending); });
     if (!fs::exists(values)) continue;  // refused before anything left
     change_data(work, settings, i % kRows);
     const Seen seen = look(settings, work, [&](Ending ending) {
-      return new ReplayingWitness(values, position, differences, ending);
+      return new ReplayingObserver(values, position, differences, ending);
     });
     std::string fault = expected.difference(seen);
     if (fs::exists(differences) && !content_of(differences).empty())

@@ -56,7 +56,7 @@ SeededKey proof_of_seed() {
 class EndingTranscript : public Transcript {
  public:
   EndingTranscript(int file, Ending ending) : Transcript(proof_of_seed(), file), ending_(ending) {}
-  void leaves(const Leaving& what, std::span<std::byte> values) override {
+  void leaves(const ReleasedValue& what, std::span<std::byte> values) override {
     Transcript::leaves(what, values);
     if (what.purpose == Stream::noise && ++steps_ == ending_.at) ::raise(ending_.signal);
   }
@@ -146,7 +146,7 @@ Outcome train(const RandomSettings& settings, const fs::path& work) {
   write_text(work / RandomSettings::kFile, settings.file());
   const TranscriptMemory memory;
   const auto run = [&](const std::vector<std::string>& arguments, Ending ending) {
-    return run_witnessed(work, arguments, [&memory, ending]() -> Witness* {
+    return run_observed(work, arguments, [&memory, ending]() -> ReleaseObserver* {
       ::alarm(kLongest);
       replace_cuda(&emulated_cuda());
       return new EndingTranscript(memory.file(), ending);

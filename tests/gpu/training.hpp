@@ -81,7 +81,7 @@ class EndingTranscript : public Transcript {
   EndingTranscript(const SeededKey& proof, int file, std::size_t at)
       : Transcript(proof, file), at_(at) {}
 
-  void leaves(const Leaving& what, std::span<std::byte> values) override {
+  void leaves(const ReleasedValue& what, std::span<std::byte> values) override {
     Transcript::leaves(what, values);
     if (what.purpose == Stream::noise && ++steps_ == at_) ::raise(SIGKILL);
   }
@@ -97,19 +97,19 @@ inline bool is_as_cudp(int argc, char** argv) {
 }
 inline int main_as_cudp(int argc, char** argv) {
   const std::string transcript = argv[2];
-  std::optional<EndingTranscript> witness;
+  std::optional<EndingTranscript> release_observer;
   if (!transcript.empty()) {
     TrainConfig seeded;
     seeded.seed = kTrainingSeed;
     const int file = ::open(transcript.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
     if (file < 0) return 98;
-    witness.emplace(SeededKey(seeded), file, std::strtoull(argv[3], nullptr, 10));
+    release_observer.emplace(SeededKey(seeded), file, std::strtoull(argv[3], nullptr, 10));
   }
   if (std::string_view(argv[4]) == "cpu") replace_cuda(&cpu_as_cuda());
   std::vector<char*> words = {argv[0]};
   words.insert(words.end(), argv + 5, argv + argc);
   return run_command_line(static_cast<int>(words.size()), words.data(),
-                          witness ? &*witness : nullptr);
+                          release_observer ? &*release_observer : nullptr);
 }
 
 }  // namespace cudp

@@ -13,7 +13,7 @@
 #include <fatbinary_section.h>
 #include <gtest/gtest.h>
 
-#include "runtime/device/cuda/late_libraries.hpp"
+#include "runtime/device/cuda/lazy_libraries.hpp"
 #include "tests/ptx/fat_binaries.hpp"
 
 extern "C" {

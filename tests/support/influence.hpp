@@ -20,22 +20,23 @@
 #include "runtime/data/examples.hpp"
 #include "runtime/device/scratch_fill.hpp"
 #include "runtime/device/sensitivity.hpp"
-#include "runtime/gate/witness.hpp"
+#include "runtime/gate/release_observer.hpp"
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/random_models.hpp"
 
 namespace cudp::cases {
 
-/// Takes what a step releases of its sum, as every release is shown (runtime/gate/witness.hpp).
-class SumWitness final : public Witness {
+/// Takes what a step releases of its sum, as every release is shown
+/// (runtime/gate/release_observer.hpp).
+class SumObserver final : public ReleaseObserver {
  public:
-  void leaves(const Leaving&, std::span<std::byte> values) override {
+  void leaves(const ReleasedValue&, std::span<std::byte> values) override {
     sum.resize(values.size() / sizeof(float));
     std::memcpy(sum.data(), values.data(), values.size());
   }
   EngineSettings shown_to_it() {
     EngineSettings s;
-    s.witness = this;
+    s.release_observer = this;
     return s;
   }
 
@@ -47,7 +48,7 @@ struct InfluenceCase {
   Network net;
   Dataset data;
   TrainState state;
-  std::shared_ptr<SumWitness> released = std::make_shared<SumWitness>();
+  std::shared_ptr<SumObserver> released = std::make_shared<SumObserver>();
   EngineSettings settings = released->shown_to_it();
   float clip_norm = 1.0f;
   double bound = 0.0;  ///< the stated sensitivity, in units of the grid

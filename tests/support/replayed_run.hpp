@@ -1,6 +1,6 @@
 #pragma once
-// The whole program in a process of its own, with a witness of what leaves the private side: it
-// writes that down, or puts what another run wrote in its place.
+// The whole program in a process of its own, with a release observer of what leaves the private
+// side: it writes that down, or puts what another run wrote in its place.
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "runtime/cli/commands.hpp"
-#include "runtime/gate/witness.hpp"
+#include "runtime/gate/release_observer.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace cudp {
@@ -31,18 +31,18 @@ struct Ending {
 };
 
 /// One file of values, a line of public arguments before each.
-class RecordingWitness : public Witness {
+class RecordingObserver : public ReleaseObserver {
  public:
-  RecordingWitness(const std::string& file, Ending ending)
+  RecordingObserver(const std::string& file, Ending ending)
       : out_(file, std::ios::binary | std::ios::app), ending_(ending) {}
 
-  static std::string describe(const Leaving& w, std::size_t bytes) {
+  static std::string describe(const ReleasedValue& w, std::size_t bytes) {
     return fmt::format("{}, stream {}, {}: grid {:a}, noise {:a}, sensitivity {:a}, {} bytes",
                        w.name, static_cast<int>(w.purpose), w.step, w.grid, w.noise_std,
                        w.sensitivity, bytes);
   }
 
-  void leaves(const Leaving& what, std::span<std::byte> values) override {
+  void leaves(const ReleasedValue& what, std::span<std::byte> values) override {
     out_ << describe(what, values.size()) << '\n';
     out_.write(reinterpret_cast<const char*>(values.data()),
                static_cast<std::streamsize>(values.size()));
@@ -57,9 +57,9 @@ class RecordingWitness : public Witness {
 };
 
 /// Goes on in the recording where the last process stopped; writes what differs to a file.
-class ReplayingWitness : public Witness {
+class ReplayingObserver : public ReleaseObserver {
  public:
-  ReplayingWitness(const std::string& file, const std::string& position,
+  ReplayingObserver(const std::string& file, const std::string& position,
                    const std::string& differences, Ending ending)
       : in_(file, std::ios::binary),
         position_(position),
@@ -70,8 +70,8 @@ class ReplayingWitness : public Witness {
     in_.seekg(at);
   }
 
-  void leaves(const Leaving& what, std::span<std::byte> values) override {
-    const std::string now = RecordingWitness::describe(what, values.size());
+  void leaves(const ReleasedValue& what, std::span<std::byte> values) override {
+    const std::string now = RecordingObserver::describe(what, values.size());
     std::string recorded;
     std::getline(in_, recorded);
     if (recorded != now) {
@@ -97,11 +97,11 @@ struct Ended {
   std::string err;
 };
 
-/// Runs `cudp ARGUMENTS` in `folder`, which is its working folder, under the witness that
-/// `make_witness` gives in the new process.
-inline Ended run_witnessed(const std::filesystem::path& folder,
+/// Runs `cudp ARGUMENTS` in `folder`, which is its working folder, under the release observer that
+/// `make_release_observer` gives in the new process.
+inline Ended run_observed(const std::filesystem::path& folder,
                            const std::vector<std::string>& arguments,
-                           const std::function<Witness*()>& make_witness) {
+                           const std::function<ReleaseObserver*()>& make_release_observer) {
   const std::string out = folder / "stdout";
   const std::string err = folder / "stderr";
   const pid_t child = ::fork();
@@ -111,12 +111,12 @@ inline Ended run_witnessed(const std::filesystem::path& folder,
       const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
       if (file < 0 || ::dup2(file, to) < 0) ::_exit(98);
     }
-    Witness* const witness = make_witness();
+    ReleaseObserver* const release_observer = make_release_observer();
     std::vector<std::string> words = arguments;
     words.insert(words.begin(), "cudp");
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
-    const int code = run_command_line(static_cast<int>(argv.size()), argv.data(), witness);
+    const int code = run_command_line(static_cast<int>(argv.size()), argv.data(), release_observer);
     std::fflush(nullptr);
     ::_exit(code);
   }

@@ -20,7 +20,7 @@
 #include "runtime/device/cpu/worker.hpp"
 #include "runtime/device/engine.hpp"
 #include "runtime/device/observed.hpp"
-#include "runtime/gate/witness.hpp"
+#include "runtime/gate/release_observer.hpp"
 
 namespace cudp {
 namespace cpu {
@@ -181,8 +181,8 @@ class CpuEngine final : public Engine {
 
   void take_step(const StepRecipe& recipe, std::uint64_t step, StepScalars scalars) {
     draw(step, recipe.draw);
-    if (settings_.witness != nullptr)
-      show_batch(settings_.witness, step, recipe.draw, numbering_->numbers_of(drawn()));
+    if (settings_.release_observer != nullptr)
+      show_batch(settings_.release_observer, step, recipe.draw, numbering_->numbers_of(drawn()));
     const double grid = bound_of(recipe.contribution, static_cast<double>(scalars.clip_norm)).grid;
     add_up(use_of(recipe, step, scalars, static_cast<float>(1.0 / grid)), grid);
     release(recipe, step, scalars, grid);
@@ -263,8 +263,8 @@ class CpuEngine final : public Engine {
   /// released_ <- the sum plus noise.
   void release(const StepRecipe& recipe, std::uint64_t step, const StepScalars& scalars,
                double grid) {
-    const Leaving what = released_sum(step, grid, scalars.noise_std);
-    if (Observer* const o = observer(settings_.witness)) o->adds_noise(what, sums());
+    const ReleasedValue what = released_sum(step, grid, scalars.noise_std);
+    if (SecretObserver* const o = observer(settings_.release_observer)) o->adds_noise(what, sums());
     team_.run(to_size(ranges(parameter_count(), kParameterRange)), [&](std::size_t i, int) {
       const std::int64_t begin = static_cast<std::int64_t>(i) * kParameterRange;
       const ReleaseSum args{.sum = sum_.data(),
@@ -286,7 +286,7 @@ class CpuEngine final : public Engine {
            .max_norm = layer_norm_bound(recipe.contribution, static_cast<double>(scalars.clip_norm),
                                         network_.groups),
            .noise_std = static_cast<double>(scalars.noise_std)});
-    show_witness(settings_.witness, what, std::span(released_));
+    show_released(settings_.release_observer, what, std::span(released_));
   }
 
   void adapt_learning_rate(const StepSizeSettings& settings, std::uint64_t step,
@@ -312,7 +312,7 @@ class CpuEngine final : public Engine {
       k_.update(args);
       pack_range(state_.parameters, args.begin, args.end);
     });
-    if (Observer* const o = observer(settings_.witness))
+    if (SecretObserver* const o = observer(settings_.release_observer))
       o->sees(update_record(step, recipe, scalars, state_));
   }
 

@@ -18,7 +18,7 @@
 #include "kernels/contribution/norm_total.hpp"
 #include "kernels/features/scatter.hpp"
 #include "runtime/base/error.hpp"
-#include "runtime/device/cuda/late_libraries.hpp"
+#include "runtime/device/cuda/lazy_libraries.hpp"
 #include "runtime/device/cuda/nccl.hpp"
 #include "runtime/device/cuda/out_of_memory.hpp"
 #include "runtime/device/cuda/toolkit.hpp"

@@ -79,7 +79,7 @@ void DeviceEngine::run(const StepRecipe& recipe, std::uint64_t first,
   if (const auto* const candidates = std::get_if<Candidates>(&recipe.draw))
     cursor.candidates = candidates->rule;
   for_each_submission(p_.position, cursor, steps, [&](std::span<ListedStep> part) {
-    if (p_.settings.witness != nullptr)
+    if (p_.settings.release_observer != nullptr)
       run_watched(p_, sum_, recipe, cursor, part);
     else
       recorded_.run(recipe, cursor, part);
@@ -92,7 +92,7 @@ FollowedSteps DeviceEngine::run_following(const StepRecipe& recipe, std::uint64_
                                           std::span<const std::int64_t> count_noise) {
   validate(rule);
   ensure(std::holds_alternative<ClippedGradient>(recipe.contribution) && p_.settings.diagnostics &&
-             p_.settings.witness == nullptr && scalars.size() == count_noise.size(),
+             p_.settings.release_observer == nullptr && scalars.size() == count_noise.size(),
          "a clipping norm cannot be followed here");
   if (!has_noise_in_range(rule) || !p_.settings.ranks->alone())
     return Engine::run_following(recipe, first, scalars, rule, clip, count_noise);

@@ -1,8 +1,8 @@
 #pragma once
 // The CUDA engine. A step is recorded once (a CUDA graph) and replayed, and the host waits once a
 // run: more often only where double cannot decide a pair of normals, which the host then makes
-// (step_end.hpp). Where there is a witness (runtime/gate/witness.hpp) it is launched step by step,
-// and the host takes what leaves in between.
+// (step_end.hpp). Where there is a release observer (runtime/gate/release_observer.hpp) it is
+// launched step by step, and the host takes what leaves in between.
 #include <cstdint>
 #include <span>
 #include <vector>

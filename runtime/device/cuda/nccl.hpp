@@ -9,7 +9,7 @@
 #include <functional>
 #include <string>
 
-#include "runtime/device/cuda/late_library.hpp"
+#include "runtime/device/cuda/lazy_library.hpp"
 #include "runtime/ranks/ranks.hpp"
 
 namespace cudp::cuda {
@@ -30,7 +30,7 @@ struct NcclConfig {
 struct NcclCommunicator;
 
 struct Nccl {
-  LateLibrary library{"libnccl.so.2"};
+  LazyLibrary library{"libnccl.so.2"};
   NcclResult (*get_version)(int* version) = library.find("ncclGetVersion");
   NcclResult (*make_id)(NcclId* id) = library.find("ncclGetUniqueId");
   NcclResult (*begin)(NcclCommunicator** made, int ranks, NcclId id, int rank,

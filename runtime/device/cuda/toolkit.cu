@@ -7,7 +7,7 @@
 #include <cublasLt.h>
 
 #include "runtime/base/error.hpp"
-#include "runtime/device/cuda/late_libraries.hpp"
+#include "runtime/device/cuda/lazy_libraries.hpp"
 #include "runtime/device/cuda/toolkit.hpp"
 
 #if __has_include(<cudnn.h>)
@@ -76,7 +76,7 @@ void need(Status status, const char* library, const char* what) {
 }
 
 struct CublasLt {
-  LateLibrary library{"libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR)};
+  LazyLibrary library{"libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR)};
   decltype(&cublasLtCreate) create = library.find("cublasLtCreate");
   decltype(&cublasLtDestroy) destroy = library.find("cublasLtDestroy");
   decltype(&cublasLtMatmul) multiply = library.find("cublasLtMatmul");
@@ -182,7 +182,7 @@ void cublaslt_dense(void* handle, const DenseRows& a, void* scratch, std::size_t
 namespace {
 
 struct Cudnn {
-  LateLibrary library{"libcudnn.so." + std::to_string(CUDNN_MAJOR)};
+  LazyLibrary library{"libcudnn.so." + std::to_string(CUDNN_MAJOR)};
   decltype(&cudnnCreate) create = library.find("cudnnCreate");
   decltype(&cudnnDestroy) destroy = library.find("cudnnDestroy");
   decltype(&cudnnSetStream) set_stream = library.find("cudnnSetStream");
@@ -298,7 +298,7 @@ namespace {
 
 /// What recurrent layers need of the library beyond that.
 struct CudnnRecurrent {
-  const LateLibrary& library = cudnn().library;
+  const LazyLibrary& library = cudnn().library;
   decltype(&cudnnSetTensorNdDescriptor) set_tensor = library.find("cudnnSetTensorNdDescriptor");
   decltype(&cudnnGetTensorNdDescriptor) get_tensor = library.find("cudnnGetTensorNdDescriptor");
   decltype(&cudnnCreateDropoutDescriptor) make_dropout =

@@ -23,16 +23,16 @@ std::vector<std::int64_t> sums(const EngineParts& p) {
 /// in memory before the update. A batch that is too large fails before anything leaves.
 void take_step(EngineParts& p, StepSum& sum, const StepRecipe& recipe, std::uint64_t number,
                const ListedStep& step) {
-  Witness* const witness = p.settings.witness;
-  Observer* const observes = observer(witness);
-  const Leaving leaving = released_sum(number, step.scale.grid, step.scalars.noise_std);
+  ReleaseObserver* const release_observer = p.settings.release_observer;
+  SecretObserver* const observes = observer(release_observer);
+  const ReleasedValue leaving = released_sum(number, step.scale.grid, step.scalars.noise_std);
   const RandomStream noise = p.stream(Stream::noise);
   const std::int64_t room = batch_capacity(recipe.draw, p.train.size());
 
   sum.draw(recipe, room);
   (void)p.position.wait();
   if (observes != nullptr)
-    show_batch(witness, number, recipe.draw, p.drawn.download(p.sample.count()));
+    show_batch(release_observer, number, recipe.draw, p.drawn.download(p.sample.count()));
 
   const Unfinished left = sum.add_up(recipe, room);
   if (left.sums.slabs != nullptr) p.fused->add(left.sums, p.end.sum());
@@ -42,7 +42,7 @@ void take_step(EngineParts& p, StepSum& sum, const StepRecipe& recipe, std::uint
   if (const StepCursor at = p.position.wait(); at.pending != 0)
     p.end.complete(at, recipe, noise, true);
   std::vector<float> values = p.end.download_released();
-  show_witness(witness, leaving, std::span(values));
+  show_released(release_observer, leaving, std::span(values));
   p.end.upload_released(values);
 
   p.end.update(recipe);

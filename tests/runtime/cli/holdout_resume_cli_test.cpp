@@ -132,9 +132,9 @@ TEST_F(HoldoutResume, GoOnWithTheSameRowsInTheSamePartsOnly) {
 }
 
 /// Ends the process once noise of held-out figures was drawn.
-class KilledAtFigures : public Witness {
+class KilledAtFigures : public ReleaseObserver {
  public:
-  void leaves(const Leaving& what, std::span<std::byte>) override {
+  void leaves(const ReleasedValue& what, std::span<std::byte>) override {
     if (what.purpose == Stream::holdout_figures) ::raise(SIGKILL);
   }
 };
@@ -143,10 +143,10 @@ TEST_F(HoldoutResume, FiguresOfOtherRowsAreNotMadeUnderTheNoiseThatWasDrawn) {
   const Words run = words("stays.csv", with(kHoldoutBudget, {"--steps", "5", "--seed", "3"}));
   // By the same program throughout, which alone goes on under the same key.
   const auto go_on = [&](const Words& more = {}) {
-    return run_witnessed(folder_.path(), with({"train", "--resume", folder_ / "run"}, more),
+    return run_observed(folder_.path(), with({"train", "--resume", folder_ / "run"}, more),
                          [] { return nullptr; });
   };
-  const Ended killed = run_witnessed(folder_.path(), run, [] { return new KilledAtFigures; });
+  const Ended killed = run_observed(folder_.path(), run, [] { return new KilledAtFigures; });
   ASSERT_EQ(killed.exit, -SIGKILL) << killed.err;
   ASSERT_TRUE(fs::exists(folder_ / "run/private/holdout-released"));
   const fs::path table = folder_ / "stays.csv";

@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/base/error.hpp"
-#include "runtime/gate/witness.hpp"
+#include "runtime/gate/release_observer.hpp"
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "tests/support/test_device.hpp"
@@ -769,12 +769,12 @@ TEST(CudaRoom, ADeviceWithoutMemoryFailsWithOneLine) {
   }
 }
 
-// --- A witness ---
+// --- A release observer ---
 
-/// A witness is shown whole releases.
-TEST_F(UndecidedPairs, AreCompleteBeforeAWitnessIsShown) {
-  struct Seen : Witness {
-    void leaves(const Leaving&, std::span<std::byte> values) override {
+/// A release observer is shown whole releases.
+TEST_F(UndecidedPairs, AreCompleteBeforeAnObserverIsShown) {
+  struct Seen : ReleaseObserver {
+    void leaves(const ReleasedValue&, std::span<std::byte> values) override {
       all.insert(all.end(), values.begin(), values.end());
     }
     std::vector<std::byte> all;
@@ -786,7 +786,7 @@ TEST_F(UndecidedPairs, AreCompleteBeforeAWitnessIsShown) {
     TrainState after[2];
     for (const int i : {0, 1}) {
       EngineSettings s = settings_of(r);
-      s.witness = &seen[i];
+      s.release_observer = &seen[i];
       log_ = {};
       const auto engine =
           i == 0 ? make_cpu_engine(net_, s) : device_engine(net_, s, {.log = &log_});

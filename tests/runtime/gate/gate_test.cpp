@@ -15,7 +15,7 @@
 #include "privacy/rdp/gaussian.hpp"
 #include "runtime/base/random_numbers.hpp"
 #include "runtime/gate/privacy_budget.hpp"
-#include "runtime/gate/witness.hpp"
+#include "runtime/gate/release_observer.hpp"
 #include "runtime/methods/training_size.hpp"
 #include "tests/support/expect_normal.hpp"
 #include "tests/support/print.hpp"
@@ -286,9 +286,9 @@ TEST(Gate, ListsEqualNeighboursAsOneAndGoesOn) {
   EXPECT_EQ(resumed.listed(), (std::vector<privacy::NoisyValue>{four, other}));
 }
 
-class Replacing : public Witness {
+class Replacing : public ReleaseObserver {
  public:
-  void leaves(const Leaving& what, std::span<std::byte> values) override {
+  void leaves(const ReleasedValue& what, std::span<std::byte> values) override {
     name = what.name;
     ASSERT_EQ(values.size(), sizeof(double));
     const double other = 42.0;
@@ -317,16 +317,16 @@ TEST(Gate, DrawsTheNoiseOfAReleaseForAnEngine) {
   bad.charge.mechanism = privacy::Gaussian{0x1p30};
   EXPECT_THROW(gate.draw_noise(bad), std::logic_error);
 
-  Replacing witness;
-  Gate watched(Generator::chacha20, key_from_seed(1), all_paid(), {}, &witness);
-  EXPECT_THROW(watched.draw_noise(r), std::logic_error) << "the witness would see nothing";
+  Replacing release_observer;
+  Gate watched(Generator::chacha20, key_from_seed(1), all_paid(), {}, &release_observer);
+  EXPECT_THROW(watched.draw_noise(r), std::logic_error) << "the release observer would see nothing";
 }
 
-TEST(Gate, ShowsAWitnessWhatLeaves) {
-  Replacing witness;
-  Gate gate(Generator::chacha20, key_from_seed(1), all_paid(), {}, &witness);
+TEST(Gate, ShowsAReleaseObserverWhatLeaves) {
+  Replacing release_observer;
+  Gate gate(Generator::chacha20, key_from_seed(1), all_paid(), {}, &release_observer);
   EXPECT_EQ(gate.release(release_of(1.0, 0x1p20), 5), 42.0);
-  EXPECT_EQ(witness.name, "a sum");
+  EXPECT_EQ(release_observer.name, "a sum");
 }
 
 TEST(NoiseGrid, IsAPowerOfTwoThatTheNoiseIsAMillionOf) {

@@ -48,7 +48,7 @@ class EndingTranscript : public Transcript {
  public:
   EndingTranscript(int file, Ending ending) : Transcript(proof(), file), ending_(ending) {}
 
-  void leaves(const Leaving& what, std::span<std::byte> values) override {
+  void leaves(const ReleasedValue& what, std::span<std::byte> values) override {
     Transcript::leaves(what, values);
     if (what.purpose == Stream::noise && ++steps_ == ending_.at) ::raise(ending_.signal);
   }
@@ -90,10 +90,10 @@ class Observed {
     write_table(folder_.path(), 5);
   }
 
-  Ended run(const Words& words, const std::function<Witness*()>& make_witness) {
-    return run_witnessed(folder_.path(), words, [&] {
+  Ended run(const Words& words, const std::function<ReleaseObserver*()>& make_release_observer) {
+    return run_observed(folder_.path(), words, [&] {
       replace_cuda(&emulated_cuda());
-      return make_witness();
+      return make_release_observer();
     });
   }
   Ended train(const Words& flags, Ending ending = {}) {
@@ -357,10 +357,10 @@ TEST_P(OnEveryEngine, AReplayOnOtherRowsReleasesTheSame) {
     Observed one(GetParam());
     Observed other(GetParam());
     write_table(other.path(), 6);
-    const Ended first = one.run(words, [&] { return new RecordingWitness(values / "values", {}); });
+    const Ended first = one.run(words, [&] { return new RecordingObserver(values / "values", {}); });
     ASSERT_EQ(first.exit, 0) << first.err;
     const Ended second = other.run(words, [&] {
-      return new ReplayingWitness(values / "values", values / "position", values / "differences",
+      return new ReplayingObserver(values / "values", values / "position", values / "differences",
                                   {});
     });
     EXPECT_EQ(second.exit, 0) << second.err;
@@ -391,7 +391,7 @@ TEST(Transcript, IsRefusedWithoutASeed) {
   TemporaryFolder values;
   ASSERT_EQ(run.run(words,
                     [&] {
-                      return new RecordingWitness(values / "values", {SIGKILL, 3});
+                      return new RecordingObserver(values / "values", {SIGKILL, 3});
                     })
                 .exit,
             -SIGKILL);

@@ -40,7 +40,7 @@ class EndingTranscript : public Transcript {
   EndingTranscript(const SeededKey& key, int file, Ending ending)
       : Transcript(key, file), ending_(ending) {}
 
-  void leaves(const Leaving& what, std::span<std::byte> values) override {
+  void leaves(const ReleasedValue& what, std::span<std::byte> values) override {
     Transcript::leaves(what, values);
     if (what.purpose == Stream::noise && ++steps_ == ending_.at) ::raise(ending_.signal);
   }
@@ -152,7 +152,7 @@ class CheckedRun {
     TrainConfig config;
     config.seed = 7;
     const SeededKey key(config);
-    return run_witnessed(folder_.path(), words, [&] {
+    return run_observed(folder_.path(), words, [&] {
       replace_cuda(&emulated_cuda());
       return new EndingTranscript(key, memory_.file(), ending);
     });

@@ -31,7 +31,7 @@ class DeviceChoice : public testing::Test {
  protected:
   Ended run(const Words& words) const {
     std::fflush(stdout);  // the new process has a copy of what is not written yet
-    return run_witnessed(folder_.path(), words, [] {
+    return run_observed(folder_.path(), words, [] {
       replace_cuda(&emulated_cuda(), true);
       return nullptr;
     });
@@ -207,7 +207,7 @@ Words short_training(const std::string& out) {
 
 /// The process ends with 1 and one line, and the run goes on from its checkpoint.
 TEST_F(DeviceChoice, ADeviceThatFailsLeavesARunThatResumes) {
-  const Ended failed = run_witnessed(folder_.path(), on("cuda", short_training("failed")), [] {
+  const Ended failed = run_observed(folder_.path(), on("cuda", short_training("failed")), [] {
     static Backend failing = emulated_cuda();
     failing.make_engine = [](const Network& net, const EngineSettings& s) {
       return device_engine(net, s, {.failing_launch = 18});  // of the fifth step

@@ -15,7 +15,7 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/config/seeded_key.hpp"
-#include "runtime/gate/witness.hpp"
+#include "runtime/gate/release_observer.hpp"
 #include "runtime/methods/registry.hpp"
 #include "runtime/settings/settings.hpp"
 #include "runtime/training/training.hpp"
@@ -69,21 +69,21 @@ struct States : TrainingObserver {
 };
 
 /// Writes down who is drawn and what leaves; or puts what another wrote down in its place.
-class Watcher final : public Observer {
+class Watcher final : public SecretObserver {
  public:
   explicit Watcher(const TrainConfig& config, const Watcher* earlier = nullptr)
-      : Observer(SeededKey(config)), earlier_(earlier) {
+      : SecretObserver(SeededKey(config)), earlier_(earlier) {
     begin(SeededKey(config), {}, [] { return std::uint64_t{0}; });
   }
 
   void sees(const transcript::Record& record) override {
     if (const auto* const batch = std::get_if<transcript::Batch>(&record)) drawn.push_back(*batch);
   }
-  void adds_noise(const Leaving&, std::span<const std::int64_t>) override {}
-  void adds_noise(const Leaving&, std::span<const double>) override {}
-  void leaves(const Leaving& what, std::span<std::byte> values) override {
+  void adds_noise(const ReleasedValue&, std::span<const std::int64_t>) override {}
+  void adds_noise(const ReleasedValue&, std::span<const double>) override {}
+  void leaves(const ReleasedValue& what, std::span<std::byte> values) override {
     const std::size_t at = left.size();
-    left.emplace_back(RecordingWitness::describe(what, values.size()),
+    left.emplace_back(RecordingObserver::describe(what, values.size()),
                       std::vector<std::byte>(values.begin(), values.end()));
     if (earlier_ == nullptr || at >= earlier_->left.size()) return;
     const auto& [public_part, recorded] = earlier_->left[at];
@@ -130,9 +130,10 @@ class FreshKeyOf : public testing::TestWithParam<Way> {
   }
 
   /// The states of a training from its beginning: in an epoch's middle, and at its end.
-  std::vector<TrainingState> states(const std::string& table, Witness* witness = nullptr) const {
+  std::vector<TrainingState> states(const std::string& table,
+                                    ReleaseObserver* release_observer = nullptr) const {
     States seen;
-    const auto t = Training::begin(experiment(table), key_from_seed(1), seen, witness);
+    const auto t = Training::begin(experiment(table), key_from_seed(1), seen, release_observer);
     t->advance();
     std::erase_if(seen.all, [](const TrainingState& s) { return s.step == 0; });
     if (seen.all.size() > 2) seen.all.erase(seen.all.begin() + 2, seen.all.end());
@@ -148,10 +149,10 @@ class FreshKeyOf : public testing::TestWithParam<Way> {
     bool operator==(const End&) const = default;
   };
   End end_of(const std::string& table, const TrainingState& state,
-             Witness* witness = nullptr) const {
+             ReleaseObserver* release_observer = nullptr) const {
     TrainingObserver nobody;
-    const auto t =
-        Training::resume(experiment(table), key_from_seed(2), nobody, state, false, witness);
+    const auto t = Training::resume(experiment(table), key_from_seed(2), nobody, state, false,
+                                    release_observer);
     t->pay_again();
     t->advance();
     return {t->method().parameters(), t->ledger().to_text(), t->state().released, t->step()};

@@ -17,34 +17,34 @@ enum class NumberKind { float32, float64, index };
 
 /// Public properties of released values. A release of sums with Gaussian noise sets all of them, a
 /// choice only its name and number.
-struct Leaving {
+struct ReleasedValue {
   std::string_view name;
   Stream purpose;
   std::uint64_t step;
   double grid = 0.0;
   double noise_std = 0.0;
   double sensitivity = 0.0;
-  NumberKind kind = NumberKind::float64;  ///< set by show_witness()
+  NumberKind kind = NumberKind::float64;  ///< set by show_released()
 };
 
 /// Release observer: receives every released value of a training when it is released, and may
 /// replace it. Tests replace the values by those of a run on other data; any remaining difference
 /// between the runs would depend on private data that was not paid for
 /// (tests/audit/non_interference_test.cpp). The program itself uses one only to replay a run that
-/// is checked (runtime/verify/twin.hpp), an Observer.
+/// is checked (runtime/verify/twin.hpp), a SecretObserver.
 ///
 /// It is passed to a training when the training starts or resumes. The training's gate keeps it;
 /// engines, and selections with noise of their own, get it from there. It must outlive the
 /// training.
-class Witness {
+class ReleaseObserver {
  public:
-  Witness() = default;
-  Witness(const Witness&) = delete;
-  Witness& operator=(const Witness&) = delete;
-  virtual ~Witness() = default;
+  ReleaseObserver() = default;
+  ReleaseObserver(const ReleaseObserver&) = delete;
+  ReleaseObserver& operator=(const ReleaseObserver&) = delete;
+  virtual ~ReleaseObserver() = default;
 
   /// Called with released values before any other code uses them. May overwrite them.
-  virtual void leaves(const Leaving& what, std::span<std::byte> values) = 0;
+  virtual void leaves(const ReleasedValue& what, std::span<std::byte> values) = 0;
 };
 
 class SeededKey;  // runtime/config/seeded_key.hpp
@@ -52,10 +52,10 @@ class SeededKey;  // runtime/config/seeded_key.hpp
 /// Release observer that also receives secrets: sums before noise, the examples drawn, the random
 /// key. To construct one, the caller needs a SeededKey, the proof that the run's key follows from a
 /// seed; a run for release has no such proof. It receives nothing before a seeded run has begun. A
-/// training for release rejects it (check_witness).
-class Observer : public Witness {
+/// training for release rejects it (check_release_observer).
+class SecretObserver : public ReleaseObserver {
  public:
-  explicit Observer(const SeededKey&) {}
+  explicit SecretObserver(const SeededKey&) {}
 
   /// Called when a process starts or resumes a seeded run. The observer receives secrets from here
   /// on. charged: returns the number of releases that the run's ledger has on disk.
@@ -70,10 +70,10 @@ class Observer : public Witness {
   virtual void sees(const transcript::Record& record) = 0;
   /// Receives the sums [grid steps] before noise is added to them. The released values follow in
   /// leaves().
-  virtual void adds_noise(const Leaving& what, std::span<const std::int64_t> sums) = 0;
+  virtual void adds_noise(const ReleasedValue& what, std::span<const std::int64_t> sums) = 0;
   /// Receives numbers that are on no grid, before noise is added to them: the scores that a choice
   /// is made among, a minimum.
-  virtual void adds_noise(const Leaving& what, std::span<const double> numbers) = 0;
+  virtual void adds_noise(const ReleasedValue& what, std::span<const double> numbers) = 0;
 
  private:
   virtual void begins(const transcript::Begin& run, std::function<std::uint64_t()> charged) = 0;
@@ -82,21 +82,21 @@ class Observer : public Witness {
 };
 
 /// Returns the observer if it may receive secrets, else null.
-inline Observer* observer(Witness* witness) {
-  auto* const o = dynamic_cast<Observer*>(witness);
+inline SecretObserver* observer(ReleaseObserver* release_observer) {
+  auto* const o = dynamic_cast<SecretObserver*>(release_observer);
   return o != nullptr && o->has_begun() ? o : nullptr;
 }
 
-/// Passes released values to the release observer. Does nothing if `witness` is null.
+/// Passes released values to the release observer. Does nothing if `release_observer` is null.
 template <class T>
-void show_witness(Witness* witness, Leaving what, std::span<T> values) {
+void show_released(ReleaseObserver* release_observer, ReleasedValue what, std::span<T> values) {
   static_assert(std::is_same_v<T, float> || std::is_same_v<T, double> ||
                 std::is_same_v<T, std::size_t>);
-  if (witness == nullptr) return;
+  if (release_observer == nullptr) return;
   what.kind = std::is_same_v<T, float>    ? NumberKind::float32
               : std::is_same_v<T, double> ? NumberKind::float64
                                           : NumberKind::index;
-  witness->leaves(what, std::as_writable_bytes(values));
+  release_observer->leaves(what, std::as_writable_bytes(values));
 }
 
 }  // namespace cudp

@@ -8,7 +8,7 @@
 namespace cudp::cuda {
 
 /// A shared library that stays open until the process ends.
-class LateLibrary {
+class LazyLibrary {
  public:
   /// A function of it, as whatever type it is taken for.
   struct Function {
@@ -20,7 +20,7 @@ class LateLibrary {
   };
 
   /// Throws Error where the dynamic loader does not find `name`.
-  explicit LateLibrary(const std::string& name)
+  explicit LazyLibrary(const std::string& name)
       : name_(name), handle_(dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) {
     if (handle_ == nullptr) throw Error("CUDA: open " + name + ": " + dlerror());
   }

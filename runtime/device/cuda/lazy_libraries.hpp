@@ -8,12 +8,12 @@
 
 #include <cufft.h>
 
-#include "runtime/device/cuda/late_library.hpp"
+#include "runtime/device/cuda/lazy_library.hpp"
 
 namespace cudp::cuda {
 
 struct Cublas {
-  LateLibrary library{"libcublas.so." + std::to_string(CUBLAS_VER_MAJOR)};
+  LazyLibrary library{"libcublas.so." + std::to_string(CUBLAS_VER_MAJOR)};
   decltype(&cublasCreate_v2) create = library.find("cublasCreate_v2");
   decltype(&cublasDestroy_v2) destroy = library.find("cublasDestroy_v2");
   decltype(&cublasSetStream_v2) set_stream = library.find("cublasSetStream_v2");
@@ -24,7 +24,7 @@ struct Cublas {
 };
 
 struct Cufft {
-  LateLibrary library{"libcufft.so." + std::to_string(CUFFT_VER_MAJOR)};
+  LazyLibrary library{"libcufft.so." + std::to_string(CUFFT_VER_MAJOR)};
   decltype(&cufftCreate) create = library.find("cufftCreate");
   decltype(&cufftDestroy) destroy = library.find("cufftDestroy");
   decltype(&cufftMakePlanMany) make_plan = library.find("cufftMakePlanMany");
