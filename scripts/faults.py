@@ -68,7 +68,7 @@ PLACES = [
     ("runtime/methods/plan.cpp", "step_releases", "plan.noise_multiplier_at(first)", BOTH, "sigma=*,size-is-public="),
     ("runtime/methods/plan.cpp", "step_releases", "@first@)", [NEXT], "method=dpsgd-decay"),
     ("runtime/methods/plan.cpp", "step_releases", "end - first", NUMBERS),
-    ("runtime/methods/make_plan.cpp", "plan_without_noise", "batch / @size.value@", BOTH),
+    ("runtime/methods/make_plan.cpp", "plan_without_noise", "poisson_threshold(batch, @size.value@", BOTH),
     ("runtime/methods/make_plan.cpp", "plan_without_noise", "expected_batch = @batch@", BOTH),
     ("runtime/methods/make_plan.cpp", "plan_without_noise", "contribution, @plan.clip_norm@", [LESS]),
     ("runtime/methods/make_plan.cpp", "plan_without_noise", "*config.delta", BOTH),

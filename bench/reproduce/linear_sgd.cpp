@@ -9,6 +9,7 @@
 #include "privacy/rdp/default_orders.hpp"
 #include "runtime/base/random_numbers.hpp"
 #include "runtime/device/linear_sensitivity.hpp"
+#include "runtime/methods/plan.hpp"
 
 namespace cudp {
 namespace {
@@ -55,7 +56,7 @@ std::vector<float> run_linear_sgd(const LinearSgd& settings, SgdAccounting accou
                                   const RandomKey& key) {
   const auto n = static_cast<double>(engine.size());
   const double batch = std::sqrt(n);
-  const auto threshold = static_cast<std::uint64_t>(std::ceil(batch / n * 0x1p32));
+  const std::uint64_t threshold = poisson_threshold(batch, n);
   const auto steps = settings.epochs * static_cast<std::uint64_t>(std::round(n / batch));
   const double sigma =
       sgd_sigma(accounting, epsilon, delta, static_cast<double>(threshold) * 0x1p-32, steps);

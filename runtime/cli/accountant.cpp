@@ -8,6 +8,7 @@
 #include "runtime/base/number_text.hpp"
 #include "runtime/cli/command_flags.hpp"
 #include "runtime/config/option_rows.hpp"
+#include "runtime/methods/plan.hpp"
 #include "runtime/methods/training_size.hpp"
 
 namespace cudp {
@@ -104,7 +105,8 @@ void fill_in_training(AccountantFlags& o, const std::string& unknown) {
     throw InputError("--batch: expected 1 to the " + std::to_string(*examples) +
                      " examples, found " + std::to_string(*o.batch));
   const auto n = static_cast<double>(*examples);
-  if (!fixed) o.q = std::ceil(static_cast<double>(*o.batch) / n * 0x1p32) * 0x1p-32;
+  if (!fixed)
+    o.q = static_cast<double>(poisson_threshold(static_cast<double>(*o.batch), n)) * 0x1p-32;
   if (o.epochs)
     o.steps =
         *o.epochs * TrainingSize{.value = n}.steps_per_epoch(static_cast<std::int64_t>(*o.batch));

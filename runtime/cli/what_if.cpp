@@ -15,6 +15,7 @@
 #include "runtime/cli/run_certificate.hpp"
 #include "runtime/config/choices.hpp"
 #include "runtime/methods/make_plan.hpp"
+#include "runtime/methods/plan.hpp"
 #include "runtime/run/folder.hpp"
 
 namespace cudp {
@@ -166,8 +167,7 @@ Planned changed(Planned run, const Changes& changes) {
                                    run.size.value, batch));
     run.batch = static_cast<std::int64_t>(batch);
     plan.expected_batch = batch;
-    plan.sampling_threshold =
-        static_cast<std::uint64_t>(std::ceil(batch / run.size.value * 0x1p32));
+    plan.sampling_threshold = poisson_threshold(batch, run.size.value);
     const auto after = static_cast<double>(run.size.steps_per_epoch(run.batch));
     plan.steps = static_cast<std::uint64_t>(
         std::fmax(1.0, std::round(static_cast<double>(plan.steps) / before * after)));

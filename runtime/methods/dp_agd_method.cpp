@@ -81,8 +81,8 @@ DpAgdSettings dp_agd_settings(const TrainConfig& config, double rho, double exam
   s.l2 = config.of<LinearOptions>().l2;
   s.selection = options.noisy_min;
   if (options.mini_batch > 0)
-    s.threshold = static_cast<std::uint64_t>(
-        std::ceil(std::min(1.0, static_cast<double>(options.mini_batch) / examples) * 0x1p32));
+    s.threshold =
+        poisson_threshold(std::min(static_cast<double>(options.mini_batch), examples), examples);
   return s;
 }
 

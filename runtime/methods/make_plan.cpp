@@ -40,8 +40,7 @@ PrivacyPlan plan_without_noise(const MethodContext& context, const SumShape& sha
   plan.group = size.unit_rows;
   plan.accountant = config.accountant;
   if (context.split) plan.count_epsilon = context.split->count_epsilon;
-  // Rounded up, so that the rate is never below the requested one; the rounded rate is exact.
-  plan.sampling_threshold = static_cast<std::uint64_t>(std::ceil(batch / size.value * 0x1p32));
+  plan.sampling_threshold = poisson_threshold(batch, size.value);
   plan.expected_batch = batch;
   plan.steps = config.steps
                    ? static_cast<std::uint64_t>(*config.steps)

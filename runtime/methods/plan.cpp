@@ -1,6 +1,7 @@
 #include "runtime/methods/plan.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 #include <utility>
 
@@ -111,6 +112,10 @@ void visit_parts(Plan& p, const Visit& visit) {
 }
 
 }  // namespace
+
+std::uint64_t poisson_threshold(double batch, double n) {
+  return static_cast<std::uint64_t>(std::ceil(batch / n * 0x1p32));
+}
 
 Json encode_plan(const PrivacyPlan& plan) {
   Json json;

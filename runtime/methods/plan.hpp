@@ -74,6 +74,11 @@ struct PrivacyPlan {
   bool operator==(const PrivacyPlan&) const = default;
 };
 
+/// Returns the threshold of Poisson sampling: each of n examples is drawn with probability
+/// threshold / 2^32. It is rounded up, so that the rate is never below batch / n; the rounded rate
+/// is exact. Requires 0 < batch <= n.
+std::uint64_t poisson_threshold(double batch, double n);
+
 /// Returns the noisy sums of steps first <= t < last; consecutive equal ones are merged.
 std::vector<privacy::Release> step_releases(const PrivacyPlan& plan, std::uint64_t first,
                                             std::uint64_t last);
