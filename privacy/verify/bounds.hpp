@@ -8,24 +8,25 @@
 
 namespace cudp::verify {
 
-/// Bounds of compositions, each worked out once: a checker asks for some of them several times.
+/// Cache of epsilon bounds. Each bound is computed once, because a checker needs some of them
+/// several times.
 class Bounds {
  public:
   Bounds() = default;
-  /// Works out nothing, and says why.
+  /// Computes nothing: every call of epsilon() throws with this text.
   explicit Bounds(std::string refusal) : refusal_(std::move(refusal)) {}
 
-  /// Throws std::invalid_argument where there is none, again each time.
+  /// Throws std::invalid_argument if there is no bound, on every call.
   const privacy::PrivacyBound& epsilon(const privacy::Composition& composition,
                                        const privacy::AccountantOptions& options, double delta);
 
-  /// Called with the share of the metrics' rows that have been checked, which take the longest.
+  /// Progress callback: the share of the metrics' rows that have been checked. They take longest.
   std::function<void(double share)> on_rows;
 
  private:
   struct Answer {
     privacy::PrivacyBound bound;
-    std::string refusal;  ///< in words; empty where there is a bound
+    std::string refusal;  ///< why there is no bound; empty if there is one
   };
   std::string refusal_;
   std::map<std::string, Answer> known_;

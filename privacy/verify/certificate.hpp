@@ -11,33 +11,33 @@
 
 namespace cudp::verify {
 
-/// The numbers of a certificate that rules compare, by one name whatever the method. A number that
-/// the certificate does not have is 0.
+/// The numbers of a certificate that rules compare, under the same names for every method. A
+/// number that the certificate does not have is 0.
 struct Certificate {
   std::string status;  ///< finished, not finished, refused
   std::string method, sampling, accountant, generator, test_set;
   int format = 2;        ///< 1 or 2
-  double epsilon = 0.0;  ///< for all that was released; NaN where none is claimed
+  double epsilon = 0.0;  ///< bound for everything released; NaN if none is claimed
   double delta = 0.0;
-  double training_epsilon = 0.0;  ///< for what was trained on: the same but where rows are held out
+  double training_epsilon = 0.0;  ///< bound for training rows; `epsilon` unless rows are held out
   double training_delta = 0.0;
   double failure = 0.0;        ///< part of training_delta
-  std::string unit;            ///< column of the unit of privacy; empty: each row is one
-  std::uint64_t max_rows = 1;  ///< of a unit
+  std::string unit;            ///< column of the unit of privacy; empty: each row is a unit
+  std::uint64_t max_rows = 1;  ///< largest number of rows of a unit
 
   std::optional<privacy::Certificate::Holdout> holdout;
-  bool bounds_groups = false;  ///< has a table of epsilon for several units
+  bool bounds_groups = false;  ///< has a table of epsilon by group size
   double q = 0.0, sigma = 0.0, clip = 0.0, sensitivity = 0.0, noise_std = 0.0, grid = 0.0;
   std::uint64_t threshold = 0;
   double expected_batch = 0.0;
   std::uint64_t steps = 0, steps_planned = 0;
   std::uint64_t repeated = 0;  ///< releases charged again because a key was lost
-  /// How often a key was lost; empty where it is not said, as in all of format 1.
+  /// Number of lost keys; empty if not stated, as always in format 1.
   std::optional<std::uint64_t> keys_lost;
   double order = 0.0;
   bool order_fixed = false;
-  std::optional<std::uint64_t> examples;  ///< where that is public
-  double size = 0.0;                      ///< that, or the noisy one
+  std::optional<std::uint64_t> examples;  ///< number of examples, if it is public
+  double size = 0.0;                      ///< `examples`, or the noisy number
   double size_noise = 0.0;
   double feature_noise = 0.0;
   double norm_total_noise = 0.0;
@@ -45,21 +45,22 @@ struct Certificate {
   std::optional<privacy::NoisySums::Quantile> quantile;
   std::vector<privacy::Release> releases;
   std::vector<privacy::NoisyValue> noisy_values;
-  /// The parts of training_epsilon and training_delta, where a noisy number of examples has one of
-  /// its own.
+  /// The parts of training_epsilon and training_delta, if the noisy number of examples has a part
+  /// of its own.
   std::optional<privacy::CountSplit> split;
 
-  /// The budget of what was planned, by looking at such a number if there is one, and its releases.
+  /// The part of the budget that is left after the noisy number of examples, and the releases that
+  /// it pays for. Without a split: all.
   double plan_epsilon() const { return split ? split->training_epsilon : training_epsilon; }
   double plan_delta() const { return split ? split->training_delta : training_delta; }
   std::vector<privacy::Release> plan_releases() const;
   bool is_finished() const { return status == "finished"; }
-  /// Whether it says that a key was lost. Then how many steps there are may have been chosen by
-  /// what they showed, and nothing is known of the run but its budget.
+  /// Whether the certificate states that a key was lost. If so, the number of steps may depend on
+  /// released values, and only the run's budget bounds its epsilon.
   bool lost_a_key() const { return repeated > 0 || keys_lost.value_or(0) > 0; }
 };
 
-/// Throws std::invalid_argument, with the field, if the text is no certificate.
+/// Throws std::invalid_argument, naming the field, if the text is no certificate.
 Certificate read_certificate(std::string_view text);
 
 }  // namespace cudp::verify

@@ -9,52 +9,52 @@
 
 namespace cudp::verify {
 
-/// The files that a run left, as text, and its transcript.
+/// The files of a finished run, as text, and its transcript.
 struct Evidence {
   std::string certificate;  ///< release/privacy.json
   std::string ledger;       ///< private/ledger, with or without its seal
   std::string transcript;
-  /// release/config.toml: with it schedules, optimizers, averages and the key's seed are held too.
+  /// release/config.toml. Needed to check schedules, optimizers, averages and the key's seed.
   std::string settings = {};
-  std::string rows = {};  ///< release/metrics.jsonl, for what is held without a transcript
-  std::optional<std::string> holdout = {};  ///< release/holdout.json, likewise; empty: no such file
+  std::string rows = {};  ///< release/metrics.jsonl; used by the checks without a transcript
+  /// release/holdout.json; used by the checks without a transcript. Empty: no such file.
+  std::optional<std::string> holdout = {};
 };
 
 struct Verdict {
-  std::vector<Finding> findings;  ///< none: nothing speaks against the certificate
-  std::uint64_t releases = 0;     ///< looked at
-  std::uint64_t numbers = 0;      ///< whose noise was drawn again
+  std::vector<Finding> findings;  ///< empty: every check passed
+  std::uint64_t releases = 0;     ///< number of releases checked
+  std::uint64_t numbers = 0;      ///< number of values whose noise was drawn again
   std::uint64_t updates = 0;
-  /// Epsilon of the certificate's releases, by the accountant or the filter; none where neither
-  /// counts it.
+  /// Epsilon of the certificate's releases, computed by the accountant or the filter; empty if
+  /// neither applies.
   std::optional<double> epsilon;
-  std::vector<std::string> skipped;  ///< what the evidence does not allow to be held, and why
+  std::vector<std::string> skipped;  ///< checks that the evidence does not allow, and why
 };
 
-/// Holds a seeded run against its certificate, by a second implementation of all that is public:
-/// generators from the RFC and the paper, rounded normals by multiprecision, the sampler's words,
-/// optimizers in double. It includes nothing of runtime/ or kernels/.
+/// Checks a seeded run against its certificate, by an independent implementation of every public
+/// algorithm: generators from the RFC and the paper, rounded normals in multiple precision, the
+/// sampler's use of random words, optimizers in double. Includes nothing of runtime/ or kernels/.
 ///
 /// Rules:
-/// - `noise`: what left minus the sums is the rounded noise of that stream at that step, at the
-///   standard deviation and on the grid that the certificate states;
-/// - `sensitivity`: sums are no longer than as many times the stated sensitivity as there are
-///   examples in them;
-/// - `twice`: no stream and step under one key for two sums;
-/// - `batch`: the examples drawn are those of the stated rate, and it follows from batch and size;
+/// - `noise`: released values minus the sums are the rounded noise of that stream at that step, at
+///   the standard deviation and on the grid that the certificate states;
+/// - `sensitivity`: the norm of a sum of n examples is at most n times the stated sensitivity;
+/// - `twice`: no stream and step are used under one key for two different sums;
+/// - `batch`: the examples drawn are those of the stated rate, which follows from batch and size;
 /// - `divisor`: sums are divided by the expected batch;
-/// - `charged`: the ledger's file had the charge before;
+/// - `charged`: the ledger's file had the charge before the release;
 /// - `ledger`: the certificate lists what was charged;
 /// - `kinds`: every release is of a kind that the certificate lists, as often;
 /// - `update`: parameters, moments and averages follow from releases and public numbers;
-/// - `epsilon`: the certificate's epsilon is not below what the accountant finds for its releases.
+/// - `epsilon`: the certificate's epsilon is not below the accountant's bound for its releases.
 ///
-/// Throws std::invalid_argument where the evidence cannot be read.
+/// Throws std::invalid_argument if the evidence cannot be read.
 Verdict check(const Evidence& evidence);
 
-/// The rules `noise`, `batch`, `divisor`, `ledger` and `epsilon` of what is stated, for a run that
-/// has no transcript: that of the evidence is not looked at. An empty ledger is none. Throws what
-/// check throws.
+/// Checks a run that has no transcript: the rules `noise`, `batch`, `divisor`, `ledger` and
+/// `epsilon`, applied to the certificate's statements. Ignores evidence.transcript. An empty ledger
+/// counts as missing. Throws std::invalid_argument if the evidence cannot be read.
 Verdict check_statements(const Evidence& evidence, Bounds& bounds);
 
 }  // namespace cudp::verify

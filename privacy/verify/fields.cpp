@@ -16,14 +16,14 @@ namespace {
 using Json = nlohmann::json;
 using Texts = std::vector<std::string>;
 
-/// What a field may hold.
+/// Admissible values of a field.
 struct Field {
   enum class Type { text, flag, number, whole, object, objects, texts, numbers, groups };
   Type type = Type::text;
-  bool must = true;        ///< be there
-  const char* range = "";  ///< of numbers, in words
+  bool must = true;        ///< false: the field may be missing
+  const char* range = "";  ///< range of a number, in words
   bool (*in_range)(double) = nullptr;
-  Texts words = {};  ///< one of these; empty: any text
+  Texts words = {};  ///< admissible texts; empty: any text
 };
 
 Field number(const char* range, bool (*in_range)(double)) {
@@ -41,7 +41,7 @@ Field inside_unit() {
 Field rate() {
   return number("a number in (0, 1]", [](double x) { return x > 0.0 && x <= 1.0; });
 }
-/// Noise as a multiple of what a row adds.
+/// Noise multiplier.
 Field noise() {
   return number("a number of 1e-6 to 1e12", [](double x) { return x >= 1e-6 && x <= 1e12; });
 }
@@ -70,7 +70,7 @@ Field texts() { return of_type(Field::Type::texts); }
 constexpr const char* kConversion = "Canonne, Kamath, Steinke 2020, Proposition 12";
 constexpr const char* kRealNumbers = "proved for real numbers only";
 
-/// The fields of a certificate of this kind, by path.
+/// The fields of a certificate of this method and status, by path.
 class Format {
  public:
   Format(const Json& json, const Certificate& c, const Settings& s) : json_(json), c_(c), s_(s) {
@@ -105,7 +105,7 @@ class Format {
   }
 
   void promises() {
-    must("format", any_text());  // was read
+    must("format", any_text());  // checked by the parser
     must("status", one_of({"finished", "not finished", "refused"}));
     must("for_release", flag());
     may("not_for_release", texts());  // compared with for_release elsewhere
@@ -217,7 +217,7 @@ class Format {
     must("steps", whole());
     must("steps_planned", whole());
     sampled_releases("releases");
-    must("accountant", any_text());  // worked out again
+    must("accountant", any_text());  // computed again elsewhere
     must("epsilon_lower", at_least_0());
     may("loss_interval", positive());
     may("order",
@@ -277,7 +277,7 @@ class Format {
     must("noise_std", positive());
     must("regulariser", positive());
     must("max_norm", positive());
-    may("huber", positive());  // of one loss
+    may("huber", positive());  // only the Huber loss has it
     must("solver_tolerance", positive());
     if (is_method("outpert")) {
       must("sigma", positive());
@@ -343,7 +343,7 @@ class Format {
   }
 
   void running() {
-    must("precision", any_text());  // compared with the settings, as rng
+    must("precision", any_text());  // compared with the settings, like rng
     must("rng", any_text());
     must("seeded", flag());
     must("unsafe_flags", texts());
@@ -440,7 +440,7 @@ class Comparison {
         return all(&Json::is_string, "a list of texts");
       case Type::numbers:
         return all(&Json::is_number, "a list of numbers");
-      case Type::groups:  // their numbers are worked out again
+      case Type::groups:  // the numbers are computed again elsewhere
         if (!value.is_array() &&
             !(value.is_string() && value.get<std::string>().starts_with("not stated: ")))
           differs(path, "a list, or 'not stated: ...'", value);

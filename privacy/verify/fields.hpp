@@ -9,10 +9,10 @@
 
 namespace cudp::verify {
 
-/// Checks every field of a certificate by itself: that certificates of its method have it, that
-/// none of theirs is missing, its type, the range of a number, and the words of a text that is part
-/// of the promise. Of format 1, which grew, a field may be missing. Returns what differs: path,
-/// expected, found.
+/// Checks every field of a certificate by itself: that certificates of its method have the field,
+/// its type, the range of a number, and the words of a text that is part of the promise. Also
+/// checks that no field is missing, except in format 1, which gained fields over time. Returns the
+/// differences: path, expected, found.
 std::vector<std::string> check_fields(const nlohmann::json& json, const Certificate& certificate,
                                       const Settings& settings);
 

@@ -11,7 +11,7 @@ namespace {
 
 using privacy::number;
 
-constexpr std::size_t kMaxFindings = 10;  ///< of one rule
+constexpr std::size_t kMaxFindings = 10;  ///< findings per rule
 
 }  // namespace
 

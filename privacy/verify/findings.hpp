@@ -6,11 +6,11 @@
 namespace cudp::verify {
 
 struct Finding {
-  std::string rule;  ///< which one was broken, by its name in privacy/README.md
-  std::string what;  ///< place, expected, found
+  std::string rule;  ///< name of the broken rule, as in privacy/README.md
+  std::string what;  ///< location in the run, expected, found
 };
 
-/// The findings, a few of each rule.
+/// The findings: the first ten of each rule.
 struct Findings {
   std::vector<Finding> all;
   std::vector<std::string> skipped;
@@ -20,7 +20,7 @@ struct Findings {
   /// Adds "WHERE: expected ..., found ..." unless it holds.
   void expect(bool holds, const char* rule, const std::string& where, double expected,
               double found);
-  /// Says once that something could not be held.
+  /// Records, once, that something could not be checked.
   void skip(const std::string& what);
 };
 

@@ -28,7 +28,7 @@ class HoldoutFile {
     same("share", held_.share);
     same("epsilon", held_.epsilon);
     same("delta", held_.delta);
-    same("noise_std", held_.sigma);  // a row adds 1
+    same("noise_std", held_.sigma);  // the sensitivity is 1
     same("releases", static_cast<double>(held_.releases));
     std::set<std::string> known = {"share",    "epsilon", "delta",   "noise_std",
                                    "releases", "bars",    "bars_are"};
@@ -53,8 +53,8 @@ class HoldoutFile {
       wrong_.push_back(std::string(key) + ": expected the certificate's " + number(expected) +
                        ", found " + (json_.contains(key) ? json_[key].dump() : "none"));
   }
-  /// Noise is on a grid: a power of two, of which there are 2^16 in its standard deviation at
-  /// least.
+  /// Checks that a value is on the noise's grid. The grid is a power of two, at most 2^-16 of the
+  /// standard deviation.
   void released_number(const std::string& where, const Json& value) {
     const double grid = std::ldexp(1.0, std::min(0, std::ilogb(held_.sigma)) - 39);
     if (!value.is_number_float() || !std::isfinite(value.get<double>()) ||

@@ -8,8 +8,8 @@
 namespace cudp::verify {
 
 /// Checks release/holdout.json against the certificate: its promise and noise are the
-/// certificate's, and there are as many figures, of the kind, that these pay for. text: of the
-/// file, empty where there is none. Returns what differs.
+/// certificate's, and its figures are of the kind and number that the certificate's releases pay
+/// for. `text`: the file's text; empty if there is no file. Returns the differences.
 std::vector<std::string> check_holdout_file(const std::optional<std::string>& text,
                                             const Certificate& certificate);
 

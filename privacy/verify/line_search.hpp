@@ -9,10 +9,11 @@
 
 namespace cudp::verify {
 
-/// The step sizes of DP-AGD (Lee and Kifer 2018, Algorithm 2) a second time, from its choices: the
-/// i-th of 20 from 0 to the largest, i the last choice of a step, 0 all before. Where 0 is chosen
-/// the largest shrinks; after every 10 steps it is 1.1 times the largest of them. Directions are
-/// optimizer.hpp's.
+/// Reference implementation of DP-AGD's step sizes (Lee and Kifer 2018, Algorithm 2), computed from
+/// its released choices. A choice is an index into 20 step sizes, evenly spaced from 0 to the
+/// largest. The last choice of a step is its step size; all choices before it are 0. Each choice of
+/// 0 shrinks the largest step size. After every 10 steps the largest becomes 1.1 times the largest
+/// of those 10. Directions are checked in optimizer.hpp.
 class LineSearch {
  public:
   static constexpr int kStepSizes = 20;
@@ -20,23 +21,23 @@ class LineSearch {
   static constexpr std::size_t kWindow = 10;
   static constexpr double kWindowGrowth = 0.1;
 
-  /// A process goes on at `step`, or begins there.
+  /// Starts or resumes a process at `step`.
   void begin(std::uint64_t step);
   void see_choice(const transcript::Release& choice) { chosen_.push_back(choice.values); }
 
-  /// Empty where the step size of `update` follows; else what does not. shrink: of the largest,
-  /// where 0 was chosen.
+  /// Returns "" if the step size of `update` follows from the choices, otherwise the difference.
+  /// `shrink`: factor of the largest step size for each choice of 0.
   std::string follows(const transcript::Update& update, double shrink);
 
  private:
   struct Sizes {
     double largest = kFirstLargest;
-    std::vector<double> steps;  ///< since it was last set
+    std::vector<double> steps;  ///< step sizes since `largest` was last set
   };
 
   std::vector<std::vector<double>> chosen_;
   Sizes sizes_;
-  std::map<std::uint64_t, Sizes> after_;  ///< by steps done
+  std::map<std::uint64_t, Sizes> after_;  ///< key: number of steps done
 };
 
 }  // namespace cudp::verify

@@ -10,7 +10,7 @@
 
 namespace cudp::verify {
 
-// The streams that noise is drawn from, as kernels/random/random.hpp numbers them.
+// Numbers of the random streams, as in kernels/random/random.hpp.
 inline constexpr std::uint32_t kSampling = 1;
 inline constexpr std::uint32_t kNoise = 2;
 inline constexpr std::uint32_t kSize = 4;
@@ -22,20 +22,20 @@ inline constexpr std::uint32_t kMoments = 10;
 inline constexpr std::uint32_t kCount = 11;
 inline constexpr std::uint32_t kHoldout = 12;
 
-/// Facts about methods, known from outside.
+/// Properties of a method that the checks depend on.
 struct Kinds {
   bool known = false;
   bool engine = false;  ///< sums of clipped gradients of Poisson batches, with an optimizer
-  std::set<std::uint32_t> host_streams;  ///< streams that the host's sums have their noise from
+  std::set<std::uint32_t> host_streams;  ///< streams of the noise on sums made on the host
   bool choices = false;
 };
 Kinds kinds_of(const Certificate& certificate);
 
-/// At least 1.
+/// Number of steps of an epoch, at least 1.
 std::uint64_t steps_per_epoch(const Certificate& certificate, const Settings& settings);
 
-/// Holds a certificate's statements, and that its method is known. charges: null where there is no
-/// ledger.
+/// Checks the statements of a certificate, and that its method is known. `charges`: null if there
+/// is no ledger.
 void check_certificate(const Certificate& certificate, const Charges* charges,
                        const Settings& settings, const Kinds& kinds, Bounds& bounds,
                        Findings& findings);

@@ -8,17 +8,19 @@
 
 namespace cudp::verify {
 
-/// The places of the `count` least ln E_i + (epsilon / sensitivity) score_i, in order, with E_i =
-/// -ln U_i: the exponential mechanism, `count` times, each among those that were not
-/// chosen before. U_i has words 2 i and 2 i + 1 for its first 64 bits, high word first; empty where
-/// these leave the order open (of one choice in 2^40 or so). scores finite, [n], count <= n.
+/// Returns the indices of the `count` smallest ln E_i + (epsilon / sensitivity) score_i, in
+/// ascending order, with E_i = -ln U_i. That is the exponential mechanism `count` times without
+/// replacement. The first 64 bits of U_i are words 2 i and 2 i + 1, high word first. Returns empty
+/// if these bits do not determine the order (about one choice in 2^40). Requires finite scores and
+/// count <= scores.size().
 std::optional<std::vector<std::size_t>> gumbel_choices(const Words& words,
                                                        std::span<const double> scores,
                                                        double epsilon, double sensitivity,
                                                        std::size_t count);
 
-/// The place of the largest of -score_i + (sensitivity / epsilon) L_i, L_i of Laplace's
-/// distribution by 52 bits of words 2 i and 2 i + 1; empty where two are closer than roundings.
+/// Returns the index of the largest -score_i + (sensitivity / epsilon) L_i. L_i has Laplace's
+/// distribution and is made of 52 bits of words 2 i and 2 i + 1. Returns empty if the two largest
+/// differ by less than the rounding errors.
 std::optional<std::size_t> laplace_choice(const Words& words, std::span<const double> scores,
                                           double epsilon, double sensitivity);
 

@@ -11,7 +11,8 @@
 namespace cudp::verify {
 namespace {
 
-/// One rounding to float; the value in double is off by 2^-53 of itself, which the 2^-28 is for.
+/// Relative error of one rounding to float. The factor 1 + 2^-28 covers the value's own rounding
+/// to double, 2^-53.
 constexpr double kRounding = 0x1p-24 * (1.0 + 0x1p-28);
 
 Approximate rounded(double value, double error) {
@@ -28,7 +29,8 @@ struct Parameter {
   Approximate parameter, moment1, moment2;
 };
 
-/// m1, m2: as they are stored after the step, which is what the step goes on with.
+/// Computes one parameter's step. m_after and v_after are the moments stored after the step, which
+/// the parameter's update uses.
 Parameter step(const transcript::Update& u, double theta_before, double m_before, double v_before,
                double g_sum, double m_after, double v_after) {
   const Approximate theta = exactly(theta_before);
@@ -36,7 +38,7 @@ Parameter step(const transcript::Update& u, double theta_before, double m_before
   const Approximate decay = exactly(u.weight_decay);
   const bool adamw = u.optimizer == "adamw";
   Approximate g = exactly(g_sum) * exactly(u.inverse_batch);
-  // No decay of an infinite weight is no number.
+  // The product 0 * infinity is NaN, so an infinite weight is decayed even at decay 0.
   if (!adamw && (u.weight_decay != 0.0 || !std::isfinite(theta_before))) g = decay * theta + g;
 
   Parameter p;
@@ -152,7 +154,7 @@ std::string follows_descent(const transcript::State& before, std::span<const Mea
     precision += weight;
   }
   double square = 0.0;
-  double largest = 0.0;  // of what is added up: what cancels leaves the roundings of that
+  double largest = 0.0;  // largest term: roundings of cancelling terms scale with it
   for (std::size_t j = 0; j < n; ++j) {
     for (const Measured& m : sums) largest = std::fmax(largest, std::fabs(m.values[j]));
     const double pull = u.weight_decay * static_cast<double>(before.parameters[j]);
@@ -161,7 +163,7 @@ std::string follows_descent(const transcript::State& before, std::span<const Mea
     square += g[j] * g[j];
   }
   const double length = std::sqrt(square);
-  // Some roundings in double for every sum and parameter: far less than one in float.
+  // A few roundings in double for each sum and parameter. Far below one rounding in float.
   const auto roundings =
       0x1p-51 * (static_cast<double>(n) + 8.0 * static_cast<double>(sums.size()));
   for (std::size_t j = 0; j < n; ++j) {

@@ -7,16 +7,16 @@
 
 namespace cudp::verify {
 
-/// A number that an engine has in float: the value in double, and how far float arithmetic may be
-/// from it. Every operation adds what one rounding to nearest does, 2^-24 of the result at most, or
-/// 2^-126 where a small one is flushed to 0; errors of operands go through it exactly. So the bound
-/// holds with fused multiply-adds, which round less often, and without. What overflows a float has
-/// no bound.
+/// A number that an engine computes in float: its value in double, and a bound on the error of
+/// float arithmetic. Every operation adds the error of one rounding to nearest: at most 2^-24 of
+/// the result, or 2^-126 if a small result is flushed to 0. Errors of operands are propagated
+/// without rounding. The bound therefore holds with and without fused multiply-adds, which round
+/// less often. A value that overflows float has an infinite error.
 struct Approximate {
   double value = 0.0;
   double error = 0.0;
 
-  /// Whether a float may be what this was computed as. Where nothing bounds it, any may.
+  /// Whether float arithmetic may have computed x. Any x is admitted if the error is infinite.
   bool admits(float x) const;
 };
 
@@ -26,27 +26,28 @@ Approximate operator*(const Approximate& a, const Approximate& b);
 Approximate operator/(const Approximate& a, const Approximate& b);
 Approximate square_root(const Approximate& a);
 
-/// Makes an optimizer's step again: g is the release of the step divided by the batch,
+/// Repeats an optimizer's step. With g the release of the step divided by the batch,
 ///   sgd       theta -= lr (g + wd theta)
 ///   momentum  m = mu m + g,  theta -= lr m
 ///   nesterov  m = mu m + g,  theta -= lr (g + mu m)
 ///   adam      m = b1 m + (1 - b1) g,  v = b2 v + (1 - b2) g^2,
 ///             theta -= lr (m bias1) / (sqrt(v bias2) + epsilon)
-///   adamw     the same of g without wd, after theta -= lr wd theta
-/// and average = decay average + (1 - decay) theta. Of transformed gradients only the average.
-/// Empty where `after` follows, else what does not, where, and by how much.
+///   adamw     adam with g without wd, after theta -= lr wd theta
+/// and average = decay average + (1 - decay) theta. If gradients were transformed, checks only the
+/// average. Returns "" if `after` is the result of the update; otherwise one line with the tensor,
+/// the index and the size of the first difference.
 std::string follows(const transcript::State& before, std::span<const double> released,
                     const transcript::Update& after);
 
-/// A noisy sum, and its noise as a multiple of the sensitivity.
+/// A noisy sum, and its noise multiplier.
 struct Measured {
   double sigma = 0.0;
   std::vector<double> values;
 };
 
-/// Makes a step of DP-AGD again: g is the mean of `sums` weighed by 1 / sigma^2, and
+/// Repeats a step of DP-AGD. With g the mean of `sums` weighted by 1 / sigma^2,
 ///   theta -= lr (g + wd theta) / |g + wd theta|,
-/// in double but for the direction and the result, which are rounded to float. As follows.
+/// in double, except that the direction and the result are rounded to float. Returns as follows().
 std::string follows_descent(const transcript::State& before, std::span<const Measured> sums,
                             const transcript::Update& after);
 

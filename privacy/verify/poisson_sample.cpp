@@ -7,13 +7,13 @@ namespace cudp::verify {
 
 std::vector<std::uint32_t> poisson_sample(const Words& words, std::uint64_t threshold,
                                           std::uint64_t examples) {
-  constexpr std::uint32_t kLowerBits = 134'217'728;  // 2^31 words are so many blocks
+  constexpr std::uint32_t kLowerBits = 134'217'728;  // 2^31 words in blocks of 16
   std::vector<bool> drawn(static_cast<std::size_t>(examples));
   for (std::uint64_t tile = 0; 512 * tile < examples; ++tile)
     for (std::uint64_t lane = 0; lane < 16; ++lane) {
       const auto number = static_cast<std::uint32_t>(16 * tile + lane);
       const std::array<std::uint32_t, 16> upper = words.block(number);
-      std::array<std::uint32_t, 16> lower{};  // made when it is asked for
+      std::array<std::uint32_t, 16> lower{};  // made on first use
       bool is_made = false;
       for (std::uint64_t row = 0; row < 16; ++row)
         for (std::uint64_t half = 0; half < 2; ++half) {

@@ -6,11 +6,11 @@
 
 namespace cudp::verify {
 
-/// The examples below `examples` (2^32 at most), ascending, that a step's sampling stream draws at
-/// the rate threshold / 2^32: those whose number of 32 bits is below the threshold.
-/// Its upper half is of the stream's word 256 (i / 512) + i % 256, the word's low 16 bits for the
-/// first 256 examples of each 512 and its high ones for the others; its lower half is those 16 bits
-/// of the word 2^31 further.
+/// Returns the examples below `examples` (at most 2^32), ascending, that a step's sampling stream
+/// draws at the rate threshold / 2^32: those whose 32-bit random number is below the threshold.
+/// The upper half of example i's number is 16 bits of the stream's word 256 (i / 512) + i % 256:
+/// the low bits for the first 256 examples of each 512, the high bits for the others. Its lower
+/// half is the same 16 bits of the word 2^31 further on.
 std::vector<std::uint32_t> poisson_sample(const Words& words, std::uint64_t threshold,
                                           std::uint64_t examples);
 

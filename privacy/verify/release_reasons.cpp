@@ -40,7 +40,7 @@ class Reasons {
   void wrong(std::string what) { wrong_.push_back(std::move(what)); }
   bool states(const char* pointer) const { return json_.contains(Json::json_pointer(pointer)); }
 
-  /// A seed and a weak generator, then each flag.
+  /// Checks the list of reasons: a seed, a weak generator, then each unsafe flag.
   void check_reasons(bool seeded, const Json& unsafe) {
     if (states("/arithmetic") && unsafe.empty())
       wrong("unsafe_flags: expected one, as the proof is for real numbers only");
@@ -64,7 +64,7 @@ class Reasons {
   void check_warnings() {
     double epsilon = c_.epsilon, delta = c_.delta;
     if (c_.status == "refused" && settings_.has("holdout-epsilon")) {
-      // Nothing was said of held-out rows, but what was to be is warned of.
+      // A refused run released no held-out figures, but it warns of the budget planned for them.
       epsilon = std::fmax(epsilon, settings_.number("holdout-epsilon"));
       delta = std::fmax(delta, settings_.number("holdout-delta"));
     }
@@ -81,7 +81,8 @@ class Reasons {
             ", of delta above 1 / size and of epsilon above 20, found " + warnings.dump());
   }
 
-  /// Of a table's rows, or a matrix's; none of images and of data sets that have names.
+  /// Checks the assumptions about the rows of a table or a matrix. Images and built-in data sets
+  /// have none.
   void check_assumptions() {
     std::vector<std::string> stated;
     if (states("/assumptions"))
@@ -129,7 +130,8 @@ class Reasons {
     if (has(kRecord) && has(kLine)) wrong("assumptions: expected one kind of row, found two");
   }
 
-  /// That test rows are public is a flag, or the data set's; that held-out rows are not is certain.
+  /// Checks that test rows are stated as public only if a setting or the data set makes them so.
+  /// Held-out rows are never public.
   void check_test_set() {
     const bool is_public = c_.test_set.starts_with("public");
     const bool has_test =

@@ -9,9 +9,9 @@
 
 namespace cudp::verify {
 
-/// Checks whether a certificate says that it is for release exactly where nothing speaks against
-/// it, and that its reasons, warnings, assumptions and test set are those of the settings and
-/// numbers. Returns what differs.
+/// Checks that a certificate states that it is for release if and only if no reason forbids it.
+/// Checks also that its reasons, warnings, assumptions and test set follow from the settings and
+/// numbers. Returns the differences.
 std::vector<std::string> check_release_reasons(const nlohmann::json& json, const Certificate& c,
                                                const Settings& settings);
 

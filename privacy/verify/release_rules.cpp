@@ -24,11 +24,11 @@ namespace {
 using privacy::number;
 using privacy::Release;
 
-/// Share of delta that the size of a batch, or of a private set, may fail by.
+/// Share of delta for the failure probability of a bound on the size of a batch or private set.
 constexpr double kFailureShare = 1e-9;
-/// Least noise of a release of the row count, and of a step: multiples of what a row adds.
+/// Least noise multiplier of the row count's release, and of a step.
 constexpr double kMinNoise = 0x1p-4;
-/// Ratios of adp-sgd's noise are powers of 2^(1 / 32).
+/// Number of adp-sgd's noise levels per factor of two: ratios are powers of 2^(1 / 32).
 constexpr double kNoiseGrid = 32.0;
 
 bool close(double a, double b, double share = 1e-12) {
@@ -68,7 +68,7 @@ class Rules {
   }
   double at(const char* key) const { return json_.at(key).get<double>(); }
 
-  // Before the steps.
+  // Releases before the steps.
 
   void noise_before() {
     const auto k = static_cast<double>(c_.max_rows);
@@ -86,8 +86,8 @@ class Rules {
                    json_["feature_release"]["dimensions"].get<double>());
   }
 
-  /// The noise of the row count follows from the budget, or from the count's part of it. Of a run
-  /// that was refused it is not said whether the budget was to be divided.
+  /// Checks that the noise of the row count follows from the budget, or from the count's part of
+  /// it. A refused run does not state whether the budget was to be divided, so both are admitted.
   void of_size(double epsilon, double k) {
     const double whole =
         std::fmax(kMinNoise, 10.0 * k * std::sqrt(-std::log(c_.training_delta)) / epsilon);
@@ -99,7 +99,7 @@ class Rules {
     } catch (const std::logic_error& e) {
       wrong_.emplace_back(std::string("size_release: ") + e.what());
     }
-    // Tails of the Gaussian may be rounded otherwise on another machine.
+    // The tolerance is wide because tails of the Gaussian may round differently on other machines.
     const bool fits = c_.split ? close(part, c_.size_noise, 1e-6)
                                : close(whole, c_.size_noise) ||
                                      (may_be_divided && close(part, c_.size_noise, 1e-6));
@@ -107,14 +107,14 @@ class Rules {
            c_.size_noise);
   }
 
-  /// Takes the releases that come first, the row count and the features', off the list.
+  /// Starts the list of unmatched releases, without the first ones: row count and features.
   void begin() {
     left_ = c_.releases;
     if (c_.size_noise > 0.0) take("row count", privacy::Gaussian{c_.size_noise}, 1);
     if (c_.feature_noise > 0.0 && c_.status != "refused")
       take("features", privacy::Gaussian{c_.feature_noise}, 1);
   }
-  /// Takes so many releases off the front of the list.
+  /// Removes `count` releases from the front of the list.
   bool take(const std::string& what, const privacy::Mechanism& mechanism, std::uint64_t count) {
     if (left_.empty() || left_.front().mechanism != mechanism || left_.front().count < count) {
       wrong_.push_back("releases: expected " + std::to_string(count) + " of " +
@@ -140,7 +140,7 @@ class Rules {
     const double delta = c_.training_delta;
     expect_close("delta_for_rounding, of delta", kFailureShare * delta, c_.failure, 1e-6);
     if (is_method("adaclip")) expect(c_.clip == 1.0, "C of scaled gradients", 1.0, c_.clip);
-    // What rounding adds is a matter of the device; it is never this much.
+    // The part of the sensitivity that rounding adds depends on the device, and is never so large.
     expect(c_.sensitivity <= c_.clip * 1.001, "sensitivity, at most 1.001 C", c_.clip * 1.001,
            c_.sensitivity);
     if (c_.quantile) of_quantile(*c_.quantile);
@@ -163,7 +163,7 @@ class Rules {
            "quantile's C_last, from C_least to C_most", q.min_clip_norm, last);
   }
 
-  /// Whether the noise of a step may be so many times that of the first one.
+  /// Whether the noise of a step may be `ratio` times that of the first one.
   bool fits(std::uint64_t step, double ratio) const {
     const auto t = static_cast<double>(step);
     if (is_method("dpsgd-decay"))
@@ -187,7 +187,7 @@ class Rules {
     return m == privacy::sampled_gaussian_mechanism(c_.q, sigma_of(m)) && sigma_of(m) > 0.0;
   }
 
-  /// The steps in order; under a fresh key some of them again.
+  /// Checks the steps in order. After a lost key some of them are charged again.
   void of_steps() {
     double min = 1.0, max = 1.0;
     for (const Release& r : left_) {
@@ -216,9 +216,10 @@ class Rules {
     check_noise_over_time(min, max);
   }
 
-  /// What was paid for again are steps of the plan, and none of the plan is missing.
+  /// Checks that steps that were charged again are steps of the plan, and that no step of the plan
+  /// is missing.
   void repeated_steps() {
-    std::map<double, std::uint64_t> stated;  // by ratio
+    std::map<double, std::uint64_t> stated;  // key: ratio to sigma
     for (const Release& r : left_) stated[sigma_of(r.mechanism) / c_.sigma] += r.count;
     const std::uint64_t made = c_.steps - std::min(c_.steps, c_.repeated);
     std::map<double, std::uint64_t> needed;
@@ -246,7 +247,7 @@ class Rules {
 
   void check_noise_over_time(double min, double max) {
     const bool stated = json_.contains("noise_over_time");
-    // A run under a fresh key may end before its last steps, whose noise the plan has too.
+    // A run under a fresh key may end before its last planned steps, whose noise is stated too.
     const bool may_be_cut = c_.repeated > 0;
     if (stated != (min != max) && !(stated && may_be_cut)) {
       wrong_.emplace_back("noise_over_time: expected exactly where steps differ in noise");
@@ -260,8 +261,8 @@ class Rules {
     expect(close(max, most) || (may_be_cut && most >= max), "noise_over_time's most", max, most);
   }
 
-  /// An epoch begins with noisy sums of norms; its steps have a rate and noise that follow from
-  /// them.
+  /// Checks DPIS: an epoch begins with noisy sums of norms, from which the rate and the noise of
+  /// its steps follow.
   void of_importance() {
     const privacy::Mechanism totals = privacy::Gaussian{c_.norm_total_noise};
     expect_close("norm_total_noise, of the row count", s_.number("dpis-total-noise") * c_.size,
@@ -270,7 +271,7 @@ class Rules {
     const double min_rate = c_.expected_batch / c_.size * (1.0 - 1e-9);
     const bool in_order = !c_.lost_a_key();
     std::uint64_t totals_made = 0, steps = 0;
-    std::uint64_t left_of_epoch = 0;  // steps that the sums before them are for
+    std::uint64_t left_of_epoch = 0;  // number of steps that the last sums of norms still cover
     for (const Release& r : left_) {
       const double q = rate_of(r.mechanism), sigma = sigma_of(r.mechanism);
       const std::string where = "releases, after step " + std::to_string(steps);
@@ -300,7 +301,7 @@ class Rules {
       wrong_.emplace_back("noise_over_time: expected none of dpis, found one");
   }
 
-  /// The releases together are what the filter admits: at its order, of the plan's budget.
+  /// Checks that a filter of the plan's budget and order admits all releases together.
   void of_importance_filter() {
     try {
       privacy::Filter filter(
@@ -319,7 +320,8 @@ class Rules {
 
   // Linear models.
 
-  /// Exact where sums are on the grid that fits up to 2^28 examples; beyond, at least that.
+  /// Checks a sensitivity of linear models. It must be exact if sums are on the grid for up to 2^28
+  /// examples; for more examples it must be at least that.
   void expect_linear(const char* what, double bound, double relative, double dimension,
                      double stated) {
     const double expected = bound * (1.0 + relative) +
@@ -412,8 +414,8 @@ class Rules {
                        " gradients and " + std::to_string(choices) + " choices");
   }
 
-  /// Each time that no step size helps, a gradient is measured again with gamma times its share,
-  /// and later ones have 1 + gamma times as much.
+  /// Whether a gradient may have this noise. If no step size helps, the gradient is measured again
+  /// with gamma times its share of the budget, and later gradients have 1 + gamma times the share.
   bool is_gradient_noise(double sigma, double share) const {
     const double gamma = s_.number("gamma");
     const double rho = 0.5 / (sigma * sigma);
@@ -459,7 +461,7 @@ class Rules {
         expected =
             std::clamp(std::ceil(1.25e-3 * c_.size * s_.number("epsilon") / parents), 8.0, 1e6);
       expect(expected == generations, "generations", expected, generations);
-      // What is left for the choices, of which all are alike.
+      // The rest of the budget is divided equally among the choices.
       const double k = static_cast<double>(c_.max_rows);
       double before = 0.0;
       for (const double sigma : {c_.size_noise, c_.feature_noise})

@@ -32,7 +32,8 @@ namespace {
 using Json = nlohmann::json;
 using privacy::number;
 
-/// The share that the host may add to a standard deviation, and the rounding of the division.
+/// Tolerances of a noise multiplier: the factor by which the host may increase a standard
+/// deviation, and the rounding of the division.
 constexpr double kHostAbove = 1.0 + 1e-9;
 constexpr double kProduct = 1.0 - 0x1p-51;
 
@@ -65,7 +66,8 @@ class ReleasedChecker {
         .wrong = {}};
     fields.wrong = check_fields(json_, c_, settings_);
     has_fields_ = fields.wrong.empty();
-    // What is of another type, or not there, cannot be compared with the rest.
+    // If a field is missing or of a wrong type, the other checks may throw: report the fields
+    // alone.
     try {
       check_others();
     } catch (const std::exception&) {
@@ -79,7 +81,7 @@ class ReleasedChecker {
  private:
   void check_others() {
     rules_ = check_release_rules(json_, c_, settings_);
-    // Accountants are asked about nothing that the method cannot have released.
+    // Accountants run only on releases that the method can have made.
     has_bounds_ = has_fields_ && rules_.empty();
     Bounds none("not asked, as the releases are not those of the method");
     verdict_ = check_statements(evidence_, has_bounds_ ? bounds_ : none);
@@ -150,7 +152,7 @@ class ReleasedChecker {
              c_.training_epsilon);
   }
 
-  /// Holds epsilon against the theorem for all that was released together.
+  /// Checks epsilon by the theorem for all releases of objective perturbation together.
   void check_objective() {
     double others =
         json_.at("output_sensitivity").get<double>() / json_.at("output_noise_std").get<double>();
@@ -163,7 +165,7 @@ class ReleasedChecker {
     statements_.back().found += ", delta " + number(delta) + " recomputed";
     expect(delta <= c_.training_delta, "certificate's delta at its epsilon, at least", delta,
            c_.training_delta);
-    // It has the least noise that the budget allows: more is not what was drawn.
+    // A run draws the least noise that its budget allows, so a statement of more noise is false.
     expect(delta >= c_.training_delta * (1.0 - 1e-6), "certificate's delta at its epsilon, at most",
            delta, c_.training_delta);
   }
@@ -204,7 +206,7 @@ class ReleasedChecker {
     if (lost > 0) s.found += ", " + std::to_string(lost) + " keys lost";
   }
 
-  /// The stated sigma is that of the first step, which is among the releases.
+  /// Checks that the stated sigma is that of the first step, which must be among the releases.
   void check_sigma() {
     statements_.back().found = c_.noise_std > 0.0 ? "standard deviation " + number(c_.noise_std) +
                                                         " at sensitivity " + number(c_.sensitivity)
@@ -230,7 +232,7 @@ class ReleasedChecker {
       wrong("feature_release: expected a release by " + number(c_.feature_noise));
   }
 
-  // What is listed.
+  // The list of noisy values.
 
   std::uint64_t paid(double sigma) const {
     std::uint64_t count = 0;
@@ -270,7 +272,7 @@ class ReleasedChecker {
     add(rules_);
     if (c_.status == "refused") return;
     check_names();
-    // With a key lost steps are paid for again, and only what the run rests on is listed.
+    // After a lost key steps are paid for again, but only the values that the run uses are listed.
     if (c_.size_noise > 0.0) expect_size(rows);
     if (c_.feature_noise > 0.0) take_features(rows);
     if (c_.quantile) {
@@ -304,7 +306,7 @@ class ReleasedChecker {
       if (mechanisms != c_.steps + beside)
         wrong("releases: expected " + std::to_string(c_.steps) + " steps and " +
               std::to_string(beside) + " others, found " + std::to_string(mechanisms));
-      // Where steps were paid for twice the budget may end before the last step that was planned.
+      // If steps were paid for twice, the budget may end before the last planned step.
       const std::uint64_t made = c_.steps - std::min(c_.steps, c_.repeated);
       if (!is_method("dpis") &&
           (made > c_.steps_planned || (made < c_.steps_planned && c_.repeated == 0)))
@@ -314,7 +316,8 @@ class ReleasedChecker {
     if (is_method("privgene")) check_selections();
   }
 
-  /// A covariance is in two parts, but of a single column.
+  /// Removes the features' releases. A covariance is released in two parts, that of a single
+  /// column in one.
   void take_features(std::vector<privacy::NoisyValue>& rows) {
     const double sigma = c_.feature_noise;
     if (settings_.text("features") != "pca")
@@ -325,9 +328,9 @@ class ReleasedChecker {
     expect_times(kBesideName, beside, beside, take(rows, kBesideName, sigma));
   }
 
-  /// Each epoch of DPIS begins with a sum of norms; where the clipping norm adapts it pays for
-  /// another, which the first one does not make. After a key was lost only what the run rests on is
-  /// listed.
+  /// Removes DPIS's sums of norms. Each epoch begins with one. If the clipping norm adapts, each
+  /// epoch pays for a second one, which the first epoch does not make. After a lost key only the
+  /// values that the run uses are listed.
   void take_totals(std::vector<privacy::NoisyValue>& rows, std::uint64_t totals) {
     const bool adapts = settings_.is_on("dpis-adaptive-clip");
     const std::uint64_t epochs = adapts ? totals / 2 : totals;
@@ -338,9 +341,9 @@ class ReleasedChecker {
                  take(rows, kNextClipName, c_.norm_total_noise));
   }
 
-  /// Each is one that the method releases, on a grid that its noise has.
+  /// Checks that each listed value is one that the method releases, on a grid that fits its noise.
   void check_names() {
-    // Name, and how many numbers; 0 where that is the model's matter.
+    // Name, and number of values; 0 if that depends on the model.
     std::vector<std::pair<std::string, std::uint64_t>> known;
     if (c_.size_noise > 0.0) known.emplace_back(kSizeName, 1);
     if (c_.feature_noise > 0.0)
@@ -391,7 +394,7 @@ class ReleasedChecker {
         expect(choice->epsilon == epsilon, "epsilon of a selection", epsilon, choice->epsilon);
         count += r.count;
       }
-    // The last generation has one.
+    // The last generation selects a single parent.
     const std::uint64_t all = generations > 0 ? (generations - 1) * parents + 1 : 0;
     expect_times("selections", all, all, count);
   }
@@ -438,7 +441,7 @@ class ReleasedChecker {
          {Pair{"holdout", "/holdout/share"}, Pair{"holdout-epsilon", "/holdout/epsilon"},
           Pair{"holdout-delta", "/holdout/delta"},
           Pair{"holdout-threshold", "/holdout/threshold"}}) {
-      if (c_.status == "refused") break;  // nothing was said of held-out rows
+      if (c_.status == "refused") break;  // a refused run states nothing about held-out rows
       if (states(pointer) != settings_.has(key))
         wrong(std::string(key) +
               ": expected it in the certificate and in the settings, found it "
@@ -446,7 +449,7 @@ class ReleasedChecker {
       else if (states(pointer))
         check_number(key, json_.at(Json::json_pointer(pointer)).get<double>());
     }
-    // AdaCliP's gradients are scaled to 1.
+    // AdaCliP scales gradients, so that its C is always 1.
     if (states("/C") && !is_method("adaclip")) check_number("clip", c_.clip);
     if (settings_.has("sigma") && is_engine() && !is_method("dpis"))
       check_number("sigma", c_.sigma);

@@ -17,21 +17,24 @@ namespace mp = boost::multiprecision;
 
 static_assert(LDBL_MANT_DIG >= 64, "the bounds below are for at least 64 bits");
 
-/// In long double, e = 2^-63 being one unit in the last place of 1: a rounding errs by e / 2
-/// relative at most, logl, cosl and sinl by 2 units of their last place (glibc's manual says 1), so
-/// by 2 e relative, sqrtl by a rounding. All bounds below are at least twice what adds up.
-///   u, t  the first 64 bits of U1, U2 and half of the next: off by 2^-65, and one rounding, 2^-64
-///   L     -2 ln U1 is off by 2 d / (u - d), d = 2^-63 >= |u - U1|, and 4 e L
-///   c     cos 2 pi U2: 2 pi t is off by 2 pi 2^-63 and two roundings of less than 2^-61 each, the
-///         cosine by 2 e: in all by less than 2^-58
-///   x     s r c: r and the two products by 4 e relative. x + 1/2 < 2^46 by 2^-18.
+/// Returns the integer nearest to s r c, or empty if the rounding errors leave two candidates.
+///
+/// Error bounds in long double, with e = 2^-63, one unit in the last place of 1. A rounding has a
+/// relative error of at most e / 2. logl, cosl and sinl have at most 2 units in the last place
+/// (glibc's manual states 1), so 2 e relative; sqrtl has one rounding. All bounds in the code are
+/// at least twice the total of these errors.
+///   u, t  the first 64 bits of U1, U2 plus half of the next: 2^-65, and one rounding, 2^-64
+///   L     -2 ln U1: 2 d / (u - d) with d = 2^-63 >= |u - U1|, and 4 e L
+///   c     cos 2 pi U2: 2 pi 2^-63 and two roundings of less than 2^-61 each for 2 pi t, 2 e for
+///         the cosine; less than 2^-58 in total
+///   x     s r c: 4 e relative for r and the two products. x + 1/2 < 2^46: 2^-18.
 std::optional<std::int64_t> nearest(long double s, long double r_low, long double r_high,
                                     long double c) {
   constexpr long double kCircle = 0x1p-58L;
   constexpr long double kWide = 1.0L + 0x1p-60L;
   const long double low = c - kCircle;
   const long double high = c + kCircle;
-  // A product with the larger radius where that makes the interval longer.
+  // Each end uses the radius that makes the interval longer.
   const long double x_low = s * low * (low < 0 ? r_high * kWide : r_low / kWide) - 0x1p-17L;
   const long double x_high = s * high * (high < 0 ? r_low / kWide : r_high * kWide) + 0x1p-17L;
   const long double k = std::floor(x_low + 0.5L);
@@ -61,9 +64,9 @@ std::optional<NormalPair> quickly(const std::array<std::uint32_t, 4>& words, dou
   return NormalPair{*cosine, *sine};
 }
 
-/// After this many rounds of further digits: U1 is in [u, u + width], U2 in [t, t + width],
-/// whatever follows. Boost's functions have no proven bound; 2^100 units of their last place are
-/// allowed for.
+/// The pair's state after kRounds rounds of further digits: U1 is in [u, u + width] and U2 in
+/// [t, t + width] for all possible later digits. Boost's functions have no proven error bound; the
+/// margins allow 2^100 units in the last place.
 template <int kRounds>
 class KnownWords {
  public:
@@ -102,7 +105,7 @@ class KnownWords {
 
   static std::optional<std::int64_t> nearest(double s, const Real& r_low, const Real& r_high,
                                              const Real& c) {
-    const Real swing = 7 * width() + margin();  // 2 pi < 7, and a cosine moves no faster
+    const Real swing = 7 * width() + margin();  // |d/dt cos 2 pi t| <= 2 pi < 7
     const Real low = c - swing;
     const Real high = c + swing;
     const Real off = ldexp(Real(1), -kBits - 40);

@@ -23,12 +23,12 @@ namespace {
 
 using privacy::number;
 
-/// The accountant's roundings.
+/// Relative tolerance for the accountant's roundings.
 constexpr double kNearly = 1e-9;
 
-/// What had been released after `step` steps at least: the certificate's releases, without later
-/// steps. An epoch of DPIS begins with noisy sums of norms, which are no steps: those of an epoch
-/// that has none of its own are left out.
+/// Returns the releases that had at least been made after `step` steps: the certificate's releases
+/// without later steps. An epoch of DPIS begins with noisy sums of norms, which are not steps; the
+/// sums of an epoch that has no step yet are left out.
 std::vector<privacy::Release> releases_until(const Certificate& c, std::uint64_t step) {
   std::vector<privacy::Release> done = c.plan_releases();
   std::uint64_t ahead = c.steps - std::min(step, c.steps);
@@ -50,7 +50,7 @@ bool is_of_training(std::string_view key) {
   return key == "epoch" || key == "step" || key == "epsilon" || key == "training_epsilon" ||
          key == "learning_rate";
 }
-/// On test rows.
+/// Whether a field is a figure of test rows.
 bool is_measured(std::string_view key) {
   static constexpr std::string_view kAll[] = {"test_accuracy",
                                               "majority_baseline",
@@ -72,7 +72,7 @@ bool is_measured(std::string_view key) {
 void add(std::vector<double>& costs, double cost, std::uint64_t count) {
   costs.insert(costs.end(), count, cost);
 }
-/// Of the first n, or all.
+/// Sum of the first n costs, or of all if there are fewer.
 double sum_of(const std::vector<double>& costs, std::uint64_t n) {
   const auto end = static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(n, costs.size()));
   return std::accumulate(costs.begin(), costs.begin() + end, 0.0);
@@ -83,8 +83,8 @@ class Rows {
   Rows(const std::vector<Row>& rows, const Certificate& certificate, Bounds& bounds)
       : rows_(rows), c_(certificate), bounds_(bounds) {}
 
-  /// Where rows are held out, a row's epsilon is the larger one of both parts; in format 1 it was
-  /// the training's.
+  /// Checks that a row's epsilon is the larger one of both parts if rows are held out. In format 1
+  /// it was the training's.
   void check_parts() {
     const bool has_parts = c_.holdout && c_.format > 1;
     for (const Row& row : rows_) {
@@ -99,7 +99,7 @@ class Rows {
     }
   }
 
-  /// Of a run whose steps were all paid for once.
+  /// Checks the order of the steps. Requires a run whose steps were each paid for once.
   void check_steps(std::uint64_t made) {
     for (std::size_t i = 1; i < rows_.size(); ++i)
       if (rows_[i].step <= rows_[i - 1].step)
@@ -111,7 +111,7 @@ class Rows {
                        std::to_string(rows_.back().step));
   }
 
-  /// Rows are of ends of epochs, and of the last step.
+  /// Checks that each row is at the end of an epoch or at the last step.
   void check_epochs(std::uint64_t epoch) {
     for (const Row& row : rows_) {
       const double epochs = static_cast<double>(row.step) / static_cast<double>(epoch);
@@ -123,7 +123,8 @@ class Rows {
     }
   }
 
-  /// Whether test rows are public is the certificate's to say.
+  /// Checks that rows have figures of test rows if and only if the certificate states that test
+  /// rows are public.
   void check_measured(const std::string& test_set) {
     const bool is_public = test_set.starts_with("public");
     for (const Row& row : rows_)
@@ -143,7 +144,8 @@ class Rows {
                      number(low ? min_epsilon : max_epsilon) + ", found " + number(row.epsilon));
   }
 
-  /// Rows on the way have a faster, slightly looser bound: a tenth of the accountant's intervals.
+  /// Checks each row's epsilon. Rows before the last one have a faster, slightly looser bound: the
+  /// accountant's intervals are ten times as wide.
   void check_engine(privacy::AccountantOptions options) {
     const bool repeated = c_.lost_a_key();
     for (const Row& row : rows_) {
@@ -155,9 +157,9 @@ class Rows {
                    .epsilon +
                (c_.split ? c_.split->count_epsilon : 0.0);
       };
-      // Steps that were paid for again are counted from then on, which only makes epsilon larger.
+      // Steps paid for again count from then on, so that a row's epsilon may be larger than this.
       std::vector<privacy::Release> done = releases_until(c_, row.step);
-      // An epoch of DPIS may have begun at its row, or not, even if it never had a step.
+      // An epoch of DPIS may have begun at this row, or not, even if it never had a step.
       const bool has_totals = c_.norm_total_noise > 0.0;
       while (has_totals && !done.empty() && is_epoch_total(c_, done.back().mechanism))
         done.pop_back();
@@ -174,22 +176,22 @@ class Rows {
         bounds_.on_rows(static_cast<double>(&row - rows_.data() + 1) /
                         static_cast<double>(rows_.size()));
     }
-    // After a key was lost all of the budget counts as spent. Where a filter admits no step more
-    // the last row is one from before.
+    // After a lost key all of the budget counts as spent. With a filter of a fixed order, which
+    // may admit no further step, the last row may be from before the loss.
     const bool budget = c_.keys_lost.value_or(0) > 0 && !c_.order_fixed;
     check_between(rows_.back(), budget ? c_.training_epsilon : 0.0, c_.training_epsilon);
   }
 
-  /// DP-AGD's filter counts rho. How many releases an iteration makes depends on what it saw, but
-  /// they are a gradient and a selection at least: what had been spent by then is at least the
-  /// cheapest ones of as many as there were iterations, and at most all but the cheapest of those
-  /// that were left. No iteration's first gradient is cheaper than that of the first one.
+  /// Checks epsilon of DP-AGD's rows, whose filter counts rho. The number of releases of an
+  /// iteration depends on released values, but is at least a gradient and a selection. After n
+  /// iterations the spent rho is therefore at least that of the n cheapest gradients and
+  /// selections. It is at most the total less the cheapest ones of the iterations that were left.
+  /// No iteration's first gradient is cheaper than that of the first iteration.
   void check_filter() {
     const privacy::Filter filter(
         privacy::zcdp_budget(c_.training_epsilon, c_.training_delta, 0.0, c_.max_rows));
     double before = 0.0, all = 0.0;
-    // A row has rho of a choice by Laplace noise as epsilon^2 / 2, where the filter has a little
-    // less.
+    // A row counts epsilon^2 / 2 for a choice by Laplace noise. The filter counts a little less.
     std::vector<double> gradients, selections, larger_selections;
     const auto k = static_cast<double>(c_.max_rows);
     for (const privacy::Release& r : c_.releases) {
@@ -212,7 +214,7 @@ class Rows {
     std::ranges::sort(gradients);
     std::ranges::sort(selections);
     std::ranges::sort(larger_selections);
-    // The filter has a little less of delta, which makes epsilon that much larger.
+    // The filter uses a little less of delta, which makes epsilon a little larger.
     const auto epsilon_of = [&](double rho, double delta) {
       return std::fmin(c_.training_epsilon, privacy::epsilon_from_zcdp(rho, delta));
     };
@@ -225,7 +227,7 @@ class Rows {
     }
   }
 
-  /// Of a method that has one step.
+  /// Checks the single row of a method that has one step.
   void check_one_row() {
     if (rows_.size() != 1)
       wrong_.push_back("expected one row, found " + std::to_string(rows_.size()));

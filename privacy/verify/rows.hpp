@@ -13,27 +13,27 @@
 
 namespace cudp::verify {
 
-/// A line of release/metrics.jsonl: what was spent when so many steps were done.
+/// A line of release/metrics.jsonl: the privacy spent by a step.
 struct Row {
   std::uint64_t step = 0;
-  /// Of what training had released by then, as `training_epsilon` where rows are held out.
-  double epsilon = 0.0;               ///< NaN where none is claimed
-  std::optional<double> of_all = {};  ///< `epsilon` beside a `training_epsilon`
+  /// Epsilon of the training's releases so far: the field `training_epsilon` if rows are held out,
+  /// else `epsilon`.
+  double epsilon = 0.0;               ///< NaN if none is claimed
+  std::optional<double> of_all = {};  ///< the field `epsilon`, if there is a `training_epsilon`
   double epoch = 0.0;
-  bool is_measured = false;  ///< says how well the model does on test rows
+  bool is_measured = false;  ///< has figures of test rows
 };
 
-/// Throws std::invalid_argument where a line cannot be read.
+/// Throws std::invalid_argument if a line cannot be read.
 std::vector<Row> read_rows(std::string_view text);
 
-/// Holds the rows of a finished run against its certificate:
-/// steps rise up to the last one that was made, and epsilon is what the accountant finds for the
-/// releases that had been made by then, of which those of steps stand in the certificate in their
-/// order; rows are of ends of epochs and of the last step. Test
-/// rows are measured in all rows or in none, and only where the certificate says that they are
-/// public. The last row's epsilon is not above the certificate's. engine: the method has numbered
-/// steps of Poisson batches. options: the accountant's. Returns what differs: place, expected,
-/// found.
+/// Checks the rows of a finished run against its certificate. Steps rise up to the last one made.
+/// Rows are at ends of epochs and at the last step. A row's epsilon is the accountant's bound for
+/// the releases made by then; the certificate lists those of steps in their order. Every row has
+/// figures of test rows if the certificate states that they are public, otherwise none has. The
+/// last row's epsilon is not above the certificate's.
+/// `engine`: the method has numbered steps of Poisson batches. `options`: the accountant's. Returns
+/// the differences: row, expected, found.
 std::vector<std::string> check_rows(const std::vector<Row>& rows, const Certificate& certificate,
                                     const Settings& settings, bool engine,
                                     const privacy::AccountantOptions& options, Bounds& bounds);

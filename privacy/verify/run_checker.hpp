@@ -23,30 +23,31 @@
 
 namespace cudp::verify {
 
-/// A float that was rounded up from a double, and roundings in the product that it was.
+/// Tolerances of a standard deviation: the factor for a float rounded up from a double, and the
+/// one for roundings in the product.
 inline constexpr double kFloatAbove = 1.0 + 0x1p-22;
 inline constexpr double kProduct = 1.0 - 0x1p-51;
-/// The share that the host may add to a standard deviation, so that rounding never takes any away.
+/// Factor by which the host may increase a standard deviation, so that rounding never decreases it.
 inline constexpr double kHostAbove = 1.0 + 1e-9;
 
-/// The place where noise was drawn.
-using Place = std::pair<std::uint32_t, std::uint64_t>;  // stream, step
-/// The properties of a release by which a certificate lists it: name, numbers, sensitivity, noise,
-/// grid.
+/// Source of a release's noise: stream and step.
+using Place = std::pair<std::uint32_t, std::uint64_t>;
+/// The properties of a release that a certificate lists: name, number of values, sensitivity,
+/// noise, grid.
 using Listing = std::tuple<std::string, std::uint64_t, double, double, double>;
 
-/// A number that tells states apart.
+/// Hash of all numbers of a state.
 std::uint64_t hash_of(const transcript::State& s);
 
-/// Moves what was found into a verdict.
+/// Moves findings, skipped checks and epsilon into a verdict.
 void move_findings(Findings& findings, Verdict& verdict);
 
-/// check(): goes through a run's transcript, record by record. run_checker.cpp has processes and
-/// batches; run_checker_charges.cpp what releases are charged and listed as, _noise.cpp their
-/// noise, _updates.cpp the parameters.
+/// Implementation of check(): reads a run's transcript record by record. run_checker.cpp checks
+/// processes and batches, run_checker_charges.cpp the charges and the list of releases,
+/// run_checker_noise.cpp noise, run_checker_updates.cpp parameters.
 class RunChecker {
  public:
-  /// Throws std::invalid_argument, std::out_of_range where the evidence cannot be read.
+  /// Throws std::invalid_argument or std::out_of_range if the evidence cannot be read.
   explicit RunChecker(const Evidence& evidence);
 
   Verdict run();
@@ -71,68 +72,73 @@ class RunChecker {
 
   void see(const transcript::Begin& b);
 
-  /// The first key is the seed's; a fresh one is random.
+  /// Checks that the first key is derived from the seed. A fresh key after a loss is random.
   void check_seed(const transcript::Begin& b);
 
-  /// A process goes on from a checkpoint at `step`: what was listed after it will be again.
+  /// Handles a resume from a checkpoint at `step`: forgets listed releases of later steps, which
+  /// are made again.
   void forget_from(std::uint64_t step);
   void see(const transcript::State& s);
   void see(const transcript::Batch& b);
 
-  /// The sensitivity of a sum of clipped gradients that an engine makes.
+  /// Whether a release is an engine's sum of clipped gradients.
   bool is_engine_sum(const transcript::Release& r) const {
     return kinds_.engine && r.stream == kNoise;
   }
 
   void see(const transcript::Release& r);
 
-  /// Figures of held-out rows, which the training's ledger does not pay for.
+  /// Checks a figure of held-out rows, which the training's ledger does not pay for.
   void see_holdout(const transcript::Release& r);
 
-  /// Who is never drawn was held out, from first to last.
+  /// Checks a batch if rows are held out: an example that was drawn is either in every batch that
+  /// drew it or in none.
   void check_drawn(const transcript::Batch& b, const std::vector<std::uint32_t>& drawn);
 
-  /// Whether it is the first at its place under this key; where it is not, it must be the same.
+  /// Whether a release is the first of its stream and step under this key. A later one must be
+  /// equal to the first; otherwise adds a finding.
   bool is_first(const transcript::Release& r);
   void check_kind(const transcript::Release& r);
 
-  // What a release is charged as.
+  // Charges of releases.
 
-  /// Its number among the charges; none for what is charged before the first of them.
+  /// Number of a release among the numbered charges; empty for one charged without a number.
   std::optional<std::uint64_t> number_of(const transcript::Release& r) const;
 
-  /// The mechanism that it was charged as, before; null where it was not.
+  /// Returns the mechanism that a release was charged as before it was made; null if it was not.
   const privacy::Mechanism* check_charge(const transcript::Release& r, bool first);
 
-  /// Takes one of the charges without a number, which are counted in halves: a covariance is
-  /// released in two parts.
+  /// Uses up one of the charges without a number. They are counted in halves, because a covariance
+  /// is released in two parts.
   const privacy::Mechanism* take(const transcript::Release& r, bool first);
 
-  // Its noise.
+  // Noise of releases.
 
   void check_noise(const transcript::Release& r);
 
-  /// The places that noise of the charged epsilon chooses among the scores.
+  /// Checks that noise of the charged epsilon chooses the released indices among the scores.
   void check_choice(const transcript::Release& r, const privacy::Mechanism* charged);
   void check_engine_sum(const transcript::Release& r, const privacy::Mechanism* charged);
   void check_length(const transcript::Release& r, double examples, double sensitivity);
   void check_host_sum(const transcript::Release& r, const privacy::Mechanism* charged);
 
-  /// A minimum, no sum: of a loss of slope 1 and l2 / 2 |w|^2 an example, found up to a tolerance
-  /// in each of two neighbours.
+  /// Checks the sensitivity of a released minimum, which is not a sum. Each example has a loss of
+  /// slope at most 1 and l2 / 2 |w|^2. Both neighbours' minima are found up to a tolerance.
   void check_minimum(const transcript::Release& r);
 
-  // dpsgd-quantile: the clipping norm follows released counts.
+  // Method dpsgd-quantile: the clipping norm follows released counts.
 
-  /// clip: C of the step, which is not released itself; off by the rounding of noise_std to float.
+  /// `clip`: C of the step. It is not released itself, and is exact up to the rounding of noise_std
+  /// to float.
   void check_quantile(const transcript::Release& r, double clip);
 
-  /// log C moves by -lr (share - target). Without the settings lr is unknown: the same everywhere.
+  /// Checks that log C moves by -lr (share - target). Without settings lr is unknown, but must be
+  /// the same at every step.
   void check_followed(const transcript::Release& r, double clip);
 
-  // dpis: an epoch's rate and divisor follow from its released sum of norms.
+  // Method dpis: an epoch's rate and divisor follow from its released sum of norms.
 
-  /// K~ of the epoch of a step; 0 where it was not released.
+  /// K~ of the epoch of a step; 0 if it was not released.
   double norm_total(std::uint64_t step) const;
   void check_importance(const transcript::Release& r, double charged);
 
@@ -140,20 +146,21 @@ class RunChecker {
 
   void see(const transcript::Update& u);
 
-  /// A step of DP-AGD: along the sums of this iteration, merged by their precisions, and those of
-  /// the regulariser, scaled to length 1.
+  /// Checks a step of DP-AGD. Its direction is the sums of this iteration, averaged by their
+  /// precisions, plus the regulariser's gradient, scaled to length 1.
   void see_descent(const transcript::Update& u);
   void check_divisor(const transcript::Update& u, const std::optional<transcript::Release>& sum);
 
-  // At the end.
+  // Checks after the last record.
 
   void finish();
 
-  /// All numbered charges were used, once each, unless a key was lost in between.
+  /// Checks that every charge was used exactly once. After a lost key, numbered charges may be
+  /// unused.
   void check_number_of_releases();
 
-  /// The certificate's list of what the host released. Where a run was cut short, what was made
-  /// after its last checkpoint may be missing from it, or not.
+  /// Checks the certificate's list of the host's releases. If a run was interrupted, releases after
+  /// its last checkpoint may be missing from the list.
   void check_listed();
 
   Certificate certificate_;
@@ -169,29 +176,29 @@ class RunChecker {
 
   std::optional<transcript::Begin> begin_;
   std::set<std::array<std::uint32_t, 8>> keys_;
-  std::uint64_t key_ = 0;  ///< number of the present one, of the transcript's
+  std::uint64_t key_ = 0;  ///< index of the current key in the transcript
   std::optional<std::uint64_t>
-      key_lines_;  ///< of the present one: keys that the ledger lost before
+      key_lines_;  ///< number of keys lost in the ledger before the current one
   std::uint64_t last_key_lines_ = 0;
   std::optional<transcript::Batch> batch_;
-  std::optional<transcript::Release> sum_;  ///< that waits for its update
-  std::vector<Measured> measured_;          ///< likewise
+  std::optional<transcript::Release> sum_;  ///< engine sum that has had no update yet
+  std::vector<Measured> measured_;          ///< DP-AGD's sums that have had no update yet
   std::uint64_t next_step_ = 0;
   std::optional<transcript::State> state_;
-  std::map<std::uint64_t, std::uint64_t> states_;  ///< hashes, by steps done
-  std::map<std::uint32_t, bool> held_;             ///< examples that were drawn: held out or not
+  std::map<std::uint64_t, std::uint64_t> states_;  ///< number of steps done -> hash of the state
+  std::map<std::uint32_t, bool> held_;             ///< drawn example -> whether it is held out
   std::uint64_t holdout_releases_ = 0;
   std::optional<bool> normalised_;
   std::map<std::pair<std::uint64_t, Place>, transcript::Release> places_;
   std::set<std::pair<std::uint64_t, std::uint64_t>> numbers_used_;  ///< key, number in the ledger
-  std::map<std::string, std::uint64_t> taken_;  ///< of charges without a number, in halves
+  std::map<std::string, std::uint64_t> taken_;  ///< halves used of charges without a number
   std::set<std::tuple<std::uint64_t, Place, Listing>> made_;
   std::map<Place, Listing> listed_at_least_;
   std::map<std::uint64_t, double> counts_, clips_;
   LineSearch line_search_;
   double quantile_low_ = -std::numeric_limits<double>::infinity();
   double quantile_high_ = std::numeric_limits<double>::infinity();
-  std::map<std::uint64_t, std::pair<double, double>> norm_totals_;  ///< C and K' by epoch
+  std::map<std::uint64_t, std::pair<double, double>> norm_totals_;  ///< epoch -> C and K'
 };
 
 }  // namespace cudp::verify

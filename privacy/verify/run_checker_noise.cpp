@@ -89,7 +89,7 @@ void RunChecker::check_engine_sum(const transcript::Release& r, const privacy::M
     check_quantile(r, sensitivity / rounding());
   } else {
     if (is_method("dpis")) {
-      sensitivity = rounding();  // accepted gradients have norm 1
+      sensitivity = rounding();  // gradients of accepted examples are scaled to norm 1
       check_importance(r, rate_of(*charged));
     }
     const double stated = sigma * sensitivity;
@@ -132,7 +132,7 @@ void RunChecker::check_host_sum(const transcript::Release& r, const privacy::Mec
       const double size = std::fmax(1.0, std::round(r.values.at(0)));
       expect(size == c.size, "noise", at(r) + ", certificate's noisy size", size, c.size);
       const double count = static_cast<double>(r.sums.at(0)) * r.grid;
-      // How many of them were held out is not in the transcript.
+      // The number of held-out examples is not in the transcript, so the count may be smaller.
       expect(certificate_.holdout ? count <= examples : count == examples, "sensitivity",
              at(r) + ", a count", examples, count);
       return;
@@ -147,8 +147,8 @@ void RunChecker::check_host_sum(const transcript::Release& r, const privacy::Mec
       states(c.feature_noise, 1.0);
       break;
     case kCovariance:
-      // The diagonal; and what is off it, once of two equal numbers, so that both are one
-      // Gaussian release.
+      // The diagonal (step 0) and the numbers off it. Of two equal numbers one is released, with
+      // noise and sensitivity scaled so that both parts together are one Gaussian release.
       if (r.step == 0)
         states(c.feature_noise, 1.0);
       else
@@ -190,7 +190,7 @@ void RunChecker::check_quantile(const transcript::Release& r, double clip) {
   if (r.step == 0)
     expect(std::fabs(clip / certificate_.clip - 1.0) < 1e-6, "noise",
            at(r) + ", the first clipping norm", certificate_.clip, clip);
-  // The grid is a function of C, which is known up to its last bits.
+  // The grid is a function of C, which is not known to the last bits.
   const bool fits = r.grid == engine_grid(clip * (1.0 - 1e-6)) ||
                     r.grid == engine_grid(clip * (1.0 + 1e-6)) || r.grid == engine_grid(clip);
   expect(fits, "noise", at(r) + ", grid", engine_grid(clip), r.grid);
@@ -207,7 +207,7 @@ void RunChecker::check_followed(const transcript::Release& r, double clip) {
       clip <= q.min_clip_norm * (1.0 + 1e-6) || clip >= q.max_clip_norm * (1.0 - 1e-6);
   const double away = counted->second / certificate_.expected_batch + 0.5 - q.target;
   const double moved = -std::log(clip / before->second);
-  constexpr double kOff = 1e-6;  // twice two floats' roundings, and more
+  constexpr double kOff = 1e-6;  // more than twice the roundings of two floats
   if (!settings_.empty()) {
     const double next =
         std::clamp(before->second * std::exp(-settings_.number("quantile-lr") * away),

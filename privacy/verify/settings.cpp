@@ -58,7 +58,7 @@ double scheduled_rate(const Settings& s, std::uint64_t steps, std::uint64_t step
   } else if (kind == "polynomial") {
     rate = lr / std::sqrt(s.number("poly-a") + s.number("poly-c") * t);
   } else if (kind == "square-root") {
-    rate = lr - (lr - std::fmin(lr, 1e-10)) * std::sqrt(share);  // 1e-10 at the end
+    rate = lr - (lr - std::fmin(lr, 1e-10)) * std::sqrt(share);  // ends at 1e-10
   } else if (kind != "constant" && kind != "adaptive") {
     throw std::invalid_argument("settings: expected a known schedule, found " + kind);
   }

@@ -15,11 +15,11 @@ namespace {
 using Json = nlohmann::json;
 using privacy::number;
 
-/// The accountant's roundings.
+/// Relative tolerance for the accountant's roundings.
 constexpr double kBoundRounding = 1e-9;
-/// Groups are of 1, 2, 4, ... units.
+/// Largest group size in the table: groups have 1, 2, 4, 8 and 16 units.
 constexpr std::uint64_t kLargestGroup = 16;
-/// Bounds of groups are ten times coarser.
+/// Factor of the accountant's intervals for bounds of groups.
 constexpr double kGroupCoarseness = 10.0;
 
 class StatedBounds {
@@ -41,7 +41,8 @@ class StatedBounds {
     } catch (const std::exception& e) {
       wrong_.push_back(std::string("the accountant: ") + e.what());
     }
-    // What was released first decides: only divergences of an order that was fixed before add up.
+    // If later releases depend on earlier ones, only divergences of an order that was fixed
+    // beforehand add up.
     const bool chosen_on_the_way = (c_.size_noise > 0.0 && !c_.split) || c_.method == "dpis";
     if (chosen_on_the_way && !c_.order_fixed)
       wrong_.emplace_back("order_fixed_before: expected true, found false");
@@ -49,7 +50,7 @@ class StatedBounds {
       wrong_.emplace_back("order_fixed_before: expected false, found true");
   }
 
-  /// Of a run that was refused: the bound of the row count's noise.
+  /// Checks the bound of the row count's noise. Requires a run that was refused.
   void check_count() {
     try {
       const privacy::PrivacyBound& bound =
@@ -65,13 +66,13 @@ class StatedBounds {
 
   void check_groups(bool has_fresh_key) {
     if (!c_.bounds_groups) {
-      // A table is left out for a reason: it is not the certificate's to choose.
+      // A certificate may leave out the table only for one of the known reasons.
       if (json_.contains("groups") && json_["groups"].is_string() && !has_reason(has_fresh_key) &&
           !epsilon_is_the_budgets())
         wrong_.emplace_back("groups: expected a table, found none");
       return;
     }
-    if (c_.holdout) return;  // a finding already
+    if (c_.holdout) return;  // check_statements has added a finding
     if (has_reason(has_fresh_key)) {
       wrong_.emplace_back(
           "groups: expected no table where releases depend on earlier ones, or a key was lost, "
@@ -106,11 +107,12 @@ class StatedBounds {
     return o;
   }
 
-  /// A bound of several units would be of releases that were fixed ahead.
+  /// Whether the table must be left out. Its bounds hold only for releases that were fixed
+  /// beforehand.
   bool has_reason(bool has_fresh_key) const {
     return c_.holdout || c_.order_fixed || c_.split || c_.lost_a_key() || has_fresh_key;
   }
-  /// As where a key was lost and nothing was repeated.
+  /// Whether epsilon is the settings' budget, as after a key was lost and no step was repeated.
   bool epsilon_is_the_budgets() const {
     return s_.has("epsilon") && c_.training_epsilon == s_.number("epsilon");
   }
@@ -143,7 +145,7 @@ class StatedBounds {
       if (!(std::fabs(found - expected) <= kBoundRounding * expected))
         wrong_.push_back(where + ": expected epsilon " + number(expected) + ", found " +
                          epsilon.dump());
-      // Its epsilon is the certificate's, or what holds for one unit was not fixed ahead.
+      // The epsilon of one unit must be the certificate's.
       if (units == 1 && std::fabs(c_.training_epsilon - expected) > kBoundRounding * expected)
         wrong_.push_back(where + ": expected the certificate's epsilon, " +
                          number(c_.training_epsilon) + ", found " + epsilon.dump());

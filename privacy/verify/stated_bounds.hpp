@@ -10,10 +10,11 @@
 
 namespace cudp::verify {
 
-/// Works out again what a certificate of sums of clipped gradients states beside its epsilon: the
-/// lower bound, which accountant has the least bound, its order and interval, and the epsilons of
-/// groups; and, of every method, whether it may state groups at all. has_fresh_key: a ledger shows
-/// that a key was lost, which releases_repeated need not. Returns what differs.
+/// Computes again the bounds that a certificate of sums of clipped gradients states in addition to
+/// its epsilon: the lower bound, the accountant with the least bound, its order and interval, and
+/// the epsilons of groups. For every method, checks whether it may state groups at all.
+/// `has_fresh_key`: the ledger shows that a key was lost. The certificate need not show it in
+/// releases_repeated. Returns the differences.
 std::vector<std::string> check_stated_bounds(const nlohmann::json& json, const Certificate& c,
                                              const Settings& settings, bool has_fresh_key,
                                              Bounds& bounds);

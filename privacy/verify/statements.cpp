@@ -44,7 +44,7 @@ class Statements {
     findings_.expect(c.noise_std == noise * c.sensitivity, "noise", "certificate's noise_std",
                      noise * c.sensitivity, c.noise_std);
     if (c.quantile) {
-      // Both together are one Gaussian: their mu^2 add up.
+      // Sum and count together are one Gaussian mechanism: their mu^2 add up.
       const privacy::NoisySums::Quantile& q = *c.quantile;
       const double mu =
           std::hypot(1.0 / q.gradient_noise_multiplier, q.count_sensitivity / q.count_noise_std);
@@ -61,14 +61,14 @@ class Statements {
                      static_cast<double>(c.threshold));
     if (settings_.empty()) return;
     const double batch = std::fmin(settings_.number("batch"), c.size);
-    // Format 1 cut a batch to a private size, and of DPIS, which draws no row for certain, below
-    // it.
+    // In format 1 the expected batch may be smaller: it was limited to a private size, and in DPIS,
+    // which draws no row with certainty, to less than the size.
     const bool less = c.format == 1 && (c.size_noise > 0.0 || c_.method == "dpis");
     findings_.expect(c.expected_batch == batch || (less && c.expected_batch < batch), "divisor",
                      "certificate's expected batch", batch, c.expected_batch);
   }
 
-  /// Counts by mechanism; of steps alone where asked.
+  /// Number of releases by mechanism.
   using Counts = std::map<std::string, std::uint64_t>;
   static Counts counts_of(const std::vector<privacy::Release>& releases) {
     Counts counts;
@@ -85,7 +85,8 @@ class Statements {
     for (const auto& [mechanism, unused] : all) {
       const std::uint64_t says = stated.contains(mechanism) ? stated.at(mechanism) : 0;
       const std::uint64_t has = charged.contains(mechanism) ? charged.at(mechanism) : 0;
-      // A plan says more than was charged so far; one that a filter admits, less.
+      // An unfinished run's certificate states its plan, at least what was charged so far. With a
+      // filter it states at most that.
       const bool fits = !planned                   ? says == has
                         : charges_.ledger.budget() ? says <= has
                                                    : says >= has;
@@ -102,8 +103,8 @@ class Statements {
                                   " that were charged, found " + std::to_string(c_.steps));
   }
 
-  /// What follows from a private size depends on a release: the budget was divided before it, as
-  /// epsilon, delta and the rows of a unit alone say.
+  /// Checks the parts of the budget. All that follows from a private size depends on a release, so
+  /// the budget was divided before it, by epsilon, delta and the rows of a unit alone.
   void check_split() {
     if (c_.status == "refused" || c_.size_noise == 0.0) return;
     const auto& charged = charges_.ledger.split();
@@ -137,7 +138,8 @@ class Statements {
     }
   }
 
-  /// Runs before budgets were divided had one Renyi order for all, a function of the budget alone.
+  /// Checks the Renyi order of runs from before budgets were divided: one order for all releases, a
+  /// function of the budget alone.
   void check_order() {
     if (!engine_ || !settings_.has("epsilon")) return;
     const double l = -std::log(c_.training_delta);
@@ -147,7 +149,7 @@ class Statements {
                      "certificate's order, of the budget", order, c_.order);
   }
 
-  /// Once a key was lost, the promise is the budget's, for single units alone.
+  /// Checks that after a lost key the promise is the budget, and for single units only.
   void check_lost_keys(bool has_ledger) {
     const std::uint64_t lost = charges_.lost.size();
     const std::uint64_t stated = c_.keys_lost.value_or(c_.format == 1 ? lost : 0);
@@ -164,13 +166,14 @@ class Statements {
                        settings_.number("epsilon"), c_.training_epsilon);
   }
 
-  /// What is said of held-out rows, with the number of training examples, for one unit; and the
-  /// larger of both promises, which holds for every unit.
+  /// Checks the epsilon of held-out figures together with the noisy number of training examples,
+  /// for one unit. Checks also that the certificate's epsilon and delta are the larger ones of both
+  /// parts, which hold for every unit.
   void check_holdout() {
     if (!c_.holdout) return;
     const auto& h = *c_.holdout;
-    // Of several units some may be trained on and others held out: a table of the training alone
-    // would be too small.
+    // A group may have units in both parts, so that a table of the training alone would be too
+    // small.
     if (c_.bounds_groups)
       findings_.add("epsilon",
                     "certificate's groups: expected no bounds beside held-out rows, found some");
@@ -182,7 +185,8 @@ class Statements {
             bounds_.epsilon({.releases = all, .group = c_.max_rows}, {}, h.delta).epsilon_lower;
         findings_.expect(h.epsilon >= epsilon * (1.0 - 1e-9), "epsilon",
                          "certificate, of held-out rows, at least", epsilon, h.epsilon);
-        // Their noise is the least that the budget allows: more is not what was drawn.
+        // A run draws the least noise that its budget allows, so a statement of more noise is
+        // false.
         findings_.expect(h.epsilon <= epsilon * (1.0 + 1e-6), "epsilon",
                          "certificate, of held-out rows, at most", epsilon, h.epsilon);
       } catch (const std::exception& e) {
@@ -230,7 +234,7 @@ class Statements {
     }
     for (const privacy::Release& r : c.releases)
       if (const auto* stated = std::get_if<privacy::ApproximateDp>(&r.mechanism)) {
-        // Objective perturbation counts all that there is in what it states of itself.
+        // The bound of objective perturbation covers all of its releases together.
         findings_.expect(c.training_epsilon >= stated->epsilon, "epsilon", "certificate",
                          stated->epsilon, c.training_epsilon);
         findings_.skip("epsilon of " + c.method + ", which is proved of its releases together");

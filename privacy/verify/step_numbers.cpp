@@ -11,8 +11,7 @@ std::string at(std::uint64_t step) { return "step " + std::to_string(step); }
 
 }  // namespace
 
-/// The numbers that an optimizer has besides gradients: the same at every step, or a function of
-/// the step.
+/// Checks the optimizer's constants, the bias corrections, the average and the learning rate.
 void StepNumbers::see(const transcript::Update& u, const transcript::Release* released) {
   const auto same = [&](const transcript::Update& a) {
     return std::tuple(a.optimizer, a.momentum, a.beta1, a.beta2, a.epsilon, a.weight_decay);
@@ -28,7 +27,7 @@ void StepNumbers::see(const transcript::Update& u, const transcript::Release* re
   const bool adam = u.optimizer == "adam" || u.optimizer == "adamw";
   const auto check_bias = [&](const char* name, double beta, double bias) {
     if (!adam) return findings_.expect(bias == 1.0, "update", at(u.step) + ", " + name, 1.0, bias);
-    // beta is rounded to float where it is used, and not in the correction.
+    // The update uses beta rounded to float, the correction the unrounded one.
     const auto corrected = [&](double b) { return 1.0 / (1.0 - std::pow(b, t)); };
     const double low = corrected(beta * (1.0 - 0x1p-24)) * (1.0 - 0x1p-22);
     const double high = corrected(beta * (1.0 + 0x1p-24)) * (1.0 + 0x1p-22);
@@ -60,7 +59,7 @@ void StepNumbers::check_optimizer(const transcript::Update& u) {
     findings_.add("update", "an average: kept where settings have none, or the other way");
 }
 
-/// A short memory at first, then always the same.
+/// Checks the average's weight, which grows in the first steps and is constant afterwards.
 void StepNumbers::check_average(const transcript::Update& u, double t) {
   const double early = t / (t + 9.0);
   const auto is_close = [&](double x) { return std::fabs(u.ema_decay - x) <= 1e-7; };

@@ -10,11 +10,11 @@
 
 namespace cudp::verify {
 
-/// Holds what an optimizer's steps have besides gradients, rule `update`: the same at every step,
-/// or a function of the step's number, the settings and what was released before.
+/// Checks the numbers of an optimizer's steps other than gradients, by rule `update`. Each is the
+/// same at every step, or a function of the step's number, the settings and earlier releases.
 class StepNumbers {
  public:
-  /// All outlive it.
+  /// Requires that all arguments outlive this object.
   StepNumbers(const Certificate& certificate, const Settings& settings,
               std::uint64_t steps_per_epoch, Findings& findings)
       : certificate_(certificate),
@@ -22,7 +22,8 @@ class StepNumbers {
         steps_per_epoch_(steps_per_epoch),
         findings_(findings) {}
 
-  /// released: of this step, or null. Where a run goes on from a checkpoint, its steps come again.
+  /// Checks an update. `released`: the release of this step, or null. After a resume from a
+  /// checkpoint, steps are passed again.
   void see(const transcript::Update& u, const transcript::Release* released);
 
  private:
@@ -36,8 +37,8 @@ class StepNumbers {
   std::uint64_t steps_per_epoch_;
   Findings& findings_;
   std::optional<transcript::Update> first_update_;
-  std::optional<double> ema_;                 ///< its weight after the first steps
-  std::map<std::uint64_t, double> steps_b2_;  ///< b^2 of adaptive steps, by steps done
+  std::optional<double> ema_;                 ///< weight of the average after the first steps
+  std::map<std::uint64_t, double> steps_b2_;  ///< number of steps done -> b^2 of adaptive steps
 };
 
 }  // namespace cudp::verify
