@@ -176,7 +176,7 @@ class Rows {
         bounds_.on_rows(static_cast<double>(&row - rows_.data() + 1) /
                         static_cast<double>(rows_.size()));
     }
-    // After a lost key all of the budget counts as spent. With a filter of a fixed order, which
+    // All of the budget counts as spent after a lost key. With a filter of a fixed order, which
     // may admit no further step, the last row may be from before the loss.
     const bool budget = c_.keys_lost.value_or(0) > 0 && !c_.order_fixed;
     check_between(rows_.back(), budget ? c_.training_epsilon : 0.0, c_.training_epsilon);

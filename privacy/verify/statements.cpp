@@ -61,7 +61,7 @@ class Statements {
                      static_cast<double>(c.threshold));
     if (settings_.empty()) return;
     const double batch = std::fmin(settings_.number("batch"), c.size);
-    // In format 1 the expected batch may be smaller: it was limited to a private size, and in DPIS,
+    // The expected batch may be smaller in format 1: it was limited to a private size, and in DPIS,
     // which draws no row with certainty, to less than the size.
     const bool less = c.format == 1 && (c.size_noise > 0.0 || c_.method == "dpis");
     findings_.expect(c.expected_batch == batch || (less && c.expected_batch < batch), "divisor",
