@@ -31,7 +31,7 @@ struct AccountFlags : AccountantFlags {
   std::optional<std::uint64_t> groups;
 };
 
-/// The Renyi divergence of one step at one order.
+/// Answers --rdp-at: the Renyi divergence of one step at one order.
 Answer divergence_at(const AccountFlags& o) {
   unused("--rdp-at", "--zcdp", o.zcdp, "--phases", o.phases, "--steps", o.steps, "--delta", o.delta,
          "--epsilon", o.epsilon, "--groups", o.groups, "--curve", o.curve);
@@ -48,7 +48,7 @@ Answer divergence_at(const AccountFlags& o) {
   return a;
 }
 
-/// Zero-concentrated DP as (epsilon, delta).
+/// Answers --zcdp: converts zero-concentrated DP to (epsilon, delta).
 Answer zcdp_as_epsilon(const AccountFlags& o) {
   unused("--zcdp", "--examples", o.examples, "--batch", o.batch, "--epochs", o.epochs, "--phases",
          o.phases, "--q", o.q, "--sigma", o.sigma, "--steps", o.steps, "--epsilon", o.epsilon,
@@ -72,7 +72,7 @@ std::vector<Release> releases_of(const AccountFlags& o) {
   return read_phases(*o.phases);
 }
 
-/// The central limit theorem's estimate. It says so wherever it is shown.
+/// Answers --accountant gdp: the central limit theorem's estimate, labelled as an estimate.
 Answer gaussian_dp_estimate(const AccountFlags& o, const std::vector<Release>& releases) {
   unused("--accountant gdp", "--groups", o.groups, "--curve", o.curve, "--interval", o.interval);
   if (o.neighbours != privacy::NeighbouringRelation::add_or_remove)
@@ -94,7 +94,7 @@ Answer gaussian_dp_estimate(const AccountFlags& o, const std::vector<Release>& r
   return a;
 }
 
-/// Epsilon and its parts: of each direction, and the smallest that it may truly be.
+/// Returns epsilon as JSON: the bound, the bound of each direction, and the lower bound.
 nlohmann::ordered_json epsilons_of(const privacy::PrivacyBound& b) {
   return {{"epsilon", b.epsilon},
           {"epsilon_add", b.epsilon_add.value_or(b.epsilon)},
@@ -102,7 +102,7 @@ nlohmann::ordered_json epsilons_of(const privacy::PrivacyBound& b) {
           {"epsilon_lower", b.epsilon_lower}};
 }
 
-/// Epsilon at --delta, or delta at --epsilon.
+/// Answers with epsilon at --delta, or delta at --epsilon.
 Answer bound_of(const AccountFlags& o, const privacy::Composition& composition,
                 const privacy::AccountantOptions& options) {
   privacy::Accountant accountant(composition, options);
@@ -150,7 +150,8 @@ Answer bound_of(const AccountFlags& o, const privacy::Composition& composition,
   return a;
 }
 
-/// Epsilon of groups of every size up to --groups, beside what the single example's would imply.
+/// Answers --groups: epsilon of groups of every size up to --groups, compared with the bounds that
+/// follow from a single example's epsilon.
 Answer group_table(const AccountFlags& o, const std::vector<GroupRow>& groups) {
   Answer a{.json = {{"delta", *o.delta},
                     {"accountant", o.accountant},
@@ -170,7 +171,8 @@ Answer group_table(const AccountFlags& o, const std::vector<GroupRow>& groups) {
   return a;
 }
 
-/// Says what a run's certificate means, or would say of other settings, or what several runs spend.
+/// Answers questions about finished runs: the meaning of a certificate, its epsilon with other
+/// settings, or the spending of several runs together.
 Answer answer_about_runs(const AccountFlags& o) {
   const AccountantFlags none;
   const bool several = !o.other_runs.empty();

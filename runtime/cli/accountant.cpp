@@ -71,7 +71,7 @@ std::string name_of(privacy::NeighbouringRelation relation) {
 
 namespace {
 
-/// Throws InputError where a flag of a training is given beside what it stands for.
+/// Throws InputError if a flag of a training is given together with the flag that it replaces.
 void check_no_contradiction(const AccountantFlags& o, const std::string& unknown) {
   const bool fixed = o.sampling == "fixed";
   const std::string with = fixed ? "--examples" : "--examples and --batch";

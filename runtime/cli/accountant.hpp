@@ -21,7 +21,7 @@ namespace cudp {
 struct AccountantFlags {
   std::optional<double> epsilon, delta, q, sigma;
   std::optional<std::uint64_t> steps, n, batch;
-  /// A training as `cudp train` makes it, in place of q and steps: see fill_in_training.
+  /// Description of a training of `cudp train`, in place of q and steps: see fill_in_training.
   std::optional<std::uint64_t> examples, epochs;
   std::string accountant = "pld";
   std::string sampling = "poisson";
@@ -31,13 +31,15 @@ struct AccountantFlags {
   std::vector<std::string> orders;  ///< numbers, or "adaptive"; empty: default_orders()
 };
 
-/// Their rows. with_estimate: --accountant may be gdp too, which bounds nothing.
+/// Returns the options of AccountantFlags. with_estimate: --accountant also accepts gdp, which is
+/// no bound.
 std::vector<Option> accountant_rows(bool with_estimate);
 
-/// The name that --neighbours has for it: "add-or-remove".
+/// Returns the relation's name in --neighbours, e.g. "add-or-remove".
 std::string name_of(privacy::NeighbouringRelation relation);
 
-/// The value of a flag that this use of the command needs; throws InputError where it is missing.
+/// Returns the value of a flag that this use of the command needs. Throws InputError if the flag is
+/// missing.
 template <class T>
 const T& needed(const std::optional<T>& value, const char* flag) {
   if (!value) throw InputError(std::string(flag) + ": expected a value, found none");
@@ -54,46 +56,47 @@ void unused(const std::string& with, const char* flag, const std::optional<T>& v
   if constexpr (sizeof...(more) > 0) unused(with, more...);
 }
 
-/// Works out --q and --steps from --examples, --batch and --epochs, where these are given, as `cudp
-/// train` does of so many examples; with --sampling fixed, --n and --steps. `unknown` is what
-/// mechanism_of has under that name. Throws InputError where the flags contradict each other.
+/// Computes --q and --steps from --examples, --batch and --epochs if these are given, as
+/// `cudp train` does for that number of examples. With --sampling fixed, computes --n and --steps.
+/// `unknown`: see mechanism_of. Throws InputError if the flags contradict each other.
 void fill_in_training(AccountantFlags& flags, const std::string& unknown = "");
 
-/// Throws InputError that names all of these flags, if there are two or more. Of single ones only
-/// the number of steps is refused here, as it can be given in two ways.
+/// Throws InputError, naming all missing flags, if there are two or more. A single missing flag is
+/// refused here only if it is the number of steps, which can be given in two ways.
 void refuse_missing(const std::string& command, const std::vector<std::string>& missing);
 
-/// The flags that say which release it is, and are missing; steps among them.
+/// Returns the missing ones of the flags that describe a release, including steps.
 std::vector<std::string> missing_release_flags(const AccountantFlags& flags,
                                                const std::string& unknown = "");
 
-/// One release as the flags say: --q and --sigma, or --n, --batch and --sigma. What `unknown` names
-/// is not asked for, and stands in at an arbitrary value.
+/// Returns the release that the flags describe: --q and --sigma, or --n, --batch and --sigma.
+/// `unknown`: name of a flag that is not needed, because the command searches its value; it has an
+/// arbitrary value in the result.
 privacy::Mechanism mechanism_of(const AccountantFlags& flags, const std::string& unknown = "");
 
-/// The orders that --orders names; empty for all orders, of which the best is searched.
+/// Returns the orders that --orders names; empty for the best of all orders.
 std::vector<double> orders_of(const AccountantFlags& flags);
 
-/// These releases, for the flags' neighbours.
+/// Returns the composition of these releases, with the neighbouring relation of the flags.
 privacy::Composition composition_of(const AccountantFlags& flags,
                                     std::vector<privacy::Release> releases);
 
-/// The flags' accountant, which is not gdp.
+/// Returns the options of the flags' accountant. Requires that it is not gdp.
 privacy::AccountantOptions bound_options(const AccountantFlags& flags);
 
-/// A JSON list of releases: {"q": ..., "sigma": ..., "steps": ...}, or {"mechanism": NAME, its
-/// fields, "steps": ...}. Throws InputError, "FILE, PLACE: expected ..., found ...".
+/// Reads a JSON list of releases: {"q": ..., "sigma": ..., "steps": ...}, or {"mechanism": NAME,
+/// its fields, "steps": ...}. Throws InputError, "FILE, POSITION: expected ..., found ...".
 std::vector<privacy::Release> read_phases(const std::filesystem::path& file);
 
-/// A release as read_phases reads it.
+/// Returns a release in the form that read_phases reads.
 nlohmann::ordered_json json_of(const privacy::Release& release);
 
-/// Runs `body`. What privacy/ refuses becomes the user's error: an argument out of range an
-/// InputError, a budget that nothing reaches a BudgetError.
+/// Runs `body` and converts exceptions of privacy/ to errors for the user: an argument out of range
+/// to InputError, an unreachable budget to BudgetError.
 int for_user(const std::function<void()>& body);
 
-/// The work of a command that asks the accountant: prints the answer to the flags' question. name:
-/// of the command.
+/// Returns the body of a command that queries an accountant and prints the answer. name: name of
+/// the command.
 template <class Flags>
 std::function<int(const TrainConfig&)> printed(const char* name, Answer (*answer)(Flags, Busy&)) {
   return [name, answer](const TrainConfig& c) {

@@ -20,7 +20,7 @@ std::string six_digits(double value) {
   return text.data();
 }
 
-/// One unit of the sixth digit.
+/// Value of one unit in the sixth significant digit.
 double sixth_digit(double value) { return std::pow(10.0, std::floor(std::log10(value)) - 5.0); }
 
 }  // namespace
@@ -71,7 +71,7 @@ void print(const Answer& answer, bool as_json) {
     std::cout << answer.json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
     return;
   }
-  // Bytes that begin a character of UTF-8.
+  // Counts the bytes that begin a UTF-8 character.
   const auto characters = [](const std::string& text) {
     return static_cast<std::size_t>(std::ranges::count_if(
         text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));

@@ -21,18 +21,19 @@ struct Answer {
   }
 };
 
-/// Adds what was asked about: one release's fields, or a list of them.
+/// Adds the releases of the question: the fields of a single release, or a list of releases.
 void add_releases(Answer& answer, const std::vector<privacy::Release>& releases);
 
-/// Adds a row, its text cut into lines that fit a terminal beside names of up to `names` letters.
+/// Adds a row whose text is broken into lines that fit a terminal, next to names of up to `names`
+/// characters.
 void add_wrapped(Answer& answer, const std::string& name, const std::string& text,
                  std::size_t names);
 
-/// Prints one of the two to stdout.
+/// Prints the JSON or the table to stdout.
 void print(const Answer& answer, bool as_json);
 
-/// Six digits, rounded so that the number shown is not below (not above) the number meant: people
-/// copy from tables. value finite, >= 0.
+/// Returns a number with six digits, rounded up or down, so that a number copied from a table is on
+/// the safe side. Requires value finite and >= 0.
 std::string rounded_up(double value);
 std::string rounded_down(double value);
 

@@ -156,7 +156,7 @@ Answer answer_of(const AuditResult& r, const std::string& folder) {
   return a;
 }
 
-/// audit.json and audit.png, for the owner alone.
+/// Writes audit.json and audit.png, readable by the owner only.
 void write(const AuditResult& r, const fs::path& folder, Reporter& reporter) {
   std::error_code failed;
   fs::create_directories(folder, failed);

@@ -16,7 +16,7 @@ struct CalibrateFlags : AccountantFlags {
   std::string solve = "sigma";
 };
 
-/// Fills in the one that is asked for from the others.
+/// Computes the value that --solve names from the other flags.
 void solve(CalibrateFlags& o) {
   const std::string with = "--solve " + o.solve;
   const bool fixed = o.sampling == "fixed";
@@ -61,7 +61,7 @@ Answer calibrated(CalibrateFlags o, Busy&) {
   solve(o);
   Answer a{.json = {{"solve", o.solve}, {"epsilon", *o.epsilon}, {"delta", *o.delta}},
            .rows = {{"solved for", o.solve}}};
-  // The safe side: more noise, a smaller rate, a larger delta.
+  // Rounds to the safe side: more noise, a smaller rate, a larger delta.
   const auto show = [&](const char* key, double value) {
     a.add(key, value,
           o.solve != key            ? number(value)

@@ -41,7 +41,7 @@ CLI::Option* add_flag(CLI::App& command, const Option& option, Repeated repeated
   return flag;
 }
 
-/// The text of a flag; a list's parts are separated by commas.
+/// Returns a flag's value as text. The parts of a list are separated by commas.
 std::string text_of(const Option& option, const CLI::Option& flag) {
   if (option.kind != ValueKind::list) return flag.results().back();
   std::string text;

@@ -14,47 +14,46 @@ class Option;
 
 namespace cudp {
 
-/// The treatment of a flag that is given twice.
+/// Treatment of a flag that is given twice.
 enum class Repeated { refused, last_counts };
 
-/// The flags of a command, one for each row of its options.
+/// Flags of a command, one per option.
 class CommandFlags {
  public:
-  /// Adds them to `command`, which outlives this.
+  /// Adds the flags to `command`, which must outlive this object.
   CommandFlags(CLI::App& command, std::vector<Option> options,
                Repeated repeated = Repeated::refused);
 
-  /// The values that the user gave, by option key. Throws InputError.
+  /// Returns the values that the user gave, by option key. Throws InputError.
   Settings given() const;
 
-  /// The values that the user gave, over the initial values. Throws InputError.
+  /// Returns the initial values, overwritten by those that the user gave. Throws InputError.
   TrainConfig values() const;
 
  private:
   std::vector<std::pair<Option, CLI::Option*>> flags_;
 };
 
-/// A subcommand: `options` are its rows, `examples` stands below them in --help, and `run` is what
-/// it does with their values; it returns the exit code.
+/// A subcommand. `options` are its flags, and --help shows `examples` below them. `run` executes it
+/// with the flags' values and returns the exit code.
 struct Command {
   std::string name;
   std::string description;
   std::string examples;
   std::vector<Option> options;
   std::function<int(const TrainConfig&)> run;
-  /// Throws InputError on names that it does not know, without opening a file; may be empty.
+  /// Throws InputError on unknown names. Opens no file. May be empty.
   std::function<void(const TrainConfig&)> check{};
 };
 
-/// Throws InputError where the settings name a preset, a method, a built-in model or data set that
-/// there is not. No file is opened.
+/// Throws InputError if the settings name an unknown preset, method, built-in model or data set.
+/// Opens no file.
 void check_names(const TrainConfig& config);
 
 /// Adds the subcommand; see commands.hpp.
 void add_command(CLI::App& app, CommandBody& body, Command command);
 
-/// The values of a command whose options are rows of `Flags` itself and of a struct that it begins
-/// with, its base.
+/// Returns the values of a command whose options belong to `Flags` and to its base class.
 template <class Flags, class Base>
 Flags flags_of(const TrainConfig& config) {
   Flags flags = config.of<Flags>();
@@ -62,10 +61,10 @@ Flags flags_of(const TrainConfig& config) {
   return flags;
 }
 
-/// A row of `cudp train` for another command, which has this to say of it.
+/// Returns an option of `cudp train` for another command, with another help text.
 Option shared_option(const char* key, const char* help);
 
-/// "--json", of every command that prints an Answer.
+/// Returns the option --json of commands that print an Answer.
 Option json_option(const char* help = "print JSON");
 
 }  // namespace cudp

@@ -45,7 +45,7 @@ std::vector<std::string> command_names(const CLI::App& app) {
 
 bool is_flag(const std::string& word) { return word.size() > 1 && word[0] == '-'; }
 
-/// Refuses words before the command, and words beside what stands alone. Throws InputError.
+/// Throws InputError on words before the command, and on words next to a flag that must be alone.
 void check_first_word(const CLI::App& app, const std::vector<std::string>& words) {
   const std::string& first = words[0];
   const std::vector<std::string> commands = command_names(app);
@@ -63,8 +63,7 @@ void check_first_word(const CLI::App& app, const std::vector<std::string>& words
                    nearest_or_all(first, commands, kCommands));
 }
 
-/// Refuses a word that the command does not understand, and names what is near it.
-/// Throws InputError.
+/// Throws InputError on a word that the command does not understand, naming similar ones.
 void refuse_leftovers(const CLI::App& app, const CLI::App& command) {
   const std::vector<std::string> left = command.remaining();
   if (left.empty() || command.get_prefix_command()) return;
@@ -86,7 +85,8 @@ void refuse_leftovers(const CLI::App& app, const CLI::App& command) {
       nearest_or_all(word, known, option_synonyms(), "cudp " + name + all + " lists them"));
 }
 
-/// A refusal of the parser, put as all others are. command: its name, where there is one.
+/// Returns an error of the parser in the form of cudp's own errors. command: name of the command,
+/// or of the program if none was chosen.
 std::string sentence_of(const CLI::ParseError& refusal, const std::string& command) {
   const std::string text = refusal.what();
   if (constexpr std::string_view kRequired = " is required";
@@ -117,7 +117,7 @@ AddCommands commands_of_cudp(ReleaseObserver* release_observer) {
   };
 }
 
-/// The program's commands, and the one that was chosen.
+/// The program's commands, and the chosen one.
 struct Program {
   explicit Program(const AddCommands& add) {
     const BuildInfo build = build_info();
@@ -125,12 +125,12 @@ struct Program {
                          std::string("cudp ") + build.version + " (" + build.commit + ")");
     app.footer("cudp COMMAND --help, or cudp help COMMAND, has examples.");
     add(app, body);
-    app.require_subcommand(0, 1);  // or a second one would run in place of the first
+    app.require_subcommand(0, 1);  // otherwise a second one would run instead of the first
     for (CLI::App* sub : app.get_subcommands({})) sub->allow_extras();
   }
 
-  /// Chooses the command. Returns the text that is asked for in place of one (--help, --version);
-  /// empty where a command is to run. Throws InputError.
+  /// Chooses the command. Returns the text of --help or --version if one of these was given; empty
+  /// if a command is to run. Throws InputError.
   std::string parse(std::vector<std::string> words) {
     if (words.front() == "help") {
       words.erase(words.begin());
@@ -138,7 +138,8 @@ struct Program {
     }
     check_first_word(app, words);
     try {
-      std::vector<std::string> reversed(words.rbegin(), words.rend());  // as CLI11 takes them
+      std::vector<std::string> reversed(words.rbegin(),
+                                        words.rend());  // the order that CLI11 expects
       app.parse(std::move(reversed));
     } catch (const CLI::ParseError& e) {
       if (e.get_exit_code() == 0) {
@@ -182,7 +183,7 @@ void check(Program& program, const std::vector<std::string>& words) {
 }  // namespace
 
 void check_command_line(const std::vector<std::string>& words) {
-  static Program program(commands_of_cudp(nullptr));  // to make it costs much more than to ask it
+  static Program program(commands_of_cudp(nullptr));  // construction is much slower than a check
   check(program, words);
 }
 

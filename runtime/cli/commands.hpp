@@ -11,14 +11,14 @@ namespace cudp {
 
 class ReleaseObserver;  // runtime/gate/release_observer.hpp
 
-/// The chosen subcommand, with its flags. Both throw input errors.
+/// The chosen subcommand, with its flags. Both functions throw InputError.
 struct CommandBody {
-  std::function<int()> run;     ///< does its work, and returns the exit code
-  std::function<void()> check;  ///< looks at values and names alone: no file is opened
+  std::function<int()> run;     ///< executes it, and returns the exit code
+  std::function<void()> check;  ///< checks values and names only; opens no file
 };
 
-/// Each adds one subcommand to `app`, with its options and examples; when the user names it,
-/// parsing sets `body`. release_observer: of the trainings, see run_command_line.
+/// Each function adds one subcommand to `app`, with its options and examples. If the user names the
+/// subcommand, parsing sets `body`. release_observer: see run_command_line.
 void add_train_command(CLI::App& app, CommandBody& body, ReleaseObserver* release_observer);
 void add_schema_command(CLI::App& app, CommandBody& body);
 void add_eval_command(CLI::App& app, CommandBody& body);
@@ -37,20 +37,19 @@ inline constexpr const char* kReproduceDescription =
 /// Adds the commands of a program.
 using AddCommands = std::function<void(CLI::App& app, CommandBody& body)>;
 
-/// Throws InputError where these words behind "cudp" are none that the program takes: commands,
-/// flags, values, and the names of presets, methods, models, data sets and papers' tables. It runs
+/// Throws InputError if the program does not accept these words after "cudp". Checks commands,
+/// flags, values, and the names of presets, methods, models, data sets and papers' tables. Runs
 /// nothing and opens no file, so that settings may be incomplete.
 void check_command_line(const std::vector<std::string>& words);
-/// Checks the words of a program that has the commands of `add` instead of cudp's.
+/// Checks the words after the name of a program that has the commands of `add` instead of cudp's.
 void check_command_line(const std::vector<std::string>& words, const AddCommands& add);
 
-/// Runs these words behind "cudp" as a program that has the commands of `add`. Returns the exit
-/// code; an error is one line on stderr.
+/// Runs a program that has the commands of `add`, with these words after its name. Returns the exit
+/// code. Prints an error as one line on stderr.
 int run_commands(const AddCommands& add, const std::vector<std::string>& words);
 
-/// The whole program cudp: main without the process, as run_commands. release_observer: who is
-/// shown what leaves a training of `cudp train`, or null, as in the program itself; outlives the
-/// call.
+/// Runs the whole program cudp, as run_commands does. release_observer: receives the released
+/// values of `cudp train`; null in the program itself; must outlive the call.
 int run_command_line(int argc, char** argv, ReleaseObserver* release_observer = nullptr);
 
 }  // namespace cudp

@@ -31,7 +31,7 @@ constexpr const char* kEvalExamples = R"(Examples:
   cudp eval runs/reviews --dataset imdb --data-dir data
 )";
 
-/// Texts of a column that rows are told apart by, at most.
+/// Maximum number of groups: different texts of the column that divides the rows.
 constexpr std::size_t kMaxGroups = 1000;
 
 struct EvalFlags {
@@ -81,7 +81,7 @@ std::vector<Option> eval_options() {
   return options;
 }
 
-/// All rows, and those of each group.
+/// Evaluators of all rows, and of the rows of each group.
 struct Evaluators {
   Evaluator all;
   std::map<std::string, Evaluator, std::less<>> groups;
@@ -129,7 +129,7 @@ void add_groups(Answer& a, const Evaluators& e, const std::string& group_by,
   }
 }
 
-/// Adds what was asked about thresholds, and the table of some.
+/// Adds the answers to the flags about thresholds, and the table of thresholds.
 void add_thresholds(Answer& a, const Evaluator& evaluator, const Evaluation& e,
                     const EvalFlags& flags, const std::vector<std::string>& classes) {
   const auto add = [&](const char* key, const char* what, double min_share,
@@ -147,7 +147,7 @@ void add_thresholds(Answer& a, const Evaluator& evaluator, const Evaluation& e,
   for (auto& row : threshold_table(e, classes)) a.rows.push_back(std::move(row));
 }
 
-/// Throws InputError where a threshold is asked for and the model has none.
+/// Throws InputError if a flag needs a threshold and the model has none.
 void check_thresholds(const EvalFlags& flags, const Network& network) {
   for (const auto& [flag, value] :
        {std::pair("--threshold", flags.threshold), std::pair("--at-precision", flags.at_precision),
@@ -155,7 +155,7 @@ void check_thresholds(const EvalFlags& flags, const Network& network) {
     if (value) check_threshold(flag, network.spec.loss, network.outputs);
 }
 
-/// Files that only the owner may read: whose rows these are nobody knows here.
+/// Writes files that only the owner may read, because the rows may be private.
 void write_files(const fs::path& folder, const Answer& a, const Evaluation& e,
                  const std::vector<std::string>& classes, const std::string& title,
                  Reporter& reporter) {
@@ -179,7 +179,7 @@ int evaluate(const TrainConfig& config) {
   ScoringRequest request = scoring_request(config);
   if (request.data.dataset.empty()) request.data.dataset = request.data.test_path;
   if (request.data.dataset.empty()) {
-    // A table or a folder is known by its name alone.
+    // The model stores only the name of a table or folder, not its path.
     if (!is_named_dataset(model.dataset))
       throw InputError("eval " + flags.run_dir +
                        ": give --dataset, the rows to score; the model "

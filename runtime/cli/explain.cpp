@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-/// The host's release of the row count, by the name that certificates have for it.
+/// Name of the host's release of the row count in certificates.
 constexpr std::string_view kSizeRelease = "size of the training set";
 
 /// One heading of the explanation and its sentences.
@@ -19,7 +19,7 @@ struct Paragraph {
   std::vector<std::string> sentences;
 };
 
-/// Of a certificate for units of privacy, not for rows.
+/// Whether the certificate is for units of privacy other than rows.
 bool has_unit(const RunCertificate& c) { return !c.stated.unit.empty(); }
 
 double number_at(const json& j, const char* key) {
@@ -62,9 +62,9 @@ Paragraph promise(const RunCertificate& c) {
   return p;
 }
 
-/// The share of right guesses about one row, in or out with equal probability, is at most
-/// (e^epsilon + delta) / (e^epsilon + 1): half the total variation that (epsilon, delta) allows,
-/// added to a half (Kairouz, Oh, Viswanath 2015).
+/// Returns the largest share of right guesses about one row that is in the data with probability
+/// 1/2: (e^epsilon + delta) / (e^epsilon + 1). It is 1/2 plus half of the total variation that
+/// (epsilon, delta) allows (Kairouz, Oh, Viswanath 2015).
 double max_right_guesses(double epsilon, double delta) {
   return (1.0 + delta * std::exp(-epsilon)) / (1.0 + std::exp(-epsilon));
 }
@@ -73,7 +73,7 @@ std::string percent_up(double share) {
   return fmt::format("{:.1f} %", std::fmin(100.0, std::ceil(1000.0 * share - 1e-9) / 10.0));
 }
 
-/// e^epsilon, rounded up; beyond 1e6 the number says nothing.
+/// Returns e^epsilon as text, rounded up; "any number of" above 1e6.
 std::string times_text(double epsilon) {
   const double times = std::exp(epsilon);
   if (!(times < 1e6)) return "any number of";

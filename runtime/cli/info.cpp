@@ -22,7 +22,7 @@ constexpr const char* kInfoExamples = R"(Examples:
   cudp info --json
 )";
 
-/// The processes that were started together, where they run, and how they reach each other.
+/// The processes that were started together, their nodes, and their transport.
 struct Together {
   int ranks = 1;
   std::int64_t nodes = 1;
@@ -39,7 +39,7 @@ Together describe_together(Ranks& ranks) {
                                      : ranks.transport()};
 }
 
-/// What would add up the sums of ranks that train on this machine's devices.
+/// Returns what would add the ranks' sums in a training on this machine's devices.
 std::string sums_of_ranks(bool has_devices) {
   if (!has_devices) return "the host";
   try {

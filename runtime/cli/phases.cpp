@@ -30,14 +30,14 @@ void for_each_field(M& m, Visit visit) {
   if constexpr (requires { m.sigma; }) visit("sigma", m.sigma);
 }
 
-/// A value in one short line.
+/// Returns a JSON value as one short line.
 std::string value_text_of(const json& value) {
   std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
   if (text.size() > 60) text = text.substr(0, 60) + "...";
   return text;
 }
 
-/// The fields of one entry of the list. Each must be read, and there may be no others.
+/// The fields of one entry of the list. Each field must be read; finish() refuses all others.
 class Entry {
  public:
   Entry(const json& entry, std::string place) : entry_(entry), place_(std::move(place)) {
@@ -104,7 +104,7 @@ class Entry {
   std::vector<std::string> read_;
 };
 
-/// The mechanism of this name: one of the variant's from the `index`th on.
+/// Returns the mechanism of this name, searched among the variant's alternatives from `index` on.
 template <std::size_t index = 0>
 privacy::Mechanism mechanism_at(Entry& e, const std::string& name) {
   if constexpr (index < std::variant_size_v<privacy::Mechanism>) {

@@ -52,7 +52,8 @@ std::vector<Option> predict_options() {
   return options;
 }
 
-/// Holds what goes to stdout until all of it is there: a wrong row leaves nothing written.
+/// Output to stdout, stored in a temporary file until it is complete, so that an invalid row leaves
+/// nothing written.
 class HeldOutput {
  public:
   HeldOutput() : file_(std::tmpfile(), &std::fclose) {
@@ -77,7 +78,7 @@ class HeldOutput {
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
 };
 
-/// Writes all predictions to `out`, which is yet to be published. Returns how many there are.
+/// Writes all predictions to `out`, without publishing it. Returns the number of predictions.
 template <class Output>
 std::uint64_t write_all(Scorer& scorer, PredictionWriter& writer, Output& out) {
   std::uint64_t rows = 0;

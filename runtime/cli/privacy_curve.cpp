@@ -16,7 +16,7 @@ namespace {
 
 using Points = std::vector<std::pair<double, double>>;
 
-/// The lines of one picture.
+/// Lines of one picture.
 class Lines {
  public:
   void add(const std::string& title, const char* style, const Points& points) {
@@ -46,7 +46,7 @@ constexpr const char* kTightLine = "lines lw 2 lc rgb '#0060ad'";
 constexpr const char* kLoose = "lines lw 2 dt 2 lc rgb '#dd5511'";
 constexpr const char* kEstimate = "lines lw 2 dt 3 lc rgb '#808080'";
 
-/// The points of delta(epsilon) that are large enough to be shown; none where delta has no answer
+/// Returns the points of delta(epsilon) that are large enough to be shown; none if delta() throws
 /// for these releases.
 template <class Delta>
 Points points_of(const std::vector<double>& epsilons, Delta delta) {
@@ -92,7 +92,7 @@ void draw_group_curve(const std::vector<GroupRow>& rows, double delta,
   lines.add("this accountant", kTight, tight);
   lines.add("Vadhan's lemma", kLoose, vadhan);
   lines.add("k times epsilon of one (a lower limit of the lemma)", kEstimate, linear);
-  // A lemma that leaves the picture shall not flatten the rest.
+  // The axis does not cover the lemma's large values, which would flatten the other lines.
   lines.draw("privacy of groups",
              fmt::format("set key top left\nset xlabel 'group size'\nset ylabel 'epsilon at delta "
                          "= {:g}'\nset xrange [1:{}]\nset yrange [0:{}]\n",

@@ -9,23 +9,23 @@
 
 namespace cudp {
 
-/// Epsilon of a group, and what follows from the single example's alone.
+/// Epsilon of a group, and the bounds that follow from a single example's epsilon alone.
 struct GroupRow {
   std::uint64_t group = 1;
   privacy::PrivacyBound bound;
-  std::optional<double> vadhan;  ///< Vadhan's lemma; nothing where it has no finite answer
-  double linear = 0.0;           ///< group x epsilon of one: what a pure promise would give
+  std::optional<double> vadhan;  ///< Vadhan's lemma; empty if it has no finite bound
+  double linear = 0.0;           ///< group x epsilon of one, the bound for pure DP
 };
-/// busy: hears how far it is.
+/// Returns the rows of all group sizes up to `largest`. busy: receives the progress.
 std::vector<GroupRow> group_rows(const privacy::Composition& composition, std::uint64_t largest,
                                  double delta, const privacy::AccountantOptions& options,
                                  Busy& busy);
 
-/// Draws, as a PNG, epsilon over group size (Ganesh 2024, figures 1 and 2). Throws Error where
-/// gnuplot does not draw it.
+/// Draws epsilon over group size as a PNG (Ganesh 2024, figures 1 and 2). Throws Error if gnuplot
+/// does not draw it.
 void draw_group_curve(const std::vector<GroupRow>& rows, double delta,
                       const std::filesystem::path& picture);
-/// The same of delta over epsilon by each accountant.
+/// Draws delta over epsilon for each accountant as a PNG. Throws Error if gnuplot does not draw it.
 void draw_privacy_curve(const privacy::Composition& composition, double delta,
                         const std::filesystem::path& picture,
                         const privacy::AccountantOptions& options);

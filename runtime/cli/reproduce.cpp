@@ -15,8 +15,8 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-/// Becomes the program cudp-reproduce (bench/reproduce), which lies in this program's folder.
-/// Throws InputError if it is not there.
+/// Replaces this process by the program cudp-reproduce (bench/reproduce) in the same folder. Throws
+/// InputError if it is missing.
 [[noreturn]] void start_reproduce(const std::vector<std::string>& words) {
   std::error_code unknown;
   const fs::path cudp = fs::read_symlink("/proc/self/exe", unknown);
@@ -34,8 +34,8 @@ namespace {
 
 void add_reproduce_command(CLI::App& app, CommandBody& body) {
   CLI::App* const command = app.add_subcommand("reproduce", kReproduceDescription);
-  command->set_help_flag();   // the other program has it
-  command->prefix_command();  // as all words behind it are
+  command->set_help_flag();   // the other program has its own --help
+  command->prefix_command();  // all further words are for the other program
   command->callback([command, &body] {
     body = {.run = [command]() -> int { start_reproduce(command->remaining()); }, .check = [] {}};
   });

@@ -11,42 +11,43 @@
 
 namespace cudp {
 
-/// The certificate of a run, as its file has it and as numbers.
+/// The certificate of a run, as JSON and as numbers.
 struct RunCertificate {
   std::filesystem::path file;
   nlohmann::json json;
   verify::Certificate stated;
 
-  /// A text of the file; empty where there is none of that name.
+  /// Returns a text of the file; empty if there is none of that name.
   std::string text(const char* key) const;
-  /// A list of texts of the file; the same.
+  /// Returns a list of texts of the file; empty if there is none of that name.
   std::vector<std::string> texts(const char* key) const;
 };
 
-/// place: a run's folder, its release folder, or a privacy.json. Throws InputError where there is
-/// no certificate, or none that can be read.
+/// Reads a run's certificate. place: a run's folder, its release folder, or a privacy.json. Throws
+/// InputError if there is no certificate, or if it cannot be read.
 RunCertificate read_run_certificate(const std::filesystem::path& place);
 
-// What `cudp account` reports of runs. All throw InputError; a run is given as to
+// Answers of `cudp account` about runs. All throw InputError. A run is given as for
 // read_run_certificate.
 
-/// A run's certificate in sentences: what is promised, what that means, how it was made, what was
-/// released, and what the promise does not cover.
+/// Explains a run's certificate in sentences: the promise and its meaning, the method, the
+/// releases, and what the promise does not cover.
 Answer explained(const std::string& run);
 
-/// The epsilon of a run had it had other settings, beside its own. changes: one row each,
-/// "KEY=VALUE" with KEY epochs, steps, batch, sigma, epsilon (to which the noise is calibrated) or
-/// delta; several at once are joined by "+". With another batch the number of epochs stays. Nothing
-/// is trained, and the data are not looked at. Refuses a run whose releases do not follow from
-/// these numbers alone. Throws std::exception as privacy/ does.
+/// Compares a run's epsilon with that of other settings. changes: one row each, "KEY=VALUE" with
+/// KEY epochs, steps, batch, sigma, epsilon (to which the noise is calibrated) or delta. Several
+/// changes at once are joined by "+". Another batch keeps the number of epochs. Trains nothing and
+/// reads no data. Throws InputError if the run's releases do not follow from these numbers alone,
+/// and the exceptions of privacy/.
 Answer what_if(const std::string& run, const std::vector<std::string>& changes);
 
-/// Adds up what several runs on the same data spend: as chosen on the way, and fixed ahead
-/// (privacy/several_runs.hpp). Unfinished runs count by their plan. delta: of all together; that
-/// which all the certificates state, if not given. fixed_ahead: the user states that no setting was
-/// chosen by looking at an earlier run, so that the smaller number is the answer. Refuses
-/// certificates that differ in what neighbours are, and a run that is given twice. Throws
-/// std::exception as privacy/ does.
+/// Adds up the epsilon that several runs on the same data spend, both if their settings were chosen
+/// adaptively and if they were fixed beforehand (privacy/several_runs.hpp). Unfinished runs count
+/// with their plan. delta: delta of all runs together; if not given, the delta that all
+/// certificates state. fixed_ahead: the user states that no setting was chosen by looking at an
+/// earlier run, so that the smaller number is the answer. Throws InputError if the certificates
+/// have different neighbouring relations, or if a run is given twice, and the exceptions of
+/// privacy/.
 Answer several_runs(const std::vector<std::string>& runs, std::optional<double> delta,
                     bool fixed_ahead);
 

@@ -1,5 +1,5 @@
 #pragma once
-// What `cudp eval` and `cudp predict` share: a released model, and the data it is asked about.
+// Code shared by `cudp eval` and `cudp predict`: a released model, and the data to score.
 #include <string>
 #include <vector>
 
@@ -10,16 +10,16 @@
 
 namespace cudp {
 
-/// Rows of the options that both have: the data, how they are read, and the machine.
+/// Returns the options of both commands: the data, how they are read, and the machine.
 std::vector<Option> scoring_options();
 
-/// The request that these options make. labels, ids and groups are the command's own.
+/// Returns the request of these options. The command sets labels, ids and groups itself.
 ScoringRequest scoring_request(const TrainConfig& config);
 
-/// What is being done to these rows, for a terminal: "scoring 'patients.csv'".
+/// Returns the text for a progress line: "scoring 'patients.csv'".
 std::string scoring_text(const std::string& dataset);
 
-/// The model of a run folder, its release folder or a file, with the words' vectors that the
+/// Reads the model of a run folder, its release folder or a file, with the words' vectors that the
 /// options name.
 ReleasedModel model_for(const TrainConfig& config, const std::string& place);
 

@@ -19,19 +19,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The methods whose releases follow from settings and a public number of examples alone. Those of
-/// `dp-agd` and `dpis` are chosen on the way, `objpert` is proved of all its releases together.
+/// Methods whose releases follow from settings and a public number of examples alone. The releases
+/// of `dp-agd` and `dpis` are chosen adaptively. The bound of `objpert` is for all its releases
+/// together.
 constexpr const char* kPlanning[] = {"dpsgd",      "dpsgd-ts", "dpsgd-decay", "dpsgd-quantile",
                                      "adp-sgd",    "adaclip",  "sgd-ma",      "sgd-adv",
                                      "norm-bound", "outpert",  "privgene"};
 
-/// Whether the certificate's releases were all fixed before the first of them. Steps, rates and
-/// choices follow from a noisy number of examples, if there is one; after a key was lost the number
-/// of steps may have been chosen; and an epsilon above that of the releases is a budget.
+/// Whether all releases of the certificate were fixed before the first of them. They were not if
+/// steps, rates and choices follow from a noisy number of examples, if the number of steps may have
+/// been chosen after a lost key, or if epsilon is above that of the releases and so is a budget.
 bool is_fixed_ahead(const verify::Certificate& c) {
   if (std::ranges::find(kPlanning, c.method) == std::end(kPlanning)) return false;
   if (c.size_noise > 0.0 || c.order_fixed || c.lost_a_key()) return false;
-  if (c.steps_planned == 0) return true;  // trained in one go: it takes no other key
+  if (c.steps_planned == 0) return true;  // trained in one step, which has only one key
   const double of_releases = privacy::Accountant({.releases = c.releases, .group = c.max_rows},
                                                  verify::accountant_options(c, true))
                                  .epsilon(c.delta - c.failure)
@@ -39,18 +40,18 @@ bool is_fixed_ahead(const verify::Certificate& c) {
   return c.epsilon <= of_releases * (1.0 + 1e-6);
 }
 
-/// Reads from a certificate what the run spends.
+/// Returns the spending of a run, from its certificate.
 privacy::RunSpending spending_of(const RunCertificate& c) {
   const verify::Certificate& stated = c.stated;
   if (!std::isfinite(stated.epsilon))
     throw InputError(c.file.string() + ": expected a certificate with an epsilon, found none");
-  // Of both parts together nothing is known but what is stated of them.
+  // The only bound for both parts together is the stated one.
   if (stated.holdout) return {.run = privacy::StatedRun{c.stated.epsilon, c.stated.delta}};
-  // Whoever goes by a filter chose what to release on the way: its whole budget counts.
+  // Releases that a filter admits are chosen adaptively, so that its whole budget counts.
   if (c.json.contains("filter"))
     return {.run = privacy::ZcdpFilteredRun{c.json["filter"].at("rho").get<double>()},
             .failure = stated.failure};
-  // Batches, steps and noise follow from its noisy row count.
+  // Batches, steps and noise follow from the run's noisy row count.
   if (stated.split) return {.run = privacy::ChosenRun{stated.releases}, .failure = stated.failure};
   if (stated.order_fixed) {
     const privacy::Filter filter(
@@ -58,7 +59,7 @@ privacy::RunSpending spending_of(const RunCertificate& c) {
     return {.run = privacy::RenyiFilteredRun{stated.order, filter.limit()},
             .failure = stated.failure};
   }
-  // Without them the run would count for nothing.
+  // A run without releases would count as epsilon 0.
   if (stated.releases.empty())
     throw InputError(c.file.string() + ", releases: expected what the run released, found none");
   if (stated.status != "refused" && !is_fixed_ahead(stated))
@@ -66,7 +67,8 @@ privacy::RunSpending spending_of(const RunCertificate& c) {
   return {.run = privacy::PlannedRun{stated.releases}, .failure = stated.failure};
 }
 
-/// Runs whose neighbours differ have no guarantee together: of persons and of rows, say.
+/// Throws InputError if the neighbouring relations differ, e.g. persons and rows: such runs have no
+/// common guarantee.
 void hold_same_neighbours(const RunCertificate& first, const RunCertificate& c) {
   const auto expect = [&](const char* key, const std::string& expected, const std::string& found) {
     if (found != expected)
@@ -74,7 +76,7 @@ void hold_same_neighbours(const RunCertificate& first, const RunCertificate& c) 
                        ", " + (expected.empty() ? "none" : "'" + expected + "'") + ", found " +
                        (found.empty() ? "none" : "'" + found + "'"));
   };
-  // The unit first: it is what whoever made the runs can change.
+  // The unit comes first, because the user can change it.
   expect("unit", first.stated.unit, c.stated.unit);
   expect("max_rows", std::to_string(first.stated.max_rows), std::to_string(c.stated.max_rows));
   expect("neighbouring_relation", first.text("neighbouring_relation"),
@@ -105,7 +107,7 @@ double common_delta(const std::vector<RunCertificate>& all) {
   return all.front().stated.delta;
 }
 
-/// Says how a run counts.
+/// Returns a text: how a run is counted.
 std::string counted_as(const RunCertificate& c, const privacy::RunSpending& spending) {
   std::string how = c.text("method");
   if (std::holds_alternative<privacy::StatedRun>(spending.run))
@@ -129,8 +131,8 @@ Answer several_runs(const std::vector<std::string>& runs, std::optional<double> 
   for (const RunCertificate& c : all) spendings.push_back(spending_of(c));
   const std::uint64_t group = all.front().stated.max_rows;
   const double chosen = privacy::epsilon_as_chosen(spendings, of_all, group);
-  // A run that was refused says what its count cost, not what it would have spent: nothing is known
-  // of it ahead.
+  // The certificate of a refused run states the cost of its count, not the spending that was
+  // planned. It therefore has no plan that was fixed beforehand.
   const auto refused =
       std::ranges::find(all, "refused", [](const RunCertificate& c) { return c.stated.status; });
   if (fixed_ahead && refused != all.end())

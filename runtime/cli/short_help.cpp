@@ -46,7 +46,7 @@ constexpr HelpLine kTrainLines[] = {
     {"json", "print the result as JSON"},
 };
 
-/// The formatter of a command whose short help is a text.
+/// Formatter of a command whose short help is a fixed text.
 class ShortHelp final : public CLI::Formatter {
  public:
   explicit ShortHelp(std::string text) : text_(std::move(text)) {}
@@ -92,8 +92,8 @@ std::string help_lines_text(std::span<const HelpLine> lines, std::span<const Opt
 
 namespace {
 
-/// Where what a line says begins: behind an option's flag and its value, or where it is indented
-/// to.
+/// Returns the column at which a line's description begins: after an option's flag and value, or
+/// after the indentation.
 std::size_t begin_of_text(const std::string& line) {
   const std::size_t indent = std::min(line.find_first_not_of(' '), line.size());
   if (indent == 0 || indent >= 20) return indent;
@@ -104,7 +104,7 @@ std::size_t begin_of_text(const std::string& line) {
 
 std::string wrapped_line(const std::string& line, std::size_t width) {
   const std::size_t begin = begin_of_text(line);
-  constexpr std::size_t kMinWords = 20;  // less room than this is no column
+  constexpr std::size_t kMinWords = 20;  // minimum width of the description
   if (line.size() <= width || line.starts_with("  cudp ") || begin + kMinWords > width)
     return line + "\n";
   std::string out;

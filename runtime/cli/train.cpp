@@ -43,7 +43,8 @@ std::string privacy_text(const RunResult& r) {
   return fmt::format("{} at delta {:.3g}", rounded_up(r.epsilon), r.delta);
 }
 
-/// The accuracy of a run with privacy beside that of this one, which is without.
+/// Returns a text that compares the accuracy of this run, without privacy, with that of a private
+/// run.
 std::string comparison_text(const RunResult& r) {
   const Comparison& with = *r.outcome.compared_with;
   const double points = 100.0 * (*r.test.accuracy() - with.test_accuracy);
@@ -61,8 +62,8 @@ std::string held_out_text(const ErrorBar& b) {
       b.name, b.value, b.low, b.high);
 }
 
-/// The table that a training ends with. Accuracies on a test set that is not public are not for
-/// stdout, which others may read.
+/// Returns the table shown at the end of a training. It leaves out accuracies on a test set that is
+/// not public, because others may read stdout.
 Answer answer_of(RunResult r) {
   if (r.test_set == "private") {
     r.test.values.clear();
@@ -133,7 +134,7 @@ int start_training(const Settings& flags, ReleaseObserver* release_observer, Ran
   return 0;
 }
 
-/// The ranks that --ranks or a launcher makes; null where this process trains alone.
+/// Returns the ranks of --ranks or of a launcher; null if this process trains alone.
 std::unique_ptr<Ranks> ranks_of(const TrainConfig& asked) {
   const auto timeout = std::chrono::milliseconds(std::llround(1e3 * asked.rank_timeout));
   std::unique_ptr<Ranks> launched = mpi_ranks(timeout);
@@ -143,7 +144,8 @@ std::unique_ptr<Ranks> ranks_of(const TrainConfig& asked) {
   return fork_ranks(static_cast<int>(asked.ranks), timeout, follow_run);
 }
 
-/// --resume-or-start as what it means now: --resume, or --out. Throws InputError.
+/// Replaces --resume-or-start by --resume or --out, depending on whether the run exists. Throws
+/// InputError.
 Settings as_resume_or_start(Settings flags) {
   const auto asked = flags.find("resume-or-start");
   if (asked == flags.end()) return flags;
@@ -164,7 +166,8 @@ int run_training(const Settings& given, ReleaseObserver* release_observer) {
   const Settings flags = as_resume_or_start(given);
   TrainConfig asked;
   apply_settings(flags, asked);
-  std::optional<EndOnSignal> end;  // outlives the ranks, and is made after them
+  std::optional<EndOnSignal>
+      end;  // declared first, so that it outlives the ranks, but set after them
   const std::unique_ptr<Ranks> several = ranks_of(asked);
   Ranks& ranks = several != nullptr ? *several : alone();
   if (ranks.leads())
@@ -185,7 +188,7 @@ int run_training(const Settings& given, ReleaseObserver* release_observer) {
     announce(ranks, {.kind = Order::Kind::stop});
     return code;
   } catch (const Error& e) {
-    // An interrupted run leaves the others where they wait for an order.
+    // The other ranks still wait for an order after an interruption.
     if (e.code() == Exit::again)
       announce(ranks, {.kind = Order::Kind::stop});
     else

@@ -110,7 +110,8 @@ void add_twin(Answer& a, const TwinVerdict& twin, std::size_t names) {
   for (const std::string& s : v.skipped) add_wrapped(a, "", "not checked: " + s, names);
 }
 
-/// On a terminal a line shows how far it is: the accountant may take minutes.
+/// Returns the checked statements. Shows progress on a terminal, because the accountant may take
+/// minutes.
 std::vector<verify::Statement> statements_of(const ReleasedRun& run, bool quiet) {
   Busy busy("verifying " + shown(run.release.string()),
             quiet ? Busy::Shown::never : Busy::Shown::on_terminal);

@@ -21,13 +21,13 @@
 namespace cudp {
 namespace {
 
-/// The facts that decide the epsilon of a run: its plan, and the number of examples.
+/// The numbers that determine the epsilon of a run: its plan, and the number of examples.
 struct Planned {
   PrivacyPlan plan;
   TrainingSize size;
   std::int64_t batch = 0;
-  double epsilon = 0.0;  ///< as stated, or what the changes come to
-  double delta = 0.0;    ///< of both parts, where the row count is private
+  double epsilon = 0.0;  ///< stated value, or the result of the changes
+  double delta = 0.0;    ///< includes the part of the row count if that is private
 };
 
 using Changes = std::map<std::string, double>;
@@ -72,7 +72,8 @@ Changes changes_of(const std::string& text) {
   return changes;
 }
 
-/// The accountant that the run was told to use, where its settings lie beside the certificate.
+/// Returns the accountant in the run's settings, if they are in the certificate's folder, else
+/// `best`.
 privacy::AccountantKind accountant_of(const RunCertificate& c) {
   const std::filesystem::path settings = c.file.parent_path() / RunFolder::kConfig;
   std::error_code none;
@@ -87,20 +88,21 @@ privacy::AccountantKind accountant_of(const RunCertificate& c) {
   return privacy::AccountantKind::best;
 }
 
-/// Whether the release is the run's step, all of them alike.
+/// Whether the release is that of all steps of the run, which must be equal.
 bool is_step(const privacy::Release& r, const verify::Certificate& c) {
   return c.q > 0.0 && c.steps > 0 && r.count == c.steps &&
          r.mechanism == privacy::sampled_gaussian_mechanism(c.q, c.sigma);
 }
 
-/// Whether it is one of those before the steps that are the same whatever these are.
+/// Whether a release is one of those before the steps, which do not depend on the steps.
 bool is_before(const privacy::Release& r, const verify::Certificate& c) {
   const auto* const gaussian = std::get_if<privacy::Gaussian>(&r.mechanism);
   return gaussian != nullptr && r.count == 1 &&
          (gaussian->sigma == c.size_noise || gaussian->sigma == c.feature_noise);
 }
 
-/// Throws InputError where the certificate's releases are not those of a plan of equal steps.
+/// Returns the plan of a run. Throws InputError if the certificate's releases are not those of
+/// equal steps.
 Planned planned_run(const RunCertificate& certificate) {
   const verify::Certificate& c = certificate.stated;
   const std::string file = certificate.file.string();
@@ -138,7 +140,7 @@ Planned planned_run(const RunCertificate& certificate) {
   return run;
 }
 
-/// Gives the run another budget. Where its row count is private that is divided as a run does now.
+/// Sets another budget. If the row count is private, divides the budget as a run does.
 void set_budget(Planned& run, double epsilon, double delta) {
   PrivacyPlan& plan = run.plan;
   run.delta = plan.delta = delta;
