@@ -15,20 +15,20 @@ namespace {
 constexpr double kDelta = 1e-5;
 constexpr int kBatch = 600;
 
-/// The settings that were tuned, for one budget.
+/// Tuned settings for one budget.
 struct Tuned {
   std::int64_t epochs;
   double lr;
   double max_variance = 0.0;  ///< h2 of AdaCliP
-  double beta1 = 0.99;        ///< of AdaCliP; 1: gradients are not centred
-  double share = 0.0;         ///< of the budget for DP-PCA
+  double beta1 = 0.99;        ///< AdaCliP's beta1; 1: gradients are not centred
+  double share = 0.0;         ///< share of the budget for DP-PCA
 };
 
 struct Contender {
   std::string name;
-  std::string settings;           ///< but for what was tuned
-  std::map<double, Tuned> tuned;  ///< by epsilon
-  std::vector<double> published;  ///< in the order of `tuned`
+  std::string settings;           ///< settings other than the tuned ones
+  std::map<double, Tuned> tuned;  ///< key: epsilon
+  std::vector<double> published;  ///< the paper's numbers, in the order of `tuned`
 };
 
 std::string settings_of(const Contender& c, double epsilon, const Tuned& tuned) {
@@ -137,7 +137,7 @@ ReproducedTable adaclip_table2(const ReproduceOptions& options, Reporter& report
   const std::vector<Contender> contenders = {
       {"Abadi et al. (C = 4 a layer)",
        network + fmt::format("clipping = 'per-layer'\nclip = {:.17g}",
-                             4.0 * std::numbers::sqrt2),  // C / sqrt(2) a layer
+                             4.0 * std::numbers::sqrt2),  // C / sqrt(2) per layer
        {{0.2, {.epochs = 5, .lr = 0.2, .share = 0.1}},
         {0.5, {.epochs = 10, .lr = 0.25, .share = 0.08}},
         {1.0, {.epochs = 15, .lr = 0.4, .share = 0.04}},

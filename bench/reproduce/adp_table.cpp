@@ -9,7 +9,7 @@ namespace {
 
 const std::vector<double> kEpochs = {60, 120, 200};
 
-/// One clipping norm and one way to choose sigma; the paper's numbers for it at epsilon / 16 = 0.8.
+/// One clipping norm and one rule for sigma, with the paper's numbers at epsilon / 16 = 0.8.
 struct Part {
   double clip;
   bool theorem41;
@@ -17,7 +17,7 @@ struct Part {
   std::vector<double> dp;
 };
 
-/// The epsilon = 16 * 0.8 of Theorem 4.1 is about 0.2 by any accountant.
+/// The epsilon = 16 * 0.8 of Theorem 4.1 is about 0.2 with any accountant.
 constexpr double kEpsilon = 0.2;
 constexpr double kTheoremEpsilon = 16 * 0.8;
 
@@ -41,7 +41,7 @@ std::string settings_of(const Part& part, double epochs, bool adapted) {
       part.theorem41 ? "theorem41" : "accountant");
 }
 
-/// The accuracies by column, then by seed.
+/// Accuracies, [column][seed].
 struct Runs {
   std::vector<std::vector<double>> adp, dp, lead, adp_best, dp_best, lead_best;
 
@@ -71,7 +71,7 @@ TableGroup group_of(const Part& part, const Runs& runs) {
   ResultRow lead{"lead, paper", {}, {}, 0};
   for (std::size_t i = 0; i < kEpochs.size(); ++i) lead.values.push_back(part.adp[i] - part.dp[i]);
   group.published.push_back(lead);
-  // Beside accuracies the leads would lie on the axis.
+  // The picture shows leads only: in a plot with accuracies they would lie on the axis.
   for (auto* rows : {&group.measured, &group.published})
     for (ResultRow& row : *rows)
       row.drawn = rows == &group.measured && row.name.starts_with("lead");

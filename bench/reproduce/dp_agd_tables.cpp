@@ -26,9 +26,9 @@ ResultRow constant(const std::string& name, double value) {
   return {name, std::vector<double>(kEpsilons.size(), value), {}, 0};
 }
 
-/// `published`: the authors' code as they published it, whose selection and other defects cost more
-/// privacy than it says, and the same with the defects mended; both measured for this project's
-/// specification.
+/// One picture of a figure. `published` has the accuracies of the authors' code as published, whose
+/// selection and other defects cost more privacy than it states, and of the same code with the
+/// defects corrected. Both were measured for this project's specification.
 struct Part {
   std::string title;
   std::string dataset;
@@ -49,10 +49,10 @@ struct Fold {
   const Dataset& train;
   Loss loss;
   int threads;
-  LinearEngine& engine;  ///< which it may draw batches on if it says so
+  LinearEngine& engine;  ///< engine of contenders with draws_batches
 };
 
-/// A row to measure, and the training that it is of.
+/// A row of the figure, and its training.
 struct Contender {
   std::string name;
   bool draws_batches;

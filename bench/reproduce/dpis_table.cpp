@@ -17,8 +17,8 @@ namespace {
 
 const std::vector<double> kEpsilons = {0.5, 1.0, 2.0, 3.0, 4.0};
 
-/// A row: how it is trained where epsilon is at most 1, and where it is more; then what the paper
-/// has by epsilon.
+/// A row: its settings if epsilon is at most 1, those for a larger epsilon, and the paper's numbers
+/// by epsilon.
 struct Contender {
   const char* name;
   const char* tight;
@@ -30,22 +30,23 @@ struct Part {
   const char* title;
   const char* dataset;
   std::size_t test_examples;
-  double without_privacy;  ///< of the paper
+  double without_privacy;  ///< the paper's accuracy without privacy
   std::vector<Contender> contenders;
-  /// More settings of every training, by the data folder; null: none.
+  /// Returns further settings for all rows, given the data folder; null: none.
   std::string (*data_settings)(const std::string& dir) = nullptr;
 };
 
-/// The paper's words, the most frequent ones of the reviews, with vectors of half its length: GloVe
-/// with 100 dimensions cannot be had.
+/// Settings of the text model: the paper's words, the most frequent ones of the reviews, with
+/// vectors of half the paper's length. GloVe with 100 dimensions is not available here.
 std::string imdb_settings(const std::string& dir) {
   constexpr const char* kTable = "imdb20k_glove50.safetensors";
   return fmt::format("vocabulary = 'imdb_vocab20k.tsv'\nembedding = '{}'\n",
                      find_text_file(kTable, dir).empty() ? "glove" : kTable);
 }
 
-// Small budgets want fewer and larger batches. DPIS has all settings of DP-SGD-HF, and DP-SGD-Decay
-// those of DP-SGD-TS, but for the method's own; both of the latter have tanh, DP-SGD has relu.
+// Small budgets need fewer and larger batches. Except for settings of the method itself, DPIS has
+// the settings of DP-SGD-HF, and DP-SGD-Decay those of DP-SGD-TS. The latter two use tanh, DP-SGD
+// uses relu.
 const std::vector<Part>& parts() {
   static const std::vector<Part> all = {
       {"MNIST",
@@ -96,7 +97,7 @@ const std::vector<Part>& parts() {
          "preset = 'fashion-cnn'\nactivation = 'relu'\nepochs = 20",
          "preset = 'fashion-cnn'\nactivation = 'relu'",
          {78.4, 80.8, 82.3, 84.1, 84.5}}}},
-      // DP-SGD-HF was tuned at epsilon = 3; the other networks are as in the papers of the rivals.
+      // DP-SGD-HF was tuned at epsilon = 3. The other networks are those of the rivals' papers.
       {"CIFAR-10",
        "cifar-10",
        10000,
@@ -157,7 +158,7 @@ std::string data_settings(const Part& part, const ReproduceOptions& options) {
   return part.data_settings == nullptr ? "" : part.data_settings(options.data_dir);
 }
 
-/// The reason why a part cannot be run on the data at hand; empty where it can.
+/// Returns the reason why a part cannot be run on the available data; empty if it can.
 std::optional<std::string> missing(const Part& part, const ReproduceOptions& options) {
   try {
     TrainConfig config;

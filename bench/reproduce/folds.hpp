@@ -6,11 +6,12 @@
 
 namespace cudp {
 
-/// Every example of a split in one set, the training examples first.
+/// Returns all examples of a split in one set, the training examples first.
 Dataset whole(const DataSplit& split);
 
-/// Cuts a data set into `folds` parts at random, the same for the same seed, and gives for each the
-/// split that tests on it and trains on the others. Seeded numbers: for experiments only.
+/// Divides a data set at random into `folds` parts. Returns for each part the split that tests on
+/// it and trains on the others. The same seed gives the same parts, so this is for experiments
+/// only.
 std::vector<DataSplit> cross_validation(const Dataset& all, int folds, std::uint64_t seed);
 
 }  // namespace cudp

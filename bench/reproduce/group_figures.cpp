@@ -18,12 +18,12 @@ constexpr double kRate = 0.01;
 constexpr std::uint64_t kExamples = 50000;
 constexpr std::uint64_t kBatch = 500;
 
-/// One of a figure's three pictures.
+/// One picture of the three of a figure.
 struct Part {
   double sigma;
   std::vector<std::uint64_t> sizes;
-  /// Epsilons of the project's specification, computed by another implementation; the paper prints
-  /// its numbers as curves only.
+  /// Epsilons from the project's specification, computed by another implementation. The paper has
+  /// curves only.
   std::map<std::uint64_t, double> reference;
 };
 

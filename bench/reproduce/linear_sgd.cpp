@@ -14,7 +14,7 @@
 namespace cudp {
 namespace {
 
-/// Epsilon of the composition where every step on its whole sample is (e, .)-DP.
+/// Epsilon of the composition, if every step is (e, .)-DP for its sample.
 double composed(double e, double q, double steps, double slack) {
   const double step = std::log1p(q * std::expm1(e));
   return step * std::sqrt(2.0 * steps * std::log(1.0 / slack)) + steps * step * std::expm1(step);
@@ -22,7 +22,7 @@ double composed(double e, double q, double steps, double slack) {
 
 double sigma_advanced(double epsilon, double delta, double q, std::uint64_t steps) {
   const auto t = static_cast<double>(steps);
-  double low = 0.0;  // of e, in which composed() grows
+  double low = 0.0;  // bounds of e, by bisection: composed() grows with e
   double high = 1.0;
   if (composed(high, q, t, 0.5 * delta) > epsilon)
     for (int i = 0; i < 200; ++i) {
@@ -30,7 +30,7 @@ double sigma_advanced(double epsilon, double delta, double q, std::uint64_t step
       (composed(middle, q, t, 0.5 * delta) <= epsilon ? low : high) = middle;
     }
   else
-    low = high;  // the classical Gaussian mechanism is for e <= 1
+    low = high;  // the classical Gaussian mechanism requires e <= 1
   if (low == 0.0) return std::numeric_limits<double>::infinity();
   return std::sqrt(2.0 * std::log(1.25 * q * t / (0.5 * delta))) / low;
 }

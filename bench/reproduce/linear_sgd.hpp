@@ -16,19 +16,20 @@ struct LinearSgd {
   std::uint64_t epochs = 10;
 };
 
-/// The accountant by which sigma follows from (epsilon, delta).
+/// Accounting that determines sigma from (epsilon, delta).
 enum class SgdAccounting {
   moments,  ///< SGD-MA: Renyi divergence of the sampled Gaussian (Abadi et al. 2016)
   advanced  ///< SGD-Adv: amplification by sampling, then advanced composition (Bassily et al. 2014)
 };
 
-/// The noise multiplier of `steps` steps at sampling rate q. +infinity where the accounting gives
-/// none. advanced: every step is (e, d)-DP by the classical Gaussian mechanism, on a sample
-/// (ln(1 + q (exp(e) - 1)), q d); d and the composition's slack share delta in halves.
+/// Returns the noise multiplier of `steps` steps at sampling rate q; +infinity if the accounting
+/// allows none. advanced: every step is (e, d)-DP for its sample by the classical Gaussian
+/// mechanism, so (ln(1 + q (exp(e) - 1)), q d)-DP for the data. The steps' q d together and the
+/// composition's slack each have half of delta.
 double sgd_sigma(SgdAccounting accounting, double epsilon, double delta, double q,
                  std::uint64_t steps);
 
-/// Weights after training, of `examples` that are public.
+/// Returns the weights after training on the engine's examples, whose number is public.
 std::vector<float> run_linear_sgd(const LinearSgd& settings, SgdAccounting accounting,
                                   double epsilon, double delta, LinearEngine& engine,
                                   const RandomKey& key);

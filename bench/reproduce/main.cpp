@@ -4,7 +4,7 @@
 #include "bench/reproduce/command.hpp"
 #include "runtime/cli/commands.hpp"
 
-/// cudp-reproduce WORDS is what `cudp reproduce WORDS` starts.
+/// The program cudp-reproduce: `cudp reproduce WORDS` starts `cudp-reproduce WORDS`.
 int main(int argc, char** argv) {
   std::vector<std::string> words = {"reproduce"};
   words.insert(words.end(), argv + 1, argv + argc);

@@ -17,8 +17,8 @@ using Objective =
 std::vector<double> minimise(const Objective& objective, std::vector<double> w, double tolerance,
                              int max_steps);
 
-/// Returns the minimiser of mean loss + l2/2 |w|^2, in double, with the bias last. It has no
-/// privacy, and serves only as a reference for what training could reach without noise.
+/// Returns the minimiser of mean loss + l2/2 |w|^2, computed in double, with the bias last. It
+/// gives no privacy, and is only a reference for training without noise.
 std::vector<float> fit_non_private(const Dataset& train, Loss loss, double l2);
 
 }  // namespace cudp

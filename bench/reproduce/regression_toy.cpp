@@ -14,14 +14,14 @@ namespace {
 constexpr std::size_t kPoints = 1000;
 constexpr std::uint64_t kSteps = 10 * kPoints;
 constexpr StepScalars kScalars = {.learning_rate = 0.01f,
-                                  .noise_std = 0.1f,  // sigma, at clipping norm 1
+                                  .noise_std = 0.1f,  // equal to sigma, as the clipping norm is 1
                                   .inverse_batch = 1.0f,
                                   .bias1 = 1.0f,
                                   .bias2 = 1.0f,
                                   .ema_decay = 0.0f,
                                   .clip_norm = 1.0f};
 
-/// The release of a step, from every sampled point's gradient g = theta - x.
+/// A training of the regression toy. The gradient of a point x is g = theta - x.
 class Toy {
  public:
   explicit Toy(const RegressionToy& toy)
@@ -88,7 +88,7 @@ class Toy {
   std::vector<float> theta_;
   std::vector<float> mean_;       ///< m
   std::vector<float> deviation_;  ///< s
-  std::vector<float> scale_;      ///< 1 throughout for DP-SGD
+  std::vector<float> scale_;      ///< always 1 for DP-SGD
   float shrink_ = 1.0f;
 };
 

@@ -11,33 +11,33 @@
 
 namespace cudp {
 
-/// Numbers over the columns, NaN where there is none. `deviations` of single runs, empty for
-/// numbers that were read off elsewhere.
+/// One row of a table: a number per column, NaN if there is none. `deviations` are the standard
+/// deviations of single runs; empty for numbers that were not measured here.
 struct ResultRow {
   std::string name;
   std::vector<double> values;
   std::vector<double> deviations;
   int runs = 0;
-  bool drawn = true;  ///< stands in the picture too
+  bool drawn = true;  ///< also shown in the picture
 };
 
-/// A part of a table: one data set and model, say.
+/// A part of a table, e.g. for one data set and model.
 struct TableGroup {
   std::string name;
   std::vector<ResultRow> measured;
-  std::vector<ResultRow> published;  ///< the paper's numbers, or others to stand beside
-  std::vector<double> columns = {};  ///< where the group has its own; empty: the table's
+  std::vector<ResultRow> published;  ///< the paper's numbers, or others to compare with
+  std::vector<double> columns = {};  ///< the group's own columns; empty: the table's
 };
 
-/// A table or figure of a paper, as it came out here.
+/// A reproduced table or figure of a paper.
 struct ReproducedTable {
   std::string title;
   std::string column_label;  ///< "epsilon"
   std::vector<double> columns;
   std::string value_label;  ///< "test accuracy (%)"
   std::vector<TableGroup> groups;
-  std::vector<std::string> notes;  ///< settings, and what differs from the paper
-  bool log_values = false;         ///< the picture's other axis; that of the columns always is
+  std::vector<std::string> notes;  ///< settings, and differences from the paper
+  bool log_values = false;  ///< logarithmic value axis; the column axis is always logarithmic
 
   const std::vector<double>& columns_of(const TableGroup& group) const {
     return group.columns.empty() ? columns : group.columns;
@@ -49,27 +49,27 @@ struct ReproduceOptions {
   bool quick = false;  ///< a subset that fits 10 minutes on 2 cores
   int seeds = 0;       ///< repetitions; 0: the reproduction's own number
   int threads = 0;
-  std::vector<double> epsilons = {};  ///< columns, of a table that lets one choose; empty: its own
-  /// The file that keeps finished trainings, so that an interrupted table goes on; empty: none.
+  std::vector<double> epsilons = {};  ///< columns, if `takes_epsilons`; empty: the table's own
+  /// File of finished trainings, from which an interrupted table resumes; empty: none.
   std::filesystem::path kept = {};
   /// Settings (TOML) in place of a table's own, for tests on other data; no flag sets it.
   std::string overrides = {};
 };
 
-/// One entry a table; `cudp reproduce NAME` runs it.
+/// A table or figure that `cudp reproduce NAME` runs.
 struct Reproduction {
   std::string name;
   std::string what;
   std::function<ReproducedTable(const ReproduceOptions& options, Reporter& reporter)> run;
-  bool takes_epsilons = false;  ///< looks at ReproduceOptions::epsilons
+  bool takes_epsilons = false;  ///< uses ReproduceOptions::epsilons
 };
 const std::vector<Reproduction>& reproductions();
 
-/// Rows of "mean +-sd", each group with the numbers to compare with below it.
+/// Returns rows of "mean +-sd". Below each group are its published numbers.
 std::string table_text(const ReproducedTable& table);
 nlohmann::ordered_json table_json(const ReproducedTable& table);
 
-/// Draws one plot for each group with gnuplot. Returns false where that is missing or fails.
+/// Draws one plot per group with gnuplot. Returns false if gnuplot is missing or fails.
 bool draw_table(const ReproducedTable& table, const std::filesystem::path& picture);
 
 /// Mean and sample standard deviation.

@@ -17,7 +17,7 @@ std::string row_text(const ResultRow& row, std::size_t width) {
   for (std::size_t i = 0; i < row.values.size(); ++i) {
     const bool known = std::isfinite(row.values[i]);
     const std::string value = known ? fmt::format("{:.2f}", row.values[i]) : "-";
-    // One run says nothing of how much they differ.
+    // A single run has no deviation.
     const std::string spread = row.deviations.empty() || !known || row.runs == 1
                                    ? ""
                                    : fmt::format(" +-{:.2f}", row.deviations[i]);
@@ -69,7 +69,8 @@ Json table_json(const ReproducedTable& t) {
   return j;
 }
 
-/// A published row has the colour of the row that repeats it; any other row its own.
+/// Returns the colour of a row. A published row has that of the measured row of the same name, any
+/// other row a colour of its own.
 int colour_of(const TableGroup& g, const ResultRow& row, int number) {
   for (std::size_t m = 0; m < g.measured.size(); ++m)
     if (row.name == g.measured[m].name + ", paper") return static_cast<int>(m) + 1;
@@ -86,7 +87,7 @@ bool draw_table(const ReproducedTable& t, const std::filesystem::path& picture) 
       "set multiplot layout {},{} title {}\n"
       "set grid lc rgb '#e0e0e0'\nset border 3 lc rgb '#808080'\nset tics nomirror\n"
       "set key below samplen 3\nset logscale x 2\n"
-      // There are more than the eight colours that gnuplot has of its own.
+      // Adds four colours to gnuplot's eight.
       "set linetype 9 lc rgb '#909090'\nset linetype 10 lc rgb '#8c564b'\n"
       "set linetype 11 lc rgb '#bcbd22'\nset linetype 12 lc rgb '#17becf'\nset linetype cycle 12\n"
       "set xlabel {}\nset ylabel {}\n",

@@ -21,7 +21,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Stops at a signal.
+/// Interrupts a training on a signal.
 class Interruptible final : public TrainingObserver {
  public:
   bool interrupts() override { return watch_.requested(); }
@@ -30,7 +30,7 @@ class Interruptible final : public TrainingObserver {
   InterruptWatch watch_;
 };
 
-/// The settings that differ from the defaults, for a reader.
+/// Returns the settings that differ from the defaults, for the log of results.
 Json chosen(const TrainConfig& config) {
   Json j;
   const TrainConfig usual;
@@ -57,7 +57,7 @@ TrainConfig resolved(const std::string& settings, std::uint64_t seed,
   if (!flags.contains("eval-every")) set("eval-every", std::int64_t{0});
   std::vector<std::string> notes;
   TrainConfig config = resolve_config(flags, notes);
-  config.of<LeftOpen>().keys.clear();  // a table of a paper has settings of its own
+  config.of<LeftOpen>().keys.clear();  // no defaults for tables: a paper states its settings
   return config;
 }
 
@@ -84,7 +84,7 @@ Trainings::Trainings(const ReproduceOptions& options, Reporter& reporter)
   std::istringstream lines(read_file(options.kept));
   for (std::string line; std::getline(lines, line);) {
     const Json j = Json::parse(line, nullptr, false);
-    if (!j.is_object() || !j.contains("digest")) continue;  // cut off by a crash
+    if (!j.is_object() || !j.contains("digest")) continue;  // truncated by a crash
     kept_[j["digest"]] = {j["last"], j["best"], j["epsilon"], j["sigma"], j["seconds"]};
   }
 }

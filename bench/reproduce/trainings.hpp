@@ -9,27 +9,27 @@
 
 namespace cudp {
 
-/// The result of one training. Accuracies are in percent.
+/// Result of one training. Accuracies are in percent.
 struct Trained {
-  double last = 0.0;  ///< test accuracy of the model at the end
-  double best = 0.0;  ///< the largest that was seen on the way: chosen on the test set
+  double last = 0.0;  ///< test accuracy of the final model
+  double best = 0.0;  ///< largest test accuracy during the training: chosen on the test set
   double epsilon = 0.0;
   double sigma = 0.0;
   double seconds = 0.0;
 };
 
-/// Runs the trainings of a table and keeps their results, one line of JSON for each, in
-/// ReproduceOptions::kept: a table that was interrupted goes on where it was. A line counts for
-/// trainings of the very same settings only, defaults included.
+/// Runs the trainings of a table. Results are stored in ReproduceOptions::kept, one line of JSON
+/// each, so that an interrupted table resumes. A stored result is used only if all settings,
+/// including defaults, are the same.
 class Trainings {
  public:
   Trainings(const ReproduceOptions& options, Reporter& reporter);
 
-  /// Trains as `cudp train --config SETTINGS --seed SEED` does; `what` names it to the user. Throws
-  /// Error when a signal interrupts it.
+  /// Trains as `cudp train --config SETTINGS --seed SEED` does, or returns the stored result.
+  /// `what`: name of the training for the user. Throws Error if a signal interrupts it.
   Trained run(const std::string& what, const std::string& settings, std::uint64_t seed);
 
-  /// "60 trainings, 1h 05m in all", of those asked for, whenever they were made.
+  /// Returns "60 trainings, 1h 05m in all": all trainings of this table, stored ones included.
   std::string effort() const;
 
  private:
@@ -37,12 +37,12 @@ class Trainings {
 
   const ReproduceOptions& options_;
   Reporter& reporter_;
-  std::map<std::string, Trained> kept_;  ///< by the digest of the settings
+  std::map<std::string, Trained> kept_;  ///< key: digest of the settings
   int count_ = 0;
   double seconds_ = 0.0;
 };
 
-/// Mean and deviation of runs, a column each, as a row.
+/// Returns a row with the mean and the deviation of the runs of each column.
 ResultRow row_of(const std::string& name, const std::vector<std::vector<double>>& runs_by_column);
 
 }  // namespace cudp
