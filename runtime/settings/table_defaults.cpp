@@ -14,19 +14,19 @@
 namespace cudp {
 namespace {
 
-// The numbers of bench/results/tables.md.
+// Numbers from bench/results/tables.md.
 constexpr double kTableSteps = 500.0;
 constexpr std::int64_t kMaxEpochs = 100;
 constexpr double kTableAverage = 0.99;
 
-/// What differs between classes and a target.
+/// Numbers of the rule that differ between classes and a target.
 struct TaskNumbers {
-  double max_travel;  ///< the longest way of the weights: the sum of all steps' rate times clip
-  double travel;      ///< the same for each unit of signal
+  double max_travel;  ///< maximum path length of the weights: sum over the steps of rate times clip
+  double travel;      ///< path length per unit of signal
   double min_clip;
   double max_clip;
-  double clip;         ///< for each unit of signal
-  double adam_travel;  ///< of adam and adamw: the sum of all steps' rates
+  double clip;         ///< clipping norm per unit of signal
+  double adam_travel;  ///< sum of all steps' rates for adam and adamw
 };
 constexpr TaskNumbers kClassNumbers{.max_travel = 16000.0,
                                     .travel = 20.0,
@@ -47,7 +47,7 @@ bool is_open(const TrainConfig& config, std::string_view key) {
   return std::ranges::find(config.of<LeftOpen>().keys, key) != config.of<LeftOpen>().keys.end();
 }
 
-/// A learning rate or clipping norm that people can read, within what these may be.
+/// Returns a learning rate or clipping norm with two digits, within the range of these settings.
 double two_digits(double x) {
   x = std::clamp(x, 1e-12, 1e12);
   const double unit = std::pow(10.0, std::floor(std::log10(x)) - 1.0);
@@ -64,14 +64,14 @@ double steps_of(const TrainConfig& config, const TrainingSize& size) {
          static_cast<double>(size.steps_per_epoch(config.batch));
 }
 
-/// About mu of the Gaussian mechanism that the whole training comes to.
+/// Returns approximately the mu of the Gaussian mechanism that the whole training amounts to.
 double mu_of_training(const TrainConfig& config, const TrainingSize& size) {
   if (!config.sigma) return privacy::gaussian_mu(*config.epsilon, *config.delta);
   const double rate = static_cast<double>(config.batch) / size.value;
   return rate * std::sqrt(steps_of(config, size)) / *config.sigma;
 }
 
-/// The mean over the steps of what the schedule makes of a learning rate of 1.
+/// Returns the mean of the schedule's factor over the steps.
 double mean_factor(const TrainConfig& config, const TrainingSize& size) {
   TrainConfig unit = config;
   unit.lr = 1.0;
@@ -87,7 +87,7 @@ double mean_factor(const TrainConfig& config, const TrainingSize& size) {
   return sum / static_cast<double>(samples);
 }
 
-/// Whether a linear model is trained on a table by a method of stochastic gradients.
+/// Returns whether a linear model is trained on a table by a method of stochastic gradients.
 bool is_linear_on_table(const TrainConfig& config, const Dataset& format, const Network& network) {
   const MethodEntry& method = method_entry(config.method);
   return format.is_coded() && network.layers.size() == 1 && network.parameters.size() == 2 &&
@@ -116,12 +116,13 @@ void choose_for_table(TrainConfig& config, const TrainingSize& size, const Datas
   if (config.of<LeftOpen>().keys.empty() || !has_table_defaults(config, format, network)) return;
   const TaskNumbers& task = format.has_targets() ? kTargetNumbers : kClassNumbers;
   const auto rows = static_cast<std::int64_t>(size.value);
-  // Rounded down, so that the rate of a small table is not above that of others.
+  // Rounding down keeps the sampling rate of a small table from exceeding that of others.
   if (is_open(config, "batch")) config.batch = whole(std::floor(size.value / kTableBatches), rows);
   if (is_open(config, "epochs"))
     config.epochs = whole(kTableSteps * static_cast<double>(config.batch) / size.value, kMaxEpochs);
   if (is_open(config, "ema")) config.ema = kTableAverage;
-  // Over a whole training the noise moves the weights by its length over this, in units of C.
+  // Signal-to-noise ratio: in a whole training the noise moves the weights by the path length
+  // divided by `signal`, in units of C.
   const double signal = size.value * mu_of_training(config, size) /
                         static_cast<double>(size.unit_rows) /
                         std::sqrt(static_cast<double>(network.parameter_count));
@@ -136,8 +137,8 @@ void choose_for_table(TrainConfig& config, const TrainingSize& size, const Datas
   double rate = std::fmin(task.max_travel, task.travel * signal) * (1.0 - momentum_of(config)) /
                 config.clip_norm;
   rate /= all_steps;
-  // A squared loss bends by |x|^2 + 1, and |x|^2 is at most 1 for each number and code of a row:
-  // longer steps would overshoot.
+  // The curvature of the squared loss is |x|^2 + 1, and |x|^2 is at most 1 for each number and code
+  // of a row. Longer steps would overshoot.
   if (format.has_targets())
     rate = std::fmin(rate, 20.0 * (1.0 - momentum_of(config)) /
                                (1.0 + format.layout->numbers() + format.layout->codes));
@@ -150,8 +151,8 @@ std::string rows_text(const TrainingSize& size) {
   return fmt::format("{}{:.0f} rows", size.is_public() ? "" : "about ", size.value);
 }
 
-/// For a method that needs settings of its own. The product of lr and clip is what decides, and
-/// some of these methods have no clip.
+/// Returns the line for a method that needs settings of its own. It states the product of lr and
+/// clip, which determines the step length, because some of these methods have no clip.
 std::string own_tuning_line(const TrainConfig& config, const TrainingSize& size,
                             const Dataset& format, const Network& network) {
   const MethodEntry& method = method_entry(config.method);

@@ -11,37 +11,37 @@
 
 namespace cudp {
 
-/// Of a TrainConfig: the keys of settings that no flag, file or preset states, and that the rule
-/// for tables may choose once the number of rows is known. It is no option: a config that is
-/// written has what was chosen.
+/// Part of a TrainConfig: the keys of settings that no flag, file or preset sets, and that the rule
+/// for tables may choose once the number of rows is known. It is not an option: a written config
+/// has the chosen values.
 struct LeftOpen {
   std::vector<std::string> keys;
 };
 
-/// The rule's batch is the number of rows over this, rounded down, and at least 1.
+/// Number of batches of a table: the rule's batch is the number of rows divided by this, rounded
+/// down, at least 1.
 inline constexpr double kTableBatches = 25.0;
 
-/// The keys of the settings that the rule for tables chooses.
+/// Returns the keys of the settings that the rule for tables chooses.
 std::span<const std::string_view> table_setting_keys();
 
-/// Whether the rule holds for this training: a model of one dense layer, on the rows of a table, by
-/// a method that clips gradients as dpsgd does and has a budget.
+/// Returns whether the rule applies to this training: a model of one dense layer, on the rows of a
+/// table, with a method that clips gradients like dpsgd and has a budget.
 bool has_table_defaults(const TrainConfig& config, const Dataset& format, const Network& network);
 
-/// Whether the rule chooses the batch.
+/// Returns whether the rule chooses the batch.
 bool table_chooses_batch(const TrainConfig& config, const Dataset& format, const Network& network);
 
-/// Sets what LeftOpen names, where the rule holds; the keys stay there. Batch,
-/// length, learning rate, averaging and clipping norm follow from the number of examples as far as
-/// it is public or was released, the budget, the unit of privacy, and the network's shape: never
-/// from anything else about the rows. The rule, and the tables that it was chosen on, are in
-/// bench/results/tables.md.
+/// Sets the settings that LeftOpen names, if the rule applies. Keeps the keys in LeftOpen. Batch,
+/// length, learning rate, averaging and clipping norm follow from the number of examples (public or
+/// released), the budget, the unit of privacy, and the network's shape. They depend on nothing else
+/// about the rows. bench/results/tables.md has the rule, and the tables that it was chosen on.
 void choose_for_table(TrainConfig& config, const TrainingSize& size, const Dataset& format,
                       const Network& network);
 
-/// One line for people: what the rule has chosen, and from what; of a method that needs settings of
-/// its own, what the rule would have chosen for dpsgd, and what to type. Empty where it chose
-/// nothing, and of such a method where a learning rate is typed.
+/// Returns a line for the user: the settings that the rule chose, and from what. For a method that
+/// needs settings of its own: those that the rule would choose for dpsgd, and what to type. Returns
+/// "" if the rule chose nothing, or if such a method has a learning rate from the user.
 std::string table_defaults_line(const TrainConfig& config, const TrainingSize& size,
                                 const Dataset& format, const Network& network);
 

@@ -19,31 +19,31 @@
 namespace cudp {
 namespace {
 
-/// So much noise costs next to nothing, so that no noise has to be searched for.
+/// Noise multiplier that costs almost nothing, so that no noise has to be searched for.
 constexpr double kPlentyOfNoise = 1024.0;
-/// The largest number of examples that is tried, over the batch.
+/// Maximum number of examples that is tried, divided by the batch.
 constexpr double kMostBatches = 4096.0;
-/// The counts of examples that are looked at end where there are 2^32 of them, or where a training
-/// has so many steps.
+/// Limits of the numbers of examples that are considered: 2^32 examples, or the number for which a
+/// training has 2^22 steps.
 constexpr double kMostExamples = 0x1p32;
 constexpr double kMostSteps = 0x1p22;
-/// The plans that are made at most to find out which counts a noise multiplier is enough for.
+/// Maximum number of plans made in the search for the counts that a noise multiplier suffices for.
 constexpr int kMostPlans = 200;
 
-/// Numbers of examples, both ends included.
+/// A range of numbers of examples, both ends included.
 struct Counts {
   double low = 1.0;
   double high = 1.0;
 };
 
-/// Some counts for which a plan is refused: as many as `counts` has, or so few more that nobody
-/// minds, and none above.
+/// Counts for which a plan is refused: those in `counts`, up to the resolution of the search, and
+/// none above.
 struct RefusedCounts {
   Counts counts;
   std::exception_ptr reason;
 };
 
-/// The text of a refusal by the budget; empty for others, and where there is none.
+/// Returns the text of a refusal by the budget; "" for other refusals, and if there is none.
 std::string budget_reason(const std::exception_ptr& refusal) {
   try {
     if (refusal != nullptr) std::rethrow_exception(refusal);
@@ -60,12 +60,13 @@ class Plans {
   Plans(const Experiment& e, double noise, const privacy::Ledger& counted)
       : e_(e), noise_(noise), counted_(counted) {}
 
-  /// What refuses the plan for a count; null where nothing does.
+  /// Returns the exception that refuses the plan for a count; null if none does.
   std::exception_ptr refusal(const TrainConfig& config, double count) const {
     return refusal_of([&] { make(chosen(config, count), count, {}, 1.0); });
   }
 
-  /// What refuses a plan for every count that is tried, the largest of them in the end.
+  /// Returns the refusal of the last count tried, the largest, if every count that is tried is
+  /// refused; null if one is not.
   std::exception_ptr refusal_of_all(const TrainConfig& config) const {
     const double batch = batch_of(config);
     std::exception_ptr reason;
@@ -77,27 +78,27 @@ class Plans {
     return reason;
   }
 
-  /// The counts that a noise multiplier must be enough for. A batch above the count is refused by
-  /// the count.
+  /// Returns the counts that a noise multiplier must suffice for. They begin at the batch, because
+  /// a smaller count refuses the batch.
   Counts all_counts(const TrainConfig& config) const {
     const bool open = chosen(config, kMostExamples).batch != config.batch;
     return {open ? kTableBatches : batch_of(config), max_count(config)};
   }
 
-  /// The largest of these counts for which the plan is refused, with those next to it. Empty: it is
-  /// refused for none.
+  /// Returns the largest of these counts for which the plan is refused, with its neighbours; empty
+  /// if it is refused for none.
   ///
-  /// Counts with the same batch, epochs and steps of an epoch differ in the sampling rate alone,
-  /// which falls as the count grows, and with it the cost: for them the smallest one decides. For
-  /// more counts at a time a plan is made that costs no less than that of any of them: of the
-  /// largest rate, and of the most steps. Where that one is refused each half is looked at.
+  /// Counts with the same batch, epochs and steps per epoch differ only in the sampling rate. The
+  /// rate, and with it the cost, falls as the count grows, so that the smallest of them decides. A
+  /// wider range is tested with a plan that costs at least as much as that of any of its counts: it
+  /// has the largest rate and the most steps. If that plan is refused, each half is searched.
   std::optional<RefusedCounts> largest_refused(const TrainConfig& config, const Counts& counts) {
     const Worst worst = worst_of(config, counts);
     const std::exception_ptr reason = refusal(worst);
     if (reason == nullptr) return std::nullopt;
     const bool narrow = counts.high - counts.low <= counts.low / 256.0;
     if ((worst.is_exact && narrow) || plans_ >= kMostPlans) {
-      // A batch that is too large for the count is no fault of the noise.
+      // A refusal because the batch is too large for the count does not concern the noise.
       if (budget_reason(reason).empty()) return std::nullopt;
       return RefusedCounts{counts, reason};
     }
@@ -108,12 +109,12 @@ class Plans {
   }
 
  private:
-  /// A plan that costs no less than those of some counts.
+  /// A plan that costs at least as much as those of a range of counts.
   struct Worst {
     TrainConfig config;
     double count = 1.0;
-    std::vector<std::uint64_t> epoch_steps;  ///< the worst one is among these
-    bool is_exact = false;                   ///< it is the plan of the smallest count
+    std::vector<std::uint64_t> epoch_steps;  ///< candidates for the most expensive number
+    bool is_exact = false;                   ///< it is the plan of the smallest count itself
   };
 
   static double batch_of(const TrainConfig& config) {
@@ -122,15 +123,15 @@ class Plans {
 
   TrainingSize size_of(double count) const { return {count, noise_, e_.data.unit_rows}; }
 
-  /// The settings once the count is known.
+  /// Returns the settings with the choices of the rule for tables at this count.
   TrainConfig chosen(TrainConfig config, double count) const {
     choose_for_table(config, size_of(count), e_.data.train, e_.network);
     return config;
   }
 
-  /// The largest count up to kMostExamples whose training has no more than kMostSteps. Noise that
-  /// follows the step sizes of a schedule grows with the number of steps, beyond what is allowed:
-  /// of such a method it is kMostBatches of the batch.
+  /// Returns the largest count, up to kMostExamples, whose training has at most kMostSteps. For a
+  /// method whose noise follows the step sizes of a schedule it is kMostBatches times the batch,
+  /// because that noise grows with the number of steps beyond what is allowed.
   double max_count(const TrainConfig& config) const {
     if (method_entry(config.method).adapts_step_size)
       return std::fmin(kMostBatches * batch_of(config), kMostExamples);
@@ -159,7 +160,7 @@ class Plans {
     if (worst.is_exact) return worst;
     worst.epoch_steps = {high_steps};
     if (first.steps) {
-      // Of so many steps it depends on the method whether longer epochs cost more.
+      // Longer epochs at a fixed number of steps cost more with some methods, and less with others.
       if (low_steps != high_steps) worst.epoch_steps.push_back(low_steps);
     } else {
       first.steps = *first.epochs * static_cast<std::int64_t>(high_steps);
@@ -175,7 +176,8 @@ class Plans {
     return nullptr;
   }
 
-  /// Renyi divergences are a quicker bound, and looser, but for a part in a hundred at most.
+  /// Makes the plan. First tries the faster Renyi bound with 99 % of epsilon; it is looser, but
+  /// suffices unless the budget is almost spent.
   void make_worst(const Worst& worst, std::optional<std::uint64_t> epoch_steps) {
     ++plans_;
     TrainConfig quick = worst.config;
@@ -215,7 +217,8 @@ class Plans {
   int plans_ = 0;
 };
 
-/// The noise is given, and decides for which numbers of examples the budget is kept.
+/// Throws BudgetError if the noise multiplier of the settings does not keep the budget for every
+/// number of examples.
 void check_sigma(const Experiment& e, Plans& plans) {
   const TrainConfig& c = e.config;
   const std::exception_ptr of_all = plans.refusal_of_all(c);

@@ -16,8 +16,8 @@ namespace {
 using privacy::Certificate;
 using Status = Certificate::Status;
 
-/// Some of several units may be trained on and others held out, so together they are in
-/// both releases.
+/// Reason for no table of groups: some units of a group may be trained on and others held out, so
+/// that the group is in both releases.
 constexpr const char* kNoGroups =
     "not stated: of several units some may be trained on and others held out, and both parts "
     "together are bounded for single units only";
