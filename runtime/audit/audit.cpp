@@ -39,7 +39,7 @@ class ProgressReporter final : public TrainingObserver {
       : reporter_(reporter), canaries_(canaries) {}
 
   void planned(const Training& training) override {
-    // For importance sampling this is the rate of the worst case.
+    // The plan of importance sampling states the rate of the worst case.
     if (const auto* method = dynamic_cast<const EngineMethod*>(&training.method()))
       canaries_.scores.emplace(canaries_.parameters, method->plan().sampling_rate(),
                                method->plan().group);

@@ -47,7 +47,7 @@ bool Busy::is_over(std::chrono::milliseconds wait) {
 void Busy::show() {
   const bool terminal = ::isatty(STDERR_FILENO) == 1;
   bool shown = false;
-  // Lines of a log become rarer.
+  // The time between log lines grows.
   for (std::chrono::milliseconds wait = patience_; !is_over(wait);
        wait = terminal ? std::chrono::milliseconds(500) : 2 * wait) {
     std::fprintf(stderr, terminal ? "\r%s\033[K" : "%s\n", line().c_str());

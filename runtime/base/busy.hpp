@@ -8,25 +8,26 @@
 
 namespace cudp {
 
-/// Shows on stderr that a computation goes on, once it has taken a while: on a terminal a line that
-/// changes and is gone in the end, else a line of log now and then. It has a thread, unless nothing
-/// will be shown.
+/// Shows on stderr that a long computation is in progress: on a terminal a line that changes and is
+/// removed at the end, otherwise an occasional log line. It has a thread, unless nothing will be
+/// shown.
 class Busy {
  public:
-  /// Where the line is shown. What depends on private rows, such as the share of a file that has
-  /// been read, is for a terminal alone.
+  /// Condition for showing the line. A text that depends on private rows, such as the share of a
+  /// file that has been read, may only be shown on a terminal.
   enum class Shown { never, on_terminal, always };
 
-  /// what: the name of the computation, in the line.
+  /// Starts the clock. what: name of the computation in the line. patience: time until the line is
+  /// first shown.
   explicit Busy(std::string what, Shown where = Shown::always,
                 std::chrono::milliseconds patience = std::chrono::seconds(2));
   ~Busy();
   Busy(const Busy&) = delete;
   Busy& operator=(const Busy&) = delete;
 
-  /// The share of the work that is done, 0 to 1; 0 where it is not known. Any thread may call it.
+  /// Sets the share of the work that is done, 0 to 1; 0 if it is unknown. Any thread may call it.
   void done(double share) { share_ = share; }
-  /// The line as it is at this moment: "reading 'a.csv': 40 % after 3 s".
+  /// Returns the current line: "reading 'a.csv': 40 % after 3 s".
   std::string line();
   /// Starts the next part of the computation, under another name. Any thread may call it.
   void next(std::string what);

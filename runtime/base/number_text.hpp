@@ -1,5 +1,5 @@
 #pragma once
-// Numbers as texts, the same in every locale.
+// Conversion between numbers and texts, independent of the locale.
 #include <array>
 #include <charconv>
 #include <optional>
@@ -23,7 +23,8 @@ std::string number_text(T value) {
   return text;
 }
 
-/// The number that the whole of a text is; nothing if it is none, or none that a T holds.
+/// Returns the number that the whole text represents; empty if there is none, or if it does not fit
+/// a T.
 template <class T>
 std::optional<T> read_number(std::string_view text) {
   T value{};

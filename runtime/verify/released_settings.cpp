@@ -19,7 +19,7 @@
 namespace cudp {
 namespace {
 
-/// Whether this program made the run, as far as the certificate says.
+/// Returns whether the certificate states that this program made the run.
 bool is_of_this_program(const ReleasedRun& run) {
   const auto json = privacy::parse_json(run.evidence.certificate);
   const nlohmann::json& stated = json.at("build");
@@ -27,7 +27,7 @@ bool is_of_this_program(const ReleasedRun& run) {
   return stated.value("version", "") == mine.version && stated.value("commit", "") == mine.commit;
 }
 
-/// Whether the data set is a table, by its name.
+/// Returns whether the name of the data set is that of a table file.
 bool is_table(const std::string& dataset) {
   static constexpr std::string_view kEndings[] = {".csv",    ".tsv",    ".csv.gz",
                                                   ".tsv.gz", ".csv.xz", ".tsv.xz"};
@@ -35,7 +35,7 @@ bool is_table(const std::string& dataset) {
                              [&](std::string_view ending) { return dataset.ends_with(ending); });
 }
 
-/// The lines that set something: neither comments nor empty.
+/// Returns the lines that are neither comments nor empty.
 std::vector<std::string> set_lines(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream in(text);
@@ -44,7 +44,7 @@ std::vector<std::string> set_lines(const std::string& text) {
   return lines;
 }
 
-/// The first line that differs; empty where none does.
+/// Returns the first difference between the lines of two files; "" if there is none.
 std::string difference_of(const std::string& expected, const std::string& found) {
   const std::vector<std::string> one = set_lines(expected), other = set_lines(found);
   const auto [a, b] = std::ranges::mismatch(one, other);
@@ -60,13 +60,13 @@ std::vector<std::string> data_differences(const ReleasedRun& run) {
   const verify::Certificate c = verify::read_certificate(run.evidence.certificate);
   const auto json = privacy::parse_json(run.evidence.certificate);
   const std::string dataset = settings.has("dataset") ? settings.text("dataset") : "";
-  // Tables that have a name are published: what their rows are, and their number, is known.
+  // Named data sets are published, so the meaning and the number of their rows are known.
   if (is_named_dataset(dataset)) return {};
   std::vector<std::string> wrong;
   if (c.examples && !settings.is_on("size-is-public"))
     wrong.emplace_back("size-is-public: expected it as the certificate has no noisy row count");
   if (!is_table(dataset)) return wrong;
-  // Of a run that trained the model's schema says it.
+  // A refused run has no model, whose schema would state the meaning of a row.
   if (c.status == "refused" && json.value("assumptions", nlohmann::json::array()).empty())
     wrong.emplace_back("assumptions: expected what a row of the table is, found nothing of it");
   const bool has_test = settings.has("test-data") && !settings.text("test-data").empty();

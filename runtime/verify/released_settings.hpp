@@ -7,14 +7,14 @@
 
 namespace cudp {
 
-/// What the certificate of rows of one's own says of them, against the settings: their number is
-/// private unless these say otherwise, of a table it states what a row is, and test rows are in
-/// a file of their own or held out. Returns what differs.
+/// Compares the certificate's statements about the user's own rows with the settings. The number of
+/// rows is private unless the settings state otherwise. The certificate of a table states the
+/// meaning of a row. Test rows are in a file of their own or held out. Returns the differences.
 std::vector<std::string> data_differences(const ReleasedRun& run);
 
-/// Holds config.toml against this program's own settings: it reads them, they fit together, and it
-/// would write the same file. Where another version or commit of the program made the run, the file
-/// is not looked at: its settings may be others.
+/// Checks config.toml: this program reads it, the settings fit together, and the program would
+/// write the same file. Does not check it if another version or commit of the program made the run,
+/// because that may have other settings.
 verify::Statement check_settings_file(const ReleasedRun& run);
 
 }  // namespace cudp
