@@ -149,7 +149,7 @@ TableGroup measure(const Part& part, Loss loss, int repeats, const ReproduceOpti
                    Reporter& reporter) {
   const Dataset all = whole(load_data({.dataset = part.dataset, .dir = options.data_dir}));
   const std::vector<Contender> kinds = contenders(options.quick);
-  // [contender][epsilon][run]
+  // Accuracies, [contender][epsilon][run].
   std::vector<std::vector<std::vector<double>>> values(
       kinds.size(), std::vector<std::vector<double>>(kEpsilons.size()));
   std::vector<double> largest_class;

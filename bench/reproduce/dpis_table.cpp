@@ -173,7 +173,7 @@ std::optional<std::string> missing(const Part& part, const ReproduceOptions& opt
   }
 }
 
-/// [contender][column][seed]
+/// Accuracies, [contender][column][seed].
 using Runs = std::vector<std::vector<std::vector<double>>>;
 
 TableGroup group_of(const Part& part, const std::vector<double>& columns, const Runs& runs) {

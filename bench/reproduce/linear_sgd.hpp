@@ -7,8 +7,8 @@
 
 namespace cudp {
 
-/// The SGD baselines of DP-AGD's tables: Poisson batches of expected size sqrt(n), one linear
-/// model.
+/// Settings of the SGD baselines in DP-AGD's tables: a linear model, trained on Poisson batches of
+/// expected size sqrt(n).
 struct LinearSgd {
   double clip = 1.0;
   double l2 = 0.0;
