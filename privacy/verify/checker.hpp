@@ -45,7 +45,7 @@ struct Verdict {
 /// - `divisor`: sums are divided by the expected batch;
 /// - `charged`: the ledger's file had the charge before the release;
 /// - `ledger`: the certificate lists what was charged;
-/// - `kinds`: every release is of a kind that the certificate lists, as often;
+/// - `kinds`: every release is of a kind that the certificate lists, with the same number of each;
 /// - `update`: parameters, moments and averages follow from releases and public numbers;
 /// - `epsilon`: the certificate's epsilon is not below the accountant's bound for its releases.
 ///

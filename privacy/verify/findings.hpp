@@ -17,7 +17,7 @@ struct Findings {
   std::optional<double> epsilon;  ///< Verdict::epsilon
 
   void add(const char* rule, std::string what);
-  /// Adds "WHERE: expected ..., found ..." unless it holds.
+  /// Adds the finding "WHERE: expected ..., found ..." unless `holds`.
   void expect(bool holds, const char* rule, const std::string& where, double expected,
               double found);
   /// Records, once, that something could not be checked.

@@ -29,7 +29,7 @@ class Words {
   /// The 16 words of a block. `round`: number of the round of further digits, 0 for the stream
   /// itself.
   std::array<std::uint32_t, 16> block(std::uint32_t number, std::uint32_t round = 0) const;
-  /// Words 0 .. count - 1.
+  /// Returns words 0 .. count - 1.
   std::vector<std::uint32_t> first(std::uint64_t count) const;
 
  private:

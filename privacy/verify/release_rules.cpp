@@ -158,7 +158,7 @@ class Rules {
     expect_close("quantile's count_noise_std", c_.sigma / (2.0 * std::sqrt(share)),
                  q.count_noise_std);
     const double last = json_.at("quantile").at("C_last").get<double>();
-    // C_last is a float.
+    // The tolerance is for C_last, which is a float.
     expect(last >= q.min_clip_norm * (1.0 - 1e-6) && last <= q.max_clip_norm * (1.0 + 1e-6),
            "quantile's C_last, from C_least to C_most", q.min_clip_norm, last);
   }

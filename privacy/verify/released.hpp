@@ -26,7 +26,7 @@ std::vector<std::string> taken_on_trust(const Evidence& evidence);
 /// - `epsilon`: not below the bound of its releases, nor above the epsilon of the settings; the
 ///   lower bound and the epsilons of groups are the accountant's;
 /// - `ledger`: the certificate states what was charged;
-/// - `rows`: epsilon of each row of metrics.jsonl is what had been spent by then;
+/// - `rows`: epsilon of each row of metrics.jsonl is the epsilon spent by then;
 /// - `noise`, `sampling`: numbers that follow from others are correct;
 /// - `releases`: mechanisms, their noise, number and order are those of the method's rule; the
 ///   number of listed values of each kind is what the releases pay for;

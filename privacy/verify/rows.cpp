@@ -209,7 +209,7 @@ class Rows {
     }
     if (!gradients.empty())
       std::erase_if(gradients, [limit = gradients.front() * (1.0 - kNearly)](double cost) {
-        return cost < limit;  // measured again
+        return cost < limit;  // gradients of a smaller share, which were measured again
       });
     std::ranges::sort(gradients);
     std::ranges::sort(selections);

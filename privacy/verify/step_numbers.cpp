@@ -80,14 +80,15 @@ void StepNumbers::check_rate(const transcript::Update& u, const transcript::Rele
   if (certificate_.method == "adp-sgd" && settings_.text("schedule") == "adaptive") {
     const auto b2 = grown(u, released);
     if (!b2) return findings_.skip("adaptive steps: releases before are not in the transcript");
-    // The engine divides the rate as float.
+    // The engine rounds the rate to float before the division.
     rate = static_cast<double>(static_cast<float>(rate)) / std::sqrt(*b2);
   }
   findings_.expect(std::fabs(u.learning_rate - rate) <= 1e-6 * std::fabs(rate) + 1e-44, "update",
                    at(u.step) + ", learning rate", rate, u.learning_rate);
 }
 
-/// b^2 after a step: b^2 + max(beta |g|^2, nu), beta = max(weight / (1 + t mod epoch), 1).
+/// Returns b^2 after a step: b^2 + max(beta |g|^2, nu), beta = max(weight / (1 + t mod epoch), 1).
+/// Empty if the releases before are not known.
 std::optional<double> StepNumbers::grown(const transcript::Update& u,
                                          const transcript::Release* released) {
   const auto before = steps_b2_.find(u.step);

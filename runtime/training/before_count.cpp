@@ -131,7 +131,7 @@ class Plans {
 
   /// Returns the largest count, up to kMostExamples, whose training has at most kMostSteps. For a
   /// method whose noise follows the step sizes of a schedule it is kMostBatches times the batch,
-  /// because that noise grows with the number of steps beyond what is allowed.
+  /// because that noise grows with the number of steps and would exceed its limit.
   double max_count(const TrainConfig& config) const {
     if (method_entry(config.method).adapts_step_size)
       return std::fmin(kMostBatches * batch_of(config), kMostExamples);
