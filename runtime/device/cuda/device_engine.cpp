@@ -111,7 +111,7 @@ FollowedSteps DeviceEngine::run_following(const StepRecipe& recipe, std::uint64_
     recorded_.run(recipe, cursor, part);
     for (const ListedStep& step : part) {
       const SumScale scale = scale_of(recipe, step.scalars.clip_norm);
-      ensure(step.scale.max_norm == scale.max_norm && step.scale.grid == scale.grid &&
+      ensure(step.scale.clip_norm == scale.clip_norm && step.scale.grid == scale.grid &&
                  step.scale.inverse_grid == scale.inverse_grid,
              "the device has added on another grid than that of the clipping norm");
       followed.scalars.push_back(step.scalars);
