@@ -19,7 +19,8 @@ class Bounds {
   const privacy::PrivacyBound& epsilon(const privacy::Composition& composition,
                                        const privacy::AccountantOptions& options, double delta);
 
-  /// Called with the share of the metrics' rows that have been checked, which take the longest.
+  /// Called with the share, 0 to 1, of the rows of metrics.jsonl that have been checked. Checking
+  /// them is the slowest part.
   std::function<void(double share)> on_rows;
 
  private:

@@ -325,7 +325,7 @@ class CudaGpu {
     });
   }
 
-  /// Loads all kernels that `work` launches, without running anything.
+  /// Runs `work` in a mode in which a launch only loads its kernel, and executes nothing.
   void load(const std::function<void()>& work) {
     loads_only_ = true;
     try {

@@ -41,7 +41,7 @@ class FusedNetwork {
                const std::optional<FusedKernel>& transformed, int micro_batch, bool diagnostics);
   bool sums_transformed() const { return transformed_.has_value(); }
 
-  /// The examples drawn, and the model.
+  /// Device pointers to the examples drawn for a step, and to the parameters of the model.
   struct Drawn {
     const std::uint32_t* count;     ///< [1]
     const std::uint32_t* examples;  ///< [*count], indices in the data set

@@ -31,8 +31,8 @@ struct CudaLayout {
   }
 };
 
-/// Builds the layout. Keeps pointers into `network`. Throws Error if 32-bit offsets cannot reach
-/// everything.
+/// Builds the memory layout of the network for CUDA. The result points into `network`, which must
+/// outlive it. Throws Error if a buffer is too large for 32-bit offsets.
 CudaLayout build_layout(const Network& network, const LayoutChoices& choices = {});
 
 }  // namespace cudp::cuda::inline CUDP_SIMT

@@ -108,7 +108,7 @@ struct CudaEdge {
   Precision gradient_as = Precision::fp32;
 };
 
-/// The facts that determine a layout.
+/// Settings from which build_layout() chooses the buffers and kernels of each layer.
 struct LayoutChoices {
   /// tf32: used for layers that gain from it (kMinTensorSide) and for those that use BLAS.
   /// Everything that is not a matrix product stays in fp32.

@@ -52,8 +52,9 @@ class StepEnd {
   /// Launches the update with the released values.
   void update(const StepRecipe& recipe);
 
-  /// Makes the pairs that a step has left undecided, and launches its completion. at: the cursor,
-  /// as the step left it. The other arguments are those of finish().
+  /// Computes the pairs of normal numbers whose rounding a step left undecided, and launches the
+  /// completion of the step. at: the cursor, as the step left it. The other arguments are those of
+  /// finish().
   void complete(const StepCursor& at, const StepRecipe& recipe, const RandomStream& noise,
                 bool is_shown);
 

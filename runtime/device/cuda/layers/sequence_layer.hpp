@@ -80,7 +80,7 @@ class SequenceLayer : public CudaLayer {
     tile_ = sequence_tile(rows, columns, precision);
     s.uses_tensor_cores = s.uses_tensor_cores || precision == Precision::tf32;
   }
-  /// tiles: total of all parts.
+  /// Reserves storage for the partial sums of `tiles` tiles, the total over all parts.
   void reserve_tiles(CudaStorage& s, int tiles) { first_part_ = s.reserve_parts(tiles); }
   const SequenceTileShape& tile() const { return tile_; }
   int places() const { return in().value.height; }
