@@ -1,6 +1,5 @@
 #pragma once
 // The CPU's kernels with all of their argument structs.
-//
 #include "kernels/common/cpu_kernel_list.hpp"
 #include "kernels/common/simd_level.hpp"
 #include "kernels/features/scatter.hpp"

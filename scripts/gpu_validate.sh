@@ -48,7 +48,7 @@ elif [[ -z $bin ]]; then
   cp "$BUILD_DIR/cudp" "$BUILD_DIR/tests/cudp_gpu_tests" "$BUILD_DIR/bench/cuda_bench" "$bin" || exit 1
 fi
 
-# The toolkit's libraries are opened when they are needed (late_libraries.hpp). They are looked for where
+# The toolkit's libraries are opened when they are needed (lazy_libraries.hpp). They are looked for where
 # the loader finds them, in the toolkit's folders, and in Python's packages.
 lacking=()
 find_library() {  # NAME

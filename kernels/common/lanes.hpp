@@ -4,8 +4,8 @@
 // that C++ spells differently for the two. ScalarLanes is the single element; VecLanes
 // (vec_lanes.hpp) is a register.
 //
-// For the types F, I, U of either, `+ - * / & | ^ ~ << >>`, comparisons, `mask ? a : b`, and the
-// casts I(u), U(i) between the integers mean the same, lane by lane.
+// Both define types F, I and U. For these, `+ - * / & | ^ ~ << >>`, comparisons, `mask ? a : b`,
+// and the casts I(u), U(i) between the integers mean the same, lane by lane.
 #include <cstdint>
 
 #include "kernels/common/host_device.hpp"

@@ -2,8 +2,8 @@
 // Vocabulary that CUDA kernels are written in. nvcc defines it on the device. In a host-only build
 // the tests' simt_emulator.hpp defines it.
 //
-// Kernels live in `namespace cudp::inline CUDP_SIMT` (build.hpp), so that one program can contain the device's
-// kernel and the emulated one under different symbols.
+// Kernels live in `namespace cudp::inline CUDP_SIMT` (build.hpp), so that one program can contain
+// the device's kernel and the emulated one under different symbols.
 #include "kernels/common/build.hpp"
 #include "kernels/common/host_device.hpp"
 #ifdef __CUDACC__

@@ -22,7 +22,6 @@ __device__ __forceinline__ float to_tf32(float x) {
 
 /// Returns the value to write to memory. If tensor-core kernels read it, it is rounded to TF32
 /// here, so that they need not round on every load.
-///
 __device__ __forceinline__ float stored(float x, Precision as) {
   return as == Precision::tf32 ? to_tf32(x) : x;
 }

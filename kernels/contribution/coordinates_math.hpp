@@ -29,8 +29,8 @@ CUDP_HD CoordinateScale coordinate_scale(double deviations, double ratios) {
           shift > kLargestShift ? static_cast<float>(kLargestShift / shift) : 1.0f};
 }
 
-/// Per-coordinate transform w = (g - mean) inverse, in the order of the parameters. Null pointers
-/// mean plain clipping.
+/// Transform of each coordinate, w = (g - mean) inverse, in the order of the parameters. Null
+/// pointers mean plain clipping.
 struct Transform {
   const float* mean = nullptr;     ///< m_j shrink
   const float* inverse = nullptr;  ///< 1 / scale

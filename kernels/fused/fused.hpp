@@ -91,9 +91,9 @@ CUDP_HD bool is_summed(FusedTask task) {
   return task == FusedTask::clip || task == FusedTask::accept;
 }
 
-/// Acceptance rule and random stream of candidates, in device memory.
+/// How candidates of importance sampling are accepted or rejected.
 struct FusedAcceptance {
-  const ImportanceRule* rule;  ///< [1]
+  const ImportanceRule* rule;  ///< [1], in device memory
   RandomStream stream;         ///< Stream::acceptance
   const std::uint64_t* step;   ///< [1], replaces stream.step
   std::int64_t first = 0;      ///< index of example 0's word in the stream

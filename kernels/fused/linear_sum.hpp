@@ -13,7 +13,7 @@ inline constexpr int kMaxLinearExamples = 256;
 /// Private sums over examples with finite gradients, counted as in Diagnostics, and the number of
 /// the other examples. norm has the same units as loss.
 struct LinearFacts {
-  std::int64_t loss = 0;  ///< in units of kTallyUnit
+  std::int64_t loss = 0;  ///< multiples of kTallyUnit
   std::int64_t norm = 0;
   std::int64_t clipped = 0;
   std::int64_t non_finite = 0;

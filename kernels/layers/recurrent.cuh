@@ -1,6 +1,6 @@
 #pragma once
-// LSTM and GRU: a block takes some texts of one direction through all their steps. W x for whole
-// texts is made before, and the inputs' gradient after, by products of their own.
+// LSTM and GRU. A block runs all steps of some texts, in one direction. Separate products compute W
+// x of whole texts before, and the gradient of the inputs after.
 #include "kernels/common/copy_async.cuh"
 #include "kernels/common/lanes.hpp"
 #include "kernels/common/simt.cuh"
@@ -12,7 +12,8 @@ namespace cudp::inline CUDP_SIMT {
 struct LstmCell {
   static constexpr int kGates = 4;
   static constexpr bool kIsLstm = true;
-  /// Where the gradient by the g-th gate's product with states lies, of the four numbers a unit.
+  /// Index, among the four gate numbers of a unit, of the gradient of the g-th gate's product with
+  /// the states.
   static __device__ __forceinline__ int delta(int g) { return g; }
 };
 struct GruCell {
@@ -21,18 +22,18 @@ struct GruCell {
   static __device__ __forceinline__ int delta(int g) { return g == 2 ? 3 : g; }
 };
 
-/// Examples of a thread.
+/// Number of examples per thread.
 inline constexpr int kExamplesOfThread = 4;
 
 /// The texts of a block and their direction.
 struct RecurrentTexts {
   const device::RecurrentPass& a;
   bool is_reverse;
-  const float* from;               ///< the direction's U
+  const float* from;               ///< U of the direction
   const float* bias;               ///< [gates hidden]
-  const float* state_bias;         ///< [gates hidden], of a GRU
-  int first;                       ///< the block's first example
-  std::int32_t* length = nullptr;  ///< shared: [examples]
+  const float* state_bias;         ///< [gates hidden], for a GRU only
+  int first;                       ///< first example of the block
+  std::int32_t* length = nullptr;  ///< [examples], in shared memory
 
   __device__ __forceinline__ explicit RecurrentTexts(const device::RecurrentPass& pass)
       : a(pass), is_reverse(blockIdx.y == 1) {
@@ -42,8 +43,8 @@ struct RecurrentTexts {
     first = static_cast<int>(blockIdx.x) * a.plan.examples;
   }
 
-  /// Shared memory from `at` up to the lengths to 0, and the lengths, of which there are
-  /// `examples`, 0 where there is no example. Returns the most steps of one.
+  /// Clears shared memory from `at` up to the lengths, and loads `examples` lengths; the length is
+  /// 0 if there is no example. Returns the largest number of steps.
   __device__ __forceinline__ int begin(float* at, int examples) {
     const int live = live_examples(a.batch);
     const auto threads = static_cast<int>(blockDim.x);
@@ -57,22 +58,23 @@ struct RecurrentTexts {
     return longest;
   }
 
-  // Of the block's example e.
+  // Accessors for example e of the block.
 
-  /// The place of step s in the text.
+  /// Returns the position of step s in the text.
   __device__ __forceinline__ int place_of(int e, int s) const {
     return is_reverse ? length[e] - 1 - s : s;
   }
-  /// The line of a step in arrays [capacity, T, directions].
+  /// Returns the index of step s in arrays [capacity, T, directions].
   __device__ __forceinline__ int line_of(int e, int s) const {
     return ((first + e) * a.places + place_of(e, s)) * a.directions + (is_reverse ? 1 : 0);
   }
-  /// Where unit j lies in a state that is given.
+  /// Returns the offset of unit j in an output state.
   __device__ __forceinline__ int unit_place(int j) const {
     const int channel = (is_reverse ? a.hidden : 0) + j;
     return a.output == device::StatesOut::sequence ? channel : a.planes.pixel_offset(channel);
   }
-  /// Where the state of step s lies in the example's outputs, of which there may be one alone.
+  /// Returns the offset of the state of step s in the example's outputs, which may be a single
+  /// state.
   __device__ __forceinline__ int place_in_output(int e, int s) const {
     return a.output == device::StatesOut::sequence ? place_of(e, s) * a.directions * a.hidden : 0;
   }
@@ -82,8 +84,8 @@ struct RecurrentTexts {
   }
 };
 
-/// A unit's step forward, from W x and U h by gate. Replaces `kept`, an LSTM's c or a GRU's h;
-/// writes the gates' values, `hidden` apart; returns h.
+/// Computes one unit's forward step from W x and U h of each gate. Replaces `kept`: c of an LSTM, h
+/// of a GRU. Writes the values of the gates, `hidden` apart. Returns h.
 template <class Cell>
 __device__ __forceinline__ float step_forward(const float (&x)[Cell::kGates],
                                               const float (&sum)[Cell::kGates],
@@ -114,9 +116,9 @@ __device__ __forceinline__ float step_forward(const float (&x)[Cell::kGates],
   }
 }
 
-/// A unit's step back. dh: the output's gradient, and what came through the gates; gate: their
-/// values, replaced by the gradients of their pre-activations; before: c or h of the step before;
-/// c: an LSTM's. Replaces `carry`, what a step hands to the one before it.
+/// Computes one unit's backward step. dh: gradient of the output, plus what came through the gates.
+/// gate: gate values, replaced with the gradients of their pre-activations. before: c or h of the
+/// previous step. c: that of an LSTM. Replaces `carry`, which a step passes to the one before it.
 template <class Cell>
 __device__ __forceinline__ void step_back(float dh, float (&gate)[4], float before, float c,
                                           float& carry) {
@@ -139,19 +141,19 @@ __device__ __forceinline__ void step_back(float dh, float (&gate)[4], float befo
   }
 }
 
-/// A thread's part of a block in float32, and where its numbers lie.
+/// Part of a thread in a block in float32, and the layout of its numbers.
 template <class Cell, bool back>
 struct RecurrentBlock : RecurrentTexts {
   int group;        ///< the thread's examples begin at 4 group
-  int lane;         ///< its unit among those that are at work
-  bool works;       ///< some threads of the last warp do not
-  int terms;        ///< of U h, in fours
-  int row_pitch;    ///< of U
-  int pitch;        ///< of numbers that examples have
-  float* weights;   ///< shared: U, or two slabs
+  int lane;         ///< index of its unit among those computed at once
+  bool works;       ///< false for some threads of the last warp
+  int terms;        ///< number of terms of U h, a multiple of four
+  int row_pitch;    ///< distance between rows of U
+  int pitch;        ///< distance between units in per-example arrays
+  float* weights;   ///< U, or two slabs, in shared memory
   float* steps[2];  ///< forward: [terms][pitch], states; backward: [gates hidden][pitch], deltas
-  float* carry;     ///< [hidden][pitch]: c, or what is handed to the step before
-  float* total;     ///< [hidden][pitch], forward: the sum of the states
+  float* carry;     ///< [hidden][pitch]: c, or what a step passes to the one before it
+  float* total;     ///< [hidden][pitch], forward: sum of the states
 
   __device__ __forceinline__ RecurrentBlock(const device::RecurrentPass& pass, float* shared)
       : RecurrentTexts(pass) {
@@ -178,12 +180,13 @@ struct RecurrentBlock : RecurrentTexts {
     return back ? Cell::kGates * a.hidden * a.plan.units : Cell::kGates * a.plan.units * row_pitch;
   }
 
-  /// All of shared memory but U to 0, and the lengths. Returns the most steps of an example.
+  /// Clears all of shared memory except U, and loads the lengths. Returns the largest number of
+  /// steps.
   __device__ __forceinline__ int begin() {
     return RecurrentTexts::begin(steps[0], a.plan.examples);
   }
 
-  /// All of U to shared memory. Behind a row's end are zeros.
+  /// Copies all of U to shared memory. Rows are padded with zeros.
   __device__ __forceinline__ void load_all() {
     const int all = Cell::kGates * a.hidden * row_pitch;
     for (auto i = static_cast<int>(threadIdx.x); i < all; i += static_cast<int>(blockDim.x)) {
@@ -193,8 +196,8 @@ struct RecurrentBlock : RecurrentTexts {
     }
   }
 
-  /// The slab of the units from `unit` on, to slab number `to`: forward their rows, gate by gate;
-  /// backward their columns. It arrives with finish_slab().
+  /// Starts to copy the slab of the units from `unit` on to slab number `to`: forward their rows,
+  /// gate by gate; backward their columns. finish_slab() waits for it.
   __device__ __forceinline__ void start_slab(int unit, int to) {
     float* const slab = weights + to * slab_floats();
     const int width = back ? a.plan.units : row_pitch;
@@ -222,8 +225,8 @@ struct RecurrentBlock : RecurrentTexts {
     }
   }
 
-  /// The slab that was started before has come, for all threads; starts the next one, of the units
-  /// from `next` on. Returns the one that is there.
+  /// Waits, for all threads, until the slab that was started last has arrived. Starts to copy the
+  /// next one, of the units from `next` on. Returns the slab that has arrived.
   __device__ __forceinline__ const float* finish_slab(int next, int& turn) {
     wait_for_copies();
     __syncthreads();
@@ -233,7 +236,7 @@ struct RecurrentBlock : RecurrentTexts {
     return here;
   }
 
-  // The thread's n-th example.
+  // Accessors for the thread's n-th example.
 
   __device__ __forceinline__ int own(int n) const { return kExamplesOfThread * group + n; }
   __device__ __forceinline__ int line(int n, int s) const { return line_of(own(n), s); }
@@ -242,9 +245,9 @@ struct RecurrentBlock : RecurrentTexts {
   }
 };
 
-// grid: groups of plan.examples texts, directions. block: a thread a unit of plan.units and four
-// examples, 256 at most. dynamic smem: as step_floats and weight_floats have it. A multiprocessor
-// holds 512 threads.
+// grid: groups of plan.examples texts, directions. block: one thread per unit of plan.units and
+// four examples, at most 256. dynamic smem: step_floats + weight_floats, and the lengths. A
+// multiprocessor holds 512 threads.
 template <class Cell>
 __global__ void __launch_bounds__(device::kRecurrentThreads, 2)
     recurrent_kernel(device::RecurrentPass a) {
@@ -272,7 +275,7 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 2)
       }
       const int j = unit + b.lane;
       if (!b.works || j >= hidden) continue;
-      // What comes from afar is asked for before the sums.
+      // Global memory is read before the sums, to hide its latency.
       float x[Cell::kGates][kExamplesOfThread];
       float sum[Cell::kGates][kExamplesOfThread] = {};
       float bias[Cell::kGates];
@@ -328,7 +331,7 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 2)
     }
     __syncthreads();
   }
-  wait_for_copies();  // of a slab that nobody needs
+  wait_for_copies();  // a slab that is not used
   if (a.output == device::StatesOut::sequence || !b.works) return;
   const int live = live_examples(a.batch);
   for (int j = b.lane; j < hidden; j += a.plan.units)
@@ -337,7 +340,7 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 2)
     }
 }
 
-// The same launch.
+// Launched like recurrent_kernel.
 template <class Cell>
 __global__ void __launch_bounds__(device::kRecurrentThreads, 2)
     recurrent_backward_kernel(device::RecurrentPass a) {
@@ -365,11 +368,11 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 2)
       }
       const int j = unit + b.lane;
       if (!b.works || j >= hidden) continue;
-      // What comes from afar is asked for before the sums. The deltas of an example whose last step
-      // this is are 0 still.
+      // Global memory is read before the sums, to hide its latency. If this is an example's last
+      // step, its deltas are still 0.
       float gate[4][kExamplesOfThread];
       float now[kExamplesOfThread];     // c
-      float before[kExamplesOfThread];  // c or h of the step before
+      float before[kExamplesOfThread];  // c or h of the previous step
       float dy[kExamplesOfThread];
       float dh[kExamplesOfThread] = {};
       CUDP_UNROLL for (int n = 0; n < kExamplesOfThread; ++n) {

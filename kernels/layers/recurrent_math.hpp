@@ -49,7 +49,6 @@ struct GruUnit {
   V n, r, z, product;  ///< product: U_n h + b'_n
 
   /// Replaces the gates' pre-activations with their values.
-  ///
   CUDP_HD void activate() {
     r = sigmoid_of(r);
     z = sigmoid_of(z);

@@ -1,7 +1,7 @@
 #pragma once
-// The steps of recurrent.cuh with their products by tensor cores, in TF32: states, deltas and U are
-// rounded once, sums and cells are in float32. A number is a chain of mma_tf32 in the order of its
-// terms, wherever it lies.
+// The steps of recurrent.cuh with products by tensor cores, in TF32. States, deltas and U are
+// rounded once; sums and cells are in float32. Every number is a chain of mma_tf32 in the order of
+// its terms, whatever its position.
 #include "kernels/common/copy_async.cuh"
 #include "kernels/common/lanes.hpp"
 #include "kernels/common/tensor_core.cuh"
@@ -9,29 +9,29 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Numbers of a thread, as mma_tf32 leaves them: two units, eight apart, of four examples.
+/// Numbers of a thread, in the layout of mma_tf32: two units, eight apart, of four examples.
 inline constexpr int kTensorUnits = 2;
 inline constexpr int kTensorExamples = 4;
 
-/// A thread's part of a block, and where its numbers lie.
+/// Part of a thread in a block, and the layout of its numbers.
 template <class Cell, bool back>
 struct TensorBlock : RecurrentTexts {
-  /// Products of a unit: forward one a gate.
+  /// Number of products per unit: forward one per gate.
   static constexpr int kProducts = back ? 1 : Cell::kGates;
   using TensorSums = float[kProducts][kTensorUnits][kTensorExamples];
 
   int lane;
-  int unit;          ///< the thread's first, among those that are at work
-  int warp_unit;     ///< its warp's
-  int example;       ///< its first
-  int warp_example;  ///< its warp's
-  int terms;         ///< of a product
-  int slab_terms;    ///< of a slab; all where U is resident
-  int weight_pitch;  ///< of U, or of a slab
-  int pitch;         ///< of numbers that examples have
-  float* weights;    ///< shared: U, or two slabs
+  int unit;          ///< first unit of the thread, among those computed at once
+  int warp_unit;     ///< first unit of its warp
+  int example;       ///< first example of the thread
+  int warp_example;  ///< first example of its warp
+  int terms;         ///< number of terms of a product
+  int slab_terms;    ///< number of terms of a slab; all of them if U is resident
+  int weight_pitch;  ///< distance between lines of U, or of a slab
+  int pitch;         ///< distance between units in per-example arrays
+  float* weights;    ///< U, or two slabs, in shared memory
   float* steps[2];   ///< [terms][pitch], states or deltas, rounded to TF32
-  float* carry;      ///< [hidden][pitch]: c, a GRU's h, or what is handed to the step before
+  float* carry;      ///< [hidden][pitch]: c, a GRU's h, or what a step passes to the one before it
   int own_length[kTensorExamples];
 
   __device__ __forceinline__ TensorBlock(const device::RecurrentPass& pass, float* shared)
@@ -57,41 +57,43 @@ struct TensorBlock : RecurrentTexts {
     length = reinterpret_cast<std::int32_t*>(carry + a.hidden * pitch);
   }
 
-  /// There is one buffer of deltas, so that all must have read it before anybody writes.
+  /// Whether there is only one buffer of deltas, so that all threads must read it before any thread
+  /// writes.
   __device__ __forceinline__ bool must_wait() const { return steps[0] == steps[1]; }
 
   __device__ __forceinline__ int slab_floats() const {
     return static_cast<int>(device::tensor_lines(a.plan, Cell::kGates, a.hidden, back)) *
            weight_pitch;
   }
-  /// All of shared memory but U to 0, and the lengths. Returns the most steps of an example.
+  /// Clears all of shared memory except U, and loads the lengths. Returns the largest number of
+  /// steps.
   __device__ __forceinline__ int begin() {
     const int longest = RecurrentTexts::begin(steps[0], device::tensor_lengths(a.plan.examples));
     CUDP_UNROLL for (int n = 0; n < kTensorExamples; ++n) { own_length[n] = length[own(n)]; }
     return longest;
   }
 
-  // The thread's numbers: u < kTensorUnits, n < kTensorExamples.
+  // Accessors for the thread's numbers: u < kTensorUnits, n < kTensorExamples.
 
   __device__ __forceinline__ int own(int n) const { return example + n / 2 * 8 + n % 2; }
   __device__ __forceinline__ bool has_unit(int round, int u) const {
     return round + unit + 8 * u < a.hidden;
   }
   __device__ __forceinline__ bool is_active(int n, int s) const { return s < own_length[n]; }
-  /// Step s of example n in arrays with so many numbers a line: where the thread's first unit is.
-  /// The second is eight behind it.
+  /// Returns the offset of the thread's first unit at step s of example n, in arrays with `numbers`
+  /// numbers per line. The second unit is eight further.
   __device__ __forceinline__ std::int32_t at_step(int n, int s, int round, int numbers) const {
     const int place = is_reverse ? own_length[n] - 1 - s : s;
     const int line = ((first + own(n)) * a.places + place) * a.directions + (is_reverse ? 1 : 0);
     return line * numbers + round + unit;
   }
-  /// Where its output is, without the unit's own place.
+  /// Returns the address of the example's output, without the offset of the unit.
   __device__ __forceinline__ float* output_at(int n, int s) const {
     return a.out + static_cast<std::int64_t>(first + own(n)) * a.planes.size() +
            place_in_output(own(n), s);
   }
 
-  /// All of U to shared memory. Behind its rows and columns are zeros.
+  /// Copies all of U to shared memory. Rows and columns are padded with zeros.
   __device__ __forceinline__ void load_all() {
     const int rows = Cell::kGates * a.hidden;
     const int all = slab_floats();
@@ -102,11 +104,12 @@ struct TensorBlock : RecurrentTexts {
     }
   }
 
-  /// Calls body(four of the slab, row of U, column) for the fours that this thread carries of the
-  /// slab of the units from `round` on and the terms from `term` on; row < 0: it has none.
+  /// Calls body(offset in the slab, row of U, column) for each group of four numbers that this
+  /// thread copies of the slab. The slab has the units from `round` on and the terms from `term`
+  /// on. If row < 0, U has no such row.
   template <class Body>
   __device__ __forceinline__ void for_each_four(int round, int term, const Body& body) const {
-    const int fours = (back ? a.plan.units : slab_terms) / 4;  // of a line
+    const int fours = (back ? a.plan.units : slab_terms) / 4;  // groups of four per line
     const int lines = static_cast<int>(device::tensor_lines(a.plan, Cell::kGates, a.hidden, back));
     const int stride = static_cast<int>(blockDim.x) / fours;
     const int first_line = static_cast<int>(threadIdx.x) / fours;
@@ -126,7 +129,7 @@ struct TensorBlock : RecurrentTexts {
     }
   }
 
-  /// Starts the copy of a slab, to slab number `to`. It arrives with finish_slab().
+  /// Starts to copy a slab to slab number `to`. finish_slab() waits for it.
   __device__ __forceinline__ void start_slab(int round, int term, int to) {
     float* const slab = weights + to * slab_floats();
     const bool in_fours =
@@ -144,8 +147,8 @@ struct TensorBlock : RecurrentTexts {
     });
   }
 
-  /// The slab that was started before has come, for all threads, and is rounded; starts the next
-  /// one. Returns the one that is there.
+  /// Waits, for all threads, until the slab that was started last has arrived, and rounds it.
+  /// Starts to copy the next one. Returns the slab that has arrived.
   __device__ __forceinline__ const float* finish_slab(int round, int term, int& turn) {
     float* const here = weights + turn * slab_floats();
     wait_for_copies();
@@ -164,7 +167,8 @@ struct TensorBlock : RecurrentTexts {
     return here;
   }
 
-  /// sums = U's products of the thread's units with the numbers of a step. All threads must call.
+  /// sums = products of the rows or columns of U of the thread's units with the numbers of a step.
+  /// All threads must call it.
   __device__ __forceinline__ void multiply(const float* numbers, int round, int& turn,
                                            TensorSums& sums) {
     CUDP_UNROLL for (int p = 0; p < kProducts; ++p) {
@@ -172,7 +176,7 @@ struct TensorBlock : RecurrentTexts {
         CUDP_UNROLL for (int n = 0; n < kTensorExamples; ++n) { sums[p][u][n] = 0.0f; }
       }
     }
-    // Units past the last one repeat it: nobody takes their sums.
+    // Units past the last one repeat it; their sums are not used.
     const int units = a.plan.is_resident ? a.hidden : a.plan.units;
     const int here = (a.plan.is_resident ? round : 0) + unit;
     const int top = here < units ? here : units - 1;
@@ -207,8 +211,8 @@ struct TensorBlock : RecurrentTexts {
   }
 };
 
-// grid: groups of plan.examples texts, directions. block: a warp 16 units of plan.units and 16
-// examples, 256 threads at most. dynamic smem: as tensor_floats has it.
+// grid: groups of plan.examples texts, directions. block: one warp per 16 units of plan.units and
+// 16 examples, at most 256 threads. dynamic smem: tensor_floats.
 template <class Cell>
 __global__ void __launch_bounds__(device::kRecurrentThreads, 1)
     tensor_recurrent_kernel(device::RecurrentPass a) {
@@ -228,7 +232,7 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 1)
     const float* const before = s % 2 == 0 ? b.steps[0] : b.steps[1];
     float* const after = s % 2 == 0 ? b.steps[1] : b.steps[0];
     for (int round = 0; round < hidden; round += a.plan.units) {
-      // What comes from afar is asked for before the sums.
+      // Global memory is read before the sums, to hide its latency.
       float x[kTensorExamples][kTensorUnits][Cell::kGates];
       float total[kTensorExamples][kTensorUnits];
       int place[kTensorUnits];
@@ -272,7 +276,7 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 1)
           if constexpr (Cell::kIsLstm) a.c[state] = b.carry[at];
           a.h[state] = h;
           if (a.output == device::StatesOut::mean) {
-            // The output has the states' sum until the last step.
+            // The output contains the sum of the states until the last step.
             h += total[n][u];
             if (s == length - 1) h /= static_cast<float>(length);
           }
@@ -283,7 +287,7 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 1)
     }
     __syncthreads();
   }
-  wait_for_copies();  // of a slab that nobody needs
+  wait_for_copies();  // a slab that is not used
   if (a.output == device::StatesOut::sequence) return;
   const int live = live_examples(a.batch);
   for (int round = 0; round < hidden; round += a.plan.units)
@@ -298,7 +302,7 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 1)
     }
 }
 
-// The same launch.
+// Launched like tensor_recurrent_kernel.
 template <class Cell>
 __global__ void __launch_bounds__(device::kRecurrentThreads, 1)
     tensor_recurrent_backward_kernel(device::RecurrentPass a) {
@@ -318,10 +322,10 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 1)
     const float* const behind = s % 2 == 0 ? b.steps[0] : b.steps[1];
     float* const here = s % 2 == 0 ? b.steps[1] : b.steps[0];
     for (int round = 0; round < hidden; round += a.plan.units) {
-      // What comes from afar is asked for before the sums.
+      // Global memory is read before the sums, to hide its latency.
       float gate[kTensorExamples][kTensorUnits][4];
       float now[kTensorExamples][kTensorUnits];     // c
-      float before[kTensorExamples][kTensorUnits];  // c or h of the step before
+      float before[kTensorExamples][kTensorUnits];  // c or h of the previous step
       float dy[kTensorExamples][kTensorUnits];
       int place[kTensorUnits];
       CUDP_UNROLL for (int u = 0; u < kTensorUnits; ++u) {

@@ -84,7 +84,7 @@ struct Run {
   const std::uint8_t* end;
 };
 
-/// At most kRows terms, grouped by some codes of their rows.
+/// Terms, kRows at most, grouped by some codes of their rows.
 struct Runs {
   int count;
   Run run[kRows * kCodes];

@@ -23,10 +23,10 @@ enum class GemmStart : int { zero, bias, out };
 ///   use                     rows           terms           a     b             out
 ///   conv forward            output pixels  taps x ch. in   x     weight        y
 ///   conv weight gradient    taps x ch. in  output pixels   x     dy            dweight
-///   conv input gradient     output pixels  channels out    dy    weight^T      dx, one block per
-///   tap dense forward           examples       inputs          x     weight        y dense weight
-///   gradient   inputs         examples        x     factor * dy   sum of dweight dense input
-///   gradient    examples       outputs         dy    weight^T      dx
+///   conv input gradient     output pixels  channels out    dy    weight^T      dx, block per tap
+///   dense forward           examples       inputs          x     weight        y
+///   dense weight gradient   inputs         examples        x     factor * dy   sum of dweight
+///   dense input gradient    examples       outputs         dy    weight^T      dx
 struct GatherGemm {
   const float* a;
   const float* b;

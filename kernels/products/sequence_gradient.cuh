@@ -6,17 +6,17 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// What SequenceTileShape can be.
+/// Tiles that SequenceTileShape can describe.
 using WideSequenceTile = FloatTile<64>;
 using ThinSequenceTile = FloatTile<32>;
 using LowSequenceTile = FloatTile<64, 8, 32>;
 using TensorSequenceTile = TensorTile<64>;
 
-/// The tile of a layer's gradient that a block has.
+/// Tile of a layer's gradient that a block computes.
 template <class T>
 struct SequenceTile {
   SequencePart part;
-  int row;  ///< its first
+  int row;  ///< first row of the tile
   int column;
 
   __device__ __forceinline__ explicit SequenceTile(const SequenceGradient& g) : part(g.part[0]) {
@@ -30,16 +30,16 @@ struct SequenceTile {
     column = within / down * T::kColumns;
   }
 
-  /// The tile has the bias's gradient, which the threads hold that have its first row.
+  /// Whether the tile has the bias's gradient, which the threads of its first row compute.
   __device__ __forceinline__ bool has_bias() const { return part.bias >= 0 && row == 0; }
   __device__ __forceinline__ bool holds_bias() const { return has_bias() && T::row(0) == 0; }
 
-  /// The place of G(i, j) among the layer's numbers.
+  /// Returns the index of G(i, j) in the layer's parameters.
   __device__ __forceinline__ std::int64_t weight(int i, int j) const {
     return static_cast<std::int64_t>(part.weight) + static_cast<std::int64_t>(j) * part.rows + i;
   }
 
-  /// Calls body(index among the layer's numbers, number) for all that this thread holds.
+  /// Calls body(index in the layer's parameters, number) for every number that this thread has.
   template <class S, class Body>
   __device__ __forceinline__ void for_each_place(const S& sums, const Body& body) const {
     CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
@@ -53,8 +53,8 @@ struct SequenceTile {
     }
   }
 
-  /// sums = example e's gradient. half: the half of the tile that comes next, also from one example
-  /// to the next. All threads must call.
+  /// sums = gradient of example e. half: the half of `tile` that is used next; it continues from
+  /// one example to the next. All threads must call it.
   __device__ __forceinline__ void multiply(int e, int length, T& tile, int& half,
                                            Sums<T>& sums) const {
     const Factor x{part.x, {}, {}, false};
@@ -78,7 +78,7 @@ struct SequenceTile {
     for (int at = 0; at < length; at += T::kTerms, half ^= 1) {
       carry_a.template put<T>(tile.a[half]);
       carry_b.template put<T>(tile.b[half]);
-      __syncthreads();  // the other half is free: whoever read it has passed this barrier once more
+      __syncthreads();  // threads that read the other half have passed this barrier once more
       if (at + T::kTerms < length) {
         carry_a.take(x.data, at + T::kTerms, find_a);
         carry_b.take(dy.data, at + T::kTerms, find_b);
@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kNormBlocks)
     a.parts[static_cast<std::int64_t>(blockIdx.x) * a.gradient.batch.capacity + e] = square;
 }
 
-// The same launch.
+// Launched like sequence_gradient_norm_kernel.
 template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kNormBlocks)
     sequence_gradient_rows_kernel(SequenceGradientRows a) {
@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kNormBlocks)
   at.for_each_place(sums, [&](std::int64_t i, float v) { a.gradients[e * a.stride + i] = v; });
 }
 
-/// units += an example's gradient, transformed if it is to be, weighed and rounded.
+/// units += gradient of an example, transformed if there is a transform, scaled and rounded.
 template <class T>
 __device__ __forceinline__ void add_sequence(const SequenceGradientSum& a,
                                              const SequenceTile<T>& at, float scale,

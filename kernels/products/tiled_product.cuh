@@ -279,7 +279,6 @@ __global__ void __launch_bounds__(T::kThreads, T::kSumBlocks)
   // An example with several terms is summed alone in a round of whole steps, exactly as for its
   // norm, and then scaled. Examples with one term share a round: in float32 their products are
   // scaled and rounded one by one.
-  //
   const bool shared =
       T::kPrecision == Precision::fp32 && g.terms_per_example == 1 && a.transform.mean == nullptr;
   if constexpr (T::kPrecision == Precision::fp32) {

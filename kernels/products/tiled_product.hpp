@@ -230,7 +230,6 @@ static_assert(kExampleGroup % kPatchExamples == 0);
 /// Returns the number of examples per block of WeightGradientSum, a divisor of kExampleGroup:
 /// enough terms to amortise the start of a block and the additions at its end, but few enough that
 /// small batches fill the device.
-///
 inline int examples_per_block(int terms_per_example) {
   constexpr int kTerms = 256;
   int examples = kExampleGroup;

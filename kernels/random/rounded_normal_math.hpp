@@ -54,7 +54,8 @@ CUDP_HD D rounded_normal_turn(D signed_high, D low) {
   return signed_high * 0x1p-31 + (low * 0x1p-63 + 0x1p-64);
 }
 
-/// Returns E / s, without the factor of rounded_normal_spread.
+/// Returns a bound on the error of a normal number r cos(t), as a multiple of its standard
+/// deviation s and before multiplication by rounded_normal_spread.
 template <class D>
 CUDP_HD D rounded_normal_error(D u1, D r) {
   return 0x1p-52 * (r * 6.29 + (u1 * 0.5 + 0x1p-13) / (u1 * r));

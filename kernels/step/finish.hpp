@@ -68,7 +68,6 @@ std::vector<DecidedPair> decided_pairs(const std::vector<std::uint32_t>& undecid
 
 /// Largest number of parameters for which a thread computes one pair and not a whole generator
 /// block. Each block is then computed four times, but small models fill the device.
-///
 inline constexpr std::int64_t kPairwise = std::int64_t{1} << 17;
 
 inline void validate(const FinishStep& a) {

@@ -49,7 +49,7 @@ struct SampleSpace {
   const Tally* counted = nullptr;    ///< [1], if the clipping norm is adaptive
 };
 
-/// Above so many tiles (4 M examples) the counts are scanned by a kernel of their own.
+/// Number of tiles (4 M examples) above which a kernel of its own scans the counts.
 inline constexpr std::int64_t kScannedTiles = std::int64_t{1} << 14;
 
 /// Throws std::invalid_argument naming the member that is out of range. end is at most 2^32.

@@ -14,7 +14,7 @@ struct ListedStep {
   SumScale scale;
   // Used if the clipping norm is adaptive (clip_rule.hpp). sample_place_kernel then writes the two
   // members above for every step but the first, from the previous step's noisy_count.
-  std::int64_t count_noise = 0;  ///< in units of ClipRule::grid
+  std::int64_t count_noise = 0;  ///< multiples of ClipRule::grid
   std::int64_t noisy_count = 0;  ///< written by finish_kernel
 };
 

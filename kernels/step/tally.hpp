@@ -22,7 +22,7 @@ CUDP_HD std::int64_t tally_units(double x) {
 
 /// Totals over training. The device has one. norm has the same units as loss.
 struct Tally {
-  long long loss;  ///< in units of kTallyUnit
+  long long loss;  ///< multiples of kTallyUnit
   long long norm;
   unsigned long long examples;
   unsigned long long clipped;

@@ -33,7 +33,6 @@ CUDP_HD void optimizer_step(const OptimizerSettings& o, const StepScalars& s, ty
 }
 
 /// Returns the moving average of the parameters after the step.
-///
 template <class L>
 CUDP_HD typename L::F moving_average(const StepScalars& s, typename L::F average,
                                      typename L::F theta) {

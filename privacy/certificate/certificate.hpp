@@ -75,8 +75,8 @@ struct Certificate {
   std::optional<FeatureRelease> feature_release;
   std::vector<double> class_weights;  ///< weight of each class, as given by the user; empty if none
   Size size;
-  /// Division of the promise between the noisy number of examples and the training, if there is
-  /// one.
+  /// Shares of the promised (epsilon, delta) that the noisy number of examples and the training
+  /// have. Empty if the number is public or has no share of its own.
   std::optional<CountSplit> split;
   TestSet test_set = TestSet::none;
 

@@ -27,8 +27,9 @@ class LossTails {
   virtual TailPoint at(double parameter) const = 0;
   double begin() const { return begin_; }
   double end() const { return end_; }
-  /// Whether the loss beyond the ends equals the loss at the ends. Otherwise the probability there
-  /// is negligible (1e-60), and above the end it counts as an infinite loss.
+  /// Whether the loss outside of the interval on which it is tabulated equals the loss at the
+  /// nearer end. If false, the probability outside is below 1e-60, and what lies above the upper
+  /// end counts as an infinite loss.
   bool constant_beyond() const { return constant_beyond_; }
   /// Largest possible loss.
   double greatest() const { return greatest_; }

@@ -20,7 +20,8 @@ class Bounds {
   const privacy::PrivacyBound& epsilon(const privacy::Composition& composition,
                                        const privacy::AccountantOptions& options, double delta);
 
-  /// Progress callback: the share of the metrics' rows that have been checked. They take longest.
+  /// Called with the share, 0 to 1, of the rows of metrics.jsonl that have been checked. Checking
+  /// them is the slowest part.
   std::function<void(double share)> on_rows;
 
  private:

@@ -21,7 +21,8 @@ namespace cudp {
 struct AccountantFlags {
   std::optional<double> epsilon, delta, q, sigma;
   std::optional<std::uint64_t> steps, n, batch;
-  /// Description of a training of `cudp train`, in place of q and steps: see fill_in_training.
+  /// Numbers of training examples and epochs. They may be given instead of q and steps, which
+  /// fill_in_training() then derives as `cudp train` does.
   std::optional<std::uint64_t> examples, epochs;
   std::string accountant = "pld";
   std::string sampling = "poisson";

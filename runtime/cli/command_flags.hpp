@@ -46,8 +46,8 @@ struct Command {
   std::function<void(const TrainConfig&)> check{};
 };
 
-/// Throws InputError if the settings name an unknown preset, method, built-in model or data set.
-/// Opens no file.
+/// Throws InputError if the settings name an unknown preset, method, built-in model or built-in
+/// data set. Opens no file.
 void check_names(const TrainConfig& config);
 
 /// Adds the subcommand; see commands.hpp.

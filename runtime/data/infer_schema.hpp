@@ -8,8 +8,9 @@
 
 namespace cudp {
 
-/// Returns facts about the cells of each column that the schema does not state in full, [columns].
-/// They are not private: no noise is added. Throws as for_each_row does.
+/// Returns facts about the cells of each column, one entry for each column of the schema. Entries
+/// of columns that the schema describes completely are empty. The facts have no noise: they are
+/// exact properties of the rows. Throws as for_each_row does.
 std::vector<ColumnFacts> facts_of(const TableSchema& schema, ByteReader& reader);
 
 /// Gives a column of unknown kind a kind that fits its cells: numeric, date or categorical. Bounds

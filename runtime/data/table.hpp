@@ -58,7 +58,8 @@ enum class UnitColumn {
   optional  ///< may be absent: it is not read
 };
 
-/// Rule for the other columns of a file with a header.
+/// Whether a file with a header may have columns that the schema does not name, or lack columns
+/// that are not used.
 enum class OtherColumns {
   as_stated,  ///< exactly the schema's columns
   any  ///< columns of kind ignore or id may be absent; columns unknown to the schema are dropped

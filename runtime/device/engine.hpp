@@ -58,7 +58,8 @@ struct EngineSettings {
   /// Precision of products. tf32 applies to layers that gain from it, on CUDA; the CPU has only
   /// fp32.
   Precision precision = Precision::fp32;
-  /// CUDA only. EvaluateWith::cudnn requires an engine that evaluates and does not train.
+  /// Kernels that compute predictions in an evaluation: this library's own or cuDNN's. CUDA only;
+  /// cuDNN requires an engine that does not train.
   EvaluateWith evaluate_with = EvaluateWith::ours;
   int threads = 0;  ///< number of CPU threads; 0 for all cores. Results do not depend on it.
   bool diagnostics = false;  ///< collect private statistics (--unsafe-diagnostics)

@@ -30,9 +30,9 @@ namespace cudp {
 /// matrix may have columns.
 void check_pca(const Dataset& data, std::int64_t dimensions);
 
-/// Returns the number of fraction bits of clipped rows: 13, or fewer if sums of up to
-/// `max_examples` products would exceed 2^53 units of 2^(-2 bits), or if noise of sigma would
-/// exceed 2^40 units. max_examples: a public bound on the number of rows.
+/// Returns b, the number of fraction bits that clipped rows are rounded to. It is 13, or smaller so
+/// that a sum of `max_examples` products is below 2^53 and sigma is below 2^40, both in units of
+/// 2^(-2b). max_examples: a public bound on the number of rows.
 int row_bits(double max_examples, double sigma = 1.0);
 
 /// Returns the sum of x x^T over rows clipped by clip_row with `bits`, [d, d], d =

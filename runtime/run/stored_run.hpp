@@ -43,9 +43,10 @@ std::string unit_name(const DataSplit& data);
 /// Writes the ledger durably.
 void write_ledger(const RunFolder& folder, const privacy::Ledger& ledger, const Seal& seal);
 
-/// Returns the code of the training set for the run's checkpoints, with the seal of the run's key.
-/// If rows are held out, the code covers both parts, and uses the key of their coins, which a fresh
-/// key does not replace. Requires that show_features has not been called. On ranks, the result on
+/// Returns the tag by which a checkpoint recognises its training set: a keyed hash of the data,
+/// followed by a hash of the run's key. If rows are held out, the hash covers training and held-out
+/// rows together, and its key is that of the hold-out's coins, which stays when the run gets a new
+/// key. Requires that show_features has not been called. On ranks, the result on
 /// rank 0 counts; the others contribute their parts.
 std::string data_tag_of(const Experiment& experiment, const RandomKey& key);
 

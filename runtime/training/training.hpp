@@ -93,8 +93,8 @@ class Training {
   privacy::Certificate plan_certificate() const;
   /// Returns the model as it may be published.
   ReleasedModel model() const;
-  /// Plan for figures of held-out rows, set once there is one, and the released figures, set when
-  /// the training is finished.
+  /// Plan for releasing noisy metrics of the held-out rows (of share 0 if none are held out), and
+  /// the released metrics (empty until the training is finished).
   const HoldoutPlan& holdout_plan() const { return holdout_plan_; }
   const std::optional<HoldoutFigures>& holdout_figures() const { return holdout_figures_; }
   /// Evaluates the model on the test set; nullopt if there is none. Held-out rows count as a test

@@ -77,12 +77,11 @@ class SeenTraining {
     write_data(rows, all);
     Seen seen;
     for (std::size_t i = 0; i < way_.endings.size(); ++i) {
-      const Ended ended =
-          run_observed(work, i == 0 ? first() : kResume, [&]() -> ReleaseObserver* {
-            if (!replays) return new RecordingObserver(folder_ / "values", way_.endings[i]);
-            return new ReplayingObserver(folder_ / "values", folder_ / "position",
-                                        folder_ / "differences", way_.endings[i]);
-          });
+      const Ended ended = run_observed(work, i == 0 ? first() : kResume, [&]() -> ReleaseObserver* {
+        if (!replays) return new RecordingObserver(folder_ / "values", way_.endings[i]);
+        return new ReplayingObserver(folder_ / "values", folder_ / "position",
+                                     folder_ / "differences", way_.endings[i]);
+      });
       seen.exits.push_back(ended.exit);
       seen.out += without_clock(ended.out);
       seen.err += without_clock(ended.err);

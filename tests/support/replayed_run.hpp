@@ -60,7 +60,7 @@ class RecordingObserver : public ReleaseObserver {
 class ReplayingObserver : public ReleaseObserver {
  public:
   ReplayingObserver(const std::string& file, const std::string& position,
-                   const std::string& differences, Ending ending)
+                    const std::string& differences, Ending ending)
       : in_(file, std::ios::binary),
         position_(position),
         differences_(differences, std::ios::app),
@@ -100,8 +100,8 @@ struct Ended {
 /// Runs `cudp ARGUMENTS` in `folder`, which is its working folder, under the release observer that
 /// `make_release_observer` gives in the new process.
 inline Ended run_observed(const std::filesystem::path& folder,
-                           const std::vector<std::string>& arguments,
-                           const std::function<ReleaseObserver*()>& make_release_observer) {
+                          const std::vector<std::string>& arguments,
+                          const std::function<ReleaseObserver*()>& make_release_observer) {
   const std::string out = folder / "stdout";
   const std::string err = folder / "stderr";
   const pid_t child = ::fork();

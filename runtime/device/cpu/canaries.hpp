@@ -9,8 +9,8 @@
 
 namespace cudp::cpu {
 
-/// Canaries of an audit, as examples of a training set; see AuditTap. There are none if the tap is
-/// null.
+/// Gives an engine the canaries of an audit (AuditTap lists them) as if they were additional
+/// training examples. Empty if the tap is null, which it is outside of an audit.
 class Canaries {
  public:
   /// Keeps the pointers. Throws Error if a canary's parameter does not exist.

@@ -1,5 +1,5 @@
 #pragma once
-// For how many examples a step is recorded, which is before anybody knows how many are drawn.
+// Capacity of a recorded step, in examples. It is fixed before the batch is drawn.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -12,33 +12,34 @@
 
 namespace cudp::cuda {
 
-/// 12 standard deviations and some more above the expected batch, so that a larger one has a
-/// probability below 1e-30.
+/// A batch size that is exceeded with a probability below 1e-30: the expected size plus 12 standard
+/// deviations and a constant.
 inline double far_above(double expected, double variance) {
   return expected + 12.0 * std::sqrt(variance) + 32.0;
 }
 
-/// The largest batch that a step has room for where each of so many examples is drawn with
-/// probability threshold / 2^32 at most. With a larger one the run fails, it is never cut.
+/// Capacity of a step that draws each of `examples` examples with probability at most threshold /
+/// 2^32. A larger batch makes the run fail; it is never truncated.
 inline std::int64_t batch_capacity(std::uint64_t threshold, std::size_t examples) {
   const double n = static_cast<double>(examples);
   const double q = static_cast<double>(threshold) * 0x1p-32;
   return static_cast<std::int64_t>(std::min(n, std::ceil(far_above(n * q, n * q * (1.0 - q)))));
 }
 
-/// The same for a draw. Of candidates: all examples, since any norms may have been seen last.
+/// Capacity of a step that uses `draw`. For candidates it is all examples, because the last norms
+/// seen may have any value.
 inline std::int64_t batch_capacity(const Draw& draw, std::size_t examples) {
   const auto* const poisson = std::get_if<Poisson>(&draw);
   return poisson != nullptr ? batch_capacity(poisson->threshold, examples)
                             : static_cast<std::int64_t>(examples);
 }
 
-/// The room of a step that is recorded for the first time. A draw of candidates makes `multiple`
-/// for each example of the expected batch where norms add up to what the rule took them for; a
-/// third more have room, whatever the rule's other numbers are. A larger batch is not begun; the
-/// step is recorded anew with more room then.
-/// expected_batch: of accepted candidates. Where that is 0, not known, there is room for as many as
-/// there would be if every norm were as large as it can be.
+/// Capacity of a step that is recorded for the first time. If the norms add up to the sum that the
+/// rule assumes, a draw of candidates draws `multiple` candidates for each example of the expected
+/// batch. The capacity is a third more, whatever the rule's other numbers are. A larger batch is
+/// not started: the step is recorded again with a larger capacity. expected_batch: expected number
+/// of accepted candidates, or 0 if it is not known. If it is 0, the capacity is that of a rule
+/// under which every norm has its largest value.
 inline std::int64_t first_room(const Draw& draw, std::size_t examples, double expected_batch) {
   const auto* const candidates = std::get_if<Candidates>(&draw);
   if (candidates == nullptr) return batch_capacity(draw, examples);
@@ -50,9 +51,10 @@ inline std::int64_t first_room(const Draw& draw, std::size_t examples, double ex
       std::min(static_cast<double>(examples), std::ceil(far_above(mean, mean))));
 }
 
-/// The examples that memory is asked for, from public numbers alone: whether it runs out is said,
-/// and may not follow how many examples there are, or their norms. A larger batch is a micro-batch
-/// after the other. Empty where the expected batch is not known (0).
+/// Number of examples for which memory is allocated. It depends on public numbers alone: running
+/// out of memory is reported, so it must not depend on the number of examples or on their norms. A
+/// larger batch is split into micro-batches. Returns nullopt if the expected batch is not known
+/// (0).
 inline std::optional<std::int64_t> public_room(const Draw& draw, double expected_batch) {
   if (expected_batch <= 0.0) return std::nullopt;
   const auto* const candidates = std::get_if<Candidates>(&draw);

@@ -14,7 +14,8 @@ namespace cudp::cuda::inline CUDP_SIMT {
 
 namespace {
 
-/// Of the products of a dense layer, forward and back (layers/dense.hpp). BLAS has been prepared.
+/// Whether BLAS gives equal rows equal bits in the products of a dense layer, forward and backward
+/// (layers/dense.hpp). Requires that BLAS has been prepared.
 bool blas_rows_agree(Gpu& gpu, int inputs, int outputs, Precision precision) {
   std::mt19937 random(1);
   const auto numbers = [&](std::size_t n) {

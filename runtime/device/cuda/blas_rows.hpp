@@ -1,7 +1,7 @@
 #pragma once
-// Whether a device's BLAS gives a row of a product the same bits wherever it lies in a slab. An
-// example's numbers must depend on nothing else: nobody promises that of BLAS, so it is asked of
-// each product that a network has of it.
+// Check that a device's BLAS gives a row of a product the same bits at any position in a slab. An
+// example's numbers must depend on nothing else. BLAS does not guarantee this, so each product that
+// a network makes by BLAS is checked.
 #include <functional>
 #include <string>
 
@@ -10,8 +10,8 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// The choices for a network: without BLAS, which `say` is told, where a row's bits depend on its
-/// place. Prepares BLAS where it is used.
+/// Returns the choices for a network. BLAS is switched off, and `say` is called with a line about
+/// it, if the bits of a row depend on its position. Prepares BLAS if it is used.
 LayoutChoices with_checked_blas(Gpu& gpu, const Network& network, LayoutChoices choices,
                                 const std::function<void(const std::string&)>& say);
 

@@ -8,7 +8,7 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Device memory for n numbers, as it comes: nobody may read before writing or clear().
+/// Device memory for n numbers. It is uninitialised: write it or call clear() before reading.
 template <class T>
 class Buffer {
  public:
@@ -31,14 +31,15 @@ class Buffer {
     if (data_ != nullptr) gpu_->release(data_);
   }
 
-  /// Null where the size is 0.
+  /// Address of the first number; null if the size is 0.
   T* get() const { return data_; }
   std::size_t size() const { return size_; }
 
   void clear() {
     if (size_ > 0) gpu_->clear(data_, size_ * sizeof(T));
   }
-  /// Before it is written anew, where nobody may read what is in it.
+  /// Fills the memory as scratch, for tests. Call before the memory is overwritten; its contents
+  /// are lost.
   void fill_scratch() { fill_scratch(0, size_); }
   void fill_scratch(std::size_t at, std::size_t n) {
     if (n > 0) gpu_->fill_scratch(data_ + at, n * sizeof(T));
@@ -46,7 +47,7 @@ class Buffer {
   void upload(std::span<const T> from, std::size_t at = 0) {
     if (!from.empty()) gpu_->upload(data_ + at, from.data(), from.size() * sizeof(T));
   }
-  /// Waits for the device.
+  /// Copies n numbers to the host. Waits for the device.
   std::vector<T> download(std::size_t n, std::size_t at = 0) const {
     std::vector<T> to(n);
     if (n > 0) gpu_->download(to.data(), data_ + at, n * sizeof(T));
@@ -60,7 +61,7 @@ class Buffer {
   std::size_t size_ = 0;
 };
 
-/// Host memory for n numbers that the device reads by itself.
+/// Host memory for n numbers that the device can read directly (pinned).
 template <class T>
 class PinnedBuffer {
  public:

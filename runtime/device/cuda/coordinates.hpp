@@ -1,5 +1,5 @@
 #pragma once
-// The state of coordinate-wise clipping (kernels/contribution/coordinates_math.hpp) on the device.
+// State of coordinate-wise clipping (kernels/contribution/coordinates_math.hpp) on the device.
 #include <cstdint>
 #include <vector>
 
@@ -11,7 +11,7 @@ namespace cudp::cuda::inline CUDP_SIMT {
 
 class DeviceCoordinates {
  public:
-  /// d parameters; 0 where gradients are clipped as they are.
+  /// d: number of parameters, or 0 if gradients are clipped without a transform.
   DeviceCoordinates(Gpu& gpu, std::size_t d, int groups);
 
   Buffer<float>& mean() { return mean_; }
@@ -20,17 +20,18 @@ class DeviceCoordinates {
   const Buffer<float>& deviation() const { return deviation_; }
   const CoordinateScale* scale() const { return scale_.get(); }
 
-  /// Launches what makes the view from m and s, for the cursor's step; of its shifts nothing.
+  /// Launches the kernels that compute the view from m and s, for the cursor's step, without the
+  /// shifts.
   CoordinatesView refresh(const StepCursor* cursor);
 
-  /// The same with the shifts, which norms take layer by layer.
+  /// Launches the kernels that compute the view with the shifts, which the layer-wise norms need.
   CoordinatesView refresh(const CudaLayout& layout, const StepCursor* cursor);
 
  private:
   CoordinateSums sums(const StepCursor* cursor, double* parts) const;
 
   Gpu& gpu_;
-  Buffer<float> mean_;  // [d], and so the next five
+  Buffer<float> mean_;  // [d], like the next five
   Buffer<float> deviation_;
   Buffer<float> centre_;
   Buffer<float> inverse_;

@@ -1,6 +1,6 @@
 #pragma once
-// The device, for the engine: memory, launches and recorded work on one stream. The only file
-// that allocates device memory, and the only one that launches kernels.
+// The CUDA device as the engine uses it: memory, launches and recorded work on one stream. Only
+// this file allocates device memory and launches kernels.
 #include <cstddef>
 #include <cstdio>
 #include <functional>
@@ -43,7 +43,7 @@ inline void check(cufftResult r, const char* what) {
     throw Error(std::string("cuFFT: ") + what + ": error " + std::to_string(static_cast<int>(r)));
 }
 
-/// A plan of cuFFT's, whose handle may be any number.
+/// A cuFFT plan, whose handle may be any number.
 class FourierHandle {
  public:
   FourierHandle() { check(cufft().create(&handle_.emplace()), "start"); }
@@ -108,11 +108,12 @@ class CudaGpu {
   }
 
   const DeviceLimits& limits() const { return limits_; }
-  /// Bytes of the device's memory, used or not.
+  /// Size of the device's memory [bytes], used or not.
   std::size_t memory() const { return memory_; }
 
-  /// To be called before a kernel is launched with more shared memory than 48 KB. Allows it all
-  /// that the device has: another network with the same kernel may ask for less meanwhile.
+  /// Allows a kernel to use all shared memory of the device, because another network with the same
+  /// kernel may request less in between. Call before a launch with more than 48 KB of shared
+  /// memory.
   template <class... P>
   void allow_shared(void (*kernel)(P...), std::size_t bytes) {
     cudaFuncAttributes of{};
@@ -124,13 +125,13 @@ class CudaGpu {
           "allow a kernel its shared memory");
   }
 
-  /// Throws OutOfMemory where there is not so much left.
+  /// Throws OutOfMemory if the device has less free memory than this.
   void* allocate(std::size_t bytes) {
     void* p = nullptr;
     const cudaError_t status = cudaMalloc(&p, bytes);
     if (status == cudaErrorMemoryAllocation) {
       (void)cudaGetLastError();
-      // Not how much: it follows the number of training examples.
+      // The message leaves out the size: it depends on the number of training examples.
       throw OutOfMemory("CUDA: the device has no memory left");
     }
     check(status, "allocate memory");
@@ -143,18 +144,18 @@ class CudaGpu {
     if (loads_only_) return;
     check(cudaMemsetAsync(p, 0, bytes, stream_.get()), "clear memory");
   }
-  /// `from` may be changed as soon as this returns. It waits: that pageable memory is staged is
-  /// promised of synchronous copies alone.
+  /// Copies host memory to the device. The caller may change `from` as soon as this returns. It
+  /// waits, because CUDA guarantees that pageable memory is staged only for synchronous copies.
   void upload(void* to, const void* from, std::size_t bytes) {
     settle();
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_.get()), "upload");
     check(cudaStreamSynchronize(stream_.get()), "wait for the device");
   }
-  /// Only the emulator puts what tests ask for into scratch memory
+  /// Returns false. Only the emulator fills scratch memory with values that tests choose
   /// (runtime/device/scratch_fill.hpp).
   bool fills_scratch() const { return false; }
   void fill_scratch(void*, std::size_t) {}
-  /// Host memory that the device reads by itself.
+  /// Allocates host memory that the device can read directly.
   void* allocate_pinned(std::size_t bytes) {
     void* p = nullptr;
     check(cudaMallocHost(&p, bytes), "allocate pinned memory");
@@ -164,46 +165,48 @@ class CudaGpu {
     if (cudaFreeHost(p) != cudaSuccess)
       std::fputs("cudp: pinned memory was not released\n", stderr);
   }
-  /// From pinned memory, without waiting: nobody may write there before a wait.
+  /// Copies from pinned memory without waiting. The caller must not change `from` before the next
+  /// wait.
   void upload_pinned(void* to, const void* from, std::size_t bytes) {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_.get()), "upload");
   }
-  /// From device memory to device memory, without waiting.
+  /// Copies from device memory to device memory without waiting.
   void copy(void* to, const void* from, std::size_t bytes) {
     if (loads_only_) return;
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_.get()), "copy");
   }
-  /// Waits for everything before it.
+  /// Copies to host memory. Waits for all earlier work.
   void download(void* to, const void* from, std::size_t bytes) {
     settle();
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_.get()), "download");
     check(cudaStreamSynchronize(stream_.get()), "wait for the device");
   }
 
-  /// By a source that nvcc compiles.
+  /// Launches a kernel. Defined for sources that nvcc compiles.
   template <class... P, class... A>
   void launch(const char* name, void (*kernel)(P...), const LaunchShape& s, const A&... args);
 
-  /// To be called before sgemm, outside record(). precision: what sgemm multiplies in.
+  /// Creates the cuBLAS handles. Call before sgemm, outside record(). precision: precision in which
+  /// sgemm multiplies.
   void prepare_blas(Precision precision) {
     cublasHandle_t h = nullptr;
     check(cublas().create(&h), "start");
     blas_ = Unique<cublasHandle_t, destroy_cublas>(h);
     blas_lt_ = Unique<void*, cublaslt_close>(cublaslt_open());
     check(cublas().set_stream(h, stream_.get()), "choose the stream");
-    // A workspace of its own: what cuBLAS would allocate itself cannot be recorded.
+    // The workspace is allocated here, because an allocation by cuBLAS itself cannot be recorded.
     workspace_ = Unique<void*, cudaFree>(allocate(kWorkspace));
     check(cublas().set_workspace(h, workspace_.get(), kWorkspace), "take the workspace");
     const bool tf32 = precision == Precision::tf32;
     check(cublas().set_math_mode(h, tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH),
           "choose the precision");
-    // Its kernels are loaded by the first product, which must not be recorded.
+    // The first product loads the kernels, which must not happen while recording.
     auto* const one = static_cast<float*>(workspace_.get());
     clear(one, 3 * sizeof(float));
     sgemm('N', 'N', 1, 1, 1, one, 1, one + 1, 1, 0.0f, one + 2, 1);
   }
 
-  /// c = op(a) op(b) + beta c, column by column as BLAS has it; op 'N' or 'T'.
+  /// c = op(a) op(b) + beta c, in column-major order as in BLAS. op: N or T.
   void sgemm(char op_a, char op_b, int m, int n, int k, const float* a, int lda, const float* b,
              int ldb, float beta, float* c, int ldc) {
     if (loads_only_) return;
@@ -214,17 +217,17 @@ class CudaGpu {
           "multiply");
   }
 
-  /// A dense layer on whole rows, by cuBLASLt; after prepare_blas().
+  /// Runs a dense layer on whole rows by cuBLASLt. Requires prepare_blas().
   void dense(const DenseRows& a) {
     validate(a);
     cublaslt_dense(blas_lt_.get(), a, workspace_.get(), kWorkspace, stream_.get(), !loads_only_);
   }
 
-  /// To be called before convolve() and recur(). Throws Error where there is no cuDNN.
+  /// Opens cuDNN. Call before convolve() and recur(). Throws Error if cuDNN is not available.
   void prepare_dnn() {
     if (dnn_.get() == nullptr) dnn_ = Unique<void*, cudnn_close>(cudnn_open());
   }
-  /// By cuDNN; not inside record().
+  /// Convolves by cuDNN. Must not be called inside record().
   void convolve(const ConvolutionBatch& a) {
     validate(a);
     const auto scratch = [](void* self, std::size_t bytes) {
@@ -240,8 +243,8 @@ class CudaGpu {
     cudnn_recur(dnn_.get(), a, scratch, this, stream_.get());
   }
 
-  /// Transforms `images` complex images of rows x columns in place; the inverse does not divide. A
-  /// plan is made at the first call of a size, so not inside record().
+  /// Transforms `images` complex images of rows x columns in place. The inverse does not divide.
+  /// The first call with a size creates a plan, so it must not be inside record().
   void fourier(int rows, int columns, int images, ComplexFloat* z, bool inverse) {
     const auto [at, is_new] = fourier_plans_.try_emplace({rows, columns, images});
     if (is_new) {
@@ -257,10 +260,11 @@ class CudaGpu {
           "transform");
   }
 
-  /// *a.total = the total of norms, by CUB where there is one; not inside record().
+  /// Sets *a.total to the total of the norms, by CUB if the build has it. Must not be called inside
+  /// record().
   void total_norms(const NormTotal& a);
 
-  /// What this device says of sums over ranks (runtime/device/rank_sums.hpp).
+  /// Returns what this device reports about sums over ranks (runtime/device/rank_sums.hpp).
   DeviceSums device_sums() const {
     DeviceSums s{.device = uuid_};
     try {
@@ -273,22 +277,22 @@ class CudaGpu {
     return s;
   }
   static std::string id_for_sums() { return NcclRanks::new_id(); }
-  /// By all ranks, with the id of one. Throws Error.
+  /// Joins NCCL. All ranks call it with the id that one rank made. Throws Error.
   void join_ranks(Ranks& ranks, const std::string& id) {
     nccl_ = std::make_unique<NcclRanks>(ranks, id);
   }
   void leave_ranks() { nccl_.reset(); }
-  /// words [n] <- their sums over all ranks, modulo 2^64, by NCCL; may be recorded once it was
-  /// called with the same n. After join_ranks(). From then on whoever waits for the device looks
-  /// whether NCCL, or a rank, has failed.
+  /// words [n] <- their sums over all ranks, modulo 2^64, by NCCL. It may be recorded once it has
+  /// been called with the same n. Requires join_ranks(). From then on every wait for the device
+  /// checks whether NCCL, or a rank, has failed.
   void sum_over_ranks(std::uint64_t* words, std::size_t n) {
     if (loads_only_) return;
     nccl_->sum(words, n, stream_.get());
   }
 
-  /// A recording of what `work` launches, to be replayed; it runs nothing yet. `work` may launch
-  /// and clear, but not allocate, upload or download. It is called twice: kernels are loaded
-  /// first, which drivers before CUDA 12.3 refuse while they record.
+  /// Records what `work` launches, for replay; nothing runs yet. `work` may launch and clear, but
+  /// not allocate, upload or download. It is called twice: the first call loads the kernels,
+  /// because drivers before CUDA 12.3 cannot load them while they record.
   using Recording = Unique<cudaGraphExec_t, cudaGraphExecDestroy>;
   Recording record(const std::function<void()>& work) {
     load(work);
@@ -310,7 +314,7 @@ class CudaGpu {
   void replay(const Recording& r) { check(cudaGraphLaunch(r.get(), stream_.get()), "replay"); }
 
  private:
-  /// Waits for the stream where another rank may hold it up.
+  /// Waits for the stream if ranks use NCCL, where another rank may delay it.
   void settle() {
     if (nccl_ == nullptr) return;
     nccl_->wait([this] {
@@ -321,7 +325,7 @@ class CudaGpu {
     });
   }
 
-  /// Loads all that `work` launches, and does nothing of it.
+  /// Runs `work` in a mode in which a launch only loads its kernel, and executes nothing.
   void load(const std::function<void()>& work) {
     loads_only_ = true;
     try {
@@ -341,7 +345,7 @@ class CudaGpu {
     return dnn_scratch_.get();
   }
 
-  static constexpr std::size_t kWorkspace = std::size_t{32} << 20;  // of cuBLAS, bytes
+  static constexpr std::size_t kWorkspace = std::size_t{32} << 20;  // for cuBLAS [bytes]
 
   bool loads_only_ = false;
   DeviceLimits limits_;

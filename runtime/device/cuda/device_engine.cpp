@@ -17,8 +17,8 @@ SumScale scale_of(const StepRecipe& recipe, float clip_norm) {
   return sum_scale(clip_norm, grid);
 }
 
-/// Calls body(part) with the steps of one submission after the other, cursor.first being the
-/// number of the first.
+/// Calls body(part) for one submission of steps after another. cursor.first is the number of the
+/// first step of the part.
 template <class Body>
 void for_each_submission(const RunPosition& position, StepCursor& cursor,
                          std::span<ListedStep> steps, const Body& body) {
@@ -29,8 +29,8 @@ void for_each_submission(const RunPosition& position, StepCursor& cursor,
   }
 }
 
-/// Whether the noise of every clipping norm is in the range of rounded normals: a norm is 2^20 to
-/// 2^21 units of its grid. The host checks each step's otherwise.
+/// Whether the noise of every clipping norm is in the range of rounded normals. A norm is 2^20 to
+/// 2^21 grid steps. Otherwise the host moves the norm and checks each step.
 bool has_noise_in_range(const ClipRule& rule) {
   const double s = rule.noise_multiplier * rule.sensitivity;
   return s * kMinUnits >= kMinRoundedNormalS &&
@@ -58,7 +58,7 @@ std::vector<ListedStep> DeviceEngine::listed(const StepRecipe& recipe,
                                              std::span<const StepScalars> scalars) {
   validate(recipe);
   UpdateArgs checked = p_.state.update_args(recipe);
-  checked.released = p_.state.parameters();  // of no step yet
+  checked.released = p_.state.parameters();  // stand-in for validation: no step has run
   std::vector<ListedStep> steps;
   steps.reserve(scalars.size());
   for (const StepScalars& s : scalars) {
@@ -100,7 +100,7 @@ FollowedSteps DeviceEngine::run_following(const StepRecipe& recipe, std::uint64_
   for (const StepScalars& s : scalars) at_start.push_back(scalars_at(rule, clip, s));
   std::vector<ListedStep> steps = listed(recipe, at_start);
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    steps[i].scalars = scalars[i];  // the device makes the others of them
+    steps[i].scalars = scalars[i];  // from which the device derives the others
     steps[i].count_noise = count_noise[i];
   }
   FollowedSteps followed;
@@ -111,7 +111,7 @@ FollowedSteps DeviceEngine::run_following(const StepRecipe& recipe, std::uint64_
     recorded_.run(recipe, cursor, part);
     for (const ListedStep& step : part) {
       const SumScale scale = scale_of(recipe, step.scalars.clip_norm);
-      ensure(step.scale.max_norm == scale.max_norm && step.scale.grid == scale.grid &&
+      ensure(step.scale.clip_norm == scale.clip_norm && step.scale.grid == scale.grid &&
                  step.scale.inverse_grid == scale.inverse_grid,
              "the device has added on another grid than that of the clipping norm");
       followed.scalars.push_back(step.scalars);
@@ -133,7 +133,8 @@ std::uint64_t DeviceEngine::norm_total(double max_norm, double grid) {
 
 std::vector<float> DeviceEngine::logits(const Dataset& examples) {
   ensure(fits(p_.network, examples), "the test set does not fit the model");
-  // Who does not train has all examples in flight that fit, in as few launches as can be.
+  // A process that does not train puts as many examples in flight as fit, to launch as little as
+  // possible.
   if (!p_.fused && (p_.train.size() == 0 || p_.passes.capacity() == 0))
     recorded_.reserve(p_.train.size() == 0 ? static_cast<std::int64_t>(examples.size()) : 0);
   return evaluation_.logits(examples);
@@ -147,7 +148,7 @@ PerExample DeviceEngine::per_example(std::span<const std::uint32_t> examples, bo
   Buffer<float> single(p_.gpu, gradients ? std::min(capacity, examples.size()) * d : 0);
   Buffer<std::uint32_t> listed(p_.gpu, std::min(capacity, examples.size()));
   Buffer<std::uint32_t> count(p_.gpu, 1);
-  Buffer<SumScale> unit_scale(p_.gpu, 1);  // of norms alone
+  Buffer<SumScale> unit_scale(p_.gpu, 1);  // used for norms only
   const SumScale unit = sum_scale(1.0f, 1.0);
   unit_scale.upload({&unit, 1});
   PerExample out;

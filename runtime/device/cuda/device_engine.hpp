@@ -1,8 +1,8 @@
 #pragma once
-// The CUDA engine. A step is recorded once (a CUDA graph) and replayed, and the host waits once a
-// run: more often only where double cannot decide a pair of normals, which the host then makes
-// (step_end.hpp). Where there is a release observer (runtime/gate/release_observer.hpp) it is
-// launched step by step, and the host takes what leaves in between.
+// The CUDA engine. A step is recorded once (a CUDA graph) and replayed, and the host waits once per
+// run. It waits more often only if double cannot decide a pair of normals, which the host then
+// makes (step_end.hpp). With a release observer (runtime/gate/release_observer.hpp) steps are
+// launched one by one, and the host reads the released values in between.
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -21,7 +21,7 @@ class DeviceEngine final : public Engine {
   DeviceEngine(Gpu gpu, const Network& network, const EngineSettings& settings,
                std::int64_t large_dense = kLargeDense, bool may_be_fused = true);
 
-  /// Whether clipped sums are made by a fused kernel; else layer by layer.
+  /// Whether clipped sums are made by a fused kernel instead of layer by layer.
   bool is_fused() const { return p_.fused.has_value(); }
 
   void load(const Dataset& train) override;
@@ -29,7 +29,7 @@ class DeviceEngine final : public Engine {
   TrainState state() override { return p_.train_state(); }
   void run(const StepRecipe& recipe, std::uint64_t first,
            std::span<const StepScalars> scalars) override;
-  /// The device moves the clipping norm, so that the host waits no more than in run().
+  /// The device moves the clipping norm, so the host waits no more often than in run().
   FollowedSteps run_following(const StepRecipe& recipe, std::uint64_t first,
                               std::span<const StepScalars> scalars, const ClipRule& rule,
                               float clip, std::span<const std::int64_t> count_noise) override;
@@ -42,7 +42,7 @@ class DeviceEngine final : public Engine {
   Diagnostics diagnostics() override { return recorded_.take_diagnostics(); }
 
  private:
-  /// What the device reads of each step. Throws where a number is out of range.
+  /// Returns the scalars of each step that the device reads. Throws if a number is out of range.
   std::vector<ListedStep> listed(const StepRecipe& recipe, std::span<const StepScalars> scalars);
 
   EngineParts p_;

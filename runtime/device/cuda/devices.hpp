@@ -21,24 +21,25 @@ struct DeviceInfo {
   }
 };
 
-/// The CUDA devices that this process sees; none without a driver, or in a build without CUDA.
+/// Returns the CUDA devices visible to this process. The list is empty without a driver, or in a
+/// build without CUDA.
 std::vector<DeviceInfo> cuda_devices();
 
-/// make_cuda_engine without fused kernels (fused.hpp): for tests and benchmarks.
+/// Same as make_cuda_engine, but without fused kernels (fused.hpp); for tests and benchmarks.
 /// large_dense: see layout.hpp.
 std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network& network,
                                                     const EngineSettings& settings,
                                                     std::int64_t large_dense);
 
-/// The precision that make_cuda_engine multiplies a network in where `requested` was asked for;
-/// transforms: as Backend::precision has it. It needs a device.
+/// Returns the precision in which make_cuda_engine multiplies a network if `requested` is
+/// requested. transforms: see Backend::precision. Requires a device.
 Precision cuda_precision(const Network& network, Precision requested, bool transforms,
                          int device = 0);
 
-/// Throws InputError where cuDNN, which --evaluate-with asks for, cannot be used.
+/// Throws InputError if cuDNN, which --evaluate-with needs, cannot be used.
 void require_cudnn();
 
-/// True if this build has the CUDA backend.
+/// Whether this build has the CUDA backend.
 bool built_with_cuda();
 
 }  // namespace cudp

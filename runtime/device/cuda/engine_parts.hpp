@@ -1,5 +1,5 @@
 #pragma once
-// What all that an engine runs on its device shares.
+// Data that all parts of an engine share on its device.
 #include <cstdint>
 #include <optional>
 #include <variant>
@@ -16,24 +16,25 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// The device, the network, and their memory. Whatever training changes stays on the device.
+/// The device, the network, and their memory. State that training changes stays on the device.
 struct EngineParts {
-  /// large_dense: as LayoutChoices has it. may_be_fused: sums are made by a fused kernel where the
-  /// network has one that fits the device.
+  /// large_dense: see LayoutChoices. may_be_fused: whether sums may be made by a fused kernel, if
+  /// the network has one that fits the device.
   EngineParts(Gpu device, const Network& network, const EngineSettings& settings,
               std::int64_t large_dense, bool may_be_fused);
   EngineParts(const EngineParts&) = delete;
   EngineParts& operator=(const EngineParts&) = delete;
 
-  /// Makes the training set resident. Throws InputError if it does not fit the network.
+  /// Makes the training set resident on the device. Throws InputError if it does not fit the
+  /// network.
   void load(const Dataset& data);
 
-  /// Throws where the sizes of `s` are others.
+  /// Throws if the sizes in `s` differ.
   void set_train_state(const TrainState& s);
   TrainState train_state() const;
 
   bool keeps_norms() const { return std::holds_alternative<Candidates>(settings.recipe.draw); }
-  /// A stream of random numbers. The step's number is in the cursor.
+  /// A stream of random numbers. The cursor holds the step's number.
   RandomStream stream(Stream purpose) const {
     return {settings.generator, settings.key.key(), purpose, 0};
   }
@@ -48,8 +49,8 @@ struct EngineParts {
   StepEnd end;
   DeviceTrainingSet train;
   SampleScratch sample;
-  Buffer<std::uint32_t> drawn;  ///< [examples], the present batch
-  Buffer<float> norms;          ///< [examples] or empty, as last seen
+  Buffer<std::uint32_t> drawn;  ///< [examples], indices of the present batch
+  Buffer<float> norms;          ///< [examples], as last seen, or empty
   Buffer<Tally> tally;          ///< [1], of training
 };
 

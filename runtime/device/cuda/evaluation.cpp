@@ -54,7 +54,7 @@ bool DeviceEvaluation::is_held(const Dataset& d) const {
          held_.layout == d.layout && held_.bytes == d.bytes && held_.coded == d.coded &&
          held_.labels == d.labels && held_.tokens == d.tokens && held_.lengths == d.lengths &&
          held_.vectors == d.vectors && held_.floats.size() == d.floats.size() &&
-         (d.floats.empty() ||  // bits: numbers may be NaN
+         (d.floats.empty() ||  // compares bits, because numbers may be NaN
           std::memcmp(held_.floats.data(), d.floats.data(), d.floats.size() * sizeof(float)) == 0);
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// The logits of a data set.
+// Logits of a data set.
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -11,33 +11,33 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// The examples that were asked about last stay in device memory, so that a test set is uploaded
-/// once. They are known again by what they are: the host compares all of it, which is several times
-/// faster than an upload.
+/// Evaluation with a cache: the examples of the last call stay in device memory, so a test set is
+/// uploaded once. They are recognised by their contents. The host compares all of them, which is
+/// several times faster than an upload.
 class DeviceEvaluation {
  public:
-  /// Data sets of up to so many bytes on the device are kept.
+  /// Largest data set that is kept on the device [bytes].
   static constexpr std::size_t kMaxBytes = std::size_t{1} << 30;
 
   explicit DeviceEvaluation(EngineParts& parts) : p_(parts) {}
 
-  /// The logits of examples at the present parameters, [examples, outputs]. It waits once where the
-  /// examples are those of the call before. After LayerWiseNetwork::reserve() where nothing is
-  /// fused.
+  /// Returns the logits of examples at the present parameters, [examples, outputs]. Waits once if
+  /// the examples are those of the previous call. Requires LayerWiseNetwork::reserve() if the
+  /// network is not fused.
   std::vector<float> logits(const Dataset& examples);
 
  private:
-  /// Bytes of an example on the device, but for its label.
+  /// Size of an example on the device, without its label [bytes].
   static std::size_t example_bytes(const Dataset& d);
 
-  /// Uploads the examples unless they are there.
+  /// Uploads the examples unless they are already on the device.
   void hold(const Dataset& examples);
   bool is_held(const Dataset& d) const;
 
   EngineParts& p_;
-  Dataset held_;  // what is on the device
+  Dataset held_;  // copy of the data set on the device
   DeviceTrainingSet on_device_;
-  Buffer<std::uint32_t> count_;  // [1], examples held
+  Buffer<std::uint32_t> count_;  // [1], number of examples held
 };
 
 }  // namespace cudp::cuda::inline CUDP_SIMT

@@ -15,7 +15,7 @@ namespace cudp::cuda::inline CUDP_SIMT {
 
 namespace {
 
-/// The layers of a network as a fused kernel has them, one after the other.
+/// Iterator over the layers of a network, in the order in which a fused kernel expects them.
 class LayerWalk {
  public:
   explicit LayerWalk(const Network& n) : layers_(n.layers) {}
@@ -33,7 +33,7 @@ class LayerWalk {
     return p != nullptr && p->kernel == L::kPool && p->stride == 1;
   }
   bool is_dense(int out) { return dense_outputs() == out; }
-  /// 0 if the next layer is no dense one.
+  /// Outputs of the next layer if it is dense, else 0.
   int dense_outputs() {
     const auto* d = next<Dense>();
     return d != nullptr ? d->out : 0;
@@ -54,12 +54,12 @@ class LayerWalk {
   std::size_t at_ = 0;
 };
 
-/// Shared memory of a block on the devices that have most of it. A kernel that takes more is not
-/// compiled.
+/// Shared memory of a block on the devices that have most of it [bytes]. A kernel that needs more
+/// is not compiled.
 inline constexpr std::size_t kMostShared = std::size_t{227} * 1024;
 
-/// The description's kernel if it is this network's and the device's shared memory holds it, with
-/// as many of the weights as it can.
+/// Returns the description's kernel if it matches this network and the device's shared memory can
+/// hold it, with as many of the weights in shared memory as fit.
 template <class Model, bool transforms>
 std::optional<FusedKernel> fused_kernel_of(const Network& net, const DeviceLimits& limits) {
   using First = typename Model::First;
@@ -93,8 +93,8 @@ std::optional<FusedKernel> fused_kernel_of(const Network& net, const DeviceLimit
   return std::nullopt;
 }
 
-/// The kernel for linear models and networks of one hidden layer, if that is what this is, and of
-/// a size that pays (kFusedParameters, and a tile of kTileExamples at least).
+/// Returns the kernel for linear models and networks with one hidden layer, if the network is one
+/// of these and its size pays (kFusedParameters, and a tile of kTileExamples at least).
 template <bool transforms>
 std::optional<FusedKernel> dense_kernel_of(const Network& net, const DeviceLimits& limits) {
   LayerWalk walk(net);

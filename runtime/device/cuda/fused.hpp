@@ -1,6 +1,6 @@
 #pragma once
-// Which networks are summed by a fused kernel (kernels/fused/fused_cnn.cuh,
-// kernels/fused/fused_mlp.cuh), and its launches.
+// Fused kernels (kernels/fused/fused_cnn.cuh, kernels/fused/fused_mlp.cuh): choice for a network,
+// and launches.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -20,69 +20,70 @@ struct FusedKernel {
   void (*sum)(FusedSum) = nullptr;
   std::size_t shared_bytes = 0;
   std::array<Activate, 3> functions;
-  DenseShapes dense{};  ///< of a network without convolutions
+  DenseShapes dense{};  ///< shapes of a network without convolutions
 };
 
-/// None where the layer-wise path (layer_wise.hpp) is to be taken. transforms: for sums of
-/// gradients that are transformed before they are clipped, and for nothing else.
+/// Returns the fused kernel, or nullopt if the layer-wise path (layer_wise.hpp) must be used.
+/// transforms: for sums of gradients that are transformed before clipping, and for nothing else.
 std::optional<FusedKernel> fused_kernel_for(const Network& net, const DeviceLimits& limits,
                                             bool transforms = false);
 
-/// The precision that a network is multiplied in where `requested` was asked for: what a fused
-/// kernel sums in fp32 throughout. transforms: gradients are, before they are clipped.
+/// Returns the precision in which a network is multiplied if `requested` is requested. A fused
+/// kernel always uses fp32. transforms: whether gradients are transformed before clipping.
 Precision device_precision(const Network& net, const DeviceLimits& limits, Precision requested,
                            bool transforms = false);
 
 class FusedNetwork {
  public:
-  /// transformed: the kernel of sums of transformed gradients, where there are to be any.
-  /// micro_batch: examples a launch at most, 0 for as many as a launch can add.
+  /// transformed: kernel for sums of transformed gradients, if there will be any. micro_batch:
+  /// largest number of examples per launch, or 0 for as many as a launch can add.
   FusedNetwork(Gpu& gpu, const Network& net, const FusedKernel& kernel,
                const std::optional<FusedKernel>& transformed, int micro_batch, bool diagnostics);
   bool sums_transformed() const { return transformed_.has_value(); }
 
-  /// Examples drawn, and the model.
+  /// Device pointers to the examples drawn for a step, and to the parameters of the model.
   struct Drawn {
     const std::uint32_t* count;     ///< [1]
-    const std::uint32_t* examples;  ///< [*count], numbers in the data set
-    std::int64_t room;              ///< the first so many are taken, as far as there are
+    const std::uint32_t* examples;  ///< [*count], indices in the data set
+    std::int64_t room;              ///< limit: the first `room` of them are taken
     const DeviceData& data;
     const float* parameters;  ///< [d]
-    const SumScale* scale;    ///< [1], of the sum
+    const SumScale* scale;    ///< [1], scale of the sum
   };
 
-  /// The clipped gradients of the examples drawn, in units of the grid: they are added to fixed
-  /// [d], but for what is returned.
+  /// Adds the clipped gradients of the drawn examples to fixed [d], in grid steps. The returned
+  /// part has not been added yet.
   Unfinished sum_clipped(const Drawn& drawn, const ClippedGradient& clip, FixedPoint* fixed,
                          Tally* tally);
 
-  /// The same of transformed gradients.
+  /// Adds the clipped transformed gradients, in the same way.
   Unfinished sum_transformed(const Drawn& drawn, const Transform& transform, FixedPoint* fixed,
                              Tally* tally);
 
-  /// The same of the directions of accepted candidates. norms [data set]: as last seen, brought up
-  /// to date.
+  /// Adds the directions of accepted candidates, in the same way. norms [data set]: norms as last
+  /// seen; updated.
   Unfinished sum_accepted(const Drawn& drawn, const FusedAcceptance& accept, float* norms,
                           FixedPoint* fixed, Tally* tally);
 
-  /// The logits of examples 0 .. n - 1 of the data, [n, outputs], in one launch; count [1]: n, on
-  /// the device.
+  /// Computes the logits of examples 0 .. n - 1 of the data, [n, outputs], in one launch. count
+  /// [1]: n, on the device.
   void forward(const std::uint32_t* count, std::size_t n, const DeviceData& data,
                const float* parameters, float* logits);
 
-  /// The norms of the gradients of examples 0 .. n - 1 of the data, [n], likewise.
+  /// Computes the norms of the gradients of examples 0 .. n - 1 of the data, [n], in one launch.
+  /// count [1]: n, on the device.
   void norms(const std::uint32_t* count, std::size_t n, const DeviceData& data,
              const float* parameters, float* norms);
 
-  /// fixed [d] += what a launch has left in the blocks' sums.
+  /// fixed [d] += the blocks' sums that a launch has left.
   void add(const BlockSums& left, FixedPoint* fixed);
 
  private:
-  /// args: all but the batch and what is written of it.
+  /// args: all arguments but the batch and its outputs.
   Unfinished sum(const FusedKernel& kernel, FusedSum args, const Drawn& drawn, FixedPoint* fixed,
                  Tally* tally);
 
-  /// What is the same for every launch; the rest is empty.
+  /// Returns the arguments that are equal for every launch; the others are empty.
   FusedSum args_of(FusedTask task, const DeviceData& data, const float* parameters) const;
 
   Gpu& gpu_;
@@ -91,11 +92,11 @@ class FusedNetwork {
   Loss loss_;
   int groups_;
   std::size_t parameters_;
-  int blocks_;  // one a multiprocessor: two do not fit
+  int blocks_;  // one per multiprocessor: two do not fit
   int turn_;
   int capacity_;
   Buffer<std::int32_t> slabs_;  // [blocks, d]
-  Buffer<float> losses_;        // [capacity], and so on; empty without diagnostics
+  Buffer<float> losses_;        // [capacity], like the next two; empty without diagnostics
   Buffer<float> squared_norms_;
   Buffer<float> factors_;
 };

@@ -4,7 +4,7 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Launches a kernel of one argument struct. Throws std::invalid_argument where the arguments are
+/// Launches a kernel with one argument struct. Throws std::invalid_argument if the arguments are
 /// not valid.
 template <class Args>
 void launch(Gpu& gpu, const char* name, void (*kernel)(Args), const LaunchShape& shape,
@@ -12,7 +12,7 @@ void launch(Gpu& gpu, const char* name, void (*kernel)(Args), const LaunchShape&
   validate(args);
   gpu.launch(name, kernel, shape, args);
 }
-/// In the shape that the arguments' header chooses.
+/// Launches a kernel with the launch shape that the arguments' header chooses.
 template <class Args>
 void launch(Gpu& gpu, const char* name, void (*kernel)(Args), const Args& args) {
   launch(gpu, name, kernel, launch_shape(args), args);

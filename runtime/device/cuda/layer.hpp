@@ -1,6 +1,6 @@
 #pragma once
-// A layer as a device runs it. Each is a file of layers/, which holds all that the CUDA engine
-// knows of it.
+// A layer as a device runs it. Each kind is a file of layers/, which holds everything that the CUDA
+// engine knows about that kind.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,14 +16,14 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// The place of a layer in its network.
+/// Position of a layer in its network.
 struct CudaSite {
   const Network* network = nullptr;
   const NetworkLayer* layer = nullptr;  ///< null for the input
   CudaEdge in;
   CudaEdge out;
-  bool gives_input_gradient = false;      ///< a layer before it has parameters
-  Precision output_as = Precision::fp32;  ///< as what it is to store it
+  bool gives_input_gradient = false;      ///< whether an earlier layer has parameters
+  Precision output_as = Precision::fp32;  ///< format of its output
   Precision input_gradient_as = Precision::fp32;
 };
 
@@ -34,48 +34,48 @@ class CudaLayer {
   CudaLayer& operator=(const CudaLayer&) = delete;
   virtual ~CudaLayer() = default;
 
-  // What it asks of the layout.
+  // Requirements on the layout.
 
   virtual bool works_in_place() const { return false; }
-  /// backward() reads what forward() wrote, so the next layer must not work in place.
+  /// Whether backward() reads what forward() wrote, so that the next layer must not work in place.
   virtual bool reads_own_output() const { return false; }
   virtual int input_border() const { return 0; }
-  /// The border of its output's gradient, where it gives an input gradient.
+  /// Border of its output's gradient, if it computes an input gradient.
   virtual int gradient_border(const NetworkLayer&) const { return 0; }
 
-  // An activation beside a layer whose passes can have an epilogue needs none of its own.
+  // An activation next to a layer whose passes can have an epilogue is computed in that epilogue.
 
-  /// forward() can write a function of what it made.
+  /// Whether forward() can apply a function to its output.
   virtual bool takes_output_function(const NetworkLayer&, const LayoutChoices&,
                                      const Activate&) const {
     return false;
   }
   virtual void take_output_function(const Activate&) {}
-  /// Its input is a function of what the layer before wrote: backward() can write the gradient by
-  /// that.
+  /// Whether backward() can differentiate with respect to the output of the layer before, if its
+  /// input is a function of that output.
   virtual bool takes_input_function(const NetworkLayer&, const LayoutChoices&) const {
     return false;
   }
   virtual void take_input_function(const Activate&) {}
-  // Of an activation: the layer before applies the function, the one behind its derivative, and the
-  // pass does nothing.
+  // Call on an activation whose function the layer before applies, or whose derivative the layer
+  // after applies. The pass of the activation then does nothing.
   virtual void leave_forward() {}
   virtual void leave_backward() {}
 
-  // Numbers that tensor cores multiply are rounded once, where they are stored; see round_edges.
+  // Values that tensor cores multiply are rounded once, when they are stored; see round_edges.
 
-  /// Its passes take its input and its output's gradient as TF32.
+  /// Whether its passes read its input and its output's gradient as TF32.
   virtual bool reads_rounded(const NetworkLayer&, const LayoutChoices&) const { return false; }
-  /// forward() writes its output, and can round it.
+  /// Whether forward() writes its output and can round it.
   virtual bool rounds_output(const NetworkLayer&, const LayoutChoices&) const { return false; }
-  /// The same of its input's gradient, by gradient() or backward().
+  /// Whether gradient() or backward() writes its input's gradient and can round it.
   virtual bool rounds_input_gradient(const NetworkLayer&, const LayoutChoices&) const {
     return false;
   }
   virtual bool writes_output() const { return true; }
   virtual bool writes_input_gradient() const { return true; }
 
-  /// Adds what gradient() needs the sum of, of new coordinates.
+  /// Notes the shift sums of new coordinates that gradient() needs.
   virtual void note_shift(LayerShifts&) const {}
 
   void lay_out(const CudaSite& site, const LayoutChoices& choices, CudaStorage& storage) {
@@ -84,26 +84,27 @@ class CudaLayer {
   }
   bool gives_input_gradient() const { return site_.gives_input_gradient; }
 
-  /// Goes forward and back by the device's BLAS.
+  /// Whether the passes forward and backward use the device's BLAS.
   virtual bool uses_blas() const { return false; }
 
-  // The passes.
+  // The passes of a layer.
 
-  /// What its kernels need before anything is recorded.
+  /// Prepares what its kernels need. Call before anything is recorded.
   virtual void prepare(Gpu&) const {}
   virtual void forward(MicroBatch& w) const = 0;
-  /// The squared norms of the parameters' gradients to w.parts(), transformed by w.coordinates;
-  /// before backward().
+  /// Writes the squared norms of the parameters' gradients, transformed by w.coordinates, to
+  /// w.parts(). Call before backward().
   virtual void gradient(MicroBatch&) const {}
-  /// The gradient by the input, only where a layer before has parameters.
+  /// Computes the gradient with respect to the input. Called only if an earlier layer has
+  /// parameters.
   virtual void backward(MicroBatch&) const {}
   /// sum [d] += the clipped gradients.
   virtual void add(MicroBatch&, FixedPoint*, const SumScale*) const {}
-  /// Each example's own gradient to gradients [capacity, d].
+  /// Writes each example's own gradient to gradients [capacity, d].
   virtual void store_gradients(MicroBatch&, float*) const {}
 
  protected:
-  /// Makes the layer's tables, and reserves what it needs.
+  /// Builds the layer's tables, and reserves the memory it needs.
   virtual void reserve(const LayoutChoices&, CudaStorage&) {}
 
   const CudaEdge& in() const { return site_.in; }
@@ -115,16 +116,16 @@ class CudaLayer {
   std::int64_t network_parameters() const {
     return static_cast<std::int64_t>(site_.network->parameter_count);
   }
-  /// The place of its parameters in the network's.
+  /// Offset of its parameters in the network's.
   std::int64_t offset() const {
     return static_cast<std::int64_t>(site_.network->parameters[layer().first_parameter].offset);
   }
-  /// The place of its i-th tensor in the network's parameters.
+  /// Offset of its i-th tensor in the network's parameters.
   std::int64_t offset_of(std::size_t i) const {
     return static_cast<std::int64_t>(parameter_tensor(i).offset);
   }
   const std::vector<int>& tensor_shape(std::size_t i) const { return parameter_tensor(i).shape; }
-  /// Numbers in all its tensors.
+  /// Number of parameters in all its tensors.
   std::int64_t parameter_count() const {
     std::int64_t n = 0;
     for (std::size_t i = 0; i < layer().parameter_count; ++i)
@@ -141,7 +142,7 @@ class CudaLayer {
 };
 
 std::unique_ptr<CudaLayer> make_input();
-/// Of every kind, with no more than it was made of: lay_out() comes before its passes.
+/// Makes the device layer of a layer. lay_out() must be called before its passes.
 std::unique_ptr<CudaLayer> make_layer(const Layer& layer);
 
 }  // namespace cudp::cuda::inline CUDP_SIMT

@@ -58,7 +58,8 @@ bool LayerWiseNetwork::reserve(std::int64_t wanted) {
       if (n <= group) throw;
       n = (n / 2 + group - 1) / group * group;
       max_in_flight_ = n;
-      // How many there are now follows the number of training examples, which may be private.
+      // The message leaves out the new number: it depends on the number of training examples, which
+      // may be private.
       if (say_) say_("device: its memory does not hold the examples in flight, there are fewer");
     }
   }

@@ -9,9 +9,9 @@
 namespace cudp::cuda::inline CUDP_SIMT {
 namespace {
 
-/// Adds the edges between layers. Values and gradients have the borders that layers ask for.
+/// Adds the edges between layers. Values and gradients get the borders that the layers need.
 void add_edges(CudaLayout& layout, const Network& network, const std::vector<LayerEdges>& edges) {
-  // A sequence lies place by place; texts themselves are read where they are.
+  // A sequence is stored position by position. Texts are read from the data set in place.
   const auto add = [&](const Shape& s, bool is_sequence) {
     const Planes p =
         is_sequence ? Planes{1, s.width, s.channels, 0} : Planes{s.channels, s.height, s.width, 0};
@@ -32,8 +32,7 @@ void add_edges(CudaLayout& layout, const Network& network, const std::vector<Lay
   }
 }
 
-/// Activations that work in place become epilogues of the layers beside them, where those can have
-/// one.
+/// Turns activations that work in place into epilogues of the adjacent layers that can have one.
 void fold_activations(CudaLayout& layout, const std::vector<NetworkLayer>& network_layers,
                       const std::vector<LayerEdges>& edges, const LayoutChoices& choices) {
   const auto& layers = layout.layers;
@@ -51,15 +50,15 @@ void fold_activations(CudaLayout& layout, const std::vector<NetworkLayer>& netwo
   }
 }
 
-/// As what a layer stores its output and its input's gradient.
+/// Formats in which a layer stores its output and its input's gradient.
 struct Stored {
   Precision output_as = Precision::fp32;
   Precision input_gradient_as = Precision::fp32;
 };
 
-/// Values and gradients that tensor cores are to multiply are rounded by the layer that writes them
-/// last, where it can: an edge's `as` and that layer's say so. Otherwise whoever reads them rounds
-/// them, as often as he does. Returns it for each layer.
+/// Rounds values and gradients that tensor cores multiply in the layer that writes them last, if it
+/// can round. The `as` of the edge and that of the layer record it. Otherwise each reader rounds
+/// them on every load. Returns the formats of each layer.
 std::vector<Stored> round_edges(CudaLayout& layout, const std::vector<NetworkLayer>& network_layers,
                                 const std::vector<LayerEdges>& edges,
                                 const LayoutChoices& choices) {

@@ -1,6 +1,6 @@
 #pragma once
-// A network laid out for the CUDA engine: its layers, the planes between them, and the tables by
-// which they find their numbers.
+// Layout of a network for the CUDA engine: its layers, the planes between them, and the tables of
+// offsets that they read.
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -14,14 +14,14 @@ struct CudaLayout {
   std::vector<CudaEdge> edges;                     ///< the last has the logits
   std::vector<std::unique_ptr<CudaLayer>> layers;  ///< the input, then the network's
   CudaStorage storage;
-  Precision loss_gradient_as = Precision::fp32;  ///< as what the loss is to store its gradient
+  Precision loss_gradient_as = Precision::fp32;  ///< format of the gradient of the loss
 
-  /// A micro-batch is a multiple of this many examples.
+  /// Group size: a micro-batch is a multiple of this number of examples.
   int example_group() const {
     static_assert(kSlab % kExampleGroup == 0);
     return storage.uses_blas ? kSlab : kExampleGroup;
   }
-  /// Floats that one example in flight takes.
+  /// Number of floats that one example in flight takes.
   std::int64_t floats_per_example(int groups, int outputs) const {
     std::int64_t floats = storage.saved + storage.example_gradients + storage.parts() + outputs + 2;
     floats += 2 * std::int64_t{groups} + storage.library_scratch;
@@ -31,7 +31,8 @@ struct CudaLayout {
   }
 };
 
-/// Keeps pointers into `network`. Throws Error where 32-bit offsets do not reach.
+/// Builds the memory layout of the network for CUDA. The result points into `network`, which must
+/// outlive it. Throws Error if a buffer is too large for 32-bit offsets.
 CudaLayout build_layout(const Network& network, const LayoutChoices& choices = {});
 
 }  // namespace cudp::cuda::inline CUDP_SIMT

@@ -1,7 +1,6 @@
 #pragma once
-// cuBLAS and cuFFT, opened when they are first needed: loading them costs 60 ms and more, which a
-// command that asks nothing of a device should not pay, and a device can train most models
-// without them.
+// cuBLAS and cuFFT, opened when they are first needed. Loading them takes 60 ms and more, which a
+// command that does not use a device should not pay; a device can train most models without them.
 #include <string>
 
 #include <cublas_v2.h>
@@ -32,7 +31,7 @@ struct Cufft {
   decltype(&cufftExecC2C) transform = library.find("cufftExecC2C");
 };
 
-/// Throws Error where the library is not installed.
+/// Returns the functions of cuBLAS. Throws Error if the library is not installed.
 inline const Cublas& cublas() {
   static const Cublas functions;
   return functions;

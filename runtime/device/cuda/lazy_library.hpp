@@ -10,7 +10,7 @@ namespace cudp::cuda {
 /// A shared library that stays open until the process ends.
 class LazyLibrary {
  public:
-  /// A function of it, as whatever type it is taken for.
+  /// A function of the library. It converts to the function type that it is assigned to.
   struct Function {
     void* address;
     template <class F>
@@ -19,7 +19,7 @@ class LazyLibrary {
     }
   };
 
-  /// Throws Error where the dynamic loader does not find `name`.
+  /// Throws Error if the dynamic loader does not find `name`.
   explicit LazyLibrary(const std::string& name)
       : name_(name), handle_(dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) {
     if (handle_ == nullptr) throw Error("CUDA: open " + name + ": " + dlerror());

@@ -18,7 +18,7 @@ namespace cudp::cuda::inline CUDP_SIMT {
 
 class DeviceLinear final : public LinearEngine {
  public:
-  /// Makes the engine as make_cuda_linear_engine does; `train` is not needed afterwards.
+  /// Makes the engine as make_cuda_linear_engine does. `train` is not needed afterwards.
   DeviceLinear(Gpu gpu, const Dataset& train, Loss loss, double max_examples);
 
   int dimension() const override { return d_; }
@@ -35,7 +35,7 @@ class DeviceLinear final : public LinearEngine {
   std::uint64_t correct(std::span<const float> w, const Dataset& test) override;
 
  private:
-  /// LinearData on the device; there may be room for more tiles.
+  /// LinearData on the device. The buffers may have capacity for more tiles.
   struct Tiles {
     Buffer<float> features;  ///< [.., d, 16]
     Buffer<float> signs;     ///< [.., 16]
@@ -52,11 +52,12 @@ class DeviceLinear final : public LinearEngine {
 
   void score(const Tiles& tiles, std::span<const float> w, const Buffer<float>& to);
 
-  /// Products are scaled to units in float, which the CPU does in double.
+  /// Inverse of the grid in float, which scales products to grid steps. The CPU does this in
+  /// double.
   static float inverse_of(double grid);
 
   void clear_totals(std::size_t count);
-  /// Below 2^53 units: exact in double.
+  /// Returns the totals. They are below 2^53 grid steps, so they are exact in double.
   std::vector<double> collected(std::size_t count, double grid) const;
 
   Gpu gpu_;
@@ -67,12 +68,12 @@ class DeviceLinear final : public LinearEngine {
   Tiles all_;
   Tiles batch_;
   const Tiles* now_ = &all_;
-  Buffer<float> w_;            // [d], or a direction
-  Buffer<float> scores_;       // at the last w
-  Buffer<float> along_;        // of the last direction
-  Buffer<float> derivatives_;  // clipped
-  Buffer<float> steps_;        // room for the most so far
-  Buffer<FixedPoint> totals_;  // likewise
+  Buffer<float> w_;            // [d], weights or a direction
+  Buffer<float> scores_;       // scores at the last w
+  Buffer<float> along_;        // scores of the last direction
+  Buffer<float> derivatives_;  // clipped derivatives
+  Buffer<float> steps_;        // with the largest capacity used so far
+  Buffer<FixedPoint> totals_;  // with the largest capacity used so far
   SampleScratch scratch_;
   Buffer<std::uint32_t> drawn_;  // [size]
 };

@@ -26,7 +26,7 @@ struct DeviceData {
   float shift = 0.0f;
 };
 
-/// The numbers of coordinate-wise clipping that the passes of a network read.
+/// Numbers of coordinate-wise clipping that the passes of a network read.
 struct CoordinatesView {
   const float* centre;   ///< [d], m shortened
   const float* inverse;  ///< [d], 1 / scale
@@ -34,15 +34,15 @@ struct CoordinatesView {
   const float* product;  ///< [d], m / scale^2
   double* shifts;        ///< [groups], c of dense_square
 
-  /// The transform of the parameters from `offset` on.
+  /// Returns the transform of the parameters from `offset` on.
   Transform of(std::int64_t offset) const { return {centre + offset, inverse + offset}; }
 };
 
-/// Device memory for a micro-batch of examples, as layers see it.
+/// Device memory for a micro-batch of examples, as layers use it.
 class MicroBatch {
  public:
-  /// Keeps a reference to `edges`. capacity: examples at most. transforms: whether gradients are
-  /// ever transformed before they are clipped.
+  /// Keeps a reference to `edges`. capacity: largest number of examples. transforms: whether
+  /// gradients are ever transformed before clipping.
   MicroBatch(Gpu& gpu_in, const std::vector<CudaEdge>& edges, const CudaStorage& storage,
              int groups_in, int capacity, bool transforms)
       : gpu(gpu_in),
@@ -63,12 +63,12 @@ class MicroBatch {
     for (const CudaEdge& e : edges) {
       values_.emplace_back(gpu, per_example(e.value.size()));
       gradients_.emplace_back(gpu, e.has_gradient ? per_example(e.gradient.size()) : 0);
-      values_.back().clear();  // borders are zero and stay so
+      values_.back().clear();  // borders are zero and stay zero
       gradients_.back().clear();
     }
   }
 
-  /// Examples that 32-bit offsets reach in each of its arrays.
+  /// Largest capacity at which 32-bit offsets reach every element of each array.
   static std::int64_t max_capacity(const std::vector<CudaEdge>& edges, const CudaStorage& storage) {
     std::int64_t floats =
         std::max<std::int64_t>({1, storage.saved, storage.example_gradients, storage.parts(),
@@ -78,9 +78,9 @@ class MicroBatch {
     return ((std::int64_t{1} << 31) - 1) / floats;
   }
 
-  /// All of it but the borders, before a micro-batch.
+  /// Fills all of it but the borders as scratch. Call before a micro-batch.
   void fill_scratch() {
-    if (!gpu.fills_scratch()) return;  // line by line it would take as long as the kernels
+    if (!gpu.fills_scratch()) return;  // filling line by line takes as long as the kernels
     for (std::size_t i = 0; i < values_.size(); ++i) {
       fill_scratch(edges_[i].value, values_[i]);
       if (edges_[i].has_gradient) fill_scratch(edges_[i].gradient, gradients_[i]);
@@ -97,12 +97,12 @@ class MicroBatch {
   CudaProducts products;
   const int groups;
 
-  // What is at work; set before the passes.
+  // The current micro-batch. Set before the passes.
   Batch batch{};
   DeviceData data;
-  const std::uint32_t* examples = nullptr;       ///< numbers in the data set, or null for 0, 1, ...
+  const std::uint32_t* examples = nullptr;       ///< indices in the data set, or null for 0, 1, ...
   const float* parameters = nullptr;             ///< [d]
-  const CoordinatesView* coordinates = nullptr;  ///< null for the gradients as they are
+  const CoordinatesView* coordinates = nullptr;  ///< null if gradients are not transformed
 
   int capacity() const { return capacity_; }
   std::size_t per_example(std::int64_t n) const {
@@ -112,9 +112,9 @@ class MicroBatch {
   float* value(const CudaEdge& e) const { return values_[e.number].get(); }
   float* gradient(const CudaEdge& e) const { return gradients_[e.number].get(); }
   std::uint8_t* labels() const { return labels_.get(); }
-  /// [capacity] of texts: words of each.
+  /// [capacity], number of words of each text.
   std::int32_t* lengths() const { return lengths_.get(); }
-  /// [capacity, n] of a layer that reserved n floats.
+  /// [capacity, n], memory of a layer that reserved n floats at `offset`.
   float* saved(std::int64_t offset) const { return saved_.get() + offset * capacity_; }
   float* example_gradients(std::int64_t offset) const {
     return example_gradients_.get() + offset * capacity_;
@@ -123,11 +123,11 @@ class MicroBatch {
   float* parts(std::int32_t first = 0) const {
     return parts_.get() + std::int64_t{first} * batch.capacity;
   }
-  /// Factor of example e at e * groups.
+  /// [capacity, groups], clipping factors. The factor of example e is at e * groups.
   float* factors(int group = 0) const { return factors_.get() + group; }
-  /// CudaStorage::transform_scratch floats an example.
+  /// [capacity, CudaStorage::transform_scratch] floats.
   float* scratch() const { return scratch_.get(); }
-  /// CudaStorage::library_scratch floats an example.
+  /// [capacity, CudaStorage::library_scratch] floats.
   float* library_scratch() const { return library_scratch_.get(); }
   Transform transform(std::int64_t offset) const {
     return coordinates != nullptr ? coordinates->of(offset) : Transform{};
@@ -144,8 +144,8 @@ class MicroBatch {
 
   const std::vector<CudaEdge>& edges_;
   int capacity_;
-  std::vector<Buffer<float>> values_;     // by edge, [capacity, value planes]
-  std::vector<Buffer<float>> gradients_;  // by edge, [capacity, gradient planes]
+  std::vector<Buffer<float>> values_;     // per edge, [capacity, value planes]
+  std::vector<Buffer<float>> gradients_;  // per edge, [capacity, gradient planes]
   Buffer<std::uint8_t> labels_;
   Buffer<std::int32_t> lengths_;
   Buffer<float> saved_;

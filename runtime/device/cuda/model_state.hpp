@@ -11,11 +11,10 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// The weights and what an optimizer keeps beside them, in device memory: TrainState but for the
-/// norms.
+/// The weights and the state of the optimizer in device memory: TrainState without the norms.
 class DeviceModelState {
  public:
-  /// recipe: what is kept follows from its optimizer and contribution.
+  /// recipe: its optimizer and its contribution determine which state is kept.
   DeviceModelState(Gpu& gpu, const Network& network, const StepRecipe& recipe)
       : parameters_(gpu, network.parameter_count),
         moment1_(gpu, has_first_moment(recipe.optimizer.kind) ? network.parameter_count : 0),
@@ -39,7 +38,7 @@ class DeviceModelState {
   DeviceCoordinates& coordinates() { return coordinates_; }
   double* step_size_sum() const { return step_size_sum_.get(); }
 
-  /// Throws where the sizes of `s` are others.
+  /// Throws if the sizes in `s` differ.
   void set(const TrainState& s) {
     ensure(s.parameters.size() == parameters_.size() && s.moment1.size() == moment1_.size() &&
                s.moment2.size() == moment2_.size() && s.average.size() == average_.size() &&
@@ -65,7 +64,8 @@ class DeviceModelState {
             .norms = {}};
   }
 
-  /// Without the step's scalars, which kernels find in the cursor, and without what is released.
+  /// Returns the arguments of an update, without the step's scalars, which kernels read from the
+  /// cursor, and without the released values.
   UpdateArgs update_args(const StepRecipe& recipe) {
     UpdateArgs args{};
     args.parameters = parameters_.get();
@@ -83,7 +83,7 @@ class DeviceModelState {
   }
 
  private:
-  Buffer<float> parameters_;  // [d], and so the others, or empty
+  Buffer<float> parameters_;  // [d], like the others, or empty
   Buffer<float> moment1_;
   Buffer<float> moment2_;
   Buffer<float> average_;

@@ -78,12 +78,12 @@ NcclRanks::NcclRanks(Ranks& ranks, const std::string& id) : ranks_(ranks) {
   std::memcpy(same.bytes.data(), id.data(), id.size());
   NcclConfig config;
   const NcclResult r = nccl().begin(&communicator_, ranks.size(), same, ranks.rank(), &config);
-  // Half of the time: those who have failed wait for the others meanwhile.
+  // Half of the timeout: ranks that have failed wait for the others in the other half.
   settle(r, "bring the ranks together", ranks.timeout() / 2);
 }
 
 NcclRanks::~NcclRanks() {
-  // Ends what is left of it on this rank alone. ncclCommDestroy would wait for the others.
+  // Ends the communicator on this rank alone. ncclCommDestroy would wait for the other ranks.
   if (communicator_ != nullptr) (void)nccl().abort(communicator_);
 }
 
@@ -113,7 +113,7 @@ std::string NcclRanks::failure() const {
   }
 }
 
-/// A call that goes on when it returns is waited for.
+/// Waits for a call that is still in progress when it returns.
 void NcclRanks::settle(NcclResult result, const char* what, std::chrono::milliseconds limit) {
   try {
     if (result == NcclResult::in_progress)
@@ -133,8 +133,8 @@ void NcclRanks::settle(NcclResult result, const char* what, std::chrono::millise
   }
 }
 
-/// Its work on the device ends at once, but what it has in memory only where no recording holds it
-/// any more: which this thread may not wait for.
+/// Stops the work of NCCL. Its work on the device ends at once. Its memory is freed only after the
+/// last recording that uses it is gone, and this thread must not wait for that.
 void NcclRanks::give_up() noexcept {
   NcclCommunicator* const of = std::exchange(communicator_, nullptr);
   if (of == nullptr) return;

@@ -1,7 +1,7 @@
 #pragma once
-// NCCL, opened when it is first needed. What is used of it is declared here: a build needs no
-// header of NCCL's, and a machine the library (libnccl.so.2, 2.14 or later) only where ranks train
-// on CUDA.
+// NCCL, opened when it is first needed. The functions that are used are declared here, so a build
+// needs no header of NCCL. A machine needs the library (libnccl.so.2, 2.14 or later) only if ranks
+// train on CUDA.
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace cudp::cuda {
 
-/// ncclResult_t, as far as it is told apart.
+/// The values of ncclResult_t that are distinguished.
 enum class NcclResult : int { success = 0, in_progress = 7 };
 /// ncclUniqueId.
 struct NcclId {
@@ -43,40 +43,43 @@ struct Nccl {
   const char* (*name)(NcclResult result) = library.find("ncclGetErrorString");
   const char* (*last_error)(NcclCommunicator* of) = library.find("ncclGetLastError");
 };
-/// Throws Error where the library is not installed, or lacks one of these.
+/// Returns the functions of NCCL. Throws Error if the library is not installed, or lacks one of
+/// them.
 const Nccl& nccl();
 
-/// As ncclGetVersion has it, 22809 being 2.28.9. Throws what nccl() throws, or Error where it is
-/// too old.
+/// Returns the version as ncclGetVersion encodes it: 22809 is 2.28.9. Throws what nccl() throws, or
+/// Error if the version is too old.
 int nccl_version();
-/// "NCCL 2.28.9".
+/// Returns the name with the version: "NCCL 2.28.9".
 std::string nccl_name(int version);
-/// Whether ranks may share a device: from 2.30 on, where NCCL_MULTI_RANK_GPU_ENABLE says so.
+/// Whether ranks may share a device: from 2.30 on, if NCCL_MULTI_RANK_GPU_ENABLE allows it.
 bool nccl_may_share(int version);
 
-/// Waits until done() is true, asking now and then. Throws Error with the line that failure()
-/// gives, if any; what ranks.check() throws; Error that names `what` and --rank-timeout after
-/// `limit`.
+/// Waits until done() is true, polling at intervals. Throws Error with the line that failure()
+/// returns, if any. Throws what ranks.check() throws. After `limit`, throws Error that names `what`
+/// and --rank-timeout.
 void wait_watched(Ranks& ranks, const char* what, std::chrono::milliseconds limit,
                   const std::function<bool()>& done, const std::function<std::string()>& failure);
 
-/// This rank's place among those whose sums NCCL adds up. None of its calls waits for another rank
-/// longer than Ranks::timeout(); where one fails, NCCL's work on the device is ended first.
+/// Membership of this rank in the group whose sums NCCL adds up. None of its calls waits for
+/// another rank longer than Ranks::timeout(). If a call fails, the work of NCCL on the device is
+/// ended first.
 class NcclRanks {
  public:
-  /// By one rank, for all. Throws Error.
+  /// Makes the id of a group. One rank calls it, for all. Throws Error.
   static std::string new_id();
 
-  /// By all, each with its device chosen. Throws Error where they do not come together.
+  /// Joins the group. All ranks call it, each with its device chosen. Throws Error if the ranks do
+  /// not all join.
   NcclRanks(Ranks& ranks, const std::string& id);
-  /// Recordings that hold sums must be gone.
+  /// Requires that recordings with sums have been destroyed.
   ~NcclRanks();
   NcclRanks(const NcclRanks&) = delete;
   NcclRanks& operator=(const NcclRanks&) = delete;
 
-  /// words <- their sums over all ranks, modulo 2^64, on a CUDA stream, where it may be recorded.
+  /// words <- their sums over all ranks, modulo 2^64, on a CUDA stream. It may be recorded.
   void sum(std::uint64_t* words, std::size_t n, void* stream);
-  /// Waits until done() is true: that the device has done what was given to it.
+  /// Waits until done() is true, that is, until the device has finished its work.
   void wait(const std::function<bool()>& done);
 
  private:

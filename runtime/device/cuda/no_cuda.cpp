@@ -1,4 +1,4 @@
-// The CUDA backend of a build without one.
+// The CUDA backend of a build without CUDA.
 #ifndef CUDP_WITH_CUDA
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/devices.hpp"

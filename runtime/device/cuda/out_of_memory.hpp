@@ -3,7 +3,7 @@
 
 namespace cudp::cuda {
 
-/// A device has no memory left for an allocation.
+/// Error: a device has no memory left for an allocation.
 struct OutOfMemory : Error {
   using Error::Error;
 };

@@ -12,9 +12,9 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// The kernels of products, for launches. By Precision, then by tile_columns; those of patches by
-/// patch_columns. A layer's norm and its sum must be of one precision, and of one row here; see
-/// WeightGradientSum.
+/// The kernels of products. They are indexed by Precision, then by tile_columns; those of patches
+/// by patch_columns. The norm and the sum of a layer must have one precision and come from one row
+/// here; see WeightGradientSum.
 struct ProductKernels {
   template <class Args>
   using Kernel = void (*)(Args);
@@ -24,7 +24,7 @@ struct ProductKernels {
   using Patched = std::array<Kernel<Args>, 2>;
 
   Tiled<device::Product> product;
-  Patched<device::Product> thin;  ///< by Precision
+  Patched<device::Product> thin;  ///< indexed by Precision
   Tiled<WeightGradientNorm> norm;
   Tiled<WeightGradientSum> sum;
   Tiled<WeightGradientRows> rows;
@@ -48,23 +48,24 @@ class CudaProducts {
 
   void fill_scratch() { packed_.fill_scratch(); }
 
-  /// Packs the weights of products by tensor cores, of a network's parameters [d]: before those.
+  /// Packs the weights of the products that tensor cores make. parameters [d]: the network's. Call
+  /// before those products.
   void pack(const float* parameters);
 
-  /// out = bias + a weight, then the epilogue. out_planes, y_planes: where p's rows and columns
-  /// lie, and those of epilogue.y, for a patched plan.
+  /// out = bias + a weight, then the epilogue. out_planes, y_planes: planes of p's rows and
+  /// columns, and of epilogue.y, for a plan with a patch.
   void multiply(const char* name, const Batch& batch, const ProductPlan& p, Precision precision,
                 const float* a, const float* weight, const float* bias, float* out,
                 const Epilogue& epilogue = {}, const Planes& out_planes = {},
                 const Planes& y_planes = {});
 
-  /// x, dy: the activations and the gradient that `g` finds its numbers in.
+  /// x, dy: the activations and the gradient from which `g` reads.
   WeightGradient weight_gradient(const Batch& batch, const GradientPlan& g, const float* x,
                                  const float* dy) const;
   void gradient_norm(const GradientPlan& g, const WeightGradientNorm& args);
   void gradient_sum(const GradientPlan& g, const WeightGradientSum& args);
   void gradient_rows(const GradientPlan& g, const WeightGradientRows& args);
-  /// Examples that a block of gradient_sum takes.
+  /// Number of examples that a block of gradient_sum takes.
   static int examples_per_block(const GradientPlan& g);
 
  private:
@@ -91,7 +92,7 @@ class CudaProducts {
   Buffer<std::int32_t> tables_;
   Buffer<PackedWeight> weights_;
   Buffer<float> packed_;  // see PackedWeight
-  int max_packed_ = 0;    // floats of one
+  int max_packed_ = 0;    // floats of the largest packed weight
 };
 
 }  // namespace cudp::cuda::inline CUDP_SIMT

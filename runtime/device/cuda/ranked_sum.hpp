@@ -1,6 +1,6 @@
 #pragma once
-// The sum of a step over ranks (runtime/ranks), by their devices inside a recorded step or by the
-// host between two recordings.
+// Sum of a step over ranks (runtime/ranks). The devices add up inside a recorded step, or the host
+// between two recordings.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -26,14 +26,14 @@ inline Diagnostics diagnostics_of(const Tally& t) {
           .non_finite = t.non_finite};
 }
 
-/// Reads and clears.
+/// Reads the tally and clears it.
 inline Diagnostics take_tally(Buffer<Tally>& tally) {
   const Tally t = tally.download().front();
   tally.clear();
   return diagnostics_of(t);
 }
 
-/// What it is made with belongs to the engine, and outlives it.
+/// Sum over ranks. The constructor's arguments belong to the engine and must outlive this object.
 class RankedSum {
  public:
   RankedSum(Gpu& gpu, const EngineSettings& settings, StepEnd& end, Buffer<Tally>& tally,
@@ -44,7 +44,8 @@ class RankedSum {
         tally_(tally),
         words_(parameters + StepEnd::kRankWords) {}
 
-  /// Whether the devices add up the sums of ranks, which all decide alike, once; says which way.
+  /// Decides once, on all ranks alike, whether the devices add up the sums of ranks, and reports
+  /// which way was chosen.
   void choose() {
     if (on_device_) return;
     std::string why = "--sum-by host";
@@ -59,17 +60,17 @@ class RankedSum {
                                     ", inside the recorded step"
                               : "sums of ranks: by the host (" + why + ")");
   }
-  /// After choose().
+  /// Whether the devices add up the sums. Requires choose().
   bool is_on_device() const { return *on_device_; }
 
-  /// In a recording: the sum, and what was seen of its examples <- those of all ranks.
+  /// Replaces the sum and the tally by those of all ranks. Call inside a recording.
   void launch() {
     gpu_.copy(end_.rank_words(), tally_.get(), sizeof(Tally));
     gpu_.clear(tally_.get(), sizeof(Tally));
     gpu_.sum_over_ranks(sum(), words_);
   }
 
-  /// After it.
+  /// Reads the tally that launch() made. Call after the recording has run.
   void see() {
     const std::vector<FixedPoint> words = end_.download_rank_words();
     Tally seen;
@@ -77,8 +78,8 @@ class RankedSum {
     seen_ += diagnostics_of(seen);
   }
 
-  /// By the host: the sums of all ranks, and what was seen of their examples, in place of this
-  /// rank's.
+  /// Replaces the sum of this rank by that of all ranks, and adds up their tallies. The host does
+  /// it.
   void join() {
     const std::vector<FixedPoint> mine = end_.download_sum();
     std::vector<std::int64_t> words(mine.size() + Diagnostics::kWords);
@@ -91,7 +92,7 @@ class RankedSum {
     end_.upload_sum({reinterpret_cast<const FixedPoint*>(words.data()), mine.size()});
   }
 
-  /// What was seen of all ranks' examples since the last time.
+  /// Returns the diagnostics of all ranks since the last call, and clears them.
   Diagnostics take_seen() { return std::exchange(seen_, {}); }
 
  private:

@@ -11,7 +11,7 @@ namespace cudp::cuda::inline CUDP_SIMT {
 
 namespace {
 
-/// A recipe but for the numbers that recorded steps find in device memory.
+/// Copy of a recipe without the numbers that recorded steps read from device memory.
 StepRecipe without_numbers(StepRecipe recipe) {
   if (auto* const candidates = std::get_if<Candidates>(&recipe.draw)) candidates->rule = {};
   return recipe;
@@ -20,7 +20,7 @@ StepRecipe without_numbers(StepRecipe recipe) {
 }  // namespace
 
 void RecordedSteps::start_anew() {
-  recorded_.reset();  // it holds addresses of the buffers before
+  recorded_.reset();  // it holds addresses of the old buffers
   joined_.reset();
   room_ = 0;
   if (!is_alone()) ranked_.choose();
@@ -31,7 +31,7 @@ void RecordedSteps::start_anew() {
 
 void RecordedSteps::reserve(std::int64_t examples) {
   if (!p_.passes.reserve(examples)) return;
-  recorded_.reset();  // it holds addresses of the buffers before
+  recorded_.reset();  // it holds addresses of the old buffers
 }
 
 void RecordedSteps::run(const StepRecipe& recipe, const StepCursor& cursor,
@@ -95,7 +95,7 @@ void RecordedSteps::run_alone(const StepRecipe& recipe, const StepCursor& cursor
   for (std::size_t done = 0;;) {
     for (; done < steps.size(); ++done) p_.gpu.replay(recorded_->recording);
     const StepCursor at = cursor.follows != 0 ? p_.position.wait(steps) : p_.position.wait();
-    done = at.index;  // the steps behind it were left out
+    done = at.index;  // the steps after it were left out
     if (at.pending != 0) {
       p_.end.complete(at, recipe, p_.stream(Stream::noise), false);
     } else if (at.crowded != 0) {

@@ -9,7 +9,7 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Steps that are recorded once and replayed. Keeps references to what it is made of.
+/// Steps that are recorded once and replayed. Keeps references to the constructor arguments.
 class RecordedSteps {
  public:
   RecordedSteps(EngineParts& parts, StepSum& sum)
@@ -17,26 +17,26 @@ class RecordedSteps {
         sum_(sum),
         ranked_(parts.gpu, parts.settings, parts.end, parts.tally, parts.state.size()) {}
 
-  /// To be called when another training set has been loaded.
+  /// Drops the recordings. Call after another training set has been loaded.
   void start_anew();
 
-  /// Makes room for micro-batches of so many examples.
+  /// Allocates memory for micro-batches of this many examples.
   void reserve(std::int64_t examples);
 
-  /// cursor: what is the same for all steps; the number of the first. Where the clipping norm
-  /// moves, `steps` is what the device has made of them.
+  /// Runs steps. cursor: the values that are equal for all steps, and the number of the first step.
+  /// If the clipping norm moves, `steps` receives what the device has made of them.
   void run(const StepRecipe& recipe, const StepCursor& cursor, std::span<ListedStep> steps);
 
-  /// Statistics of training; reads and clears.
+  /// Returns the statistics of training and clears them.
   Diagnostics take_diagnostics();
 
  private:
   struct Recorded {
-    StepRecipe recipe;  ///< but for what lies in device memory
-    std::int64_t room;  ///< examples of a batch at most
+    StepRecipe recipe;  ///< recipe without the numbers in device memory
+    std::int64_t room;  ///< largest number of examples of a batch
     Gpu::Recording recording;
   };
-  /// A step of ranks: in two recordings, or in one where their devices add up.
+  /// A step of several ranks. It has two recordings, or one if the devices add up the sums.
   struct Joined {
     StepRecipe recipe;
     Gpu::Recording first;
@@ -44,25 +44,25 @@ class RecordedSteps {
   };
 
   bool is_alone() const { return p_.settings.ranks->alone(); }
-  /// Examples that a batch of a recorded step has room for. Blocks without examples leave at once.
+  /// Capacity of a recorded step, in examples. Blocks without examples return at once.
   std::int64_t room_of(const StepRecipe& recipe) const;
   void launch_step(const StepRecipe& recipe, std::int64_t room);
-  /// Records a step, unless that has been done.
+  /// Records a step if it is not recorded yet.
   void record(const StepRecipe& recipe);
   void record_joined(const StepRecipe& recipe);
   void run_alone(const StepRecipe& recipe, const StepCursor& cursor, std::span<ListedStep> steps);
-  /// Steps whose sums the ranks add up. In one recording the devices do; in two the host does, in
-  /// between. Either way it waits for each step: where a pair of normals is undecided, the next
-  /// sum over ranks must not be made from what is left of this one.
+  /// Runs steps whose sums the ranks add up. With one recording the devices add up; with two the
+  /// host does, between them. Either way it waits for each step: if a pair of normals is undecided,
+  /// the next sum over ranks must not be made from the rest of this one.
   void run_joined(const StepRecipe& recipe, const StepCursor& cursor,
                   std::span<const ListedStep> steps);
 
   EngineParts& p_;
   StepSum& sum_;
-  std::int64_t room_ = 0;  // that a batch was found to need
+  std::int64_t room_ = 0;  // capacity that a batch has been found to need
   std::optional<Recorded> recorded_;
   std::optional<Joined> joined_;
-  RankedSum ranked_;  // where there are several ranks
+  RankedSum ranked_;  // used with several ranks
 };
 
 }  // namespace cudp::cuda::inline CUDP_SIMT

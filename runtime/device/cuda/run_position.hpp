@@ -13,13 +13,13 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// The position of a run on the device, and the list of its steps: written by the host in one copy
-/// that it does not wait for, read when the steps are done.
+/// The position of a run on the device, and the list of its steps. The host writes both in one
+/// copy, without waiting, and reads them when the steps are done.
 class RunPosition {
  public:
-  /// parameters: of the network. The more there are, the sooner a pair of normals is undecided
-  /// (kernels/step/finish.hpp), and the launches after that step are for nothing: so a submission
-  /// has fewer steps.
+  /// parameters: number of parameters of the network. With more parameters a pair of normals is
+  /// undecided sooner (kernels/step/finish.hpp), and the launches after that step are wasted.
+  /// Therefore a submission has fewer steps.
   RunPosition(Gpu& gpu, std::size_t parameters)
       : gpu_(gpu),
         max_steps_(std::clamp<std::size_t>((std::size_t{1} << 26) / parameters, 1, 4096)),
@@ -28,7 +28,7 @@ class RunPosition {
     device_.clear();
   }
 
-  /// Steps of a submission at most.
+  /// Largest number of steps of a submission.
   std::size_t max_steps() const { return max_steps_; }
 
   StepCursor* cursor() const { return reinterpret_cast<StepCursor*>(device_.get()); }
@@ -38,8 +38,9 @@ class RunPosition {
   const SumScale* scale() const { return &cursor()->scale; }
   const ImportanceRule* candidates() const { return &cursor()->candidates; }
 
-  /// The next launches are of steps cursor.first, cursor.first + 1, ...: no more than max_steps().
-  /// cursor: what is the same for all of them. wait() comes before the next call.
+  /// Sets up the next launches for steps cursor.first, cursor.first + 1, ..., at most max_steps()
+  /// of them. cursor: the values that are equal for all steps. wait() must be called before the
+  /// next call.
   void start(StepCursor cursor, std::span<const ListedStep> steps) {
     ensure(steps.size() <= max_steps_, "too many steps for a submission");
     cursor.end = static_cast<std::uint32_t>(steps.size());
@@ -48,22 +49,24 @@ class RunPosition {
     gpu_.upload_pinned(device_.get(), host_.get(), sizeof cursor + steps.size_bytes());
   }
 
-  /// The next launches have room for the batch that was not begun. at: as wait() returned it.
+  /// Sets up the next launches, whose capacity is now large enough for the batch that was not
+  /// started. at: the cursor that wait() returned.
   void make_room(StepCursor at) {
     at.crowded = 0;
     std::memcpy(host_.get(), &at, sizeof at);
     gpu_.upload_pinned(device_.get(), host_.get(), sizeof at);
   }
 
-  /// Waits for the device. Throws Error (kBatchTooLarge) where a batch was larger than its
-  /// capacity.
+  /// Waits for the device and returns its cursor. Throws Error (kBatchTooLarge) if a batch exceeded
+  /// its capacity.
   StepCursor wait() const {
     StepCursor c;
     gpu_.download(&c, device_.get(), sizeof c);
     return checked(c);
   }
 
-  /// The same, and the list's first steps.size() steps as the device has left them.
+  /// Waits for the device and returns its cursor. Also reads the first steps.size() steps of the
+  /// list, as the device has left them.
   StepCursor wait(std::span<ListedStep> steps) const {
     std::vector<std::byte> all(sizeof(StepCursor) + steps.size_bytes());
     gpu_.download(all.data(), device_.get(), all.size());

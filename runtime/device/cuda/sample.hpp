@@ -8,7 +8,7 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// The scratch of a SampleSpace, for so many examples.
+/// Scratch memory of a SampleSpace.
 class SampleScratch {
  public:
   SampleScratch() = default;
@@ -18,7 +18,7 @@ class SampleScratch {
   SampleSpace space() const {
     return {.flags = flags_.get(), .counts = counts_.get(), .count = count_.get()};
   }
-  /// How many were drawn; waits.
+  /// Returns the number of examples drawn. Waits for the device.
   std::uint32_t count() const { return count_.download().front(); }
 
  private:
@@ -29,7 +29,7 @@ class SampleScratch {
   Buffer<std::uint32_t> count_;
 };
 
-/// args.drawn and *space.count, in order on the device's stream.
+/// Draws into args.drawn and *space.count, in order on the device's stream.
 void draw_poisson(Gpu& gpu, const SampleArgs& args, SampleSpace space);
 
 }  // namespace cudp::cuda::inline CUDP_SIMT

@@ -11,7 +11,8 @@ namespace cudp::cuda::inline CUDP_SIMT {
 
 namespace {
 
-/// Planes in flight: what half a gibibyte holds of second-order images, which are most of it.
+/// Number of planes in flight: as many as half a gibibyte holds of second-order images, which take
+/// most of the memory.
 int scatter_planes(const ScatterTables& t) {
   const std::int64_t bytes = std::int64_t{kScatterAngles} * kScatterAngles * t.rows[1] *
                              t.columns[1] * static_cast<std::int64_t>(sizeof(ComplexFloat));
@@ -62,7 +63,7 @@ std::vector<float> DeviceScatter::operator()(const Dataset& images, const WorkDo
       bytes_.upload(std::span(images.bytes).subspan(at * plane, n * plane));
     else
       floats_.upload(std::span(images.floats).subspan(at * plane, n * plane));
-    transform(capacity_, images);  // all of them, by one plan: an image's numbers are its own
+    transform(capacity_, images);  // all by one plan: an image's numbers depend on it alone
     gpu_.download(out.data() + at * features(), out_.get(), n * features() * sizeof(float));
     done(static_cast<double>(at + n) / static_cast<double>(planes));
   }

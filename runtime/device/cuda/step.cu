@@ -1,4 +1,4 @@
-// The kernels of a step around its sum, and their launches: the draw, coordinates and the end.
+// The kernels of a step outside its sum, and their launches: the draw, coordinates, and the end.
 #include "kernels/contribution/coordinates.cuh"
 #include "kernels/contribution/norm_total.cuh"
 #include "kernels/step/finish.cuh"
@@ -18,7 +18,7 @@ void draw_poisson(Gpu& gpu, const SampleArgs& args, SampleSpace space) {
   validate(args);
   const std::int64_t tiles = (args.end - args.begin + 255) / 256;
   space.scanned = tiles > kScannedTiles;
-  // Half a warp two tiles, and one.
+  // Half a warp takes two tiles here, and one tile in `place`.
   gpu.launch("flags", sample_flags_kernel, strided_shape((tiles + 1) / 2 * 16), args, space);
   if (space.scanned) {
     constexpr unsigned kScanThreads = 1024;

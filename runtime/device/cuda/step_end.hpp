@@ -1,6 +1,6 @@
 #pragma once
-// The end of a step on the device: noise, release and update (kernels/step/finish.hpp), and on the
-// host the pairs of normals that double cannot decide.
+// End of a step on the device: noise, release and update (kernels/step/finish.hpp). The host makes
+// the pairs of normals that double cannot decide.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -15,44 +15,46 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Launches what adds a batch's losses and norms to its total.
+/// Launches the kernel that adds a batch's losses and norms to its total.
 void add_tally(Gpu& gpu, const TallyBatch& batch);
 
-/// Gpu::total_norms without a library.
+/// Computes Gpu::total_norms without a library.
 void total_norms_by_kernel(Gpu& gpu, const NormTotal& a);
 
 class StepEnd {
  public:
-  /// cursor, list: of RunPosition.
+  /// cursor, list: those of RunPosition.
   StepEnd(Gpu& gpu, DeviceModelState& state, StepCursor* cursor, ListedStep* list);
 
-  /// [d], in units of the grid: to add to. 0 at the beginning of a step.
+  /// [d], in grid steps. Contributions are added to it; it is 0 at the beginning of a step.
   FixedPoint* sum() const { return sum_.get(); }
   std::vector<FixedPoint> download_sum() const { return sum_.download(state_.size()); }
-  /// Words after the sum that ranks add up with it: a tally.
+  /// Number of words after the sum that ranks add up with it: a tally.
   static constexpr std::size_t kRankWords = sizeof(Tally) / sizeof(FixedPoint);
   FixedPoint* rank_words() const { return sum_.get() + state_.size(); }
   std::vector<FixedPoint> download_rank_words() const;
   void upload_sum(std::span<const FixedPoint> sum) { sum_.upload(sum); }
   void clear_sum() { sum_.clear(); }
 
-  /// What was released, [d]; of a step whose update is a launch of its own.
+  /// Returns the released values, [d], of a step whose update is a separate launch.
   std::vector<float> download_released() const { return released_.download(); }
   void upload_released(const std::vector<float>& values) { released_.upload(values); }
 
-  /// Whether the update waits for the whole release: for its norm.
+  /// Whether the update waits for the whole release, because it needs its norm.
   static bool has_tail(const StepRecipe& recipe) { return recipe.step_size.has_value(); }
 
-  /// Launches what ends the cursor's step; noise: the stream, whose step is the cursor's. With
-  /// is_shown nothing is updated: the host looks at what is released first, and calls update().
+  /// Launches the end of the cursor's step. noise: the stream; its step is the cursor's. If
+  /// is_shown, nothing is updated: the host reads the released values first, and then calls
+  /// update().
   void finish(const StepRecipe& recipe, const RandomStream& noise, const Unfinished& left,
               bool is_shown);
 
-  /// Launches the update by what was released.
+  /// Launches the update with the released values.
   void update(const StepRecipe& recipe);
 
-  /// Makes the pairs that a step has left undecided, and launches what completes it. at: the
-  /// cursor, as the step left it. The other arguments are finish()'s.
+  /// Computes the pairs of normal numbers whose rounding a step left undecided, and launches the
+  /// completion of the step. at: the cursor, as the step left it. The other arguments are those of
+  /// finish().
   void complete(const StepCursor& at, const StepRecipe& recipe, const RandomStream& noise,
                 bool is_shown);
 
@@ -69,8 +71,8 @@ class StepEnd {
   StepCursor* cursor_;
   ListedStep* list_;
   Buffer<FixedPoint> sum_;           // [d + kRankWords]
-  Buffer<std::uint32_t> undecided_;  // a bit a pair
-  Buffer<DecidedPair> pairs_;        // what the host has made
+  Buffer<std::uint32_t> undecided_;  // one bit per pair
+  Buffer<DecidedPair> pairs_;        // pairs that the host has made
   Buffer<float> released_;           // [d]
   Buffer<double> norm_parts_;
 };

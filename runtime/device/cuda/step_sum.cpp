@@ -42,7 +42,7 @@ void StepSum::launch(const StepRecipe& recipe) {
 Unfinished StepSum::add_up(const StepRecipe& recipe, std::int64_t max_drawn) {
   const Contribution& contribution = recipe.contribution;
   if (p_.train.size() == 0) {
-    // The update of this step goes by the coordinates of its beginning.
+    // The update of this step uses the coordinates at its beginning.
     if (std::holds_alternative<TransformedGradient>(contribution))
       (void)p_.state.coordinates().refresh(p_.position.cursor());
     return {};
@@ -92,7 +92,8 @@ Unfinished StepSum::add_by_layers(std::int64_t max_drawn, const CoordinatesView*
     choose();
     p_.passes.add(p_.end.sum(), p_.position.scale());
     if (!p_.settings.diagnostics) continue;
-    // The last one's is left: the next one's passes write over it.
+    // The tally of the last micro-batch is returned. The other tallies are added now, because the
+    // next passes overwrite them.
     if (first + at_once < max_drawn)
       add_tally(p_.gpu, p_.passes.tally(p_.tally.get()));
     else

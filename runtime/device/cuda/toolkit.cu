@@ -29,7 +29,7 @@ namespace cudp::cuda {
 
 namespace {
 
-/// A norm in units.
+/// Conversion of a norm to grid steps.
 struct NormUnits {
   double max_norm;
   double grid;
@@ -99,7 +99,7 @@ const CublasLt& cublaslt() {
   return functions;
 }
 
-/// A descriptor and the function that ends it.
+/// A descriptor and the function that destroys it.
 template <class T>
 class Descriptor {
  public:
@@ -135,7 +135,7 @@ int cublaslt_close(void* handle) {
   return static_cast<int>(cublaslt().destroy(static_cast<cublasLtHandle_t>(handle)));
 }
 
-// Row-major matrices are their own transposes to BLAS: y' = weight x'.
+// BLAS reads row-major matrices as their transposes: y' = weight x'.
 void cublaslt_dense(void* handle, const DenseRows& a, void* scratch, std::size_t bytes,
                     cudaStream_t stream, bool run) {
   const CublasLt& lt = cublaslt();
@@ -281,7 +281,7 @@ void cudnn_convolve(void* handle, const ConvolutionBatch& a, void* (*scratch)(vo
        kDnn, "choose an algorithm");
   const float one = 1.0f;
   const float none = 0.0f;
-  for (int i = 0; i < count; ++i) {  // the fastest first
+  for (int i = 0; i < count; ++i) {  // fastest first
     const cudnnConvolutionFwdAlgoPerf_t& f = found[static_cast<std::size_t>(i)];
     if (f.status != CUDNN_STATUS_SUCCESS || f.determinism != CUDNN_DETERMINISTIC ||
         (math == CUDNN_FMA_MATH && f.mathType != CUDNN_FMA_MATH))
@@ -296,7 +296,7 @@ void cudnn_convolve(void* handle, const ConvolutionBatch& a, void* (*scratch)(vo
 
 namespace {
 
-/// What recurrent layers need of the library beyond that.
+/// Functions of cuDNN that only recurrent layers need.
 struct CudnnRecurrent {
   const LazyLibrary& library = cudnn().library;
   decltype(&cudnnSetTensorNdDescriptor) set_tensor = library.find("cudnnSetTensorNdDescriptor");
@@ -325,7 +325,7 @@ const CudnnRecurrent& cudnn_recurrent() {
 
 /// The descriptors of a recurrent layer.
 struct RecurrentForm {
-  cudnnDropoutDescriptor_t dropout = nullptr;  // there is none, and it must be described
+  cudnnDropoutDescriptor_t dropout = nullptr;  // no dropout, but cuDNN requires a descriptor
   cudnnRNNDescriptor_t layer = nullptr;
   cudnnRNNDataDescriptor_t x = nullptr;
   cudnnRNNDataDescriptor_t y = nullptr;
@@ -382,7 +382,7 @@ struct RecurrentForm {
   }
 };
 
-/// Numbers of the tensor that t describes; 0 where it does not exist.
+/// Number of elements of the tensor that t describes; 0 if it does not exist.
 std::int64_t size_of(cudnnTensorDescriptor_t t) {
   cudnnDataType_t type{};
   int dimensions = 0;
@@ -393,8 +393,9 @@ std::int64_t size_of(cudnnTensorDescriptor_t t) {
   return dimensions == 0 ? 0 : std::int64_t{sizes[0]} * sizes[1] * sizes[2];
 }
 
-/// The layer's parameters to `space`, where cuDNN wants them: a matrix after the other, row by
-/// row, for each direction those of inputs and then those of states, gate by gate as we have them.
+/// Copies the layer's parameters to `space` in cuDNN's order: one matrix after another, row by row.
+/// For each direction the weights of inputs come first, then those of states, with the gates in our
+/// order.
 void copy_weights(cudnnHandle_t h, const RecurrentForm& form, const RecurrentBatch& a, void* space,
                   std::size_t bytes, cudaStream_t stream) {
   const auto copy = [&](void* to, cudnnTensorDescriptor_t described, const float* from,

@@ -1,8 +1,9 @@
 #pragma once
-// What the CUDA toolkit's libraries do for the engine, a function each. They are defined in
-// toolkit.cu, the only file that includes their headers but for cuBLAS' and cuFFT's. Each has a
-// twin: one among our kernels, or plain loops in tests/support/simt/emulated_gpu.hpp. The twins run
-// under the emulator and the interpreter of PTX, and those of CUB where the library is missing.
+// Functions of the CUDA toolkit's libraries for the engine, one each. They are defined in
+// toolkit.cu, the only file that includes the headers of these libraries, except for those of
+// cuBLAS and cuFFT. Each function has a reference implementation: one of our kernels, or plain
+// loops in tests/support/simt/emulated_gpu.hpp. These run under the emulator and the PTX
+// interpreter; that of CUB also runs in builds without the library.
 #include <cstddef>
 #include <cstdint>
 
@@ -15,38 +16,39 @@
 
 namespace cudp::cuda {
 
-/// Whether this build has CUB and Thrust. Without them nobody may call the functions below.
+/// Whether this build has CUB and Thrust. Without them the two functions below must not be called.
 bool has_cub();
 
-/// Bytes of scratch memory for cub_norm_total over n norms.
+/// Size of the scratch memory of cub_norm_total over n norms [bytes].
 std::size_t cub_norm_total_bytes(std::int64_t n);
 
-/// As norm_total_kernel, whatever *total is before. scratch: device memory of so many bytes, from a
-/// multiple of 256 on.
+/// Computes what norm_total_kernel does, but ignores the old *total. scratch: device memory of
+/// `bytes` bytes, aligned to 256.
 cudaError_t cub_norm_total(const NormTotal& a, void* scratch, std::size_t bytes,
                            cudaStream_t stream);
 
-/// A handle of cuBLASLt, which comes with cuBLAS. Throws Error where it is not installed.
+/// Opens cuBLASLt, which comes with cuBLAS, and returns a handle. Throws Error if it is not
+/// installed.
 void* cublaslt_open();
-/// Returns 0.
+/// Destroys the handle. Returns 0.
 int cublaslt_close(void* handle);
-/// DenseRows, with bias and maximum in the product's own kernel. scratch: device memory of so many
-/// bytes. May be recorded. With run = false it only asks for the algorithm. Throws Error where
-/// there is none.
+/// Computes DenseRows, with bias and maximum in the product's own kernel. scratch: device memory of
+/// `bytes` bytes. May be recorded. If `run` is false, only the algorithm is chosen. Throws Error if
+/// there is no algorithm.
 void cublaslt_dense(void* handle, const DenseRows& a, void* scratch, std::size_t bytes,
                     cudaStream_t stream, bool run);
 
-/// A handle of cuDNN. Throws Error where this build has not its headers, or this machine not the
-/// library.
+/// Opens cuDNN and returns a handle. Throws Error if this build lacks its headers, or this machine
+/// the library.
 void* cudnn_open();
-/// Returns 0.
+/// Destroys the handle. Returns 0.
 int cudnn_close(void* handle);
-/// ConvolutionBatch, by an algorithm that gives the same sums each time. scratch(n) gives device
-/// memory of n bytes. Throws Error where there is no such algorithm.
+/// Computes ConvolutionBatch, by an algorithm that gives the same sums each time. scratch(n)
+/// returns device memory of n bytes. Throws Error if there is no such algorithm.
 void cudnn_convolve(void* handle, const ConvolutionBatch& a, void* (*scratch)(void*, std::size_t),
                     void* owner, cudaStream_t stream);
-/// RecurrentBatch. Waits for the lengths, which cuDNN wants on the host; not to be recorded.
-/// scratch: as above.
+/// Computes RecurrentBatch. Waits for the lengths, which cuDNN needs on the host, so it must not be
+/// recorded. scratch: see cudnn_convolve.
 void cudnn_recur(void* handle, const RecurrentBatch& a, void* (*scratch)(void*, std::size_t),
                  void* owner, cudaStream_t stream);
 

@@ -44,9 +44,9 @@ class DeviceTrainingSet {
     data_.coded.number_feature = number_feature_.get();
   }
 
-  /// Examples.
+  /// Number of examples.
   std::size_t size() const { return size_; }
-  /// The place of the first in the whole set.
+  /// Index of the first example in the whole set.
   std::int64_t first() const { return first_; }
   const DeviceData& data() const { return data_; }
 
@@ -58,7 +58,7 @@ class DeviceTrainingSet {
     return b;
   }
 
-  /// See device::Texts::order.
+  /// Returns device::Texts::order.
   static std::vector<std::uint16_t> word_order(const Dataset& train) {
     const auto places = static_cast<std::size_t>(train.shape.size());
     std::vector<std::uint16_t> order(train.tokens.size());

@@ -5,9 +5,8 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Makes steps one launch after the other for a release observer
-/// (runtime/gate/release_observer.hpp), who takes what leaves in between. cursor: as
-/// RecordedSteps::run has it.
+/// Runs steps launch by launch for a release observer (runtime/gate/release_observer.hpp), which
+/// reads the released values in between. cursor: see RecordedSteps::run.
 void run_watched(EngineParts& p, StepSum& sum, const StepRecipe& recipe, const StepCursor& cursor,
                  std::span<const ListedStep> steps);
 

@@ -144,7 +144,7 @@ TEST_F(HoldoutResume, FiguresOfOtherRowsAreNotMadeUnderTheNoiseThatWasDrawn) {
   // By the same program throughout, which alone goes on under the same key.
   const auto go_on = [&](const Words& more = {}) {
     return run_observed(folder_.path(), with({"train", "--resume", folder_ / "run"}, more),
-                         [] { return nullptr; });
+                        [] { return nullptr; });
   };
   const Ended killed = run_observed(folder_.path(), run, [] { return new KilledAtFigures; });
   ASSERT_EQ(killed.exit, -SIGKILL) << killed.err;

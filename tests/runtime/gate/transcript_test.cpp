@@ -357,11 +357,12 @@ TEST_P(OnEveryEngine, AReplayOnOtherRowsReleasesTheSame) {
     Observed one(GetParam());
     Observed other(GetParam());
     write_table(other.path(), 6);
-    const Ended first = one.run(words, [&] { return new RecordingObserver(values / "values", {}); });
+    const Ended first =
+        one.run(words, [&] { return new RecordingObserver(values / "values", {}); });
     ASSERT_EQ(first.exit, 0) << first.err;
     const Ended second = other.run(words, [&] {
       return new ReplayingObserver(values / "values", values / "position", values / "differences",
-                                  {});
+                                   {});
     });
     EXPECT_EQ(second.exit, 0) << second.err;
     EXPECT_EQ(content_of(values / "differences"), "");

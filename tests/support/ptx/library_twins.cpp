@@ -1,5 +1,5 @@
 // cuBLAS, cuFFT and CUB for programs whose kernels the interpreter runs: what
-// tests/support/simt/emulated_gpu.hpp computes, as work of a stream. Opened as late_libraries.hpp
+// tests/support/simt/emulated_gpu.hpp computes, as work of a stream. Opened as lazy_libraries.hpp
 // opens them: these programs are linked with --wrap=dlopen,--wrap=dlsym.
 #include <cmath>
 #include <complex>

@@ -9,8 +9,8 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// A 3x3 convolution in TF32 with as many channels is made from patches of planes: with fewer,
-/// blocks are mostly padding. Not measured.
+/// Smallest number of channels from which a 3x3 convolution in TF32 is made from patches of planes.
+/// With fewer, blocks are mostly padding. Not measured.
 inline constexpr int kMinPatchChannels = 16;
 
 class CudaConv2d final : public ProductLayer {
@@ -45,7 +45,7 @@ class CudaConv2d final : public ProductLayer {
   void backward(MicroBatch& w) const override { multiply_back(w); }
 
  private:
-  /// Planes without a border, which a library takes and gives.
+  /// Planes without a border, as a library reads and writes them.
   static Planes without_border(Planes p) {
     p.border = 0;
     return p;
@@ -108,8 +108,8 @@ class CudaConv2d final : public ProductLayer {
                      gradient_tiles(gradient_.rows, gradient_.columns, gradient_.patch.lines > 0));
   }
 
-  /// How far, over all output pixels that an input pixel's gradient sums over along one side, they
-  /// lie outside the output. oy = (iy + pad - ky) / stride where that is whole.
+  /// Largest distance outside the output of the output pixels that the gradient of an input pixel
+  /// is summed over, along one side. oy = (iy + pad - ky) / stride if that is an integer.
   int gradient_border(int in, int out) const {
     int border = 0;
     for (int i = 0; i < in; ++i)
@@ -156,8 +156,8 @@ class CudaConv2d final : public ProductLayer {
                  .terms_per_example = pixels};
   }
 
-  /// The input pixels (iy, ix) with iy + pad = phase_y and ix + pad = phase_x modulo the stride:
-  /// the kernel's rows and columns of that phase alone reach them.
+  /// Plans the gradient of the input pixels (iy, ix) with iy + pad = phase_y and ix + pad = phase_x
+  /// modulo the stride. Only the kernel's rows and columns of that phase reach them.
   void plan_input_gradient(CudaStorage& s, int phase_y, int phase_x) {
     const Planes dx = in().gradient;
     const Planes dy = out().gradient;
@@ -181,8 +181,8 @@ class CudaConv2d final : public ProductLayer {
     const auto pixel = [&](int i) {
       return std::pair{y0 + i / width * stride, x0 + i % width * stride};
     };
-    // Tap a of this phase is kernel row phase_y + a stride and output row q - a; the table holds
-    // the last tap's, so that all offsets are >= 0.
+    // Tap a of this phase is kernel row phase_y + a stride and output row q - a. The table holds
+    // the offset of the last tap, so that all offsets are >= 0.
     const AxisPlan last = terms == 0 ? strided(0) : s.table(pixels, [&](int i) {
       const auto [iy, ix] = pixel(i);
       return dy.at(0, (iy + conv_.pad - phase_y) / stride - (taps_y - 1),
@@ -191,7 +191,8 @@ class CudaConv2d final : public ProductLayer {
     struct Term {
       int channel, a, b;
     };
-    // As dy lies in memory, which is how patches have it (PatchProduct): the last taps first.
+    // Terms are in the order in which patches read dy from memory (PatchProduct): the last taps
+    // first.
     const auto term = [&](int t) {
       return Term{t / (taps_y * taps_x), taps_y - 1 - t % (taps_y * taps_x) / taps_x,
                   taps_x - 1 - t % taps_x};
@@ -231,7 +232,7 @@ class CudaConv2d final : public ProductLayer {
     const Planes& dy = out().gradient;
     if (conv_.kernel != 3 || x.channels < kMinPatchChannels) return;
     if (in().value_as != Precision::tf32 || out().gradient_as != Precision::tf32) return;
-    constexpr std::size_t kStatic = 1024;  // what the kernels have of static shared memory
+    constexpr std::size_t kStatic = 1024;  // static shared memory of the kernels [bytes]
     const std::size_t shared = patch_shared_bytes(limits) - kStatic;
     const int corner = x.border - conv_.pad;
     gradient_.patch = conv_patch({.x = x, .dy = dy, .stride = conv_.stride, .corner = corner},

@@ -9,15 +9,16 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// No example's gradient is ever made: it is x dy', whose norm is the product of two norms.
+/// Dense layer. No example's gradient is ever stored: it is x dy', whose norm is the product of two
+/// norms.
 class CudaDense final : public ProductLayer {
  public:
-  /// cuBLASLt has but one function in its epilogue.
+  /// cuBLASLt supports only one function in its epilogue.
   bool takes_output_function(const NetworkLayer& l, const LayoutChoices& choices,
                              const Activate& f) const override {
     return writes_itself(l, choices) || f.kind == Activation::relu;
   }
-  /// BLAS rounds by itself.
+  /// BLAS rounds its operands itself.
   bool reads_rounded(const NetworkLayer& l, const LayoutChoices& choices) const override {
     return choices.precision == Precision::tf32 && writes_itself(l, choices) &&
            gains_from_tensor_cores(l.in.size(), l.out.size());
@@ -110,7 +111,7 @@ class CudaDense final : public ProductLayer {
                                  .rows_per_example = 1,
                                  .terms = outputs,
                                  .columns = inputs});
-    // Its gradient is summed in float32; see WeightGradientSum.
+    // The gradient itself is summed in float32; see WeightGradientSum.
     if (gains_from_tensor_cores() || uses_blas_) precision_ = choices.precision;
     s.transform_scratch =
         std::max(s.transform_scratch, std::int64_t{inputs} + 2 * std::int64_t{outputs});
@@ -127,7 +128,7 @@ class CudaDense final : public ProductLayer {
     for (int i = 0; i < slabs(w); ++i) body(std::int64_t{i} * kSlab);
   }
 
-  /// The squared norm of the transformed gradient, from two products; see dense_square.
+  /// Computes the squared norm of the transformed gradient, from two products; see dense_square.
   void transformed_norm(MicroBatch& w, const CoordinatesView& c) const {
     const auto rows = static_cast<std::int64_t>(w.batch.capacity);
     const float* const x = w.value(in());
@@ -141,7 +142,7 @@ class CudaDense final : public ProductLayer {
     plan.out_column = {};
     const float* const square = c.square + offset();
     const float* const product = c.product + offset();
-    constexpr Precision kExact = Precision::fp32;  // dense_square_error counts on it
+    constexpr Precision kExact = Precision::fp32;  // dense_square_error relies on it
     w.products.multiply("transformed norm", w.batch, plan, kExact, squares, square, bias_of(square),
                         u);
     w.products.multiply("transformed norm", w.batch, plan, kExact, x, product, bias_of(product), v);

@@ -1,5 +1,6 @@
 #pragma once
-// The first layer of networks for texts: it reads them where they lie, so there is no other input.
+// First layer of networks for texts. It reads texts from the data set in place, so there is no
+// other input.
 #include "kernels/layers/embedding.cuh"
 #include "runtime/device/cuda/launch.hpp"
 #include "runtime/device/cuda/layer.hpp"
@@ -74,7 +75,7 @@ class CudaEmbedding final : public CudaLayer {
   int columns() const { return out().value.width; }
 
   bool is_trainable_;
-  std::int32_t rows_ = 0;  ///< of the weight
+  std::int32_t rows_ = 0;  ///< rows of the weight
   std::int32_t first_part_ = 0;
 };
 

@@ -6,7 +6,8 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Its gradient, two numbers a channel, is kept for every example: weight, then bias.
+/// Group normalisation. Its gradient, two numbers per channel, is kept for every example: weight,
+/// then bias.
 class CudaGroupNorm final : public CudaLayer {
  public:
   CudaGroupNorm(const GroupNorm& layer) : layer_(layer) {}
@@ -31,7 +32,7 @@ class CudaGroupNorm final : public CudaLayer {
                              .y_as = output_as()});
   }
 
-  /// The input's gradient too.
+  /// Also computes the input's gradient.
   void gradient(MicroBatch& w) const override {
     launch(w.gpu, "group norm gradient", group_norm_backward_kernel,
            device::GroupNormBackward{.batch = w.batch,

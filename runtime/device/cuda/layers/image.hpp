@@ -1,6 +1,6 @@
 #pragma once
-// The first layer: the data set's images, and their labels, to the first edge. Texts are read by
-// their embedding.
+// First layer: copies the images of the data set, and their labels, to the first edge. The
+// embedding reads texts.
 #include "kernels/layers/image.cuh"
 #include "runtime/device/cuda/launch.hpp"
 #include "runtime/device/cuda/layer.hpp"

@@ -71,7 +71,7 @@ class CudaPool final : public CudaLayer {
   bool is_max_;
   int kernel_;
   int stride_;
-  std::int64_t winner_ = 0;  ///< saved: a byte an output
+  std::int64_t winner_ = 0;  ///< saved: one byte per output
   std::optional<Activate> input_function_;
 };
 

@@ -1,12 +1,12 @@
 #pragma once
-// A base of layers whose weight is the right factor of a product.
+// Base of layers whose weight is the right factor of a product.
 #include <optional>
 
 #include "runtime/device/cuda/layer.hpp"
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Tensors: the weight, and a bias that follows it.
+/// Layer with two tensors: the weight, and a bias that follows it.
 class ProductLayer : public CudaLayer {
  public:
   bool takes_output_function(const NetworkLayer&, const LayoutChoices&,
@@ -25,7 +25,7 @@ class ProductLayer : public CudaLayer {
   void take_output_function(const Activate& f) override { output_function_ = f; }
   void take_input_function(const Activate& f) override { input_function_ = f; }
 
-  /// The precision of the products forward and back.
+  /// Precision of the products forward and backward.
   Precision precision() const { return precision_; }
   const GradientPlan& gradient_plan() const { return gradient_; }
 
@@ -47,9 +47,9 @@ class ProductLayer : public CudaLayer {
   }
 
  protected:
-  /// Its products are our kernels', forward and back.
+  /// Whether our kernels make its products, forward and backward.
   virtual bool writes_itself(const NetworkLayer&, const LayoutChoices&) const { return true; }
-  /// What becomes of what forward() made.
+  /// Returns the epilogue of forward(): function and format of its output.
   Epilogue output_epilogue() const {
     Epilogue e;
     if (output_function_) e = {.kind = Epilogue::Kind::value, .function = *output_function_};
@@ -77,13 +77,14 @@ class ProductLayer : public CudaLayer {
   }
   const float* weight(const MicroBatch& w) const { return w.parameters + offset(); }
   const float* bias(const MicroBatch& w) const { return bias_of(weight(w)); }
-  /// Behind the weight, whatever the numbers stand for.
+  /// Address of the bias, which follows the weight. It serves any array in the layout of the
+  /// parameters.
   const float* bias_of(const float* weight) const {
     return weight + std::int64_t{gradient_.rows} * gradient_.columns;
   }
 
-  /// Reserves the parts of the squared norm and notes what the plans ask of the device. To be
-  /// called by reserve() once the plans are made.
+  /// Reserves the parts of the squared norm, and notes what the plans need of the device. reserve()
+  /// must call it once the plans are made.
   void reserve_products(CudaStorage& s, int parts) {
     first_part_ = s.reserve_parts(parts);
     s.uses_tensor_cores = s.uses_tensor_cores || precision_ == Precision::tf32;
@@ -111,7 +112,7 @@ class ProductLayer : public CudaLayer {
     pack(forward_);
     for (ProductPlan& p : input_gradient_) pack(p);
   }
-  /// Whether tensor cores gain: with too few rows or columns everything stays in fp32.
+  /// Whether tensor cores make it faster. With too few rows or columns everything stays in fp32.
   static bool gains_from_tensor_cores(int rows, int columns) {
     return std::min(rows, columns) >= kMinTensorSide;
   }
@@ -124,7 +125,7 @@ class ProductLayer : public CudaLayer {
   std::vector<ProductPlan> input_gradient_;
   GradientPlan gradient_;
   Precision precision_ = Precision::fp32;
-  std::int32_t first_part_ = 0;  ///< of the squared norm
+  std::int32_t first_part_ = 0;  ///< first part of the squared norm
 };
 
 }  // namespace cudp::cuda::inline CUDP_SIMT

@@ -10,13 +10,14 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// LSTM or GRU. W x of whole texts, by both directions, is one product before the steps, and the
-/// inputs' gradient one behind them. All steps are one launch, forward and back.
+/// LSTM or GRU. One product for both directions makes W x of whole texts before the steps, and one
+/// product after them makes the inputs' gradient. All steps are one launch, forward and backward.
 class CudaRecurrent final : public SequenceLayer {
  public:
   CudaRecurrent(const Recurrent& layer) : layer_(layer) {}
 
-  /// To be called before anything is recorded. Throws InputError where no block holds the layer.
+  /// Prepares the kernels. Call before anything is recorded. Throws InputError if no block can hold
+  /// the layer.
   void prepare(Gpu& gpu) const override {
     if (by_library_) {
       gpu.prepare_dnn();
@@ -45,7 +46,7 @@ class CudaRecurrent final : public SequenceLayer {
     launch(w.gpu, "recurrent", kernel(false), pass);
   }
 
-  /// All steps back come first: they make the gradients by the gates.
+  /// All backward steps run first: they make the gradients with respect to the gates.
   void gradient(MicroBatch& w) const override {
     device::RecurrentPass pass = pass_of(w, true);
     pass.out = w.gradient(out());
@@ -59,8 +60,8 @@ class CudaRecurrent final : public SequenceLayer {
                         nullptr, w.gradient(in()), input_epilogue(w));
   }
 
-  /// Each direction's weights, of inputs and of states. A GRU's last gate has one gradient for
-  /// inputs and one for states.
+  /// Gradients of each direction's weights, of inputs and of states. A GRU's last gate has one
+  /// gradient for inputs and one for states.
   SequenceGradient sequence_gradient(const MicroBatch& w) const override {
     SequenceGradient g{
         .batch = w.batch, .length = w.lengths(), .longest = places(), .tile = tile(), .part = {}};
@@ -82,7 +83,7 @@ class CudaRecurrent final : public SequenceLayer {
       of_states.x = w.saved(h_) + d * units;
       of_states.x_place = layer_.directions() * units;
       of_states.x_example = places() * of_states.x_place;
-      of_states.x_shift = d == 0 ? -1 : 1;  // the step before is the next place
+      of_states.x_shift = d == 0 ? -1 : 1;  // the previous step is at the next position
       of_states.rows = units;
       of_states.columns = is_lstm() ? 4 * units : 2 * units;
       of_states.weight = tensor(first_tensor(d) + 1);
@@ -99,7 +100,8 @@ class CudaRecurrent final : public SequenceLayer {
   }
 
  private:
-  /// All states come from the library; the last or the mean of a text's own is made of them.
+  /// Runs all steps by the library. The last state or the mean of a text's own states is computed
+  /// from them.
   void recur_by_library(MicroBatch& w) const {
     const bool is_sequence = layer_.output == RecurrentOutput::sequence;
     const auto weights_of = [&](int d) {
@@ -234,18 +236,19 @@ class CudaRecurrent final : public SequenceLayer {
   }
   bool has_tensor_steps() const { return step_precision_ == Precision::tf32; }
   bool is_lstm() const { return layer_.cell == Cell::lstm; }
-  /// From one place of a text to the next, in the gates.
+  /// Distance in floats between consecutive positions of a text, in the gates.
   int gates_place() const { return layer_.directions() * 4 * layer_.hidden; }
 
   Recurrent layer_;
   bool by_library_ = false;
   ProductPlan input_product_;
   ProductPlan back_;
-  Precision step_precision_ = Precision::fp32;  ///< of the steps, and of the weights' gradients
-  Precision precision_ = Precision::fp32;       ///< of the two products
-  std::int64_t gates_ = 0;                      ///< saved: [T, directions, 4, hidden]
-  std::int64_t h_ = 0;                          ///< [T, directions, hidden]
-  std::int64_t c_ = 0;                          ///< likewise, of an LSTM
+  Precision step_precision_ =
+      Precision::fp32;                     ///< precision of the steps and the weights' gradients
+  Precision precision_ = Precision::fp32;  ///< precision of the two products
+  std::int64_t gates_ = 0;                 ///< saved: [T, directions, 4, hidden]
+  std::int64_t h_ = 0;                     ///< saved: [T, directions, hidden]
+  std::int64_t c_ = 0;                     ///< saved: [T, directions, hidden], for an LSTM
 };
 
 }  // namespace cudp::cuda::inline CUDP_SIMT

@@ -1,5 +1,5 @@
 #pragma once
-// A base of layers whose weights every place of a text shares.
+// Base of layers whose weights are shared by all positions of a text.
 #include <algorithm>
 #include <optional>
 
@@ -9,7 +9,7 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// The layer's gradients, in float32 or by tensor cores.
+/// Layer whose gradients are computed in float32 or by tensor cores.
 class SequenceLayer : public CudaLayer {
  public:
   void add(MicroBatch& w, FixedPoint* sum, const SumScale* scale) const override {
@@ -39,7 +39,8 @@ class SequenceLayer : public CudaLayer {
                                 .stride = network_parameters()});
   }
 
-  // Its gradient by the input is a product; the values of a function before it lie as that does.
+  // The gradient with respect to its input is a product. The values of a function before it have
+  // the layout of that gradient.
 
   bool takes_input_function(const NetworkLayer&, const LayoutChoices&) const override {
     return true;
@@ -50,7 +51,7 @@ class SequenceLayer : public CudaLayer {
   void take_input_function(const Activate& f) override { input_function_ = f; }
 
  protected:
-  /// Units from which on tensor cores make gradients, and a recurrent layer's steps.
+  /// Number of units from which tensor cores make the gradients, and a recurrent layer's steps.
   static constexpr int kMinTensorUnits = 64;
 
   virtual SequenceGradient sequence_gradient(const MicroBatch& w) const = 0;
@@ -72,19 +73,19 @@ class SequenceLayer : public CudaLayer {
                                 .parts = w.parts(first_part_),
                                 .transform = w.transform(offset())});
   }
-  /// To be called once by reserve(), before tile() is asked for: with the rows and columns of the
-  /// largest part, and the gradients' precision.
+  /// Chooses the tile. reserve() must call it once, before tile() is used. rows, columns: size of
+  /// the largest part. precision: that of the gradients.
   void choose_tile(CudaStorage& s, int rows, int columns, Precision precision) {
     gradient_precision_ = precision;
     tile_ = sequence_tile(rows, columns, precision);
     s.uses_tensor_cores = s.uses_tensor_cores || precision == Precision::tf32;
   }
-  /// tiles: of all parts.
+  /// Reserves storage for the partial sums of `tiles` tiles, the total over all parts.
   void reserve_tiles(CudaStorage& s, int tiles) { first_part_ = s.reserve_parts(tiles); }
   const SequenceTileShape& tile() const { return tile_; }
   int places() const { return in().value.height; }
   int inputs() const { return in().value.width; }
-  /// The place of the layer's i-th tensor among its numbers.
+  /// Offset of the layer's i-th tensor in the layer's parameters.
   std::int32_t tensor(std::size_t i) const { return narrow(offset_of(i) - offset()); }
 
  private:
