@@ -4,10 +4,10 @@
 #include <stdexcept>
 #include <string>
 
-#include "privacy/verify/certificate.hpp"
 #include "privacy/verify/method_kinds.hpp"
 #include "privacy/verify/run_checker.hpp"
 #include "privacy/verify/settings.hpp"
+#include "privacy/verify/stated_numbers.hpp"
 
 namespace cudp::verify {
 namespace {
@@ -29,7 +29,7 @@ Verdict check(const Evidence& evidence) {
 
 Verdict check_statements(const Evidence& evidence, Bounds& bounds) {
   return readable([&] {
-    const Certificate certificate = read_certificate(evidence.certificate);
+    const StatedNumbers certificate = read_stated_numbers(evidence.certificate);
     std::optional<Charges> charges;
     if (!evidence.ledger.empty()) charges = read_charges(evidence.ledger);
     Findings findings;

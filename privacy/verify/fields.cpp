@@ -73,7 +73,7 @@ constexpr const char* kRealNumbers = "proved for real numbers only";
 /// The fields of a certificate of this method and status, by path.
 class Format {
  public:
-  Format(const Json& json, const Certificate& c, const Settings& s) : json_(json), c_(c), s_(s) {
+  Format(const Json& json, const StatedNumbers& c, const Settings& s) : json_(json), c_(c), s_(s) {
     promises();
     if (c.status == "refused")
       of_count();
@@ -366,7 +366,7 @@ class Format {
   }
 
   const Json& json_;
-  const Certificate& c_;
+  const StatedNumbers& c_;
   const Settings& s_;
   std::map<std::string, Field> fields_;
 };
@@ -455,7 +455,7 @@ class Comparison {
 
 }  // namespace
 
-std::vector<std::string> check_fields(const Json& json, const Certificate& certificate,
+std::vector<std::string> check_fields(const Json& json, const StatedNumbers& certificate,
                                       const Settings& settings) {
   const Format format(json, certificate, settings);
   Comparison comparison(format.fields(), certificate.format == 1);

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "privacy/verify/certificate.hpp"
 #include "privacy/verify/settings.hpp"
+#include "privacy/verify/stated_numbers.hpp"
 
 namespace cudp::verify {
 
@@ -13,7 +13,7 @@ namespace cudp::verify {
 /// its type, the range of a number, and the words of a text that is part of the promise. Also
 /// checks that no field is missing, except in format 1, which gained fields over time. Returns the
 /// differences: path, expected, found.
-std::vector<std::string> check_fields(const nlohmann::json& json, const Certificate& certificate,
+std::vector<std::string> check_fields(const nlohmann::json& json, const StatedNumbers& certificate,
                                       const Settings& settings);
 
 }  // namespace cudp::verify

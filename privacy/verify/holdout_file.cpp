@@ -120,7 +120,7 @@ class HoldoutFile {
 }  // namespace
 
 std::vector<std::string> check_holdout_file(const std::optional<std::string>& text,
-                                            const Certificate& c) {
+                                            const StatedNumbers& c) {
   const bool due = c.is_finished() && c.holdout && c.holdout->releases > 0;
   if (!text || !due) {
     if (!text && !due) return {};

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "privacy/verify/certificate.hpp"
+#include "privacy/verify/stated_numbers.hpp"
 
 namespace cudp::verify {
 
@@ -11,6 +11,6 @@ namespace cudp::verify {
 /// certificate's, and its figures are of the kind and number that the certificate's releases pay
 /// for. `text`: the file's text; empty if there is no file. Returns the differences.
 std::vector<std::string> check_holdout_file(const std::optional<std::string>& text,
-                                            const Certificate& certificate);
+                                            const StatedNumbers& certificate);
 
 }  // namespace cudp::verify

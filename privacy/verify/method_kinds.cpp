@@ -7,7 +7,7 @@
 
 namespace cudp::verify {
 
-Kinds kinds_of(const Certificate& c) {
+Kinds kinds_of(const StatedNumbers& c) {
   static const std::set<std::string> engines = {
       "dpsgd",   "dpsgd-ts", "dpsgd-decay", "dpsgd-quantile", "adp-sgd",
       "adaclip", "dpis",     "sgd-ma",      "sgd-adv",        "norm-bound"};
@@ -24,13 +24,13 @@ Kinds kinds_of(const Certificate& c) {
   return k;
 }
 
-std::uint64_t steps_per_epoch(const Certificate& c, const Settings& settings) {
+std::uint64_t steps_per_epoch(const StatedNumbers& c, const Settings& settings) {
   const double batch = settings.empty() ? c.expected_batch : settings.number("batch");
   const double steps = batch > 0.0 ? std::round(c.size / batch) : 1.0;
   return steps >= 1.0 ? static_cast<std::uint64_t>(steps) : 1;
 }
 
-void check_certificate(const Certificate& certificate, const Charges* charges,
+void check_certificate(const StatedNumbers& certificate, const Charges* charges,
                        const Settings& settings, const Kinds& kinds, Bounds& bounds,
                        Findings& findings) {
   if (!kinds.known) findings.add("kinds", "method " + certificate.method + " is not known");

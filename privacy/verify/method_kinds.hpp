@@ -3,10 +3,10 @@
 #include <set>
 
 #include "privacy/verify/bounds.hpp"
-#include "privacy/verify/certificate.hpp"
 #include "privacy/verify/charges.hpp"
 #include "privacy/verify/findings.hpp"
 #include "privacy/verify/settings.hpp"
+#include "privacy/verify/stated_numbers.hpp"
 
 namespace cudp::verify {
 
@@ -29,14 +29,14 @@ struct Kinds {
   std::set<std::uint32_t> host_streams;  ///< streams of the noise on sums made on the host
   bool choices = false;
 };
-Kinds kinds_of(const Certificate& certificate);
+Kinds kinds_of(const StatedNumbers& certificate);
 
 /// Number of steps of an epoch, at least 1.
-std::uint64_t steps_per_epoch(const Certificate& certificate, const Settings& settings);
+std::uint64_t steps_per_epoch(const StatedNumbers& certificate, const Settings& settings);
 
 /// Checks the statements of a certificate, and that its method is known. `charges`: null if there
 /// is no ledger.
-void check_certificate(const Certificate& certificate, const Charges* charges,
+void check_certificate(const StatedNumbers& certificate, const Charges* charges,
                        const Settings& settings, const Kinds& kinds, Bounds& bounds,
                        Findings& findings);
 

@@ -14,7 +14,7 @@ using Json = nlohmann::json;
 
 class Reasons {
  public:
-  Reasons(const Json& json, const Certificate& c, const Settings& settings)
+  Reasons(const Json& json, const StatedNumbers& c, const Settings& settings)
       : json_(json), c_(c), settings_(settings) {}
 
   std::vector<std::string> run() {
@@ -143,14 +143,14 @@ class Reasons {
   }
 
   const Json& json_;
-  const Certificate& c_;
+  const StatedNumbers& c_;
   const Settings& settings_;
   std::vector<std::string> wrong_;
 };
 
 }  // namespace
 
-std::vector<std::string> check_release_reasons(const Json& json, const Certificate& c,
+std::vector<std::string> check_release_reasons(const Json& json, const StatedNumbers& c,
                                                const Settings& settings) {
   return Reasons(json, c, settings).run();
 }

@@ -37,7 +37,7 @@ bool close(double a, double b, double share = 1e-12) {
 
 class Rules {
  public:
-  Rules(const nlohmann::json& json, const Certificate& c, const Settings& s)
+  Rules(const nlohmann::json& json, const StatedNumbers& c, const Settings& s)
       : json_(json), c_(c), s_(s), epoch_(steps_per_epoch(c, s)) {}
 
   std::vector<std::string> run() {
@@ -494,7 +494,7 @@ class Rules {
   }
 
   const nlohmann::json& json_;
-  const Certificate& c_;
+  const StatedNumbers& c_;
   const Settings& s_;
   std::uint64_t epoch_;
   std::vector<Release> left_;
@@ -503,7 +503,7 @@ class Rules {
 
 }  // namespace
 
-std::vector<std::string> check_release_rules(const nlohmann::json& json, const Certificate& c,
+std::vector<std::string> check_release_rules(const nlohmann::json& json, const StatedNumbers& c,
                                              const Settings& settings) {
   return Rules(json, c, settings).run();
 }

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "privacy/verify/certificate.hpp"
 #include "privacy/verify/settings.hpp"
+#include "privacy/verify/stated_numbers.hpp"
 
 namespace cudp::verify {
 
@@ -16,7 +16,7 @@ namespace cudp::verify {
 ///
 /// The releases of DPIS and DP-AGD depend on earlier releases. Each is checked to be one that the
 /// method can make.
-std::vector<std::string> check_release_rules(const nlohmann::json& json, const Certificate& c,
+std::vector<std::string> check_release_rules(const nlohmann::json& json, const StatedNumbers& c,
                                              const Settings& settings);
 
 }  // namespace cudp::verify

@@ -15,7 +15,6 @@
 #include "privacy/rdp/objective_perturbation.hpp"
 #include "privacy/text/json_text.hpp"
 #include "privacy/text/number.hpp"
-#include "privacy/verify/certificate.hpp"
 #include "privacy/verify/fields.hpp"
 #include "privacy/verify/holdout_file.hpp"
 #include "privacy/verify/method_kinds.hpp"
@@ -24,18 +23,15 @@
 #include "privacy/verify/rows.hpp"
 #include "privacy/verify/settings.hpp"
 #include "privacy/verify/stated_bounds.hpp"
+#include "privacy/verify/stated_numbers.hpp"
 #include "privacy/verify/statements.hpp"
+#include "privacy/verify/tolerances.hpp"
 
 namespace cudp::verify {
 namespace {
 
 using Json = nlohmann::json;
 using privacy::number;
-
-/// Tolerances of a noise multiplier: the factor by which the host may increase a standard
-/// deviation, and the rounding of the division.
-constexpr double kHostAbove = 1.0 + 1e-9;
-constexpr double kProduct = 1.0 - 0x1p-51;
 
 // Names of noisy values.
 constexpr const char* kSizeName = "size of the training set";
@@ -54,7 +50,7 @@ class ReleasedChecker {
       : evidence_(evidence),
         bounds_(bounds),
         json_(privacy::parse_json(evidence.certificate)),
-        c_(read_certificate(evidence.certificate)),
+        c_(read_stated_numbers(evidence.certificate)),
         settings_(evidence.settings) {
     if (!evidence.ledger.empty()) charges_ = read_charges(evidence.ledger);
   }
@@ -515,7 +511,7 @@ class ReleasedChecker {
   const Evidence& evidence_;
   Bounds& bounds_;
   Json json_;
-  Certificate c_;
+  StatedNumbers c_;
   Settings settings_;
   std::optional<Charges> charges_;
   std::vector<std::string> rules_;  ///< differences from the method's rule
@@ -528,7 +524,7 @@ class ReleasedChecker {
 }  // namespace
 
 std::vector<std::string> taken_on_trust(const Evidence& evidence) {
-  const Certificate c = read_certificate(evidence.certificate);
+  const StatedNumbers c = read_stated_numbers(evidence.certificate);
   const Kinds kinds = kinds_of(c);
   std::vector<std::string> all = {
       "that noise was drawn as stated, once for each release",

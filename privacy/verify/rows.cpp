@@ -29,7 +29,7 @@ constexpr double kNearly = 1e-9;
 /// Returns the releases that had at least been made after `step` steps: the certificate's releases
 /// without later steps. An epoch of DPIS begins with noisy sums of norms, which are not steps; the
 /// sums of an epoch that has no step yet are left out.
-std::vector<privacy::Release> releases_until(const Certificate& c, std::uint64_t step) {
+std::vector<privacy::Release> releases_until(const StatedNumbers& c, std::uint64_t step) {
   std::vector<privacy::Release> done = c.plan_releases();
   std::uint64_t ahead = c.steps - std::min(step, c.steps);
   if (ahead == 0) return done;
@@ -80,7 +80,7 @@ double sum_of(const std::vector<double>& costs, std::uint64_t n) {
 
 class Rows {
  public:
-  Rows(const std::vector<Row>& rows, const Certificate& certificate, Bounds& bounds)
+  Rows(const std::vector<Row>& rows, const StatedNumbers& certificate, Bounds& bounds)
       : rows_(rows), c_(certificate), bounds_(bounds) {}
 
   /// Checks that a row's epsilon is the larger one of both parts if rows are held out. In format 1
@@ -243,7 +243,7 @@ class Rows {
 
  private:
   const std::vector<Row>& rows_;
-  const Certificate& c_;
+  const StatedNumbers& c_;
   Bounds& bounds_;
   std::vector<std::string> wrong_;
 };
@@ -288,7 +288,7 @@ std::vector<Row> read_rows(std::string_view text) {
   return rows;
 }
 
-std::vector<std::string> check_rows(const std::vector<Row>& rows, const Certificate& certificate,
+std::vector<std::string> check_rows(const std::vector<Row>& rows, const StatedNumbers& certificate,
                                     const Settings& settings, bool engine,
                                     const privacy::AccountantOptions& options, Bounds& bounds) {
   if (rows.empty()) return {"expected rows, found none"};

@@ -7,9 +7,9 @@
 
 #include "privacy/accountant.hpp"
 #include "privacy/verify/bounds.hpp"
-#include "privacy/verify/certificate.hpp"
 #include "privacy/verify/charges.hpp"
 #include "privacy/verify/settings.hpp"
+#include "privacy/verify/stated_numbers.hpp"
 
 namespace cudp::verify {
 
@@ -34,7 +34,7 @@ std::vector<Row> read_rows(std::string_view text);
 /// last row's epsilon is not above the certificate's.
 /// `engine`: the method has numbered steps of Poisson batches. `options`: the accountant's. Returns
 /// the differences: row, expected, found.
-std::vector<std::string> check_rows(const std::vector<Row>& rows, const Certificate& certificate,
+std::vector<std::string> check_rows(const std::vector<Row>& rows, const StatedNumbers& certificate,
                                     const Settings& settings, bool engine,
                                     const privacy::AccountantOptions& options, Bounds& bounds);
 

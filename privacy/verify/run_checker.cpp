@@ -31,7 +31,7 @@ void move_findings(Findings& findings, Verdict& verdict) {
 }
 
 RunChecker::RunChecker(const Evidence& evidence)
-    : certificate_(read_certificate(evidence.certificate)),
+    : certificate_(read_stated_numbers(evidence.certificate)),
       charges_(read_charges(evidence.ledger)),
       settings_(evidence.settings),
       records_(transcript::decode(evidence.transcript)),

@@ -12,23 +12,17 @@
 
 #include "privacy/mechanism/mechanism.hpp"
 #include "privacy/transcript/records.hpp"
-#include "privacy/verify/certificate.hpp"
 #include "privacy/verify/charges.hpp"
 #include "privacy/verify/checker.hpp"
 #include "privacy/verify/line_search.hpp"
 #include "privacy/verify/method_kinds.hpp"
 #include "privacy/verify/optimizer.hpp"
 #include "privacy/verify/settings.hpp"
+#include "privacy/verify/stated_numbers.hpp"
 #include "privacy/verify/step_numbers.hpp"
+#include "privacy/verify/tolerances.hpp"
 
 namespace cudp::verify {
-
-/// Tolerances of a standard deviation: the factor for a float rounded up from a double, and the
-/// one for roundings in the product.
-inline constexpr double kFloatAbove = 1.0 + 0x1p-22;
-inline constexpr double kProduct = 1.0 - 0x1p-51;
-/// Factor by which the host may increase a standard deviation, so that rounding never decreases it.
-inline constexpr double kHostAbove = 1.0 + 1e-9;
 
 /// Source of a release's noise: stream and step.
 using Place = std::pair<std::uint32_t, std::uint64_t>;
@@ -163,7 +157,7 @@ class RunChecker {
   /// its last checkpoint may be missing from the list.
   void check_listed();
 
-  Certificate certificate_;
+  StatedNumbers certificate_;
   Charges charges_;
   Settings settings_;
   std::vector<transcript::Record> records_;

@@ -78,7 +78,7 @@ void RunChecker::check_choice(const transcript::Release& r, const privacy::Mecha
 }
 
 void RunChecker::check_engine_sum(const transcript::Release& r, const privacy::Mechanism* charged) {
-  const Certificate& c = certificate_;
+  const StatedNumbers& c = certificate_;
   if (!batch_ || batch_->step != r.step) add("batch", at(r) + ": no batch was drawn");
   if (sum_) add("update", at(sum_->step) + ": a release that no update followed");
   if (charged == nullptr) return;
@@ -114,7 +114,7 @@ void RunChecker::check_length(const transcript::Release& r, double examples, dou
 }
 
 void RunChecker::check_host_sum(const transcript::Release& r, const privacy::Mechanism* charged) {
-  const Certificate& c = certificate_;
+  const StatedNumbers& c = certificate_;
   if (charged != nullptr && r.stream != kCount) {
     const double stated = sigma_of(*charged) * r.sensitivity;
     expect(r.noise_std >= stated * kProduct && r.noise_std <= stated * kHostAbove, "noise",

@@ -63,7 +63,7 @@ void RunChecker::see_descent(const transcript::Update& u) {
 
 void RunChecker::check_divisor(const transcript::Update& u,
                                const std::optional<transcript::Release>& sum) {
-  const Certificate& c = certificate_;
+  const StatedNumbers& c = certificate_;
   const auto plain = static_cast<float>(1.0 / c.expected_batch);
   if (is_method("dpis")) {
     const double share = norm_total(u.step) / (c.size * c.expected_batch);

@@ -24,7 +24,7 @@ constexpr double kGroupCoarseness = 10.0;
 
 class StatedBounds {
  public:
-  StatedBounds(const Json& json, const Certificate& c, const Settings& s, Bounds& bounds)
+  StatedBounds(const Json& json, const StatedNumbers& c, const Settings& s, Bounds& bounds)
       : json_(json), c_(c), s_(s), bounds_(bounds) {}
 
   void check_bound() {
@@ -160,7 +160,7 @@ class StatedBounds {
   }
 
   const Json& json_;
-  const Certificate& c_;
+  const StatedNumbers& c_;
   const Settings& s_;
   Bounds& bounds_;
   std::vector<std::string> wrong_;
@@ -168,7 +168,7 @@ class StatedBounds {
 
 }  // namespace
 
-std::vector<std::string> check_stated_bounds(const Json& json, const Certificate& c,
+std::vector<std::string> check_stated_bounds(const Json& json, const StatedNumbers& c,
                                              const Settings& settings, bool has_fresh_key,
                                              Bounds& bounds) {
   StatedBounds checks(json, c, settings, bounds);

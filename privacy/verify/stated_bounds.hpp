@@ -5,8 +5,8 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "privacy/verify/bounds.hpp"
-#include "privacy/verify/certificate.hpp"
 #include "privacy/verify/settings.hpp"
+#include "privacy/verify/stated_numbers.hpp"
 
 namespace cudp::verify {
 
@@ -15,7 +15,7 @@ namespace cudp::verify {
 /// the epsilons of groups. For every method, checks whether it may state groups at all.
 /// `has_fresh_key`: the ledger shows that a key was lost. The certificate need not show it in
 /// releases_repeated. Returns the differences.
-std::vector<std::string> check_stated_bounds(const nlohmann::json& json, const Certificate& c,
+std::vector<std::string> check_stated_bounds(const nlohmann::json& json, const StatedNumbers& c,
                                              const Settings& settings, bool has_fresh_key,
                                              Bounds& bounds);
 

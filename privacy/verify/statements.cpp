@@ -22,7 +22,7 @@ constexpr double kTwo32 = 0x1p32;
 
 class Statements {
  public:
-  Statements(const Certificate& certificate, const Charges& charges, const Settings& settings,
+  Statements(const StatedNumbers& certificate, const Charges& charges, const Settings& settings,
              bool engine, Bounds& bounds, Findings& findings)
       : c_(certificate),
         charges_(charges),
@@ -32,7 +32,7 @@ class Statements {
         findings_(findings) {}
 
   void check_numbers() {
-    const Certificate& c = c_;
+    const StatedNumbers& c = c_;
     if (c.loss_sensitivity > 0.0 && settings_.has("loss-clip"))
       findings_.expect(c.loss_sensitivity >= settings_.number("loss-clip"), "sensitivity",
                        "certificate's loss_sensitivity, at least what losses are clipped to",
@@ -202,7 +202,7 @@ class Statements {
   }
 
   void check_epsilon() {
-    const Certificate& c = c_;
+    const StatedNumbers& c = c_;
     if (!(c.training_epsilon >= 0.0) || !std::isfinite(c.training_epsilon)) {
       findings_.add("epsilon", "the certificate has none");
       return;
@@ -255,7 +255,7 @@ class Statements {
   }
 
  private:
-  const Certificate& c_;
+  const StatedNumbers& c_;
   const Charges& charges_;
   const Settings& settings_;
   bool engine_;
@@ -276,11 +276,11 @@ double rate_of(const privacy::Mechanism& m) {
   return 1.0;
 }
 
-bool is_epoch_total(const Certificate& c, const privacy::Mechanism& m) {
+bool is_epoch_total(const StatedNumbers& c, const privacy::Mechanism& m) {
   return c.norm_total_noise > 0.0 && m == privacy::Mechanism(privacy::Gaussian{c.norm_total_noise});
 }
 
-privacy::AccountantOptions accountant_options(const Certificate& c, bool engine) {
+privacy::AccountantOptions accountant_options(const StatedNumbers& c, bool engine) {
   privacy::AccountantOptions options;
   if (engine && c.accountant == "pld") options.kind = privacy::AccountantKind::pld;
   if (engine && c.accountant == "rdp") options.kind = privacy::AccountantKind::rdp;
@@ -289,7 +289,7 @@ privacy::AccountantOptions accountant_options(const Certificate& c, bool engine)
   return options;
 }
 
-void check_statements(const Certificate& certificate, const Charges* charges,
+void check_statements(const StatedNumbers& certificate, const Charges* charges,
                       const Settings& settings, bool engine, Bounds& bounds, Findings& findings) {
   const Charges none;
   Statements statements(certificate, charges != nullptr ? *charges : none, settings, engine, bounds,

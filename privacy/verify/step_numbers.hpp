@@ -4,9 +4,9 @@
 #include <optional>
 
 #include "privacy/transcript/records.hpp"
-#include "privacy/verify/certificate.hpp"
 #include "privacy/verify/findings.hpp"
 #include "privacy/verify/settings.hpp"
+#include "privacy/verify/stated_numbers.hpp"
 
 namespace cudp::verify {
 
@@ -15,7 +15,7 @@ namespace cudp::verify {
 class StepNumbers {
  public:
   /// Requires that all arguments outlive this object.
-  StepNumbers(const Certificate& certificate, const Settings& settings,
+  StepNumbers(const StatedNumbers& certificate, const Settings& settings,
               std::uint64_t steps_per_epoch, Findings& findings)
       : certificate_(certificate),
         settings_(settings),
@@ -32,7 +32,7 @@ class StepNumbers {
   void check_rate(const transcript::Update& u, const transcript::Release* released);
   std::optional<double> grown(const transcript::Update& u, const transcript::Release* released);
 
-  const Certificate& certificate_;
+  const StatedNumbers& certificate_;
   const Settings& settings_;
   std::uint64_t steps_per_epoch_;
   Findings& findings_;

@@ -118,7 +118,7 @@ Paragraph meaning(const RunCertificate& c) {
 }
 
 Paragraph how(const RunCertificate& c) {
-  const verify::Certificate& s = c.stated;
+  const verify::StatedNumbers& s = c.stated;
   Paragraph p{.heading = "how", .sentences = {}};
   const std::string noise =
       c.json.contains("noise_over_time")

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "privacy/verify/certificate.hpp"
+#include "privacy/verify/stated_numbers.hpp"
 #include "runtime/cli/answer.hpp"
 
 namespace cudp {
@@ -15,7 +15,7 @@ namespace cudp {
 struct RunCertificate {
   std::filesystem::path file;
   nlohmann::json json;
-  verify::Certificate stated;
+  verify::StatedNumbers stated;
 
   /// Returns a text of the file; empty if there is none of that name.
   std::string text(const char* key) const;

@@ -29,7 +29,7 @@ constexpr const char* kPlanning[] = {"dpsgd",      "dpsgd-ts", "dpsgd-decay", "d
 /// Whether all releases of the certificate were fixed before the first of them. They were not if
 /// steps, rates and choices follow from a noisy number of examples, if the number of steps may have
 /// been chosen after a lost key, or if epsilon is above that of the releases and so is a budget.
-bool is_fixed_ahead(const verify::Certificate& c) {
+bool is_fixed_ahead(const verify::StatedNumbers& c) {
   if (std::ranges::find(kPlanning, c.method) == std::end(kPlanning)) return false;
   if (c.size_noise > 0.0 || c.order_fixed || c.lost_a_key()) return false;
   if (c.steps_planned == 0) return true;  // trained in one step, which has only one key
@@ -42,7 +42,7 @@ bool is_fixed_ahead(const verify::Certificate& c) {
 
 /// Returns the spending of a run, from its certificate.
 privacy::RunSpending spending_of(const RunCertificate& c) {
-  const verify::Certificate& stated = c.stated;
+  const verify::StatedNumbers& stated = c.stated;
   if (!std::isfinite(stated.epsilon))
     throw InputError(c.file.string() + ": expected a certificate with an epsilon, found none");
   // The only bound for both parts together is the stated one.

@@ -89,13 +89,13 @@ privacy::AccountantKind accountant_of(const RunCertificate& c) {
 }
 
 /// Whether the release is that of all steps of the run, which must be equal.
-bool is_step(const privacy::Release& r, const verify::Certificate& c) {
+bool is_step(const privacy::Release& r, const verify::StatedNumbers& c) {
   return c.q > 0.0 && c.steps > 0 && r.count == c.steps &&
          r.mechanism == privacy::sampled_gaussian_mechanism(c.q, c.sigma);
 }
 
 /// Whether a release is one of those before the steps, which do not depend on the steps.
-bool is_before(const privacy::Release& r, const verify::Certificate& c) {
+bool is_before(const privacy::Release& r, const verify::StatedNumbers& c) {
   const auto* const gaussian = std::get_if<privacy::Gaussian>(&r.mechanism);
   return gaussian != nullptr && r.count == 1 &&
          (gaussian->sigma == c.size_noise || gaussian->sigma == c.feature_noise);
@@ -104,7 +104,7 @@ bool is_before(const privacy::Release& r, const verify::Certificate& c) {
 /// Returns the plan of a run. Throws InputError if the certificate's releases are not those of
 /// equal steps.
 Planned planned_run(const RunCertificate& certificate) {
-  const verify::Certificate& c = certificate.stated;
+  const verify::StatedNumbers& c = certificate.stated;
   const std::string file = certificate.file.string();
   if (!c.is_finished())
     throw InputError(file + ": expected a finished run with --what-if, found one that is " +

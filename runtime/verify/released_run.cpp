@@ -13,8 +13,8 @@
 
 #include "models/model.hpp"
 #include "privacy/text/json_text.hpp"
-#include "privacy/verify/certificate.hpp"
 #include "privacy/verify/settings.hpp"
+#include "privacy/verify/stated_numbers.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
 #include "runtime/base/safetensors.hpp"
@@ -120,7 +120,7 @@ void check_feature_tensor(const TensorFile& file, const Network& network,
 
 /// Compares the unit of privacy of the model's schema with the certificate's.
 void check_unit(const TensorFile& file, const std::string& source,
-                const verify::Certificate& certificate, verify::Statement& s) {
+                const verify::StatedNumbers& certificate, verify::Statement& s) {
   const auto text = [](const std::string& unit, std::uint64_t rows) {
     return unit.empty() ? std::string("none") : fmt::format("{} rows by {}", rows, shown(unit));
   };
@@ -146,7 +146,7 @@ verify::Statement check_tensors(const ReleasedRun& run) {
   const TensorFile file = decode_safetensors(read_input(run.model()), source);
   const verify::Settings settings(run.evidence.settings);
   const auto json = privacy::parse_json(run.evidence.certificate);
-  const verify::Certificate certificate = verify::read_certificate(run.evidence.certificate);
+  const verify::StatedNumbers certificate = verify::read_stated_numbers(run.evidence.certificate);
 
   const auto expect = [&](const char* what, const std::string& expected, const std::string& found) {
     if (expected != found)
@@ -198,7 +198,7 @@ verify::Statement check_tensors(const ReleasedRun& run) {
 /// that their error bounds follow from them.
 void check_holdout(const ReleasedRun& run, const ModelInputs& inputs, verify::Statement& s) {
   if (!run.evidence.holdout) return;
-  const verify::Certificate c = verify::read_certificate(run.evidence.certificate);
+  const verify::StatedNumbers c = verify::read_stated_numbers(run.evidence.certificate);
   if (!c.holdout) return;
   const auto json = nlohmann::json::parse(*run.evidence.holdout);
   std::vector<ErrorBar> bars;
@@ -264,7 +264,7 @@ verify::Statement check_files(const ReleasedRun& run) {
   verify::Statement s{
       .name = "files", .found = fmt::format("{}", fmt::join(run.files, ", ")), .wrong = {}};
   const auto json = nlohmann::json::parse(run.evidence.certificate);
-  const verify::Certificate c = verify::read_certificate(run.evidence.certificate);
+  const verify::StatedNumbers c = verify::read_stated_numbers(run.evidence.certificate);
   std::map<std::string, bool> must = {{"privacy.json", true}, {RunFolder::kConfig, true}};
   if (json.contains("not_for_release")) must[kNote] = true;
   if (c.is_finished()) {
@@ -333,7 +333,7 @@ ReleasedRun open_released_run(const fs::path& folder) {
   std::ranges::sort(run.files);
   run.has_model = fs::is_regular_file(run.model());
   try {
-    run.status = verify::read_certificate(run.evidence.certificate).status;
+    run.status = verify::read_stated_numbers(run.evidence.certificate).status;
   } catch (const std::invalid_argument& e) {
     throw InputError((run.release / "privacy.json").string() + ": " + e.what());
   }

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "privacy/text/json_text.hpp"
-#include "privacy/verify/certificate.hpp"
 #include "privacy/verify/settings.hpp"
+#include "privacy/verify/stated_numbers.hpp"
 #include "runtime/base/build_info.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/data/named_datasets.hpp"
@@ -57,7 +57,7 @@ std::string difference_of(const std::string& expected, const std::string& found)
 
 std::vector<std::string> data_differences(const ReleasedRun& run) {
   const verify::Settings settings(run.evidence.settings);
-  const verify::Certificate c = verify::read_certificate(run.evidence.certificate);
+  const verify::StatedNumbers c = verify::read_stated_numbers(run.evidence.certificate);
   const auto json = privacy::parse_json(run.evidence.certificate);
   const std::string dataset = settings.has("dataset") ? settings.text("dataset") : "";
   // Named data sets are published, so the meaning and the number of their rows are known.

@@ -114,7 +114,7 @@ Values Recomputer::beside(const Values& theta) const {
   return moved;
 }
 
-double Recomputer::clip_of(const verify::Release& r) const {
+double Recomputer::clip_of(const transcript::Release& r) const {
   if (!certificate_.quantile) return config().clip_norm;
   return r.noise_std / certificate_.quantile->gradient_noise_multiplier /
          (certificate_.sensitivity / certificate_.clip);

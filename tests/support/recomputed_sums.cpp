@@ -25,7 +25,7 @@ constexpr double kMost = 2e7;
 }  // namespace
 
 Recomputer::Recomputer(const fs::path& run, const std::string& transcript)
-    : certificate_(verify::read_certificate(content_of(run / "release/privacy.json"))),
+    : certificate_(verify::read_stated_numbers(content_of(run / "release/privacy.json"))),
       json_(nlohmann::json::parse(content_of(run / "release/privacy.json"))),
       records_(transcript::decode(transcript)) {
   TrainConfig config;

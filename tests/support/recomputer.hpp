@@ -21,7 +21,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "privacy/transcript/records.hpp"
-#include "privacy/verify/certificate.hpp"
+#include "privacy/verify/stated_numbers.hpp"
 #include "runtime/methods/dpis.hpp"
 #include "runtime/training/prepare.hpp"
 #include "tests/support/coordinate_estimates.hpp"
@@ -180,7 +180,7 @@ class Recomputer {
   /// |sums - expected| <= allowed for each of them.
   void hold_numbers(const transcript::Release& r, const Values& expected, double allowed);
 
-  verify::Certificate certificate_;
+  verify::StatedNumbers certificate_;
   nlohmann::json json_;
   std::vector<transcript::Record> records_;
   Experiment experiment_;

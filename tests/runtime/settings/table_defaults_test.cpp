@@ -234,7 +234,7 @@ TEST(TableDefaults, AMethodWithSettingsOfItsOwnIsToldWhatToType) {
       line.starts_with("for a table of about 20000 rows and this budget dpsgd would start "
                        "from batch 800, epochs 20, ema 0.99 and lr x clip "))
       << line;
-  EXPECT_NE(line.find("lr x clip " + std::to_string(usual.lr * usual.clip).substr(0, 2)),
+  EXPECT_NE(line.find("lr x clip " + std::to_string(usual.lr * usual.clip_norm).substr(0, 2)),
             std::string::npos)
       << line;
   EXPECT_NE(line.find("dpsgd-quantile needs settings of its own: "), std::string::npos) << line;

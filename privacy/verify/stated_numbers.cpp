@@ -1,4 +1,4 @@
-#include "privacy/verify/certificate.hpp"
+#include "privacy/verify/stated_numbers.hpp"
 
 #include <algorithm>
 #include <variant>
@@ -9,7 +9,7 @@ namespace {
 /// Copies the numbers of a method's promise.
 class Copy {
  public:
-  explicit Copy(Certificate& certificate) : c(certificate) {}
+  explicit Copy(StatedNumbers& certificate) : c(certificate) {}
 
   void operator()(const privacy::NoisySums& s) const {
     c.sampling = s.sampling;
@@ -71,14 +71,14 @@ class Copy {
     c.accountant = accountant;
   }
 
-  Certificate& c;
+  StatedNumbers& c;
 };
 
 }  // namespace
 
-Certificate read_certificate(std::string_view text) {
+StatedNumbers read_stated_numbers(std::string_view text) {
   const privacy::Certificate stated = privacy::read_certificate(text);
-  Certificate c;
+  StatedNumbers c;
   c.format = stated.format;
   c.status = text_of(stated.status);
   c.method = stated.promise.method;
@@ -104,7 +104,7 @@ Certificate read_certificate(std::string_view text) {
   return c;
 }
 
-std::vector<privacy::Release> Certificate::plan_releases() const {
+std::vector<privacy::Release> StatedNumbers::plan_releases() const {
   std::vector<privacy::Release> planned = releases;
   if (!split) return planned;
   const auto count = std::ranges::find(planned, privacy::Mechanism(privacy::Gaussian{split->sigma}),

@@ -13,7 +13,7 @@ namespace cudp::verify {
 
 /// The numbers of a certificate that rules compare, under the same names for every method. A
 /// number that the certificate does not have is 0.
-struct Certificate {
+struct StatedNumbers {
   std::string status;  ///< finished, not finished, refused
   std::string method, sampling, accountant, generator, test_set;
   int format = 2;        ///< 1 or 2
@@ -61,6 +61,6 @@ struct Certificate {
 };
 
 /// Throws std::invalid_argument, naming the field, if the text is no certificate.
-Certificate read_certificate(std::string_view text);
+StatedNumbers read_stated_numbers(std::string_view text);
 
 }  // namespace cudp::verify
