@@ -350,10 +350,13 @@ class Format {
     may("assumptions", texts());
     for (const char* const name : {"allow_weak_privacy", "fresh_noise_allowed"})
       may(name, flag());  // compared with the settings
-    may("keys_lost", whole());
-    may("releases_repeated", {.type = Field::Type::whole,
-                              .range = "a whole number",
-                              .in_range = [](double x) { return x >= 0.0; }});
+    // Both or neither; format 1 had the second one alone.
+    const bool lost = has("keys_lost") || has("releases_repeated");
+    must_if(lost, "keys_lost", whole());
+    must_if(lost, "releases_repeated",
+            {.type = Field::Type::whole, .range = "a whole number", .in_range = [](double x) {
+               return x >= 0.0;
+             }});
     must("warnings", texts());
     must("hyperparameter_tuning", one_of({"not counted in epsilon"}));
     must("test_set",

@@ -162,7 +162,7 @@ TEST(TextCli, ModelAndDataMustBothBeOfTexts) {
   refused(texts.train(run, {"--vocabulary", texts.words, "--model", "cnn"}),
           "expected an embedding as the first layer of a model for texts");
   refused(texts.train(run, {"--vocabulary", texts.words, "--model", "imdb-mean"}),
-          "expected words' vectors in the data");
+          "the data has no word vectors for a frozen embedding");
   refused(texts.train(run, {"--vocabulary", texts.words, "--features", "pca"}),
           "--features: expected none with texts");
   refused(texts.train(run, {"--tokens", "0"}), "--tokens: expected a whole number of 1 to 65535");
