@@ -44,7 +44,7 @@ class Odometer {
   /// Returns epsilon in nats, rounded up. 0 if nothing was released; +infinity if no order is
   /// finite.
   double epsilon() const;
-  /// Returns delta, without `failure`.
+  /// Returns the delta of the guarantee. The failure probability `failure` is not included.
   double delta() const { return delta_; }
 
  private:

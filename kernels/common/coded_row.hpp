@@ -6,8 +6,8 @@
 
 namespace cudp::CUDP_SIMD {
 
-/// Reader of the records of a CodedRows. Code is the unsigned integer type of
-/// CodedRows::code_bytes.
+/// Reads records of a CodedRows, one row at a time. Code: unsigned integer type of
+/// CodedRows::code_bytes bytes.
 template <class Code>
 struct CodedRow {
   explicit CodedRow(const CodedRows& r)

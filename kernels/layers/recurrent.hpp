@@ -176,8 +176,9 @@ inline bool fits(RecurrentPlan& p, int gates, int hidden, bool back, std::size_t
   return p.shared_bytes <= shared_bytes;
 }
 
-/// Returns the widest plan that fits into shared memory, with the most examples per block that
-/// still occupy the device; examples = 0 if none fits. capacity: texts per launch.
+/// Returns the plan with the most units per block that fits into shared memory. Among those, it has
+/// the most texts per block for which every multiprocessor still has a block. examples = 0 if none
+/// fits. capacity: texts per launch.
 inline RecurrentPlan recurrent_plan(int gates, int hidden, bool back, int directions, int capacity,
                                     const DeviceLimits& limits) {
   const auto narrowed = [&](RecurrentPlan p) {  // stops if every one has a block

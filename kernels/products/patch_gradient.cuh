@@ -121,9 +121,9 @@ class Patches {
   int row_[T::kRowsThread];
 };
 
-/// Computes the gradient of each of the examples first .. end - 1 except those with skip(e),
-/// independently and in the order of its terms. Calls after(e) when it is in `sums`. The next patch
-/// is copied meanwhile. All threads must call it.
+/// For each example e of first .. end - 1 for which skip(e) is false: adds the terms of its
+/// gradient to `sums`, in an order that does not depend on other examples, then calls after(e).
+/// Copies the next patch while it multiplies the current one. All threads must call it.
 template <class T, class Skip, class After>
 __device__ __forceinline__ void add_patches(const WeightGradient& g, Patches<T>& patches, int first,
                                             int end, const Skip& skip, Sums<T>& sums,

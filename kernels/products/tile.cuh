@@ -187,8 +187,8 @@ struct TensorTile : TensorWarps<columns, terms> {
 
   static __device__ __forceinline__ int index(int k, int line) { return line + k / 4 * kPush; }
 
-  /// Adds a[half] b[half] to sums. Only the tiles of the first rows compute the sums over b's
-  /// columns.
+  /// Multiplies the staged terms of a and b in buffer `half`, 0 or 1, and adds the product to
+  /// `sums`. with_columns: also adds the columns of b, in the blocks with is_first alone.
   template <bool with_columns>
   __device__ __forceinline__ void multiply(int half, Sums<TensorTile>& sums,
                                            bool is_first = blockIdx.x == 0) const {

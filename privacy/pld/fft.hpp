@@ -26,8 +26,9 @@ class Fft {
   /// Bound on the relative error of either transform: error / exact result, both in Euclidean norm.
   ///
   /// Source: Higham 2002, "Accuracy and Stability of Numerical Algorithms", Theorem 24.2, for radix
-  /// 4: a stage multiplies by twiddles, whose angle has an error of 16 units of 2^-53 (it is
-  /// computed as j times a rounded increment) and whose product 3 more, and adds four terms.
+  /// 4. A stage multiplies by twiddles and adds four terms. The error of a twiddle's angle is 16
+  /// units of 2^-53, because it is computed as j times a rounded increment. The multiplication
+  /// adds 3.
   double relative_error() const;
 
  private:

@@ -19,8 +19,8 @@ void check_class_weights(const std::vector<double>& weights, int classes);
 
 /// Returns the weights for engines: each divided by the largest, [classes]; empty without weights.
 std::vector<float> relative_class_weights(const std::vector<double>& weights);
-/// Returns the weights for linear models with two classes, each divided by the largest. Requires no
-/// weights, or two.
+/// Returns the weights for linear models with two classes, each divided by the largest. `weights`
+/// is empty or has two entries.
 SignWeights sign_weights(const std::vector<double>& weights);
 
 /// Returns the weights as the option has them: "1,20".

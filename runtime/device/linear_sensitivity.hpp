@@ -13,7 +13,8 @@ inline double linear_grid(double bound, double max_examples) {
   return std::ldexp(1.0, std::ilogb(bound) + 1 - std::clamp(52 - ceil_log2(max_examples), 1, 24));
 }
 
-/// Returns the number of examples up to which sums on that grid are exact: at least 2^28.
+/// Returns the largest number of examples whose sums on the grid of linear_grid() are exact. It is
+/// at least 2^28.
 inline double linear_capacity(double max_examples) {
   return std::ldexp(1.0, 52 - std::clamp(52 - ceil_log2(max_examples), 1, 24));
 }

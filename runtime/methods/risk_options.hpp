@@ -25,7 +25,7 @@ void check_risk(TrainConfig& config);
 /// Returns the settings of the risk for at most `max_examples` examples.
 RiskSettings risk_settings(const TrainConfig& config, Loss loss, double max_examples);
 
-/// Describes the minimum for a guarantee.
+/// Returns the description of the minimised risk that a certificate states.
 privacy::MinimisedRisk minimised_risk(const RiskSettings& settings, double regulariser,
                                       double tolerance);
 

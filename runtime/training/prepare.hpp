@@ -28,8 +28,8 @@ struct Experiment {
   ModelInputs inputs;      ///< meaning of the data's numbers
   std::string model_text;  ///< TOML
   Network network;
-  /// Release that features need (release_for_features); empty until it is made, and if they need
-  /// none. The data are the inputs of the features until then.
+  /// Release that the features need (release_for_features). Empty before it is made, or if they
+  /// need none. Until it is made, `data` has the inputs of the features; afterwards, the features.
   std::vector<float> feature_release;
   Backend backend;
   /// Public number of training examples, if it differs from the number in `data`. An audit sets it:

@@ -31,7 +31,8 @@ struct Coordinates {
   std::span<const double> shifts;  ///< CpuLayer::coordinate_shift() of each layer, [groups]
 };
 
-/// One thread's memory for the examples in flight, as layers use it.
+/// One thread's memory for the examples that it processes together. Layers read and write it
+/// through this class.
 class Workspace {
  public:
   Workspace(const Storage& storage, int groups, int in_flight, const CpuKernels& cpu_kernels)

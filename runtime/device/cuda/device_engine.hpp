@@ -42,7 +42,8 @@ class DeviceEngine final : public Engine {
   Diagnostics diagnostics() override { return recorded_.take_diagnostics(); }
 
  private:
-  /// Returns the scalars of each step that the device reads. Throws if a number is out of range.
+  /// Returns the scalars of each step in the form that the device reads. Throws if a scalar does
+  /// not fit into that form.
   std::vector<ListedStep> listed(const StepRecipe& recipe, std::span<const StepScalars> scalars);
 
   EngineParts p_;

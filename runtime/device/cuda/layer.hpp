@@ -66,9 +66,10 @@ class CudaLayer {
 
   /// Whether its passes read its input and its output's gradient as TF32.
   virtual bool reads_rounded(const NetworkLayer&, const LayoutChoices&) const { return false; }
-  /// Whether forward() writes its output and can round it.
+  /// Whether forward() itself writes the layer's output, and can round it to TF32 while doing so.
   virtual bool rounds_output(const NetworkLayer&, const LayoutChoices&) const { return false; }
-  /// Whether gradient() or backward() writes its input's gradient and can round it.
+  /// Whether gradient() or backward() itself writes the gradient of the layer's input, and can
+  /// round it to TF32 while doing so.
   virtual bool rounds_input_gradient(const NetworkLayer&, const LayoutChoices&) const {
     return false;
   }

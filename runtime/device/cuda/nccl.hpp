@@ -72,7 +72,7 @@ class NcclRanks {
   /// Joins the group. All ranks call it, each with its device chosen. Throws Error if the ranks do
   /// not all join.
   NcclRanks(Ranks& ranks, const std::string& id);
-  /// Requires that recordings with sums have been destroyed.
+  /// Requires that all recorded CUDA graphs with sums over these ranks have been destroyed.
   ~NcclRanks();
   NcclRanks(const NcclRanks&) = delete;
   NcclRanks& operator=(const NcclRanks&) = delete;

@@ -6,8 +6,8 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// The first part of a step: the draw, and the sum of what the batch's examples add. Keeps a
-/// reference to the parts.
+/// First half of a step: draws the batch and sums the contributions of its examples. Keeps a
+/// reference to `parts`, the engine's parts.
 class StepSum {
  public:
   explicit StepSum(EngineParts& parts) : p_(parts) {}
