@@ -102,8 +102,8 @@ struct Exempt {
   const char* file;
   const char* field;          ///< names, with '|' between; '*' at the end of one: all that begin so
   std::set<std::string> how;  ///< empty: whatever
-  const char* reason;
-  const char* run = "*";  ///< as field; after '!' all others
+  const char* reason;         ///< ends with ", by chance" if some runs need it and others do not
+  const char* run = "*";      ///< as field; after '!' all others
 };
 
 const std::vector<Exempt>& exempt() {
@@ -265,8 +265,9 @@ TEST_F(Forger, IsFoundWhereAPromiseWouldBeStronger) {
   for (const auto& [what, times] : missed) ADD_FAILURE() << what << ": not found, " << times;
   if (is_all()) {
     for (std::size_t i = 0; i < exempt().size(); ++i)
-      EXPECT_TRUE(used.contains(i)) << exempt()[i].file << " " << exempt()[i].field
-                                    << ": every change is found, and need not be exempt";
+      EXPECT_TRUE(used.contains(i) || std::string(exempt()[i].reason).ends_with(", by chance"))
+          << exempt()[i].file << " " << exempt()[i].field
+          << ": every change is found, and need not be exempt";
   }
 }
 
