@@ -20,6 +20,10 @@ namespace {
 [[noreturn]] void start_reproduce(const std::vector<std::string>& words) {
   std::error_code unknown;
   const fs::path cudp = fs::read_symlink("/proc/self/exe", unknown);
+  // Without /proc the folder is unknown; a program of the working directory is not the one meant.
+  if (unknown)
+    throw InputError("reproduce: expected /proc/self/exe, which names the folder of cudp, found " +
+                     unknown.message() + "; start cudp-reproduce itself");
   const std::string program = (cudp.parent_path() / "cudp-reproduce").string();
   std::vector<char*> argv = {const_cast<char*>(program.c_str())};
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
