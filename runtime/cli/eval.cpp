@@ -121,7 +121,7 @@ void add_groups(Answer& a, const Evaluators& e, const std::string& group_by,
     j.update(to_json(of, classes));
     a.json["groups"].push_back(std::move(j));
     std::string line;
-    for (const Metric& m : metrics(says_of(of)))
+    for (const Metric& m : metrics(prediction_kind(of)))
       line += std::string(line.empty() ? "" : ", ") + m.name + " " + m.text(m.value(of));
     a.rows.emplace_back(fmt::format("{} = {}", group_by, shown(text)),
                         fmt::format("{} rows: {}", of.examples, line));
@@ -133,7 +133,7 @@ void add_groups(Answer& a, const Evaluators& e, const std::string& group_by,
 void add_thresholds(Answer& a, const Evaluator& evaluator, const Evaluation& e,
                     const EvalFlags& flags, const std::vector<std::string>& classes) {
   const auto add = [&](const char* key, const char* what, double min_share,
-                       const std::optional<AtThreshold>& at) {
+                       const std::optional<ThresholdCounts>& at) {
     a.json[key] = nullptr;
     if (at) a.json[key] = to_json(*at);
     a.rows.emplace_back(fmt::format("{} at least {}", what, percent_text(min_share)),

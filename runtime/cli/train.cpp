@@ -71,7 +71,7 @@ Answer answer_of(RunResult r) {
   }
   Answer a{.json = to_json(r), .rows = {}};
   for (std::size_t i = 0; i < r.test.values.size(); ++i)
-    if (const Metric& m = metrics(r.test.says)[i]; m.in_result)
+    if (const Metric& m = metrics(r.test.kind)[i]; m.in_result)
       a.rows.emplace_back(m.name, m.text(r.test.values[i]));
   if (r.majority_class)
     if (const auto line = no_better_than_majority(
@@ -93,7 +93,8 @@ Answer answer_of(RunResult r) {
   a.rows.emplace_back("run folder", r.run_dir);
   for (const std::string& reason : r.not_for_release)
     a.rows.emplace_back("NOT for release", reason);
-  const char* const measured = r.test.says == Says::target ? "test RMSE" : "test accuracy";
+  const char* const measured =
+      r.test.kind == PredictionKind::target ? "test RMSE" : "test accuracy";
   if (r.training_epsilon) {
     if (r.held_out.empty())
       a.rows.emplace_back(measured,

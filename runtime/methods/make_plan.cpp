@@ -11,10 +11,10 @@
 namespace cudp {
 namespace {
 
-/// Throws InputError if the clipping norm is below least_clip_norm, where the plan's sensitivity
+/// Throws InputError if the clipping norm is below min_clip_norm, where the plan's sensitivity
 /// would be no bound.
 void check_clip(const Network& network, Clipping clipping, double clip_norm) {
-  const double min_clip = least_clip_norm(network, clipping);
+  const double min_clip = min_clip_norm(network, clipping);
   if (clip_norm < min_clip)
     throw InputError(
         fmt::format("--clip: expected at least {:.3g} for {} parameters: below that, a norm in "

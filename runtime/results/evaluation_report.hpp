@@ -26,11 +26,11 @@ std::vector<std::pair<std::string, std::string>> table_of(const Evaluation& eval
 
 /// Returns the counts at a threshold as JSON: the threshold, the four counts, sensitivity,
 /// specificity, ppv and npv.
-nlohmann::ordered_json to_json(const AtThreshold& at);
+nlohmann::ordered_json to_json(const ThresholdCounts& at);
 
 /// Returns a text such as "sensitivity 81.20 %, specificity 70.11 %, PPV 9.10 %, NPV 99.01 %, 3052
 /// positive".
-std::string text_of(const AtThreshold& at);
+std::string text_of(const ThresholdCounts& at);
 
 /// Returns the thresholds of an evaluation for people, as rows of a table. Empty if the evaluation
 /// has no thresholds.

@@ -154,7 +154,7 @@ inline void make_hostile(std::span<float> row, std::mt19937& random) {
 /// A clipping norm that the program takes, from the least on.
 inline float any_clip_norm(const InfluenceCase& c, std::mt19937& random) {
   const auto least = static_cast<float>(
-      least_clip_norm(c.net, std::get<ClippedGradient>(c.contribution()).kind) * (1.0 + 0x1p-20));
+      min_clip_norm(c.net, std::get<ClippedGradient>(c.contribution()).kind) * (1.0 + 0x1p-20));
   std::uniform_real_distribution<double> share(0.0, std::log2(1024.0 / static_cast<double>(least)));
   return least * static_cast<float>(std::exp2(random() % 8 == 0 ? 0.0 : share(random)));
 }

@@ -154,7 +154,7 @@ class CpuEngine final : public Engine {
                                                           out.squared_norms.data() + i * groups);
       if (gradients)
         for (std::size_t j = 0; j < d; ++j)
-          out.gradients[i * d + j] = g[to_size(layout_.storage.where[j])];
+          out.gradients[i * d + j] = g[to_size(layout_.storage.packed_offset[j])];
     });
     return out;
   }
@@ -256,8 +256,8 @@ class CpuEngine final : public Engine {
   void keep_ordinary_sum(double grid) {
     ordinary_sum_.resize(network_.parameter_count);
     for (std::size_t j = 0; j < ordinary_sum_.size(); ++j)
-      ordinary_sum_[j] =
-          static_cast<float>(grid * static_cast<double>(sum_[to_size(layout_.storage.where[j])]));
+      ordinary_sum_[j] = static_cast<float>(
+          grid * static_cast<double>(sum_[to_size(layout_.storage.packed_offset[j])]));
   }
 
   /// released_ <- the sum plus noise.
@@ -268,7 +268,7 @@ class CpuEngine final : public Engine {
     team_.run(to_size(ranges(parameter_count(), kParameterRange)), [&](std::size_t i, int) {
       const std::int64_t begin = static_cast<std::int64_t>(i) * kParameterRange;
       const ReleaseSum args{.sum = sum_.data(),
-                            .where = layout_.storage.where.data(),
+                            .where = layout_.storage.packed_offset.data(),
                             .grid = grid,
                             .noise_std = scalars.noise_std,
                             .noise = stream(Stream::noise, step),
@@ -320,7 +320,7 @@ class CpuEngine final : public Engine {
   std::vector<std::int64_t> sums() const {
     std::vector<std::int64_t> all;
     all.reserve(network_.parameter_count);
-    for (const std::int32_t at : layout_.storage.where) all.push_back(sum_[to_size(at)]);
+    for (const std::int32_t at : layout_.storage.packed_offset) all.push_back(sum_[to_size(at)]);
     return all;
   }
 
@@ -403,9 +403,9 @@ class CpuEngine final : public Engine {
 
   void pack_range(const std::vector<float>& parameters, std::int64_t begin, std::int64_t end) {
     for (std::size_t j = to_size(begin); j < to_size(end); ++j) {
-      packed_[to_size(layout_.storage.where[j])] = parameters[j];
-      if (layout_.storage.where_transposed[j] >= 0)
-        transposed_[to_size(layout_.storage.where_transposed[j])] = parameters[j];
+      packed_[to_size(layout_.storage.packed_offset[j])] = parameters[j];
+      if (layout_.storage.transposed_offset[j] >= 0)
+        transposed_[to_size(layout_.storage.transposed_offset[j])] = parameters[j];
     }
   }
 

@@ -62,8 +62,8 @@ struct Storage {
   std::int64_t numbers = 0;  ///< integers, of the current example
   /// Offset of each parameter in the packed and in the transposed weights, [d]. In the latter, -1
   /// for none.
-  std::vector<std::int32_t> where;
-  std::vector<std::int32_t> where_transposed;
+  std::vector<std::int32_t> packed_offset;
+  std::vector<std::int32_t> transposed_offset;
 
   /// Adds n floats to one of the sizes above and returns the offset of the first.
   static std::int64_t reserve(std::int64_t& size, std::int64_t n) {

@@ -606,7 +606,7 @@ Followed follow(const Network& net, const ClipRule& rule, std::size_t steps, boo
   }
   f.state = engine->state();
   f.seen = engine->diagnostics();
-  f.seen += f.steps.seen;
+  f.seen += f.steps.diagnostics;
   return f;
 }
 
