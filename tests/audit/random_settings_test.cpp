@@ -56,8 +56,8 @@ SeededKey proof_of_seed() {
 class EndingTranscript : public Transcript {
  public:
   EndingTranscript(int file, Ending ending) : Transcript(proof_of_seed(), file), ending_(ending) {}
-  void leaves(const ReleasedValue& what, std::span<std::byte> values) override {
-    Transcript::leaves(what, values);
+  void on_release(const ReleasedValue& what, std::span<std::byte> values) override {
+    Transcript::on_release(what, values);
     if (what.purpose == Stream::noise && ++steps_ == ending_.at) ::raise(ending_.signal);
   }
 

@@ -30,7 +30,7 @@ namespace cudp::cases {
 /// (runtime/gate/release_observer.hpp).
 class SumObserver final : public ReleaseObserver {
  public:
-  void leaves(const ReleasedValue&, std::span<std::byte> values) override {
+  void on_release(const ReleasedValue&, std::span<std::byte> values) override {
     sum.resize(values.size() / sizeof(float));
     std::memcpy(sum.data(), values.data(), values.size());
   }

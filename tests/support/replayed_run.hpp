@@ -42,7 +42,7 @@ class RecordingObserver : public ReleaseObserver {
                        w.sensitivity, bytes);
   }
 
-  void leaves(const ReleasedValue& what, std::span<std::byte> values) override {
+  void on_release(const ReleasedValue& what, std::span<std::byte> values) override {
     out_ << describe(what, values.size()) << '\n';
     out_.write(reinterpret_cast<const char*>(values.data()),
                static_cast<std::streamsize>(values.size()));
@@ -70,7 +70,7 @@ class ReplayingObserver : public ReleaseObserver {
     in_.seekg(at);
   }
 
-  void leaves(const ReleasedValue& what, std::span<std::byte> values) override {
+  void on_release(const ReleasedValue& what, std::span<std::byte> values) override {
     const std::string now = RecordingObserver::describe(what, values.size());
     std::string recorded;
     std::getline(in_, recorded);

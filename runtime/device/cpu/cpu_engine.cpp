@@ -264,7 +264,8 @@ class CpuEngine final : public Engine {
   void release(const StepRecipe& recipe, std::uint64_t step, const StepScalars& scalars,
                double grid) {
     const ReleasedValue what = released_sum(step, grid, scalars.noise_std);
-    if (SecretObserver* const o = observer(settings_.release_observer)) o->adds_noise(what, sums());
+    if (SecretObserver* const o = observer(settings_.release_observer))
+      o->before_noise(what, sums());
     team_.run(to_size(ranges(parameter_count(), kParameterRange)), [&](std::size_t i, int) {
       const std::int64_t begin = static_cast<std::int64_t>(i) * kParameterRange;
       const ReleaseSum args{.sum = sum_.data(),
@@ -313,7 +314,7 @@ class CpuEngine final : public Engine {
       pack_range(state_.parameters, args.begin, args.end);
     });
     if (SecretObserver* const o = observer(settings_.release_observer))
-      o->sees(update_record(step, recipe, scalars, state_));
+      o->on_record(update_record(step, recipe, scalars, state_));
   }
 
   /// Returns the sum in grid steps, in the order of the parameters.

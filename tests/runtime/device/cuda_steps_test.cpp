@@ -774,7 +774,7 @@ TEST(CudaRoom, ADeviceWithoutMemoryFailsWithOneLine) {
 /// A release observer is shown whole releases.
 TEST_F(UndecidedPairs, AreCompleteBeforeAnObserverIsShown) {
   struct Seen : ReleaseObserver {
-    void leaves(const ReleasedValue&, std::span<std::byte> values) override {
+    void on_release(const ReleasedValue&, std::span<std::byte> values) override {
       all.insert(all.end(), values.begin(), values.end());
     }
     std::vector<std::byte> all;
