@@ -25,7 +25,7 @@
 namespace cudp::verify {
 
 /// Source of a release's noise: stream and step.
-using Place = std::pair<std::uint32_t, std::uint64_t>;
+using NoiseSource = std::pair<std::uint32_t, std::uint64_t>;
 /// The properties of a release that a certificate lists: name, number of values, sensitivity,
 /// noise, grid.
 using Listing = std::tuple<std::string, std::uint64_t, double, double, double>;
@@ -64,7 +64,7 @@ class RunChecker {
 
   // The transcript.
 
-  void see(const transcript::Begin& b);
+  void process(const transcript::Begin& b);
 
   /// Checks that the first key is derived from the seed. A fresh key after a loss is random.
   void check_seed(const transcript::Begin& b);
@@ -72,18 +72,18 @@ class RunChecker {
   /// Handles a resume from a checkpoint at `step`: forgets listed releases of later steps, which
   /// are made again.
   void forget_from(std::uint64_t step);
-  void see(const transcript::State& s);
-  void see(const transcript::Batch& b);
+  void process(const transcript::State& s);
+  void process(const transcript::Batch& b);
 
   /// Whether a release is an engine's sum of clipped gradients.
   bool is_engine_sum(const transcript::Release& r) const {
     return kinds_.engine && r.stream == kNoise;
   }
 
-  void see(const transcript::Release& r);
+  void process(const transcript::Release& r);
 
   /// Checks a figure of held-out rows, which the training's ledger does not pay for.
-  void see_holdout(const transcript::Release& r);
+  void check_holdout_figure(const transcript::Release& r);
 
   /// Checks a batch if rows are held out: an example that was drawn is either in every batch that
   /// drew it or in none.
@@ -138,11 +138,11 @@ class RunChecker {
 
   // Updates.
 
-  void see(const transcript::Update& u);
+  void process(const transcript::Update& u);
 
   /// Checks a step of DP-AGD. Its direction is the sums of this iteration, averaged by their
   /// precisions, plus the regulariser's gradient, scaled to length 1.
-  void see_descent(const transcript::Update& u);
+  void check_descent(const transcript::Update& u);
   void check_divisor(const transcript::Update& u, const std::optional<transcript::Release>& sum);
 
   // Checks after the last record.
@@ -183,11 +183,11 @@ class RunChecker {
   std::map<std::uint32_t, bool> held_;             ///< drawn example -> whether it is held out
   std::uint64_t holdout_releases_ = 0;
   std::optional<bool> normalised_;
-  std::map<std::pair<std::uint64_t, Place>, transcript::Release> places_;
+  std::map<std::pair<std::uint64_t, NoiseSource>, transcript::Release> first_releases_;
   std::set<std::pair<std::uint64_t, std::uint64_t>> numbers_used_;  ///< key, number in the ledger
   std::map<std::string, std::uint64_t> taken_;  ///< halves used of charges without a number
-  std::set<std::tuple<std::uint64_t, Place, Listing>> made_;
-  std::map<Place, Listing> listed_at_least_;
+  std::set<std::tuple<std::uint64_t, NoiseSource, Listing>> made_;
+  std::map<NoiseSource, Listing> listed_at_least_;
   std::map<std::uint64_t, double> counts_, clips_;
   LineSearch line_search_;
   double quantile_low_ = -std::numeric_limits<double>::infinity();

@@ -117,7 +117,7 @@ std::vector<verify::Statement> statements_of(const ReleasedRun& run, bool quiet)
             quiet ? Busy::Shown::never : Busy::Shown::on_terminal);
   verify::Bounds bounds;
   bounds.on_rows = [&](double share) { busy.done(share); };
-  return hold(run, bounds);
+  return check_released_run(run, bounds);
 }
 
 int run_verify(VerifyFlags o) {

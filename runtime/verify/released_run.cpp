@@ -340,7 +340,7 @@ ReleasedRun open_released_run(const fs::path& folder) {
   return run;
 }
 
-std::vector<verify::Statement> hold(const ReleasedRun& run, verify::Bounds& bounds) {
+std::vector<verify::Statement> check_released_run(const ReleasedRun& run, verify::Bounds& bounds) {
   const std::string place = run.release.string();
   std::vector<verify::Statement> all;
   try {

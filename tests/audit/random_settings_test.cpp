@@ -134,7 +134,7 @@ std::string convicted(const fs::path& run, const std::string& transcript, Recomp
     return verdict.findings.front().rule + ": " + verdict.findings.front().what;
   if (fs::exists(run / "release/model.safetensors")) {
     verify::Bounds bounds;
-    for (const verify::Statement& s : hold(open_released_run(run), bounds))
+    for (const verify::Statement& s : check_released_run(open_released_run(run), bounds))
       if (!s.wrong.empty()) return "cudp verify: " + s.name + ": " + s.wrong.front();
   }
   oracle = recompute_sums(run, transcript);

@@ -57,7 +57,7 @@ Recomputed Recomputer::run() {
     return found_;
   }
   for (const transcript::Record& record : records_) {
-    std::visit([this](const auto& r) { see(r); }, record);
+    std::visit([this](const auto& r) { process(r); }, record);
     if (!found_.fault.empty()) break;
   }
   return found_;
@@ -77,7 +77,7 @@ bool Recomputer::show_what_was_released(const fs::path& model) {
   return true;
 }
 
-void Recomputer::see(const transcript::Begin& b) {
+void Recomputer::process(const transcript::Begin& b) {
   begin_ = b;
   if (const std::size_t n = Numbering(train()).count(); b.examples != n)
     return fault(fmt::format("expected {} examples, found {}", n, b.examples));
@@ -92,7 +92,7 @@ void Recomputer::see(const transcript::Begin& b) {
       parameters(), static_cast<float>(std::sqrt(options.min_variance * options.max_variance)));
 }
 
-void Recomputer::see(const transcript::Batch& b) {
+void Recomputer::process(const transcript::Batch& b) {
   batch_ = b;
   // Examples are drawn by their numbers in the file.
   const std::size_t left = Numbering(train()).to_indices(batch_->examples);
@@ -102,7 +102,7 @@ void Recomputer::see(const transcript::Batch& b) {
   if (is("dpis")) draw_candidates(*batch_);
 }
 
-void Recomputer::see(const transcript::Release& r) {
+void Recomputer::process(const transcript::Release& r) {
   switch (static_cast<Stream>(r.stream)) {
     case Stream::noise:
       if (is("dp-agd")) return hold_descent(r);
@@ -131,7 +131,7 @@ void Recomputer::see(const transcript::Release& r) {
   }
 }
 
-void Recomputer::see(const transcript::Update& u) {
+void Recomputer::process(const transcript::Update& u) {
   if (is("adaclip")) follow_coordinates(u);
   state_ = {u.parameters, u.moment1, u.moment2, u.average};
   iteration_ = u.step + 1;

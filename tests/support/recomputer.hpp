@@ -95,11 +95,13 @@ class Recomputer {
 
   // The transcript.
   bool show_what_was_released(const fs::path& model);
-  void see(const transcript::Begin& b);
-  void see(const transcript::State& s) { state_ = {s.parameters, s.moment1, s.moment2, s.average}; }
-  void see(const transcript::Batch& b);
-  void see(const transcript::Release& r);
-  void see(const transcript::Update& u);
+  void process(const transcript::Begin& b);
+  void process(const transcript::State& s) {
+    state_ = {s.parameters, s.moment1, s.moment2, s.average};
+  }
+  void process(const transcript::Batch& b);
+  void process(const transcript::Release& r);
+  void process(const transcript::Update& u);
   RandomStream stream(Stream which, std::uint64_t step) const;
   Values theta() const { return {state_.parameters.begin(), state_.parameters.end()}; }
   bool is_sane() const;

@@ -31,11 +31,11 @@ class DeviceEvaluation {
   static std::size_t example_bytes(const Dataset& d);
 
   /// Uploads the examples unless they are already on the device.
-  void hold(const Dataset& examples);
-  bool is_held(const Dataset& d) const;
+  void upload(const Dataset& examples);
+  bool is_uploaded(const Dataset& d) const;
 
   EngineParts& p_;
-  Dataset held_;  // copy of the data set on the device
+  Dataset uploaded_;  // copy of the data set on the device
   DeviceTrainingSet on_device_;
   Buffer<std::uint32_t> count_;  // [1], number of examples held
 };

@@ -71,11 +71,11 @@ class RankedSum {
   }
 
   /// Reads the tally that launch() made. Call after the recording has run.
-  void see() {
+  void read_tally() {
     const std::vector<FixedPoint> words = end_.download_rank_words();
-    Tally seen;
-    std::memcpy(&seen, words.data(), sizeof seen);
-    seen_ += diagnostics_of(seen);
+    Tally tally;
+    std::memcpy(&tally, words.data(), sizeof tally);
+    diagnostics_ += diagnostics_of(tally);
   }
 
   /// Replaces the sum of this rank by that of all ranks, and adds up their tallies. The host does
@@ -88,12 +88,12 @@ class RankedSum {
     std::int64_t* const seen = words.data() + mine.size();
     take_tally(tally_).to_words(seen);
     settings_.ranks->sum("the sum of a step", words);
-    seen_ += Diagnostics::of_words(seen);
+    diagnostics_ += Diagnostics::of_words(seen);
     end_.upload_sum({reinterpret_cast<const FixedPoint*>(words.data()), mine.size()});
   }
 
   /// Returns the diagnostics of all ranks since the last call, and clears them.
-  Diagnostics take_seen() { return std::exchange(seen_, {}); }
+  Diagnostics take_diagnostics() { return std::exchange(diagnostics_, {}); }
 
  private:
   std::uint64_t* sum() const { return reinterpret_cast<std::uint64_t*>(end_.sum()); }
@@ -104,7 +104,7 @@ class RankedSum {
   Buffer<Tally>& tally_;
   std::size_t words_;
   std::optional<bool> on_device_;
-  Diagnostics seen_;
+  Diagnostics diagnostics_;
 };
 
 }  // namespace cudp::cuda::inline CUDP_SIMT

@@ -43,7 +43,7 @@ void RecordedSteps::run(const StepRecipe& recipe, const StepCursor& cursor,
 }
 
 Diagnostics RecordedSteps::take_diagnostics() {
-  return is_alone() ? take_tally(p_.tally) : ranked_.take_seen();
+  return is_alone() ? take_tally(p_.tally) : ranked_.take_diagnostics();
 }
 
 std::int64_t RecordedSteps::room_of(const StepRecipe& recipe) const {
@@ -121,7 +121,7 @@ void RecordedSteps::run_joined(const StepRecipe& recipe, const StepCursor& curso
       p_.gpu.replay(*joined_->second);
       at = p_.position.wait();
     } else {
-      ranked_.see();
+      ranked_.read_tally();
     }
     if (at.pending != 0) p_.end.complete(at, recipe, p_.stream(Stream::noise), false);
   }

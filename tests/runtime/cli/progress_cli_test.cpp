@@ -67,7 +67,7 @@ TEST(ProgressCli, VerifyHearsHowManyRowsHaveBeenChecked) {
   verify::Bounds bounds;
   std::vector<double> shares;
   bounds.on_rows = [&](double share) { shares.push_back(share); };
-  hold(open_released_run(folder / "run"), bounds);
+  check_released_run(open_released_run(folder / "run"), bounds);
   EXPECT_EQ(shares, (std::vector<double>{0.25, 0.5, 0.75, 1.0}));
 }
 
