@@ -168,7 +168,7 @@ void RunChecker::check_holdout_figure(const transcript::Release& r) {
     ++holdout_releases_;
   }
   if (holdout_releases_ > stated->releases)
-    add("kinds", at(r) + ": the certificate says " + std::to_string(stated->releases) +
+    add("kinds", at(r) + ": the certificate states " + std::to_string(stated->releases) +
                      " figures of held-out rows");
 }
 

@@ -45,7 +45,7 @@ constexpr HelpLine kAuditLines[] = {
     {"preset", "tuned settings of a data set"},
     {"config", "settings of a file, such as a run's release/config.toml"},
     {"dataset", "a data set's name, a table or a folder"},
-    {"data-dir", "where the files of named data sets are"},
+    {"data-dir", "folder with the files of named data sets"},
     {"epsilon", "budget of the training that is attacked"},
     {"delta", "probability that its guarantee fails"},
     {"epochs", "its length"},

@@ -59,16 +59,16 @@ std::vector<Option> eval_options() {
           "`predict` does; the more probable one, if not given"),
       option_rows::number(
           "at-precision", "P", &EvalFlags::at_precision, kUnit,
-          "of two classes: the threshold of the highest sensitivity whose PPV on these rows is at "
+          "for two classes: the threshold of the highest sensitivity whose PPV on these rows is at "
           "least this"),
       option_rows::number(
           "at-recall", "R", &EvalFlags::at_recall, kUnit,
-          "of two classes: the largest threshold whose sensitivity on these rows is at least "
+          "for two classes: the largest threshold whose sensitivity on these rows is at least "
           "this"),
       shared_option("test-data",
                     "score this table; --dataset is then the training table, for "
                     "--accept-private-bounds"),
-      shared_option("test-labels", "the .npy file of labels of --test-data"),
+      shared_option("test-labels", ".npy file with the labels of --test-data"),
       shared_option(
           "accept-private-bounds",
           "for models of earlier versions, which do not know their bounds: read them from "

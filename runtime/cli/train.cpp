@@ -182,7 +182,7 @@ int run_training(const Settings& given, ReleaseObserver* release_observer) {
   try {
     if (!ranks.leads()) return static_cast<int>(follow_run(ranks));
     if (!ranks.alone() && release_observer != nullptr)
-      throw InputError("--ranks: expected 1 where the run is observed");
+      throw InputError("--ranks: expected 1 for a run that is observed");
     const int code = flags.contains("resume")
                          ? resume_training(flags, asked, release_observer, ranks)
                          : start_training(flags, release_observer, ranks);

@@ -31,7 +31,7 @@ struct ReleasedValue {
 /// replace it. Tests replace the values by those of a run on other data; any remaining difference
 /// between the runs would depend on private data that was not paid for
 /// (tests/audit/non_interference_test.cpp). The program itself uses one only to replay a run that
-/// is checked (runtime/verify/twin.hpp), a SecretObserver.
+/// is checked (runtime/verify/replay.hpp), a SecretObserver.
 ///
 /// It is passed to a training when the training starts or resumes. The training's gate keeps it;
 /// engines, and selections with noise of their own, get it from there. It must outlive the

@@ -62,7 +62,7 @@ void check_budget_given(const TrainConfig& c, const MethodEntry& method) {
         "--fresh-noise-allowed needs --epsilon too: a filter has to keep the run within a budget");
   if (c.accountant == privacy::AccountantKind::advanced && !size_is_public)
     throw InputError(
-        "--accountant: expected pld or rdp where the number of training examples is private "
+        "--accountant: expected pld or rdp if the number of training examples is private "
         "(--size-is-public if it is not), found advanced");
   if (!c.delta)
     throw InputError(
