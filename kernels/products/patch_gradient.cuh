@@ -19,7 +19,7 @@ struct alignas(8) PatchTerm {
   int x, dy;
 };
 
-/// The two patches of a block, and the code with which its threads copy and multiply them.
+/// Double buffer of a block: while one patch is multiplied, the next one is copied.
 template <class T>
 class Patches {
  public:
@@ -40,7 +40,8 @@ class Patches {
     }
   }
 
-  /// Starts to copy the data that lines from `line` on of example e need.
+  /// Starts to copy a patch to buffer `half` (0 or 1): the data of example e for the output rows
+  /// from `line` on.
   __device__ __forceinline__ void copy(int half, int e, int line) const {
     const ConvPatch& p = g_.patch;
     float* const to = patch(half);
@@ -71,7 +72,8 @@ class Patches {
     }
   }
 
-  /// Adds the patch's terms to sums, and the sums over dy's columns.
+  /// Multiplies the patch in buffer `half` and adds the products to `sums`, and the columns of dy
+  /// to the column sums.
   __device__ __forceinline__ void multiply(int half, Sums<T>& sums) const {
     const ConvPatch& p = g_.patch;
     const int g = T::lane() / 4;

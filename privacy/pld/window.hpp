@@ -39,9 +39,8 @@ double lattice_mean(std::span<const Repeated> releases, double tilt, double inte
 /// Returns the transform's length for losses that span this much.
 std::size_t length_for(double span, double interval);
 
-/// Sets the window's bounds on probabilities outside of it, by Chernoff's bound on the releases
-/// themselves.
-///
+/// Sets `tilted_outside` and `mass_above` of the window, by Chernoff's bound on the sum of the
+/// releases.
 void bound_outside(std::span<const Repeated> releases, double tilt, const Reach& reach,
                    Window& window);
 

@@ -69,8 +69,8 @@ class RunChecker {
   /// Checks that the first key is derived from the seed. A fresh key after a loss is random.
   void check_seed(const transcript::Begin& b);
 
-  /// Handles a resume from a checkpoint at `step`: forgets listed releases of later steps, which
-  /// are made again.
+  /// Handles a resume from a checkpoint at `step`: later releases are made again, so they need not
+  /// be in the certificate's list twice.
   void forget_from(std::uint64_t step);
   void process(const transcript::State& s);
   void process(const transcript::Batch& b);
@@ -89,8 +89,8 @@ class RunChecker {
   /// drew it or in none.
   void check_drawn(const transcript::Batch& b, const std::vector<std::uint32_t>& drawn);
 
-  /// Whether a release is the first of its stream and step under this key. A later one must be
-  /// equal to the first; otherwise adds a finding.
+  /// Returns whether a release is the first with its stream and step under this key. A later one
+  /// must be equal to the first; otherwise this adds a finding.
   bool is_first(const transcript::Release& r);
   void check_kind(const transcript::Release& r);
 
@@ -102,8 +102,8 @@ class RunChecker {
   /// Returns the mechanism that a release was charged as before it was made; null if it was not.
   const privacy::Mechanism* check_charge(const transcript::Release& r, bool first);
 
-  /// Uses up one of the charges without a number. They are counted in halves, because a covariance
-  /// is released in two parts.
+  /// Uses up one of the charges without a number, and returns its mechanism; null if none is left.
+  /// They are counted in halves, because a covariance is released in two parts.
   const privacy::Mechanism* take(const transcript::Release& r, bool first);
 
   // Noise of releases.
@@ -126,13 +126,14 @@ class RunChecker {
   /// to float.
   void check_quantile(const transcript::Release& r, double clip);
 
-  /// Checks that log C moves by -lr (share - target). Without settings lr is unknown, but must be
-  /// the same at every step.
+  /// Checks that log C changes by -lr (share - target) after a step. Without settings lr is
+  /// unknown, but must be the same at every step.
   void check_followed(const transcript::Release& r, double clip);
 
   // Method dpis: an epoch's rate and divisor follow from its released sum of norms.
 
-  /// K~ of the epoch of a step; 0 if it was not released.
+  /// Returns the noisy sum of norms (K~) that the epoch of this step released; 0 if it released
+  /// none.
   double norm_total(std::uint64_t step) const;
   void check_importance(const transcript::Release& r, double charged);
 
@@ -172,7 +173,7 @@ class RunChecker {
   std::set<std::array<std::uint32_t, 8>> keys_;
   std::uint64_t key_ = 0;  ///< index of the current key in the transcript
   std::optional<std::uint64_t>
-      key_lines_;  ///< number of keys lost in the ledger before the current one
+      key_lines_;  ///< number of key losses in the ledger before the current key
   std::uint64_t last_key_lines_ = 0;
   std::optional<transcript::Batch> batch_;
   std::optional<transcript::Release> sum_;  ///< engine sum that has had no update yet
@@ -192,7 +193,8 @@ class RunChecker {
   LineSearch line_search_;
   double quantile_low_ = -std::numeric_limits<double>::infinity();
   double quantile_high_ = std::numeric_limits<double>::infinity();
-  std::map<std::uint64_t, std::pair<double, double>> norm_totals_;  ///< epoch -> C and K'
+  /// Number of the epoch -> C and the noisy sum of norms.
+  std::map<std::uint64_t, std::pair<double, double>> norm_totals_;
 };
 
 }  // namespace cudp::verify

@@ -6,7 +6,8 @@
 
 namespace cudp {
 
-/// Method by which a backend computes norms. Every engine must be at least this accurate.
+/// Properties of a backend's computation of norms, from which the error of a norm is bounded. Every
+/// engine must be at least this accurate.
 struct Arithmetic {
   int norm_chains = 8;  ///< number of independent float32 sums that squares are added in
   /// Number of squares that are added in float32; the sums of such blocks are added in double. 0:

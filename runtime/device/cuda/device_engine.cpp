@@ -50,8 +50,8 @@ DeviceEngine::DeviceEngine(Gpu gpu, const Network& network, const EngineSettings
 void DeviceEngine::load(const Dataset& train) {
   p_.load(train);
   is_loaded_ = true;
-  norms_.start_anew();
-  recorded_.start_anew();
+  norms_.reset();
+  recorded_.reset();
 }
 
 std::vector<ListedStep> DeviceEngine::listed(const StepRecipe& recipe,

@@ -1,5 +1,5 @@
 #pragma once
-// Logits of a data set.
+// Evaluation of a data set on the device.
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -11,8 +11,8 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Evaluation with a cache: the examples of the last call stay in device memory, so a test set is
-/// uploaded once. They are recognised by their contents. The host compares all of them, which is
+/// Computes logits of data sets. The examples of the last call stay in device memory, so a test set
+/// is uploaded once. They are recognised by their contents: the host compares all of them, which is
 /// several times faster than an upload.
 class DeviceEvaluation {
  public:

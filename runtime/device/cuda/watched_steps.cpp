@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/device/cuda/batch_room.hpp"
+#include "runtime/device/cuda/batch_capacity.hpp"
 #include "runtime/device/observed.hpp"
 
 namespace cudp::cuda::inline CUDP_SIMT {
@@ -28,14 +28,14 @@ void take_step(EngineParts& p, StepSum& sum, const StepRecipe& recipe, std::uint
   SecretObserver* const observes = observer(release_observer);
   const ReleasedValue value = released_sum(number, step.scale.grid, step.scalars.noise_std);
   const RandomStream noise = p.stream(Stream::noise);
-  const std::int64_t room = batch_capacity(recipe.draw, p.train.size());
+  const std::int64_t capacity = batch_capacity(recipe.draw, p.train.size());
 
-  sum.draw(recipe, room);
+  sum.draw(recipe, capacity);
   (void)p.position.wait();
   if (observes != nullptr)
     show_batch(release_observer, number, recipe.draw, p.drawn.download(p.sample.count()));
 
-  const Unfinished left = sum.add_up(recipe, room);
+  const Unfinished left = sum.add_up(recipe, capacity);
   if (left.sums.slabs != nullptr) p.fused->add(left.sums, p.end.sum());
   if (observes != nullptr) observes->before_noise(value, sums(p));
 
