@@ -69,8 +69,8 @@ class RunChecker {
   /// Checks that the first key is derived from the seed. A fresh key after a loss is random.
   void check_seed(const transcript::Begin& b);
 
-  /// Handles a resume from a checkpoint at `step`: later releases are made again, so they need not
-  /// be in the certificate's list twice.
+  /// Handles a resume from a checkpoint at `step`. Releases of later steps that were made before
+  /// the resume need not be in the certificate's list.
   void forget_from(std::uint64_t step);
   void process(const transcript::State& s);
   void process(const transcript::Batch& b);
@@ -102,8 +102,9 @@ class RunChecker {
   /// Returns the mechanism that a release was charged as before it was made; null if it was not.
   const privacy::Mechanism* check_charge(const transcript::Release& r, bool first);
 
-  /// Uses up one of the charges without a number, and returns its mechanism; null if none is left.
-  /// They are counted in halves, because a covariance is released in two parts.
+  /// Uses up one of the ledger's charges without a number for this release. Returns the mechanism
+  /// that was charged; null if the ledger has none like it. Charges are counted in halves, because
+  /// a covariance is released in two parts.
   const privacy::Mechanism* take(const transcript::Release& r, bool first);
 
   // Noise of releases.

@@ -11,7 +11,7 @@ namespace cudp {
 
 class ReleaseObserver;  // runtime/gate/release_observer.hpp
 
-/// The chosen subcommand, with its flags. Both functions throw InputError.
+/// The subcommand that the user named, with its flags. Both functions throw InputError.
 struct CommandBody {
   std::function<int()> run;     ///< executes it, and returns the exit code
   std::function<void()> check;  ///< checks values and names only; opens no file

@@ -107,7 +107,7 @@ double common_delta(const std::vector<RunCertificate>& all) {
   return all.front().stated.delta;
 }
 
-/// Returns a text: how a run is counted.
+/// Returns in words how a run's spending is counted.
 std::string counted_as(const RunCertificate& c, const privacy::RunSpending& spending) {
   std::string how = c.text("method");
   if (std::holds_alternative<privacy::StatedRun>(spending.run))

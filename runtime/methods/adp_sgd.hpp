@@ -44,7 +44,7 @@ class AdpSgd final : public EngineMethod {
   bool is_adaptive() const { return config().schedule == ScheduleKind::adaptive; }
 };
 
-/// Returns alpha_t, up to a constant. eta_t = eta / b_{t+1}:
+/// Returns alpha_t, the factor on the noise of a step, up to a constant. eta_t = eta / b_{t+1}:
 ///   a schedule known ahead     alpha_t^2 = b_{t+1}, the optimum of Theorem 4.2
 ///   adaptive                   alpha_t^2 = sqrt(b_0^2 + t C), fixed ahead (Proposition 5.2)
 ///   adp-constant-noise         alpha_t = 1, which is DP-SGD

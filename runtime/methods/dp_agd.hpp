@@ -66,8 +66,8 @@ struct DpAgdState {
 /// by sampling.
 class DpAgd {
  public:
-  /// Noise is addressed by the number of the release, and batches by the iteration, so that a
-  /// repeated iteration repeats its releases. examples: N, or the noisy N if that is private.
+  /// examples: N, or the noisy N if that is private. The number of a release selects its noise, and
+  /// the iteration selects the batch, so a repeated iteration repeats its releases.
   DpAgd(const DpAgdSettings& settings, LinearEngine& engine, double examples, Gate& gate);
 
   DpAgdState begin(std::vector<float> w) const;
@@ -76,15 +76,16 @@ class DpAgd {
   bool iterate(DpAgdState& state);
 
  private:
-  /// Asks the gate to admit the release, and counts it if it was admitted.
+  /// Returns whether the gate admits the release, and counts it if so. rho: its cost.
   bool admitted(DpAgdState& state, const privacy::Mechanism& release, double rho);
-  /// Releases sum + N(0, C^2/(2 rho) I) at the cost of rho, on the grid of gradient_release.
-  /// Returns nullopt if it was refused.
+  /// Releases sum + N(0, C^2/(2 rho) I), which costs rho, on the grid of gradient_release. Returns
+  /// nullopt if the gate refused.
   std::optional<std::vector<double>> measure(DpAgdState& state, const std::vector<double>& sum,
                                              double rho);
   std::vector<float> direction(const DpAgdState& state, const std::vector<double>& measured) const;
   std::vector<float> step_sizes(const DpAgdState& state) const;
-  /// Returns the objective after each step, without the constant part of the regulariser.
+  /// Returns the objective after each of `steps` along `direction`, without the constant part of
+  /// the regulariser.
   std::vector<double> objective(const DpAgdState& state, const std::vector<float>& direction,
                                 const std::vector<float>& steps);
   void accept(DpAgdState& state, double step, const std::vector<float>& direction) const;
@@ -94,7 +95,7 @@ class DpAgd {
 
   DpAgdSettings settings_;
   LinearEngine& engine_;
-  double examples_;  ///< expected number in a sum
+  double examples_;  ///< expected number of examples in a sum
   Gate& gate_;
 };
 

@@ -77,7 +77,7 @@ class EngineMethod : public Method {
   }
   /// Returns the charge of one step.
   Charge charge_of(std::uint64_t step) const;
-  /// Asks the gate to admit steps first <= t < last, before an engine draws their noise. They were
+  /// Passes steps first <= t < last through the gate, before an engine draws their noise. They were
   /// authorised before, so this charges nothing. Throws std::logic_error if the gate refuses.
   void pass_gate(std::uint64_t first, std::uint64_t last) const;
   /// Returns the index of a step's release in the ledger.

@@ -76,8 +76,8 @@ double noise_multiplier_for(const TrainConfig& config, const PrivacyPlan& plan) 
 
 namespace {
 
-/// The noise multiplier that the plan needs or, if that is less than a run may have, the least one:
-/// more noise costs nothing that was not allowed. One that is given stays what it is.
+/// Returns the noise multiplier that the plan needs, raised to the minimum that a run may have;
+/// more noise never costs privacy. A multiplier that the user gave is returned unchanged.
 double allowed_noise_multiplier(const TrainConfig& config, const PrivacyPlan& plan) {
   const double needed = noise_multiplier_for(config, plan);
   if (config.sigma) return needed;

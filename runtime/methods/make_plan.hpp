@@ -8,7 +8,7 @@
 
 namespace cudp {
 
-/// Properties of the sums of a method.
+/// Properties of a method's sums that its plan depends on.
 struct SumShape {
   double clip_norm = 1.0;
   Contribution contribution = ClippedGradient{};
@@ -28,9 +28,9 @@ double noise_multiplier_for(const TrainConfig& config, const PrivacyPlan& plan);
 /// Returns the plan with its noise multiplier, checked against the budget.
 PrivacyPlan with_noise(const TrainConfig& config, PrivacyPlan plan);
 
-/// Returns whether a filter must keep the budget: if the noise of the plan's steps differs, and
-/// steps may be repeated with fresh noise after a key is lost. Which steps are repeated may have
-/// been chosen by what they showed.
+/// Returns whether a filter must enforce the budget: if the noise of the plan's steps differs, and
+/// steps may be repeated with fresh noise after a key is lost. The steps that are repeated may then
+/// have been chosen by looking at released values.
 bool needs_filter(const TrainConfig& config, const PrivacyPlan& plan);
 
 /// Returns the Renyi order of the filter for a plan that has its noise.

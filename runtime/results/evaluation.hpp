@@ -89,8 +89,9 @@ struct Evaluation {
     double precision = 0.0;
     double recall = 0.0;
     double f1 = 0.0;
-    std::vector<RocPoint> roc;  ///< thinned; empty if undefined, and for the first of two classes
-    std::vector<PrecisionRecallPoint> precision_recall;  ///< thinned and empty like `roc`
+    /// With near points left out; empty if undefined, and for the first of two classes.
+    std::vector<RocPoint> roc;
+    std::vector<PrecisionRecallPoint> precision_recall;  ///< like `roc`
   };
   std::vector<ClassFigures> of_class;    ///< [classes]
   std::vector<std::uint64_t> confusion;  ///< [classes, classes]: row label, column predicted class
@@ -110,9 +111,9 @@ struct Evaluation {
   /// are more than kMaxScores scores.
   std::vector<Bin> reliability_by_count;
 
-  /// Counts at each of kThresholds, for two classes with probabilities. `at_threshold` has those at
-  /// the threshold that the predictions were made with, if there was one; `confusion`, and all
-  /// numbers computed from it, are then for that threshold.
+  /// Counts at each of kThresholds, for two classes with probabilities. `at_threshold` has the
+  /// counts at the threshold that the predictions were made with, if there was one; `confusion`,
+  /// and all numbers computed from it, are then for that threshold.
   std::vector<ThresholdCounts> thresholds;
   std::optional<ThresholdCounts> at_threshold;
   static constexpr double kThresholds[] = {0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3,

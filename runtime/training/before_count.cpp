@@ -98,7 +98,8 @@ class Plans {
     if (reason == nullptr) return std::nullopt;
     const bool narrow = counts.high - counts.low <= counts.low / 256.0;
     if ((worst.is_exact && narrow) || plans_ >= kMostPlans) {
-      // A refusal because the batch is too large for the count does not concern the noise.
+      // If the plan was refused because the batch is too large for the count, the noise is not the
+      // reason.
       if (budget_reason(reason).empty()) return std::nullopt;
       return RefusedCounts{counts, reason};
     }
@@ -189,7 +190,7 @@ class Plans {
     make(worst.config, worst.count, epoch_steps, 1.0);
   }
 
-  /// Makes the method with this share of the budget's epsilon.
+  /// Makes the method with `share` of the budget's epsilon, which throws if the plan does not fit.
   void make(const TrainConfig& config, double count, std::optional<std::uint64_t> epoch_steps,
             double share) const {
     MethodContext context = method_context(config, e_.network, size_of(count),

@@ -202,7 +202,7 @@ class CpuEngine final : public Engine {
                        state_.norms.data(), inverse_grid};
   }
 
-  /// sum_ <- sum of the contributions of the batch's examples.
+  /// Writes the sum of the contributions of the batch's examples to sum_.
   void add_up(const GradientUse& use, double grid) {
     const std::span<const std::uint32_t> batch(drawn_.data(), batch_);
     seen_ = {};
@@ -226,7 +226,7 @@ class CpuEngine final : public Engine {
     diagnostics_ += seen_;
   }
 
-  /// sum_ <- sum of the contributions of examples that are not canaries.
+  /// Writes the sum of the contributions of examples that are not canaries to sum_.
   void add_by_workers(std::span<const std::uint32_t> examples, const GradientUse& use) {
     const std::size_t chunk = to_size(layout_.chunk);
     const std::size_t n = examples.size();
@@ -260,7 +260,7 @@ class CpuEngine final : public Engine {
           grid * static_cast<double>(sum_[to_size(layout_.storage.packed_offset[j])]));
   }
 
-  /// released_ <- the sum plus noise.
+  /// Writes the sum plus noise to released_.
   void release(const StepRecipe& recipe, std::uint64_t step, const StepScalars& scalars,
                double grid) {
     const ReleasedValue what = released_sum(step, grid, scalars.noise_std);

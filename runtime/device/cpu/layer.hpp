@@ -54,7 +54,7 @@ struct CpuEdge {
 struct Storage {
   std::int64_t values = 0;     ///< activations, per example in flight
   std::int64_t gradients = 0;  ///< gradients with respect to activations, of the current example
-  /// The same for edges with keeps_gradients, per example in flight.
+  /// Gradients with respect to activations of those edges that keep them, per example in flight.
   std::int64_t kept_gradients = 0;
   std::int64_t packed = 0;            ///< weights, in the order in which products read them
   std::int64_t transposed = 0;        ///< weights, in the order for input gradients

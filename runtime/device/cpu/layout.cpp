@@ -46,8 +46,8 @@ class LayoutBuilder {
   }
 
  private:
-  /// Makes the edges, and says for each layer which it reads and writes. Only layers behind the
-  /// first one with parameters give a gradient to their input.
+  /// Makes the edges, and sets which of them each layer reads and writes. Only layers after the
+  /// first one with parameters compute the gradient of their input.
   void add_sites() {
     const Network& network = *l_.network;
     sites_ = edges_of(network, l_.layers);

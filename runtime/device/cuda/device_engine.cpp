@@ -29,8 +29,8 @@ void for_each_submission(const RunPosition& position, StepCursor& cursor,
   }
 }
 
-/// Whether the noise of every clipping norm is in the range of rounded normals. A norm is 2^20 to
-/// 2^21 grid steps. Otherwise the host moves the norm and checks each step.
+/// Returns whether the noise at every clipping norm of the rule is in the range of rounded normals.
+/// A norm is 2^20 to 2^21 grid steps. If not, the host updates the norm and checks each step.
 bool has_noise_in_range(const ClipRule& rule) {
   const double s = rule.noise_multiplier * rule.sensitivity;
   return s * kMinUnits >= kMinRoundedNormalS &&

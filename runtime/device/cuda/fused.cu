@@ -33,7 +33,7 @@ class LayerWalk {
     return p != nullptr && p->kernel == L::kPool && p->stride == 1;
   }
   bool is_dense(int out) { return dense_outputs() == out; }
-  /// Outputs of the next layer if it is dense, else 0.
+  /// Returns the number of outputs of the next layer if it is dense, else 0.
   int dense_outputs() {
     const auto* d = next<Dense>();
     return d != nullptr ? d->out : 0;

@@ -17,9 +17,10 @@ namespace cudp::cuda::inline CUDP_SIMT {
 inline constexpr std::int64_t kMaxInFlight = 32768;
 
 /// Returns the number of examples to process at a time, a multiple of CudaLayout::example_group().
-/// If the user chose a number (chosen > 0), that is used. Otherwise it is all `wanted` examples of
-/// a recorded step if they take at most a quarter of the device's `memory` [bytes]. If not, it is
-/// 4096, or more if a quarter of a gibibyte holds more; never more than a gibibyte holds.
+/// If the user chose a number (chosen > 0), that is used. Otherwise it is the larger of two
+/// numbers. The first is 4096, or more if a quarter of a gibibyte holds more, but at most what a
+/// gibibyte holds. The second is `wanted`, the examples of a recorded step, but at most what a
+/// quarter of the device's `memory` [bytes] holds.
 std::int64_t examples_in_flight(const Network& network, const CudaLayout& layout, int chosen,
                                 std::size_t memory, std::int64_t wanted);
 
