@@ -19,7 +19,7 @@ namespace cudp::privacy {
 /// Result of an audit. Functions throw std::invalid_argument unless correct <= made <= canaries,
 /// canaries > 0.
 struct Guesses {
-  std::uint64_t canaries = 0;  ///< m
+  std::uint64_t canaries = 0;  ///< m, number of canaries
   std::uint64_t made = 0;      ///< number of guesses; the attacker abstains on the other canaries
   std::uint64_t correct = 0;   ///< number of correct guesses
 };

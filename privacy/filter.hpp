@@ -71,8 +71,8 @@ class Filter {
 
  private:
   struct Price {
-    std::uint64_t divergence = 0;  ///< in units of the limit, rounded up
-    std::uint64_t failure = 0;     ///< in units of Budget::failure, rounded up
+    std::uint64_t divergence = 0;  ///< share of the limit [2^-62], rounded up
+    std::uint64_t failure = 0;     ///< share of Budget::failure [2^-62], rounded up
   };
   Price price(const Mechanism& mechanism) const;
   bool fits(const Price& price, std::uint64_t count) const;

@@ -7,7 +7,7 @@
 namespace cudp::inline CUDP_SIMT {
 
 /// Tile of a gradient with kPatchRows x kColumns numbers; a warp has a part of 48 x kWarpColumns.
-/// Every number is the same chain of steps as in a TensorTile.
+/// Every number is summed in the same order of steps as in a TensorTile.
 template <int columns, int warp_columns>
 struct PatchTile : WarpTile<kPatchRows, columns, 48, warp_columns> {
   // Number of blocks per multiprocessor, as far as registers allow.
@@ -123,9 +123,10 @@ class Patches {
   int row_[T::kRowsThread];
 };
 
-/// For each example e of first .. end - 1 for which skip(e) is false: adds the terms of its
-/// gradient to `sums`, in an order that does not depend on other examples, then calls after(e).
-/// Copies the next patch while it multiplies the current one. All threads must call it.
+/// Adds up gradients of examples. For each example e of first .. end - 1 for which skip(e) is
+/// false, adds the terms of its gradient to `sums`, in an order that does not depend on other
+/// examples, then calls after(e). Copies the next patch while it multiplies the current one. All
+/// threads must call it.
 template <class T, class Skip, class After>
 __device__ __forceinline__ void add_patches(const WeightGradient& g, Patches<T>& patches, int first,
                                             int end, const Skip& skip, Sums<T>& sums,

@@ -26,11 +26,11 @@ struct ConvPatch {
   int lines = 0;
 
   // Distances in shared memory [floats], chosen for its 32 banks; set by with_lines().
-  int x_row = 0;  ///< from row to row: 8 modulo 16
-  /// From channel to channel: x_plane + x_row is a multiple of 32, so that two of eight consecutive
-  /// rows of the gradient share a number or no bank.
+  int x_row = 0;  ///< distance of rows, 8 modulo 16
+  /// Distance of channels of x. x_plane + x_row is a multiple of 32, so that two of eight
+  /// consecutive rows of the gradient share a number or no bank.
   int x_plane = 0;
-  /// From channel to channel: 4 modulo 8, so that eight columns are in different banks.
+  /// Distance of channels of dy, 4 modulo 8, so that eight columns are in different banks.
   int dy_plane = 0;
   int size = 0;  ///< size of a patch [floats]
   Divisor x_lines = {};

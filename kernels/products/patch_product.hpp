@@ -33,9 +33,9 @@ struct PixelPatch {
   std::int32_t examples = 1;
 
   // Distances in shared memory [floats]; set by with_lines().
-  std::int32_t x_row = 0;  ///< from row to row: 12 to 20 modulo 32
-  /// From channel to channel: x_plane - 2 x_row is 12 to 20 modulo 32, so that numbers of a
-  /// fragment are equal or in different banks.
+  std::int32_t x_row = 0;  ///< distance of rows, 12 to 20 modulo 32
+  /// Distance of channels. x_plane - 2 x_row is 12 to 20 modulo 32, so that numbers of a fragment
+  /// are equal or in different banks.
   std::int32_t x_plane = 0;
   Divisor image = {};    ///< number of pixels of an example in the block
   Divisor line = {};     ///< number of pixels of a row

@@ -15,7 +15,8 @@ namespace cudp::privacy::pld {
 struct Reach {
   double mean = 0.0, deviation = 0.0;
   double below = 0.0, above = 0.0;
-  double move_below = 0.0, move_above = 0.0;  ///< moves of the tilt that gave them
+  /// Changes of the tilt at which those distances were found.
+  double move_below = 0.0, move_above = 0.0;
 };
 
 /// Cumulants K(tilt) = log E[e^(tilt L)] of a sum of releases.

@@ -12,11 +12,12 @@ enum class Calibration { accountant, theorem41 };
 
 struct AdpSgdOptions {
   bool constant_noise = false;
-  double noise_growth = 1e-4;  ///< C
+  double noise_growth = 1e-4;  ///< C of the noise rule of adaptive step sizes (adp_noise)
   Calibration calibration = Calibration::accountant;
-  double adaptive_start = 20.0;  ///< b_0^2
-  double adaptive_weight = 1.0;  ///< beta
-  double adaptive_min = 1e-5;    ///< nu
+  /// b_0^2, initial b^2; step sizes are divided by b.
+  double adaptive_start = 20.0;
+  double adaptive_weight = 1.0;  ///< beta, weight of a squared gradient in b^2
+  double adaptive_min = 1e-5;    ///< nu, smallest increase of b^2 in a step
 };
 
 /// ADP-SGD: Wu et al. 2021, "Adaptive Differentially Private Empirical Risk Minimization",

@@ -14,18 +14,18 @@
 namespace cudp {
 
 struct DpAgdSettings {
-  double rho_gradient = 0.0;   ///< rho_ng at the start
-  double rho_selection = 0.0;  ///< rho_nmax
-  double gamma = 0.1;          ///< rho_ng grows by 1 + gamma if no step size helps
-  double gradient_clip = 3.0;  ///< C_grad
-  double loss_clip = 3.0;      ///< C_obj
-  double l2 = 0.001;           ///< lambda
+  double rho_gradient = 0.0;   ///< rho_ng, cost of measuring a gradient, at the start
+  double rho_selection = 0.0;  ///< rho_nmax, cost of choosing a step size
+  double gamma = 0.1;          ///< rho_ng grows by the factor 1 + gamma if no step size helps
+  double gradient_clip = 3.0;  ///< C_grad, norm that gradients are clipped to
+  double loss_clip = 3.0;      ///< C_obj, maximum that losses are clipped to
+  double l2 = 0.001;           ///< lambda, weight of the regulariser
   SelectionNoise selection = SelectionNoise::gumbel;
 
-  int step_sizes = 20;          ///< m, including 0
-  double first_largest = 2.0;   ///< alpha_max at the start
-  int window = 10;              ///< tau
-  double window_growth = 0.1;   ///< eta
+  int step_sizes = 20;          ///< m, number of step sizes to choose from, including 0
+  double first_largest = 2.0;   ///< alpha_max, largest step size, at the start
+  int window = 10;              ///< tau, number of steps between changes of alpha_max
+  double window_growth = 0.1;   ///< eta, growth of alpha_max at such a change
   double shrink = 1.0;          ///< factor on alpha_max if no step size helps; 1 in the paper
   std::uint64_t threshold = 0;  ///< mini-batches of rate threshold / 2^32; 0: all examples
   double max_examples = 1.0;    ///< public bound on N, the same as the engine's
@@ -35,9 +35,9 @@ struct DpAgdSettings {
 struct DpAgdState {
   std::vector<float> w;
   double rho_gradient = 0.0;
-  double largest = 0.0;          ///< alpha_max
+  double largest = 0.0;          ///< alpha_max, largest step size to choose from
   std::vector<double> chosen;    ///< step sizes since alpha_max was last set
-  std::uint64_t iterations = 0;  ///< t
+  std::uint64_t iterations = 0;  ///< t, number of iterations so far
   std::uint64_t releases = 0;    ///< number of releases so far; also the number of the next one
   double rho = 0.0;              ///< cost of these releases
 };

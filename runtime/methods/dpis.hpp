@@ -11,11 +11,12 @@
 namespace cudp {
 
 struct DpisOptions {
-  double multiple = 5.0;       ///< k, number of candidates per example of the batch
-  double floor = 0.01;         ///< g_L / C, minimum norm by which examples are drawn
-  double total_noise = 0.02;   ///< sigma_K / N~
+  double multiple = 5.0;  ///< k, number of candidates per example of the batch
+  double floor = 0.01;    ///< g_L / C, minimum norm by which examples are drawn
+  /// Sigma_K / N~, noise on the sum of norms, relative to the number of examples.
+  double total_noise = 0.02;
   double first_phase = 0.8;    ///< share of the epochs that reserve budget for the worst case
-  bool adaptive_clip = false;  ///< C_{e+1} = lambda K*_e / N~
+  bool adaptive_clip = false;  ///< adapt the clipping norm: C_{e+1} = lambda K*_e / N~
   double lambda = 1.0;
 };
 
@@ -23,9 +24,9 @@ struct DpisOptions {
 struct DpisEpoch {
   static constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t epoch = kNone;  ///< number of the epoch
-  double clip_norm = 0.0;       ///< C_e
+  double clip_norm = 0.0;       ///< C_e, clipping norm of the epoch
   double total = 0.0;           ///< K~, noisy sum of the norms
-  double sigma = 0.0;           ///< sigma_G
+  double sigma = 0.0;           ///< sigma_G, noise multiplier of the steps
   double left = 0.0;  ///< divergence that the filter has left after all releases of this epoch
 };
 

@@ -10,7 +10,7 @@ namespace cudp {
 
 /// Result that a finished private run released, for comparison with a run without privacy.
 struct Comparison {
-  std::string run;  ///< folder
+  std::string run;  ///< folder of the run
   std::string dataset;
   std::string method;
   double epsilon = 0.0;

@@ -89,7 +89,7 @@ struct Evaluation {
     double precision = 0.0;
     double recall = 0.0;
     double f1 = 0.0;
-    /// With near points left out; empty if undefined, and for the first of two classes.
+    /// ROC curve, with near points left out. Empty if undefined, and for the first of two classes.
     std::vector<RocPoint> roc;
     std::vector<PrecisionRecallPoint> precision_recall;  ///< like `roc`
   };

@@ -110,7 +110,7 @@ class Plans {
   }
 
  private:
-  /// A plan that costs at least as much as those of a range of counts.
+  /// Settings of a plan that costs at least as much as the plan for any count of a range.
   struct Worst {
     TrainConfig config;
     double count = 1.0;

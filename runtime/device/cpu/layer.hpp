@@ -42,7 +42,8 @@ struct CpuEdge {
   std::int64_t gradient = 0;  ///< offset in the gradients; see keeps_gradients
   /// Whether gradients of all examples in flight are stored; otherwise only the current one's.
   bool keeps_gradients = false;
-  bool is_sequence = false;  ///< a text: only positions of its own words are used
+  /// Whether it is a text, of which only the positions of its own words are used.
+  bool is_sequence = false;
 
   /// Returns the number of floats, in whole blocks. Those beyond the layout's size are zero
   /// (CpuLayout::zeros).

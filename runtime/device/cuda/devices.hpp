@@ -13,7 +13,7 @@ struct DeviceInfo {
   std::string name;
   int major = 0;  ///< compute capability
   int minor = 0;
-  std::size_t memory = 0;  ///< bytes
+  std::size_t memory = 0;  ///< size of its memory [bytes]
   int multiprocessors = 0;
 
   std::string compute_capability() const {

@@ -34,7 +34,7 @@ class CudaLayer {
   CudaLayer& operator=(const CudaLayer&) = delete;
   virtual ~CudaLayer() = default;
 
-  // Requirements on the layout.
+  // Properties of a layer from which build_layout() chooses the layout.
 
   virtual bool works_in_place() const { return false; }
   /// Whether backward() reads the output of forward(). If so, the next layer must not work in

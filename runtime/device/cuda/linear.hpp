@@ -37,9 +37,9 @@ class DeviceLinear final : public LinearEngine {
  private:
   /// LinearData in device memory. The buffers may have capacity for more tiles.
   struct Tiles {
-    Buffer<float> features;  ///< [.., d, 16]
-    Buffer<float> signs;     ///< [.., 16]
-    Buffer<float> norms;     ///< [.., 16]
+    Buffer<float> features;  ///< [capacity in tiles, d, 16]
+    Buffer<float> signs;     ///< [capacity in tiles, 16]
+    Buffer<float> norms;     ///< [capacity in tiles, 16]
     std::int64_t tiles = 0;
 
     std::size_t slots() const { return signs.size(); }

@@ -11,7 +11,7 @@ namespace cudp::cuda::inline CUDP_SIMT {
 
 namespace {
 
-/// Copy of a recipe without the numbers that recorded steps read from device memory.
+/// Returns a copy of a recipe without the numbers that recorded steps read from device memory.
 StepRecipe without_numbers(StepRecipe recipe) {
   if (auto* const candidates = std::get_if<Candidates>(&recipe.draw)) candidates->rule = {};
   return recipe;
