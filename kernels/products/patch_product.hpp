@@ -115,7 +115,7 @@ struct PackedWeight {
 struct PackWeights {
   const PackedWeight* weights;  ///< [count], in device memory
   std::int32_t count;
-  std::int32_t max_floats;  ///< largest packed_floats
+  std::int32_t max_floats;  ///< largest packed size of one of the weights [floats]
   const float* parameters;
   float* packed;
 };

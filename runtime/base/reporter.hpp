@@ -69,8 +69,8 @@ class Reporter {
   void clear_bar();
 
   std::shared_ptr<spdlog::logger> log_;
-  std::shared_ptr<spdlog::logger> file_log_;  ///< logger of the log file alone; null without a log
-                                              ///< file
+  /// Logger of the log file alone; null without a log file.
+  std::shared_ptr<spdlog::logger> file_log_;
   bool quiet_;
   bool terminal_;
   bool bar_shown_ = false;

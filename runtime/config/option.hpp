@@ -47,8 +47,8 @@ struct Option {
   std::string key;          ///< "batch" for the flag "--batch"
   bool positional = false;  ///< given without a flag's name; required unless may_lack
   bool may_lack = false;    ///< a positional option that is not required
-  std::string needs;  ///< key of an option without which this one has no effect; "" if there is
-                      ///< none
+  /// Key of an option without which this one has no effect; "" if there is none.
+  std::string needs;
   std::string group;
   /// Key of an option of all runs. If set, this option of a method is listed after that one, in its
   /// group; if empty, in the method's own group.

@@ -12,8 +12,9 @@ namespace cudp {
 struct SumShape {
   double clip_norm = 1.0;
   Contribution contribution = ClippedGradient{};
-  double largest_rate = 1.0;  ///< upper bound on an example's sampling rate; if it is below 1, a
-                              ///< batch must be smaller than the number of examples
+  /// Upper bound on an example's sampling rate; if it is below 1, a batch must be smaller than the
+  /// number of examples.
+  double largest_rate = 1.0;
 };
 
 /// Makes a plan without its noise: sampling rate, number of steps, clipping norm and sensitivity.

@@ -54,8 +54,8 @@ class LayerWalk {
   std::size_t at_ = 0;
 };
 
-/// Shared memory of a block on the devices that have most of it [bytes]. A kernel that needs more
-/// is not compiled.
+/// Largest shared memory that a block can use on any supported device [bytes]. A kernel that needs
+/// more is not compiled.
 inline constexpr std::size_t kMostShared = std::size_t{227} * 1024;
 
 /// Returns the description's kernel if it matches this network and the device's shared memory can

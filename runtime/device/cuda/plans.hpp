@@ -57,7 +57,7 @@ struct ProductPlan {
   std::int32_t terms = 0;
   std::int32_t columns = 0;
   PixelPatch patch = {};         ///< patch that the product uses; lines = 0: it uses the tables
-  std::int64_t packed_at = 0;    ///< offset of the packed weight, with a patch
+  std::int64_t packed_at = 0;    ///< offset of the packed weight; used only with a patch
   std::int64_t rounded_at = -1;  ///< offset of the rounded weight, for TF32 without a patch, or -1
 };
 
