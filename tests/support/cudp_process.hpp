@@ -29,7 +29,7 @@ struct Finished {
 /// A cudp process with its output in files of `folder`.
 class CudpProcess {
  public:
-  /// directory: where it runs; that of the tests if it is empty.
+  /// Starts the process. directory: its working directory; empty for that of the tests.
   CudpProcess(const TemporaryFolder& folder, const std::vector<std::string>& arguments,
               const std::string& directory = "")
       : out_(folder / "stdout"), err_(folder / "stderr") {
@@ -71,7 +71,7 @@ inline std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// The checkpoint of the most steps in a run's folder; empty if there is none.
+/// Returns the checkpoint with the most steps in a run's folder; an empty path if there is none.
 inline std::filesystem::path newest_checkpoint_file(const std::filesystem::path& run) {
   std::error_code none;
   std::filesystem::path newest;
@@ -145,7 +145,8 @@ inline OnTerminal run_on_terminal(const TemporaryFolder& folder,
   return run_on_terminal(words, folder / "stdout");
 }
 
-/// A small table with a public schema: two classes that a line mostly separates. And a test table.
+/// Paths of a small table with two classes that are mostly separated by a line, of its schema, and
+/// of a test table.
 struct SmallTable {
   std::string table;
   std::string schema;

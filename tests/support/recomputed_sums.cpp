@@ -105,27 +105,27 @@ void Recomputer::process(const transcript::Batch& b) {
 void Recomputer::process(const transcript::Release& r) {
   switch (static_cast<Stream>(r.stream)) {
     case Stream::noise:
-      if (is("dp-agd")) return hold_descent(r);
-      if (is("outpert") || is("objpert")) return hold_minimum(r);
+      if (is("dp-agd")) return check_descent(r);
+      if (is("outpert") || is("objpert")) return check_minimum(r);
       released_ = r;
-      return is("dpis") ? hold_directions(r) : hold_sum(r);
+      return is("dpis") ? check_directions(r) : check_sum(r);
     case Stream::clipped_count:
-      return hold_count(r);
+      return check_count(r);
     case Stream::norm_total:
-      return hold_norms(r, true);
+      return check_norms(r, true);
     case Stream::largest_norms:
-      return hold_norms(r, false);
+      return check_norms(r, false);
     case Stream::selection:
-      if (is("dp-agd")) hold_losses(r);
+      if (is("dp-agd")) check_losses(r);
       return;
     case Stream::dataset_size:
-      return hold_size(r);
+      return check_size(r);
     case Stream::covariance:
-      return hold_second_moments(r);
+      return check_second_moments(r);
     case Stream::channel_moments:
-      return hold_channel_moments(r);
+      return check_channel_moments(r);
     case Stream::holdout_figures:
-      return hold_held_out(r);
+      return check_held_out(r);
     default:
       return;
   }
