@@ -13,7 +13,7 @@ namespace cudp::privacy {
 // guesses bounds from below how much the mechanism reveals about an example that is added or
 // removed.
 //
-// The number of guesses must be fixed before the coins are looked at, or be a function of released
+// The number of guesses must be fixed before the coins are revealed, or be a function of released
 // values.
 
 /// Result of an audit. Functions throw std::invalid_argument unless correct <= made <= canaries,

@@ -159,7 +159,7 @@ void RunChecker::check_drawn(const transcript::Batch& b, const std::vector<std::
 void RunChecker::check_holdout_figure(const transcript::Release& r) {
   const auto& stated = certificate_.holdout;
   if (!stated || stated->releases == 0)
-    return add("kinds", at(r) + ": the certificate says nothing of held-out rows");
+    return add("kinds", at(r) + ": the certificate states nothing about held-out rows");
   expect(r.noise_std == stated->sigma, "noise", at(r) + ", standard deviation", stated->sigma,
          r.noise_std);
   expect(r.sensitivity == 1.0, "sensitivity", at(r) + ", sensitivity", 1.0, r.sensitivity);

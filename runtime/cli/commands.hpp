@@ -32,7 +32,7 @@ void add_reproduce_command(CLI::App& app, CommandBody& body);
 void add_info_command(CLI::App& app, CommandBody& body);
 
 inline constexpr const char* kReproduceDescription =
-    "Run a table or figure of a paper, beside its numbers";
+    "Run a table or figure of a paper, next to its published numbers";
 
 /// Adds the commands of a program.
 using AddCommands = std::function<void(CLI::App& app, CommandBody& body)>;

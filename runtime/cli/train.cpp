@@ -153,7 +153,7 @@ Settings as_resume_or_start(Settings flags) {
   for (const char* other : {"resume", "out"})
     if (flags.contains(other))
       throw InputError(std::string("--resume-or-start: expected no --") + other +
-                       " beside it, found one");
+                       " with it, found one");
   const Setting folder = asked->second;
   flags.erase(asked);
   std::error_code none;

@@ -169,7 +169,7 @@ void EngineMethod::fresh_key(PrivacyBudget& budget, std::uint64_t step) {
 /// budget may end before the planned last step.
 std::uint64_t EngineMethod::last_step(const PrivacyBudget& budget, std::uint64_t step) const {
   const std::uint64_t allowed = budget.ledger().authorised_until();
-  if (budget.filter() != nullptr) return plan_.steps;  // the filter is asked as training continues
+  if (budget.filter() != nullptr) return plan_.steps;  // the filter decides as training continues
   if (!config().epsilon || allowed >= plan_.steps) return plan_.steps;
   const std::vector<privacy::Release> charged = budget.ledger().releases_after_count();
   const std::uint64_t last =

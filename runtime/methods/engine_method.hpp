@@ -87,8 +87,9 @@ class EngineMethod : public Method {
 
   /// Returns whether all releases, and their number, were fixed before the first of them, so that
   /// the accountant's bound on them holds. It does not hold if they depend on a noisy number of
-  /// examples or on what a filter admits. Nor does it hold after a key was lost, because whoever
-  /// renews the key decides how many steps there are (privacy/README.md, What a fresh key allows).
+  /// examples or on what a filter admits. Nor does it hold after a key was lost, because the user
+  /// who renews the key decides how many steps there are (privacy/README.md, What a fresh key
+  /// allows).
   bool is_fixed_ahead() const;
   /// Returns the epsilon that the run may state, if `bound` is the bound of its releases. If the
   /// releases were fixed ahead it is that of the bound, else that of the budget, which was stated

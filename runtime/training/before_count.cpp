@@ -230,7 +230,7 @@ void check_sigma(const Experiment& e, Plans& plans) {
   const std::string reason = budget_reason(refused->reason);
   const bool none = refused->counts.high == all.high;
   throw BudgetError(fmt::format(
-      "--sigma: expected none beside --epsilon, or one that keeps epsilon {:.6g} whatever the "
+      "--sigma: expected none with --epsilon, or one that keeps epsilon {:.6g} whatever the "
       "number of training examples is, which is private; found {:.6g}, which does not keep it "
       "{} {:.0f} examples ({}). "
       "Leave --sigma out: it follows from --epsilon and the noisy number{}",

@@ -23,7 +23,8 @@ Measured Recomputer::measure(std::uint32_t i, const Values& theta) {
   ++found_.examples;
   Measured m;
   m.gradient = gradient(i, answer(i), theta);
-  // As large as the terms of the gradient, which nearly cancel where the label is the prediction.
+  // This gradient is as large as the terms of the gradient, which nearly cancel if the label is the
+  // prediction.
   const Values other = gradient(i, other_answer(i), theta);
   Values squares = reference::squared_norms(net(), m.gradient);
   const Values of_other = reference::squared_norms(net(), other);

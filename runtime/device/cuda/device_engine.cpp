@@ -58,7 +58,8 @@ std::vector<ListedStep> DeviceEngine::listed(const StepRecipe& recipe,
                                              std::span<const StepScalars> scalars) {
   validate(recipe);
   UpdateArgs checked = p_.state.update_args(recipe);
-  checked.released = p_.state.parameters();  // stand-in for validation: no step has run
+  checked.released =
+      p_.state.parameters();  // any non-null address, for the validation; no step has run
   std::vector<ListedStep> steps;
   steps.reserve(scalars.size());
   for (const StepScalars& s : scalars) {

@@ -752,9 +752,9 @@ TEST(CudaBlas, IsNotUsedWhereRowsDependOnTheirPlace) {
   (void)logits(1, false);
   EXPECT_TRUE(said.empty()) << "BLAS is used";
   EXPECT_EQ(logits(1, true), own);
-  EXPECT_EQ(said, (std::vector<std::string>{
-                      "device: cuBLAS is not used, since a row's bits depend on the rows beside "
-                      "it"}));
+  EXPECT_EQ(said,
+            (std::vector<std::string>{
+                "device: cuBLAS is not used, because a row's bits depend on the other rows"}));
 }
 
 TEST(CudaRoom, ADeviceWithoutMemoryFailsWithOneLine) {

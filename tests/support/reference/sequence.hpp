@@ -102,7 +102,7 @@ struct RecurrentStep {
   int time;
   Values x, h_before, c_before, h, c;
   std::array<Values, 4> gate;
-  Values reset_product;  ///< of a GRU: W_hn h + b_hn
+  Values reset_product;  ///< W_hn h + b_hn; for a GRU only
 };
 
 /// Returns row `row` of W x + b of one gate.
