@@ -17,7 +17,7 @@
 #include "kernels/common/lanes.hpp"
 #include "kernels/common/tensor_core.cuh"
 #include "kernels/random/random.cuh"
-#include "runtime/device/cuda/batch_room.hpp"
+#include "runtime/device/cuda/batch_capacity.hpp"
 #include "runtime/device/cuda/buffer.hpp"
 #include "runtime/device/cuda/devices.hpp"
 #include "runtime/device/cuda/engine_parts.hpp"
@@ -173,7 +173,7 @@ void clipped_sum(benchmark::State& state, const Setup& setup, const Peaks& peaks
   p.load(data);
   p.set_train_state(random_weights(net));
   const std::int64_t room = cuda::batch_capacity(recipe.draw, data.size());
-  p.passes.reserve(cuda::public_room(recipe.draw, settings.expected_batch).value_or(room));
+  p.passes.reserve(cuda::public_capacity(recipe.draw, settings.expected_batch).value_or(room));
   cuda::StepSum sum(p);
   cuda::draw_poisson(p.gpu, sum.sample_args(recipe.draw), p.sample.space());
   const std::size_t drawn = p.sample.count();

@@ -28,7 +28,7 @@ struct ParameterTensor {
   int fan_out = 0;
   bool is_bias = false;     ///< initialised to zero (a group-norm weight: to one)
   int group = 0;            ///< index of its parametric layer, 0..Network::groups-1
-  std::size_t touched = 0;  ///< most entries that are not 0 in one example's gradient
+  std::size_t touched = 0;  ///< largest number of entries that are not 0 in one example's gradient
 };
 
 /// The properties of texts that a network depends on.
@@ -60,7 +60,8 @@ struct Network {
   int outputs = 0;  ///< logits: `classes` for softmax, 1 for every other loss
   std::vector<NetworkLayer> layers;
   std::vector<ParameterTensor> parameters;
-  /// Tensors that PyTorch's layers have in addition, always zero; `offset` has no meaning.
+  /// Tensors that PyTorch's layers have and this network does not. They are always zero, and are
+  /// written to the released model so that PyTorch can load it. `offset` is unused.
   std::vector<ParameterTensor> zeros;
   std::size_t parameter_count = 0;
   int groups = 0;

@@ -95,9 +95,10 @@ struct Accountant::State {
     }
   }
 
-  /// The least value of a field that the wanted accountants show. bound: it at the largest value,
-  /// and what it is asked at. The others are the accountants: by a loss distribution, by the mu of
-  /// a single Gaussian, by advanced composition, and by Renyi divergences.
+  /// Returns the bound with the least value of a field among those that the options request. bound:
+  /// the largest possible value, and the other field, which is given. The callables compute the
+  /// bounds: by a loss distribution, by the mu of a single Gaussian, by advanced composition, and
+  /// by Renyi divergences.
   template <class ByLoss, class ByMu, class ByComposition, class ByRenyi>
   PrivacyBound bound(const Field& field, PrivacyBound bound, const ByLoss& by_loss,
                      const ByMu& by_mu, const ByComposition& by_composition,

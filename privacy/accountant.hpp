@@ -60,7 +60,7 @@ class Accountant {
   std::vector<PrivacyBound> epsilons(std::span<const double> deltas);
   std::vector<PrivacyBound> deltas(std::span<const double> epsilons);
 
-  /// The composition without releases that release nothing.
+  /// Returns the composition, without those releases that reveal nothing (releases_nothing()).
   const Composition& composition() const;
   const AccountantOptions& options() const;
 

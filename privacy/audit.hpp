@@ -13,13 +13,13 @@ namespace cudp::privacy {
 // guesses bounds from below how much the mechanism reveals about an example that is added or
 // removed.
 //
-// The number of guesses must be fixed before the coins are looked at, or be a function of released
+// The number of guesses must be fixed before the coins are revealed, or be a function of released
 // values.
 
 /// Result of an audit. Functions throw std::invalid_argument unless correct <= made <= canaries,
 /// canaries > 0.
 struct Guesses {
-  std::uint64_t canaries = 0;  ///< m
+  std::uint64_t canaries = 0;  ///< m, number of canaries
   std::uint64_t made = 0;      ///< number of guesses; the attacker abstains on the other canaries
   std::uint64_t correct = 0;   ///< number of correct guesses
 };

@@ -213,7 +213,7 @@ class Solver {
     const NeighbouringRelation first = worse(v);
     const double g = excess(v, first, options_);
     if (g > 0.0 || first == before_.relation) return g;
-    // It fits in the worse direction nearby; the other one must be checked too.
+    // The value fits in the worse direction near here; the other direction must be checked too.
     const bool add = first == NeighbouringRelation::add;
     return std::fmax(
         g, excess(v, add ? NeighbouringRelation::remove : NeighbouringRelation::add, options_));

@@ -1,6 +1,5 @@
 #include "privacy/filter.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -65,13 +64,6 @@ Filter::Filter(Ledger ledger) : ledger_(std::move(ledger)) {
   }
 }
 
-double Filter::best_order(std::span<const Release> plan, double delta, std::uint64_t group) {
-  const double order = epsilon_by_rdp(plan, delta, {.group = group}).order;
-  if (order == 0.0)
-    throw std::domain_error("plan: expected releases to choose an order for, found none");
-  return order;
-}
-
 double Filter::cost(const Mechanism& mechanism) const {
   const Neighbours neighbours{.group = budget().group};
   return budget().order == 0.0 ? zcdp_of(mechanism, neighbours)
@@ -118,14 +110,6 @@ bool Filter::authorise(std::uint64_t begin, std::uint64_t end, const Mechanism& 
   ledger_.authorise(begin, end, mechanism);
   spend(each, count);
   return true;
-}
-
-std::uint64_t Filter::affordable(const Mechanism& mechanism) const {
-  const Price each = price(mechanism);
-  std::uint64_t max_count = std::numeric_limits<std::uint64_t>::max();
-  if (each.divergence > 0) max_count = (whole - spent_.divergence) / each.divergence;
-  if (each.failure > 0) max_count = std::min(max_count, (whole - spent_.failure) / each.failure);
-  return max_count;
 }
 
 double Filter::remaining() const {

@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <span>
 
 #include "privacy/ledger.hpp"
 
@@ -10,7 +9,7 @@ namespace cudp::privacy {
 /// ones: the mechanism, its noise, the count, and when to stop. A method queries the filter before
 /// each release, and does not make a release that was refused:
 ///
-///   Filter filter(renyi_budget(Filter::best_order(plan, delta), epsilon, delta));
+///   Filter filter(renyi_budget(epsilon_by_rdp(plan, delta).order, epsilon, delta));
 ///   ...
 ///   if (!filter.charge({Gaussian{sigma}, 1})) stop();
 ///   save(filter.ledger().to_text());  // before the noise is drawn
@@ -43,11 +42,6 @@ class Filter {
   /// wrote it.
   explicit Filter(Ledger ledger);
 
-  /// Returns the Renyi order at which the plan's epsilon is least. Call it before training, with
-  /// the worst case of the training as plan. Throws std::domain_error for a plan that releases
-  /// nothing.
-  static double best_order(std::span<const Release> plan, double delta, std::uint64_t group = 1);
-
   /// Returns whether these releases are within the remaining budget. Throws std::invalid_argument
   /// for a mechanism out of range and std::domain_error for one without a bound; so does charge.
   bool admits(const Release& releases) const;
@@ -61,9 +55,6 @@ class Filter {
 
   /// See Ledger::fresh_key.
   void fresh_key(std::uint64_t step) { ledger_.fresh_key(step); }
-
-  /// Returns how many more such releases the budget allows; 2^64 - 1 if they are free.
-  std::uint64_t affordable(const Mechanism& mechanism) const;
 
   /// Cost of one release, and the limit on all: a divergence at the order, or rho, in nats.
   double cost(const Mechanism& mechanism) const;
@@ -80,8 +71,8 @@ class Filter {
 
  private:
   struct Price {
-    std::uint64_t divergence = 0;  ///< in units of the limit, rounded up
-    std::uint64_t failure = 0;     ///< in units of Budget::failure, rounded up
+    std::uint64_t divergence = 0;  ///< share of the limit [2^-62], rounded up
+    std::uint64_t failure = 0;     ///< share of Budget::failure [2^-62], rounded up
   };
   Price price(const Mechanism& mechanism) const;
   bool fits(const Price& price, std::uint64_t count) const;

@@ -26,7 +26,7 @@ struct ChosenRun {
 /// with the order.
 struct RenyiFilteredRun {
   double order = 0.0;       ///< > 1
-  double divergence = 0.0;  ///< nats
+  double divergence = 0.0;  ///< bound on the divergence [nats]
 };
 /// Training with a zCDP filter: its divergence is at most rho times the order, at every order.
 struct ZcdpFilteredRun {

@@ -151,7 +151,7 @@ SOURCE_MUTANTS = [
     ("a stalled step updated twice", "kernels/step/finish.cuh",
      "atomicAdd(&a.cursor->pending, 1u);\n          continue;", "atomicAdd(&a.cursor->pending, 1u);", FINISH),
     ("a pair completed twice", "kernels/step/finish.cuh", "    atomicAdd(bits, 0u - bit);\n", "", FINISH),
-    ("steps go on behind one that waits", "kernels/step/step_cursor.hpp", "return c.pending != 0 || c.failed != 0", "return c.failed != 0", FINISH),
+    ("steps go on after one that waits", "kernels/step/step_cursor.hpp", "return c.pending != 0 || c.crowded != 0", "return c.crowded != 0", FINISH),
     ("the number of a thread along y", "kernels/fused/rows.cuh", "mov.u32 %0, %%tid.x;", "mov.u32 %0, %%tid.y;", KERNELS + ":" + ENGINE),
 ]
 

@@ -71,7 +71,8 @@ TableGroup group_of(const Part& part, const Runs& runs) {
   ResultRow lead{"lead, paper", {}, {}, 0};
   for (std::size_t i = 0; i < kEpochs.size(); ++i) lead.values.push_back(part.adp[i] - part.dp[i]);
   group.published.push_back(lead);
-  // The picture shows leads only: in a plot with accuracies they would lie on the axis.
+  // The picture shows only the differences to DP-SGD; in one plot with accuracies they would lie on
+  // the axis.
   for (auto* rows : {&group.measured, &group.published})
     for (ResultRow& row : *rows)
       row.drawn = rows == &group.measured && row.name.starts_with("lead");

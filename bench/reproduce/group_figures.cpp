@@ -18,7 +18,7 @@ constexpr double kRate = 0.01;
 constexpr std::uint64_t kExamples = 50000;
 constexpr std::uint64_t kBatch = 500;
 
-/// One picture of the three of a figure.
+/// One of the three pictures of a figure.
 struct Part {
   double sigma;
   std::vector<std::uint64_t> sizes;

@@ -14,7 +14,7 @@
 namespace cudp {
 namespace {
 
-/// Epsilon of the composition, if every step is (e, .)-DP for its sample.
+/// Returns epsilon of the composition if every step is (e, .)-DP for its sample.
 double composed(double e, double q, double steps, double slack) {
   const double step = std::log1p(q * std::expm1(e));
   return step * std::sqrt(2.0 * steps * std::log(1.0 / slack)) + steps * step * std::expm1(step);

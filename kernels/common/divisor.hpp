@@ -5,8 +5,8 @@
 
 namespace cudp {
 
-/// Divisor n > 1 with its precomputed inverse, for quotient() without a division. Suits indices of
-/// arrays with n numbers a line.
+/// Divisor n > 1 with its precomputed inverse, with which quotient() needs no division. Suits the
+/// conversion of an index into line and column, in arrays with n numbers per line.
 struct Divisor {
   int n = 1;
   std::uint32_t inverse = 0;  ///< 2^32 / n, rounded up

@@ -36,9 +36,9 @@ inline constexpr double kLargestShift = 4.0;
 /// Parameters of an epoch of importance sampling (importance.hpp). All are public.
 struct ImportanceRule {
   double clip = 1.0;       ///< C, > 0
-  double multiple = 5.0;   ///< k, >= 1
-  double min_norm = 0.01;  ///< g_L, in (0, C]
-  double rate = 0.0;       ///< b / K, in (0, 1 / C)
+  double multiple = 5.0;   ///< k, factor from a norm to its estimate; >= 1
+  double min_norm = 0.01;  ///< g_L, smallest norm that an example is drawn by, in (0, C]
+  double rate = 0.0;       ///< b / K, probability to be drawn per unit of norm, in (0, 1 / C)
   bool operator==(const ImportanceRule&) const = default;
 };
 

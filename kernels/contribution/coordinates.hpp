@@ -59,7 +59,8 @@ struct SquareRows {
   float* y;
   std::int64_t n;
 };
-/// Computes parts[e] = dense_square with A = sum_j dy_j^2 u_j and B = sum_j dy_j v_j.
+/// Computes the squared norm of a dense layer's transformed gradient for each example: parts[e] =
+/// dense_square() with A = sum_j dy_j^2 u_j and B = sum_j dy_j v_j.
 struct DenseTransformedNorm {
   Batch batch;
   const float* dy;  ///< [capacity, outputs]

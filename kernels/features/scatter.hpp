@@ -91,8 +91,8 @@ struct ScatterLoad {
   int width;
   int rows;
   int columns;
-  const std::int32_t* row_from;     ///< [rows]
-  const std::int32_t* column_from;  ///< [columns]
+  const std::int32_t* row_from;  ///< [rows], row of the image that each padded row is copied from
+  const std::int32_t* column_from;  ///< [columns], the same for columns
   ComplexFloat* out;                ///< [planes, rows, columns]
 };
 

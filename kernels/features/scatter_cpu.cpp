@@ -1,5 +1,5 @@
-// Each lane of a register is another plane. So the arithmetic is that of the scalar algorithm, and
-// images of all sizes take the same code.
+// Scattering transform on the CPU. Each lane of a register holds another plane. So the arithmetic
+// is that of the scalar algorithm, and images of all sizes take the same code.
 #include "kernels/common/cpu_kernel_list.hpp"
 #include "kernels/common/vec.hpp"
 #include "kernels/features/fourier_lanes.hpp"
@@ -64,7 +64,7 @@ void load_planes(const Scatter& s, Vec* image) {
     gather_planes(s, image, [floats = s.floats](std::int64_t i) { return floats[i]; });
 }
 
-/// Writes out[i step], i < 8 blocks: the low-pass filter along one line of n numbers.
+/// Applies the low-pass filter along one line of n numbers, and writes out[i step], i < 8 blocks.
 CUDP_INLINE void low_pass_line(const Vec* in, int n, const float* table, int blocks, Vec* out,
                                std::int64_t step) {
   for (int b = 0; b < blocks; ++b) {
@@ -80,7 +80,8 @@ CUDP_INLINE void low_pass_line(const Vec* in, int n, const float* table, int blo
   }
 }
 
-/// Second half of the low-pass filter, along rows; writes channel `channel` of every plane.
+/// Applies the second half of the low-pass filter, along rows, and writes channel `channel` of
+/// every plane.
 void finish_channel(const Scatter& s, const Work& w, int level, int channel) {
   const ScatterTables& t = *s.tables;
   const int columns = t.columns[level];

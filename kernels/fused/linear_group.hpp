@@ -22,7 +22,7 @@ CUDP_INLINE std::int64_t count_of(VecI mask) {
   return n;
 }
 
-/// Results for a group of rows, computed before any row is added.
+/// Values of a group of kLanes rows, computed before any of its rows is added to the sum.
 struct LinearGroup {
   alignas(64) float square[kLanes];  ///< |x|^2
   alignas(64) float label[kLanes];   ///< 0 or 1, or the target
@@ -49,8 +49,8 @@ CUDP_INLINE Vec values(const LinearExamples& a, Vec z, Vec y, Vec label) {
   return a.loss == Loss::logistic ? logistic_value(z, y) : hinge_value(z, y);
 }
 
-/// Computes everything that depends on the scores z of a group's n rows. Requires g.square and
-/// g.label.
+/// Computes losses, derivatives and clip factors of a group's n rows from their scores z, and adds
+/// their statistics to `facts`. Requires g.square and g.label.
 CUDP_INLINE void weigh(const LinearExamples& a, int n, Vec z, LinearGroup& g, GroupFacts& facts) {
   const Vec label = load(g.label);
   const Vec y = label * 2.0f - broadcast(1.0f);
@@ -99,7 +99,7 @@ CUDP_INLINE void prefetch_label(const LinearExamples& a, std::uint32_t example) 
     __builtin_prefetch(a.labels + example);
 }
 
-/// Adds the sums of a call to the caller's totals.
+/// Adds the bias's sum and the statistics of a call to the caller's totals.
 CUDP_INLINE void finish(const LinearExamples& a, std::uint32_t bias_unit, const GroupFacts& facts) {
   *a.bias_unit += static_cast<std::int32_t>(bias_unit);
   if (a.facts == nullptr) return;

@@ -42,7 +42,7 @@ struct ActivationPass {
   CountedPlanes y_planes;
   float* to;
   CountedPlanes to_planes;
-  Precision to_as = Precision::fp32;  ///< rounding of `to`
+  Precision to_as = Precision::fp32;  ///< tf32: `to` is rounded to TF32
 };
 
 inline void validate(const ActivationPass& a) {

@@ -26,7 +26,7 @@ struct Embed {
   const std::uint32_t* examples;  ///< indices in the data set, from batch.first on; null: 0, 1, ...
   Texts texts;
   const std::uint8_t* labels;  ///< [data set]
-  std::int32_t places;         ///< T
+  std::int32_t places;         ///< T, number of positions
   AnyDivisor columns;
   std::int32_t rows;    ///< words below it have a row of `weight`, others a row of texts.vectors
   const float* weight;  ///< [rows, columns], or null

@@ -59,7 +59,7 @@ struct GroupNorm {
   float* y;
   CountedPlanes y_planes;
   float* statistics;  ///< [capacity, groups, 2]: mean and 1 / sqrt(variance + epsilon), written
-  Precision y_as = Precision::fp32;  ///< rounding of y
+  Precision y_as = Precision::fp32;  ///< tf32: y is rounded to TF32
 };
 
 /// Gradients of group normalisation per example: dweight = sum over pixels of dy (x - mean)
@@ -78,7 +78,7 @@ struct GroupNormBackward {
   float* gradient;           ///< [capacity, 2 channels]: dweight, then dbias
   float* parts;              ///< [groups, capacity]
   Transform transform = {};  ///< transform of the gradient for parts, [2 channels] each, or null
-  Precision dx_as = Precision::fp32;  ///< rounding of dx
+  Precision dx_as = Precision::fp32;  ///< tf32: dx is rounded to TF32
 };
 
 }  // namespace device

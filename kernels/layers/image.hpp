@@ -56,7 +56,7 @@ struct Load {
   CountedPlanes planes;
   float* x;                          ///< [capacity, planes.size()]
   std::uint8_t* x_label;             ///< [capacity]
-  Precision x_as = Precision::fp32;  ///< rounding of x
+  Precision x_as = Precision::fp32;  ///< tf32: x is rounded to TF32
 };
 
 inline void validate(const Load& a) {

@@ -18,7 +18,7 @@ struct LossValues {
   float* logit_gradient;      ///< [capacity, outputs], scratch; null if no gradient is wanted
   float* gradient;            ///< [capacity, gradient_planes.size()]
   CountedPlanes gradient_planes;
-  Precision gradient_as = Precision::fp32;  ///< rounding of the gradient
+  Precision gradient_as = Precision::fp32;  ///< tf32: the gradient is rounded to TF32
 };
 
 inline void validate(const LossValues& a) {

@@ -4,7 +4,7 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Weight of a position of a text; 1 for an empty text.
+/// Returns the weight of each position in the mean: 1 / length, or 1 for an empty text.
 __device__ __forceinline__ float weight_of_place(int length) {
   return 1.0f / static_cast<float>(length > 1 ? length : 1);
 }

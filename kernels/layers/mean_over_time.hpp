@@ -11,7 +11,7 @@ namespace cudp::device {
 struct MeanOverTime {
   Batch batch;
   const std::int32_t* length;  ///< [capacity]
-  std::int32_t places;         ///< T
+  std::int32_t places;         ///< T, number of positions of a text
   const float* x;              ///< [capacity, T, channels]
   float* y;                    ///< [capacity, y_planes.size()]
   Planes y_planes;             ///< channels of one pixel

@@ -7,12 +7,12 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Largest number of a window, or a NaN if there is one, and the first pixel that holds it.
+/// Maximum of a window, or a NaN if it has one, and the index of the first pixel that holds it.
 struct Largest {
   float value;
   int pixel;
 
-  /// x: corner of the window.
+  /// Searches a window. x: its first pixel. row: floats per row of x. kernel: side of the window.
   __device__ __forceinline__ Largest(const float* x, int row, int kernel) : value(x[0]), pixel(0) {
     int at = 0;
     CUDP_UNROLL_BY(1)

@@ -64,8 +64,9 @@ struct Pool {
   Epilogue epilogue = {};
 };
 
-/// Parts of dx, one per thread. If windows do not overlap, a part is a cell of stride x stride
-/// pixels, which only the window at its corner can reach. Otherwise it is a pixel.
+/// Returns the grid of parts that dx is divided into, one part per thread. If windows do not
+/// overlap, a part is a cell of stride x stride pixels, which only the window at its corner can
+/// reach. Otherwise it is a pixel.
 inline Planes pool_cells(const Planes& dx, int kernel, int stride) {
   const int side = kernel <= stride ? stride : 1;
   return {.channels = dx.channels,

@@ -36,7 +36,7 @@ struct LinearScores {
 struct LinearGradient {
   const float* features;
   const float* scores;
-  const float* signs;  ///< label, 1 or -1; 0: absent
+  const float* signs;  ///< label of each example, 1 or -1; 0 for an absent one
   const float* norms;  ///< |x| rounded up
   double* total;       ///< [d, 16]
   std::int64_t begin, end;

@@ -84,7 +84,7 @@ struct Run {
   const std::uint8_t* end;
 };
 
-/// Terms, kRows at most, grouped by some codes of their rows.
+/// Terms, at most kRows, grouped by those codes of their rows that one pass adds.
 struct Runs {
   int count;
   Run run[kRows * kCodes];

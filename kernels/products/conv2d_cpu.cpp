@@ -115,7 +115,8 @@ void weight_rows(const Convolution& c) {
   if constexpr (K % 2 != 0) weight_kernel_rows<K, S, 1>(c, ky);
 }
 
-/// Runs the narrow implementation if there is one for this shape.
+/// Calls the implementation for narrow layers that fits this kernel's width; returns false if there
+/// is none.
 template <class Way3, class Way5, class Way8>
 bool narrow(const Convolution& c, Way3 way3, Way5 way5, Way8 way8) {
   if (c.in.stride != 1 || c.out.stride != kLanes) return false;

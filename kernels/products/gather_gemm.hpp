@@ -31,11 +31,12 @@ struct GatherGemm {
   const float* a;
   const float* b;
   float* out;
-  const std::int32_t* a_row;      ///< [rows]
-  const std::int32_t* out_row;    ///< [rows]
-  const std::int32_t* out_block;  ///< [columns / 16], or null
-  const GemmStep* step;           ///< [terms]
-  const float* bias;              ///< [columns], for GemmStart::bias
+  const std::int32_t* a_row;    ///< [rows]
+  const std::int32_t* out_row;  ///< [rows]
+  /// [columns / 16], offset of each block of 16 columns in out; null: consecutive.
+  const std::int32_t* out_block;
+  const GemmStep* step;  ///< [terms]
+  const float* bias;     ///< [columns], for GemmStart::bias
   int rows;
   int terms;
   int columns;

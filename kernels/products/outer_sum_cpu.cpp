@@ -107,8 +107,8 @@ void from_width(const AddOuter& a, int column) {
 constexpr int kMaxNarrow = 4;  // outputs
 constexpr int kNarrowVectors = 4;
 
-/// Adds for `C` outputs, with the lanes of a register along the rows; along the columns nearly all
-/// lanes would be padding. Requires the rows' inputs to be contiguous.
+/// Adds the terms of `C` outputs. The lanes of a register lie along the rows, because along the
+/// columns nearly all lanes would be padding. Requires the rows' inputs to be contiguous.
 template <int C>
 void narrow_tile(const AddOuter& a, int first) {
   const Vec to_units = broadcast(kToUnits);

@@ -7,7 +7,7 @@
 namespace cudp::inline CUDP_SIMT {
 
 /// Tile of a gradient with kPatchRows x kColumns numbers; a warp has a part of 48 x kWarpColumns.
-/// Every number is the same chain of steps as in a TensorTile.
+/// Every number is summed in the same order of steps as in a TensorTile.
 template <int columns, int warp_columns>
 struct PatchTile : WarpTile<kPatchRows, columns, 48, warp_columns> {
   // Number of blocks per multiprocessor, as far as registers allow.
@@ -19,7 +19,7 @@ struct alignas(8) PatchTerm {
   int x, dy;
 };
 
-/// The two patches of a block, and the code with which its threads copy and multiply them.
+/// Double buffer of a block: while one patch is multiplied, the next one is copied.
 template <class T>
 class Patches {
  public:
@@ -40,7 +40,8 @@ class Patches {
     }
   }
 
-  /// Starts to copy the data that lines from `line` on of example e need.
+  /// Starts to copy a patch to buffer `half` (0 or 1): the data of example e for the output rows
+  /// from `line` on.
   __device__ __forceinline__ void copy(int half, int e, int line) const {
     const ConvPatch& p = g_.patch;
     float* const to = patch(half);
@@ -71,7 +72,8 @@ class Patches {
     }
   }
 
-  /// Adds the patch's terms to sums, and the sums over dy's columns.
+  /// Multiplies the patch in buffer `half` and adds the products to `sums`, and the columns of dy
+  /// to the column sums.
   __device__ __forceinline__ void multiply(int half, Sums<T>& sums) const {
     const ConvPatch& p = g_.patch;
     const int g = T::lane() / 4;
@@ -121,9 +123,10 @@ class Patches {
   int row_[T::kRowsThread];
 };
 
-/// For each example e of first .. end - 1 for which skip(e) is false: adds the terms of its
-/// gradient to `sums`, in an order that does not depend on other examples, then calls after(e).
-/// Copies the next patch while it multiplies the current one. All threads must call it.
+/// Adds up gradients of examples. For each example e of first .. end - 1 for which skip(e) is
+/// false, adds the terms of its gradient to `sums`, in an order that does not depend on other
+/// examples, then calls after(e). Copies the next patch while it multiplies the current one. All
+/// threads must call it.
 template <class T, class Skip, class After>
 __device__ __forceinline__ void add_patches(const WeightGradient& g, Patches<T>& patches, int first,
                                             int end, const Skip& skip, Sums<T>& sums,

@@ -16,8 +16,8 @@ inline constexpr int kPatchChannels = 32;
 inline constexpr int kPatchRows = kPatchChannels * kPatchTaps;
 inline constexpr int kMaxPatchTerms = 64;
 
-/// Part that is multiplied at a time: `lines` rows of output pixels, and the rows of x that they
-/// depend on. lines = 0 means that patches are not used.
+/// Part of a convolution that a block multiplies at a time: `lines` rows of output pixels, and the
+/// rows of x that they depend on. lines = 0 means that patches are not used.
 struct ConvPatch {
   Planes x;
   Planes dy;
@@ -26,16 +26,20 @@ struct ConvPatch {
   int lines = 0;
 
   // Distances in shared memory [floats], chosen for its 32 banks; set by with_lines().
-  int x_row = 0;     ///< 8 modulo 16; a plane plus one row is 0 modulo 32:
-  int x_plane = 0;   ///< two of eight consecutive rows of the gradient share a number or no bank
-  int dy_plane = 0;  ///< 4 modulo 8: eight columns are in different banks
-  int size = 0;      ///< size of a patch [floats]
+  int x_row = 0;  ///< distance of rows, 8 modulo 16
+  /// Distance of channels of x. x_plane + x_row is a multiple of 32, so that two of eight
+  /// consecutive rows of the gradient share a number or no bank.
+  int x_plane = 0;
+  /// Distance of channels of dy, 4 modulo 8, so that eight columns are in different banks.
+  int dy_plane = 0;
+  int size = 0;  ///< size of a patch [floats]
   Divisor x_lines = {};
-  Divisor x_fours = {};   ///< groups of four floats in a row
-  Divisor dy_fours = {};  ///< groups of four floats in a plane
+  Divisor x_fours = {};   ///< number of groups of four floats in a row
+  Divisor dy_fours = {};  ///< number of groups of four floats in a plane
 };
 
-/// Number of threads per block: warps of 48 rows and of all the tile's columns or, in a sum, of 32.
+/// Number of threads per block. In a norm, a warp has 48 rows and all columns of the tile; in a
+/// sum, 48 rows and 32 columns.
 inline constexpr unsigned kPatchNormThreads = 192;
 constexpr unsigned patch_sum_threads(int columns) { return columns <= 32 ? 192 : 384; }
 
@@ -45,7 +49,8 @@ inline constexpr int kPatchExamples = 8;
 
 CUDP_HD int patch_columns(int columns) { return columns <= 32 ? 32 : 64; }
 
-/// Returns p for this number of lines and of columns of the gradient.
+/// Returns p with `lines` set, and with the distances in shared memory that follow. columns: number
+/// of columns of the gradient.
 inline ConvPatch with_lines(ConvPatch p, int lines, int columns) {
   p.lines = lines;
   p.x_lines = Divisor((lines - 1) * p.stride + 3);

@@ -41,7 +41,8 @@ struct PixelTile : WarpTile<kPatchPixels, columns, 64, 32> {
   static constexpr int kBlocks = 512 / PixelTile::kThreads;
 };
 
-/// The two steps of a block, and the code with which its threads copy and multiply them.
+/// Double buffer of a block: while one step of kStepChannels channels is multiplied, the next one
+/// is copied.
 template <class T>
 class PixelSteps {
  public:
@@ -86,7 +87,7 @@ class PixelSteps {
     return patch_steps(p_.patch.x.channels * kPatchTaps);
   }
 
-  /// Starts to copy step s.
+  /// Starts to copy step s, the pixels and the weights, to buffer `half` (0 or 1).
   __device__ __forceinline__ void copy(int half, int s) const {
     const PixelPatch& q = p_.patch;
     float* const to = step(half);
@@ -116,7 +117,7 @@ class PixelSteps {
     }
   }
 
-  /// Adds the step's terms to sums.
+  /// Multiplies the step in buffer `half` and adds the products to `sums`.
   __device__ __forceinline__ void multiply(int half, Sums<T>& sums) const {
     const int t = T::lane() % 4;
     const float* const x = step(half);
@@ -173,7 +174,7 @@ class PixelSteps {
   }
 
  private:
-  /// Position of row m of this thread among the block's pixels.
+  /// Position, among the block's pixels, of row m of the product that this thread computes.
   struct Pixel {
     int example, y, x;
     bool inside;

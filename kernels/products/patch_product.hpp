@@ -13,7 +13,7 @@
 
 namespace cudp {
 
-/// Rows per block: output pixels.
+/// Number of output pixels per block; they are the rows of its product.
 inline constexpr int kPatchPixels = 256;
 /// Number of channels, and of terms, that are copied and multiplied at a time.
 inline constexpr int kStepChannels = 8;
@@ -33,19 +33,21 @@ struct PixelPatch {
   std::int32_t examples = 1;
 
   // Distances in shared memory [floats]; set by with_lines().
-  std::int32_t x_row = 0;    ///< 12 to 20 modulo 32; a plane minus two rows is 12 to 20 modulo
-  std::int32_t x_plane = 0;  ///< 32: numbers of a fragment are equal or in different banks
-  Divisor image = {};        ///< pixels of a block in an example
-  Divisor line = {};         ///< pixels of a row
-  Divisor x_image = {};      ///< groups of four floats that are copied of an example's channel
-  Divisor x_fours = {};      ///< groups of four floats in a row
+  std::int32_t x_row = 0;  ///< distance of rows, 12 to 20 modulo 32
+  /// Distance of channels. x_plane - 2 x_row is 12 to 20 modulo 32, so that numbers of a fragment
+  /// are equal or in different banks.
+  std::int32_t x_plane = 0;
+  Divisor image = {};    ///< number of pixels of an example in the block
+  Divisor line = {};     ///< number of pixels of a row
+  Divisor x_image = {};  ///< number of groups of four floats copied per example and channel
+  Divisor x_fours = {};  ///< number of groups of four floats in a row
 
   int x_lines() const { return lines + 2; }
   /// Number of blocks that an output is divided among.
   CUDP_HD int parts() const { return (height + lines - 1) / lines; }
 };
 
-/// Returns p for this number of lines and examples per block.
+/// Returns p with `lines` and `examples` set, and with the distances in shared memory that follow.
 inline PixelPatch with_lines(PixelPatch p, int lines, int examples) {
   p.lines = lines;
   p.examples = examples;
@@ -113,7 +115,7 @@ struct PackedWeight {
 struct PackWeights {
   const PackedWeight* weights;  ///< [count], in device memory
   std::int32_t count;
-  std::int32_t max_floats;  ///< largest packed_floats
+  std::int32_t max_floats;  ///< largest packed size of one of the weights [floats]
   const float* parameters;
   float* packed;
 };

@@ -10,8 +10,8 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Sums of one thread in a tile T: its part of the tile, and of the sums over the right factor's
-/// columns.
+/// Sums that one thread has of a tile T: its part of the product, and its part of the column sums
+/// of the right factor.
 template <class T>
 struct Sums {
   float cell[T::kRowsThread][T::kColumnsThread];
@@ -23,7 +23,7 @@ struct Sums {
       CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) { cell[m][n] = 0.0f; }
     }
   }
-  /// Returns the sum of all squares, including the column sums if with_columns.
+  /// Returns the sum of the squares of all these sums, including the column sums if with_columns.
   __device__ __forceinline__ float square(bool with_columns) const {
     float sum = 0.0f;
     CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
@@ -34,7 +34,8 @@ struct Sums {
   }
 };
 
-/// Sums as integers, of gradients that were each rounded independently.
+/// Integer sums that one thread has of a tile T: sums of gradients whose numbers were each rounded
+/// to the grid.
 template <class T>
 struct UnitSums {
   std::int32_t cell[T::kRowsThread][T::kColumnsThread];
@@ -79,11 +80,11 @@ struct FloatTile {
     return static_cast<int>(threadIdx.x) / kRowGroups * kColumnsThread + n;
   }
 
-  /// Returns the position of a line in row k of a or b.
+  /// Returns the index in shared memory of a line within row k of a or b.
   static __device__ __forceinline__ int index(int, int line) { return line; }
 
-  /// Adds a[half] b[half] to sums and, if with_columns, the sums over b's columns (which only the
-  /// threads with holds_bias need).
+  /// Multiplies the terms of a and b in buffer `half` (0 or 1) and adds the products to `sums`.
+  /// with_columns: also adds up the columns of b, which only the threads with holds_bias() need.
   template <bool with_columns>
   __device__ __forceinline__ void multiply(int half, Sums<FloatTile>& sums, bool = true) const {
     CUDP_UNROLL for (int k = 0; k < kTerms; ++k) {
@@ -99,7 +100,8 @@ struct FloatTile {
         }
     }
   }
-  /// Adds a tile with every product rounded to an integer.
+  /// Multiplies the terms in buffer `half`, rounds every product to an integer and adds it to
+  /// `sums`.
   template <bool with_columns>
   __device__ __forceinline__ void multiply(int half, UnitSums<FloatTile>& sums) const {
     CUDP_UNROLL for (int k = 0; k < kTerms; ++k) {
@@ -228,16 +230,17 @@ __device__ __forceinline__ int first_column() {
   return static_cast<int>(blockIdx.y) * T::kColumns;
 }
 
-/// One term of a factor: its offset and the number it is multiplied by. offset < 0 means that the
+/// Term of a factor: its offset, and the number that it is multiplied by. offset < 0 means that the
 /// term is zero.
 struct Term {
   std::int32_t offset;
   float scale;
 };
 
-/// Part of a factor's tile that this thread copies from global to shared memory: kCount numbers,
-/// the e-th at (line_of(e), term_of(e)). Neighbouring threads have neighbouring terms (`along`) or
-/// lines. In a tall tile a thread has several lines of a term, whose offset is computed once.
+/// The numbers of a factor's tile that this thread copies from global to shared memory. They are
+/// kCount; the e-th is at (line_of(e), term_of(e)). Neighbouring threads have neighbouring terms
+/// (`along`) or lines. In a tall tile a thread has several lines of a term, whose offset is
+/// computed once.
 template <int lines, int terms, int threads>
 struct Carrier {
   static constexpr int kCount = lines * terms / threads;
@@ -267,7 +270,8 @@ struct Carrier {
     }
   }
 
-  /// Loads terms from `at` on into registers. find(term) returns each term.
+  /// Loads the thread's numbers of the terms from `at` on into registers. find(term) returns the
+  /// Term.
   template <class Find>
   __device__ __forceinline__ void take(const float* data, int at, const Find& find) {
     if (along)
@@ -284,7 +288,7 @@ struct Carrier {
     }
   }
 
-  /// Stores the terms in the layout and precision of tile type T.
+  /// Stores the loaded numbers in shared memory, in the layout and precision of tile type T.
   template <class T, int width>
   __device__ __forceinline__ void put(float (&tile)[terms][width]) {
     if constexpr (T::kPrecision == Precision::tf32) {

@@ -34,7 +34,8 @@ __device__ __forceinline__ void multiply_tile(const Factor& a, int rows, const F
   }
 }
 
-/// Terms of a product along one axis, unscaled.
+/// Function that returns term t of a product along one axis, with weight 1; a zero beyond the last
+/// term.
 struct ProductTerms {
   const Axis& axis;
   int terms;
@@ -83,7 +84,8 @@ __device__ __forceinline__ bool holds_bias() {
   return blockIdx.x == 0 && T::row(0) == 0;
 }
 
-/// Calls body(index, number) for every number of the gradient that this thread has.
+/// Calls body(index, number) for every number of the gradient that this thread has in its tile.
+/// index: offset of the number in the layer's parameters.
 template <class T, class S, class Body>
 __device__ __forceinline__ void for_each_place(const WeightGradient& g, S& sums, const Body& body) {
   CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
@@ -185,7 +187,8 @@ __device__ __forceinline__ void store_gradient(const WeightGradientRows& a, cons
   });
 }
 
-/// Terms of example e along one axis.
+/// Function that returns term t of example e along one axis, with weight 1; a zero beyond the last
+/// term.
 struct ExampleTerms {
   const Axis& axis;
   int e;
@@ -231,8 +234,9 @@ __global__ void __launch_bounds__(T::kThreads, T::kNormBlocks)
   store_gradient<T>(a, sums);
 }
 
-/// Terms of a group of examples with one term each, one after the other. If `weighs`, a term is
-/// scaled by its example's clip factor / grid. Examples with factor 0 are skipped.
+/// Function that returns term t of a group of examples that have one term each: that of the t-th
+/// example. If `weighs`, its weight is the example's clip factor / grid. Examples with factor 0
+/// give zeros.
 struct WeighedTerms {
   const WeightGradientSum& a;
   const ExampleGroup& group;
@@ -247,8 +251,9 @@ struct WeighedTerms {
   }
 };
 
-/// Terms of a group of examples with several terms each. Each example has `round` terms, of which
-/// the last ones may be missing. Examples with factor 0 are skipped.
+/// Function that returns term t of a group of examples that have several terms each. Each example
+/// takes `round` consecutive t; those beyond its last term give zeros. Examples with factor 0 give
+/// zeros.
 struct TermsByRounds {
   const WeightGradientSum& a;
   const ExampleGroup& group;

@@ -54,8 +54,8 @@ struct WeightGradient {
   std::int32_t rows;
   std::int32_t columns;
   std::int32_t terms_per_example;
-  ConvPatch patch = {};  ///< same x and dy for the kernels of patch_gradient.cuh, which require
-                         ///< them rounded to TF32
+  /// Same x and dy for the kernels of patch_gradient.cuh, which require them rounded to TF32.
+  ConvPatch patch = {};
 };
 
 /// Computes parts[tile, e] = squared norm of one tile of example e's gradient, [tiles, capacity].

@@ -21,9 +21,9 @@ void normals_chunk(const RandomStream& stream, std::int64_t first, float* out);
 void rounded_normals_chunk(const RandomStream& stream, double s, std::int64_t first,
                            std::int64_t* out);
 
-/// Tries one row of pairs in double. words [4, 16] are rows 4p..4p+3 of a tile; even [16] and odd
-/// [16] are written. Returns a bit for each undecided lane. looseness: factor on the error bound,
-/// for tests.
+/// Computes one row of rounded normal pairs in double, with a test whether each is certainly
+/// correct. words [4, 16] are rows 4p..4p+3 of a tile; even [16] and odd [16] are written. Returns
+/// a bit for each lane whose pair is undecided. looseness: factor on the error bound, for tests.
 unsigned try_rounded_pairs(const std::uint32_t* words, double s, std::int64_t* even,
                            std::int64_t* odd, double looseness = 1.0);
 

@@ -5,10 +5,11 @@
 
 namespace cudp {
 
-/// Sums that the blocks of a launch have written, part of the batch's sum.
+/// Partial sums of a batch that a fused kernel has written: one slab [d] for each block that had
+/// examples, in grid steps.
 struct BlockSums {
   Batch batch{};                        ///< fields as in FusedSum (kernels/fused/fused.hpp)
-  const std::int32_t* slabs = nullptr;  ///< null if there are none
+  const std::int32_t* slabs = nullptr;  ///< [blocks, d]; null if no fused kernel ran
   int turn = 1;
   int blocks = 0;
 };

@@ -18,11 +18,11 @@ namespace cudp {
 
 /// Parameters of the rule. All are public.
 struct ClipRule {
-  double target = 0.5;     ///< gamma, in (0, 1)
-  double rate = 0.2;       ///< eta, > 0
+  double target = 0.5;     ///< gamma, the quantile to track, in (0, 1)
+  double rate = 0.2;       ///< eta, learning rate of log C; > 0
   double min_clip = 1e-3;  ///< bounds of C, 0 < min_clip <= max_clip < 2^127
   double max_clip = 1e3;
-  double expected_batch = 1.0;  ///< b, > 0
+  double expected_batch = 1.0;  ///< b, expected batch size; > 0
   double grid = 0.5;            ///< grid of the noisy count: a power of two, 2^-40 to 1/2
   double noise_multiplier = 1;  ///< z_g: noise_std = z_g C sensitivity; >= 0
   double sensitivity = 1.0;     ///< largest change of the rounded sum by one example, in units of C

@@ -4,7 +4,7 @@
 
 namespace cudp {
 
-/// Returns g~ = scale released / expected batch + m.
+/// Transforms a released sum back to gradients: returns g~ = scale released / expected batch + m.
 template <class L>
 CUDP_HD typename L::F restored_gradient(const StepScalars& s, typename L::F released,
                                         typename L::F scale, typename L::F mean) {

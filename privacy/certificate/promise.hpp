@@ -82,7 +82,8 @@ struct MinimisedRisk {
   double solver_tolerance = 0.0;
 };
 
-/// Noise in the objective and on its approximate minimum (AMP). The proof is for real numbers only.
+/// Method AMP: noise in the objective, and noise on its approximate minimum. The proof is for real
+/// numbers only.
 struct PerturbedObjective {
   MinimisedRisk risk;
   double noise_std = 0.0;
@@ -114,7 +115,7 @@ struct ChosenParents {
   std::vector<Release> releases;
 };
 
-/// Noisy number of examples alone: the run was refused after it was released.
+/// A run that released only its noisy number of examples and was then refused.
 struct CountedExamples {
   std::vector<Release> releases;
   std::string accountant;

@@ -104,7 +104,7 @@ enum class Change : std::uint8_t { add, remove, replace };
 enum class NeighbouringRelation : std::uint8_t {
   add,            ///< the second has one example more
   remove,         ///< the second has one example fewer
-  add_or_remove,  ///< either
+  add_or_remove,  ///< either of the two
   replace_one,    ///< equally many examples, one of them different
 };
 std::string_view name(NeighbouringRelation relation);

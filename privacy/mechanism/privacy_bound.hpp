@@ -5,7 +5,8 @@
 
 namespace cudp::privacy {
 
-/// Kind of bound. The Gaussian-DP estimate is not a bound: rdp/gaussian.hpp.
+/// Kind of accountant. The Gaussian-DP estimate (rdp/gaussian.hpp) is not among them, because it is
+/// not a bound.
 enum class AccountantKind : std::uint8_t {
   pld,       ///< privacy loss distributions
   rdp,       ///< Renyi divergences
@@ -22,7 +23,8 @@ struct PrivacyBound {
   /// the accountant has no lower bound.
   double epsilon_lower = 0.0;
   double delta_lower = 0.0;
-  /// Bound of each direction, if both were computed; the larger one is the bound.
+  /// Bounds for adding and for removing an example, if both were computed; the larger one is the
+  /// bound.
   std::optional<double> epsilon_add = {}, epsilon_remove = {}, delta_add = {}, delta_remove = {};
   double interval = 0.0;  ///< spacing of the grid, that of the coarser direction; 0 without one
   AccountantKind accountant = AccountantKind::best;  ///< accountant that gave the bound

@@ -16,9 +16,10 @@ struct Options {
   /// otherwise an automatic choice. It is doubled if that costs almost nothing, or if memory
   /// requires it.
   double interval = 0.0;
-  /// Factor by which the atoms and the lattice may add more to epsilon than usual.
+  /// Factor by which the discretisation error of the atoms and of the lattice may exceed its
+  /// default, for a faster bound.
   double coarseness = 1.0;
-  /// Longest transform; about 120 bytes an element.
+  /// Largest length of a Fourier transform. It takes about 120 bytes an element.
   std::size_t longest = std::size_t{1} << 20;
 };
 

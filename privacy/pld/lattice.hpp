@@ -16,7 +16,8 @@ struct LatticeAtom {
 struct Lattice {
   std::vector<LatticeAtom> atoms;
   double offset = 0.0;
-  double infinite = 0.0;  ///< probability to add to an upper bound, or to subtract from a lower one
+  /// Probability of an infinite loss: an upper bound on delta adds it, a lower bound subtracts it.
+  double infinite = 0.0;
 };
 
 /// Fraction of an interval by which both lattices may move a loss without accounting for it there,

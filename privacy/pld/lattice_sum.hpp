@@ -9,7 +9,7 @@
 
 namespace cudp::privacy::pld {
 
-/// Releases with the same lattice of losses, `count` of them.
+/// `count` releases that all have the same lattice of losses.
 struct Repeated {
   Lattice lattice;
   std::uint64_t count = 0;
@@ -59,12 +59,13 @@ class LatticeSum {
 
   double tilt_, interval_;
   std::int64_t first_;
-  double offset_ = 0.0;     ///< offset that all losses here are relative to
-  double log_scale_ = 0.0;  ///< sum of the K: tilted mass at loss x weighs e^(log_scale - tilt x)
-  double shift_ = 0.0;      ///< shift of epsilon, for the rounding of losses
-  double by_point_ = 0.0;   ///< error of each tilted probability
-  double by_sum_ = 0.0;     ///< error of the total tilted probability
-  double added_ = 0.0;      ///< probability of losses beyond the window or infinite
+  double offset_ = 0.0;  ///< sum of the releases' offsets; losses are stored relative to it
+  /// Log of the factor from tilted to true mass at loss 0; at loss x it is log_scale - tilt x.
+  double log_scale_ = 0.0;
+  double shift_ = 0.0;     ///< shift of epsilon, for the rounding of losses
+  double by_point_ = 0.0;  ///< error of each tilted probability
+  double by_sum_ = 0.0;    ///< error of the total tilted probability
+  double added_ = 0.0;     ///< probability of losses beyond the window or infinite
   bool above_;
   /// Sums over the points y from each point x upwards, of t e^(-tilt (y - x)), and of t e^(-(tilt +
   /// 1) (y - x)).

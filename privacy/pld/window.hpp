@@ -15,7 +15,8 @@ namespace cudp::privacy::pld {
 struct Reach {
   double mean = 0.0, deviation = 0.0;
   double below = 0.0, above = 0.0;
-  double move_below = 0.0, move_above = 0.0;  ///< moves of the tilt that gave them
+  /// Changes of the tilt at which those distances were found.
+  double move_below = 0.0, move_above = 0.0;
 };
 
 /// Cumulants K(tilt) = log E[e^(tilt L)] of a sum of releases.
@@ -39,9 +40,8 @@ double lattice_mean(std::span<const Repeated> releases, double tilt, double inte
 /// Returns the transform's length for losses that span this much.
 std::size_t length_for(double span, double interval);
 
-/// Sets the window's bounds on probabilities outside of it, by Chernoff's bound on the releases
-/// themselves.
-///
+/// Sets `tilted_outside` and `mass_above` of the window, by Chernoff's bound on the sum of the
+/// releases.
 void bound_outside(std::span<const Repeated> releases, double tilt, const Reach& reach,
                    Window& window);
 

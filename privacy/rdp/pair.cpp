@@ -27,8 +27,8 @@ class Mixture {
     max_centre_ = *std::max_element(centre_.begin(), centre_.end());
   }
 
-  /// Returns the log of its density divided by that of N(0, 1). Uses expm1, so that weights near 0
-  /// and centres near 0 keep their digits.
+  /// Returns the log of the mixture's density divided by that of N(0, 1). Uses expm1, so that
+  /// weights near 0 and centres near 0 keep their digits.
   double log_ratio(double x) const {
     double top = -infinity, sum = 0.0;
     for (std::size_t j = 0; j < centre_.size(); ++j) {

@@ -5,9 +5,9 @@
 
 namespace cudp::privacy {
 
-/// Parses JSON in which no key stands twice in an object: of two, one reader takes the first and
-/// another the last. Throws std::invalid_argument, with the key; nlohmann::json::exception for what
-/// is no JSON.
+/// Parses JSON. Rejects an object in which a key stands twice, because one reader takes its first
+/// value and another its last. Throws std::invalid_argument with the key, or
+/// nlohmann::json::exception if the text is not JSON.
 nlohmann::json parse_json(std::string_view text);
 
 }  // namespace cudp::privacy

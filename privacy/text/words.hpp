@@ -15,8 +15,8 @@ std::string hex(double value);
 
 /// Removes the next word from `line` and returns it; returns the empty word at its end.
 std::string_view take_word(std::string_view& line);
-/// Removes the next word and returns it as a number. Throws like `expected`.
-///
+/// Removes the next word and returns it as a whole number, or as a double. Throws like `expected`
+/// if it is none.
 std::uint64_t take_count(std::string_view& line);
 double take_number(std::string_view& line);
 

@@ -38,8 +38,8 @@ struct Release {
   std::uint64_t step = 0;
   double grid = 0.0;
   double noise_std = 0.0;
-  double sensitivity = 0.0;        ///< as the caller states it; 0 if the plan states it
-  std::uint64_t charged = 0;       ///< number of releases in the ledger's file at that time
+  double sensitivity = 0.0;   ///< L2 sensitivity that the caller states; 0 if the plan states it
+  std::uint64_t charged = 0;  ///< number of releases in the ledger's file at that time
   std::vector<std::int64_t> sums;  ///< sums before noise [grid steps]; empty for a choice
   /// Numbers before noise that are on no grid: scores that a choice was made among, or a minimum.
   std::vector<double> scores;
@@ -54,7 +54,7 @@ struct Update {
   /// learning_rate is the chosen step size.
   std::string optimizer;
   double momentum = 0.0, beta1 = 0.0, beta2 = 0.0, epsilon = 0.0, weight_decay = 0.0;
-  double learning_rate = 0.0;  ///< as used; it and the numbers below are float values
+  double learning_rate = 0.0;  ///< learning rate used; it and the numbers below are float values
   double inverse_batch = 0.0;
   double bias1 = 1.0, bias2 = 1.0, ema_decay = 0.0;
   bool coordinates = false;  ///< gradients are transformed (AdaCliP); the checker skips the update

@@ -10,7 +10,7 @@ struct Finding {
   std::string what;  ///< location in the run, expected, found
 };
 
-/// The findings: the first ten of each rule.
+/// Findings of a check. Only the first ten of each rule are kept.
 struct Findings {
   std::vector<Finding> all;
   std::vector<std::string> skipped;

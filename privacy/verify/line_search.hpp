@@ -25,8 +25,8 @@ class LineSearch {
   void begin(std::uint64_t step);
   void see_choice(const transcript::Release& choice) { chosen_.push_back(choice.values); }
 
-  /// Returns "" if the step size of `update` follows from the choices, otherwise the difference.
-  /// `shrink`: factor of the largest step size for each choice of 0.
+  /// Returns "" if the step size of `update` follows from the choices, else the difference in
+  /// words. `shrink`: factor of the largest step size for each choice of 0.
   std::string follows(const transcript::Update& update, double shrink);
 
  private:

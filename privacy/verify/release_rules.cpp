@@ -77,7 +77,7 @@ class Rules {
     if (s_.has("feature-sigma"))
       expect_close("feature_release's sigma", s_.number("feature-sigma"), c_.feature_noise);
     else if (s_.has("epsilon"))
-      expect_close("feature_release's sigma, of the budget",
+      expect_close("feature_release's sigma, from the budget",
                    k / (privacy::gaussian_mu(s_.number("epsilon"), c_.training_delta) *
                         std::sqrt(s_.number("feature-share"))),
                    c_.feature_noise, 1e-9);
@@ -103,7 +103,7 @@ class Rules {
     const bool fits = c_.split ? close(part, c_.size_noise, 1e-6)
                                : close(whole, c_.size_noise) ||
                                      (may_be_divided && close(part, c_.size_noise, 1e-6));
-    expect(fits, "size_release's noise_std, of the budget", may_be_divided ? part : whole,
+    expect(fits, "size_release's noise_std, from the budget", may_be_divided ? part : whole,
            c_.size_noise);
   }
 
@@ -138,7 +138,7 @@ class Rules {
 
   void of_engine() {
     const double delta = c_.training_delta;
-    expect_close("delta_for_rounding, of delta", kFailureShare * delta, c_.failure, 1e-6);
+    expect_close("delta_for_rounding, from delta", kFailureShare * delta, c_.failure, 1e-6);
     if (is_method("adaclip")) expect(c_.clip == 1.0, "C of scaled gradients", 1.0, c_.clip);
     // The part of the sensitivity that rounding adds depends on the device, and is never so large.
     expect(c_.sensitivity <= c_.clip * 1.001, "sensitivity, at most 1.001 C", c_.clip * 1.001,
@@ -239,7 +239,7 @@ class Rules {
         known = fits(step, ratio);
       if (!known || count < needed[ratio])
         wrong_.push_back(
-            "releases: expected steps of the method's noise, as many as were made, "
+            "releases: expected the method's noise in all steps, "
             "found " +
             std::to_string(count) + " of " + number(ratio) + " times sigma");
     }
@@ -250,7 +250,7 @@ class Rules {
     // A run under a fresh key may end before its last planned steps, whose noise is stated too.
     const bool may_be_cut = c_.repeated > 0;
     if (stated != (min != max) && !(stated && may_be_cut)) {
-      wrong_.emplace_back("noise_over_time: expected exactly where steps differ in noise");
+      wrong_.emplace_back("noise_over_time: expected if and only if steps differ in noise");
       return;
     }
     if (!stated) return;
@@ -265,7 +265,7 @@ class Rules {
   /// its steps follow.
   void of_importance() {
     const privacy::Mechanism totals = privacy::Gaussian{c_.norm_total_noise};
-    expect_close("norm_total_noise, of the row count", s_.number("dpis-total-noise") * c_.size,
+    expect_close("norm_total_noise, from the row count", s_.number("dpis-total-noise") * c_.size,
                  c_.norm_total_noise);
     const std::uint64_t each = s_.is_on("dpis-adaptive-clip") ? 2 : 1;
     const double min_rate = c_.expected_batch / c_.size * (1.0 - 1e-9);
@@ -298,7 +298,7 @@ class Rules {
       wrong_.push_back("releases: expected sums of norms for each epoch, found " +
                        std::to_string(totals_made));
     if (json_.contains("noise_over_time"))
-      wrong_.emplace_back("noise_over_time: expected none of dpis, found one");
+      wrong_.emplace_back("noise_over_time: expected none for dpis, found one");
   }
 
   /// Checks that a filter of the plan's budget and order admits all releases together.
@@ -329,7 +329,7 @@ class Rules {
     const bool few =
         c_.size + 64.0 * c_.size_noise + 16.0 * static_cast<double>(c_.max_rows) < 0x1p28;
     expect(few ? close(expected, stated) : stated >= expected * (1.0 - 1e-12),
-           std::string(what) + ", of what it is clipped to and of rounding", expected, stated);
+           std::string(what) + ", from the clipping bound and rounding", expected, stated);
   }
   void of_losses() {
     expect_linear("loss_sensitivity", at("loss_clip"), 0x1p-23, 1.0, c_.loss_sensitivity);
@@ -348,7 +348,7 @@ class Rules {
       const double rate = std::fmin(1.0, s_.number("mini-batch") / c_.size);
       const double threshold = std::ceil(rate * 0x1p32);
       expect(static_cast<double>(c_.threshold) == threshold,
-             "sampling_threshold, of mini-batch and row count", threshold,
+             "sampling_threshold, from mini-batch and row count", threshold,
              static_cast<double>(c_.threshold));
     }
     const bool classical = s_.text("conversion") == "classical";
@@ -361,18 +361,18 @@ class Rules {
       const double root = std::sqrt(l + budget) - std::sqrt(l);
       epsilon = std::fmin(budget, privacy::epsilon_from_zcdp(root * root, delta));
     }
-    expect_close("epsilon, of the filter", epsilon, c_.training_epsilon);
+    expect_close("epsilon, from the filter", epsilon, c_.training_epsilon);
     privacy::Filter filter(privacy::zcdp_budget(epsilon, delta, 0.0, c_.max_rows));
     const auto& stated = json_.at("filter");
     const double rho = filter.limit();
-    expect_close("filter's rho, of epsilon and delta", rho, stated.at("rho").get<double>(), 1e-9);
+    expect_close("filter's rho, from epsilon and delta", rho, stated.at("rho").get<double>(), 1e-9);
     for (const Release& r : c_.releases)
       if (!filter.charge(r)) {
         wrong_.push_back("releases: expected no more than the filter's rho allows, found " +
                          shown(r));
         return;
       }
-    expect_close("filter's rho_spent, of the releases", rho * (1.0 - filter.remaining()),
+    expect_close("filter's rho_spent, from the releases", rho * (1.0 - filter.remaining()),
                  stated.at("rho_spent").get<double>(), 1e-9);
 
     const bool by_rho = s_.text("budget-split") == "rho";
@@ -406,7 +406,8 @@ class Rules {
       if (is_gradient) gradients += r.count;
       if (!is_choice && !is_gradient)
         wrong_.push_back(
-            "releases: expected gradients and choices of the settings' shares, found " + shown(r));
+            "releases: expected gradients and choices with the settings' shares, found " +
+            shown(r));
     }
     if (gradients < c_.steps || choices < c_.steps)
       wrong_.push_back("steps: expected a gradient and a choice for each, found " +
@@ -449,7 +450,7 @@ class Rules {
         expect_close("releases, delta of all together", delta, all.delta);
         take("objective perturbation", all, 1);
       } else {
-        wrong_.emplace_back("releases: expected the promise of all together, found none");
+        wrong_.emplace_back("releases: expected one guarantee for all together, found none");
       }
     } else if (is_method("privgene")) {
       of_losses();
@@ -467,7 +468,7 @@ class Rules {
       for (const double sigma : {c_.size_noise, c_.feature_noise})
         if (sigma > 0.0) before += 0.5 / (sigma * sigma);
       const double rho = privacy::zcdp_for(s_.number("epsilon"), delta) / (k * k) - before;
-      expect_close("selection_epsilon, of the budget",
+      expect_close("selection_epsilon, from the budget",
                    std::sqrt(8.0 * rho / ((generations - 1.0) * parents + 1.0)),
                    at("selection_epsilon"), 1e-8);
     }

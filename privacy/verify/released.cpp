@@ -79,7 +79,7 @@ class ReleasedChecker {
     rules_ = check_release_rules(json_, c_, settings_);
     // Accountants run only on releases that the method can have made.
     has_bounds_ = has_fields_ && rules_.empty();
-    Bounds none("not asked, as the releases are not those of the method");
+    Bounds none("not computed: the releases are not those of the method");
     verdict_ = check_statements(evidence_, has_bounds_ ? bounds_ : none);
     check_epsilon();
     check_ledger();
@@ -141,10 +141,11 @@ class ReleasedChecker {
       return;
     }
     const double asked = settings_.number("epsilon");
-    expect(c_.training_epsilon <= asked * kHostAbove, "certificate, at most the settings'", asked,
-           c_.training_epsilon);
+    expect(c_.training_epsilon <= asked * kHostAbove,
+           "certificate's epsilon, at most the settings'", asked, c_.training_epsilon);
     if (c_.size_noise > 0.0 && is_engine())
-      expect(c_.training_epsilon == asked, "certificate, of a private size the settings'", asked,
+      expect(c_.training_epsilon == asked,
+             "certificate's epsilon, with a private size equal to the settings'", asked,
              c_.training_epsilon);
   }
 
@@ -168,16 +169,16 @@ class ReleasedChecker {
 
   void check_metrics() {
     Statement& s = begin("rows");
-    s.looked_at = c_.is_finished() && !evidence_.rows.empty();
-    if (!s.looked_at) {
-      s.found = "metrics.jsonl is not there";
-      if (c_.is_finished()) wrong("metrics.jsonl: expected it, found none");
+    s.is_checked = c_.is_finished() && !evidence_.rows.empty();
+    if (!s.is_checked) {
+      s.found = "metrics.jsonl is missing";
+      if (c_.is_finished()) wrong("metrics.jsonl: missing");
       return;
     }
     const std::vector<Row> rows = read_rows(evidence_.rows);
     if (!has_bounds_) {
-      s.looked_at = false;
-      s.found = "not looked at, as the releases are not those of the method";
+      s.is_checked = false;
+      s.found = "the releases are not those of the method";
       return;
     }
     s.found = std::to_string(rows.size()) + " of metrics.jsonl, their epsilon recomputed";
@@ -188,8 +189,8 @@ class ReleasedChecker {
   void check_ledger() {
     Statement& s = begin("ledger");
     if (evidence_.ledger.empty()) {
-      s.looked_at = false;
-      s.found = "not there: it is in the run's private folder";
+      s.is_checked = false;
+      s.found = "no ledger given: it is in the run's private folder";
       return;
     }
     const Charges& charges = *charges_;
@@ -206,7 +207,7 @@ class ReleasedChecker {
   void check_sigma() {
     statements_.back().found = c_.noise_std > 0.0 ? "standard deviation " + number(c_.noise_std) +
                                                         " at sensitivity " + number(c_.sensitivity)
-                                                  : "as its releases list it";
+                                                  : "stated by each release";
     const auto releases = [&](const privacy::Mechanism& m) {
       return std::ranges::find(c_.releases, m, &privacy::Release::mechanism) != c_.releases.end();
     };
@@ -263,7 +264,7 @@ class ReleasedChecker {
     for (const privacy::Release& r : c_.releases) mechanisms += r.count;
     for (const privacy::NoisyValue& l : c_.noisy_values) values += l.times;
     s.found = std::to_string(mechanisms) + ", and " + std::to_string(values) +
-              " of noisy values beside the steps";
+              " noisy values in addition to the steps";
     std::vector<privacy::NoisyValue> rows = c_.noisy_values;
     add(rules_);
     if (c_.status == "refused") return;
@@ -399,8 +400,8 @@ class ReleasedChecker {
 
   void check_holdout() {
     Statement& s = begin("held out");
-    s.looked_at = c_.holdout.has_value() || evidence_.holdout.has_value();
-    s.found = "nothing";
+    s.is_checked = c_.holdout.has_value() || evidence_.holdout.has_value();
+    s.found = "no held-out rows";
     if (c_.holdout) s.found = number(100.0 * c_.holdout->share) + " % of the units";
     if (c_.holdout && c_.holdout->releases > 0)
       s.found += ", figures of epsilon " + number(c_.holdout->epsilon) + " at delta " +
@@ -440,8 +441,7 @@ class ReleasedChecker {
       if (c_.status == "refused") break;  // a refused run states nothing about held-out rows
       if (states(pointer) != settings_.has(key))
         wrong(std::string(key) +
-              ": expected it in the certificate and in the settings, found it "
-              "in one");
+              ": expected in both the certificate and the settings, found in one");
       else if (states(pointer))
         check_number(key, json_.at(Json::json_pointer(pointer)).get<double>());
     }
@@ -453,7 +453,7 @@ class ReleasedChecker {
     if (settings_.is_on("size-is-public") && c_.size_noise > 0.0)
       wrong("size-is-public: expected no noisy size, found one");
     if (settings_.is_on("size-is-public") && c_.holdout)
-      wrong("size-is-public: expected a private one with held-out rows");
+      wrong("size-is-public: expected a private size with held-out rows, found a public one");
     check_class_weights();
     for (const auto& [key, pointer] : {Pair{"fresh-noise-allowed", "/fresh_noise_allowed"},
                                        Pair{"allow-weak-privacy", "/allow_weak_privacy"}})
@@ -528,14 +528,14 @@ std::vector<std::string> taken_on_trust(const Evidence& evidence) {
   const Kinds kinds = kinds_of(c);
   std::vector<std::string> all = {
       "that noise was drawn as stated, once for each release",
-      "that the run was made by the program, and of the rows, that it names (build, dataset)",
+      "that the run was made by the named program (build) from the named rows (dataset)",
       "the assumptions, and that no setting was chosen by looking at other runs on the same rows"};
   if (c.status == "finished" && kinds.engine)
-    all.emplace_back("what rounding adds to C in sensitivity, up to a thousandth of C");
+    all.emplace_back("the sensitivity that rounding adds to C, up to a thousandth of C");
   if (c.status == "finished" && c.method == "outpert")
-    all.emplace_back("what rounding adds to sensitivity");
+    all.emplace_back("the sensitivity that rounding adds");
   if (c.examples)
-    all.emplace_back("that the row count is public, and what it is");
+    all.emplace_back("that the row count is public, and its value");
   else
     all.emplace_back("the noisy row count itself");
   if (c.method == "dpis")
@@ -545,7 +545,7 @@ std::vector<std::string> taken_on_trust(const Evidence& evidence) {
         "recomputed");
   if (c.method == "dp-agd")
     all.emplace_back(
-        "how often DP-AGD measured a gradient again, and when, which followed from choices");
+        "how often and when DP-AGD measured a gradient again, which follows from its choices");
   if (c.method == "dpsgd-quantile")
     all.emplace_back("the last clipping norm, which follows from noisy counts");
   if (c.lost_a_key())
@@ -558,7 +558,7 @@ std::vector<std::string> taken_on_trust(const Evidence& evidence) {
     all.emplace_back("figures of test rows, and that these are public");
   if (evidence.ledger.empty())
     all.emplace_back(
-        "that no key was lost without a release charged again: that is in the private ledger");
+        "that no key was lost without a release charged again: the private ledger shows it");
   return all;
 }
 

@@ -11,7 +11,7 @@ struct Statement {
   std::string name;
   std::string found;               ///< summary of the stated value
   std::vector<std::string> wrong;  ///< differences: field, expected, found; empty: correct
-  bool looked_at = true;           ///< false: the files allow no check, `found` gives the reason
+  bool is_checked = true;          ///< false: the files allow no check, `found` gives the reason
 };
 
 /// Returns, in words, the statements of a released run that its files cannot prove, and that are

@@ -21,9 +21,9 @@ struct NormalPair {
 /// first.
 using MoreDigits = std::function<std::array<std::uint32_t, 16>(std::uint32_t round)>;
 
-/// `words`: the first 64 bits of U1, then of U2, most significant first. Requires 0 < s <= 2^41.
-/// Throws std::runtime_error if 3 rounds do not determine the integers, which has a negligible
-/// probability with a working generator.
+/// Returns the pair of rounded normals. `words`: the first 64 bits of U1, then of U2, most
+/// significant first. Requires 0 < s <= 2^41. Throws std::runtime_error if 3 rounds do not
+/// determine the integers, which has a negligible probability with a working generator.
 NormalPair rounded_normal_pair(const std::array<std::uint32_t, 4>& words, double s,
                                const MoreDigits& more);
 /// Reference implementation of rounded_normal_pair: in multiple precision from the start.

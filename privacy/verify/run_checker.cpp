@@ -49,13 +49,13 @@ Verdict RunChecker::run() {
   Bounds bounds;
   check_certificate(certificate_, &charges_, settings_, kinds_, bounds, findings_);
   for (const transcript::Record& record : records_)
-    std::visit([this](const auto& r) { see(r); }, record);
+    std::visit([this](const auto& r) { process(r); }, record);
   finish();
   move_findings(findings_, verdict_);
   return std::move(verdict_);
 }
 
-void RunChecker::see(const transcript::Begin& b) {
+void RunChecker::process(const transcript::Begin& b) {
   if (b.generator != certificate_.generator)
     add("noise", "generator: expected " + certificate_.generator + ", found " + b.generator);
   if (certificate_.examples && *certificate_.examples != b.examples)
@@ -100,7 +100,7 @@ void RunChecker::forget_from(std::uint64_t step) {
   });
 }
 
-void RunChecker::see(const transcript::State& s) {
+void RunChecker::process(const transcript::State& s) {
   state_ = s;
   if (!begin_) return add("update", "parameters before a process has begun");
   if (begin_->step == 0) {
@@ -118,7 +118,7 @@ void RunChecker::see(const transcript::State& s) {
                       " from numbers that no update left");
 }
 
-void RunChecker::see(const transcript::Batch& b) {
+void RunChecker::process(const transcript::Batch& b) {
   if (!begin_) return add("batch", at(b.step) + ": no process has begun");
   batch_ = b;
   if (std::ranges::adjacent_find(b.examples, std::greater_equal<>()) != b.examples.end())
@@ -156,10 +156,10 @@ void RunChecker::check_drawn(const transcript::Batch& b, const std::vector<std::
   }
 }
 
-void RunChecker::see_holdout(const transcript::Release& r) {
+void RunChecker::check_holdout_figure(const transcript::Release& r) {
   const auto& stated = certificate_.holdout;
   if (!stated || stated->releases == 0)
-    return add("kinds", at(r) + ": the certificate says nothing of held-out rows");
+    return add("kinds", at(r) + ": the certificate states nothing about held-out rows");
   expect(r.noise_std == stated->sigma, "noise", at(r) + ", standard deviation", stated->sigma,
          r.noise_std);
   expect(r.sensitivity == 1.0, "sensitivity", at(r) + ", sensitivity", 1.0, r.sensitivity);
@@ -168,14 +168,14 @@ void RunChecker::see_holdout(const transcript::Release& r) {
     ++holdout_releases_;
   }
   if (holdout_releases_ > stated->releases)
-    add("kinds", at(r) + ": the certificate says " + std::to_string(stated->releases) +
+    add("kinds", at(r) + ": the certificate states " + std::to_string(stated->releases) +
                      " figures of held-out rows");
 }
 
-void RunChecker::see(const transcript::Release& r) {
+void RunChecker::process(const transcript::Release& r) {
   ++verdict_.releases;
   if (!begin_) return add("noise", at(r) + ": no process has begun, so that there is no key");
-  if (r.stream == kHoldout) return see_holdout(r);
+  if (r.stream == kHoldout) return check_holdout_figure(r);
   const bool first = is_first(r);
   check_kind(r);
   const privacy::Mechanism* const charged = check_charge(r, first);
@@ -202,7 +202,7 @@ void RunChecker::see(const transcript::Release& r) {
 }
 
 bool RunChecker::is_first(const transcript::Release& r) {
-  const auto [known, is_new] = places_.try_emplace({key_, {r.stream, r.step}}, r);
+  const auto [known, is_new] = first_releases_.try_emplace({key_, {r.stream, r.step}}, r);
   if (is_new) return true;
   transcript::Release same = r;
   same.charged = known->second.charged;

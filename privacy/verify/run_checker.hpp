@@ -25,7 +25,7 @@
 namespace cudp::verify {
 
 /// Source of a release's noise: stream and step.
-using Place = std::pair<std::uint32_t, std::uint64_t>;
+using NoiseSource = std::pair<std::uint32_t, std::uint64_t>;
 /// The properties of a release that a certificate lists: name, number of values, sensitivity,
 /// noise, grid.
 using Listing = std::tuple<std::string, std::uint64_t, double, double, double>;
@@ -64,33 +64,33 @@ class RunChecker {
 
   // The transcript.
 
-  void see(const transcript::Begin& b);
+  void process(const transcript::Begin& b);
 
   /// Checks that the first key is derived from the seed. A fresh key after a loss is random.
   void check_seed(const transcript::Begin& b);
 
-  /// Handles a resume from a checkpoint at `step`: forgets listed releases of later steps, which
-  /// are made again.
+  /// Handles a resume from a checkpoint at `step`. Releases of later steps that were made before
+  /// the resume need not be in the certificate's list.
   void forget_from(std::uint64_t step);
-  void see(const transcript::State& s);
-  void see(const transcript::Batch& b);
+  void process(const transcript::State& s);
+  void process(const transcript::Batch& b);
 
   /// Whether a release is an engine's sum of clipped gradients.
   bool is_engine_sum(const transcript::Release& r) const {
     return kinds_.engine && r.stream == kNoise;
   }
 
-  void see(const transcript::Release& r);
+  void process(const transcript::Release& r);
 
   /// Checks a figure of held-out rows, which the training's ledger does not pay for.
-  void see_holdout(const transcript::Release& r);
+  void check_holdout_figure(const transcript::Release& r);
 
   /// Checks a batch if rows are held out: an example that was drawn is either in every batch that
   /// drew it or in none.
   void check_drawn(const transcript::Batch& b, const std::vector<std::uint32_t>& drawn);
 
-  /// Whether a release is the first of its stream and step under this key. A later one must be
-  /// equal to the first; otherwise adds a finding.
+  /// Returns whether a release is the first with its stream and step under this key. A later one
+  /// must be equal to the first; otherwise this adds a finding.
   bool is_first(const transcript::Release& r);
   void check_kind(const transcript::Release& r);
 
@@ -102,8 +102,9 @@ class RunChecker {
   /// Returns the mechanism that a release was charged as before it was made; null if it was not.
   const privacy::Mechanism* check_charge(const transcript::Release& r, bool first);
 
-  /// Uses up one of the charges without a number. They are counted in halves, because a covariance
-  /// is released in two parts.
+  /// Uses up one of the ledger's charges without a number for this release. Returns the mechanism
+  /// that was charged; null if the ledger has none like it. Charges are counted in halves, because
+  /// a covariance is released in two parts.
   const privacy::Mechanism* take(const transcript::Release& r, bool first);
 
   // Noise of releases.
@@ -126,23 +127,24 @@ class RunChecker {
   /// to float.
   void check_quantile(const transcript::Release& r, double clip);
 
-  /// Checks that log C moves by -lr (share - target). Without settings lr is unknown, but must be
-  /// the same at every step.
+  /// Checks that log C changes by -lr (share - target) after a step. Without settings lr is
+  /// unknown, but must be the same at every step.
   void check_followed(const transcript::Release& r, double clip);
 
   // Method dpis: an epoch's rate and divisor follow from its released sum of norms.
 
-  /// K~ of the epoch of a step; 0 if it was not released.
+  /// Returns the noisy sum of norms (K~) that the epoch of this step released; 0 if it released
+  /// none.
   double norm_total(std::uint64_t step) const;
   void check_importance(const transcript::Release& r, double charged);
 
   // Updates.
 
-  void see(const transcript::Update& u);
+  void process(const transcript::Update& u);
 
   /// Checks a step of DP-AGD. Its direction is the sums of this iteration, averaged by their
   /// precisions, plus the regulariser's gradient, scaled to length 1.
-  void see_descent(const transcript::Update& u);
+  void check_descent(const transcript::Update& u);
   void check_divisor(const transcript::Update& u, const std::optional<transcript::Release>& sum);
 
   // Checks after the last record.
@@ -172,7 +174,7 @@ class RunChecker {
   std::set<std::array<std::uint32_t, 8>> keys_;
   std::uint64_t key_ = 0;  ///< index of the current key in the transcript
   std::optional<std::uint64_t>
-      key_lines_;  ///< number of keys lost in the ledger before the current one
+      key_lines_;  ///< number of key losses in the ledger before the current key
   std::uint64_t last_key_lines_ = 0;
   std::optional<transcript::Batch> batch_;
   std::optional<transcript::Release> sum_;  ///< engine sum that has had no update yet
@@ -183,16 +185,17 @@ class RunChecker {
   std::map<std::uint32_t, bool> held_;             ///< drawn example -> whether it is held out
   std::uint64_t holdout_releases_ = 0;
   std::optional<bool> normalised_;
-  std::map<std::pair<std::uint64_t, Place>, transcript::Release> places_;
+  std::map<std::pair<std::uint64_t, NoiseSource>, transcript::Release> first_releases_;
   std::set<std::pair<std::uint64_t, std::uint64_t>> numbers_used_;  ///< key, number in the ledger
   std::map<std::string, std::uint64_t> taken_;  ///< halves used of charges without a number
-  std::set<std::tuple<std::uint64_t, Place, Listing>> made_;
-  std::map<Place, Listing> listed_at_least_;
+  std::set<std::tuple<std::uint64_t, NoiseSource, Listing>> made_;
+  std::map<NoiseSource, Listing> listed_at_least_;
   std::map<std::uint64_t, double> counts_, clips_;
   LineSearch line_search_;
   double quantile_low_ = -std::numeric_limits<double>::infinity();
   double quantile_high_ = std::numeric_limits<double>::infinity();
-  std::map<std::uint64_t, std::pair<double, double>> norm_totals_;  ///< epoch -> C and K'
+  /// Number of the epoch -> C and the noisy sum of norms.
+  std::map<std::uint64_t, std::pair<double, double>> norm_totals_;
 };
 
 }  // namespace cudp::verify

@@ -133,7 +133,7 @@ void RunChecker::check_listed() {
         says <= count(max_times) && (says >= count(min_times) || !certificate_.is_finished());
     if (!fits)
       add("kinds", std::get<0>(kind) + ", noise " + number(std::get<3>(kind)) +
-                       ": the certificate lists " + std::to_string(says) + ", released were " +
+                       ": the certificate lists " + std::to_string(says) + ", the run released " +
                        std::to_string(count(max_times)));
   }
 }

@@ -12,17 +12,17 @@ constexpr double kTwo32 = 0x1p32;
 
 }  // namespace
 
-void RunChecker::see(const transcript::Update& u) {
+void RunChecker::process(const transcript::Update& u) {
   ++verdict_.updates;
-  if (is_method("dp-agd")) return see_descent(u);
+  if (is_method("dp-agd")) return check_descent(u);
   const auto sum = std::exchange(sum_, std::nullopt);
   if (u.step != next_step_)
     add("update", at(u.step) + ": expected step " + std::to_string(next_step_));
   next_step_ = u.step + 1;
   if (!sum || sum->step != u.step) add("update", at(u.step) + ": no release of this step");
   check_divisor(u, sum);
-  const auto released = places_.find({key_, {kNoise, u.step}});
-  numbers_.see(u, released == places_.end() ? nullptr : &released->second);
+  const auto released = first_releases_.find({key_, {kNoise, u.step}});
+  numbers_.check(u, released == first_releases_.end() ? nullptr : &released->second);
   if (u.coordinates) {
     skip("parameters of adaclip, whose coordinates are not in the transcript");
     if (!is_method("adaclip"))
@@ -40,7 +40,7 @@ void RunChecker::see(const transcript::Update& u) {
   states_[u.step + 1] = hash_of(*state_);
 }
 
-void RunChecker::see_descent(const transcript::Update& u) {
+void RunChecker::check_descent(const transcript::Update& u) {
   if (u.step != next_step_)
     add("update", at(u.step) + ": expected step " + std::to_string(next_step_));
   next_step_ = u.step + 1;

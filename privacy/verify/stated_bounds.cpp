@@ -75,7 +75,7 @@ class StatedBounds {
     if (c_.holdout) return;  // check_statements has added a finding
     if (has_reason(has_fresh_key)) {
       wrong_.emplace_back(
-          "groups: expected no table where releases depend on earlier ones, or a key was lost, "
+          "groups: expected no table if releases depend on earlier ones, or a key was lost, "
           "found one");
       return;
     }

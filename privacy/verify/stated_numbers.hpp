@@ -21,7 +21,7 @@ struct StatedNumbers {
   double delta = 0.0;
   double training_epsilon = 0.0;  ///< bound for training rows; `epsilon` unless rows are held out
   double training_delta = 0.0;
-  double failure = 0.0;        ///< part of training_delta
+  double failure = 0.0;        ///< part of training_delta that covers rounding
   std::string unit;            ///< column of the unit of privacy; empty: each row is a unit
   std::uint64_t max_rows = 1;  ///< largest number of rows of a unit
 

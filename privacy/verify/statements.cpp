@@ -35,7 +35,7 @@ class Statements {
     const StatedNumbers& c = c_;
     if (c.loss_sensitivity > 0.0 && settings_.has("loss-clip"))
       findings_.expect(c.loss_sensitivity >= settings_.number("loss-clip"), "sensitivity",
-                       "certificate's loss_sensitivity, at least what losses are clipped to",
+                       "certificate's loss_sensitivity, at least the settings' loss-clip",
                        settings_.number("loss-clip"), c.loss_sensitivity);
     if (c.status == "refused" || !engine_) return;
     findings_.expect(c.sensitivity >= c.clip, "noise", "certificate's sensitivity, at least C",
@@ -54,10 +54,10 @@ class Statements {
     const double grid = engine_grid((c_.method == "dpis") ? 1.0 : c.clip);
     findings_.expect(c.grid == grid, "noise", "certificate's grid", grid, c.grid);
     const double q = static_cast<double>(c.threshold) / kTwo32;
-    findings_.expect(c.q == q, "batch", "certificate's q, of its threshold", q, c.q);
+    findings_.expect(c.q == q, "batch", "certificate's q, from its threshold", q, c.q);
     const double threshold = std::ceil(c.expected_batch / c.size * kTwo32);
     findings_.expect(static_cast<double>(c.threshold) == threshold, "batch",
-                     "certificate's threshold, of batch and size", threshold,
+                     "certificate's threshold, from batch and size", threshold,
                      static_cast<double>(c.threshold));
     if (settings_.empty()) return;
     const double batch = std::fmin(settings_.number("batch"), c.size);
@@ -91,8 +91,8 @@ class Statements {
                         : charges_.ledger.budget() ? says <= has
                                                    : says >= has;
       if (!fits)
-        findings_.add("ledger", mechanism + ": the certificate says " + std::to_string(says) +
-                                    ", charged were " + std::to_string(has));
+        findings_.add("ledger", mechanism + ": the certificate states " + std::to_string(says) +
+                                    ", the ledger has " + std::to_string(has));
     }
     if (!c_.is_finished() || !engine_) return;
     std::uint64_t steps = 0;
@@ -146,7 +146,7 @@ class Statements {
     const double root = std::sqrt(l + settings_.number("epsilon")) - std::sqrt(l);
     const double order = std::fmin(1.0 + 0.65 * std::sqrt(l) / root, 1e5);
     findings_.expect(std::fabs(c_.order / order - 1.0) < 1e-12, "epsilon",
-                     "certificate's order, of the budget", order, c_.order);
+                     "certificate's order, from the budget", order, c_.order);
   }
 
   /// Checks that after a lost key the promise is the budget, and for single units only.
@@ -162,7 +162,7 @@ class Statements {
                     "certificate's groups: expected no bounds after a key was lost, found some");
     if (settings_.has("epsilon"))
       findings_.expect(c_.training_epsilon == settings_.number("epsilon"), "epsilon",
-                       "certificate, after a key was lost the settings'",
+                       "certificate's epsilon, equal to the settings' after a key was lost",
                        settings_.number("epsilon"), c_.training_epsilon);
   }
 
@@ -176,7 +176,7 @@ class Statements {
     // small.
     if (c_.bounds_groups)
       findings_.add("epsilon",
-                    "certificate's groups: expected no bounds beside held-out rows, found some");
+                    "certificate's groups: expected no bounds with held-out rows, found some");
     if (h.releases > 0) {
       std::vector<privacy::Release> all = {{privacy::Gaussian{h.sigma}, h.releases}};
       if (c_.size_noise > 0.0) all.push_back({privacy::Gaussian{c_.size_noise}, 1});
@@ -184,11 +184,11 @@ class Statements {
         const double epsilon =
             bounds_.epsilon({.releases = all, .group = c_.max_rows}, {}, h.delta).epsilon_lower;
         findings_.expect(h.epsilon >= epsilon * (1.0 - 1e-9), "epsilon",
-                         "certificate, of held-out rows, at least", epsilon, h.epsilon);
+                         "certificate's epsilon of held-out rows, at least", epsilon, h.epsilon);
         // A run draws the least noise that its budget allows, so a statement of more noise is
         // false.
         findings_.expect(h.epsilon <= epsilon * (1.0 + 1e-6), "epsilon",
-                         "certificate, of held-out rows, at most", epsilon, h.epsilon);
+                         "certificate's epsilon of held-out rows, at most", epsilon, h.epsilon);
       } catch (const std::exception& e) {
         findings_.add("epsilon", std::string("held-out rows: ") + e.what());
       }
@@ -209,7 +209,8 @@ class Statements {
     }
     if (const auto& budget = charges_.ledger.budget()) {
       findings_.expect(c.plan_epsilon() == budget->epsilon, "epsilon",
-                       "certificate, of the filter's budget", budget->epsilon, c.plan_epsilon());
+                       "certificate's epsilon, equal to the filter's budget", budget->epsilon,
+                       c.plan_epsilon());
       if (budget->group != c.max_rows)
         findings_.add("epsilon",
                       "certificate's max_rows: expected " + std::to_string(budget->group) +
@@ -225,7 +226,8 @@ class Statements {
               {.kind = privacy::AccountantKind::rdp, .orders = {budget->order}}, budget->delta);
           findings_.epsilon = spent.epsilon + (c.split ? c.split->count_epsilon : 0.0);
           findings_.expect(spent.epsilon <= budget->epsilon * (1.0 + 1e-9), "epsilon",
-                           "what was charged, at most the budget", budget->epsilon, spent.epsilon);
+                           "epsilon of the charges, at most the budget", budget->epsilon,
+                           spent.epsilon);
         }
       } catch (const std::exception& e) {
         findings_.add("epsilon", std::string("the filter: ") + e.what());
@@ -235,9 +237,10 @@ class Statements {
     for (const privacy::Release& r : c.releases)
       if (const auto* stated = std::get_if<privacy::ApproximateDp>(&r.mechanism)) {
         // The bound of objective perturbation covers all of its releases together.
-        findings_.expect(c.training_epsilon >= stated->epsilon, "epsilon", "certificate",
+        findings_.expect(c.training_epsilon >= stated->epsilon, "epsilon", "certificate's epsilon",
                          stated->epsilon, c.training_epsilon);
-        findings_.skip("epsilon of " + c.method + ", which is proved of its releases together");
+        findings_.skip("epsilon of " + c.method +
+                       ", which is proved for all its releases together");
         return;
       }
     const bool engine = engine_ && c.status != "refused";
@@ -248,7 +251,8 @@ class Statements {
       findings_.epsilon = bound.epsilon + (c.split ? c.split->count_epsilon : 0.0);
       const double min_epsilon = (engine ? bound.epsilon : bound.epsilon_lower) * (1.0 - 1e-9);
       findings_.expect(c.plan_epsilon() >= min_epsilon, "epsilon",
-                       "certificate, of its releases, at least", min_epsilon, c.plan_epsilon());
+                       "certificate's epsilon, at least that of its releases", min_epsilon,
+                       c.plan_epsilon());
     } catch (const std::exception& e) {
       findings_.add("epsilon", std::string("the accountant: ") + e.what());
     }

@@ -12,7 +12,7 @@ std::string at(std::uint64_t step) { return "step " + std::to_string(step); }
 }  // namespace
 
 /// Checks the optimizer's constants, the bias corrections, the average and the learning rate.
-void StepNumbers::see(const transcript::Update& u, const transcript::Release* released) {
+void StepNumbers::check(const transcript::Update& u, const transcript::Release* released) {
   const auto same = [&](const transcript::Update& a) {
     return std::tuple(a.optimizer, a.momentum, a.beta1, a.beta2, a.epsilon, a.weight_decay);
   };

@@ -24,7 +24,7 @@ class StepNumbers {
 
   /// Checks an update. `released`: the release of this step, or null. After a resume from a
   /// checkpoint, steps are passed again.
-  void see(const transcript::Update& u, const transcript::Release* released);
+  void check(const transcript::Update& u, const transcript::Release* released);
 
  private:
   void check_optimizer(const transcript::Update& u);

@@ -2,8 +2,8 @@
 
 namespace cudp::verify {
 
-/// Tolerances of a standard deviation: the factor for a float rounded up from a double, and the
-/// one for roundings in the product.
+/// Factors within which a standard deviation may differ from its formula: kFloatAbove for a double
+/// that is rounded up to a float, kProduct for roundings in a product.
 inline constexpr double kFloatAbove = 1.0 + 0x1p-22;
 inline constexpr double kProduct = 1.0 - 0x1p-51;
 /// Factor by which the host may increase a standard deviation, so that rounding never decreases it.

@@ -8,9 +8,9 @@
 
 namespace cudp {
 
-/// Shows on stderr that a long computation is in progress: on a terminal a line that changes and is
-/// removed at the end, otherwise an occasional log line. It has a thread, unless nothing will be
-/// shown.
+/// Indicator on stderr that a long computation is in progress: on a terminal a line that changes
+/// and is removed at the end, otherwise an occasional log line. It has a thread, unless nothing
+/// will be shown.
 class Busy {
  public:
   /// Condition for showing the line. A text that depends on private rows, such as the share of a

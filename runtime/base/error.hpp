@@ -13,7 +13,8 @@ enum class Exit : int {
   again = 75  ///< interrupted; the same command resumes (EX_TEMPFAIL of sysexits.h)
 };
 
-/// Call site. std::source_location does not exist under nvcc 13.0 with GCC 12; these builtins do.
+/// Call site: file and line. It uses builtins, because std::source_location does not exist under
+/// nvcc 13.0 with GCC 12.
 struct Where {
   const char* file;
   int line;
@@ -22,7 +23,7 @@ struct Where {
   }
 };
 
-/// A failure that is shown to the user: one line that states what went wrong, with which values.
+/// Failure that is shown to the user, as one line that states what went wrong, with which values.
 class Error : public std::runtime_error {
  public:
   explicit Error(const std::string& what, Exit code = Exit::failure)
@@ -33,13 +34,13 @@ class Error : public std::runtime_error {
   Exit code_;
 };
 
-/// An error in the user's input or usage: "FILE, POSITION: expected ..., found ...".
+/// Error in the user's input or usage: "FILE, POSITION: expected ..., found ...".
 class InputError : public Error {
  public:
   explicit InputError(const std::string& what) : Error(what, Exit::bad_input) {}
 };
 
-/// The privacy budget does not cover what was requested.
+/// Error: the privacy budget does not cover what was requested.
 class BudgetError : public Error {
  public:
   explicit BudgetError(const std::string& what) : Error(what, Exit::over_budget) {}

@@ -21,8 +21,8 @@ namespace {
 constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 
 // A signal handler may use static storage only.
-volatile std::sig_atomic_t watched = 0;         // an InterruptWatch lives
-volatile std::sig_atomic_t stop_requested = 0;  // and a signal asked it to stop
+volatile std::sig_atomic_t watched = 0;         // whether an InterruptWatch lives
+volatile std::sig_atomic_t stop_requested = 0;  // whether a signal has requested the stop
 std::atomic<int> wake_up = -1;  // write end of the pipe to the thread of EndOnSignal
 static_assert(std::atomic<int>::is_always_lock_free);
 

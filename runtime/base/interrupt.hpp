@@ -6,14 +6,14 @@
 
 namespace cudp {
 
-/// Interrupt signals, here, are SIGINT, SIGTERM, SIGHUP and SIGUSR1; schedulers send SIGUSR1 before
-/// the end of a job. A SIGHUP that was ignored at the start (nohup) stays ignored.
+/// In this file, the interrupt signals are SIGINT, SIGTERM, SIGHUP and SIGUSR1 (which schedulers
+/// send before the end of a job). A SIGHUP that was ignored at the start (nohup) stays ignored.
 
 /// Ignores interrupt signals from now on: another process handles them.
 void ignore_signals();
 
-/// Blocks interrupt signals while it lives; they are delivered afterwards. Used while processes or
-/// threads are started.
+/// Blocks interrupt signals while an object lives; they are delivered afterwards. Used while
+/// processes or threads are started.
 class BlockedSignals {
  public:
   BlockedSignals();
@@ -25,9 +25,9 @@ class BlockedSignals {
   sigset_t before_{};
 };
 
-/// Ends the process at once if an interrupt signal comes while it lives, unless an InterruptWatch
-/// lives too: with Exit::again, one line on stderr, and unfinished files removed. At most one may
-/// live. It starts a thread, so the caller must fork before.
+/// While an object lives, an interrupt signal ends the process at once, with Exit::again and one
+/// line on stderr, and unfinished files are removed. An InterruptWatch takes precedence while it
+/// lives. At most one object may live. It starts a thread, so processes must be forked before.
 class EndOnSignal {
  public:
   /// line: the message to the user, without a line break.
@@ -43,8 +43,8 @@ class EndOnSignal {
 /// Replaces the line that EndOnSignal prints. Without effect if no EndOnSignal lives.
 void set_interrupt_line(const std::string& line);
 
-/// Delays the end of the process by a signal while it lives, because files are being changed.
-/// Requires that this takes moments, not seconds.
+/// While an object lives, the end of the process by a signal is delayed, because files are being
+/// changed. Requires that this takes moments, not seconds.
 class FilesInChange {
  public:
   FilesInChange();
@@ -53,8 +53,8 @@ class FilesInChange {
   FilesInChange& operator=(const FilesInChange&) = delete;
 };
 
-/// A file or folder that is removed if EndOnSignal ends the process while this object lives.
-/// Requires that it is created, filled and moved under FilesInChange.
+/// File or folder that EndOnSignal removes if it ends the process while this object lives. Requires
+/// that it is created, filled and moved under FilesInChange.
 class Unfinished {
  public:
   enum class Remove { all, if_empty };
@@ -67,8 +67,8 @@ class Unfinished {
   std::filesystem::path path_;  ///< absolute
 };
 
-/// While it lives, the first interrupt signal asks the training loop to stop after the steps in
-/// progress. A second one ends the process at once, with Exit::again.
+/// While an object lives, the first interrupt signal only sets requested(), so that the training
+/// loop stops after the steps in progress. A second one ends the process at once, with Exit::again.
 class InterruptWatch {
  public:
   InterruptWatch();

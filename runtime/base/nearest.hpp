@@ -7,7 +7,7 @@
 
 namespace cudp {
 
-/// A name that another program uses for something that has a name of its own here.
+/// Name that another program uses for an option of this one.
 struct Synonym {
   std::string_view theirs;  ///< lower case, words joined by "-"
   std::string_view ours;

@@ -26,7 +26,7 @@ void wipe(RandomKey& key);
 class SecretKey {
  public:
   explicit SecretKey(const RandomKey& key);
-  /// Wipes `key`.
+  /// Copies `key`, then wipes the argument.
   explicit SecretKey(RandomKey&& key);
   ~SecretKey() = default;
   SecretKey(const SecretKey&) = delete;
@@ -57,7 +57,7 @@ class SharedKey {
   std::shared_ptr<const SecretKey> key_;
 };
 
-/// getrandom(2), or a test's replacement of it.
+/// Function with the signature of getrandom(2). Tests replace it.
 using EntropySource = ssize_t (*)(void* buffer, std::size_t bytes, unsigned flags);
 RandomKey make_key(EntropySource source);
 

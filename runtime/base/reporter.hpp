@@ -30,10 +30,11 @@ struct Progress {
 /// not state it, 0 if the file is not a terminal.
 int terminal_width(int file);
 
-/// "1h 02m", "3m 05s", "12s".
+/// Returns a duration as text: "1h 02m", "3m 05s", "12s".
 std::string duration_text(double seconds);
 
-/// "epoch 3/40  [==>   ]  step 351/4680  epsilon 0.71 ...", at most `width` columns.
+/// Returns the line of a progress bar, at most `width` columns: "epoch 3/40  [==>   ]  step
+/// 351/4680  epsilon 0.71 ...".
 std::string progress_line(const Progress& progress, int width);
 
 /// Reports to the user on stderr: log lines, and a progress bar if stderr is a terminal, else a
@@ -41,7 +42,7 @@ std::string progress_line(const Progress& progress, int width);
 class Reporter {
  public:
   explicit Reporter(bool quiet);
-  /// Selects a reporter that prints nothing, because another process reports.
+  /// Tag for the constructor of a reporter that prints nothing, because another process reports.
   struct Silent {};
   explicit Reporter(Silent);
   ~Reporter();
@@ -57,7 +58,8 @@ class Reporter {
   /// stderr is a terminal and the reporter is not quiet; else to the log file only.
   void report_to_owner(const std::string& line);
   void progress(const Progress& progress);
-  /// Returns where other work before the training shows its progress: on a terminal, unless quiet.
+  /// Returns where work before the training, such as reading a file, may show its progress: on a
+  /// terminal, unless quiet.
   Busy::Shown shown_work() const { return quiet_ ? Busy::Shown::never : Busy::Shown::on_terminal; }
   /// Shows progress of work before the training, share in 0 to 1: a bar on a terminal, else
   /// nothing.
@@ -67,8 +69,8 @@ class Reporter {
   void clear_bar();
 
   std::shared_ptr<spdlog::logger> log_;
-  std::shared_ptr<spdlog::logger> file_log_;  ///< logger of the log file alone; null without a log
-                                              ///< file
+  /// Logger of the log file alone; null without a log file.
+  std::shared_ptr<spdlog::logger> file_log_;
   bool quiet_;
   bool terminal_;
   bool bar_shown_ = false;

@@ -8,9 +8,9 @@
 
 namespace cudp {
 
-/// A fixed team of threads that runs numbered tasks. The thread that runs a task is not fixed, so
-/// the result of a task must not depend on it. Results do not depend on the size of the team if the
-/// caller numbers the tasks in the same way for all sizes.
+/// Team of a fixed number of threads that runs numbered tasks. Any thread may run a task, so the
+/// result of a task must not depend on the thread. Results do not depend on the size of the team if
+/// the caller numbers the tasks in the same way for all sizes.
 class ThreadTeam {
  public:
   /// threads: size of the team, including the calling thread; 0 for all cores available to this

@@ -96,8 +96,8 @@ nlohmann::ordered_json json_of(const privacy::Release& release);
 /// to InputError, an unreachable budget to BudgetError.
 int for_user(const std::function<void()>& body);
 
-/// Returns the body of a command that queries an accountant and prints the answer. name: name of
-/// the command.
+/// Returns the `run` function of a command that computes an Answer with an accountant and prints
+/// it. name: name of the command.
 template <class Flags>
 std::function<int(const TrainConfig&)> printed(const char* name, Answer (*answer)(Flags, Busy&)) {
   return [name, answer](const TrainConfig& c) {

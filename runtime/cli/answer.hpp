@@ -21,7 +21,7 @@ struct Answer {
   }
 };
 
-/// Adds the releases of the question: the fields of a single release, or a list of releases.
+/// Adds the releases of the user's question: the fields of a single release, or a list of releases.
 void add_releases(Answer& answer, const std::vector<privacy::Release>& releases);
 
 /// Adds a row whose text is broken into lines that fit a terminal, next to names of up to `names`

@@ -45,7 +45,7 @@ constexpr HelpLine kAuditLines[] = {
     {"preset", "tuned settings of a data set"},
     {"config", "settings of a file, such as a run's release/config.toml"},
     {"dataset", "a data set's name, a table or a folder"},
-    {"data-dir", "where the files of named data sets are"},
+    {"data-dir", "folder with the files of named data sets"},
     {"epsilon", "budget of the training that is attacked"},
     {"delta", "probability that its guarantee fails"},
     {"epochs", "its length"},
@@ -101,11 +101,11 @@ void refuse_what_makes_no_sense(const Settings& flags) {
 }
 
 constexpr const char* kMeaning[] = {
-    "With this confidence, each bound alone: whoever has what the attacker saw learns",
-    "at least so much of an example. A bound above the certificate would say that its",
-    "proof or this program is wrong. One below says that this attack found nothing",
-    "wrong: it does not say that the certificate could be smaller, since a better",
-    "attack or more canaries may show more; nor does it test what no canary passes",
+    "Each bound holds alone, with this confidence: anyone who sees what the attacker",
+    "saw learns at least so much about an example. A bound above the certificate would",
+    "show that its proof or this program is wrong. A bound below it shows only that this",
+    "attack found nothing wrong, not that the certificate could be smaller: a better",
+    "attack or more canaries may show more. It does not test what no canary passes",
     "(which examples there are, the data's files, the key). \"Any mechanism\" assumes",
     "nothing; the others assume that the trade-off curve has the shape they name."};
 

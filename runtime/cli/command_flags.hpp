@@ -27,7 +27,8 @@ class CommandFlags {
   /// Returns the values that the user gave, by option key. Throws InputError.
   Settings given() const;
 
-  /// Returns the initial values, overwritten by those that the user gave. Throws InputError.
+  /// Returns a config with the default values, overwritten by those that the user gave. Throws
+  /// InputError.
   TrainConfig values() const;
 
  private:

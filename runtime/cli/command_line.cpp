@@ -58,7 +58,7 @@ void check_first_word(const CLI::App& app, const std::vector<std::string>& words
   }
   if (is_flag(first))
     throw InputError("expected a command as the first word, found '" + first +
-                     "'; flags stand behind the command, and cudp --help lists commands");
+                     "'; flags follow the command, and cudp --help lists commands");
   throw InputError("expected a command as the first word, found '" + first + "'; " +
                    nearest_or_all(first, commands, kCommands));
 }

@@ -11,7 +11,7 @@ namespace cudp {
 
 class ReleaseObserver;  // runtime/gate/release_observer.hpp
 
-/// The chosen subcommand, with its flags. Both functions throw InputError.
+/// The subcommand that the user named, with its flags. Both functions throw InputError.
 struct CommandBody {
   std::function<int()> run;     ///< executes it, and returns the exit code
   std::function<void()> check;  ///< checks values and names only; opens no file
@@ -32,7 +32,7 @@ void add_reproduce_command(CLI::App& app, CommandBody& body);
 void add_info_command(CLI::App& app, CommandBody& body);
 
 inline constexpr const char* kReproduceDescription =
-    "Run a table or figure of a paper, beside its numbers";
+    "Run a table or figure of a paper, next to its published numbers";
 
 /// Adds the commands of a program.
 using AddCommands = std::function<void(CLI::App& app, CommandBody& body)>;

@@ -59,16 +59,16 @@ std::vector<Option> eval_options() {
           "`predict` does; the more probable one, if not given"),
       option_rows::number(
           "at-precision", "P", &EvalFlags::at_precision, kUnit,
-          "of two classes: the threshold of the highest sensitivity whose PPV on these rows is at "
+          "for two classes: the threshold of the highest sensitivity whose PPV on these rows is at "
           "least this"),
       option_rows::number(
           "at-recall", "R", &EvalFlags::at_recall, kUnit,
-          "of two classes: the largest threshold whose sensitivity on these rows is at least "
+          "for two classes: the largest threshold whose sensitivity on these rows is at least "
           "this"),
       shared_option("test-data",
                     "score this table; --dataset is then the training table, for "
                     "--accept-private-bounds"),
-      shared_option("test-labels", "the .npy file of labels of --test-data"),
+      shared_option("test-labels", ".npy file with the labels of --test-data"),
       shared_option(
           "accept-private-bounds",
           "for models of earlier versions, which do not know their bounds: read them from "
@@ -121,7 +121,7 @@ void add_groups(Answer& a, const Evaluators& e, const std::string& group_by,
     j.update(to_json(of, classes));
     a.json["groups"].push_back(std::move(j));
     std::string line;
-    for (const Metric& m : metrics(says_of(of)))
+    for (const Metric& m : metrics(prediction_kind(of)))
       line += std::string(line.empty() ? "" : ", ") + m.name + " " + m.text(m.value(of));
     a.rows.emplace_back(fmt::format("{} = {}", group_by, shown(text)),
                         fmt::format("{} rows: {}", of.examples, line));
@@ -133,7 +133,7 @@ void add_groups(Answer& a, const Evaluators& e, const std::string& group_by,
 void add_thresholds(Answer& a, const Evaluator& evaluator, const Evaluation& e,
                     const EvalFlags& flags, const std::vector<std::string>& classes) {
   const auto add = [&](const char* key, const char* what, double min_share,
-                       const std::optional<AtThreshold>& at) {
+                       const std::optional<ThresholdCounts>& at) {
     a.json[key] = nullptr;
     if (at) a.json[key] = to_json(*at);
     a.rows.emplace_back(fmt::format("{} at least {}", what, percent_text(min_share)),

@@ -213,14 +213,15 @@ Paragraph not_covered(const RunCertificate& c) {
   p.sentences = {
       "Settings that were chosen by looking at other runs on the same rows: each of those runs "
       "spends a budget of its own; cudp account RUN RUN ... adds them up.",
-      "What else is published of the same persons: their epsilons add up.",
+      "Other publications about the same persons: their epsilons add up.",
       "The time that steps took, memory, and messages about rows that do not fit the schema, for "
-      "whoever watched the training."};
+      "anyone who watched the training."};
   if (!c.stated.examples && c.stated.size_noise == 0.0) p.sentences.emplace_back("The row count.");
   for (const std::string& flag : c.texts("unsafe_flags"))
     p.sentences.push_back("Chosen to be left out: " + flag + ".");
   if (c.text("arithmetic").starts_with("proved for real numbers"))
-    p.sentences.emplace_back("What floating-point rounding tells: the proof is for real numbers.");
+    p.sentences.emplace_back(
+        "What floating-point rounding reveals: the proof is for real numbers.");
   for (const std::string& warning : c.texts("warnings"))
     p.sentences.push_back("Warning: " + warning);
   return p;

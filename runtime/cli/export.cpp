@@ -45,13 +45,15 @@ std::vector<Option> export_options() {
                "python: one file that needs numpy alone, encodes rows and predicts as cudp does; "
                "onnx: the layers, for other programs"),
           {"python", "onnx"}),
-      text("out", "FILE", &ExportFlags::out,
-           "where to write it (- is the standard output); scorer.py or model.onnx, where no file "
-           "is yet, if not given"),
-      shared_option("data-dir", "where the files of words' vectors are"),
-      shared_option("embedding",
-                    "the file of words' vectors that the model was trained with; looked for where "
-                    "--data-dir has it, if not given"),
+      text(
+          "out", "FILE", &ExportFlags::out,
+          "file to write (- is the standard output); scorer.py or model.onnx, which must not exist "
+          "yet, if not given"),
+      shared_option("data-dir", "folder with the files of word vectors"),
+      shared_option(
+          "embedding",
+          "file of word vectors that the model was trained with; searched for in --data-dir if "
+          "not given"),
   };
 }
 

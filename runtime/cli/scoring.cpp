@@ -8,23 +8,24 @@ namespace cudp {
 
 std::vector<Option> scoring_options() {
   return {
-      shared_option(
-          "dataset",
-          "a table, every row of which is scored (- is the standard input), a .npy or .npz "
-          "file, or a folder of images or a built-in data set, whose test examples are"),
-      shared_option("labels", "the .npy file of labels of a .npy file of features"),
-      shared_option("data-dir", "where the files of a named data set are"),
+      shared_option("dataset",
+                    "a table (- is the standard input), all rows of which are scored; a .npy or "
+                    ".npz file; or "
+                    "a folder of images or a built-in data set, whose test examples are scored"),
+      shared_option("labels", ".npy file with the labels of a .npy file of features"),
+      shared_option("data-dir", "folder with the files of a named data set"),
       shared_option(
           "schema",
-          "a schema of this table, where it is written otherwise than the training's was; "
-          "the model has its own"),
-      shared_option("malformed", "what becomes of a cell that cannot be read"),
+          "a schema of this table, if its cells are written otherwise than in the training's; "
+          "default: the model's own"),
+      shared_option("malformed", "treatment of a cell that cannot be read"),
       shared_option("device", "auto, cpu or cuda; cuda:1 for another"),
       shared_option("feature-cache",
-                    "where computed features are kept: a folder, auto (~/.cache/cudp) or none"),
-      shared_option("embedding",
-                    "the file of words' vectors that the model was trained with; looked for where "
-                    "--data-dir has it, if not given"),
+                    "folder in which computed features are kept; auto (~/.cache/cudp) or none"),
+      shared_option(
+          "embedding",
+          "file of word vectors that the model was trained with; searched for in --data-dir if "
+          "not given"),
       shared_option("threads", "CPU threads, 0 for every core"),
   };
 }

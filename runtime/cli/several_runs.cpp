@@ -107,7 +107,7 @@ double common_delta(const std::vector<RunCertificate>& all) {
   return all.front().stated.delta;
 }
 
-/// Returns a text: how a run is counted.
+/// Returns in words how a run's spending is counted.
 std::string counted_as(const RunCertificate& c, const privacy::RunSpending& spending) {
   std::string how = c.text("method");
   if (std::holds_alternative<privacy::StatedRun>(spending.run))
@@ -180,9 +180,10 @@ Answer several_runs(const std::vector<std::string>& runs, std::optional<double> 
     if (!c.texts("not_for_release").empty()) ++not_for_release;
   }
   if (not_for_release > 0) {
-    const std::string note = fmt::format(
-        "{} of the runs {} not for release: these numbers hold while nobody sees {}",
-        not_for_release, not_for_release == 1 ? "is" : "are", not_for_release == 1 ? "it" : "them");
+    const std::string note =
+        fmt::format("{} of the runs {} not for release: these numbers hold while {} unpublished",
+                    not_for_release, not_for_release == 1 ? "is" : "are",
+                    not_for_release == 1 ? "it is" : "they are");
     a.json["note"] = note;
     a.rows.emplace_back("note", note);
   }

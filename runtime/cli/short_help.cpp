@@ -17,7 +17,7 @@ namespace {
 constexpr HelpLine kTrainLines[] = {
     {"", "Data"},
     {"dataset", "a data set's name (glyphs needs no files), a table, .npy or folder of images"},
-    {"data-dir", "where the files of named data sets are"},
+    {"data-dir", "folder with the files of named data sets"},
     {"schema", "a table's columns, categories and bounds"},
     {"test-data", "table on which accuracy is measured; without one it is not"},
     {"size-is-public", "the number of rows is no secret: less noise"},

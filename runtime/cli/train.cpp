@@ -71,7 +71,7 @@ Answer answer_of(RunResult r) {
   }
   Answer a{.json = to_json(r), .rows = {}};
   for (std::size_t i = 0; i < r.test.values.size(); ++i)
-    if (const Metric& m = metrics(r.test.says)[i]; m.in_result)
+    if (const Metric& m = metrics(r.test.kind)[i]; m.in_result)
       a.rows.emplace_back(m.name, m.text(r.test.values[i]));
   if (r.majority_class)
     if (const auto line = no_better_than_majority(
@@ -93,7 +93,8 @@ Answer answer_of(RunResult r) {
   a.rows.emplace_back("run folder", r.run_dir);
   for (const std::string& reason : r.not_for_release)
     a.rows.emplace_back("NOT for release", reason);
-  const char* const measured = r.test.says == Says::target ? "test RMSE" : "test accuracy";
+  const char* const measured =
+      r.test.kind == PredictionKind::target ? "test RMSE" : "test accuracy";
   if (r.training_epsilon) {
     if (r.held_out.empty())
       a.rows.emplace_back(measured,
@@ -152,7 +153,7 @@ Settings as_resume_or_start(Settings flags) {
   for (const char* other : {"resume", "out"})
     if (flags.contains(other))
       throw InputError(std::string("--resume-or-start: expected no --") + other +
-                       " beside it, found one");
+                       " with it, found one");
   const Setting folder = asked->second;
   flags.erase(asked);
   std::error_code none;
@@ -181,7 +182,7 @@ int run_training(const Settings& given, ReleaseObserver* release_observer) {
   try {
     if (!ranks.leads()) return static_cast<int>(follow_run(ranks));
     if (!ranks.alone() && release_observer != nullptr)
-      throw InputError("--ranks: expected 1 where the run is observed");
+      throw InputError("--ranks: expected 1 for a run that is observed");
     const int code = flags.contains("resume")
                          ? resume_training(flags, asked, release_observer, ranks)
                          : start_training(flags, release_observer, ranks);

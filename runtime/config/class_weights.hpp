@@ -7,9 +7,9 @@
 
 namespace cudp {
 
-/// --class-weights: the weight of an example of each class. The weights are public and may have any
-/// scale: every method divides them by the largest. A bound on what one example adds therefore
-/// holds with weights as without (privacy/README.md, "What an example adds").
+/// Option --class-weights: the weight of an example of each class. The weights are public and may
+/// have any scale, because every method divides them by the largest. The sensitivity is therefore
+/// the same with and without weights (privacy/README.md, "What an example adds").
 
 /// Returns the option's row in the table of options.
 Option class_weights_option();

@@ -69,8 +69,8 @@ struct TrainConfig {
   bool test_data_is_public = false;
   bool size_is_public = false;
   std::optional<double> holdout;  ///< share of the privacy units that is held out from training
-  std::optional<double> holdout_epsilon;  ///< budget of the held-out figures; empty: none are
-                                          ///< released
+  /// Budget of the held-out figures; empty: none are released.
+  std::optional<double> holdout_epsilon;
   std::optional<double> holdout_delta;
   bool accept_private_bounds = false;
   Malformed malformed = Malformed::refuse;

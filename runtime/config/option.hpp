@@ -32,12 +32,12 @@ struct ValueRange {
 /// Kind of an option's value. A list is a text of parts, separated by commas.
 enum class ValueKind { toggle, integer, number, text, list };
 
-/// Visibility of a setting, and whether a resumed run may change it.
+/// Scope of a setting: whether it is released, and whether a resumed run may change it.
 enum class Scope {
-  experiment,  ///< decides the result: released, fixed for the life of a run
-  origin,      ///< source of settings: released, may change on resume
-  machine,     ///< place and manner of the run: kept in the private folder, may change on resume
-  command      ///< applies to this one call only
+  experiment,  ///< it decides the result: released, fixed for the life of a run
+  origin,      ///< it names a source of other settings: released, may change on resume
+  machine,     ///< it concerns the machine: kept in the private folder, may change on resume
+  command      ///< it applies to this one call only
 };
 
 /// A row of the table of options, from which the command line, the TOML file, the presets and the
@@ -47,8 +47,8 @@ struct Option {
   std::string key;          ///< "batch" for the flag "--batch"
   bool positional = false;  ///< given without a flag's name; required unless may_lack
   bool may_lack = false;    ///< a positional option that is not required
-  std::string needs;  ///< key of an option without which this one has no effect; "" if there is
-                      ///< none
+  /// Key of an option without which this one has no effect; "" if there is none.
+  std::string needs;
   std::string group;
   /// Key of an option of all runs. If set, this option of a method is listed after that one, in its
   /// group; if empty, in the method's own group.

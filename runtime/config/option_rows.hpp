@@ -237,7 +237,7 @@ inline Option optional_positional(Option o) {
   return positional(std::move(o));
 }
 
-/// Makes the row depend on another: without that option it has no effect.
+/// Makes the option depend on another one, `key`: without that, it has no effect.
 inline Option needs(const char* key, Option o) {
   o.needs = key;
   return o;

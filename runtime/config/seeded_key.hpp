@@ -21,8 +21,8 @@ class SeededKey {
   std::int64_t seed_;
 };
 
-/// Keeps observers, which see secrets, away from runs for release: throws InputError if the release
-/// observer is an observer and the config has no --seed.
+/// Throws InputError if the release observer is a SecretObserver, which receives secrets, and the
+/// config has no --seed, so that the run could be released.
 void check_release_observer(const ReleaseObserver* release_observer, const TrainConfig& config);
 
 }  // namespace cudp

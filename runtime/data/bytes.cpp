@@ -71,7 +71,7 @@ class FileReader final : public ByteReader {
     return static_cast<std::uint64_t>(n);
   }
 
-  /// Tells how far the file has been read, with `more` bytes behind position().
+  /// Reports how far the file has been read. more: bytes read beyond position().
   void show(std::uint64_t more) const {
     if (progress_ == nullptr || size_ == 0) return;
     progress_->done(

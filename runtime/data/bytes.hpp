@@ -46,8 +46,8 @@ class ByteReader {
 };
 
 /// Opens a file, and decompresses it if it begins with the magic number of gzip or xz. progress:
-/// told the share of the file that has been read; it outlives the reader; null: none. Throws
-/// InputError if the file cannot be read.
+/// receives the share of the file that has been read; must outlive the reader; null for none.
+/// Throws InputError if the file cannot be read.
 std::unique_ptr<ByteReader> open_bytes(const std::filesystem::path& path, Busy* progress = nullptr);
 
 /// Makes a reader of bytes in memory, decompressed in the same way. The bytes must outlive the

@@ -11,8 +11,8 @@
 
 namespace cudp {
 
-/// Collects facts about the cells of a column, from which a kind and bounds can be drafted. The
-/// facts are not private: no noise is added.
+/// Facts about the cells of a column, from which a schema's kind and bounds can be drafted. They
+/// are exact: no noise is added, so they are not private.
 class ColumnFacts {
  public:
   static constexpr std::size_t kMaxTexts = 1000;

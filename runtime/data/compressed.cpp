@@ -27,7 +27,7 @@ class Source {
  public:
   explicit Source(std::unique_ptr<ByteReader> raw) : raw_(std::move(raw)), buffer_(kBuffer) {}
 
-  /// Reads on if the buffer is empty. Returns whether it holds anything.
+  /// Reads more bytes if the buffer is empty. Returns whether it has any afterwards.
   bool refill() {
     if (!left_.empty()) return true;
     if (ended_) return false;

@@ -10,7 +10,7 @@ namespace cudp {
 /// Schema of a table as its author wrote it.
 struct FoundSchema {
   TableSchema schema;
-  std::string source;  ///< the file, or the name of a shipped schema
+  std::string source;  ///< path of the file, or the name of a shipped schema
 };
 
 /// Finds the schema of request.dataset, a table given by path: request.schema (a file, or the name

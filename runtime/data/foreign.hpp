@@ -1,6 +1,5 @@
 #pragma once
-// Recognises files that are not tables, or not as their schema states, and tells the user what to
-// do.
+// Recognition of files that are not tables, or not as their schema states, and advice for the user.
 #include <cstdint>
 #include <span>
 #include <string>

@@ -9,12 +9,13 @@
 
 namespace cudp {
 
-/// Decides at random for each unit of privacy whether its rows are held out, with probability
+/// Coins that decide for each unit of privacy whether its rows are held out, with probability
 /// `share` in (0, 1), rounded to 2^-32. A unit is an example if the table states none. A unit whose
 /// first used row has number f is held out if word f of the coins' random stream is below the
-/// share. The coins have a key of their own: they are independent of the training, its key and its
-/// noise, which the proof rests on (privacy/README.md). Anyone who has this key knows which rows
-/// were held out.
+/// share.
+///
+/// The coins have a key of their own, independent of the training's key and noise; the proof rests
+/// on this (privacy/README.md). Anyone who has this key knows which rows were held out.
 class HoldOutCoins {
  public:
   HoldOutCoins(const SharedKey& coins, double share);

@@ -9,10 +9,10 @@
 
 namespace cudp {
 
-/// Maps indices of examples to the numbers by which they are drawn. The number is the index, or, if
-/// some rows were held out, the number in the file (Dataset::numbers), so that which examples are
-/// drawn together does not depend on which rows were held out. In a range of a larger set
-/// (Dataset::first) numbers are those of the whole set. `data` must outlive this object.
+/// Maps indices of examples to the numbers by which batches draw them. The number is the index or,
+/// if some rows were held out, the number in the file (Dataset::numbers), so that batches do not
+/// depend on which rows were held out. In a range of a larger set (Dataset::first) numbers are
+/// those of the whole set. `data` must outlive this object.
 class Numbering {
  public:
   explicit Numbering(const Dataset& data)
@@ -25,7 +25,8 @@ class Numbering {
       index_[data.numbers[i] - begin_] = static_cast<std::uint32_t>(i);
   }
 
-  /// Multiple of kSampleTile, at most the smallest number; end() is the largest number + 1.
+  /// Returns the first number to draw: the smallest number of an example, rounded down to a
+  /// multiple of kSampleTile. end() returns the largest number + 1.
   std::size_t begin() const { return begin_; }
   std::size_t end() const { return end_; }
   std::size_t count() const { return end_ - begin_; }

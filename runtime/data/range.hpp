@@ -9,7 +9,8 @@
 
 namespace cudp {
 
-/// Records in `part` which range of a set of `whole` examples it is: the range of `share`.
+/// Sets Dataset::first and the size of the whole set in `part`, the range `share` of a set of
+/// `whole` examples.
 void record_range(Dataset& part, Share share, std::size_t whole);
 
 /// Keeps a share's range of examples that are read block by block. Memory of other examples is

@@ -18,7 +18,8 @@ const std::vector<std::string>* texts_of(const Column& column) {
 
 /// Returns the number of edges that are at most x. Requires that they ascend.
 std::ptrdiff_t interval_of(double x, const std::vector<double>& edges) {
-  constexpr std::size_t kFew = 16;  // up to here counting without a branch is faster than bisection
+  constexpr std::size_t kFew =
+      16;  // up to this number, counting without a branch is faster than bisection
   if (edges.size() <= kFew) return std::ranges::count_if(edges, [&](double e) { return e <= x; });
   return std::ranges::upper_bound(edges, x) - edges.begin();
 }

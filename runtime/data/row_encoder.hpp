@@ -30,7 +30,7 @@ class RowEncoder {
   void reserve(Dataset& set, std::uint64_t rows) const;
 
  private:
-  /// A column with values computed once.
+  /// A column of the schema, with values that are computed once and used for every row.
   struct Code {
     const Column& column;
     int offset;                  // index of its first feature

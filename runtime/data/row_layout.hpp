@@ -11,10 +11,10 @@ namespace cudp {
 /// Layout that all rows of a table share. kernels/common/coded_rows.hpp describes a row's record in
 /// memory.
 struct RowLayout {
-  std::vector<std::int32_t> number_feature;  ///< feature index of each number, ascending, <
-                                             ///< features
-  int codes = 0;                             ///< number of codes in a row
-  int features = 0;                          ///< number of features of the dense row
+  /// Feature index of each number, ascending, < features.
+  std::vector<std::int32_t> number_feature;
+  int codes = 0;     ///< number of codes in a row
+  int features = 0;  ///< number of features of the dense row
 
   int numbers() const { return static_cast<int>(number_feature.size()); }
   int code_bytes() const { return bytes_of_code(features); }

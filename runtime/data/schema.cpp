@@ -263,7 +263,7 @@ std::vector<Column> parse_columns(const toml::array* list, const Entry& top,
   if (labels != 1) top.fail("exactly one column of kind label or target", std::to_string(labels));
   if (ids > 1) top.fail("at most one column of kind id", std::to_string(ids));
   if (texts > 1 || (texts == 1 && others > 0))
-    top.fail("one column of kind text beside the label and ignored ones",
+    top.fail("one column of kind text in addition to the label and ignored ones",
              std::to_string(texts) + " and " + std::to_string(others) + " of other kinds");
   return columns;
 }
@@ -298,7 +298,7 @@ std::string parse_metric(const Entry& top, const std::vector<Column>& columns) {
   std::string metric = top.text("metric");
   if (std::ranges::none_of(columns,
                            [](const Column& c) { return std::holds_alternative<Label>(c.kind); }))
-    top.fail("no 'metric' beside a target, whose RMSE is shown", shown(metric));
+    top.fail("no 'metric' with a target, whose RMSE is shown", shown(metric));
   if (std::ranges::find(kSchemaMetrics, metric) != std::end(kSchemaMetrics)) return metric;
   std::string known;
   for (const std::string_view m : kSchemaMetrics) known.append(known.empty() ? "" : ", ").append(m);

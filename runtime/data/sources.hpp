@@ -17,7 +17,7 @@ inline const std::vector<std::string> kIdxTrainImages = {"train-images-idx3-ubyt
 
 inline const std::string kCifarTrainImages = "data_batch_1.bin";
 
-/// Facts about a folder of images, known before it is read.
+/// Facts about a folder of images that are known before it is read.
 struct FolderFacts {
   /// Published name of the set; the files must then have the published content (published.hpp).
   /// Empty: the user's own files.

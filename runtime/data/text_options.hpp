@@ -26,9 +26,9 @@ struct TextOptions {
   bool vocabulary_is_public = false;  ///< the user declares that no private text decided the list
   std::string embedding{};            ///< a file, glove or minilm; empty: none
   std::string embedding_tensor{};     ///< tensor in a .safetensors file; empty: its only matrix
-  std::int64_t embedding_dims = 0;    ///< number of principal components; 0: the table's columns as
-                                      ///< they are
-  bool store_embedding = false;       ///< store the vectors in the released model
+  /// Number of principal components; 0: the table's columns as they are.
+  std::int64_t embedding_dims = 0;
+  bool store_embedding = false;  ///< store the vectors in the released model
 
   bool operator==(const TextOptions&) const = default;
 };

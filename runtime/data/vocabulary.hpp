@@ -38,8 +38,8 @@ enum class Marks {
 };
 constexpr int count_of(Marks marks) { return marks == Marks::four ? 4 : 1; }
 
-inline constexpr int kMaxWords = 65'536;  ///< maximum number of rows, because numbers of words have
-                                          ///< 16 bits
+/// Maximum number of rows, because numbers of words have 16 bits.
+inline constexpr int kMaxWords = 65'536;
 
 /// Words and their numbers, from 0: first the marks, then the words in the order of the list.
 class Vocabulary {

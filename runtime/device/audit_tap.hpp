@@ -6,7 +6,7 @@
 
 namespace cudp {
 
-/// Released noisy sum of a step, with what the assumed attacker knows of it.
+/// Released noisy sum of a step, and the other values that the assumed attacker knows.
 struct ReleasedSum {
   std::uint64_t step;
   std::span<const float> sum;  ///< [d]

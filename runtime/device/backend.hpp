@@ -16,14 +16,14 @@ namespace cudp {
 using EngineFactory =
     std::function<std::unique_ptr<Engine>(const Network& network, const EngineSettings& settings)>;
 
-/// Kind of device that can train.
+/// Device on which a run can train, with the functions that make engines for it.
 struct Backend {
   std::string name;  ///< "cpu" or "cuda"
   /// Returns how accurately the backend computes the network's norms.
   std::function<Arithmetic(const Network& network)> arithmetic;
   EngineFactory make_engine;
-  /// Returns the precision in which a network's products are computed if `requested` was requested.
-  /// transforms: gradients are transformed before they are clipped.
+  /// Returns the precision that the backend uses for a network's products if `requested` is the
+  /// user's setting. transforms: whether gradients are transformed before they are clipped.
   std::function<Precision(const Network& network, Precision requested, bool transforms)> precision;
   /// Computes scattering features of images. threads: CPU only.
   std::function<std::vector<float>(const Dataset& images, int threads, const WorkDone& done)>

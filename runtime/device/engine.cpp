@@ -54,7 +54,7 @@ FollowedSteps Engine::run_following(const StepRecipe& recipe, std::uint64_t firs
     followed.scalars.push_back(now);
     followed.noisy_counts.push_back(noisy_count_of(
         rule, halves_of(batch.examples, batch.clipped, batch.non_finite), count_noise[i]));
-    followed.seen += batch;
+    followed.diagnostics += batch;
     clip = next_clip(rule, clip, followed.noisy_counts.back());
   }
   return followed;

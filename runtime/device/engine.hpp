@@ -126,7 +126,7 @@ struct Diagnostics {
 struct FollowedSteps {
   std::vector<StepScalars> scalars;        ///< scalars used in each step
   std::vector<std::int64_t> noisy_counts;  ///< noisy count of each step [ClipRule::grid]: released
-  Diagnostics seen;  ///< private statistics that Engine::diagnostics() does not include
+  Diagnostics diagnostics;  ///< private statistics that Engine::diagnostics() does not include
 };
 
 /// Returns the clipping norm after the steps, computed from `clip`, the rule and the steps' noisy

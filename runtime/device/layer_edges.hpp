@@ -1,5 +1,5 @@
 #pragma once
-// The edges between a network's layers, which engines keep in memory.
+// Edges of a network: the arrays of activations between its layers.
 #include <cstddef>
 #include <vector>
 
@@ -7,18 +7,19 @@
 
 namespace cudp {
 
-/// The edges that a layer reads and writes. A layer that works in place has one.
+/// Indices of the edges that a layer reads and writes. They are equal for a layer that works in
+/// place.
 struct LayerEdges {
   std::size_t in = 0;
   std::size_t out = 0;
-  bool gives_input_gradient = false;  ///< a layer before it has parameters
+  bool gives_input_gradient = false;  ///< whether a layer before it has parameters
 
   bool is_in_place() const { return in == out; }
 };
 
-/// Edges of layers[0], the input, which only writes edge 0, and of layers[i], which runs
-/// network.layers[i - 1]. An engine's layer says works_in_place(), and reads_own_output(): its
-/// backward pass reads what the forward pass wrote, so the next layer must not work in place.
+/// Returns the edges of each layer. layers[0] is the input, which only writes edge 0; layers[i]
+/// runs network.layers[i - 1]. A layer works in place if works_in_place() is true, and if the
+/// backward pass of the layer before does not read its own output (reads_own_output()).
 template <class Layers>
 std::vector<LayerEdges> edges_of(const Network& network, const Layers& layers) {
   std::vector<LayerEdges> all(1);

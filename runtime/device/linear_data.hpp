@@ -7,7 +7,8 @@
 
 namespace cudp {
 
-/// Examples in the tiles of kernels/linear/linear_model.hpp, with a constant feature 1 appended.
+/// Examples of a linear model, in the tiles of kernels/linear/linear_model.hpp, with a constant
+/// feature 1 appended.
 struct LinearData {
   AlignedVector<float> features;  ///< [tiles, d, 16]
   AlignedVector<float> signs;     ///< [tiles, 16]; 0 for an unused slot

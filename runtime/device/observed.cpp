@@ -19,9 +19,9 @@ void show_batch(ReleaseObserver* release_observer, std::uint64_t step, const Dra
   SecretObserver* const o = observer(release_observer);
   if (o == nullptr) return;
   const auto* const poisson = std::get_if<Poisson>(&draw);
-  o->sees(transcript::Batch{.step = step,
-                            .threshold = poisson != nullptr ? poisson->threshold : 0,
-                            .examples = {examples.begin(), examples.end()}});
+  o->on_record(transcript::Batch{.step = step,
+                                 .threshold = poisson != nullptr ? poisson->threshold : 0,
+                                 .examples = {examples.begin(), examples.end()}});
 }
 
 transcript::Update update_record(std::uint64_t step, const StepRecipe& recipe,

@@ -1,5 +1,5 @@
 #pragma once
-// Agreement of the ranks whether their devices add the sums of a step directly.
+// Agreement among the ranks on whether their devices add the sums of a step directly.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -18,15 +18,16 @@ struct DeviceSums {
   bool may_share = false;  ///< several ranks may use this device
 };
 
-/// Returns why the ranks' devices cannot add sums: the first reason, the same on all ranks. Empty
-/// if they can.
+/// Returns the reason why the ranks' devices cannot add sums; empty if they can. It is the first
+/// rank's reason, the same on all ranks.
 std::string why_not_on_devices(Ranks& ranks, const DeviceSums& mine);
 
 /// Returns the error of the first rank that reports one, with its number; the same on all ranks.
 /// Empty if no rank does. mine: this rank's error, or empty.
 std::string first_trouble(Ranks& ranks, const char* what, const std::string& mine);
 
-/// Test data for a sum over ranks: word i of a rank, and word i of the sum over all ranks.
+/// Return the test data for a sum over ranks: word i of a rank (tried_word), and word i of the sum
+/// over all ranks (tried_sum).
 std::uint64_t tried_word(int rank, std::size_t i);
 std::uint64_t tried_sum(int ranks, std::size_t i);
 

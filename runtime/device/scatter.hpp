@@ -6,7 +6,8 @@
 
 namespace cudp {
 
-/// Called by the calling thread from time to time with the share of the work that is done, 0 to 1.
+/// Progress callback. It is called by the calling thread from time to time, with the share of the
+/// work that is done, 0 to 1.
 using WorkDone = std::function<void(double share)>;
 
 /// Returns the scattering features (kernels/features/scatter.hpp) of every image: [size,

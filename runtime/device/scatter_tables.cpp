@@ -15,9 +15,8 @@ using std::numbers::pi;
 using Complex = std::complex<double>;
 using Field = std::vector<Complex>;  // [rows, columns]
 
-// The filters are Kymatio's, so that features can be compared with published results: Morlet
-// wavelets at two scales and kScatterAngles angles, and a Gaussian low-pass filter. Kymatio
-// normalises by a rounded pi, and so do we.
+// Kymatio's rounded pi. The filters are Kymatio's, so that features can be compared with published
+// results: Morlet wavelets at two scales and kScatterAngles angles, and a Gaussian low-pass filter.
 constexpr double kKymatiosPi = 3.1415;
 /// Width of a wavelet's envelope along its wave over the width across it.
 constexpr double kSlant = 4.0 / kScatterAngles;
@@ -26,7 +25,7 @@ std::size_t area(int rows, int columns) {
   return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
 }
 
-/// exp(-2 pi i k / n), k = 0..n-1.
+/// Returns exp(-2 pi i k / n), k = 0..n-1.
 std::vector<Complex> roots_of_unity(int n) {
   std::vector<Complex> roots;
   roots.reserve(static_cast<std::size_t>(n));
@@ -34,8 +33,8 @@ std::vector<Complex> roots_of_unity(int n) {
   return roots;
 }
 
-/// Transforms `f` along one axis in place: `lines` lines of n numbers that lie `step` apart. It is
-/// the plain sum in double, O(n^2): tables are made once.
+/// Computes the Fourier transform of `f` along one axis, in place: `lines` lines of n numbers that
+/// lie `step` apart. It is the plain sum in double, O(n^2), because tables are made once.
 void transform_lines(Field& f, int n, int step, int lines, int line_step) {
   const std::vector<Complex> roots = roots_of_unity(n);
   std::vector<Complex> out(static_cast<std::size_t>(n));
@@ -55,9 +54,9 @@ void transform_lines(Field& f, int n, int step, int lines, int line_step) {
   }
 }
 
-/// A Gaussian over an ellipse that is turned by theta, times exp(i xi t) along theta. It is made
-/// periodic by adding five periods in each direction; beyond them the Gaussian is 0 in double.
-/// [rows, columns]; sigma in pixels, xi in radians a pixel.
+/// Returns a Gabor filter [rows, columns]: a Gaussian over an ellipse that is turned by theta,
+/// times exp(i xi t) along theta. sigma: in pixels; xi: in radians per pixel. It is made periodic
+/// by adding five periods in each direction; beyond them the Gaussian is 0 in double.
 Field gabor(int rows, int columns, double sigma, double theta, double xi) {
   const double c = std::cos(theta);
   const double s = std::sin(theta);
@@ -80,9 +79,9 @@ Field gabor(int rows, int columns, double sigma, double theta, double xi) {
   return f;
 }
 
-/// The Fourier transform of a Morlet wavelet: a Gabor filter minus the multiple of its envelope
-/// that makes its sum zero, so that a constant image gives 0. It is real because the filter is
-/// Hermitian. scale: 0 or 1, doubling sigma and halving the frequency; angle in [0,
+/// Returns the Fourier transform of a Morlet wavelet: a Gabor filter minus the multiple of its
+/// envelope that makes its sum zero, so that a constant image gives 0. It is real because the
+/// filter is Hermitian. scale: 0 or 1, doubling sigma and halving the frequency; angle in [0,
 /// kScatterAngles).
 std::vector<double> morlet(int rows, int columns, int scale, int angle) {
   const double sigma = 0.8 * (1 << scale);
@@ -105,8 +104,8 @@ std::vector<double> morlet(int rows, int columns, int scale, int angle) {
   return real;
 }
 
-/// The low-pass filter's Fourier transform along one axis of n numbers; the filter is a product of
-/// the two axes'.
+/// Returns the low-pass filter's Fourier transform along one axis of n numbers. The filter is the
+/// product of those of both axes.
 std::vector<double> low_pass_spectrum(int n) {
   const double sigma = 1.6;
   std::vector<double> g(static_cast<std::size_t>(n));
@@ -124,10 +123,11 @@ std::vector<double> low_pass_spectrum(int n) {
   return spectrum;
 }
 
-/// ScatterTables::low_rows for one level of an axis that has n numbers at level 0: the low-pass
-/// filter around every fourth pixel, in blocks of kLowPassBlock outputs. Level 1 has every other
-/// pixel and so only the lower half of the frequencies. Output o is centred on pixel 4 (o + 1): the
-/// first and the last of the pixels that subsampling keeps lie in the padding and are left out.
+/// Returns ScatterTables::low_rows for one level of an axis that has n numbers at level 0: the
+/// low-pass filter around every fourth pixel, in blocks of kLowPassBlock outputs. Level 1 has every
+/// other pixel and so only the lower half of the frequencies. Output o is centred on pixel 4 (o +
+/// 1): the first and the last of the pixels that subsampling keeps lie in the padding and are left
+/// out.
 std::vector<float> low_pass_table(int n, int level, int outputs) {
   const std::vector<double> full = low_pass_spectrum(n);
   const int size = n >> level;
@@ -152,8 +152,8 @@ std::vector<float> low_pass_table(int n, int level, int outputs) {
   return table;
 }
 
-/// Length of an axis with Kymatio's padding for two scales: a multiple of 4 with at least 2 numbers
-/// on either side.
+/// Returns the length of an axis with Kymatio's padding for two scales: a multiple of 4 with at
+/// least 2 numbers on either side.
 int padded(int n) { return ((n + 4) / 4 + 1) * 4; }
 
 /// Returns the index of the source of each number of a padded line: the border is reflected without

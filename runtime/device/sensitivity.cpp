@@ -8,7 +8,7 @@
 
 namespace cudp {
 
-double least_clip_norm(const Network& network, Clipping clipping) {
+double min_clip_norm(const Network& network, Clipping clipping) {
   const double layers = clipping == Clipping::per_layer ? network.groups : 1.0;
   return std::sqrt(layers * static_cast<double>(network.parameter_count) * 0x1p-126 / 0x1p-14);
 }

@@ -6,7 +6,8 @@
 
 namespace cudp {
 
-/// Method by which a backend computes norms. Every engine must be at least this accurate.
+/// Properties of a backend's computation of norms, from which the error of a norm is bounded. Every
+/// engine must be at least this accurate.
 struct Arithmetic {
   int norm_chains = 8;  ///< number of independent float32 sums that squares are added in
   /// Number of squares that are added in float32; the sums of such blocks are added in double. 0:
@@ -28,7 +29,7 @@ inline constexpr Arithmetic kCudaArithmetic{};
 /// layers for a single layer. (For a dense layer's |dy|^2, which |x|^2 multiplies, this
 /// deficit is added in full: dense_squared_norm.) The factors C / norm are then normal numbers too,
 /// since norms are below 2^64.
-double least_clip_norm(const Network& network, Clipping clipping);
+double min_clip_norm(const Network& network, Clipping clipping);
 
 /// Returns the relative increase of the sensitivity over C by rounding. Adding or removing one
 /// example changes the sum that an engine computes by at most C (1 + sensitivity_rounding_error) in
@@ -38,7 +39,7 @@ double least_clip_norm(const Network& network, Clipping clipping);
 /// Let u = 2^-24. Norms: the sum of squares of one layer's n parameters, added in k chains, has a
 /// relative error of at most (n / k + k + 8) u, and the norm half of that. A minimum of 2^-13
 /// covers the smaller errors: of factors, roots and outer products, and the loss of squares below
-/// 2^-126 if C >= least_clip_norm. So |f_i g_i| <= C (1 + e), with e the norm's relative error.
+/// 2^-126 if C >= min_clip_norm. So |f_i g_i| <= C (1 + e), with e the norm's relative error.
 /// Weighting and the product with the grid take 4 roundings. Let d be the number of elements of a
 /// gradient that can differ from 0 (ParameterTensor::touched: in a trainable embedding, those of
 /// the text's own words). Each is rounded to the nearest multiple of the grid g, which changes a

@@ -32,7 +32,7 @@ ExportNote export_note(const fs::path& model) {
   }
   constexpr const char* kNote = "NOT-FOR-RELEASE.txt";
   if (fs::exists(folder / kNote, ignored) && note.not_for_release.empty())
-    note.not_for_release.push_back(std::string(kNote) + " lies beside the model");
+    note.not_for_release.push_back(std::string(kNote) + " is in the model's folder");
   return note;
 }
 

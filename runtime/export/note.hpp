@@ -7,8 +7,8 @@ namespace cudp {
 
 /// Warnings of a release that a file exported from it repeats.
 struct ExportNote {
-  /// Reasons why the run must not be published; empty if it may be, or if no certificate lies
-  /// beside the model.
+  /// Reasons why the run must not be published. Empty if it may be, or if there is no certificate
+  /// in the model's folder.
   std::vector<std::string> not_for_release;
 };
 

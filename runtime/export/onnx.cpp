@@ -440,7 +440,8 @@ std::string inputs_text(const ReleasedModel& m) {
   if (m.coder != nullptr)
     return "tokens [N, words]: the numbers of each text's words, cut to " +
            std::to_string(m.coder->options.tokens) +
-           ", 0 behind its end; lengths [N]: how many each has. Metadata `words` lists the words.";
+           ", 0 after its end; lengths [N]: number of words of each. Metadata `words` lists the "
+           "words.";
   if (m.features.kind == Features::scatter)
     return "features [N, channels, height, width]: scattering features as cudp makes them of an "
            "image, normalised as the training's were.";

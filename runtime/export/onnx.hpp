@@ -6,15 +6,14 @@
 
 namespace cudp {
 
-/// Exports a released model as an ONNX file: IR version 8, with operators of opset 17 only.
+/// Returns a released model as an ONNX file: IR version 8, with operators of opset 17 only.
 ///
 /// Inputs, by the data that the model was trained on:
 ///   a table or a matrix   features  float  [N, d], a row as feature-names has it (cells encoded)
 ///   images                pixels    uint8  [N, channels, height, width]
 ///   images by components  pixels    uint8  [N, d], the channels one after the other
 ///   scattering features   features  float  [N, channels, height, width], as cudp makes them
-///   texts                 tokens    int64  [N, words], numbers of words, 0 after a text's end,
-///   and
+///   texts                 tokens    int64  [N, words], numbers of words, 0 after a text's end
 ///                         lengths   int32  [N]
 /// Outputs: logits, float [N, outputs]; and, for classes, probabilities, float [N, classes], or,
 /// for a target, value, double [N, 1], in the target's unit and within its bounds. A model with

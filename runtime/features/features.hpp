@@ -15,8 +15,8 @@ namespace cudp {
 
 /// Settings of the features that a model sees, and the folder where computed ones are cached.
 struct FeatureSettings {
-  Normalise normalise = Normalise::none;  ///< normalises examples as they are read, before anything
-                                          ///< else
+  /// Normalisation of each example as it is read, before any other transform.
+  Normalise normalise = Normalise::none;
   Features kind = Features::none;
   int groups = 0;             ///< number of channel groups normalised within each example; 0: none
   bool standardise = false;   ///< standardise channels by a noisy release, instead of groups

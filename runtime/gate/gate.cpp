@@ -100,7 +100,7 @@ std::vector<double> Gate::release(const GaussianRelease& r, std::span<const std:
                            .grid = r.grid,
                            .noise_std = r.noise_std,
                            .sensitivity = r.sensitivity};
-  if (SecretObserver* const o = observer(release_observer_)) o->adds_noise(what, sums);
+  if (SecretObserver* const o = observer(release_observer_)) o->before_noise(what, sums);
   const RandomStream stream{generator_, key_.key(), r.purpose, r.step};
   const double s = r.noise_std / r.grid;  // exact
   std::vector<double> out;

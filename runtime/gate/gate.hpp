@@ -30,7 +30,7 @@ struct Charge {
   bool operator==(const Charge&) const = default;
 };
 
-/// Approves each release before its noise is drawn. PrivacyBudget implements it
+/// Interface that approves each release before its noise is drawn. PrivacyBudget implements it
 /// (privacy_budget.hpp).
 class ReleaseAuthority {
  public:

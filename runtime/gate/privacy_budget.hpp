@@ -11,10 +11,10 @@
 
 namespace cudp {
 
-/// A run's ledger, and the authority that approves each release. Releases are numbered. The noise
-/// of a release is a function of the random key and its number, so repeating the release under the
-/// same key reveals nothing new and is not charged again (privacy/ledger.hpp). If the ledger has a
-/// budget, a filter decides.
+/// Ledger of a run, and the authority that approves each of its releases. Releases are numbered.
+/// The noise of a release is a function of the random key and its number, so repeating the release
+/// under the same key reveals nothing new and is not charged again (privacy/ledger.hpp). If the
+/// ledger has a budget, a filter decides.
 class PrivacyBudget : public ReleaseAuthority {
  public:
   /// Number of uses of one unnumbered charge so far. Checkpoints store it.
@@ -36,9 +36,9 @@ class PrivacyBudget : public ReleaseAuthority {
   /// `ledger` does not contain all of those releases.
   void plan(privacy::Ledger ledger);
 
-  /// An unnumbered release uses up one of the ledger's unnumbered charges of the same mechanism.
-  /// After a fresh key none of them is available, because it is unknown which of them the old key
-  /// has used.
+  /// Charges the release. An unnumbered one uses up one of the ledger's unnumbered charges of the
+  /// same mechanism. After a fresh key none of them is available, because it is unknown which of
+  /// them the old key has used.
   bool admit(const Charge& charge) override;
   /// Returns whether release `number` may be made. If it returns true, the release has been charged
   /// and the ledger has been saved.

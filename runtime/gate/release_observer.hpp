@@ -31,7 +31,7 @@ struct ReleasedValue {
 /// replace it. Tests replace the values by those of a run on other data; any remaining difference
 /// between the runs would depend on private data that was not paid for
 /// (tests/audit/non_interference_test.cpp). The program itself uses one only to replay a run that
-/// is checked (runtime/verify/twin.hpp), a SecretObserver.
+/// is checked (runtime/verify/replay.hpp), a SecretObserver.
 ///
 /// It is passed to a training when the training starts or resumes. The training's gate keeps it;
 /// engines, and selections with noise of their own, get it from there. It must outlive the
@@ -44,7 +44,7 @@ class ReleaseObserver {
   virtual ~ReleaseObserver() = default;
 
   /// Called with released values before any other code uses them. May overwrite them.
-  virtual void leaves(const ReleasedValue& what, std::span<std::byte> values) = 0;
+  virtual void on_release(const ReleasedValue& what, std::span<std::byte> values) = 0;
 };
 
 class SeededKey;  // runtime/config/seeded_key.hpp
@@ -62,21 +62,21 @@ class SecretObserver : public ReleaseObserver {
   void begin(const SeededKey&, const transcript::Begin& run,
              std::function<std::uint64_t()> charged) {
     has_begun_ = true;
-    begins(run, std::move(charged));
+    on_begin(run, std::move(charged));
   }
   bool has_begun() const { return has_begun_; }
 
   /// Receives a State, Batch or Update record.
-  virtual void sees(const transcript::Record& record) = 0;
+  virtual void on_record(const transcript::Record& record) = 0;
   /// Receives the sums [grid steps] before noise is added to them. The released values follow in
-  /// leaves().
-  virtual void adds_noise(const ReleasedValue& what, std::span<const std::int64_t> sums) = 0;
+  /// on_release().
+  virtual void before_noise(const ReleasedValue& what, std::span<const std::int64_t> sums) = 0;
   /// Receives numbers that are on no grid, before noise is added to them: the scores that a choice
   /// is made among, a minimum.
-  virtual void adds_noise(const ReleasedValue& what, std::span<const double> numbers) = 0;
+  virtual void before_noise(const ReleasedValue& what, std::span<const double> numbers) = 0;
 
  private:
-  virtual void begins(const transcript::Begin& run, std::function<std::uint64_t()> charged) = 0;
+  virtual void on_begin(const transcript::Begin& run, std::function<std::uint64_t()> charged) = 0;
 
   bool has_begun_ = false;
 };
@@ -96,7 +96,7 @@ void show_released(ReleaseObserver* release_observer, ReleasedValue what, std::s
   what.kind = std::is_same_v<T, float>    ? NumberKind::float32
               : std::is_same_v<T, double> ? NumberKind::float64
                                           : NumberKind::index;
-  release_observer->leaves(what, std::as_writable_bytes(values));
+  release_observer->on_release(what, std::as_writable_bytes(values));
 }
 
 }  // namespace cudp

@@ -64,23 +64,23 @@ std::string TranscriptMemory::content() const {
   return all;
 }
 
-void Transcript::begins(const transcript::Begin& run, std::function<std::uint64_t()> charged) {
+void Transcript::on_begin(const transcript::Begin& run, std::function<std::uint64_t()> charged) {
   charged_ = std::move(charged);
   pending_.clear();
   write(run);
 }
 
-void Transcript::sees(const transcript::Record& record) { write(record); }
+void Transcript::on_record(const transcript::Record& record) { write(record); }
 
-void Transcript::adds_noise(const ReleasedValue& what, std::span<const std::int64_t> sums) {
+void Transcript::before_noise(const ReleasedValue& what, std::span<const std::int64_t> sums) {
   pending_[{what.purpose, what.step}] = {charged_(), {sums.begin(), sums.end()}, {}};
 }
 
-void Transcript::adds_noise(const ReleasedValue& what, std::span<const double> numbers) {
+void Transcript::before_noise(const ReleasedValue& what, std::span<const double> numbers) {
   pending_[{what.purpose, what.step}] = {charged_(), {}, {numbers.begin(), numbers.end()}};
 }
 
-void Transcript::leaves(const ReleasedValue& what, std::span<std::byte> values) {
+void Transcript::on_release(const ReleasedValue& what, std::span<std::byte> values) {
   if (!charged_) return;
   transcript::Release release{.name = std::string(what.name),
                               .stream = static_cast<std::uint32_t>(what.purpose),

@@ -37,14 +37,14 @@ class Transcript : public SecretObserver {
   /// may be able to read it.
   Transcript(const SeededKey& key, int file) : SecretObserver(key), file_(file) {}
 
-  void sees(const transcript::Record& record) override;
-  void adds_noise(const ReleasedValue& what, std::span<const std::int64_t> sums) override;
-  void adds_noise(const ReleasedValue& what, std::span<const double> numbers) override;
+  void on_record(const transcript::Record& record) override;
+  void before_noise(const ReleasedValue& what, std::span<const std::int64_t> sums) override;
+  void before_noise(const ReleasedValue& what, std::span<const double> numbers) override;
   /// Writes nothing until a seeded run has begun.
-  void leaves(const ReleasedValue& what, std::span<std::byte> values) override;
+  void on_release(const ReleasedValue& what, std::span<std::byte> values) override;
 
  private:
-  void begins(const transcript::Begin& run, std::function<std::uint64_t()> charged) override;
+  void on_begin(const transcript::Begin& run, std::function<std::uint64_t()> charged) override;
 
   /// Properties of a release that are known before its values.
   struct Pending {

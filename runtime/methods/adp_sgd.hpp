@@ -12,11 +12,12 @@ enum class Calibration { accountant, theorem41 };
 
 struct AdpSgdOptions {
   bool constant_noise = false;
-  double noise_growth = 1e-4;  ///< C
+  double noise_growth = 1e-4;  ///< C of the noise rule of adaptive step sizes (adp_noise)
   Calibration calibration = Calibration::accountant;
-  double adaptive_start = 20.0;  ///< b_0^2
-  double adaptive_weight = 1.0;  ///< beta
-  double adaptive_min = 1e-5;    ///< nu
+  /// b_0^2, initial b^2; step sizes are divided by b.
+  double adaptive_start = 20.0;
+  double adaptive_weight = 1.0;  ///< beta, weight of a squared gradient in b^2
+  double adaptive_min = 1e-5;    ///< nu, smallest increase of b^2 in a step
 };
 
 /// ADP-SGD: Wu et al. 2021, "Adaptive Differentially Private Empirical Risk Minimization",
@@ -44,7 +45,7 @@ class AdpSgd final : public EngineMethod {
   bool is_adaptive() const { return config().schedule == ScheduleKind::adaptive; }
 };
 
-/// Returns alpha_t, up to a constant. eta_t = eta / b_{t+1}:
+/// Returns alpha_t, the factor on the noise of a step, up to a constant. eta_t = eta / b_{t+1}:
 ///   a schedule known ahead     alpha_t^2 = b_{t+1}, the optimum of Theorem 4.2
 ///   adaptive                   alpha_t^2 = sqrt(b_0^2 + t C), fixed ahead (Proposition 5.2)
 ///   adp-constant-noise         alpha_t = 1, which is DP-SGD

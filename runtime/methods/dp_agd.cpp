@@ -161,7 +161,7 @@ void DpAgd::accept(DpAgdState& s, double step, const std::vector<float>& unit) c
     update.weight_decay = examples_ * settings_.l2;
     update.learning_rate = step;
     update.parameters = s.w;
-    o->sees(update);
+    o->on_record(update);
   }
   const auto window = static_cast<std::size_t>(settings_.window);
   if (s.chosen.size() == window) s.chosen.clear();

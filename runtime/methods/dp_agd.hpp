@@ -14,18 +14,18 @@
 namespace cudp {
 
 struct DpAgdSettings {
-  double rho_gradient = 0.0;   ///< rho_ng at the start
-  double rho_selection = 0.0;  ///< rho_nmax
-  double gamma = 0.1;          ///< rho_ng grows by 1 + gamma if no step size helps
-  double gradient_clip = 3.0;  ///< C_grad
-  double loss_clip = 3.0;      ///< C_obj
-  double l2 = 0.001;           ///< lambda
+  double rho_gradient = 0.0;   ///< rho_ng, cost of measuring a gradient, at the start
+  double rho_selection = 0.0;  ///< rho_nmax, cost of choosing a step size
+  double gamma = 0.1;          ///< rho_ng grows by the factor 1 + gamma if no step size helps
+  double gradient_clip = 3.0;  ///< C_grad, norm that gradients are clipped to
+  double loss_clip = 3.0;      ///< C_obj, maximum that losses are clipped to
+  double l2 = 0.001;           ///< lambda, weight of the regulariser
   SelectionNoise selection = SelectionNoise::gumbel;
 
-  int step_sizes = 20;          ///< m, including 0
-  double first_largest = 2.0;   ///< alpha_max at the start
-  int window = 10;              ///< tau
-  double window_growth = 0.1;   ///< eta
+  int step_sizes = 20;          ///< m, number of step sizes to choose from, including 0
+  double first_largest = 2.0;   ///< alpha_max, largest step size, at the start
+  int window = 10;              ///< tau, number of steps between changes of alpha_max
+  double window_growth = 0.1;   ///< eta, growth of alpha_max at such a change
   double shrink = 1.0;          ///< factor on alpha_max if no step size helps; 1 in the paper
   std::uint64_t threshold = 0;  ///< mini-batches of rate threshold / 2^32; 0: all examples
   double max_examples = 1.0;    ///< public bound on N, the same as the engine's
@@ -35,9 +35,9 @@ struct DpAgdSettings {
 struct DpAgdState {
   std::vector<float> w;
   double rho_gradient = 0.0;
-  double largest = 0.0;          ///< alpha_max
+  double largest = 0.0;          ///< alpha_max, largest step size to choose from
   std::vector<double> chosen;    ///< step sizes since alpha_max was last set
-  std::uint64_t iterations = 0;  ///< t
+  std::uint64_t iterations = 0;  ///< t, number of iterations so far
   std::uint64_t releases = 0;    ///< number of releases so far; also the number of the next one
   double rho = 0.0;              ///< cost of these releases
 };
@@ -66,8 +66,8 @@ struct DpAgdState {
 /// by sampling.
 class DpAgd {
  public:
-  /// Noise is addressed by the number of the release, and batches by the iteration, so that a
-  /// repeated iteration repeats its releases. examples: N, or the noisy N if that is private.
+  /// examples: N, or the noisy N if that is private. The number of a release selects its noise, and
+  /// the iteration selects the batch, so a repeated iteration repeats its releases.
   DpAgd(const DpAgdSettings& settings, LinearEngine& engine, double examples, Gate& gate);
 
   DpAgdState begin(std::vector<float> w) const;
@@ -76,15 +76,16 @@ class DpAgd {
   bool iterate(DpAgdState& state);
 
  private:
-  /// Asks the gate to admit the release, and counts it if it was admitted.
+  /// Returns whether the gate admits the release, and counts it if so. rho: its cost.
   bool admitted(DpAgdState& state, const privacy::Mechanism& release, double rho);
-  /// Releases sum + N(0, C^2/(2 rho) I) at the cost of rho, on the grid of gradient_release.
-  /// Returns nullopt if it was refused.
+  /// Releases sum + N(0, C^2/(2 rho) I), which costs rho, on the grid of gradient_release. Returns
+  /// nullopt if the gate refused.
   std::optional<std::vector<double>> measure(DpAgdState& state, const std::vector<double>& sum,
                                              double rho);
   std::vector<float> direction(const DpAgdState& state, const std::vector<double>& measured) const;
   std::vector<float> step_sizes(const DpAgdState& state) const;
-  /// Returns the objective after each step, without the constant part of the regulariser.
+  /// Returns the objective after each of `steps` along `direction`, without the constant part of
+  /// the regulariser.
   std::vector<double> objective(const DpAgdState& state, const std::vector<float>& direction,
                                 const std::vector<float>& steps);
   void accept(DpAgdState& state, double step, const std::vector<float>& direction) const;
@@ -94,7 +95,7 @@ class DpAgd {
 
   DpAgdSettings settings_;
   LinearEngine& engine_;
-  double examples_;  ///< expected number in a sum
+  double examples_;  ///< expected number of examples in a sum
   Gate& gate_;
 };
 

@@ -146,8 +146,8 @@ std::vector<std::string> DpAgdMethod::obstacles() const {
 
 void DpAgdMethod::make_engine(const TrainingInputs& inputs) {
   gate_ = &inputs.gate;
-  // The data may have more rows than the plan's bound under a fresh key. This limit is the
-  // program's own.
+  // Under a fresh key the data may have more rows than the plan's bound. Above this limit the sums
+  // would not be exact.
   const double capacity = linear_capacity(settings_.max_examples);
   if (static_cast<double>(inputs.train.whole_size()) > capacity)
     throw InputError(fmt::format(

@@ -91,9 +91,10 @@ class DpAgdMethod final : public Method {
 
   MethodContext context_;
   privacy::Budget budget_;
-  double square_;  ///< squared number of examples in a unit: a release that costs a unit rho costs
-                   ///< one example rho / square_
-  double limit_;   ///< rho of the whole budget, for a unit
+  /// Squared number of examples in a unit: a release that costs a unit rho costs one example rho /
+  /// square_.
+  double square_;
+  double limit_;            ///< rho of the whole budget, for a unit
   DpAgdSettings settings_;  ///< budgets in it, as everywhere in DpAgd, are per example
   DpAgdState state_;
   Gate* gate_ = nullptr;

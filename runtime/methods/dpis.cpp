@@ -18,8 +18,8 @@
 namespace cudp {
 namespace {
 
-/// Relative error that the rounding of two probabilities to 32 bits, and of their factors in
-/// double, may add to a rate (importance.hpp rounds down by more).
+/// Margin for the rounding error of a sampling rate. It covers the rounding of its two
+/// probabilities to 32 bits and of their factors to double. (importance.hpp rounds down by more.)
 constexpr double kRounding = 1e-9;
 /// Rounding error of the product sigma_K C. The norms themselves are rounded towards zero, and
 /// their sum is exact.

@@ -11,11 +11,12 @@
 namespace cudp {
 
 struct DpisOptions {
-  double multiple = 5.0;       ///< k, number of candidates per example of the batch
-  double floor = 0.01;         ///< g_L / C, minimum norm by which examples are drawn
-  double total_noise = 0.02;   ///< sigma_K / N~
+  double multiple = 5.0;  ///< k, number of candidates per example of the batch
+  double floor = 0.01;    ///< g_L / C, minimum norm by which examples are drawn
+  /// Sigma_K / N~, noise on the sum of norms, relative to the number of examples.
+  double total_noise = 0.02;
   double first_phase = 0.8;    ///< share of the epochs that reserve budget for the worst case
-  bool adaptive_clip = false;  ///< C_{e+1} = lambda K*_e / N~
+  bool adaptive_clip = false;  ///< adapt the clipping norm: C_{e+1} = lambda K*_e / N~
   double lambda = 1.0;
 };
 
@@ -23,10 +24,10 @@ struct DpisOptions {
 struct DpisEpoch {
   static constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t epoch = kNone;  ///< number of the epoch
-  double clip_norm = 0.0;       ///< C_e
-  double total = 0.0;           ///< K~
-  double sigma = 0.0;           ///< sigma_G
-  double left = 0.0;  ///< budget of the divergence that is left after all releases of this epoch
+  double clip_norm = 0.0;       ///< C_e, clipping norm of the epoch
+  double total = 0.0;           ///< K~, noisy sum of the norms
+  double sigma = 0.0;           ///< sigma_G, noise multiplier of the steps
+  double left = 0.0;  ///< divergence that the filter has left after all releases of this epoch
 };
 
 /// DPIS: Wei, Bao, Xiao, Yang 2022, "DPIS: An enhanced mechanism for differentially private SGD
@@ -60,7 +61,7 @@ class Dpis final : public EngineMethod {
   /// Returns the scalars of a step. Requires that its epoch is prepared.
   StepScalars scalars(std::uint64_t t) const override;
 
-  /// Values of the prepared epoch.
+  /// Returns the values of the prepared epoch.
   const DpisEpoch& epoch() const { return epoch_; }
   ImportanceRule rule() const;
   double rate() const;  ///< q_e = b C / K~, an upper bound of every inclusion probability
@@ -86,9 +87,11 @@ class Dpis final : public EngineMethod {
   std::uint64_t epochs() const;
   std::uint64_t epoch_releases() const { return options().adaptive_clip ? 2 : 1; }
   std::uint64_t width() const { return steps_per_epoch() + epoch_releases(); }
-  /// number: index of its release in the ledger.
+  /// Returns the clipping norm of epoch `epoch`. If it adapts, releases the sum of norms that it
+  /// follows from. number: index of that release in the ledger.
   double next_clip(std::uint64_t epoch, std::uint64_t number);
-  /// Releases sum_i min(norm_i, max_norm) + N(0, (sigma_K max_norm)^2).
+  /// Releases the sum over examples of min(norm_i, max_norm), plus N(0, (sigma_K max_norm)^2).
+  /// number: index of the release in the ledger.
   double noisy_total(const char* name, Stream purpose, std::uint64_t epoch, std::uint64_t number,
                      double max_norm);
   bool choose_sigma(std::uint64_t first, double left);

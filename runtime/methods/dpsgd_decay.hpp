@@ -6,7 +6,7 @@
 namespace cudp {
 
 struct DpSgdDecayOptions {
-  double noise_decay = 0.005;  ///< k
+  double noise_decay = 0.005;  ///< k, decay rate of the noise per epoch
 };
 
 /// DP-SGD with noise that falls from epoch to epoch, Yu et al. 2019 (arXiv:1904.02200), exponential

@@ -68,7 +68,7 @@ std::uint64_t DpSgdQuantile::train(std::uint64_t step, std::uint64_t until) {
   const FollowedSteps steps =
       engine().run_following(recipe(), step, given, rule(), clip_norm_, noise);
   clip_norm_ = check_followed(steps, rule(), clip_norm_, given);
-  seen_ += steps.seen;
+  seen_ += steps.diagnostics;
   return until;
 }
 

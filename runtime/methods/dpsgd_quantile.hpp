@@ -10,8 +10,8 @@ namespace cudp {
 
 struct QuantileOptions {
   double target = 0.5;        ///< gamma, the quantile of the norms that C tracks
-  double lr = 0.2;            ///< eta_C
-  double noise_share = 0.01;  ///< s, share of 1 / sigma^2 for the count
+  double lr = 0.2;            ///< eta_C, learning rate of log C
+  double noise_share = 0.01;  ///< s, share of 1 / sigma^2 that the count gets
   double min_clip = 1e-3;     ///< public bounds of C
   double max_clip = 1e3;
   bool normalised = false;  ///< divide g~ by C_t in a step
@@ -53,8 +53,8 @@ class DpSgdQuantile final : public EngineMethod {
   StepScalars scalars(std::uint64_t t) const override;
 
   double clip_norm() const { return clip_norm_; }  ///< C of the next step
-  double gradient_noise_multiplier() const;        ///< z_g
-  double count_noise() const;                      ///< sigma_b
+  double gradient_noise_multiplier() const;  ///< z_g, noise multiplier of the sum of gradients
+  double count_noise() const;  ///< sigma_b, standard deviation of the noise on the count
 
  protected:
   void configure(EngineSettings& settings) const override { settings.diagnostics = true; }

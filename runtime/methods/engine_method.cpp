@@ -165,10 +165,11 @@ void EngineMethod::fresh_key(PrivacyBudget& budget, std::uint64_t step) {
   context_.key_was_lost = true;
 }
 
-/// Steps are charged again under a key other than the first one.
+/// Counts repeated steps: under a key other than the first one, steps are charged again, so the
+/// budget may end before the planned last step.
 std::uint64_t EngineMethod::last_step(const PrivacyBudget& budget, std::uint64_t step) const {
   const std::uint64_t allowed = budget.ledger().authorised_until();
-  if (budget.filter() != nullptr) return plan_.steps;  // the filter is asked as training continues
+  if (budget.filter() != nullptr) return plan_.steps;  // the filter decides as training continues
   if (!config().epsilon || allowed >= plan_.steps) return plan_.steps;
   const std::vector<privacy::Release> charged = budget.ledger().releases_after_count();
   const std::uint64_t last =

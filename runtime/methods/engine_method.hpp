@@ -77,7 +77,7 @@ class EngineMethod : public Method {
   }
   /// Returns the charge of one step.
   Charge charge_of(std::uint64_t step) const;
-  /// Asks the gate to admit steps first <= t < last, before an engine draws their noise. They were
+  /// Passes steps first <= t < last through the gate, before an engine draws their noise. They were
   /// authorised before, so this charges nothing. Throws std::logic_error if the gate refuses.
   void pass_gate(std::uint64_t first, std::uint64_t last) const;
   /// Returns the index of a step's release in the ledger.
@@ -87,8 +87,9 @@ class EngineMethod : public Method {
 
   /// Returns whether all releases, and their number, were fixed before the first of them, so that
   /// the accountant's bound on them holds. It does not hold if they depend on a noisy number of
-  /// examples or on what a filter admits. Nor does it hold after a key was lost, because whoever
-  /// renews the key decides how many steps there are (privacy/README.md, What a fresh key allows).
+  /// examples or on what a filter admits. Nor does it hold after a key was lost, because the user
+  /// who renews the key decides how many steps there are (privacy/README.md, What a fresh key
+  /// allows).
   bool is_fixed_ahead() const;
   /// Returns the epsilon that the run may state, if `bound` is the bound of its releases. If the
   /// releases were fixed ahead it is that of the bound, else that of the budget, which was stated

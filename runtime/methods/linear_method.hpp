@@ -31,7 +31,8 @@ struct LinearFacts {
 };
 LinearFacts linear_facts(const MethodContext& context);
 
-/// Data, randomness and gate of a linear method. Step numbers in the streams are the method's own.
+/// Arguments of LinearMethod::fit: data, random streams and gate. Step numbers in the streams are
+/// the method's own.
 struct LinearTask {
   const Dataset& train;
   int threads;
@@ -47,8 +48,8 @@ class LinearMethod : public Method {
  public:
   /// Returns the releases of the method, without those before it.
   virtual std::vector<privacy::Release> releases() const = 0;
-  /// Returns the weights of the features, in their original scale, and the bias. Asks the gate
-  /// before it draws noise.
+  /// Trains. Returns the weights of the features, in their original scale, and the bias. Passes the
+  /// gate before it draws noise.
   virtual std::vector<float> fit(const LinearTask& task) const = 0;
 
   double epsilon() const override { return epsilon_of(facts_.unit_rows); }
@@ -85,7 +86,7 @@ class LinearMethod : public Method {
   LinearMethod(const TrainConfig& config, const LinearFacts& facts)
       : config_(config), facts_(facts) {}
 
-  /// Asks the gate to admit all of releases(). Used if the method draws its noise itself.
+  /// Passes all of releases() through the gate. Used by a method that draws its noise itself.
   void pass_gate(Gate& gate) const;
 
   /// Describes the mechanism, in words and numbers; epsilon, delta and method are already set.

@@ -22,8 +22,8 @@ struct RiskSettings {
   double huber = 0.5;         ///< h: half the width of the smoothed part of the hinge loss
   double max_examples = 1.0;  ///< public bound on the number of examples
   int threads = 1;            ///< 0 for every core; the result does not depend on it
-  SignWeights weights = {};  ///< weights of the losses, in 0..1, so that the bounds below hold with
-                             ///< weights
+  /// Weights of the losses, in 0..1, so that the bounds below hold with weights.
+  SignWeights weights = {};
 };
 
 /// Returns `curvature` in bounds on the weighted or unweighted loss phi(m), at the margin m = v .

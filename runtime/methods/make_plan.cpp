@@ -11,10 +11,10 @@
 namespace cudp {
 namespace {
 
-/// Throws InputError if the clipping norm is below least_clip_norm, where the plan's sensitivity
+/// Throws InputError if the clipping norm is below min_clip_norm, where the plan's sensitivity
 /// would be no bound.
 void check_clip(const Network& network, Clipping clipping, double clip_norm) {
-  const double min_clip = least_clip_norm(network, clipping);
+  const double min_clip = min_clip_norm(network, clipping);
   if (clip_norm < min_clip)
     throw InputError(
         fmt::format("--clip: expected at least {:.3g} for {} parameters: below that, a norm in "
@@ -76,8 +76,8 @@ double noise_multiplier_for(const TrainConfig& config, const PrivacyPlan& plan) 
 
 namespace {
 
-/// The noise multiplier that the plan needs or, if that is less than a run may have, the least one:
-/// more noise costs nothing that was not allowed. One that is given stays what it is.
+/// Returns the noise multiplier that the plan needs, raised to the minimum that a run may have;
+/// more noise never costs privacy. A multiplier that the user gave is returned unchanged.
 double allowed_noise_multiplier(const TrainConfig& config, const PrivacyPlan& plan) {
   const double needed = noise_multiplier_for(config, plan);
   if (config.sigma) return needed;

@@ -8,12 +8,13 @@
 
 namespace cudp {
 
-/// Properties of the sums of a method.
+/// Properties of a method's sums that its plan depends on.
 struct SumShape {
   double clip_norm = 1.0;
   Contribution contribution = ClippedGradient{};
-  double largest_rate = 1.0;  ///< upper bound on an example's sampling rate; if it is below 1, a
-                              ///< batch must be smaller than the number of examples
+  /// Upper bound on an example's sampling rate; if it is below 1, a batch must be smaller than the
+  /// number of examples.
+  double largest_rate = 1.0;
 };
 
 /// Makes a plan without its noise: sampling rate, number of steps, clipping norm and sensitivity.
@@ -28,9 +29,9 @@ double noise_multiplier_for(const TrainConfig& config, const PrivacyPlan& plan);
 /// Returns the plan with its noise multiplier, checked against the budget.
 PrivacyPlan with_noise(const TrainConfig& config, PrivacyPlan plan);
 
-/// Returns whether a filter must keep the budget: if the noise of the plan's steps differs, and
-/// steps may be repeated with fresh noise after a key is lost. Which steps are repeated may have
-/// been chosen by what they showed.
+/// Returns whether a filter must enforce the budget: if the noise of the plan's steps differs, and
+/// steps may be repeated with fresh noise after a key is lost. The steps that are repeated may then
+/// have been chosen by looking at released values.
 bool needs_filter(const TrainConfig& config, const PrivacyPlan& plan);
 
 /// Returns the Renyi order of the filter for a plan that has its noise.

@@ -35,14 +35,14 @@ struct MethodContext {
   /// Releases charged to the same budget before the method's own: the noisy number of examples,
   /// unless it has a budget of its own, and the release that features need.
   std::vector<privacy::Release> before;
-  /// The run's key was lost once, so the number of its steps may have been chosen by what it
-  /// showed.
+  /// Whether the run's key was lost once. If so, the number of its steps may have been chosen by
+  /// looking at released values.
   bool key_was_lost = false;
   /// Split of the run's budget, if the noisy number of examples has a part of its own. epsilon and
   /// delta in `config` are then those of the other part.
   std::optional<privacy::CountSplit> split = {};
-  /// Steps of an epoch where they are not the size's: of a plan that is made to bound what others
-  /// cost, and that nothing is trained by.
+  /// Number of steps per epoch, if it is not the one that follows from the size. Set only for plans
+  /// that bound the cost of other plans, and by which nothing is trained.
   std::optional<std::uint64_t> epoch_steps = {};
 
   std::uint64_t steps_per_epoch() const {
@@ -68,16 +68,16 @@ struct MethodState {
   const std::vector<float>& array(const std::string& name) const;
 };
 
-/// Names of the arrays in a state that have a number per example of this rank's range. They are
-/// functions of rows, and were never released. All other arrays follow from releases, and are the
+/// Names of the arrays in a state that have one number per example of this rank's range. They
+/// depend on the rows and were never released. All other arrays follow from releases, and are the
 /// same on all ranks.
 inline constexpr std::array kByExample = {"norms"};
 inline bool is_by_example(const std::string& array) {
   return std::ranges::find(kByExample, array) != kByExample.end();
 }
 
-/// Returns the state without these arrays. A run resumes from it under a different key than the one
-/// the state was made with, because the rows may have changed.
+/// Returns the state without the arrays kByExample. A run resumes from this part under a different
+/// key than the one the state was made with, because the rows may have changed.
 MethodState released_part(MethodState state);
 
 /// A training algorithm. Each method is one file with its options, state, plan and part of the
@@ -101,8 +101,8 @@ class Method {
   /// Returns the budget of a filter that all releases must pass; nullopt if the plan itself stays
   /// within epsilon.
   virtual std::optional<privacy::Budget> filter() const { return std::nullopt; }
-  /// Returns the releases that are charged when the run begins, besides MethodContext::before: for
-  /// a method that pays for everything at once.
+  /// Returns the releases that are charged when the run begins, in addition to
+  /// MethodContext::before. Not empty for a method that pays for everything at once.
   virtual std::vector<privacy::Release> releases_at_start() const { return {}; }
   /// Returns epsilon, at the same delta and noise, if neighbours differ by one example instead of a
   /// unit of several. It shows what the unit costs, and is no guarantee if releases depend on
@@ -140,9 +140,9 @@ class Method {
   /// Returns one past the last step that may be made: `step` if the budget ends here.
   virtual std::uint64_t authorise(PrivacyBudget& budget, std::uint64_t step,
                                   std::uint64_t until) = 0;
-  /// Makes authorised steps; the gate is asked again before their noise is drawn. Returns one past
-  /// the last step made. It is less than `until` if a method that pays for releases as it makes
-  /// them was refused.
+  /// Makes authorised steps. Passes the gate before their noise is drawn. Returns one past the last
+  /// step made. It is less than `until` if a method that pays for releases as it makes them was
+  /// refused.
   virtual std::uint64_t train(std::uint64_t step, std::uint64_t until) = 0;
 
   /// Returns the parameters of the model that is released.

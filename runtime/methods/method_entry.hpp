@@ -16,8 +16,8 @@ struct MethodEntry {
   std::string option_group = "Methods";  ///< heading of its options in --help and config.toml
   std::vector<Option> options;           ///< options that the method owns, or is the first to use
   std::vector<std::string> uses;         ///< options that it shares with other methods
-  std::vector<std::string> ignores;      ///< options without effect that its resolved config may
-                                         ///< nevertheless set
+  /// Options without effect that its resolved config may nevertheless set.
+  std::vector<std::string> ignores;
   bool stochastic = true;  ///< presets of data sets apply; they are tuned for stochastic gradients
   bool linear_model = false;  ///< trains only a linear model with one score
   /// The method's proof treats a noisy number of examples as one more release, whose noise is fixed
@@ -26,16 +26,16 @@ struct MethodEntry {
   bool gives_privacy = true;  ///< if false, a run needs no budget, and releases nothing
   bool cpu_only = false;
   bool on_ranks = true;  ///< trains on several ranks, each with a range of the examples
-  bool transforms_gradients = false;   ///< transforms gradients coordinate by coordinate before
-                                       ///< clipping
-  std::string_view units_unsupported;  ///< reason why units of several examples are refused; empty:
-                                       ///< they are supported
-  bool adapts_step_size = false;       ///< supports --schedule adaptive, from released gradients
+  /// Transforms gradients coordinate by coordinate before clipping.
+  bool transforms_gradients = false;
+  /// Reason why units of several examples are refused; empty: they are supported.
+  std::string_view units_unsupported;
+  bool adapts_step_size = false;  ///< supports --schedule adaptive, from released gradients
   /// Advice if settings tuned for dpsgd are unsuitable: why, and what to type. Empty: they are
   /// suitable.
   std::string_view own_tuning;
-  std::vector<std::string> tuned_by;  ///< options; if the user sets one of them, own_tuning is not
-                                      ///< shown
+  /// Options; if the user sets one of them, own_tuning is not shown.
+  std::vector<std::string> tuned_by;
   /// Sets defaults, before any source of settings is applied.
   void (*defaults)(TrainConfig&) = nullptr;
   /// Derives settings from others, after all sources are applied. Throws InputError if they are

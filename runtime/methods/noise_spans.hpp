@@ -14,10 +14,10 @@ using NoiseOfStep = std::function<double(std::uint64_t step)>;
 /// all are equal. Throws InputError if a value is not finite and > 0.
 std::vector<NoiseSpan> noise_spans(std::uint64_t steps, const NoiseOfStep& alpha);
 
-/// Returns noise_spans with every ratio rounded to the nearest power of 2^(1/kNoiseGrid). Thousands
-/// of different steps become a few dozen, so that composing them takes milliseconds. The noise
-/// itself is rounded, by at most 1.1 %, and the rounded noise is both drawn and accounted for, so
-/// the rounding costs no privacy.
+/// Resolution of rounded noise ratios: they are powers of 2^(1/kNoiseGrid). Thousands of different
+/// steps become a few dozen, so that composing them takes milliseconds. The noise itself is
+/// rounded, by at most 1.1 %, and the rounded noise is both drawn and accounted for, so the
+/// rounding costs no privacy.
 inline constexpr int kNoiseGrid = 32;
 std::vector<NoiseSpan> noise_spans_on_grid(std::uint64_t steps, const NoiseOfStep& alpha);
 

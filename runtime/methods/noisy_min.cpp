@@ -127,7 +127,7 @@ void show_choice(std::span<const double> scores, std::span<std::size_t> chosen, 
                            .purpose = stream.stream,
                            .step = stream.step,
                            .sensitivity = sensitivity};
-  if (SecretObserver* const o = observer(release_observer)) o->adds_noise(what, scores);
+  if (SecretObserver* const o = observer(release_observer)) o->before_noise(what, scores);
   show_released(release_observer, what, chosen);
 }
 

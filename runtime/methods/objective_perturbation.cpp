@@ -73,7 +73,7 @@ std::vector<float> ObjectivePerturbation::fit(const LinearTask& task) const {
                            .purpose = Stream::noise,
                            .step = 0,
                            .noise_std = 1.0 / mu_};
-  if (SecretObserver* const o = observer(task.gate.release_observer())) o->adds_noise(what, w);
+  if (SecretObserver* const o = observer(task.gate.release_observer())) o->before_noise(what, w);
   const std::vector<float> z = normal(1);
   const double unscaled = 1.0 / std::fmax(risk_.max_norm, 1.0);
   std::vector<float> released;

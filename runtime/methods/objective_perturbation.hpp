@@ -54,7 +54,7 @@ class ObjectivePerturbation final : public LinearMethod {
   std::size_t dimension_;
   double epsilon_;
   double delta_;
-  double tolerance_;  ///< tau
+  double tolerance_;  ///< tau, maximum norm of the gradient at the computed minimum
   double regulariser_;
   double kappa_;
   double mu_;

@@ -10,7 +10,7 @@ namespace cudp {
 
 /// Result that a finished private run released, for comparison with a run without privacy.
 struct Comparison {
-  std::string run;  ///< folder
+  std::string run;  ///< folder of the run
   std::string dataset;
   std::string method;
   double epsilon = 0.0;
@@ -27,9 +27,9 @@ void from_json(const nlohmann::ordered_json& json, Comparison& comparison);
 /// Length of a training, which is stated next to its guarantee.
 struct Outcome {
   std::uint64_t steps = 0;
-  std::optional<double> sigma = {};            ///< noise multiplier, if there is one
-  std::optional<std::uint64_t> releases = {};  ///< number of releases, for a method that makes
-                                               ///< several in a step
+  std::optional<double> sigma = {};  ///< noise multiplier, if there is one
+  /// Number of releases, for a method that makes several in a step.
+  std::optional<std::uint64_t> releases = {};
   std::optional<Comparison> compared_with = {};
 };
 

@@ -11,9 +11,9 @@ namespace cudp {
 
 /// Options of the methods that minimise a LinearRisk.
 struct RiskOptions {
-  double max_norm = 1.0;           ///< R
-  double huber = 0.5;              ///< h
-  double solver_tolerance = 1e-5;  ///< tau
+  double max_norm = 1.0;           ///< R: an example is divided by max(R, its norm)
+  double huber = 0.5;              ///< h, half the width of the smoothed part of the hinge loss
+  double solver_tolerance = 1e-5;  ///< tau, maximum norm of the gradient at the computed minimum
 };
 std::vector<Option> risk_options();
 /// Returns their keys, and l2.

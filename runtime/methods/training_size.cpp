@@ -15,7 +15,8 @@ namespace {
 /// Minimum noise. The released number is whole, so less noise would not show in it. It also keeps
 /// the sum within 63 bits of its grid.
 constexpr double kMinNoise = 0x1p-4;
-/// The most noise, over the batch, of a number that a sampling rate is worth working out from.
+/// Maximum ratio of the noise to the batch. A noisier number is not useful for computing a sampling
+/// rate.
 constexpr double kMaxNoiseOfBatch = 100.0;
 
 }  // namespace
@@ -32,8 +33,8 @@ double TrainingSize::max_examples(double failure) const {
   return value + margin + static_cast<double>(kLargestGroup * unit_rows);
 }
 
-/// The zCDP cost is 1/200 of what (epsilon, delta) roughly allows; 4 ln(1/delta) / epsilon^2 is the
-/// variance of a Gaussian release that spends all of it. A unit moves the number by up to all of
+/// The zCDP cost is 1/200 of the budget: 4 ln(1/delta) / epsilon^2 is roughly the variance of a
+/// Gaussian release that spends all of (epsilon, delta). A unit moves the number by up to all of
 /// its rows.
 double size_noise_for(double epsilon, double delta, std::uint64_t unit_rows) {
   return std::fmax(kMinNoise,

@@ -7,8 +7,8 @@
 
 namespace cudp {
 
-/// Number of training examples, as far as a run may know it. Everything that needs a size uses this
-/// one; only loops over the examples themselves use the real number.
+/// Public value of the number of training examples: exact, or released with noise. Everything that
+/// needs a size uses it; only loops over the examples themselves use the real number.
 struct TrainingSize {
   double value = 0.0;  ///< N, or a noisy whole number >= 1
   double noise = 0.0;  ///< standard deviation; 0 if N is public

@@ -4,9 +4,9 @@
 
 namespace cudp {
 
-/// The environment variable in which a launcher states how many processes it has started, and that
-/// number; an empty name and 1 if it started one. SLURM_NTASKS is not used, because a batch script
-/// has it, too.
+/// Number of processes that a launcher has started, and the name of the environment variable that
+/// states it; 1 and an empty name if no launcher did. SLURM_NTASKS is not used, because a batch
+/// script has it, too.
 struct Launched {
   std::string variable;
   long processes = 1;

@@ -12,8 +12,8 @@
 namespace cudp {
 namespace {
 
-const Metric& shown_metric(Says says, const std::string& key) {
-  const std::span<const Metric> all = metrics(says);
+const Metric& shown_metric(PredictionKind kind, const std::string& key) {
+  const std::span<const Metric> all = metrics(kind);
   const auto found = std::ranges::find_if(all, [&](const Metric& m) { return key == m.key; });
   return found == all.end() ? all.front() : *found;
 }
@@ -25,7 +25,7 @@ set xlabel 'epoch'
 set xrange [0:*]
 )";
   const bool tested = !rows.front().test.empty();
-  const Metric& metric = shown_metric(rows.front().test.says, key);
+  const Metric& metric = shown_metric(rows.front().test.kind, key);
   const bool percent = metric.text == percent_text;
   const std::string name = metric.name;
   const std::string what = name.starts_with("test ") ? name : "test " + name;
@@ -71,7 +71,7 @@ std::string curve_metric(const std::vector<MetricsRow>& rows, const std::string&
     std::ranges::replace(key, '-', '_');
     return key;
   }
-  if (rows.empty() || !test_is_public || rows.back().test.says != Says::classes)
+  if (rows.empty() || !test_is_public || rows.back().test.kind != PredictionKind::classes)
     return "test_accuracy";
   constexpr double kMostRows = 0.8;
   const Metrics& last = rows.back().test;

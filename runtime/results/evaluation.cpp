@@ -187,7 +187,7 @@ std::vector<Evaluation::Bin> equal_bins(const Ranking& r) {
 
 /// Returns the counts at the threshold that is the cut's score, in the shortest text that reads
 /// back as that float.
-AtThreshold at_cut(const Ranking& r, const Cut& c) {
+ThresholdCounts at_cut(const Ranking& r, const Cut& c) {
   return {.threshold = read_number<double>(number_text(c.score)).value_or(0.0),
           .true_positives = c.of_class,
           .false_positives = c.others,
@@ -197,14 +197,18 @@ AtThreshold at_cut(const Ranking& r, const Cut& c) {
 
 }  // namespace
 
-double AtThreshold::sensitivity() const {
+double ThresholdCounts::sensitivity() const {
   return share(true_positives, true_positives + false_negatives);
 }
-double AtThreshold::specificity() const {
+double ThresholdCounts::specificity() const {
   return share(true_negatives, true_negatives + false_positives);
 }
-double AtThreshold::ppv() const { return share(true_positives, true_positives + false_positives); }
-double AtThreshold::npv() const { return share(true_negatives, true_negatives + false_negatives); }
+double ThresholdCounts::ppv() const {
+  return share(true_positives, true_positives + false_positives);
+}
+double ThresholdCounts::npv() const {
+  return share(true_negatives, true_negatives + false_negatives);
+}
 
 Evaluator::Evaluator(Loss loss, int outputs, const TargetBounds& bounds,
                      std::optional<double> threshold)
@@ -306,14 +310,14 @@ void Evaluator::count_thresholds(std::uint8_t label) {
   ++reached_[label * (kThresholdCount + 1) + static_cast<std::size_t>(reached)];
 }
 
-std::vector<AtThreshold> Evaluator::thresholds() const {
-  std::vector<AtThreshold> all;
+std::vector<ThresholdCounts> Evaluator::thresholds() const {
+  std::vector<ThresholdCounts> all;
   if (reached_.empty()) return all;
   const std::uint64_t* const lost = reached_.data() + 2 * (kThresholdCount + 1);
   for (std::size_t t = 0; t < kThresholdCount; ++t) {
-    AtThreshold at{.threshold = Evaluation::kThresholds[t],
-                   .false_positives = lost[0],
-                   .false_negatives = lost[1]};
+    ThresholdCounts at{.threshold = Evaluation::kThresholds[t],
+                       .false_positives = lost[0],
+                       .false_negatives = lost[1]};
     for (std::size_t k = 0; k <= kThresholdCount; ++k) {
       const std::uint64_t first = reached_[k];
       const std::uint64_t second = reached_[kThresholdCount + 1 + k];
@@ -353,7 +357,7 @@ void Evaluator::rank(Evaluation& e) const {
         [&](std::size_t i) { return scores_[i * scores_per_example_ + at]; });
     if (classes_ == 2 && gives_probabilities(loss_)) e.reliability_by_count = equal_bins(r);
     if (r.positives() == 0 || r.negatives() == 0) continue;
-    Evaluation::OfClass& of = e.of_class[static_cast<std::size_t>(c)];
+    Evaluation::ClassFigures& of = e.of_class[static_cast<std::size_t>(c)];
     of.roc = roc_of(r);
     of.precision_recall = precision_recall_of(r);
     aucs += auc_of(r);
@@ -376,7 +380,7 @@ void Evaluator::rank(Evaluation& e) const {
       }));
 }
 
-std::optional<AtThreshold> Evaluator::at_precision(double min_ppv) const {
+std::optional<ThresholdCounts> Evaluator::at_precision(double min_ppv) const {
   const Ranking r = ranked(
       labels_.size(), [&](std::size_t i) { return labels_[i] == 1; },
       [&](std::size_t i) { return scores_[i]; });
@@ -388,7 +392,7 @@ std::optional<AtThreshold> Evaluator::at_precision(double min_ppv) const {
   return at_cut(r, *best);
 }
 
-std::optional<AtThreshold> Evaluator::at_recall(double min_sensitivity) const {
+std::optional<ThresholdCounts> Evaluator::at_recall(double min_sensitivity) const {
   const Ranking r = ranked(
       labels_.size(), [&](std::size_t i) { return labels_[i] == 1; },
       [&](std::size_t i) { return scores_[i]; });
@@ -421,7 +425,7 @@ Evaluation Evaluator::evaluation() const {
                .average_precision = kNaN,
                .brier_score = kNaN,
                .log_loss = kNaN,
-               .of_class = std::vector<Evaluation::OfClass>(classes),
+               .of_class = std::vector<Evaluation::ClassFigures>(classes),
                .confusion = {},
                .reliability = {},
                .reliability_by_count = {},
@@ -442,7 +446,7 @@ Evaluation Evaluator::evaluation() const {
   const bool logs = gives_probabilities(loss_);
   e.log_loss_of_class_shares = logs ? 0.0 : kNaN;
   for (std::size_t c = 0; c < classes; ++c) {
-    Evaluation::OfClass& of = e.of_class[c];
+    Evaluation::ClassFigures& of = e.of_class[c];
     const std::uint64_t hits = e.confusion[c * classes + c];
     of.precision = share(hits, of.predicted);
     of.recall = share(hits, of.examples);
@@ -457,11 +461,11 @@ Evaluation Evaluator::evaluation() const {
   }
   e.balanced_accuracy = occurring > 0 ? recalls / occurring : kNaN;
   if (threshold_)
-    e.at_threshold = AtThreshold{.threshold = *threshold_,
-                                 .true_positives = confusion_[4],
-                                 .false_positives = confusion_[1] + confusion_[2],
-                                 .true_negatives = confusion_[0],
-                                 .false_negatives = confusion_[3] + confusion_[5]};
+    e.at_threshold = ThresholdCounts{.threshold = *threshold_,
+                                     .true_positives = confusion_[4],
+                                     .false_positives = confusion_[1] + confusion_[2],
+                                     .true_negatives = confusion_[0],
+                                     .false_negatives = confusion_[3] + confusion_[5]};
   if (examples_ == 0) {
     e.log_loss_of_class_shares = kNaN;
     e.calibration_error = kNaN;

@@ -27,7 +27,7 @@ struct PrecisionRecallPoint {
 /// whose probability reaches the threshold are predicted positive, the others negative. An example
 /// without a probability counts as wrong: as a false negative or a false positive. Ratios with
 /// denominator 0 are NaN.
-struct AtThreshold {
+struct ThresholdCounts {
   double threshold = 0.0;
   std::uint64_t true_positives = 0;
   std::uint64_t false_positives = 0;
@@ -83,16 +83,17 @@ struct Evaluation {
   /// weighted by examples. NaN for hinge.
   double calibration_error = 0.0;
 
-  struct OfClass {
+  struct ClassFigures {
     std::uint64_t examples = 0;   ///< number of examples of the class
     std::uint64_t predicted = 0;  ///< number of examples predicted as the class
     double precision = 0.0;
     double recall = 0.0;
     double f1 = 0.0;
-    std::vector<RocPoint> roc;  ///< thinned; empty if undefined, and for the first of two classes
-    std::vector<PrecisionRecallPoint> precision_recall;  ///< thinned and empty like `roc`
+    /// ROC curve, with near points left out. Empty if undefined, and for the first of two classes.
+    std::vector<RocPoint> roc;
+    std::vector<PrecisionRecallPoint> precision_recall;  ///< like `roc`
   };
-  std::vector<OfClass> of_class;         ///< [classes]
+  std::vector<ClassFigures> of_class;    ///< [classes]
   std::vector<std::uint64_t> confusion;  ///< [classes, classes]: row label, column predicted class
 
   /// Examples whose probability p is in one of kBins equal intervals of 0 to 1. For two classes, p
@@ -110,11 +111,11 @@ struct Evaluation {
   /// are more than kMaxScores scores.
   std::vector<Bin> reliability_by_count;
 
-  /// Counts at each of kThresholds, for two classes with probabilities. `at_threshold` has those at
-  /// the threshold that the predictions were made with, if there was one; `confusion`, and all
-  /// numbers computed from it, are then for that threshold.
-  std::vector<AtThreshold> thresholds;
-  std::optional<AtThreshold> at_threshold;
+  /// Counts at each of kThresholds, for two classes with probabilities. `at_threshold` has the
+  /// counts at the threshold that the predictions were made with, if there was one; `confusion`,
+  /// and all numbers computed from it, are then for that threshold.
+  std::vector<ThresholdCounts> thresholds;
+  std::optional<ThresholdCounts> at_threshold;
   static constexpr double kThresholds[] = {0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3,
                                            0.4,  0.5,  0.6,  0.7, 0.8,  0.9};
 
@@ -141,10 +142,10 @@ class Evaluator {
   /// Returns the threshold of highest sensitivity among those with PPV >= min_ppv. Returns empty if
   /// there is none, or if there were more than Evaluation::kMaxScores scores. Requires a loss and
   /// outputs that check_threshold() accepts.
-  std::optional<AtThreshold> at_precision(double min_ppv) const;
+  std::optional<ThresholdCounts> at_precision(double min_ppv) const;
   /// Returns the largest threshold with sensitivity >= min_sensitivity. Empty results and
   /// requirements are those of at_precision().
-  std::optional<AtThreshold> at_recall(double min_sensitivity) const;
+  std::optional<ThresholdCounts> at_recall(double min_sensitivity) const;
 
  private:
   struct Sum {
@@ -159,7 +160,7 @@ class Evaluator {
   void add_score(const float* logits, std::uint8_t label);
   void calibrate(int likelier, std::uint8_t label);
   void count_thresholds(std::uint8_t label);
-  std::vector<AtThreshold> thresholds() const;
+  std::vector<ThresholdCounts> thresholds() const;
   void rank(Evaluation& e) const;
 
   Loss loss_;

@@ -56,7 +56,7 @@ Curves curves_of(const Evaluation& e, const std::vector<std::string>& names, con
 }
 
 /// Adds the point of a threshold, unless it is undefined.
-void add_threshold(Curves& curves, const AtThreshold& at, double x, double y) {
+void add_threshold(Curves& curves, const ThresholdCounts& at, double x, double y) {
   if (!std::isfinite(x) || !std::isfinite(y)) return;
   curves.blocks += fmt::format("$at << EOD\n{} {}\nEOD\n", x, y);
   curves.plots += ", $at using 1:2 with points pt 7 ps 1.5 lc rgb '#dd5511' title 'threshold " +
@@ -70,7 +70,7 @@ std::string titled(const std::string& title, const char* name, double value) {
 
 std::string roc_script(const Evaluation& e, const std::vector<std::string>& names,
                        const std::string& title) {
-  Curves curves = curves_of(e, names, [](const Evaluation::OfClass& of) {
+  Curves curves = curves_of(e, names, [](const Evaluation::ClassFigures& of) {
     std::string data;
     for (const RocPoint& p : of.roc)
       data += fmt::format("{} {}\n", p.false_positives, p.true_positives);
@@ -88,7 +88,7 @@ set ylabel 'sensitivity'
 /// Draws precision against recall. The precision by chance is the share of the class.
 std::string precision_recall_script(const Evaluation& e, const std::vector<std::string>& names,
                                     const std::string& title) {
-  Curves curves = curves_of(e, names, [](const Evaluation::OfClass& of) {
+  Curves curves = curves_of(e, names, [](const Evaluation::ClassFigures& of) {
     std::string data;
     for (const PrecisionRecallPoint& p : of.precision_recall)
       data += fmt::format("{} {}\n", p.recall, p.precision);
@@ -183,7 +183,7 @@ set palette defined (0 '#ffffff', 1 '#0060ad')
 
 bool draw_evaluation(const Evaluation& e, const std::vector<std::string>& names,
                      const std::string& title, const std::filesystem::path& folder, unsigned mode) {
-  if (says_of(e) == Says::target) return true;
+  if (prediction_kind(e) == PredictionKind::target) return true;
   const std::string scripts[] = {
       roc_script(e, names, title), precision_recall_script(e, names, title),
       reliability_script(e, names, title), confusion_script(e, names, title)};

@@ -45,10 +45,10 @@ std::string class_name(const std::vector<std::string>& names, int number) {
 
 Json to_json(const Evaluation& e, const std::vector<std::string>& names) {
   Json j = Json::object();
-  const Says says = says_of(e);
-  for (const Metric& m : metrics(says)) j[m.key] = number(m.value(e));
+  const PredictionKind kind = prediction_kind(e);
+  for (const Metric& m : metrics(kind)) j[m.key] = number(m.value(e));
   j["test_examples"] = e.examples;
-  if (says == Says::target) {
+  if (kind == PredictionKind::target) {
     j["no_better_than_mean"] = !(e.target.r2 > 0.0);
     return j;
   }
@@ -57,7 +57,7 @@ Json to_json(const Evaluation& e, const std::vector<std::string>& names) {
   j["classes"] = Json::array();
   j["confusion"] = Json::array();
   for (int c = 0; c < e.classes; ++c) {
-    const Evaluation::OfClass& of = e.of_class[static_cast<std::size_t>(c)];
+    const Evaluation::ClassFigures& of = e.of_class[static_cast<std::size_t>(c)];
     j["classes"].push_back({{"class", class_name(names, c)},
                             {"examples", of.examples},
                             {"predicted", of.predicted},
@@ -76,12 +76,12 @@ Json to_json(const Evaluation& e, const std::vector<std::string>& names) {
                         {"confidence", number(b.confidence)},
                         {"share", number(b.share)}});
   }
-  for (const AtThreshold& at : e.thresholds) j["thresholds"].push_back(to_json(at));
+  for (const ThresholdCounts& at : e.thresholds) j["thresholds"].push_back(to_json(at));
   if (e.at_threshold) j["at_threshold"] = to_json(*e.at_threshold);
   return j;
 }
 
-Json to_json(const AtThreshold& at) {
+Json to_json(const ThresholdCounts& at) {
   return {{"threshold", at.threshold},
           {"true_positives", at.true_positives},
           {"false_positives", at.false_positives},
@@ -95,7 +95,7 @@ Json to_json(const AtThreshold& at) {
 
 std::string threshold_text(double threshold) { return privacy::number(threshold); }
 
-std::string text_of(const AtThreshold& at) {
+std::string text_of(const ThresholdCounts& at) {
   return fmt::format("sensitivity {}, specificity {}, PPV {}, NPV {}, {} positive",
                      percent_text(at.sensitivity()), percent_text(at.specificity()),
                      percent_text(at.ppv()), percent_text(at.npv()),
@@ -117,7 +117,7 @@ std::vector<std::pair<std::string, std::string>> threshold_table(
   };
   rows.emplace_back("p of " + shown_name(names, 1),
                     line("sensitivity", "specificity", "PPV", "NPV", "positive"));
-  for (const AtThreshold& at : e.thresholds)
+  for (const ThresholdCounts& at : e.thresholds)
     rows.emplace_back(">= " + threshold_text(at.threshold),
                       line(cell(at.sensitivity()), cell(at.specificity()), cell(at.ppv()),
                            cell(at.npv()), std::to_string(at.true_positives + at.false_positives)));
@@ -127,9 +127,9 @@ std::vector<std::pair<std::string, std::string>> threshold_table(
 std::vector<std::pair<std::string, std::string>> table_of(const Evaluation& e,
                                                           const std::vector<std::string>& names) {
   std::vector<std::pair<std::string, std::string>> rows;
-  const Says says = says_of(e);
-  for (const Metric& m : metrics(says)) rows.emplace_back(m.name, m.text(m.value(e)));
-  if (says == Says::target) {
+  const PredictionKind kind = prediction_kind(e);
+  for (const Metric& m : metrics(kind)) rows.emplace_back(m.name, m.text(m.value(e)));
+  if (kind == PredictionKind::target) {
     if (const auto warning = no_better_than_mean(e.target.r2)) rows.emplace_back("", *warning);
     rows.emplace_back("test examples", std::to_string(e.examples));
     return rows;
@@ -142,7 +142,7 @@ std::vector<std::pair<std::string, std::string>> table_of(const Evaluation& e,
   rows.emplace_back("test examples", std::to_string(e.examples));
   if (e.classes > kMaxShownClasses) return rows;
   for (int c = 0; c < e.classes; ++c) {
-    const Evaluation::OfClass& of = e.of_class[static_cast<std::size_t>(c)];
+    const Evaluation::ClassFigures& of = e.of_class[static_cast<std::size_t>(c)];
     rows.emplace_back("class " + shown_name(names, c),
                       fmt::format("precision {}, recall {}, F1 {}", percent_text(of.precision),
                                   percent_text(of.recall), percent_text(of.f1)));

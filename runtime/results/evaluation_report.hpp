@@ -26,11 +26,11 @@ std::vector<std::pair<std::string, std::string>> table_of(const Evaluation& eval
 
 /// Returns the counts at a threshold as JSON: the threshold, the four counts, sensitivity,
 /// specificity, ppv and npv.
-nlohmann::ordered_json to_json(const AtThreshold& at);
+nlohmann::ordered_json to_json(const ThresholdCounts& at);
 
-/// Returns a text such as "sensitivity 81.20 %, specificity 70.11 %, PPV 9.10 %, NPV 99.01 %, 3052
-/// positive".
-std::string text_of(const AtThreshold& at);
+/// Returns the figures at a threshold as text, such as "sensitivity 81.20 %, specificity 70.11 %,
+/// PPV 9.10 %, NPV 99.01 %, 3052 positive".
+std::string text_of(const ThresholdCounts& at);
 
 /// Returns the thresholds of an evaluation for people, as rows of a table. Empty if the evaluation
 /// has no thresholds.
@@ -40,12 +40,12 @@ std::vector<std::pair<std::string, std::string>> threshold_table(
 /// Returns a threshold as text, in the form in which a user types it.
 std::string threshold_text(double threshold);
 
-/// Returns "no better than always saying NO", with the majority class for NO, if the accuracy is at
-/// most that of always predicting it. Empty otherwise.
+/// Returns the warning "no better than always saying NO", with the majority class for NO, if the
+/// accuracy is at most that of always predicting it; empty otherwise.
 std::optional<std::string> no_better_than_majority(double accuracy, double majority_baseline,
                                                    const std::string& majority_class);
 
-/// Returns "no better than always saying the mean" unless R2 > 0. Empty otherwise.
+/// Returns the warning "no better than always saying the mean" unless R2 > 0; empty if it is.
 std::optional<std::string> no_better_than_mean(double r2);
 
 /// File names of the pictures that draw_evaluation() makes.

@@ -58,10 +58,10 @@ double number(const nlohmann::json& j) {
 /// NaN.
 Metrics decode_values(const nlohmann::json& row) {
   Metrics m;
-  for (const Says says : {Says::classes, Says::target}) {
-    if (!row.contains(metrics(says)[0].key)) continue;
-    m.says = says;
-    for (const Metric& metric : metrics(says))
+  for (const PredictionKind kind : {PredictionKind::classes, PredictionKind::target}) {
+    if (!row.contains(metrics(kind)[0].key)) continue;
+    m.kind = kind;
+    for (const Metric& metric : metrics(kind))
       m.values.push_back(row.contains(metric.key) ? number(row.at(metric.key))
                                                   : std::numeric_limits<double>::quiet_NaN());
   }
@@ -74,13 +74,13 @@ std::string percent_text(double share) {
   return std::isnan(share) ? "not defined" : fmt::format("{:.2f} %", 100.0 * share);
 }
 
-std::span<const Metric> metrics(Says says) {
-  if (says == Says::target) return kTargetMetrics;
+std::span<const Metric> metrics(PredictionKind kind) {
+  if (kind == PredictionKind::target) return kTargetMetrics;
   return kMetrics;
 }
 
-Says says_of(const Evaluation& evaluation) {
-  return has_target(evaluation.loss) ? Says::target : Says::classes;
+PredictionKind prediction_kind(const Evaluation& evaluation) {
+  return has_target(evaluation.loss) ? PredictionKind::target : PredictionKind::classes;
 }
 
 std::optional<double> Metrics::first() const {
@@ -89,18 +89,18 @@ std::optional<double> Metrics::first() const {
 }
 
 std::optional<double> Metrics::accuracy() const {
-  return says == Says::classes ? first() : std::nullopt;
+  return kind == PredictionKind::classes ? first() : std::nullopt;
 }
 
 std::optional<double> Metrics::of(std::string_view key) const {
   for (std::size_t i = 0; i < values.size(); ++i)
-    if (key == metrics(says)[i].key) return values[i];
+    if (key == metrics(kind)[i].key) return values[i];
   return std::nullopt;
 }
 
 Metrics metrics_of(const Evaluation& evaluation) {
-  Metrics m{.values = {}, .says = says_of(evaluation)};
-  for (const Metric& metric : metrics(m.says)) m.values.push_back(metric.value(evaluation));
+  Metrics m{.values = {}, .kind = prediction_kind(evaluation)};
+  for (const Metric& metric : metrics(m.kind)) m.values.push_back(metric.value(evaluation));
   return m;
 }
 
@@ -116,7 +116,7 @@ std::string encode_metrics(const std::vector<MetricsRow>& rows) {
     if (r.training_epsilon) j["training_epsilon"] = *r.training_epsilon;
     j["learning_rate"] = r.learning_rate;
     for (std::size_t i = 0; i < r.test.values.size(); ++i)
-      j[metrics(r.test.says)[i].key] = r.test.values[i];
+      j[metrics(r.test.kind)[i].key] = r.test.values[i];
     text += j.dump() + "\n";
   }
   return text;

@@ -24,16 +24,16 @@ struct Metric {
 std::string percent_text(double share);
 
 /// Kind of prediction of a model: one of several classes, or a number.
-enum class Says { classes, target };
+enum class PredictionKind { classes, target };
 
 /// Returns all metrics of a kind of model. The first one is accuracy for classes, RMSE for targets.
-std::span<const Metric> metrics(Says says);
-Says says_of(const Evaluation& evaluation);
+std::span<const Metric> metrics(PredictionKind kind);
+PredictionKind prediction_kind(const Evaluation& evaluation);
 
 /// Values of all metrics on a test set.
 struct Metrics {
-  std::vector<double> values;  ///< in the order of metrics(says); empty if there is no test set
-  Says says = Says::classes;
+  std::vector<double> values;  ///< in the order of metrics(kind); empty if there is no test set
+  PredictionKind kind = PredictionKind::classes;
 
   bool empty() const { return values.empty(); }
   /// Returns the first value; empty if there is no test set.

@@ -43,7 +43,7 @@ std::filesystem::path find_released_model(const std::filesystem::path& place);
 /// with.
 ReleasedModel read_released_model(const std::filesystem::path& file, const VectorPlace& vectors);
 
-// Parts of a released model, for code that reads files that may be wrong.
+// Functions that read parts of a released model, for code that checks files which may be wrong.
 
 /// Returns a text of the metadata. Throws InputError if it is missing.
 const std::string& released_text(const TensorFile& file, const char* key,

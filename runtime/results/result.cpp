@@ -57,7 +57,7 @@ struct Write {
   }
   void metrics(const Metrics& m) const {
     for (std::size_t i = 0; i < m.values.size(); ++i)
-      if (const Metric& metric = cudp::metrics(m.says)[i]; metric.in_result)
+      if (const Metric& metric = cudp::metrics(m.kind)[i]; metric.in_result)
         j[metric.key] = m.values[i];
   }
 };
@@ -86,14 +86,14 @@ struct Read {
                       b.at("low").get<double>(), b.at("high").get<double>()});
   }
   void metrics(Metrics& m) const {
-    for (const Says says : {Says::classes, Says::target})
-      if (j.contains(cudp::metrics(says)[0].key)) read(says, m);
+    for (const PredictionKind kind : {PredictionKind::classes, PredictionKind::target})
+      if (j.contains(cudp::metrics(kind)[0].key)) read(kind, m);
   }
 
  private:
-  void read(Says says, Metrics& m) const {
-    m.says = says;
-    for (const Metric& metric : cudp::metrics(says)) {
+  void read(PredictionKind kind, Metrics& m) const {
+    m.kind = kind;
+    for (const Metric& metric : cudp::metrics(kind)) {
       const auto found = j.find(metric.key);
       m.values.push_back(found == j.end() || found->is_null()
                              ? std::numeric_limits<double>::quiet_NaN()

@@ -23,8 +23,8 @@ EngineSettings settings_for(const ScoringRequest& request) {
 }
 
 /// Returns the schema to read the table with: the model's, or the one that the user gives for this
-/// file. A schema that only lies in the table's folder may belong to another model; if it does not
-/// match, it is ignored.
+/// file. A schema that was only found in the table's folder may belong to another model; if it does
+/// not match, it is ignored.
 TableSchema schema_for(const ReleasedModel& model, const std::string& model_name,
                        const DataRequest& data, Reporter& reporter) {
   try {

@@ -41,7 +41,7 @@ struct StoredCheckpoint {
   SealedFile file;  ///< file that it was read from
   std::filesystem::path path;
 
-  /// Returns whether the run with this key wrote it.
+  /// Returns whether the run with this key wrote the checkpoint.
   bool is_sealed_by(const Seal& seal) const;
 };
 

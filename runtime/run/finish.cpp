@@ -73,7 +73,7 @@ RunResult result_of(const Run& run, const privacy::Certificate& certificate,
 /// reveals no more about training rows than the released model does. It does reveal something about
 /// test rows, so it goes to the owner only, unless they are public.
 void warn_of_guessing(const Run& run, const Evaluation& e) {
-  const bool target = says_of(e) == Says::target;
+  const bool target = prediction_kind(e) == PredictionKind::target;
   if (target ? e.target.r2 > 0.0 : e.accuracy > 1.2 / e.classes) return;
   const std::string line =
       target ? fmt::format(
@@ -107,7 +107,7 @@ std::optional<std::string> evaluate(const Run& run) {
   const std::string title = experiment.network.spec.name + " on " + experiment.data.name;
   if (!run.outputs().write_evaluation(*e, classes, title))
     run.reporter().warn("no pictures of the evaluation: gnuplot is missing or failed");
-  if (says_of(*e) == Says::target) return std::nullopt;
+  if (prediction_kind(*e) == PredictionKind::target) return std::nullopt;
   return class_name(classes, e->majority_class);
 }
 

@@ -10,7 +10,7 @@
 
 namespace cudp {
 
-/// Facts with which the ranks of a run prepare the same as rank 0.
+/// Data that rank 0 sends to the other ranks, so that they prepare the same training.
 struct Introduction {
   TrainConfig config;  ///< resolved
   std::string model;   ///< argument known_model of prepare()
@@ -18,19 +18,19 @@ struct Introduction {
   std::optional<SharedKey> coins;
 };
 
-/// Sends the facts to the other ranks. Called by rank 0 before it prepares. Throws InputError if
-/// the method cannot train on several ranks.
+/// Sends an Introduction to the other ranks. Called by rank 0 before it prepares. Throws InputError
+/// if the method cannot train on several ranks.
 void introduce(Ranks& ranks, const Introduction& introduction);
-/// Compares the facts of all ranks. Called by rank 0 after it has prepared. Throws InputError
-/// naming a rank whose program, arithmetic, data or settings differ from rank 0's.
+/// Compares program, arithmetic, data and settings of all ranks. Called by rank 0 after it has
+/// prepared. Throws InputError naming a rank that differs from rank 0.
 void check_same_facts(const Experiment& experiment, const RandomKey& key);
-/// Sends the facts that check_same_facts compares. Called by the other ranks at that moment.
+/// Sends the values that check_same_facts compares. Called by the other ranks at the same point.
 void send_facts(const Experiment& experiment, const RandomKey& key);
 /// Makes the other ranks resume with the checkpoint. Called by rank 0.
 void announce_resume(Ranks& ranks, const Checkpoint& checkpoint, bool same_key);
 
-/// Makes the other ranks join in joined_block_tags, for the training set and, if rows are held out,
-/// for the held-out rows. Called by rank 0.
+/// Makes the other ranks take part in joined_block_tags(), for the training set and, if rows are
+/// held out, for the held-out rows. Called by rank 0.
 void announce_seal(Ranks& ranks, const RandomKey& key);
 /// Returns the codes of all ranks' blocks of a part of the data, in order. Only rank 0's result is
 /// meaningful.

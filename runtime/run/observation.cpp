@@ -42,10 +42,10 @@ void observe_state(const Run& run) {
   SecretObserver* const o = observer(run.training->release_observer());
   if (o == nullptr) return;
   const MethodState s = run.training->method().state();
-  o->sees(transcript::State{.parameters = s.array("parameters"),
-                            .moment1 = s.array("moment1"),
-                            .moment2 = s.array("moment2"),
-                            .average = s.array("average")});
+  o->on_record(transcript::State{.parameters = s.array("parameters"),
+                                 .moment1 = s.array("moment1"),
+                                 .moment2 = s.array("moment2"),
+                                 .average = s.array("average")});
 }
 
 }  // namespace cudp

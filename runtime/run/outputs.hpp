@@ -50,7 +50,7 @@ class Outputs {
 
   RunFolder folder_;
   bool gives_privacy_;
-  bool has_holdout_;       ///< rows are held out; there may be none of them
+  bool has_holdout_;       ///< whether rows are held out; their number may be 0
   bool has_private_test_;  ///< accuracies on test rows go into private/
   bool test_is_public_;
   std::string metric_;  ///< metric of the curves that the user or the schema states; or ""

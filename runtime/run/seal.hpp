@@ -41,7 +41,7 @@ std::string data_tag(const Seal& seal, const Dataset& train, const std::string& 
 /// Content of a file, and the code in its last line.
 struct SealedFile {
   std::string content;
-  std::string tag;  ///< "" if there is none
+  std::string tag;  ///< code of the content; "" if the file has none
 };
 
 /// Writes atomically and durably, readable by the owner only.

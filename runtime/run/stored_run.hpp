@@ -21,7 +21,7 @@ struct StoredRun {
   /// repeated steps are new releases and are charged.
   std::optional<SharedKey> key;
   privacy::Ledger ledger;
-  bool ledger_was_lost = false;  ///< now or before; see Checkpoint
+  bool ledger_was_lost = false;  ///< whether the ledger was lost, now or before; see Checkpoint
   TrainConfig config;            ///< config of the run, with the changes that the flags may make
   std::string why;               ///< reason why there is no key, in words
 };

@@ -62,7 +62,7 @@ void check_budget_given(const TrainConfig& c, const MethodEntry& method) {
         "--fresh-noise-allowed needs --epsilon too: a filter has to keep the run within a budget");
   if (c.accountant == privacy::AccountantKind::advanced && !size_is_public)
     throw InputError(
-        "--accountant: expected pld or rdp where the number of training examples is private "
+        "--accountant: expected pld or rdp if the number of training examples is private "
         "(--size-is-public if it is not), found advanced");
   if (!c.delta)
     throw InputError(
@@ -85,19 +85,19 @@ void check_holdout(const TrainConfig& c, const MethodEntry& method) {
     throw InputError("--holdout: expected rows of your own, found --dataset " + c.dataset +
                      ", which has test rows");
   if (!c.test_data.empty())
-    throw InputError("--holdout: expected no --test-data beside it, found " + c.test_data);
+    throw InputError("--holdout: expected no --test-data with it, found " + c.test_data);
   if (c.test_data_is_public)
     throw InputError(
-        "--holdout: expected no --test-data-is-public beside it, since held-out rows are as "
+        "--holdout: expected no --test-data-is-public with it, because held-out rows are as "
         "private "
         "as the others");
   if (c.size_is_public)
     throw InputError(
-        "--holdout: expected no --size-is-public beside it, since how many rows are trained on "
+        "--holdout: expected no --size-is-public with it, because the number of rows trained on "
         "follows from secret coins");
   if (c.holdout_epsilon.has_value() != c.holdout_delta.has_value())
     throw InputError(std::string("--holdout-") + (c.holdout_epsilon ? "delta" : "epsilon") +
-                     ": expected it beside --holdout-" + (c.holdout_epsilon ? "epsilon" : "delta") +
+                     ": expected with --holdout-" + (c.holdout_epsilon ? "epsilon" : "delta") +
                      ", found none");
   if (c.allow_weak_privacy || !c.holdout_epsilon) return;
   if (*c.holdout_delta >= kMaxDelta)
@@ -117,7 +117,7 @@ void check_complete(TrainConfig& c) {
     throw InputError("--dataset: expected a data set, found none (glyphs needs no files)");
   if (method.gives_privacy) check_budget_given(c, method);
   if (c.of<ReportOptions>().holdout_threshold && !c.holdout)
-    throw InputError("--holdout-threshold: expected it beside --holdout, found none");
+    throw InputError("--holdout-threshold: expected --holdout with it, found none");
   if (c.holdout) check_holdout(c, method);
   if (method.complete != nullptr) method.complete(c);
   if (c.schedule == ScheduleKind::adaptive && !method.adapts_step_size)

@@ -71,8 +71,8 @@ Settings parse_settings(std::string_view text, const std::string& source, std::s
                          std::string(name.str()) + "]");
     if (name.str() == method) own = std::move(of_method);
   }
-  // Steps in a method's table replace epochs outside of it, and likewise for other groups of
-  // mutually exclusive options.
+  // Steps in a method's table replace epochs outside of it, and the same holds for other groups of
+  // exclusive settings.
   std::erase_if(settings, [&](const auto& setting) {
     const std::string& group = find_option(setting.first)->instead_of;
     return !group.empty() && std::any_of(own.begin(), own.end(), [&](const auto& other) {

@@ -22,7 +22,7 @@ constexpr double kTableAverage = 0.99;
 /// Numbers of the rule that differ between classes and a target.
 struct TaskNumbers {
   double max_travel;  ///< maximum path length of the weights: sum over the steps of rate times clip
-  double travel;      ///< path length per unit of signal
+  double travel;      ///< path length of the weights (see max_travel) per unit of signal
   double min_clip;
   double max_clip;
   double clip;         ///< clipping norm per unit of signal

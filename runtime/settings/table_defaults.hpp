@@ -11,9 +11,9 @@
 
 namespace cudp {
 
-/// Part of a TrainConfig: the keys of settings that no flag, file or preset sets, and that the rule
-/// for tables may choose once the number of rows is known. It is not an option: a written config
-/// has the chosen values.
+/// Keys of settings that no flag, file or preset sets, and that the rule for tables may choose once
+/// the number of rows is known. It is a part of TrainConfig and not an option; a written config has
+/// the chosen values instead.
 struct LeftOpen {
   std::vector<std::string> keys;
 };

@@ -98,7 +98,8 @@ class Plans {
     if (reason == nullptr) return std::nullopt;
     const bool narrow = counts.high - counts.low <= counts.low / 256.0;
     if ((worst.is_exact && narrow) || plans_ >= kMostPlans) {
-      // A refusal because the batch is too large for the count does not concern the noise.
+      // If the plan was refused because the batch is too large for the count, the noise is not the
+      // reason.
       if (budget_reason(reason).empty()) return std::nullopt;
       return RefusedCounts{counts, reason};
     }
@@ -109,7 +110,7 @@ class Plans {
   }
 
  private:
-  /// A plan that costs at least as much as those of a range of counts.
+  /// Settings of a plan that costs at least as much as the plan for any count of a range.
   struct Worst {
     TrainConfig config;
     double count = 1.0;
@@ -189,7 +190,7 @@ class Plans {
     make(worst.config, worst.count, epoch_steps, 1.0);
   }
 
-  /// Makes the method with this share of the budget's epsilon.
+  /// Makes the method with `share` of the budget's epsilon, which throws if the plan does not fit.
   void make(const TrainConfig& config, double count, std::optional<std::uint64_t> epoch_steps,
             double share) const {
     MethodContext context = method_context(config, e_.network, size_of(count),
@@ -229,7 +230,7 @@ void check_sigma(const Experiment& e, Plans& plans) {
   const std::string reason = budget_reason(refused->reason);
   const bool none = refused->counts.high == all.high;
   throw BudgetError(fmt::format(
-      "--sigma: expected none beside --epsilon, or one that keeps epsilon {:.6g} whatever the "
+      "--sigma: expected none with --epsilon, or one that keeps epsilon {:.6g} whatever the "
       "number of training examples is, which is private; found {:.6g}, which does not keep it "
       "{} {:.0f} examples ({}). "
       "Leave --sigma out: it follows from --epsilon and the noisy number{}",

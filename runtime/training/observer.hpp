@@ -13,7 +13,7 @@ namespace cudp {
 
 class Training;
 
-/// Receives the events of a training. The default of each function does nothing.
+/// Interface that receives the events of a training. The default of each function does nothing.
 class TrainingObserver {
  public:
   TrainingObserver() = default;
@@ -34,9 +34,10 @@ class TrainingObserver {
   /// The training can be resumed from its current state. Releases charged for later steps have not
   /// been drawn.
   virtual void checkpoint_due(const Training&) {}
-  /// The figures of held-out rows are about to be released, which may happen under one key only.
+  /// Called just before the figures of held-out rows are released, which may happen under one key
+  /// only.
   virtual void holdout_due(const Training&) {}
-  /// A row was added.
+  /// A row of metrics was added; `rows` has all of them.
   virtual void measured(const std::vector<MetricsRow>& /*rows*/) {}
   /// Private statistics of an epoch are available; only with --unsafe-diagnostics.
   virtual void diagnosed(std::uint64_t /*epoch*/, std::uint64_t /*step*/, const Diagnostics&) {}

@@ -10,15 +10,15 @@ namespace cudp {
 /// An action of rank 0 that the other ranks take part in.
 struct Order {
   enum class Kind : std::uint64_t {
-    introduce,  ///< sends the facts of the training
-    seal,       ///< computes codes of the data under a key that follows
+    introduce,  ///< other ranks receive the Introduction that follows
+    seal,       ///< other ranks compute codes of the data under a key that follows
     begin,      ///< Training::begin
     resume,     ///< Training::resume, from a state that follows
     pay_again,  ///< Training::pay_again
     authorise,  ///< Method::authorise(step, until)
     train,      ///< Method::train(step, until)
-    evaluate,   ///< outputs for the test set with the current parameters
-    state,      ///< Method::state, compared and joined
+    evaluate,   ///< compute outputs for the test set with the current parameters
+    state,      ///< Method::state of all ranks is compared and joined
     stop        ///< the other ranks end
   };
   Kind kind;

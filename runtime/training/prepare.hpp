@@ -26,7 +26,7 @@ struct Experiment {
   TrainConfig config;  ///< includes the chosen model, device and precision
   DataSplit data;
   ModelInputs inputs;      ///< meaning of the data's numbers
-  std::string model_text;  ///< TOML
+  std::string model_text;  ///< the model's layers, as TOML
   Network network;
   /// Release that the features need (release_for_features). Empty before it is made, or if they
   /// need none. Until it is made, `data` has the inputs of the features; afterwards, the features.

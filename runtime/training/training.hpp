@@ -35,14 +35,15 @@ struct TrainingState {
   std::optional<SharedKey> coins;      ///< see Experiment
 };
 
-/// A training in progress. It needs no folder, no terminal and no file; an observer stores or shows
-/// its results. Everything is charged, and then released through its gate.
+/// Training in progress. It needs no folder, no terminal and no file; an observer stores or shows
+/// its results. Everything that it releases is charged first and then passes its gate.
 class Training {
  public:
-  /// Counts the examples, plans, makes the release that features need, and starts the method.
-  /// `observer` and `release_observer` (is shown all releases; may be null) must outlive the
-  /// training. Throws InputError, also if the release observer is an observer and the training not
-  /// seeded. Throws BudgetError if settings and size allow no training.
+  /// Starts a training: counts the examples, plans, makes the release that features need, and
+  /// starts the method. `observer` and `release_observer` must outlive the training.
+  /// release_observer: receives all releases; may be null. Throws InputError, also if it is a
+  /// SecretObserver and the training is not seeded. Throws BudgetError if settings and size allow
+  /// no training.
   static std::unique_ptr<Training> begin(Experiment experiment, SharedKey key,
                                          TrainingObserver& observer,
                                          ReleaseObserver* release_observer = nullptr);
@@ -81,7 +82,7 @@ class Training {
 
   /// Returns the state for a checkpoint.
   TrainingState state() const;
-  /// Throws RanksError if the models of the ranks differ.
+  /// Checks that all ranks have the same model. Throws RanksError if not.
   void agree() const { (void)joined_state(); }
   /// Executes an order of rank 0. Called by the other ranks.
   void follow(Order order);
@@ -93,8 +94,8 @@ class Training {
   privacy::Certificate plan_certificate() const;
   /// Returns the model as it may be published.
   ReleasedModel model() const;
-  /// Plan for releasing noisy metrics of the held-out rows (of share 0 if none are held out), and
-  /// the released metrics (empty until the training is finished).
+  /// Return the plan for the noisy figures of held-out rows (its share is 0 if none are held out),
+  /// and the released figures (empty until the training is finished).
   const HoldoutPlan& holdout_plan() const { return holdout_plan_; }
   const std::optional<HoldoutFigures>& holdout_figures() const { return holdout_figures_; }
   /// Evaluates the model on the test set; nullopt if there is none. Held-out rows count as a test
@@ -116,17 +117,18 @@ class Training {
   std::vector<float> joined_logits();
   TrainingInputs inputs();
   void plan();
-  /// size_noise: noise of the released number of training examples.
+  /// Plans the figures of held-out rows. size_noise: noise of the released number of training
+  /// examples.
   void plan_holdout(double size_noise);
   /// Releases the figures of held-out rows that the plan pays for, once. Their noise comes from the
   /// run's key, so the same key gives the same figures again.
   void release_holdout();
-  /// Adds a row for this step, unless it has one.
+  /// Adds a row of metrics for this step, unless it has one.
   void measure_once();
   void measure();
-  /// Returns the row with the guarantee for held-out rows added to the training's epsilon.
+  /// Returns the row with `epsilon` raised to the guarantee for held-out rows, if there are any.
   MetricsRow with_holdout(MetricsRow row) const;
-  /// Adds rows whose epsilon is known.
+  /// Appends rows whose epsilon is known to the metrics, and reports them to the observer.
   void add(const std::vector<MetricsRow>& rows);
   /// Returns the model's predictions for the test set.
   Predictions answers();
@@ -142,7 +144,7 @@ class Training {
 
   HoldoutPlan holdout_plan_;
   std::optional<HoldoutFigures> holdout_figures_;
-  std::optional<Predictor> predictor_;  ///< made with the first row
+  std::optional<Predictor> predictor_;  ///< created when the first row is measured
   std::uint64_t step_ = 0;
   std::optional<std::uint64_t> last_step_;  ///< nullopt until it is known
   std::vector<MetricsRow> metrics_;

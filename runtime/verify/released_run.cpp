@@ -86,7 +86,7 @@ Network network_of(const TensorFile& file, const fs::path& path) {
   for (const ParameterTensor& t : file.tensors)
     for (const int length : t.shape) lengths.insert(length);
   std::optional<Network> first;
-  std::string why = ": no tensor says how long words' vectors are";
+  std::string why = ": no tensor shows the length of the words' vectors";
   for (const int length : lengths) {
     try {
       Network n = released_network(file, {.words = words->rows, .columns = length}, source);
@@ -340,7 +340,7 @@ ReleasedRun open_released_run(const fs::path& folder) {
   return run;
 }
 
-std::vector<verify::Statement> hold(const ReleasedRun& run, verify::Bounds& bounds) {
+std::vector<verify::Statement> check_released_run(const ReleasedRun& run, verify::Bounds& bounds) {
   const std::string place = run.release.string();
   std::vector<verify::Statement> all;
   try {

@@ -29,6 +29,6 @@ ReleasedRun open_released_run(const std::filesystem::path& folder);
 /// describes, then the list of files in release/: each must be accounted for by the certificate,
 /// and none may be missing. Throws InputError if a file cannot be read.
 /// bounds: cache of accountants' results, which later calls use.
-std::vector<verify::Statement> hold(const ReleasedRun& run, verify::Bounds& bounds);
+std::vector<verify::Statement> check_released_run(const ReleasedRun& run, verify::Bounds& bounds);
 
 }  // namespace cudp

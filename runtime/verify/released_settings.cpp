@@ -79,9 +79,9 @@ std::vector<std::string> data_differences(const ReleasedRun& run) {
 verify::Statement check_settings_file(const ReleasedRun& run) {
   verify::Statement s{
       .name = "settings file", .found = "as the program reads and writes it", .wrong = {}};
-  s.looked_at = is_of_this_program(run);
-  if (!s.looked_at) {
-    s.found = "not looked at: another build of the program made it";
+  s.is_checked = is_of_this_program(run);
+  if (!s.is_checked) {
+    s.found = "another build of the program made it";
     return s;
   }
   try {

@@ -137,7 +137,7 @@ Verdict verdict_of(const fs::path& run, verify::Bounds& bounds) {
   try {
     const ReleasedRun r = open_released_run(run);
     if (r.status != "finished" && r.status != "refused") return Verdict::found;
-    const auto all = hold(r, bounds);
+    const auto all = check_released_run(r, bounds);
     return std::ranges::all_of(all, [](const auto& s) { return s.wrong.empty(); }) ? Verdict::missed
                                                                                    : Verdict::found;
   } catch (const InputError&) {
@@ -224,7 +224,7 @@ TEST_F(Forger, IsFoundWhereAPromiseWouldBeStronger) {
     fs::remove_all(forged);
     fs::copy(folder_ / (std::string(run.name) + "/release"), forged);
     verify::Bounds bounds;
-    for (const auto& s : hold(open_released_run(forged), bounds)) {
+    for (const auto& s : check_released_run(open_released_run(forged), bounds)) {
       for (const std::string& wrong : s.wrong) ADD_FAILURE() << s.name << ": " << wrong;
     }
     for (const Forgery& f : forgeries_of(forged, texts)) {

@@ -56,8 +56,8 @@ SeededKey proof_of_seed() {
 class EndingTranscript : public Transcript {
  public:
   EndingTranscript(int file, Ending ending) : Transcript(proof_of_seed(), file), ending_(ending) {}
-  void leaves(const ReleasedValue& what, std::span<std::byte> values) override {
-    Transcript::leaves(what, values);
+  void on_release(const ReleasedValue& what, std::span<std::byte> values) override {
+    Transcript::on_release(what, values);
     if (what.purpose == Stream::noise && ++steps_ == ending_.at) ::raise(ending_.signal);
   }
 
@@ -134,7 +134,7 @@ std::string convicted(const fs::path& run, const std::string& transcript, Recomp
     return verdict.findings.front().rule + ": " + verdict.findings.front().what;
   if (fs::exists(run / "release/model.safetensors")) {
     verify::Bounds bounds;
-    for (const verify::Statement& s : hold(open_released_run(run), bounds))
+    for (const verify::Statement& s : check_released_run(open_released_run(run), bounds))
       if (!s.wrong.empty()) return "cudp verify: " + s.name + ": " + s.wrong.front();
   }
   oracle = recompute_sums(run, transcript);

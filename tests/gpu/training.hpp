@@ -81,8 +81,8 @@ class EndingTranscript : public Transcript {
   EndingTranscript(const SeededKey& proof, int file, std::size_t at)
       : Transcript(proof, file), at_(at) {}
 
-  void leaves(const ReleasedValue& what, std::span<std::byte> values) override {
-    Transcript::leaves(what, values);
+  void on_release(const ReleasedValue& what, std::span<std::byte> values) override {
+    Transcript::on_release(what, values);
     if (what.purpose == Stream::noise && ++steps_ == at_) ::raise(SIGKILL);
   }
 

@@ -10,6 +10,7 @@
 
 #include "privacy/accountant.hpp"
 #include "privacy/filter.hpp"
+#include "privacy/rdp/curve.hpp"
 
 // A run whose key is renewed at moments chosen by what it showed, small enough to be known exactly:
 // step t answers a yes-or-no question about one example by randomised response with epsilon_t. The
@@ -127,7 +128,7 @@ TEST(FreshKey, WhereStepsDifferTheAccountantOfWhatWasChargedBoundsNothing) {
 
 TEST(FreshKey, WhereStepsDifferAFilterFromTheStartBoundsIt) {
   for (const Toy& toy : kToys) {
-    const double order = Filter::best_order(toy.plan(), kDelta);
+    const double order = epsilon_by_rdp(toy.plan(), kDelta).order;
     AccountantOptions options;
     options.kind = AccountantKind::rdp;
     options.orders = {order};

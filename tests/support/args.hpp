@@ -6,7 +6,7 @@
 
 namespace cudp {
 
-/// The words of a part of a command line that stand apart from each other by blanks.
+/// Returns the words of a part of a command line, split at blanks.
 inline Words args(const std::string& line) {
   std::istringstream in(line);
   Words words;

@@ -1,5 +1,5 @@
 #pragma once
-// Tables by their codes, and models that read them, for tests of engines.
+// Coded tables (kernels/common/coded_rows.hpp), and models that read them, for tests of engines.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace cudp::cases {
 
-/// Numbers and groups of codes in a random order, and rows of them; in one cell of five there is no
-/// feature. Numbers are normal, or with `hostile` anything that is finite.
+/// Returns a random table whose columns are numbers and groups of codes in random order. In one
+/// cell of five no feature is set. Numbers are normal; with `hostile` they are any finite floats.
 inline Dataset random_table(std::mt19937& random, int classes, std::size_t rows, bool hostile) {
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   RowLayout layout;
@@ -53,7 +53,7 @@ inline Dataset random_table(std::mt19937& random, int classes, std::size_t rows,
   return coded_dataset(std::move(layout), numbers, codes, std::move(labels), classes);
 }
 
-/// Functions of the input itself, before the first dense layer.
+/// Model that applies activations to the input, before the first dense layer.
 inline constexpr const char* kFunctionFirst = R"(
 name = "function-first"
 layers = [
@@ -63,7 +63,7 @@ layers = [
   { type = "dense", name = "b", out = "outputs" },
 ]
 )";
-/// Hidden layers of one tile of columns and a tail, and of several.
+/// Model whose hidden layers have one tile of columns and a tail, or several tiles.
 inline constexpr const char* kHidden = R"(
 name = "hidden"
 layers = [
@@ -80,7 +80,7 @@ struct CodedModel {
   const char* model;
   int classes;
 };
-/// The first two have a kernel of their own (kernels/fused/linear_sum.hpp).
+/// Models to test. The first two have a kernel of their own (kernels/fused/linear_sum.hpp).
 inline constexpr CodedModel kCodedModels[] = {{"logistic", "logistic", 2},
                                               {"svm", "svm", 2},
                                               {"softmax", "logistic", 5},
@@ -91,7 +91,8 @@ inline constexpr CodedModel kCodedModels[] = {{"logistic", "logistic", 2},
 
 enum class Adds { flat, per_layer, automatic, directions, transformed };
 
-/// A model on a random table, and a step that adds what `adds` says, with numbers from a seed.
+/// Returns a case: a model on a random table, and a step whose contribution is `adds`. Everything
+/// follows from `seed`.
 inline InfluenceCase coded_case(const CodedModel& model, Adds adds, unsigned seed, std::size_t rows,
                                 bool hostile) {
   std::mt19937 random(seed);

@@ -1,8 +1,8 @@
 #pragma once
-// Means and deviations of coordinates as AdaClip estimates them from what was released, in double
-// beside what float32 may have made of them. The variance of a coordinate is the difference of two
-// squares, which cancel where noise is large: how far float32 may be off there is no share of the
-// result, so it is followed coordinate by coordinate, step by step.
+// Means and deviations of coordinates as AdaCliP estimates them from released values, computed in
+// double, with bounds on the error of the float32 computation. The variance of a coordinate is the
+// difference of two squares, which cancel if the noise is large. The error is then no fixed share
+// of the result, so it is tracked for each coordinate and each step.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -10,21 +10,21 @@
 
 namespace cudp {
 
-/// Half a unit in the last place of float32, as a share.
+/// Relative rounding error of float32: half a unit in the last place.
 inline constexpr double kRounding = 0x1p-24;
 
-/// How far a step's scales and centres may be off.
+/// Bounds on the errors of a step's scales and centres.
 struct CoordinateErrors {
-  std::vector<double> scale_shares;  ///< of each scale
+  std::vector<double> scale_shares;  ///< relative error of each scale
   std::vector<double> centres;
 };
 
-/// The numbers of a step that m and s follow.
+/// Numbers of a step from which m and s are updated.
 struct CoordinateStep {
   double beta1, beta2;
   double min_variance, max_variance;
   double noise;     ///< standard deviation of a release / expected batch, in units of the scale
-  double examples;  ///< what a variance is multiplied by: b, or 1
+  double examples;  ///< factor on a variance: b, or 1
 };
 
 class CoordinateEstimates {
@@ -40,8 +40,8 @@ class CoordinateEstimates {
 
   std::vector<float> mean, deviation;
 
-  /// Of scale_j = sqrt(s_j sum of s), and of the centre: m, shortened where it is long in units of
-  /// the scale.
+  /// Returns bounds on the errors of scale_j = sqrt(s_j sum of s) and of the centre: m, multiplied
+  /// by a factor if |m / scale| is too large.
   CoordinateErrors errors(const Values& scale, const Values& centre) const {
     double sum = 0.0;
     double sum_error = 0.0;
@@ -65,7 +65,7 @@ class CoordinateEstimates {
     return off;
   }
 
-  /// After the gradient g, which may be off by g_errors:
+  /// Updates m, s and the error bounds with the gradient g, whose errors are at most g_errors:
   ///   m <- beta1 m + (1 - beta1) g, s^2 <- beta2 s^2 + (1 - beta2) clamp(v),
   ///   v = ((g - m)^2 - (scale noise)^2) examples.
   void follow(const CoordinateStep& step, const Values& scale, const Values& centre,

@@ -14,10 +14,11 @@ namespace cudp {
 
 inline constexpr int kSteps = 150;
 
-/// A run on a small table, and moments to kill it at.
+/// Fixture for tests that kill a run on a small table at various moments.
 class CliCrash : public testing::Test {
  protected:
-  /// Short steps and many checkpoints: there is always one being written.
+  /// Returns the command line of a training with short steps and so many checkpoints that one is
+  /// nearly always being written.
   Words training(const std::string& out) const {
     return with(with(train_on(table_, folder_ / out),
                      args("--size-is-public --model mlp --epsilon 3 --batch 256 --optimizer adam "
@@ -25,7 +26,7 @@ class CliCrash : public testing::Test {
                           "--accountant rdp")),
                 {"--steps", std::to_string(kSteps)});
   }
-  /// A recurrent network on the built-in sentences.
+  /// Returns the command line of a training of a recurrent network on the built-in sentences.
   Words training_on_texts(const std::string& out) const {
     return with(args("train --preset sentences-lstm --size-is-public --seed 11 --batch 256 "
                      "--steps 60 --ema 0.9 --threads 1 --device cpu --quiet --json "

@@ -29,7 +29,7 @@ struct Finished {
 /// A cudp process with its output in files of `folder`.
 class CudpProcess {
  public:
-  /// directory: where it runs; that of the tests if it is empty.
+  /// Starts the process. directory: its working directory; empty for that of the tests.
   CudpProcess(const TemporaryFolder& folder, const std::vector<std::string>& arguments,
               const std::string& directory = "")
       : out_(folder / "stdout"), err_(folder / "stderr") {
@@ -71,7 +71,7 @@ inline std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// The checkpoint of the most steps in a run's folder; empty if there is none.
+/// Returns the checkpoint with the most steps in a run's folder; an empty path if there is none.
 inline std::filesystem::path newest_checkpoint_file(const std::filesystem::path& run) {
   std::error_code none;
   std::filesystem::path newest;
@@ -96,25 +96,30 @@ inline Finished run_cudp(const TemporaryFolder& folder, const std::vector<std::s
   return CudpProcess(folder, arguments).wait();
 }
 
-/// How a program ended whose stderr was a terminal, and what it wrote there and on stdout.
+/// Result of a program that ran on a terminal.
 struct OnTerminal {
   int exit = -1;
-  std::string out;
-  std::string terminal;
+  std::string out;       ///< stdout, if it went to a file; else empty
+  std::string terminal;  ///< text written on the terminal
 };
 
-inline OnTerminal run_on_terminal(const TemporaryFolder& folder,
-                                  const std::vector<std::string>& arguments) {
-  const std::string out = folder / "stdout";
+/// Runs a program on a terminal of its own. words: path of the program, then its arguments.
+/// stdout_file: file for its stdout; "" for the terminal. columns: width of the terminal; 0 if
+/// unknown.
+inline OnTerminal run_on_terminal(const std::vector<std::string>& words,
+                                  const std::string& stdout_file = "", unsigned short columns = 0) {
+  winsize size{.ws_row = 40, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
   int terminal = -1;
-  const pid_t child = ::forkpty(&terminal, nullptr, nullptr, nullptr);
+  const pid_t child = ::forkpty(&terminal, nullptr, nullptr, columns > 0 ? &size : nullptr);
   if (child == 0) {
-    const int file = ::open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
-    if (file < 0 || ::dup2(file, STDOUT_FILENO) < 0) ::_exit(126);
-    std::vector<char*> argv = {const_cast<char*>(cudp_binary())};
-    for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
+    if (!stdout_file.empty()) {
+      const int file = ::open(stdout_file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+      if (file < 0 || ::dup2(file, STDOUT_FILENO) < 0) ::_exit(126);
+    }
+    std::vector<char*> argv;
+    for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
     argv.push_back(nullptr);
-    ::execv(cudp_binary(), argv.data());
+    ::execv(argv.front(), argv.data());
     ::_exit(127);
   }
   OnTerminal t;
@@ -128,11 +133,20 @@ inline OnTerminal run_on_terminal(const TemporaryFolder& folder,
   int status = 0;
   ::waitpid(child, &status, 0);
   t.exit = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  t.out = content_of(out);
+  if (!stdout_file.empty()) t.out = content_of(stdout_file);
   return t;
 }
 
-/// A small table with a public schema: two classes that a line mostly separates. And a test table.
+/// Runs cudp with stderr on a terminal and stdout in a file.
+inline OnTerminal run_on_terminal(const TemporaryFolder& folder,
+                                  const std::vector<std::string>& arguments) {
+  std::vector<std::string> words = {cudp_binary()};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return run_on_terminal(words, folder / "stdout");
+}
+
+/// Paths of a small table with two classes that are mostly separated by a line, of its schema, and
+/// of a test table.
 struct SmallTable {
   std::string table;
   std::string schema;

@@ -15,7 +15,7 @@
 
 namespace cudp {
 
-/// A folder of its own for one test, removed at its end.
+/// Temporary folder of one test, removed by the destructor.
 class TempFolder {
  public:
   TempFolder() {
@@ -44,8 +44,8 @@ class TempFolder {
   std::filesystem::path path_;
 };
 
-/// What `action` says when it refuses its input, with `folder` replaced by "DIR"; empty if it does
-/// not refuse.
+/// Returns the message with which `action` refuses its input, with `folder` replaced by "DIR";
+/// empty if it does not refuse.
 template <class Action>
 std::string refusal_of(const Action& action, const std::string& folder = "") {
   try {

@@ -7,8 +7,8 @@
 
 namespace cudp {
 
-/// The bytes as zlib deflates them. window_bits: -MAX_WBITS for the bare stream of a zip member,
-/// 16 + MAX_WBITS for a gzip file.
+/// Returns the bytes compressed by zlib. window_bits: -MAX_WBITS for the bare stream of a zip
+/// member, 16 + MAX_WBITS for a gzip file.
 inline std::string deflated(std::string_view bytes, int window_bits) {
   z_stream stream{};
   deflateInit2(&stream, 6, Z_DEFLATED, window_bits, 8, Z_DEFAULT_STRATEGY);

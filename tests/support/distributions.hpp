@@ -1,13 +1,13 @@
 #pragma once
-// Laws that tests of randomness compare with. Boost's headers stand in distributions.cpp alone:
-// they take a second to read.
+// Probability distributions for tests of randomness. Only distributions.cpp includes Boost's
+// headers, because they take a second to compile.
 
 namespace cudp::law {
 
 double normal_below(double x);           ///< P(Z <= x)
 double normal_quantile_above(double p);  ///< x with P(Z > x) = p
 
-/// Of the successes in n trials of probability p each.
+/// Return P(K = k), P(K <= k) and P(K > k), for K successes in n trials of probability p.
 double binomial_is(double n, double p, double k);
 double binomial_at_most(double n, double p, double k);
 double binomial_above(double n, double p, double k);

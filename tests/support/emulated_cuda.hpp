@@ -3,8 +3,8 @@
 
 namespace cudp {
 
-/// What `cudp train --device cuda` has under the emulator (replace_cuda), in float32; scattering
-/// features are the CPU's. Not in cudp_gpu_tests. Made in test_device.cpp.
+/// Returns the backend that replaces CUDA under the emulator (replace_cuda), in float32. Its
+/// scattering features are the CPU's. Not in cudp_gpu_tests. Defined in test_device.cpp.
 const Backend& emulated_cuda();
 
 }  // namespace cudp

@@ -1,5 +1,5 @@
 #pragma once
-// Models, data and weights that every engine is tried with.
+// Models, data and weights that all engines are tested with.
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -15,7 +15,7 @@
 
 namespace cudp::cases {
 
-/// A model that the built-in ones do not cover: odd sizes, padding, group norm, both poolings.
+/// Model with what the built-in ones lack: odd sizes, padding, group norm, both poolings.
 inline constexpr const char* kMixed = R"(
 name = "mixed"
 activation = "tempered_sigmoid"
@@ -33,7 +33,8 @@ layers = [
   { type = "dense", name = "d", out = "outputs" },
 ]
 )";
-/// A convolution that pads behind a dense layer, and pooling and normalisation of the input itself.
+/// Model with a padded convolution after a dense layer, and with pooling and normalisation of the
+/// input itself.
 inline constexpr const char* kUnusual = R"(
 name = "unusual"
 layers = [
@@ -46,7 +47,8 @@ layers = [
   { type = "dense", name = "c", out = "outputs" },
 ]
 )";
-/// Strides larger than the kernel, more than 64 channels, and a convolution that gives the logits.
+/// Model with strides larger than the kernel, more than 64 channels, and a convolution as last
+/// layer.
 inline constexpr const char* kStrided = R"(
 name = "strided"
 activation = "tanh"
@@ -77,8 +79,8 @@ inline const Case kCases[] = {
     {"unusual", kUnusual, {3, 6, 4}, 2},     {"strided", kStrided, {2, 10, 11}, 3},
 };
 
-/// A frozen table, words' own dense layers, both kinds of cells in both directions, one on the
-/// other.
+/// Model for texts with a frozen embedding, a dense layer per word, and two bidirectional recurrent
+/// layers, an LSTM and a GRU.
 inline constexpr const char* kStacked = R"(
 name = "stacked"
 loss = "softmax"
@@ -93,7 +95,7 @@ layers = [
   { type = "dense", name = "d", out = "outputs" },
 ]
 )";
-/// Vectors of the first words are parameters.
+/// Model for texts whose embedding trains the vectors of the first words only.
 inline constexpr const char* kTrainable = R"(
 name = "trainable"
 layers = [
@@ -104,7 +106,7 @@ layers = [
   { type = "dense", name = "b", out = "outputs" },
 ]
 )";
-/// Nothing but words' vectors is trained before the last layer.
+/// Model for texts that trains nothing but the words' vectors before its last layer.
 inline constexpr const char* kBagOfWords = R"(
 name = "bag"
 layers = [
@@ -123,7 +125,7 @@ layers = [
 ]
 )";
 
-/// Texts.
+/// Cases with texts.
 inline const Case kTextCases[] = {
     {"imdb_rnn", "imdb-rnn", {1, 1, 24}, 2, {50, 100}},
     {"imdb_mean", "imdb-mean", {1, 1, 24}, 2, {50, 12}},
@@ -139,8 +141,8 @@ inline Network network_of(const Case& c) {
                        c.classes, c.text);
 }
 
-/// Texts of every length, in which words come again; an empty one and a full one first. Behind a
-/// text's end stands what no engine may read.
+/// Returns texts of every length, with repeated words; the first is empty, the second has full
+/// length. Beyond a text's end are words that no engine may read.
 inline Dataset texts_for(const Case& c, std::size_t n) {
   Dataset d;
   d.shape = c.input;
@@ -167,7 +169,7 @@ inline Dataset texts_for(const Case& c, std::size_t n) {
   return d;
 }
 
-/// Bytes for images, floats for flat vectors, words for texts.
+/// Returns n examples for a case: bytes for images, floats for flat vectors, words for texts.
 inline Dataset examples_for(const Case& c, std::size_t n) {
   if (c.text.words > 0) return texts_for(c, n);
   Dataset d;
@@ -188,7 +190,7 @@ inline Dataset examples_for(const Case& c, std::size_t n) {
   return d;
 }
 
-/// The same examples with features as floats.
+/// Returns the same examples with features as floats.
 inline Dataset as_floats(Dataset d) {
   for (const std::uint8_t b : d.bytes)
     d.floats.push_back(d.scale * static_cast<float>(b) + d.shift);
@@ -209,7 +211,7 @@ inline TrainState weights_for(const Network& net) {
   return s;
 }
 
-/// Whether this build and processor have a SIMD level.
+/// Returns whether this build and processor have a SIMD level.
 inline bool has_simd_level(SimdLevel level) {
   setenv("CUDP_SIMD_LEVEL", std::string(simd_name(level)).c_str(), 1);
   const bool available = best_simd_level() == level;
@@ -225,7 +227,7 @@ inline std::unique_ptr<Engine> cpu_engine_at(SimdLevel level, const Network& net
   return engine;
 }
 
-/// The numbers of a step without noise, whose g~ is the sum itself.
+/// Returns the scalars of a step without noise, whose g~ is the sum itself.
 inline StepScalars still(float learning_rate = 0.0f, float clip_norm = 1.0f) {
   return {.learning_rate = learning_rate,
           .noise_std = 0,
@@ -236,7 +238,8 @@ inline StepScalars still(float learning_rate = 0.0f, float clip_norm = 1.0f) {
           .clip_norm = clip_norm};
 }
 
-/// A step of SGD with lr 1 and no noise turns the state into the sum of clipped gradients.
+/// Returns the sum of clipped gradients, read from the state after a step of SGD with learning rate
+/// 1 and no noise.
 inline std::vector<float> clipped_sum(Engine& engine, const StepRecipe& recipe, const Network& net,
                                       const Dataset& data, float clip_norm = 1.0f) {
   engine.load(data);
@@ -249,14 +252,14 @@ inline std::vector<float> clipped_sum(Engine& engine, const StepRecipe& recipe, 
   return moved;
 }
 
-/// What rounding every number of n examples' d to the grid may move their sum by: errors of half a
-/// unit at most that are independent, 3.4 times as much as they add up to (tests/kernels has the
-/// exact values).
+/// Returns a bound on the error of a sum of n examples by rounding each of its d numbers to the
+/// grid: 3.4 standard deviations of independent errors of at most half a grid step (tests/kernels
+/// checks exact values).
 inline double grid_error(double max_norm, std::size_t d, std::size_t n) {
   return sum_grid(max_norm) * std::sqrt(static_cast<double>(d) * static_cast<double>(n));
 }
 
-/// |a - b| and |b|, in double.
+/// Distance |a - b| of two vectors, and |b|, in double.
 struct Distance {
   double error = 0.0;
   double size = 0.0;

@@ -6,7 +6,8 @@
 
 namespace cudp {
 
-/// Mean and variance of n normal numbers, at a false alarm of about 1e-6 together.
+/// Expects the mean and the variance of n normal numbers. False alarms have a probability of about
+/// 1e-6 in total.
 inline void expect_normal(const std::vector<double>& z, double variance) {
   const auto n = static_cast<double>(z.size());
   double sum = 0.0;

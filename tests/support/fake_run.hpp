@@ -40,9 +40,10 @@ inline std::array<std::uint32_t, 8> words_of(const RandomKey& key) {
   return words;
 }
 
-/// A run as the program would make it, of gradients that are random.
+/// Fake run: settings, ledger, certificate and transcript as the program would make them, with
+/// random gradients.
 struct Fake {
-  // Settings.
+  // Settings of the run.
   std::string method = "dpsgd";
   OptimizerSettings optimizer{.kind = OptimizerKind::momentum, .weight_decay = 0.01f};
   double ema = 0.0;
@@ -60,13 +61,13 @@ struct Fake {
   std::size_t d = 70;
   std::uint64_t steps = 6;
 
-  // What it made.
+  // Results of the run.
   privacy::Ledger ledger;
   std::vector<Record> records;
   Json certificate;
   std::string settings;
 
-  // Its state.
+  // State of the run.
   RandomKey key = key_from_seed(3);
   std::mt19937 gradients{1};
   State state;
@@ -152,7 +153,7 @@ struct Fake {
     records.emplace_back(state);
   }
 
-  /// Sums of gradients of the examples, each of norm C on the grid.
+  /// Returns the sum of random gradients of `examples` examples, each of norm C, in grid steps.
   std::vector<std::int64_t> sums_of(std::size_t examples, double grid) {
     std::vector<std::int64_t> sums(d);
     std::normal_distribution<double> normal;
@@ -245,7 +246,7 @@ struct Fake {
     }
   }
 
-  /// Steps first .. last - 1, authorised so many at once.
+  /// Makes steps first .. last - 1, and authorises `at_once` steps at a time.
   void train(std::uint64_t first, std::uint64_t last, std::uint64_t at_once = 4) {
     for (std::uint64_t t = first; t < last; t += at_once) {
       const std::uint64_t end = std::min(t + at_once, last);
@@ -320,7 +321,7 @@ struct Fake {
                (normalised ? "true" : "false") + "\n";
   }
 
-  /// All of it, from the first step to the last.
+  /// Makes the whole run, from the first step to the last.
   Fake& make() {
     start();
     train(0, steps);
@@ -341,7 +342,7 @@ struct Fake {
                           .settings = settings});
   }
 
-  /// Of the i-th record of that kind.
+  /// Returns the i-th record of type R.
   template <class R>
   R& get(std::size_t i) {
     for (Record& r : records)

@@ -262,7 +262,7 @@ class Forger {
     }
   }
 
-  /// As text, with the kinds of changes that a JSON file has.
+  /// Changes the lines of config.toml, with the kinds of changes that a JSON file has.
   void settings() {
     const std::string file = "config.toml";
     const std::vector<std::string> lines = lines_with_ends(content(file.c_str()));

@@ -1,5 +1,5 @@
 #pragma once
-// An engine that is another one, but for what a test changes.
+// Engine that forwards every call to another engine. Tests override what they change.
 #include <memory>
 #include <utility>
 #include <vector>

@@ -1,5 +1,5 @@
 #pragma once
-// Runs of the built program that hold rows out: of a table with units, and of one with a target.
+// Runs of the built program with held-out rows: on a table with units, and on one with a target.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -74,7 +74,7 @@ class HoldoutRuns : public testing::Test {
   nlohmann::json json(const std::string& name) const {
     return nlohmann::json::parse(content_of(folder_ / ("run/" + name)));
   }
-  /// A run that was killed somewhere in the middle.
+  /// Starts a run and kills it somewhere in the middle.
   void train_and_kill(const std::string& table = "visits.csv") const {
     CudpProcess process(
         folder_, words(table, with(kHoldoutBudget,

@@ -1,7 +1,7 @@
 #pragma once
-// How far one example moves a sum, in whole units of its grid, whatever numbers it holds: random
-// models, data and settings, rows that are made to overflow, and what an engine adds for a row
-// alone beside what it adds for it in company.
+// Measurement of how far one example moves a sum, in grid steps, whatever numbers it holds. Models,
+// data and settings are random, and some rows are made to overflow. The contribution of a row alone
+// is compared with its contribution among other rows.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -26,11 +26,10 @@
 
 namespace cudp::cases {
 
-/// Takes what a step releases of its sum, as every release is shown
-/// (runtime/gate/release_observer.hpp).
+/// Observer that copies the released sum of a step (runtime/gate/release_observer.hpp).
 class SumObserver final : public ReleaseObserver {
  public:
-  void leaves(const ReleasedValue&, std::span<std::byte> values) override {
+  void on_release(const ReleasedValue&, std::span<std::byte> values) override {
     sum.resize(values.size() / sizeof(float));
     std::memcpy(sum.data(), values.data(), values.size());
   }
@@ -51,14 +50,14 @@ struct InfluenceCase {
   std::shared_ptr<SumObserver> released = std::make_shared<SumObserver>();
   EngineSettings settings = released->shown_to_it();
   float clip_norm = 1.0f;
-  double bound = 0.0;  ///< the stated sensitivity, in units of the grid
+  double bound = 0.0;  ///< the stated sensitivity [grid steps]
   double grid = 0.0;
 
   const Contribution& contribution() const { return settings.recipe.contribution; }
   bool adds_directions() const { return std::holds_alternative<AcceptedDirection>(contribution()); }
 };
 
-/// A random model for texts, and the shape of its texts.
+/// Random model for texts, and the shape of its texts.
 struct RandomTextModel {
   std::string text;
   Shape input;
@@ -112,7 +111,8 @@ inline RandomTextModel random_text_model(std::mt19937& random) {
   return m;
 }
 
-/// Models in which one row once changed what the others added: a function after padded channels.
+/// Models in which one row once changed the contributions of others: an activation after padded
+/// channels.
 inline constexpr const char* kNormAfterTanh = R"(
 name = "norm-after-tanh"
 layers = [
@@ -130,7 +130,8 @@ layers = [
 ]
 )";
 
-/// A number that arithmetic stumbles over.
+/// Returns a number that arithmetic often mishandles: a NaN, an infinity, a very large or small
+/// number, a zero, or any bits.
 inline float hostile_number(std::mt19937& random) {
   static constexpr float kNumbers[] = {NAN,    INFINITY, -INFINITY, 3e38f, -3e38f,
                                        1e30f,  2e19f,    -1.8e19f,  1e19f, 1e-19f,
@@ -139,7 +140,7 @@ inline float hostile_number(std::mt19937& random) {
   return kNumbers[random() % std::size(kNumbers)];
 }
 
-/// Some of a row's numbers become hostile: one, all, or some; the same number, or several.
+/// Makes numbers of a row hostile: one, all or some of them, to the same number or to several.
 inline void make_hostile(std::span<float> row, std::mt19937& random) {
   if (row.empty()) return;
   const unsigned kind = random() % 4;
@@ -151,15 +152,15 @@ inline void make_hostile(std::span<float> row, std::mt19937& random) {
   if (kind == 3) row[random() % row.size()] = same;
 }
 
-/// A clipping norm that the program takes, from the least on.
+/// Returns a clipping norm that the program accepts, from the minimum on.
 inline float any_clip_norm(const InfluenceCase& c, std::mt19937& random) {
   const auto least = static_cast<float>(
-      least_clip_norm(c.net, std::get<ClippedGradient>(c.contribution()).kind) * (1.0 + 0x1p-20));
+      min_clip_norm(c.net, std::get<ClippedGradient>(c.contribution()).kind) * (1.0 + 0x1p-20));
   std::uniform_real_distribution<double> share(0.0, std::log2(1024.0 / static_cast<double>(least)));
   return least * static_cast<float>(std::exp2(random() % 8 == 0 ? 0.0 : share(random)));
 }
 
-/// What every case's engine is set to.
+/// Sets the settings that all cases share.
 inline void prepare(InfluenceCase& c, unsigned seed) {
   c.settings.recipe.optimizer.kind = OptimizerKind::momentum;
   c.settings.key = {{seed, 1, 2, 3, 4, 5, 6, 7}};
@@ -167,7 +168,7 @@ inline void prepare(InfluenceCase& c, unsigned seed) {
   c.settings.threads = 1;
 }
 
-/// In every third case classes have weights, one of them 0 now and then: nothing that is stated
+/// Gives the classes weights in every third case, sometimes a weight of 0. Nothing that is stated
 /// changes. CPU only.
 inline void weigh_classes(InfluenceCase& c, unsigned seed) {
   std::mt19937 random(seed ^ 0x5eedu);
@@ -178,7 +179,8 @@ inline void weigh_classes(InfluenceCase& c, unsigned seed) {
   c.settings.class_weights[random() % c.settings.class_weights.size()] = 1.0f;
 }
 
-/// Grid and stated sensitivity, from the network, the contribution and the clipping norm.
+/// Sets the grid and the stated sensitivity, computed from the network, the contribution and the
+/// clipping norm.
 inline void state_bound(InfluenceCase& c) {
   const ContributionBound bound = bound_of(c.contribution(), static_cast<double>(c.clip_norm));
   c.grid = bound.grid;
@@ -187,7 +189,8 @@ inline void state_bound(InfluenceCase& c) {
             c.grid;
 }
 
-/// From a seed: everything about a case. texts: of words; they run on the CPU only so far.
+/// Returns a case that follows from the seed. texts: a case with texts, which runs on the CPU only
+/// so far.
 inline InfluenceCase influence_case(unsigned seed, bool texts, std::size_t rows) {
   std::mt19937 random(seed);
   random.discard(7);
@@ -268,8 +271,9 @@ inline InfluenceCase influence_case(unsigned seed, bool texts, std::size_t rows)
   return c;
 }
 
-/// Dense layers whose inputs are large and whose gradients are small, so that squares of these have
-/// no bits left, and yet their products are as large as the clipping norm. hidden: after another.
+/// Returns a case with a dense layer whose inputs are large and whose gradients are so small that
+/// their squares have no bits left, although the products of both are as large as the clipping
+/// norm. hidden: the layer is not the first.
 inline InfluenceCase dense_edge_case(unsigned seed, bool hidden, std::size_t rows) {
   std::mt19937 random(seed);
   random.discard(7);
@@ -288,8 +292,9 @@ inline InfluenceCase dense_edge_case(unsigned seed, bool hidden, std::size_t row
   c.clip_norm = any_clip_norm(c, random);
   state_bound(c);
 
-  // |x| anywhere; the gradients of the first layer are made so small by the weights of the last, or
-  // by logits that are almost sure, that |x| |dy| is 1/16 to 2^12 times the clipping norm.
+  // |x| may have any size. The gradients of the first layer are made so small, by the weights of
+  // the last one or by logits that are almost certain, that |x| |dy| is 1/16 to 2^12 times the
+  // clipping norm.
   std::uniform_real_distribution<double> size(hidden ? -2.0 : 1.0, hidden ? 63.5 : 6.0);
   std::uniform_real_distribution<double> over(-4.0, 12.0);
   std::normal_distribution<float> normal;
@@ -321,13 +326,13 @@ inline InfluenceCase dense_edge_case(unsigned seed, bool hidden, std::size_t row
   return c;
 }
 
-/// The rows listed, of which each may come several times.
+/// Returns the listed rows; a row may be listed several times.
 inline Dataset rows_of(const Dataset& data, std::span<const std::size_t> rows) {
   return select_examples(data, rows);
 }
 
-/// What the engine releases of the sum over all of `data`, without noise: the sum itself, rounded
-/// to float32 once.
+/// Returns the sum over all of `data` that the engine releases, without noise, rounded to float32
+/// once.
 inline std::vector<float> released_sum(Engine& engine, const InfluenceCase& c,
                                        const Dataset& data) {
   engine.load(data);
@@ -342,17 +347,20 @@ inline std::vector<float> released_sum(Engine& engine, const InfluenceCase& c,
 
 struct Influence {
   std::size_t contributions = 0;
-  double largest = 0.0;    ///< norm of what a row adds, over the stated sensitivity
-  std::string fault = {};  ///< empty: none
+  /// Largest norm of a row's contribution, divided by the stated sensitivity.
+  double largest = 0.0;
+  std::string fault = {};  ///< description of the fault; empty if there is none
 };
 
-/// `fresh` sees one row at a time in cleared memory, `used` all of them and then some again, in
-/// memory full of what came before.
-///   Every row alone adds at most the stated sensitivity.
-///   A sum over rows is the sum of what each adds alone, to the last bit, in the order of the rows
-///   and in another one, and the second time as the first.
+/// Measures the influence of each row with two engines. `fresh` gets one row at a time, with
+/// cleared memory. `used` gets all rows and then some again, with memory full of earlier values.
+/// Faults are:
+///   a row alone adds more than the stated sensitivity;
+///   a sum over rows is not the sum of the contributions of each row alone, to the last bit, in any
+///   order, and when repeated.
 /// Directions are accepted by an example's number, so they are compared with the same rows in
-/// cleared memory instead, and a row's part is what the sum lacks where the row is not finite.
+/// cleared memory instead. The contribution of a row is then the difference to the sum in which
+/// that row is not finite.
 inline Influence measure_influence(const std::function<std::unique_ptr<Engine>()>& make,
                                    const InfluenceCase& c) {
   Influence out;

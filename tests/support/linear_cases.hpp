@@ -8,7 +8,8 @@
 
 namespace cudp {
 
-/// Rows of `features` numbers up to `scale`, the label mostly the sign of the first.
+/// Returns rows of `features` numbers up to `scale`. The label is mostly the sign of the first
+/// number.
 inline Dataset linear_table(int examples, int features, std::uint64_t seed, float scale = 1.0f) {
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<float> uniform(-scale, scale);
@@ -24,7 +25,7 @@ inline Dataset linear_table(int examples, int features, std::uint64_t seed, floa
   return data;
 }
 
-/// The same without one example.
+/// Returns the data without example `out`.
 inline Dataset without(const Dataset& data, std::size_t out) {
   Dataset less = data;
   const auto width = static_cast<std::ptrdiff_t>(data.shape.size());

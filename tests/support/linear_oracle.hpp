@@ -1,5 +1,5 @@
 #pragma once
-// Random sets for linear models, and the sums over them by definition.
+// Random data sets for linear models, and sums over them computed from the definition.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -31,11 +31,11 @@ inline std::vector<float> random_weights(int d, std::uint32_t seed) {
   return w;
 }
 
-/// Definitions in double, an example at a time.
+/// Oracle: the definitions computed in double, one example at a time.
 struct Oracle {
   const Dataset& data;
   bool hinge;
-  double weight_of[2] = {1.0, 1.0};  ///< of each class's loss
+  double weight_of[2] = {1.0, 1.0};  ///< weight of each class's loss
 
   std::vector<double> row(std::size_t i) const {
     const auto n = static_cast<std::size_t>(data.shape.size());

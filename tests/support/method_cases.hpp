@@ -1,5 +1,5 @@
 #pragma once
-// Methods of a config, as a run makes them.
+// Functions that make the method of a config as a run does.
 #include "runtime/device/sensitivity.hpp"
 #include "runtime/methods/engine_method.hpp"
 #include "runtime/methods/method_context.hpp"
@@ -16,7 +16,7 @@ inline MethodContext context_of(const TrainConfig& config, const Network& networ
   return method_context(config, network, size, arithmetic, counted);
 }
 
-/// The same for tests that bring a plan of their own: so many steps make an epoch.
+/// Returns the context for tests that set a plan of their own, with this number of steps per epoch.
 inline MethodContext context_of(const TrainConfig& config, const Network& network,
                                 std::uint64_t steps_per_epoch) {
   const auto batch = static_cast<double>(config.batch);
@@ -24,7 +24,7 @@ inline MethodContext context_of(const TrainConfig& config, const Network& networ
                     TrainingSize{batch * static_cast<double>(steps_per_epoch), 0.0});
 }
 
-/// The plan that the config's method trains by.
+/// Returns the plan of the config's method.
 inline PrivacyPlan plan_of(const TrainConfig& config, const Network& network,
                            const TrainingSize& size,
                            const Arithmetic& arithmetic = kCpuArithmetic) {

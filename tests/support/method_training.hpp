@@ -1,6 +1,5 @@
 #pragma once
-// A method's training by itself: what a Training does around it, where a test is of the method
-// alone.
+// Training of a method alone: the calls that a Training makes, for tests of the method.
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -15,8 +14,8 @@
 
 namespace cudp::cases {
 
-/// A method with its data, its gate, where everything is paid for, and its budget; started.
-/// M: its class, or Method.
+/// A started method with its data, its budget, and a gate for which everything is paid. M: class of
+/// the method, or Method.
 template <class M = Method>
 struct MethodTraining {
   MethodTraining(std::unique_ptr<M> method_of_it, Dataset examples,
@@ -30,13 +29,13 @@ struct MethodTraining {
     method->start(inputs, budget);
   }
 
-  /// Makes the steps from first to last, which the budget must allow.
+  /// Makes the steps from `first` to `last`, which the budget must allow.
   void run(std::uint64_t first, std::uint64_t last) {
     ASSERT_EQ(method->authorise(budget, first, last), last);
     ASSERT_EQ(method->train(first, last), last);
   }
 
-  /// Without releases, but with the budget of the method's filter.
+  /// Returns a ledger without releases but with the budget of the method's filter.
   static privacy::Ledger ledger_for(const M& method) {
     privacy::Ledger ledger;
     if (const auto limit = method.filter()) ledger.limit(*limit);

@@ -27,7 +27,7 @@ std::string bytes_of(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
-/// header: the dictionary's text.
+/// Returns a .npy file. header: text of the Python dictionary.
 inline std::string npy_with_header(const std::string& header, std::string_view content,
                                    char version = 1) {
   std::string padded = header;
@@ -42,14 +42,14 @@ inline std::string npy_with_header(const std::string& header, std::string_view c
   return out + padded + std::string(content);
 }
 
-/// shape: as Python writes it, "(3, 2)".
+/// Returns a .npy file. shape: as Python writes it, "(3, 2)".
 inline std::string npy(const std::string& type, const std::string& shape,
                        std::string_view content) {
   return npy_with_header(
       "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape + ", }", content);
 }
 
-/// [rows, values.size() / rows] float32.
+/// Returns a .npy file of float32 numbers, [rows, values.size() / rows].
 inline std::string npy_floats(std::size_t rows, const std::vector<float>& values) {
   return npy("<f4", "(" + std::to_string(rows) + ", " + std::to_string(values.size() / rows) + ")",
              bytes_of(values));
@@ -59,11 +59,11 @@ inline std::string npy_labels(const std::vector<std::int64_t>& values) {
   return npy("<i8", "(" + std::to_string(values.size()) + ",)", bytes_of(values));
 }
 
-/// How an archive is written: np.savez stores and np.savez_compressed deflates, both with 64-bit
-/// sizes in the local headers.
+/// Format of an archive. np.savez stores the members and np.savez_compressed deflates them, both
+/// with 64-bit sizes in the local headers.
 struct ZipStyle {
   bool deflate = false;
-  bool wide = false;  ///< 64-bit sizes in the directory too, and a 64-bit record of it
+  bool wide = false;  ///< 64-bit sizes in the directory as well, with a 64-bit end record
   std::string comment{};
 };
 

@@ -1,5 +1,6 @@
 #pragma once
-// The table that README tells of: patients of whom 3 % die, with gaps and names that are no ASCII.
+// The table of README's story: patients of whom 3 % die, with missing cells and names that are not
+// ASCII.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -14,8 +15,8 @@ namespace cudp {
 inline constexpr std::array kWards = {"Chirurgie", "Geburtshilfe", "Kardiologie", "Süd",
                                       "Übergang, neu"};
 
-/// A table of patients. Deaths follow age, blood pressure, the ward and smoking; a twelfth of the
-/// cells of each measured column is missing.
+/// Returns a table of patients. The probability of death depends on age, blood pressure, the ward
+/// and smoking; a twelfth of the cells of each measured column is missing.
 inline std::string patients(std::size_t rows, unsigned seed) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;
@@ -41,7 +42,7 @@ inline std::string patients(std::size_t rows, unsigned seed) {
   return csv;
 }
 
-/// What is known of such a table in public.
+/// Schema of such a table, with what is publicly known about it.
 inline constexpr const char* kPatientsSchema = R"(name = "patients"
 columns = [
   {name = "patient", kind = "id"},

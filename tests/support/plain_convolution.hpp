@@ -1,5 +1,5 @@
 #pragma once
-// The twin of a library's convolution: loops.
+// Reference implementation of a library's convolution: plain loops.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace cudp {
 
-/// Images and weights may hold anything where examples do not exist.
+/// Computes a ConvolutionBatch. Memory of examples that do not exist may hold anything.
 inline void convolve_plainly(const ConvolutionBatch& a, bool tf32) {
   const auto taken = [&](float v) {
     if (!tf32 || !std::isfinite(v)) return v;

@@ -1,5 +1,5 @@
 #pragma once
-// The twin of a library's LSTM and GRU: loops, in double.
+// Reference implementation of a library's LSTM and GRU: plain loops, in double.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -11,7 +11,8 @@
 
 namespace cudp {
 
-/// Texts may hold anything behind their ends, and where examples do not exist.
+/// Computes a RecurrentBatch. Memory beyond the end of a text, and of examples that do not exist,
+/// may hold anything.
 inline void recur_plainly(const RecurrentBatch& a, bool tf32) {
   const auto taken = [&](double v) {
     if (!tf32 || !std::isfinite(v)) return v;

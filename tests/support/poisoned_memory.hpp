@@ -1,6 +1,6 @@
 #pragma once
-// Large memory full of 0xff bytes (NaN, -1), whose pages cost nothing until somebody writes there:
-// emulated devices have more of it than their kernels use.
+// Large memory filled with 0xff bytes (NaN, -1), whose pages cost nothing until they are written.
+// Emulated devices have more of it than their kernels use.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -15,13 +15,13 @@ namespace cudp {
 
 inline constexpr std::size_t kPoisonedPiece = std::size_t{4} << 20;
 
-/// Bytes of the mapping that map_poisoned(bytes) makes.
+/// Returns the size of the mapping that map_poisoned(bytes) makes [bytes].
 inline std::size_t poisoned_size(std::size_t bytes) {
   return (bytes + kPoisonedPiece - 1) / kPoisonedPiece * kPoisonedPiece;
 }
 
-/// At least that many bytes, to be given back by munmap(p, poisoned_size(bytes)). One file of a
-/// piece's size is mapped as often as needed, and copied where it is written.
+/// Maps at least `bytes` bytes, to be freed by munmap(p, poisoned_size(bytes)). One file of the
+/// size of a piece is mapped repeatedly, and copied on write.
 inline void* map_poisoned(std::size_t bytes) {
   static const int file = [] {
     const int made = memfd_create("poisoned", MFD_CLOEXEC);
@@ -44,7 +44,7 @@ inline void* map_poisoned(std::size_t bytes) {
   return p;
 }
 
-/// Zeros at p, somewhere in such memory; whole pages of it cost nothing again.
+/// Sets bytes at p, within such memory, to zero; whole pages of it cost nothing again.
 inline void clear_poisoned(void* p, std::size_t bytes) {
   static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   auto* const first = static_cast<unsigned char*>(p);

@@ -1,5 +1,5 @@
 #pragma once
-// How values of ours read in a test's failure, which GoogleTest would show as bytes.
+// Printers of this project's types for messages of GoogleTest, which would otherwise show bytes.
 #include <ostream>
 
 #include <nlohmann/json.hpp>

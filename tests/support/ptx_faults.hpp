@@ -1,5 +1,5 @@
 #pragma once
-// What the interpreter finds wrong with a few lines of PTX.
+// Faults that the interpreter finds in a few lines of PTX.
 #include <string>
 #include <vector>
 
@@ -14,13 +14,13 @@ inline constexpr u64 kSeeds = 8;
 struct Shape {
   Dim grid, block;
   u32 dynamic_shared = 0;
-  u64 words = 4096;     ///< of the memory that is the only parameter
+  u64 words = 4096;     ///< size of the memory that is the only parameter [words]
   bool written = true;  ///< its words are then 0, 1, 2, ...
   u32 launches = 1;
 };
 
-/// What is wrong with a text, or nothing. %rd1 is the memory's address, %r1 the thread, %rd3 the
-/// address of the thread's word.
+/// Returns the fault of a text; empty if it has none. %rd1 is the memory's address, %r1 the thread,
+/// %rd3 the address of the thread's word.
 inline std::string fault_of(const std::string& body, const Shape& shape = {}, u64 seed = 1,
                             const std::string& directives = "", const std::string& before = "") {
   const std::string text = one_kernel(
@@ -44,7 +44,8 @@ inline std::string fault_of(const std::string& body, const Shape& shape = {}, u6
   return "";
 }
 
-/// Whatever the seed: the wrong text is found wrong, for that reason, and its twin is right.
+/// Expects, for every seed, that `wrong` is found wrong for this reason, and that `right` is found
+/// right.
 inline void expect_found(const std::string& wrong, const std::string& right,
                          const std::string& reason, const Shape& shape = {}) {
   for (u64 seed = 1; seed <= kSeeds; ++seed) {

@@ -1,5 +1,5 @@
 #pragma once
-// Programs of Python that tests run, where there is one with the modules they need.
+// Functions for tests that run Python programs, if there is a Python with the modules they need.
 #include <cstdlib>
 #include <string>
 
@@ -9,8 +9,8 @@
 
 namespace cudp {
 
-/// The command of a Python that has the modules ("numpy, onnxruntime"): that of the path, or the
-/// distribution's. Empty if neither has them.
+/// Returns the command of a Python that has the modules ("numpy, onnxruntime"): that of PATH, or
+/// the distribution's. Empty if neither has them.
 inline std::string python_with(const std::string& modules) {
   for (const char* const python : {"python3", "/usr/bin/python3"}) {
     const std::string command =
@@ -20,7 +20,7 @@ inline std::string python_with(const std::string& modules) {
   return "";
 }
 
-/// How a command of the shell ended, and what it wrote.
+/// Exit code and output of a shell command.
 struct ShellResult {
   int exit = -1;
   std::string out;

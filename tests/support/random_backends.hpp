@@ -1,5 +1,5 @@
 #pragma once
-// The backends that random streams, sampling and the update run on, for parametrised tests.
+// Backends of random streams, sampling and updates, for parametrised tests.
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -31,10 +31,10 @@ struct RandomBackend {
   std::string name;
   std::function<void(const RandomStream&, std::int64_t, std::int64_t, std::uint32_t*)> fill_words;
   std::function<void(const RandomStream&, std::int64_t, std::int64_t, float*)> fill_normals;
-  /// The device's with what it leaves undecided filled in.
+  /// Computes rounded normals. A device leaves some pairs undecided; they are filled in.
   std::function<void(const RoundedNormals&)> rounded_normals;
   std::function<std::int64_t(const SampleArgs&)> sample;
-  /// A device's sum is already in the order of the parameters.
+  /// Releases a sum. A device's sum is already in the order of the parameters.
   std::function<void(const ReleaseSum&)> release;
   std::function<void(const UpdateArgs&)> update;
   bool emulated = false;  ///< thousands of times slower: fewer and smaller cases
@@ -42,11 +42,11 @@ struct RandomBackend {
 inline void PrintTo(const RandomBackend& b, std::ostream* os) { *os << b.name; }
 
 #ifdef CUDP_TEST_ON_GPU
-/// The device alone; tests/gpu/random_gpu.cu.
+/// Returns the device's backend; tests/gpu/random_gpu.cu.
 std::vector<RandomBackend> random_backends();
 #else
-/// The CUDA kernels under the emulator, always launched with this shape. Grids too small for the
-/// work make the kernels' loops go round; every launch has a warp schedule of its own.
+/// CUDA kernels under the emulator, always launched with this shape. If a grid is too small for the
+/// work, the kernels' loops run several times. Every launch has a warp schedule of its own.
 class EmulatedKernels {
  public:
   EmulatedKernels(unsigned blocks, unsigned threads) : blocks_(blocks), threads_(threads) {}
@@ -162,7 +162,8 @@ inline RandomBackend emulated_backend(unsigned blocks, unsigned threads) {
           .emulated = true};
 }
 
-/// Every SIMD level this build and processor have, and the emulated CUDA kernels.
+/// Returns a backend for every SIMD level that this build and processor have, and the emulated CUDA
+/// kernels.
 inline std::vector<RandomBackend> random_backends() {
   std::vector<RandomBackend> backends;
   for (const SimdLevel level : {SimdLevel::baseline, SimdLevel::avx2, SimdLevel::avx512}) {

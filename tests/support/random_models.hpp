@@ -1,5 +1,5 @@
 #pragma once
-// Models drawn at random from the layer description (models/README.md), written as a user would.
+// Random models in the form of layer descriptions (models/README.md), as a user would write them.
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -16,11 +16,11 @@ struct RandomModel {
   std::string text;  ///< TOML
   Shape input;
   int classes;
-  bool as_bytes;  ///< examples as bytes or as floats
+  bool as_bytes;  ///< whether examples are bytes; otherwise floats
 };
 
-/// Writes one model layer by layer, keeping to sizes that fit. Small: the emulator is to take less
-/// than a second.
+/// Writes a random model layer by layer, with sizes that fit together. It is small, so that the
+/// emulator takes less than a second.
 class RandomModelWriter {
  public:
   explicit RandomModelWriter(unsigned seed) : random_(seed) { random_.discard(10); }
@@ -53,12 +53,12 @@ class RandomModelWriter {
   static std::string key(const char* name, int value) {
     return std::string(", ") + name + " = " + std::to_string(value);
   }
-  /// A key that may be left out where it has its default.
+  /// Returns the text of a key, or sometimes nothing if the value is the default.
   std::string key(const char* name, int value, int fallback) {
     return value == fallback && one_of(2) ? "" : key(name, value);
   }
   std::string new_name() { return ", name = \"layer" + std::to_string(++names_) + "\""; }
-  /// Mostly few, sometimes more than a tile or a warp has.
+  /// Returns a width: mostly small, sometimes larger than a tile or a warp.
   int width() { return one_of(5) ? 17 + below(50) : 1 + below(16); }
   int shorter_side() const { return std::min(shape_.height, shape_.width); }
 
@@ -102,8 +102,9 @@ class RandomModelWriter {
     return true;
   }
 
-  /// Neither of few numbers (of two, the normalised are 1 and -1 whatever they were) nor of what is
-  /// normalised already: the gradient would be a difference that leaves nothing but rounding.
+  /// Adds a normalisation, except of groups of very few numbers (of two, the normalised numbers are
+  /// always 1 and -1) and of normalised values: the gradient would then be a difference of which
+  /// only rounding errors remain.
   bool norm() {
     const int groups = 1 + below(shape_.channels);
     if (normed_ || shape_.channels % groups != 0 || shape_.size() / groups < 8) return false;
@@ -141,16 +142,17 @@ class RandomModelWriter {
   int outputs_ = 0;
   Shape shape_;
   std::string layers_;
-  bool normed_ = false;  ///< since the last convolution or dense layer
+  /// Whether values were normalised since the last convolution or dense layer.
+  bool normed_ = false;
   int names_ = 0;
 };
 
 inline RandomModel random_model(unsigned seed) { return RandomModelWriter(seed).write(); }
 
-/// Whether rounding in float32 could change more of an example's gradient than its last digits: a
-/// number at the corner of ReLU or of the hinge, two that compete for a maximum, a group whose
-/// spread is small beside its mean. Exact zeros and exact ties stay: every engine must break them
-/// alike.
+/// Returns whether rounding in float32 could change more of an example's gradient than its last
+/// digits: if a number is near the corner of ReLU or hinge, if two numbers compete for a maximum,
+/// or if the spread of a group is small compared with its mean. Exact zeros and exact ties are
+/// fine, because every engine must break them alike.
 inline bool is_delicate(const Network& net, const reference::Values& theta,
                         const reference::Input& x) {
   using reference::Values;

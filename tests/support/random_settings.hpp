@@ -1,6 +1,5 @@
 #pragma once
-// Settings made by machine, from the table of options itself: every kind, choice and range is
-// there.
+// Random settings, generated from the table of options itself, with every kind, choice and range.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -21,14 +20,15 @@
 
 namespace cudp {
 
-/// What a training is given, in words of the command line.
+/// Random settings of a training, as words of the command line.
 struct RandomSettings {
-  using Flag = std::pair<std::string, std::string>;  ///< key, value; toggles have none
+  /// Key and value; the value of a toggle is empty.
+  using Flag = std::pair<std::string, std::string>;
 
   std::string data;  ///< "table", "units", "matrix", "texts", "images"
   std::string ending;
   std::vector<Flag> flags;
-  std::vector<Flag> in_file;  ///< of the file that --config names
+  std::vector<Flag> in_file;  ///< settings that go into the file of --config
 
   std::vector<std::string> arguments() const {
     std::vector<std::string> words = {"train"};
@@ -38,7 +38,7 @@ struct RandomSettings {
     }
     return words;
   }
-  /// TOML.
+  /// Returns the settings of in_file as TOML.
   std::string file() const {
     std::string text;
     for (const auto& [key, value] : in_file) {
@@ -66,12 +66,12 @@ struct RandomSettings {
   static constexpr const char* kFile = "settings.toml";
 };
 
-/// The numbers of levels that options may be at: a choice's names, a toggle on, a number given,
-/// "default" where an option is not given ("optimizer=adam", "ema=given", "threads=default"), and
-/// of the data and the way to end.
+/// Numbers of the levels that options can have: the name of a choice, a toggle that is on, a number
+/// that is given, or "default" for an option that is not given ("optimizer=adam", "ema=given",
+/// "threads=default"). The data and the ending of the run have levels, too.
 class Levels {
  public:
-  /// Ascending.
+  /// Returns the levels of some settings, ascending.
   std::vector<std::uint32_t> of(const RandomSettings& settings) {
     std::map<std::string, std::string> given(settings.flags.begin(), settings.flags.end());
     given.insert(settings.in_file.begin(), settings.in_file.end());
@@ -92,7 +92,7 @@ class Levels {
     return levels;
   }
 
-  /// Two levels, one of which at least is not a default.
+  /// Returns the pairs of levels of which at least one is not a default.
   std::vector<std::uint64_t> pairs_of(const RandomSettings& settings) {
     const std::vector<std::uint32_t> levels = of(settings);
     std::vector<std::uint64_t> pairs;
@@ -116,8 +116,8 @@ class SettingsMaker {
  public:
   explicit SettingsMaker(std::uint64_t seed) : random_(seed) {}
 
-  /// Of several candidates the one with most pairs of levels that were not made before: a greedy
-  /// pairwise design.
+  /// Returns, of several random candidates, the settings with the most pairs of levels that were
+  /// not made before: a greedy pairwise design.
   RandomSettings next() {
     RandomSettings best;
     std::vector<std::uint64_t> pairs_of_best;
@@ -137,18 +137,21 @@ class SettingsMaker {
     return best;
   }
 
-  /// Whatever chance gives.
+  /// Returns random settings, without that preference.
   RandomSettings any() { return make(); }
 
   std::vector<std::uint64_t> pairs_of(const RandomSettings& settings) {
     return levels_.pairs_of(settings);
   }
-  std::size_t made() const { return made_.size(); }  ///< pairs of the settings that were returned
-  std::size_t seen() const { return seen_.size(); }  ///< of all candidates
+  /// Number of pairs of levels in the returned settings.
+  std::size_t made() const { return made_.size(); }
+  /// Number of pairs of levels in all candidates.
+  std::size_t seen() const { return seen_.size(); }
 
  private:
   static constexpr int kCandidates = 12;
-  /// What the test itself decides; what needs files beyond the test's; what is of one call.
+  /// Returns the options that are not drawn: those that the test itself sets, that need other
+  /// files, or that apply to a single call.
   static const std::set<std::string>& own() {
     static const std::set<std::string> keys = {
         "dataset",       "data-dir",       "schema",        "test-data",       "out",
@@ -215,7 +218,7 @@ class SettingsMaker {
     return std::ranges::any_of(s.flags, [&](const auto& f) { return f.first == key; });
   }
 
-  /// Half of what a file may say.
+  /// Moves about half of the settings that a file may contain to the file.
   void move_to_file(RandomSettings& s) {
     for (std::size_t i = s.flags.size(); i-- > 0;) {
       const std::string& key = s.flags[i].first;
@@ -231,7 +234,7 @@ class SettingsMaker {
     s.flags.emplace_back(std::move(key), std::move(value));
   }
 
-  /// target: a table whose rows have a number to predict.
+  /// Adds the data. target: a table whose rows have a number to predict.
   void add_data(RandomSettings& s, bool target) {
     if (target) {
       add(s, "dataset", "stays.csv");
@@ -312,7 +315,7 @@ class SettingsMaker {
       add(s, "model", one_of<std::string>({target ? "linear" : "logistic", "mlp", "table.toml"}));
     }
   }
-  /// One of two, or neither.
+  /// Adds one of two options, or neither.
   void add_one_of(RandomSettings& s, const char* a, const char* of_a, const char* b,
                   const char* of_b) {
     if (chance(0.5)) return;
@@ -346,7 +349,7 @@ class SettingsMaker {
     add(s, "out", "run");
   }
 
-  /// Mostly near the default, now and then at an end of the range.
+  /// Adds a value of the option: mostly near the default, sometimes at an end of the range.
   void add_value(RandomSettings& s, const Option& option) {
     if (option.kind == ValueKind::toggle) return add(s, option.key);
     if (!option.choices.empty()) return add(s, option.key, one_of(option.choices));
@@ -375,7 +378,7 @@ class SettingsMaker {
                                           : fmt::format("{:.6g}", x));
   }
 
-  /// One for each class, mostly; now and then too few, all 0, or below 0.
+  /// Returns class weights: mostly one for each class; sometimes too few, all 0, or negative ones.
   std::string weights(const std::string& data) {
     std::string text = chance(0.03) ? "-1" : one_of<std::string>({"1", "0", "0.03", "20"});
     for (int k = chance(0.97) ? (data == "images" ? 9 : 1) : 0; k > 0; --k)

@@ -1,5 +1,5 @@
 #pragma once
-// A short training on an engine that may share its examples with others, and what it leaves.
+// Short training on an engine that may share its examples with other ranks, and the results of it.
 #include <bit>
 #include <cstdint>
 #include <functional>
@@ -15,7 +15,7 @@
 
 namespace cudp {
 
-/// The range of a data set that is whole, which then says where in the whole it was.
+/// Returns a range of a whole data set, with Dataset::first set.
 inline Dataset only(const Dataset& whole, ExampleRange range) {
   Dataset part = empty_like(whole);
   append_examples(whole, range, part);
@@ -28,7 +28,7 @@ inline Dataset only(const Dataset& whole, ExampleRange range) {
 
 namespace cudp::cases {
 
-/// All that a training leaves.
+/// All results of a training.
 struct Left {
   TrainState state;
   std::vector<float> norms;
@@ -41,7 +41,8 @@ struct Way {
   StepRecipe recipe;
 };
 
-/// Every kind of draw, of contribution and of step size, at some 20 examples a batch.
+/// Returns recipes with every kind of draw, contribution and step size, at about 20 examples a
+/// batch.
 inline std::vector<Way> ways() {
   const Poisson few{std::uint64_t{1} << 26};
   const OptimizerSettings adam{.kind = OptimizerKind::adam, .keep_average = true};
@@ -60,7 +61,7 @@ inline std::vector<Way> ways() {
 using MakeEngine =
     std::function<std::unique_ptr<Engine>(const Network& net, const EngineSettings& settings)>;
 
-/// Some steps on the examples of a rank.
+/// Makes some steps on the examples of a rank.
 inline Left train(const MakeEngine& make, const Network& net, const Dataset& data,
                   const StepRecipe& recipe, Ranks& ranks, int steps = 4) {
   EngineSettings s;

@@ -23,7 +23,8 @@ Measured Recomputer::measure(std::uint32_t i, const Values& theta) {
   ++found_.examples;
   Measured m;
   m.gradient = gradient(i, answer(i), theta);
-  // As large as the terms of the gradient, which nearly cancel where the label is the prediction.
+  // This gradient is as large as the terms of the gradient, which nearly cancel if the label is the
+  // prediction.
   const Values other = gradient(i, other_answer(i), theta);
   Values squares = reference::squared_norms(net(), m.gradient);
   const Values of_other = reference::squared_norms(net(), other);
@@ -68,19 +69,19 @@ void Recomputer::add_clipped(const Measured& m, const Values& factors, double se
     square += std::pow(factors[g] * m.norms[g], 2);
     *allowed += 2.0 * factors[g] * m.errors[g];
   }
-  hold_length(std::sqrt(square), sensitivity, where);
+  check_length(std::sqrt(square), sensitivity, where);
 }
 
-void Recomputer::hold_length(double length, double sensitivity, const std::string& where) {
+void Recomputer::check_length(double length, double sensitivity, const std::string& where) {
   found_.longest = std::fmax(found_.longest, length / sensitivity);
   if (!(length <= sensitivity))
     fault(fmt::format("{}: an example adds {:.9g}, the certificate's sensitivity is {:.9g}", where,
                       length, sensitivity));
 }
 
-void Recomputer::hold_distance(const Values& sum, const transcript::Release& r, double allowed,
-                               std::size_t n, const std::string& where,
-                               const std::function<Values()>& again) {
+void Recomputer::check_distance(const Values& sum, const transcript::Release& r, double allowed,
+                                std::size_t n, const std::string& where,
+                                const std::function<Values()>& again) {
   if (sum.size() != r.sums.size())
     return fault(
         fmt::format("{}: expected {} numbers, found {}", where, sum.size(), r.sums.size()));
@@ -120,11 +121,11 @@ double Recomputer::clip_of(const transcript::Release& r) const {
          (certificate_.sensitivity / certificate_.clip);
 }
 
-void Recomputer::hold_sum(const transcript::Release& r) {
+void Recomputer::check_sum(const transcript::Release& r) {
   if (!batch_ || batch_->step != r.step) return;
   if (r.step % every_ != 0 && !certificate_.quantile) return;
   if (!is_sane()) return leave_out();
-  if (is("adaclip")) return hold_transformed(r);
+  if (is("adaclip")) return check_transformed(r);
   const double clip = clip_of(r);
   const double sensitivity =
       certificate_.quantile ? clip * certificate_.sensitivity / certificate_.clip * (1.0 + 1e-6)
@@ -153,7 +154,7 @@ void Recomputer::hold_sum(const transcript::Release& r) {
   }
   const double half = 0.5 * static_cast<double>(batch_->examples.size());
   counts_[r.step] = {below_low - half, below_high - half};
-  hold_distance(sum, r, allowed, batch_->examples.size(), at(r), [&] {
+  check_distance(sum, r, allowed, batch_->examples.size(), at(r), [&] {
     Values again(sum.size(), 0.0);
     const Values moved = beside(parameters);
     double unused = 0.0;
@@ -165,7 +166,7 @@ void Recomputer::hold_sum(const transcript::Release& r) {
   });
 }
 
-void Recomputer::hold_count(const transcript::Release& r) {
+void Recomputer::check_count(const transcript::Release& r) {
   const auto known = counts_.find(r.step);
   if (known == counts_.end()) return;
   const auto [low, high] = known->second;

@@ -9,7 +9,7 @@
 
 namespace cudp::recomputing {
 
-void Recomputer::hold_transformed(const transcript::Release& r) {
+void Recomputer::check_transformed(const transcript::Release& r) {
   engine_->set_beside(now_);
   const Values& scale = engine_->scale();
   const Values& centre = engine_->centre();
@@ -35,7 +35,7 @@ void Recomputer::hold_transformed(const transcript::Release& r) {
     *allowed +=
         2.0 * factor * std::sqrt(error) + 1e-3 * factor * (norm_of(w) + 2.0 * std::sqrt(shift));
     for (std::size_t j = 0; j < w.size(); ++j) sum[j] += factor * w[j];
-    hold_length(factor * norm_of(w), certificate_.sensitivity, at(r));
+    check_length(factor * norm_of(w), certificate_.sensitivity, at(r));
   };
   const auto sum_at = [&](const Values& parameters, double* allowed) {
     Values sum(scale.size(), 0.0);
@@ -47,7 +47,7 @@ void Recomputer::hold_transformed(const transcript::Release& r) {
   const Values parameters = theta();
   const Values sum = sum_at(parameters, &allowed);
   if (!(norm_of(sum) < kLargest)) return leave_out();
-  hold_distance(sum, r, allowed, batch_->examples.size(), at(r), [&] {
+  check_distance(sum, r, allowed, batch_->examples.size(), at(r), [&] {
     double unused = 0.0;
     return sum_at(beside(parameters), &unused);
   });
@@ -68,7 +68,7 @@ void Recomputer::follow_coordinates(const transcript::Update& u) {
     errors[j] = std::fabs(scaled) * (off.scale_shares[j] + 2.0 * kRounding) + off.centres[j] +
                 kRounding * std::fabs(g[j]);
   }
-  hold_step(u, g, errors);
+  check_step(u, g, errors);
   now_.coordinates.follow({.beta1 = o.beta1,
                            .beta2 = o.beta2,
                            .min_variance = o.min_variance,
@@ -78,7 +78,7 @@ void Recomputer::follow_coordinates(const transcript::Update& u) {
                           scale, centre, off, g, errors);
 }
 
-void Recomputer::hold_step(const transcript::Update& u, const Values& g, const Values& errors) {
+void Recomputer::check_step(const transcript::Update& u, const Values& g, const Values& errors) {
   OptimizerSettings o;
   o.kind = config().optimizer;
   o.momentum = static_cast<float>(u.momentum);

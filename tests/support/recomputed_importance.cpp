@@ -39,7 +39,7 @@ bool Recomputer::measure_all() {
   return true;
 }
 
-void Recomputer::hold_norms(const transcript::Release& r, bool now) {
+void Recomputer::check_norms(const transcript::Release& r, bool now) {
   if (now && !measure_all()) return leave_out();
   if (now) totals_[r.step] = {r.sensitivity, r.values.at(0)};
   if (now_.norms.empty()) return leave_out();
@@ -82,7 +82,7 @@ void Recomputer::draw_candidates(const transcript::Batch& b) {
   }
 }
 
-void Recomputer::hold_directions(const transcript::Release& r) {
+void Recomputer::check_directions(const transcript::Release& r) {
   const auto rule = rule_of(r.step);
   if (!batch_ || batch_->step != r.step) return;
   if (!rule || now_.norms.empty() || !is_sane()) {
@@ -113,7 +113,7 @@ void Recomputer::hold_directions(const transcript::Release& r) {
     now_.norms[i] = m.norm;
     now_.errors[i] = 2.0 * m.error + 1e-6 * m.norm;
   }
-  hold_distance(sum, r, allowed, batch_->examples.size(), at(r), [&] { return sum; });
+  check_distance(sum, r, allowed, batch_->examples.size(), at(r), [&] { return sum; });
 }
 
 }  // namespace cudp::recomputing

@@ -16,7 +16,7 @@ bool Recomputer::is_drawn(std::uint32_t i) const {
   return batch_ && std::ranges::binary_search(batch_->examples, i);
 }
 
-void Recomputer::hold_descent(const transcript::Release& r) {
+void Recomputer::check_descent(const transcript::Release& r) {
   if (!is_sane()) return leave_out();
   const bool all = config().of<DpAgdOptions>().mini_batch == 0;
   const Values parameters = theta();
@@ -39,13 +39,13 @@ void Recomputer::hold_descent(const transcript::Release& r) {
   const Values sum = sum_at(parameters, &allowed);
   // Its grid may be finer than the one that was summed on (linear_grid).
   allowed += 0x1p-22 * config().clip_norm * static_cast<double>(n);
-  hold_distance(sum, r, allowed, n, fmt::format("release {}", r.step), [&] {
+  check_distance(sum, r, allowed, n, fmt::format("release {}", r.step), [&] {
     double unused = 0.0;
     return sum_at(beside(parameters), &unused);
   });
 }
 
-void Recomputer::hold_losses(const transcript::Release& r) {
+void Recomputer::check_losses(const transcript::Release& r) {
   if (!is_sane() || r.scores.empty()) return leave_out();
   const double most = config().of<LinearOptions>().loss_clip;
   const Values parameters = theta();
@@ -72,7 +72,7 @@ double Recomputer::margin_derivative(double m) const {
   return -std::clamp((1.0 + h - m) / (2.0 * h), 0.0, 1.0);
 }
 
-void Recomputer::hold_minimum(const transcript::Release& r) {
+void Recomputer::check_minimum(const transcript::Release& r) {
   const auto& options = config().of<RiskOptions>();
   Values w;
   for (const std::int64_t s : r.sums) w.push_back(static_cast<double>(s) * r.grid);
@@ -99,7 +99,7 @@ void Recomputer::hold_minimum(const transcript::Release& r) {
     const double c = weight(i) * margin_derivative(margin);
     if (!std::isfinite(scale)) continue;
     for (std::size_t j = 0; j < d; ++j) gradient[j] += c * scale * v[j];
-    hold_length(std::fabs(c * scale) * norm_of(v), 1.0 + 1e-12, "minimum");
+    check_length(std::fabs(c * scale) * norm_of(v), 1.0 + 1e-12, "minimum");
   }
   // The minimum was rounded to the grid, which the curvature shows in the gradient.
   const auto examples = static_cast<double>(train().size());
@@ -108,7 +108,7 @@ void Recomputer::hold_minimum(const transcript::Release& r) {
       options.solver_tolerance + 1e-9 * examples +
       0.5 * (curvature * examples + regulariser) * r.grid * std::sqrt(static_cast<double>(d));
   for (std::size_t j = 0; j < d; ++j) gradient[j] += regulariser * w[j];
-  if (is("objpert")) allowed += hold_objective_noise(r, w, gradient);
+  if (is("objpert")) allowed += check_objective_noise(r, w, gradient);
   ++found_.sums;
   if (!(norm_of(gradient) <= allowed))
     fault(
@@ -116,8 +116,8 @@ void Recomputer::hold_minimum(const transcript::Release& r) {
                     norm_of(gradient), allowed));
 }
 
-double Recomputer::hold_objective_noise(const transcript::Release& r, const Values& w,
-                                        Values& gradient) {
+double Recomputer::check_objective_noise(const transcript::Release& r, const Values& w,
+                                         Values& gradient) {
   const double std_of_b = json_.at("noise_std").get<double>();
   const double std_of_output = json_.at("output_noise_std").get<double>();
   const double unscaled = 1.0 / std::fmax(config().of<RiskOptions>().max_norm, 1.0);

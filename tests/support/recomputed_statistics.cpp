@@ -33,8 +33,8 @@ void shorten(Values& x) {
 
 }  // namespace
 
-void Recomputer::hold_numbers(const transcript::Release& r, const Values& expected,
-                              double allowed) {
+void Recomputer::check_numbers(const transcript::Release& r, const Values& expected,
+                               double allowed) {
   if (r.sums.size() != expected.size())
     return fault(fmt::format("stream {}: expected {} sums, found {}", r.stream, expected.size(),
                              r.sums.size()));
@@ -46,11 +46,11 @@ void Recomputer::hold_numbers(const transcript::Release& r, const Values& expect
   }
 }
 
-void Recomputer::hold_size(const transcript::Release& r) {
-  hold_numbers(r, {static_cast<double>(train().size())}, 0.0);
+void Recomputer::check_size(const transcript::Release& r) {
+  check_numbers(r, {static_cast<double>(train().size())}, 0.0);
 }
 
-void Recomputer::hold_second_moments(const transcript::Release& r) {
+void Recomputer::check_second_moments(const transcript::Release& r) {
   const Dataset rows = dense(as_read_);
   const std::size_t d = to_size(rows.shape.size());
   Values sum;
@@ -69,10 +69,10 @@ void Recomputer::hold_second_moments(const transcript::Release& r) {
   if (rows.size() == 0) sum.assign(r.sums.size(), 0.0);
   // Each number of a row is cut to 13 bits, or to fewer beside large noise.
   const int bits = std::clamp((39 - std::ilogb(r.noise_std)) / 2, 1, 13);
-  hold_numbers(r, sum, static_cast<double>(rows.size()) * std::ldexp(2.0, -bits));
+  check_numbers(r, sum, static_cast<double>(rows.size()) * std::ldexp(2.0, -bits));
 }
 
-void Recomputer::hold_channel_moments(const transcript::Release& r) {
+void Recomputer::check_channel_moments(const transcript::Release& r) {
   const std::size_t channels = to_size(as_read_.shape.channels);
   const std::size_t pixels = to_size(as_read_.shape.size()) / channels;
   Values sum(2 * channels, 0.0);
@@ -94,13 +94,13 @@ void Recomputer::hold_channel_moments(const transcript::Release& r) {
     for (std::size_t i = 0; i < row.size(); ++i) sum[i] += row[i];
   }
   const int bits = std::clamp(39 - std::ilogb(r.noise_std), 1, 24);
-  hold_numbers(r, sum, static_cast<double>(as_read_.size()) * std::ldexp(2.0, -bits));
+  check_numbers(r, sum, static_cast<double>(as_read_.size()) * std::ldexp(2.0, -bits));
 }
 
-void Recomputer::hold_held_out(const transcript::Release& r) {
+void Recomputer::check_held_out(const transcript::Release& r) {
   const Dataset& held = experiment_.data.test;
   if (held.has_targets()) {
-    if (r.step == 0) hold_numbers(r, {static_cast<double>(held.size())}, 0.0);
+    if (r.step == 0) check_numbers(r, {static_cast<double>(held.size())}, 0.0);
     return;
   }
   const std::size_t classes = to_size(held.classes);
@@ -109,7 +109,7 @@ void Recomputer::hold_held_out(const transcript::Release& r) {
   transcript::Release rows = r;
   rows.sums.assign(classes, 0);
   for (std::size_t i = 0; i < r.sums.size(); ++i) rows.sums[i / classes] += r.sums[i];
-  hold_numbers(rows, expected, 0.0);
+  check_numbers(rows, expected, 0.0);
 }
 
 }  // namespace cudp::recomputing

@@ -57,7 +57,7 @@ Recomputed Recomputer::run() {
     return found_;
   }
   for (const transcript::Record& record : records_) {
-    std::visit([this](const auto& r) { see(r); }, record);
+    std::visit([this](const auto& r) { process(r); }, record);
     if (!found_.fault.empty()) break;
   }
   return found_;
@@ -77,7 +77,7 @@ bool Recomputer::show_what_was_released(const fs::path& model) {
   return true;
 }
 
-void Recomputer::see(const transcript::Begin& b) {
+void Recomputer::process(const transcript::Begin& b) {
   begin_ = b;
   if (const std::size_t n = Numbering(train()).count(); b.examples != n)
     return fault(fmt::format("expected {} examples, found {}", n, b.examples));
@@ -92,7 +92,7 @@ void Recomputer::see(const transcript::Begin& b) {
       parameters(), static_cast<float>(std::sqrt(options.min_variance * options.max_variance)));
 }
 
-void Recomputer::see(const transcript::Batch& b) {
+void Recomputer::process(const transcript::Batch& b) {
   batch_ = b;
   // Examples are drawn by their numbers in the file.
   const std::size_t left = Numbering(train()).to_indices(batch_->examples);
@@ -102,36 +102,36 @@ void Recomputer::see(const transcript::Batch& b) {
   if (is("dpis")) draw_candidates(*batch_);
 }
 
-void Recomputer::see(const transcript::Release& r) {
+void Recomputer::process(const transcript::Release& r) {
   switch (static_cast<Stream>(r.stream)) {
     case Stream::noise:
-      if (is("dp-agd")) return hold_descent(r);
-      if (is("outpert") || is("objpert")) return hold_minimum(r);
+      if (is("dp-agd")) return check_descent(r);
+      if (is("outpert") || is("objpert")) return check_minimum(r);
       released_ = r;
-      return is("dpis") ? hold_directions(r) : hold_sum(r);
+      return is("dpis") ? check_directions(r) : check_sum(r);
     case Stream::clipped_count:
-      return hold_count(r);
+      return check_count(r);
     case Stream::norm_total:
-      return hold_norms(r, true);
+      return check_norms(r, true);
     case Stream::largest_norms:
-      return hold_norms(r, false);
+      return check_norms(r, false);
     case Stream::selection:
-      if (is("dp-agd")) hold_losses(r);
+      if (is("dp-agd")) check_losses(r);
       return;
     case Stream::dataset_size:
-      return hold_size(r);
+      return check_size(r);
     case Stream::covariance:
-      return hold_second_moments(r);
+      return check_second_moments(r);
     case Stream::channel_moments:
-      return hold_channel_moments(r);
+      return check_channel_moments(r);
     case Stream::holdout_figures:
-      return hold_held_out(r);
+      return check_held_out(r);
     default:
       return;
   }
 }
 
-void Recomputer::see(const transcript::Update& u) {
+void Recomputer::process(const transcript::Update& u) {
   if (is("adaclip")) follow_coordinates(u);
   state_ = {u.parameters, u.moment1, u.moment2, u.average};
   iteration_ = u.step + 1;

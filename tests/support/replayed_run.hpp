@@ -1,6 +1,6 @@
 #pragma once
-// The whole program in a process of its own, with a release observer of what leaves the private
-// side: it writes that down, or puts what another run wrote in its place.
+// The whole program in a process of its own, with a release observer that records all released
+// values, or replaces them with those recorded in another run.
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
@@ -23,14 +23,13 @@
 
 namespace cudp {
 
-/// How a run is ended from outside, at the moment the n-th of its steps is released (0: not at
-/// all).
+/// Ending of a run from outside, at the moment the n-th of its steps is released (0: not at all).
 struct Ending {
   int signal = 0;
   std::size_t at = 0;
 };
 
-/// One file of values, a line of public arguments before each.
+/// Observer that records released values in a file, each after a line with its public properties.
 class RecordingObserver : public ReleaseObserver {
  public:
   RecordingObserver(const std::string& file, Ending ending)
@@ -42,7 +41,7 @@ class RecordingObserver : public ReleaseObserver {
                        w.sensitivity, bytes);
   }
 
-  void leaves(const ReleasedValue& what, std::span<std::byte> values) override {
+  void on_release(const ReleasedValue& what, std::span<std::byte> values) override {
     out_ << describe(what, values.size()) << '\n';
     out_.write(reinterpret_cast<const char*>(values.data()),
                static_cast<std::streamsize>(values.size()));
@@ -56,7 +55,8 @@ class RecordingObserver : public ReleaseObserver {
   std::size_t steps_ = 0;
 };
 
-/// Goes on in the recording where the last process stopped; writes what differs to a file.
+/// Observer that replaces released values with recorded ones, from where the last process stopped,
+/// and writes differences of public properties to a file.
 class ReplayingObserver : public ReleaseObserver {
  public:
   ReplayingObserver(const std::string& file, const std::string& position,
@@ -70,7 +70,7 @@ class ReplayingObserver : public ReleaseObserver {
     in_.seekg(at);
   }
 
-  void leaves(const ReleasedValue& what, std::span<std::byte> values) override {
+  void on_release(const ReleasedValue& what, std::span<std::byte> values) override {
     const std::string now = RecordingObserver::describe(what, values.size());
     std::string recorded;
     std::getline(in_, recorded);
@@ -92,13 +92,13 @@ class ReplayingObserver : public ReleaseObserver {
 };
 
 struct Ended {
-  int exit = 0;  ///< minus the signal, where one ended it
+  int exit = 0;  ///< exit code, or minus the signal that ended it
   std::string out;
   std::string err;
 };
 
-/// Runs `cudp ARGUMENTS` in `folder`, which is its working folder, under the release observer that
-/// `make_release_observer` gives in the new process.
+/// Runs `cudp ARGUMENTS` with `folder` as working folder, with the release observer that
+/// `make_release_observer` makes in the new process.
 inline Ended run_observed(const std::filesystem::path& folder,
                           const std::vector<std::string>& arguments,
                           const std::function<ReleaseObserver*()>& make_release_observer) {

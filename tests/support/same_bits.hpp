@@ -1,5 +1,5 @@
 #pragma once
-// Whether an engine's numbers depend on what its scratch memory holds beforehand.
+// Test whether results of an engine depend on the previous contents of its scratch memory.
 #include <cmath>
 #include <functional>
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace cudp::cases {
 
-/// All that an engine makes, as bits.
+/// All results of an engine, as bits.
 class Bits {
  public:
   template <class T>
@@ -26,7 +26,7 @@ class Bits {
   std::vector<unsigned char> bytes_;
 };
 
-/// The same bits under every filling, and without.
+/// Expects the same bits for every value that fills the scratch memory, and without one.
 inline void expect_same_bits(const std::function<Bits()>& make) {
   const std::optional<float> before = scratch_fill();
   set_scratch_fill(std::nullopt);

@@ -3,7 +3,7 @@
 
 namespace cudp {
 
-/// The images that tests/golden/make_scattering.py makes: a texture, a disc and a ramp.
+/// Returns the images of tests/golden/make_scattering.py: a texture, a disc and a ramp.
 inline Dataset scatter_images(int colours, int height, int width) {
   Dataset d;
   d.shape = {colours, height, width};
@@ -25,7 +25,7 @@ inline Dataset scatter_images(int colours, int height, int width) {
   return d;
 }
 
-/// The same as floats.
+/// Returns the same images as floats.
 inline Dataset as_floats(Dataset d) {
   for (const std::uint8_t b : d.bytes)
     d.floats.push_back(d.scale * static_cast<float>(b) + d.shift);

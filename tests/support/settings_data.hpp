@@ -1,6 +1,6 @@
 #pragma once
-// The small data that random settings train on: a table of people, their visits and stays, a
-// matrix, notes and pictures, with models for them.
+// Small data sets that random settings train on: a table of people, their visits and stays, a
+// matrix, notes and images, with models for them.
 #include <cstdint>
 #include <filesystem>
 #include <random>
@@ -33,7 +33,8 @@ inline std::string table_of(std::uint64_t seed, int rows) {
   return text;
 }
 
-/// The same columns, in visits of patients: five rows each, one behind the other.
+/// Number of rows per patient in the table of visits, which has the same columns; a patient's rows
+/// are consecutive.
 inline constexpr int kVisits = 5;
 inline std::string visit(int row, const std::string& cells) {
   return fmt::format("p{},{}", row / kVisits, cells);
@@ -47,7 +48,7 @@ inline std::string visits_of(std::uint64_t seed, int rows) {
   return text;
 }
 
-/// The same columns with a number to predict.
+/// Returns a table with the same columns and a number to predict.
 inline std::string stays_of(std::uint64_t seed, int rows) {
   std::mt19937_64 random(seed);
   std::string text = "age,hours,kind,days\n";
@@ -60,7 +61,7 @@ inline std::string stays_of(std::uint64_t seed, int rows) {
   return text;
 }
 
-/// Features [rows, 5] of a matrix, a gap of zeros among them, and their labels.
+/// Matrix of features [rows, 5], with a gap of zeros among them, and its labels.
 struct SmallMatrix {
   std::vector<float> features;
   std::vector<std::int64_t> labels;
@@ -128,7 +129,7 @@ columns = [
   {name = "ill", kind = "label", values = ["no", "yes"], fill = "no"},
 ]
 )");
-  // As many rows are used.
+  // The number of used rows is the same.
   write_text(work / "visits.csv", visits_of(1, kRows / 3 * kVisits));
   write_text(work / "visits.csv.schema.toml", R"(name = "visits"
 unit = "who"

@@ -1,6 +1,5 @@
 #pragma once
-// What the small data sets have in common that tests make by chance: settings_data.hpp and
-// tests/audit/neighbours.hpp.
+// Parts that random small data sets share: settings_data.hpp and tests/audit/neighbours.hpp.
 #include <cstdint>
 #include <filesystem>
 #include <random>
@@ -11,12 +10,12 @@
 
 namespace cudp::small_data {
 
-/// The words of notes.
+/// Words that notes are made of.
 inline constexpr const char* kWords[] = {"a",      "cold",  "pain", "no",
                                          "better", "worse", "day",  "night"};
 
-/// A row of a table of notes, without its end: fewer than `end` words, each followed by a space,
-/// and the label.
+/// Returns a row of a table of notes, without its line end: fewer than `end` words, each followed
+/// by a space, and the label.
 inline std::string note_of(std::mt19937_64& random, std::uint64_t end) {
   std::string text;
   for (std::uint64_t n = random() % end; n > 0; --n)
@@ -24,8 +23,8 @@ inline std::string note_of(std::mt19937_64& random, std::uint64_t end) {
   return text + (random() % 2 == 0 ? ",no" : ",yes");
 }
 
-/// Grey images of 28 x 28 bytes and a byte of a label for each, in the files PART-images-idx3-ubyte
-/// and PART-labels-idx1-ubyte.
+/// Writes grey images of 28 x 28 bytes, and a label byte for each, to the files
+/// PART-images-idx3-ubyte and PART-labels-idx1-ubyte.
 inline void write_grey_images(const std::filesystem::path& folder, const std::string& part,
                               const std::string& pixels, const std::string& labels) {
   std::filesystem::create_directories(folder);

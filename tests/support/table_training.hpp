@@ -1,5 +1,5 @@
 #pragma once
-// The command line of a training on a small table, for tests that add what they are about.
+// Command line of a training on a small table, which tests extend.
 #include <string>
 
 #include "tests/support/args.hpp"
@@ -7,8 +7,8 @@
 
 namespace cudp {
 
-/// `cudp train` on the table, tested on rows that are public: seeded, at delta = 1e-5, on one
-/// thread, its result as JSON and no progress. `out`: the run's folder.
+/// Returns `cudp train` on the table, tested on public rows: seeded, at delta = 1e-5, on one
+/// thread, with its result as JSON and no progress. `out`: folder of the run.
 inline Words train_on(const SmallTable& table, const std::string& out) {
   return with({"train", "--dataset", table.table, "--schema", table.schema, "--test-data",
                table.test, "--out", out},

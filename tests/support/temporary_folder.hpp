@@ -9,7 +9,7 @@
 
 namespace cudp {
 
-/// A folder of its own for one test, gone afterwards.
+/// Temporary folder of one test, removed by the destructor.
 class TemporaryFolder {
  public:
   TemporaryFolder() {

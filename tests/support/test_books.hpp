@@ -1,5 +1,5 @@
 #pragma once
-// ReleaseAuthority for gates that are tested without a ledger.
+// Release authorities for gates that are tested without a ledger.
 #include <functional>
 #include <set>
 #include <utility>
@@ -8,7 +8,7 @@
 
 namespace cudp {
 
-/// Everything was paid for.
+/// Returns an authority that admits everything.
 inline ReleaseAuthority& all_paid() {
   class AllPaid : public ReleaseAuthority {
    public:
@@ -18,7 +18,7 @@ inline ReleaseAuthority& all_paid() {
   return books;
 }
 
-/// Asks a test about every numbered release, once.
+/// Authority that calls a function of the test for every numbered release, once.
 class AskingBooks : public ReleaseAuthority {
  public:
   using Ask = std::function<bool(std::uint64_t number, const privacy::Mechanism& release)>;

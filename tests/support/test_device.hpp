@@ -1,6 +1,6 @@
 #pragma once
-// CUDA engines for tests: under the emulator, or on a device in cudp_gpu_tests. They are made in
-// test_device.cpp alone, because all kernels of the emulator take minutes to compile.
+// CUDA engines for tests: under the emulator, or on a device in cudp_gpu_tests. They are defined in
+// test_device.cpp alone, because the kernels of the emulator take minutes to compile.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -12,47 +12,52 @@
 
 namespace cudp {
 
-/// What an engine asks a device for.
+/// Log of an engine's calls to a device.
 struct DeviceLog {
-  std::vector<std::string> launches;  ///< by name, those of replayed recordings too
+  /// Names of the launched kernels, including those of replayed recordings.
+  std::vector<std::string> launches;
   int recordings = 0;
-  int waits = 0;      ///< copies that the host waits for
-  int rank_sums = 0;  ///< over all ranks, on the device
+  int waits = 0;      ///< number of copies that the host waits for
+  int rank_sums = 0;  ///< number of sums over ranks on the device
 };
 
-/// What an emulated device says, and does, of sums over ranks.
+/// Behaviour of an emulated device with respect to sums over ranks.
 struct RankSumsOfTest {
   std::string refusal = "an emulated device has no NCCL";
   std::string library = "NCCL's twin";
-  std::string device{};  ///< empty: one of its own for each process
+  std::string device{};  ///< identifier of the device; empty: a different one for each process
   bool may_share = false;
-  std::string fails{};             ///< what is wrong when the ranks come together
-  std::size_t words_left_out = 0;  ///< of each sum
+  std::string fails{};             ///< error when the ranks are joined; empty: none
+  std::size_t words_left_out = 0;  ///< number of words that are left out of each sum
 };
 
-/// Of the emulator; a device is as it is.
+/// Properties of the emulated device. A real device ignores them.
 struct TestDevice {
   unsigned seed = 1;
   std::size_t shared_bytes = std::size_t{48} * 1024;
-  /// Examples for which the recorded step says that it has space; 0: as many as it has.
+  /// Capacity that the recorded step reports, in examples; 0: its real capacity.
   std::uint32_t batch_capacity = 0;
   int multiprocessors = 3;
   std::size_t memory = std::size_t{4} << 30;  ///< bytes
-  bool blas_by_place = false;      ///< whether a row of its products depends on where the row lies
-  std::size_t failing_launch = 0;  ///< the number of a launch that fails, from 1; 0: none
+  /// Whether the result of a row of a product depends on the position of the row.
+  bool blas_by_place = false;
+  std::size_t failing_launch = 0;  ///< number of the launch that fails, from 1; 0: none
   RankSumsOfTest sums{};
   DeviceLog* log = nullptr;  ///< outlives the engine; null for none
-  /// Whether kernels are run, or only logged: results are then arbitrary, and a batch empty.
+  /// Whether kernels are run. If false they are only logged, results are arbitrary, and the batch
+  /// is empty.
   bool runs = true;
 };
 
-/// As `cudp train` has it: by a fused kernel where the network has one that fits the device.
+/// Makes the engine of `cudp train`: with a fused kernel if the network has one that fits the
+/// device.
 std::unique_ptr<Engine> device_engine(const Network& net, const EngineSettings& s,
                                       const TestDevice& = {});
-/// The same; throws std::runtime_error where that is not a fused kernel.
+/// Makes the same engine. Throws std::runtime_error if it has no fused kernel.
 std::unique_ptr<Engine> fused_engine(const Network& net, const EngineSettings& s,
                                      const TestDevice&);
-/// Without fused kernels; dense layers with as many weights go to BLAS.
+/// Makes an engine without fused kernels. Dense layers with at least `large_dense` weights use
+/// BLAS.
 std::unique_ptr<Engine> layer_wise_engine(const Network& net, const EngineSettings& s,
                                           std::int64_t large_dense = cuda::kLargeDense,
                                           const TestDevice& = {});

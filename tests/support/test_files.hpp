@@ -4,18 +4,18 @@
 
 namespace cudp {
 
-/// A file of golden values or real data beside the project (CUDP_SHARED names another place). Tests
-/// skip where it does not exist.
+/// Returns the path of a file of golden values or real data outside of the project (in the folder
+/// that CUDP_SHARED names, if it is set). Tests skip if it does not exist.
 std::filesystem::path shared_file(const std::string& name);
 
-/// A file of tests/golden.
+/// Returns the path of a file of tests/golden.
 std::filesystem::path golden_file(const std::string& name);
 
-/// The built program.
+/// Returns the path of the built program.
 const char* cudp_binary();
 
-/// What the compiler said of the kernels, a file for each architecture; empty where it was not
-/// asked.
+/// Returns the folder of the compiler's reports on kernels, one file for each architecture; empty
+/// if none were made.
 std::filesystem::path kernel_reports();
 
 }  // namespace cudp

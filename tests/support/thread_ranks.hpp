@@ -1,5 +1,6 @@
 #pragma once
-// Threads as ranks: every call that does not match those of the others is an error at once.
+// Ranks that are threads of the test. A call that does not match those of the others is an error at
+// once.
 #include <chrono>
 #include <exception>
 #include <functional>
@@ -11,7 +12,7 @@
 
 namespace cudp {
 
-/// What each rank ended with; empty where it came to its end.
+/// Runs `body` on n ranks. Returns the error of each rank; empty if it finished.
 inline std::vector<std::string> try_on_ranks(
     int n, const std::function<void(Ranks&)>& body,
     std::chrono::milliseconds timeout = std::chrono::seconds(120)) {
@@ -32,7 +33,7 @@ inline std::vector<std::string> try_on_ranks(
   return reasons;
 }
 
-/// Throws Error where one of them does not come to its end.
+/// Runs `body` on n ranks. Throws Error if one of them does not finish.
 inline void on_ranks(int n, const std::function<void(Ranks&)>& body) {
   for (const std::string& reason : try_on_ranks(n, body))
     if (!reason.empty()) throw Error(reason);

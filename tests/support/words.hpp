@@ -4,10 +4,10 @@
 
 namespace cudp {
 
-/// A command line, or a part of one, word by word.
+/// Words of a command line, or of a part of one.
 using Words = std::vector<std::string>;
 
-/// The words of `a`, and behind them those of `b`.
+/// Returns the words of `a` followed by those of `b`.
 inline Words with(Words a, const Words& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;

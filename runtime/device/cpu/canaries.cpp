@@ -45,7 +45,7 @@ void Canaries::add(std::span<const std::uint32_t> examples, const GradientUse& u
   std::vector<float> factors(squares.size());
   for (const std::uint32_t example : examples) {
     const std::uint32_t parameter = parameter_of(example);
-    const auto at = layout_.storage.where[parameter];
+    const auto at = layout_.storage.packed_offset[parameter];
     // The transform's mean is ignored: it is negligible compared with kCanaryGradient.
     const float g =
         kCanaryGradient * (transformed ? transformed->coordinates.transform.inverse[at] : 1.0f);

@@ -9,7 +9,7 @@
 
 namespace cudp::cpu {
 
-/// Gives an engine the canaries of an audit (AuditTap lists them) as if they were additional
+/// Canaries of an audit (AuditTap lists them), which an engine adds as if they were additional
 /// training examples. Empty if the tap is null, which it is outside of an audit.
 class Canaries {
  public:

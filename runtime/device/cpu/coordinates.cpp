@@ -47,7 +47,7 @@ Coordinates PackedCoordinates::refresh(const std::vector<float>& mean,
 
   team.run(tasks, [&](std::size_t task, int) {
     for_each(task, [&](std::size_t j) {
-      const std::size_t at = to_size(layout_.storage.where[j]);
+      const std::size_t at = to_size(layout_.storage.packed_offset[j]);
       const float inverse = 1.0f / (std::sqrt(deviation[j]) * scale_.root);
       mean_[at] = scale_.shrink * mean[j];
       inverse_[at] = inverse;

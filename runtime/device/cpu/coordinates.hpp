@@ -9,7 +9,7 @@
 
 namespace cudp::cpu {
 
-/// Numbers that coordinate-wise clipping computes from m and s, packed like the weights.
+/// Arrays of coordinate-wise clipping, computed from m and s and packed like the weights.
 class PackedCoordinates {
  public:
   explicit PackedCoordinates(const CpuLayout& layout);

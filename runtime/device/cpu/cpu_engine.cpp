@@ -154,7 +154,7 @@ class CpuEngine final : public Engine {
                                                           out.squared_norms.data() + i * groups);
       if (gradients)
         for (std::size_t j = 0; j < d; ++j)
-          out.gradients[i * d + j] = g[to_size(layout_.storage.where[j])];
+          out.gradients[i * d + j] = g[to_size(layout_.storage.packed_offset[j])];
     });
     return out;
   }
@@ -202,7 +202,7 @@ class CpuEngine final : public Engine {
                        state_.norms.data(), inverse_grid};
   }
 
-  /// sum_ <- sum of the contributions of the batch's examples.
+  /// Writes the sum of the contributions of the batch's examples to sum_.
   void add_up(const GradientUse& use, double grid) {
     const std::span<const std::uint32_t> batch(drawn_.data(), batch_);
     seen_ = {};
@@ -226,7 +226,7 @@ class CpuEngine final : public Engine {
     diagnostics_ += seen_;
   }
 
-  /// sum_ <- sum of the contributions of examples that are not canaries.
+  /// Writes the sum of the contributions of examples that are not canaries to sum_.
   void add_by_workers(std::span<const std::uint32_t> examples, const GradientUse& use) {
     const std::size_t chunk = to_size(layout_.chunk);
     const std::size_t n = examples.size();
@@ -256,19 +256,20 @@ class CpuEngine final : public Engine {
   void keep_ordinary_sum(double grid) {
     ordinary_sum_.resize(network_.parameter_count);
     for (std::size_t j = 0; j < ordinary_sum_.size(); ++j)
-      ordinary_sum_[j] =
-          static_cast<float>(grid * static_cast<double>(sum_[to_size(layout_.storage.where[j])]));
+      ordinary_sum_[j] = static_cast<float>(
+          grid * static_cast<double>(sum_[to_size(layout_.storage.packed_offset[j])]));
   }
 
-  /// released_ <- the sum plus noise.
+  /// Writes the sum plus noise to released_.
   void release(const StepRecipe& recipe, std::uint64_t step, const StepScalars& scalars,
                double grid) {
     const ReleasedValue what = released_sum(step, grid, scalars.noise_std);
-    if (SecretObserver* const o = observer(settings_.release_observer)) o->adds_noise(what, sums());
+    if (SecretObserver* const o = observer(settings_.release_observer))
+      o->before_noise(what, sums());
     team_.run(to_size(ranges(parameter_count(), kParameterRange)), [&](std::size_t i, int) {
       const std::int64_t begin = static_cast<std::int64_t>(i) * kParameterRange;
       const ReleaseSum args{.sum = sum_.data(),
-                            .where = layout_.storage.where.data(),
+                            .where = layout_.storage.packed_offset.data(),
                             .grid = grid,
                             .noise_std = scalars.noise_std,
                             .noise = stream(Stream::noise, step),
@@ -313,14 +314,14 @@ class CpuEngine final : public Engine {
       pack_range(state_.parameters, args.begin, args.end);
     });
     if (SecretObserver* const o = observer(settings_.release_observer))
-      o->sees(update_record(step, recipe, scalars, state_));
+      o->on_record(update_record(step, recipe, scalars, state_));
   }
 
   /// Returns the sum in grid steps, in the order of the parameters.
   std::vector<std::int64_t> sums() const {
     std::vector<std::int64_t> all;
     all.reserve(network_.parameter_count);
-    for (const std::int32_t at : layout_.storage.where) all.push_back(sum_[to_size(at)]);
+    for (const std::int32_t at : layout_.storage.packed_offset) all.push_back(sum_[to_size(at)]);
     return all;
   }
 
@@ -403,9 +404,9 @@ class CpuEngine final : public Engine {
 
   void pack_range(const std::vector<float>& parameters, std::int64_t begin, std::int64_t end) {
     for (std::size_t j = to_size(begin); j < to_size(end); ++j) {
-      packed_[to_size(layout_.storage.where[j])] = parameters[j];
-      if (layout_.storage.where_transposed[j] >= 0)
-        transposed_[to_size(layout_.storage.where_transposed[j])] = parameters[j];
+      packed_[to_size(layout_.storage.packed_offset[j])] = parameters[j];
+      if (layout_.storage.transposed_offset[j] >= 0)
+        transposed_[to_size(layout_.storage.transposed_offset[j])] = parameters[j];
     }
   }
 

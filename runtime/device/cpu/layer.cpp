@@ -15,7 +15,7 @@ PackedMatrix PackedMatrix::reserve(Storage& storage, int rows, int columns,
   PackedMatrix m{.offset = storage.packed, .rows = rows, .columns = columns};
   Storage::reserve(storage.packed, m.size());
   for (std::size_t i = 0; i < bias.size; ++i)
-    storage.where[bias.offset + i] = narrow(m.bias() + static_cast<std::int64_t>(i));
+    storage.packed_offset[bias.offset + i] = narrow(m.bias() + static_cast<std::int64_t>(i));
   return m;
 }
 

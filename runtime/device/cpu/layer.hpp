@@ -42,7 +42,8 @@ struct CpuEdge {
   std::int64_t gradient = 0;  ///< offset in the gradients; see keeps_gradients
   /// Whether gradients of all examples in flight are stored; otherwise only the current one's.
   bool keeps_gradients = false;
-  bool is_sequence = false;  ///< a text: only positions of its own words are used
+  /// Whether it is a text, of which only the positions of its own words are used.
+  bool is_sequence = false;
 
   /// Returns the number of floats, in whole blocks. Those beyond the layout's size are zero
   /// (CpuLayout::zeros).
@@ -52,18 +53,19 @@ struct CpuEdge {
 /// Sizes of a network's arrays [floats], and the offsets of its parameters. Layers reserve their
 /// own parts.
 struct Storage {
-  std::int64_t values = 0;            ///< activations, per example in flight
-  std::int64_t gradients = 0;         ///< gradients by activations, of the current example
-  std::int64_t kept_gradients = 0;    ///< kept gradients by activations, per example in flight
+  std::int64_t values = 0;     ///< activations, per example in flight
+  std::int64_t gradients = 0;  ///< gradients with respect to activations, of the current example
+  /// Gradients with respect to activations of those edges that keep them, per example in flight.
+  std::int64_t kept_gradients = 0;
   std::int64_t packed = 0;            ///< weights, in the order in which products read them
   std::int64_t transposed = 0;        ///< weights, in the order for input gradients
   std::int64_t example_gradient = 0;  ///< whole parameter gradients, of the current example
   std::int64_t saved = 0;    ///< numbers that forward() saves for backward(), per example in flight
-  std::int64_t numbers = 0;  ///< integers, of the current example
+  std::int64_t numbers = 0;  ///< integers of scratch memory, of the current example
   /// Offset of each parameter in the packed and in the transposed weights, [d]. In the latter, -1
   /// for none.
-  std::vector<std::int32_t> where;
-  std::vector<std::int32_t> where_transposed;
+  std::vector<std::int32_t> packed_offset;
+  std::vector<std::int32_t> transposed_offset;
 
   /// Adds n floats to one of the sizes above and returns the offset of the first.
   static std::int64_t reserve(std::int64_t& size, std::int64_t n) {
@@ -79,9 +81,9 @@ struct LayerSite {
   const NetworkLayer* layer = nullptr;  ///< null for the input
   CpuEdge in;
   CpuEdge out;
-  bool gives_input_gradient = false;  ///< a layer before it has parameters
-  /// The first layer reads coded rows directly from the data set. Set for the input and for the
-  /// first layer.
+  bool gives_input_gradient = false;  ///< whether an earlier layer has parameters
+  /// Whether the first layer reads coded rows directly from the data set. Set for the input and for
+  /// the first layer.
   bool passes_codes = false;
 };
 
@@ -94,7 +96,7 @@ class CpuLayer {
   CpuLayer& operator=(const CpuLayer&) = delete;
   virtual ~CpuLayer() = default;
 
-  // Requirements on the layout.
+  // Properties of a layer from which build_layout() chooses the layout.
 
   /// Whether this layer and all layers before it process one example after the other, so that the
   /// example's numbers stay in the first-level cache. The layers after the last such layer process
@@ -112,9 +114,10 @@ class CpuLayer {
   /// Minimum number of examples in flight; with fewer, its products would have too few rows.
   virtual int min_in_flight() const { return 4; }
   virtual int input_border() const { return 0; }
-  /// Whether it reads the data set's pixels without padding channels.
+  /// Whether the layer, if it is the first one, reads the data set's pixels without padding
+  /// channels.
   virtual bool takes_unpadded_input() const { return false; }
-  /// Whether it can read rows of a table by their codes if it is the first layer
+  /// Whether the layer, if it is the first one, can read rows of a table by their codes
   /// (kernels/common/coded_rows.hpp).
   virtual bool takes_codes() const { return false; }
 
@@ -134,15 +137,15 @@ class CpuLayer {
   /// w.coordinates is set. Called before backward() if the layer processes single examples or its
   /// gradients are added together; otherwise after backward() of all layers.
   virtual void gradient(Workspace&, int, int) const {}
-  /// Computes the gradient by the input. Called only if a layer before this one has parameters, or
-  /// if needs_backward().
+  /// Computes the gradient with respect to the input. Called only if an earlier layer has
+  /// parameters, or if needs_backward().
   virtual void backward(Workspace&, int, int) const {}
-  /// sum += w.factor() times the parameters' gradients. Skips examples with factor 0, because their
-  /// numbers may be NaN.
+  /// Adds w.factor() times the parameters' gradients to `sum`. Skips examples with factor 0,
+  /// because their numbers may be NaN.
   virtual void add(Workspace&, int, int, const GradientSum& sum) const { (void)sum; }
 
-  /// Returns c of dense_square() (kernels/contribution/coordinates_math.hpp), for layers that need
-  /// it.
+  /// Returns c of dense_square() (kernels/contribution/coordinates_math.hpp); 0 for layers that do
+  /// not use it.
   virtual double coordinate_shift(const Coordinates&) const { return 0.0; }
 
  protected:
@@ -184,8 +187,8 @@ class WholeGradientLayer : public CpuLayer {
   void add(Workspace& w, int first, int count, const GradientSum& sum) const final;
 
  protected:
-  /// Reserves the gradient. reserve() must call it with the offset and size of the packed
-  /// parameters.
+  /// Reserves memory for an example's gradient. reserve() must call it with the offset and size of
+  /// the layer's packed parameters.
   void reserve_gradient(Storage& storage, std::int64_t packed, std::int64_t size) {
     packed_ = packed;
     size_ = size;

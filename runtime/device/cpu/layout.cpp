@@ -34,8 +34,8 @@ class LayoutBuilder {
     add_sites();
     place_gradients();
     for (const CpuEdge& e : l_.edges) add_zeros(e);
-    l_.storage.where.resize(network.parameter_count);
-    l_.storage.where_transposed.assign(network.parameter_count, -1);
+    l_.storage.packed_offset.resize(network.parameter_count);
+    l_.storage.transposed_offset.assign(network.parameter_count, -1);
     for (std::size_t i = 0; i < sites_.size(); ++i) lay_out(i);
     if (l_.storage.example_gradient == 0 && l_.storage.packed > std::int64_t{128} * 1024)
       l_.chunk = kMaxChunk;
@@ -46,8 +46,8 @@ class LayoutBuilder {
   }
 
  private:
-  /// Makes the edges, and says for each layer which it reads and writes. Only layers behind the
-  /// first one with parameters give a gradient to their input.
+  /// Makes the edges, and sets which of them each layer reads and writes. Only layers after the
+  /// first one with parameters compute the gradient of their input.
   void add_sites() {
     const Network& network = *l_.network;
     sites_ = edges_of(network, l_.layers);

@@ -111,7 +111,9 @@ void LinearSum::collect(const CodedRows& coded, std::int64_t* sum) {
                       .n = bias_ + kColumnBlock});
   for (int k = 0; k < coded.numbers; ++k)
     all_[to_size(coded.number_feature[k])] += all_[to_size(first_number_ + k)];
-  const auto place = [&](std::size_t j) -> std::int64_t& { return sum[layout_.storage.where[j]]; };
+  const auto place = [&](std::size_t j) -> std::int64_t& {
+    return sum[layout_.storage.packed_offset[j]];
+  };
   const std::size_t weight = network_.parameters[0].offset;
   for (int j = 0; j < coded.features; ++j) place(weight + to_size(j)) = all_[to_size(j)];
   place(network_.parameters[1].offset) = all_[to_size(bias_)];

@@ -25,27 +25,29 @@ class LinearSum {
   LinearSum(const Network& network, const CpuLayout& layout, const CpuKernels& kernels,
             std::span<const float> class_weights, int threads);
 
-  /// sum <- the examples' contributions in grid steps, [Storage::packed]. It does not depend on the
-  /// number of threads. data: no texts. parameters: [d]. Adds the examples' private statistics to
-  /// *diagnostics unless it is null.
+  /// Writes the sum of the examples' contributions, in grid steps, to sum [Storage::packed]. The
+  /// result does not depend on the number of threads. data: no texts. parameters: [d]. Adds the
+  /// examples' private statistics to *diagnostics unless it is null.
   void add_up(const Dataset& data, std::span<const std::uint32_t> examples,
               std::span<const float> parameters, const AddClipped& use, ThreadTeam& team,
               std::int64_t* sum, Diagnostics* diagnostics);
 
  private:
-  /// Sums of one thread: of features, [features + 1] (of codes, for coded rows); from first_number_
-  /// on, of the numbers of coded rows; from bias_ on, of the bias. Each part is padded to 16.
+  /// Sums of one thread, in three arrays that are each padded to a multiple of 16: of the features
+  /// (codes, for coded rows), [features + 1]; from first_number_ on, of the numbers of coded rows;
+  /// from bias_ on, of the bias.
   struct Part {
     AlignedVector<std::int32_t> units;
     AlignedVector<std::int64_t> totals;
   };
 
-  /// Lays out the parts and copies the weights. coded: has no numbers unless rows are coded.
+  /// Lays out the parts and copies the weights. coded: the format of coded rows; empty for other
+  /// rows.
   void prepare(const CodedRows& coded, std::span<const float> parameters);
   /// Adds the contributions of one task to a thread's sums.
   void add(const Dataset& data, const CodedRows& coded, const LinearExamples& of,
            std::int32_t* units) const;
-  /// sum <- sum of all parts, and clears the parts.
+  /// Writes the sum of all parts to `sum`, and clears the parts.
   void collect(const CodedRows& coded, std::int64_t* sum);
 
   const Network& network_;

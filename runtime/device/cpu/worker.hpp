@@ -14,28 +14,28 @@
 
 namespace cudp::cpu {
 
-// Uses of an example's gradient.
+// Uses of an example's gradient: alternatives of GradientUse.
 
-/// Computes its norm and adds nothing.
+/// Computes the norm of the gradient and adds nothing.
 struct MeasureNorm {};
-/// Adds it unchanged.
+/// Adds the gradient unchanged.
 struct AddWhole {
   float* sum;  ///< [Storage::packed]
 };
-/// Clips it, rounds it to the grid and adds it in grid steps.
+/// Clips the gradient, rounds it to the grid and adds it in grid steps.
 struct AddClipped {
   ClipSettings clip;
   float inverse_grid;
 };
-/// Adds its direction if the candidate is accepted. The worker reads the stored norm of its example
-/// and writes the present one.
+/// Adds the gradient divided by its norm if the candidate is accepted. The worker reads the stored
+/// norm of the example and writes the present one.
 struct AddAccepted {
   ImportanceRule rule;
   RandomStream stream;  ///< Stream::acceptance
   float* norms;         ///< [examples of the data set]
   float inverse_grid;
 };
-/// Transforms it, clips it to norm 1, rounds it to the grid and adds it.
+/// Transforms the gradient, clips it to norm 1, rounds it to the grid and adds it in grid steps.
 struct AddTransformed {
   Coordinates coordinates;
   ClipSettings clip;
@@ -51,7 +51,7 @@ struct ExampleRecord {
   bool finite = true;
 };
 
-/// One thread's memory, and the passes over a chunk of examples in it.
+/// Memory of one thread, and the passes over a chunk of examples in it.
 class Worker {
  public:
   /// class_weights: see EngineSettings. Keeps the references.
@@ -79,8 +79,8 @@ class Worker {
   float gradient(const Dataset& data, std::uint32_t example, const Weights& weights, float* out,
                  float* squared_norms);
 
-  // Sum in grid steps since they were last cleared, in two parts that must be added,
-  // [Storage::packed].
+  // Sum since it was last cleared, in grid steps, [Storage::packed]. It is in two parts, which the
+  // caller must add.
   std::int64_t* totals() { return totals_.data(); }
   std::int32_t* units() { return units_.data(); }
 
@@ -116,7 +116,8 @@ class Worker {
   Workspace w_;
   AlignedVector<std::int32_t> units_;
   AlignedVector<std::int64_t> totals_;
-  std::size_t in_units_ = 0;  ///< number of examples in units_ that are not in totals_ yet
+  /// Number of examples added to units_ since it was last moved to totals_.
+  std::size_t in_units_ = 0;
 };
 
 }  // namespace cudp::cpu

@@ -84,7 +84,7 @@ LayoutChoices with_checked_blas(Gpu& gpu, const Network& network, LayoutChoices 
     if (!layout.layers[i + 1]->uses_blas() ||
         blas_rows_agree(gpu, l.in.size(), l.out.size(), choices.precision))
       continue;
-    if (say) say("device: cuBLAS is not used, since a row's bits depend on the rows beside it");
+    if (say) say("device: cuBLAS is not used, because a row's bits depend on the other rows");
     choices.large_dense = std::numeric_limits<std::int64_t>::max();
     return choices;
   }

@@ -31,15 +31,15 @@ class Buffer {
     if (data_ != nullptr) gpu_->release(data_);
   }
 
-  /// Address of the first number; null if the size is 0.
+  /// Returns the address of the first number; null if the size is 0.
   T* get() const { return data_; }
   std::size_t size() const { return size_; }
 
   void clear() {
     if (size_ > 0) gpu_->clear(data_, size_ * sizeof(T));
   }
-  /// Fills the memory as scratch, for tests. Call before the memory is overwritten; its contents
-  /// are lost.
+  /// Fills the memory with the value that tests choose (runtime/device/scratch_fill.hpp). Its
+  /// contents are lost.
   void fill_scratch() { fill_scratch(0, size_); }
   void fill_scratch(std::size_t at, std::size_t n) {
     if (n > 0) gpu_->fill_scratch(data_ + at, n * sizeof(T));

@@ -20,11 +20,12 @@ class DeviceCoordinates {
   const Buffer<float>& deviation() const { return deviation_; }
   const CoordinateScale* scale() const { return scale_.get(); }
 
-  /// Launches the kernels that compute the view from m and s, for the cursor's step, without the
-  /// shifts.
+  /// Launches the kernels that compute the arrays of CoordinatesView from m and s, without the
+  /// shifts. cursor: if its step is not taken, they do nothing.
   CoordinatesView refresh(const StepCursor* cursor);
 
-  /// Launches the kernels that compute the view with the shifts, which the layer-wise norms need.
+  /// Launches the kernels that compute the arrays with the shifts, which the norms of layer-wise
+  /// passes need.
   CoordinatesView refresh(const CudaLayout& layout, const StepCursor* cursor);
 
  private:

@@ -43,7 +43,7 @@ inline void check(cufftResult r, const char* what) {
     throw Error(std::string("cuFFT: ") + what + ": error " + std::to_string(static_cast<int>(r)));
 }
 
-/// A cuFFT plan, whose handle may be any number.
+/// Owner of a cuFFT plan. (Unique cannot own it, because any number may be a valid handle.)
 class FourierHandle {
  public:
   FourierHandle() { check(cufft().create(&handle_.emplace()), "start"); }
@@ -64,7 +64,7 @@ class FourierHandle {
   std::optional<cufftHandle> handle_;
 };
 
-/// Owns a CUDA handle; destruction never throws.
+/// Owner of a CUDA handle. Its destructor never throws.
 template <class Handle, auto destroy>
 class Unique {
  public:
@@ -125,7 +125,7 @@ class CudaGpu {
           "allow a kernel its shared memory");
   }
 
-  /// Throws OutOfMemory if the device has less free memory than this.
+  /// Allocates device memory. Throws OutOfMemory if the device has less free memory than this.
   void* allocate(std::size_t bytes) {
     void* p = nullptr;
     const cudaError_t status = cudaMalloc(&p, bytes);
@@ -206,7 +206,7 @@ class CudaGpu {
     sgemm('N', 'N', 1, 1, 1, one, 1, one + 1, 1, 0.0f, one + 2, 1);
   }
 
-  /// c = op(a) op(b) + beta c, in column-major order as in BLAS. op: N or T.
+  /// Computes c = op(a) op(b) + beta c, in column-major order as in BLAS. op: N or T.
   void sgemm(char op_a, char op_b, int m, int n, int k, const float* a, int lda, const float* b,
              int ldb, float beta, float* c, int ldc) {
     if (loads_only_) return;
@@ -282,15 +282,15 @@ class CudaGpu {
     nccl_ = std::make_unique<NcclRanks>(ranks, id);
   }
   void leave_ranks() { nccl_.reset(); }
-  /// words [n] <- their sums over all ranks, modulo 2^64, by NCCL. It may be recorded once it has
-  /// been called with the same n. Requires join_ranks(). From then on every wait for the device
-  /// checks whether NCCL, or a rank, has failed.
+  /// Replaces words [n] by their sums over all ranks, modulo 2^64, using NCCL. It may be recorded
+  /// once it has been called with the same n. Requires join_ranks(). From then on every wait for
+  /// the device checks whether NCCL, or a rank, has failed.
   void sum_over_ranks(std::uint64_t* words, std::size_t n) {
     if (loads_only_) return;
     nccl_->sum(words, n, stream_.get());
   }
 
-  /// Records what `work` launches, for replay; nothing runs yet. `work` may launch and clear, but
+  /// Records the launches of `work` for replay; nothing runs yet. `work` may launch and clear, but
   /// not allocate, upload or download. It is called twice: the first call loads the kernels,
   /// because drivers before CUDA 12.3 cannot load them while they record.
   using Recording = Unique<cudaGraphExec_t, cudaGraphExecDestroy>;
@@ -314,7 +314,7 @@ class CudaGpu {
   void replay(const Recording& r) { check(cudaGraphLaunch(r.get(), stream_.get()), "replay"); }
 
  private:
-  /// Waits for the stream if ranks use NCCL, where another rank may delay it.
+  /// Waits for the stream if ranks use NCCL; another rank may delay it.
   void settle() {
     if (nccl_ == nullptr) return;
     nccl_->wait([this] {
@@ -325,7 +325,7 @@ class CudaGpu {
     });
   }
 
-  /// Runs `work` in a mode in which a launch only loads its kernel, and executes nothing.
+  /// Runs `work` in a mode in which a launch only loads its kernel and executes nothing.
   void load(const std::function<void()>& work) {
     loads_only_ = true;
     try {

@@ -29,8 +29,8 @@ void for_each_submission(const RunPosition& position, StepCursor& cursor,
   }
 }
 
-/// Whether the noise of every clipping norm is in the range of rounded normals. A norm is 2^20 to
-/// 2^21 grid steps. Otherwise the host moves the norm and checks each step.
+/// Returns whether the noise at every clipping norm of the rule is in the range of rounded normals.
+/// A norm is 2^20 to 2^21 grid steps. If not, the host updates the norm and checks each step.
 bool has_noise_in_range(const ClipRule& rule) {
   const double s = rule.noise_multiplier * rule.sensitivity;
   return s * kMinUnits >= kMinRoundedNormalS &&
@@ -50,15 +50,16 @@ DeviceEngine::DeviceEngine(Gpu gpu, const Network& network, const EngineSettings
 void DeviceEngine::load(const Dataset& train) {
   p_.load(train);
   is_loaded_ = true;
-  norms_.start_anew();
-  recorded_.start_anew();
+  norms_.reset();
+  recorded_.reset();
 }
 
 std::vector<ListedStep> DeviceEngine::listed(const StepRecipe& recipe,
                                              std::span<const StepScalars> scalars) {
   validate(recipe);
   UpdateArgs checked = p_.state.update_args(recipe);
-  checked.released = p_.state.parameters();  // stand-in for validation: no step has run
+  checked.released =
+      p_.state.parameters();  // any non-null address, for the validation; no step has run
   std::vector<ListedStep> steps;
   steps.reserve(scalars.size());
   for (const StepScalars& s : scalars) {

@@ -1,8 +1,9 @@
 #pragma once
-// The CUDA engine. A step is recorded once (a CUDA graph) and replayed, and the host waits once per
-// run. It waits more often only if double cannot decide a pair of normals, which the host then
-// makes (step_end.hpp). With a release observer (runtime/gate/release_observer.hpp) steps are
-// launched one by one, and the host reads the released values in between.
+// The CUDA engine. A step is recorded once (a CUDA graph) and replayed for all steps, so the host
+// waits once per run. It waits more often only if double precision cannot decide a pair of normals,
+// which the host then computes (step_end.hpp). With a release observer
+// (runtime/gate/release_observer.hpp) steps are launched one by one, and the host reads the
+// released values in between.
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -29,7 +30,8 @@ class DeviceEngine final : public Engine {
   TrainState state() override { return p_.train_state(); }
   void run(const StepRecipe& recipe, std::uint64_t first,
            std::span<const StepScalars> scalars) override;
-  /// The device moves the clipping norm, so the host waits no more often than in run().
+  /// Overrides Engine's default. The device computes the next clipping norm itself, so the host
+  /// waits no more often than in run().
   FollowedSteps run_following(const StepRecipe& recipe, std::uint64_t first,
                               std::span<const StepScalars> scalars, const ClipRule& rule,
                               float clip, std::span<const std::int64_t> count_noise) override;

@@ -13,7 +13,7 @@ struct DeviceInfo {
   std::string name;
   int major = 0;  ///< compute capability
   int minor = 0;
-  std::size_t memory = 0;  ///< bytes
+  std::size_t memory = 0;  ///< size of its memory [bytes]
   int multiprocessors = 0;
 
   std::string compute_capability() const {
@@ -25,8 +25,8 @@ struct DeviceInfo {
 /// build without CUDA.
 std::vector<DeviceInfo> cuda_devices();
 
-/// Same as make_cuda_engine, but without fused kernels (fused.hpp); for tests and benchmarks.
-/// large_dense: see layout.hpp.
+/// Makes an engine like make_cuda_engine, but without fused kernels (fused.hpp); for tests and
+/// benchmarks. large_dense: see LayoutChoices.
 std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network& network,
                                                     const EngineSettings& settings,
                                                     std::int64_t large_dense);
@@ -36,7 +36,7 @@ std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network& network,
 Precision cuda_precision(const Network& network, Precision requested, bool transforms,
                          int device = 0);
 
-/// Throws InputError if cuDNN, which --evaluate-with needs, cannot be used.
+/// Checks that cuDNN can be used, which --evaluate-with requires. Throws InputError if not.
 void require_cudnn();
 
 /// Whether this build has the CUDA backend.

@@ -1,5 +1,5 @@
 #pragma once
-// Data that all parts of an engine share on its device.
+// Objects that all parts of an engine share.
 #include <cstdint>
 #include <optional>
 #include <variant>
@@ -16,7 +16,8 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// The device, the network, and their memory. State that training changes stays on the device.
+/// The device, the network and the arrays of an engine. State that training changes stays on the
+/// device.
 struct EngineParts {
   /// large_dense: see LayoutChoices. may_be_fused: whether sums may be made by a fused kernel, if
   /// the network has one that fits the device.
@@ -25,16 +26,16 @@ struct EngineParts {
   EngineParts(const EngineParts&) = delete;
   EngineParts& operator=(const EngineParts&) = delete;
 
-  /// Makes the training set resident on the device. Throws InputError if it does not fit the
-  /// network.
+  /// Copies the training set to the device. Throws InputError if it does not fit the network.
   void load(const Dataset& data);
 
-  /// Throws if the sizes in `s` differ.
+  /// Sets the state of the training. Throws if an array of `s` has another size.
   void set_train_state(const TrainState& s);
   TrainState train_state() const;
 
   bool keeps_norms() const { return std::holds_alternative<Candidates>(settings.recipe.draw); }
-  /// A stream of random numbers. The cursor holds the step's number.
+  /// Returns a random stream of the current step. Its step is 0 here; kernels replace it by the
+  /// cursor's.
   RandomStream stream(Stream purpose) const {
     return {settings.generator, settings.key.key(), purpose, 0};
   }
@@ -49,9 +50,9 @@ struct EngineParts {
   StepEnd end;
   DeviceTrainingSet train;
   SampleScratch sample;
-  Buffer<std::uint32_t> drawn;  ///< [examples], indices of the present batch
-  Buffer<float> norms;          ///< [examples], as last seen, or empty
-  Buffer<Tally> tally;          ///< [1], of training
+  Buffer<std::uint32_t> drawn;  ///< [examples], indices of the current batch
+  Buffer<float> norms;  ///< [examples], norms when last computed; empty if they are not kept
+  Buffer<Tally> tally;  ///< [1], totals of training
 };
 
 }  // namespace cudp::cuda::inline CUDP_SIMT

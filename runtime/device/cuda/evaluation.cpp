@@ -16,11 +16,11 @@ std::vector<float> DeviceEvaluation::logits(const Dataset& examples) {
   for (std::size_t at = 0; at < examples.size(); at += fit) {
     const std::size_t n = std::min(fit, examples.size() - at);
     if (n == examples.size()) {
-      hold(examples);
+      upload(examples);
     } else {
       Dataset part = empty_like(examples);
       for (std::size_t i = 0; i < n; ++i) append_example(examples, at + i, part);
-      hold(part);
+      upload(part);
     }
     Buffer<float> to(p_.gpu, n * row);
     if (p_.fused)
@@ -38,24 +38,26 @@ std::size_t DeviceEvaluation::example_bytes(const Dataset& d) {
   return static_cast<std::size_t>(d.shape.size()) * (d.is_bytes() ? 1 : sizeof(float));
 }
 
-void DeviceEvaluation::hold(const Dataset& examples) {
-  if (is_held(examples)) return;
+void DeviceEvaluation::upload(const Dataset& examples) {
+  if (is_uploaded(examples)) return;
   on_device_ = {};
-  held_ = {};
+  uploaded_ = {};
   on_device_ = {p_.gpu, examples};
   const auto count = static_cast<std::uint32_t>(examples.size());
   count_ = {p_.gpu, 1};
   count_.upload({&count, 1});
-  held_ = examples;
+  uploaded_ = examples;
 }
 
-bool DeviceEvaluation::is_held(const Dataset& d) const {
-  return held_.size() == d.size() && held_.scale == d.scale && held_.shift == d.shift &&
-         held_.layout == d.layout && held_.bytes == d.bytes && held_.coded == d.coded &&
-         held_.labels == d.labels && held_.tokens == d.tokens && held_.lengths == d.lengths &&
-         held_.vectors == d.vectors && held_.floats.size() == d.floats.size() &&
+bool DeviceEvaluation::is_uploaded(const Dataset& d) const {
+  return uploaded_.size() == d.size() && uploaded_.scale == d.scale && uploaded_.shift == d.shift &&
+         uploaded_.layout == d.layout && uploaded_.bytes == d.bytes && uploaded_.coded == d.coded &&
+         uploaded_.labels == d.labels && uploaded_.tokens == d.tokens &&
+         uploaded_.lengths == d.lengths && uploaded_.vectors == d.vectors &&
+         uploaded_.floats.size() == d.floats.size() &&
          (d.floats.empty() ||  // compares bits, because numbers may be NaN
-          std::memcmp(held_.floats.data(), d.floats.data(), d.floats.size() * sizeof(float)) == 0);
+          std::memcmp(uploaded_.floats.data(), d.floats.data(), d.floats.size() * sizeof(float)) ==
+              0);
 }
 
 }  // namespace cudp::cuda::inline CUDP_SIMT

@@ -1,5 +1,5 @@
 #pragma once
-// Logits of a data set.
+// Evaluation of a data set on the device.
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -11,8 +11,8 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Evaluation with a cache: the examples of the last call stay in device memory, so a test set is
-/// uploaded once. They are recognised by their contents. The host compares all of them, which is
+/// Computes logits of data sets. The examples of the last call stay in device memory, so a test set
+/// is uploaded once. They are recognised by their contents: the host compares all of them, which is
 /// several times faster than an upload.
 class DeviceEvaluation {
  public:
@@ -31,11 +31,11 @@ class DeviceEvaluation {
   static std::size_t example_bytes(const Dataset& d);
 
   /// Uploads the examples unless they are already on the device.
-  void hold(const Dataset& examples);
-  bool is_held(const Dataset& d) const;
+  void upload(const Dataset& examples);
+  bool is_uploaded(const Dataset& d) const;
 
   EngineParts& p_;
-  Dataset held_;  // copy of the data set on the device
+  Dataset uploaded_;  // copy of the data set on the device
   DeviceTrainingSet on_device_;
   Buffer<std::uint32_t> count_;  // [1], number of examples held
 };

@@ -33,7 +33,7 @@ class LayerWalk {
     return p != nullptr && p->kernel == L::kPool && p->stride == 1;
   }
   bool is_dense(int out) { return dense_outputs() == out; }
-  /// Outputs of the next layer if it is dense, else 0.
+  /// Returns the number of outputs of the next layer if it is dense, else 0.
   int dense_outputs() {
     const auto* d = next<Dense>();
     return d != nullptr ? d->out : 0;
@@ -54,8 +54,8 @@ class LayerWalk {
   std::size_t at_ = 0;
 };
 
-/// Shared memory of a block on the devices that have most of it [bytes]. A kernel that needs more
-/// is not compiled.
+/// Largest shared memory that a block can use on any supported device [bytes]. A kernel that needs
+/// more is not compiled.
 inline constexpr std::size_t kMostShared = std::size_t{227} * 1024;
 
 /// Returns the description's kernel if it matches this network and the device's shared memory can

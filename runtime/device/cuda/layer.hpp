@@ -1,6 +1,6 @@
 #pragma once
-// A layer as a device runs it. Each kind is a file of layers/, which holds everything that the CUDA
-// engine knows about that kind.
+// Interface of a layer of the CUDA engine. Each kind is a file of layers/, which contains
+// everything that the CUDA engine knows about that kind.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -23,7 +23,7 @@ struct CudaSite {
   CudaEdge in;
   CudaEdge out;
   bool gives_input_gradient = false;      ///< whether an earlier layer has parameters
-  Precision output_as = Precision::fp32;  ///< format of its output
+  Precision output_as = Precision::fp32;  ///< whether its output is rounded to TF32
   Precision input_gradient_as = Precision::fp32;
 };
 
@@ -34,37 +34,43 @@ class CudaLayer {
   CudaLayer& operator=(const CudaLayer&) = delete;
   virtual ~CudaLayer() = default;
 
-  // Requirements on the layout.
+  // Properties of a layer from which build_layout() chooses the layout.
 
   virtual bool works_in_place() const { return false; }
-  /// Whether backward() reads what forward() wrote, so that the next layer must not work in place.
+  /// Whether backward() reads the output of forward(). If so, the next layer must not work in
+  /// place.
   virtual bool reads_own_output() const { return false; }
   virtual int input_border() const { return 0; }
-  /// Border of its output's gradient, if it computes an input gradient.
+  /// Returns the width of the border of zeros that the gradient of its output needs, for a layer
+  /// that computes an input gradient.
   virtual int gradient_border(const NetworkLayer&) const { return 0; }
 
-  // An activation next to a layer whose passes can have an epilogue is computed in that epilogue.
+  // If a layer's passes have an epilogue (kernels/layers/epilogue.hpp), an adjacent activation is
+  // computed in that epilogue.
 
-  /// Whether forward() can apply a function to its output.
+  /// Whether forward() can apply an activation function to its output.
   virtual bool takes_output_function(const NetworkLayer&, const LayoutChoices&,
                                      const Activate&) const {
     return false;
   }
   virtual void take_output_function(const Activate&) {}
-  /// Whether backward() can differentiate with respect to the output of the layer before, if its
-  /// input is a function of that output.
+  /// Whether backward() can multiply its input gradient by the derivative of the activation before
+  /// this layer.
   virtual bool takes_input_function(const NetworkLayer&, const LayoutChoices&) const {
     return false;
   }
   virtual void take_input_function(const Activate&) {}
-  // Call on an activation whose function the layer before applies, or whose derivative the layer
-  // after applies. The pass of the activation then does nothing.
+  // Called on an activation layer whose function the layer before it applies (leave_forward), or
+  // whose derivative the layer after it applies (leave_backward). That pass of the activation then
+  // does nothing.
   virtual void leave_forward() {}
   virtual void leave_backward() {}
 
-  // Values that tensor cores multiply are rounded once, when they are stored; see round_edges.
+  // Values that tensor cores multiply are rounded to TF32 once, when they are stored; see
+  // round_edges in layout.cpp.
 
-  /// Whether its passes read its input and its output's gradient as TF32.
+  /// Whether this layer's passes need their input, and the gradient of their output, rounded to
+  /// TF32.
   virtual bool reads_rounded(const NetworkLayer&, const LayoutChoices&) const { return false; }
   /// Whether forward() itself writes the layer's output, and can round it to TF32 while doing so.
   virtual bool rounds_output(const NetworkLayer&, const LayoutChoices&) const { return false; }
@@ -76,7 +82,8 @@ class CudaLayer {
   virtual bool writes_output() const { return true; }
   virtual bool writes_input_gradient() const { return true; }
 
-  /// Notes the shift sums of new coordinates that gradient() needs.
+  /// Adds the shift sums (kernels/contribution/coordinates.hpp) that gradient() needs to the list
+  /// of those that are computed whenever m and s change.
   virtual void note_shift(LayerShifts&) const {}
 
   void lay_out(const CudaSite& site, const LayoutChoices& choices, CudaStorage& storage) {
@@ -85,12 +92,13 @@ class CudaLayer {
   }
   bool gives_input_gradient() const { return site_.gives_input_gradient; }
 
-  /// Whether the passes forward and backward use the device's BLAS.
+  /// Whether forward() and backward() use the device's BLAS.
   virtual bool uses_blas() const { return false; }
 
   // The passes of a layer.
 
-  /// Prepares what its kernels need. Call before anything is recorded.
+  /// Loads the libraries and sets the kernel attributes that the passes need. Call before anything
+  /// is recorded.
   virtual void prepare(Gpu&) const {}
   virtual void forward(MicroBatch& w) const = 0;
   /// Writes the squared norms of the parameters' gradients, transformed by w.coordinates, to
@@ -99,13 +107,13 @@ class CudaLayer {
   /// Computes the gradient with respect to the input. Called only if an earlier layer has
   /// parameters.
   virtual void backward(MicroBatch&) const {}
-  /// sum [d] += the clipped gradients.
+  /// Adds the clipped gradients of the micro-batch to sum [d], in grid steps.
   virtual void add(MicroBatch&, FixedPoint*, const SumScale*) const {}
-  /// Writes each example's own gradient to gradients [capacity, d].
+  /// Writes the gradient of each example, unclipped, to gradients [capacity, d].
   virtual void store_gradients(MicroBatch&, float*) const {}
 
  protected:
-  /// Builds the layer's tables, and reserves the memory it needs.
+  /// Builds the layer's tables and plans, and reserves the memory that it needs.
   virtual void reserve(const LayoutChoices&, CudaStorage&) {}
 
   const CudaEdge& in() const { return site_.in; }
@@ -117,16 +125,16 @@ class CudaLayer {
   std::int64_t network_parameters() const {
     return static_cast<std::int64_t>(site_.network->parameter_count);
   }
-  /// Offset of its parameters in the network's.
+  /// Returns the offset of the layer's parameters among the network's.
   std::int64_t offset() const {
     return static_cast<std::int64_t>(site_.network->parameters[layer().first_parameter].offset);
   }
-  /// Offset of its i-th tensor in the network's parameters.
+  /// Returns the offset of the layer's i-th tensor among the network's parameters.
   std::int64_t offset_of(std::size_t i) const {
     return static_cast<std::int64_t>(parameter_tensor(i).offset);
   }
   const std::vector<int>& tensor_shape(std::size_t i) const { return parameter_tensor(i).shape; }
-  /// Number of parameters in all its tensors.
+  /// Returns the number of parameters in all tensors of the layer.
   std::int64_t parameter_count() const {
     std::int64_t n = 0;
     for (std::size_t i = 0; i < layer().parameter_count; ++i)
@@ -143,7 +151,8 @@ class CudaLayer {
 };
 
 std::unique_ptr<CudaLayer> make_input();
-/// Makes the device layer of a layer. lay_out() must be called before its passes.
+/// Makes the CUDA engine's object for a layer of a network. lay_out() must be called before its
+/// passes.
 std::unique_ptr<CudaLayer> make_layer(const Layer& layer);
 
 }  // namespace cudp::cuda::inline CUDP_SIMT

@@ -13,25 +13,27 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Largest number of examples in flight: blockIdx.z counts them.
+/// Largest number of examples in flight. It is limited because blockIdx.z counts them.
 inline constexpr std::int64_t kMaxInFlight = 32768;
 
-/// Number of examples in flight, in whole groups. If the user chose a number, it is used. Otherwise
-/// it is 4096, or as many as a quarter of a gibibyte holds if that is more, but at most as many as
-/// a gibibyte holds. It is all `wanted` examples of a recorded step if a quarter of the device's
-/// memory holds them.
+/// Returns the number of examples to process at a time, a multiple of CudaLayout::example_group().
+/// If the user chose a number (chosen > 0), that is used. Otherwise it is the larger of two
+/// numbers. The first is 4096, or more if a quarter of a gibibyte holds more, but at most what a
+/// gibibyte holds. The second is `wanted`, the examples of a recorded step, but at most what a
+/// quarter of the device's `memory` [bytes] holds.
 std::int64_t examples_in_flight(const Network& network, const CudaLayout& layout, int chosen,
                                 std::size_t memory, std::int64_t wanted);
 
 class LayerWiseNetwork {
  public:
-  /// micro_batch: largest number of examples in flight, or 0 to choose it here. say: called if
-  /// fewer are in flight than chosen; may be empty. Keeps a reference to `network`.
+  /// micro_batch: largest number of examples in flight, or 0 to choose it automatically. say:
+  /// called if memory forces a smaller number; may be empty. Keeps a reference to `network`.
   LayerWiseNetwork(Gpu& gpu, const Network& network, int micro_batch, const LayoutChoices& choices,
                    std::function<void(const std::string&)> say = {});
 
-  /// Allocates memory for the number of examples in flight that suits micro-batches of `wanted`
-  /// examples. Returns whether any memory has moved; if it has, recordings must be made again.
+  /// Allocates memory for micro-batches, sized for steps of `wanted` examples
+  /// (examples_in_flight()). Returns whether any memory has moved; if it has, recordings must be
+  /// made again.
   bool reserve(std::int64_t wanted);
 
   /// Largest number of examples in flight; 0 before reserve().
@@ -58,18 +60,19 @@ class LayerWiseNetwork {
   /// Computes the clipping factors. scale [1], in device memory: its clipping norm is used.
   void clip(const ClippedGradient& clip, const SumScale* scale);
 
-  /// Accepts candidates instead of clipping; see device::Accept. rule, step: in device memory.
+  /// Computes the factors of candidates (device::Accept) instead of clip factors. rule, step: in
+  /// device memory.
   void accept(const ImportanceRule* rule, const RandomStream& stream, std::int64_t first,
               const std::uint64_t* step, float* norms);
 
   /// Writes the norms of the micro-batch's gradients to norms[batch.first ...].
   void norms(float* norms);
 
-  /// sum [d] += the micro-batch's gradients, as backward() saw them, times their factors, in steps
-  /// of the grid of scale [1].
+  /// Adds to sum [d] the micro-batch's gradients, which backward() computed, times their factors.
+  /// scale [1]: gives the grid; the sum is in its steps.
   void add(FixedPoint* sum, const SumScale* scale);
 
-  /// Writes each example's own gradient to gradients [capacity(), d].
+  /// Writes the gradient of each example, unclipped, to gradients [capacity(), d].
   void store_gradients(float* gradients);
 
   /// Returns the arguments of a kernel that adds the losses and norms of the micro-batch to *total.

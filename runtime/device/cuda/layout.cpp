@@ -56,9 +56,10 @@ struct Stored {
   Precision input_gradient_as = Precision::fp32;
 };
 
-/// Rounds values and gradients that tensor cores multiply in the layer that writes them last, if it
-/// can round. The `as` of the edge and that of the layer record it. Otherwise each reader rounds
-/// them on every load. Returns the formats of each layer.
+/// Decides where values and gradients that tensor cores multiply are rounded to TF32: in the layer
+/// that writes them last, if it can round; the `as` members of the edge and of the layer record
+/// this. Otherwise each reader rounds them on every load. Returns the formats that each layer
+/// stores.
 std::vector<Stored> round_edges(CudaLayout& layout, const std::vector<NetworkLayer>& network_layers,
                                 const std::vector<LayerEdges>& edges,
                                 const LayoutChoices& choices) {

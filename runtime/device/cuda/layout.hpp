@@ -11,17 +11,17 @@
 namespace cudp::cuda::inline CUDP_SIMT {
 
 struct CudaLayout {
-  std::vector<CudaEdge> edges;                     ///< the last has the logits
+  std::vector<CudaEdge> edges;  ///< edges between the layers; the last one has the logits
   std::vector<std::unique_ptr<CudaLayer>> layers;  ///< the input, then the network's
   CudaStorage storage;
-  Precision loss_gradient_as = Precision::fp32;  ///< format of the gradient of the loss
+  Precision loss_gradient_as = Precision::fp32;  ///< whether the loss's gradient is rounded to TF32
 
-  /// Group size: a micro-batch is a multiple of this number of examples.
+  /// Returns the number that the size of a micro-batch must be a multiple of.
   int example_group() const {
     static_assert(kSlab % kExampleGroup == 0);
     return storage.uses_blas ? kSlab : kExampleGroup;
   }
-  /// Number of floats that one example in flight takes.
+  /// Returns the number of floats of device memory that each example in flight takes.
   std::int64_t floats_per_example(int groups, int outputs) const {
     std::int64_t floats = storage.saved + storage.example_gradients + storage.parts() + outputs + 2;
     floats += 2 * std::int64_t{groups} + storage.library_scratch;

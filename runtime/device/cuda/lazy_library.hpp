@@ -10,7 +10,8 @@ namespace cudp::cuda {
 /// A shared library that stays open until the process ends.
 class LazyLibrary {
  public:
-  /// A function of the library. It converts to the function type that it is assigned to.
+  /// Address of a function of the library. It converts to the function pointer type that it is
+  /// assigned to.
   struct Function {
     void* address;
     template <class F>

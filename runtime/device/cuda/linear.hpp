@@ -1,5 +1,5 @@
 #pragma once
-// A linear model on the whole training set at once.
+// Linear model on a CUDA device, with the whole training set in its memory.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -35,11 +35,11 @@ class DeviceLinear final : public LinearEngine {
   std::uint64_t correct(std::span<const float> w, const Dataset& test) override;
 
  private:
-  /// LinearData on the device. The buffers may have capacity for more tiles.
+  /// LinearData in device memory. The buffers may have capacity for more tiles.
   struct Tiles {
-    Buffer<float> features;  ///< [.., d, 16]
-    Buffer<float> signs;     ///< [.., 16]
-    Buffer<float> norms;     ///< [.., 16]
+    Buffer<float> features;  ///< [capacity in tiles, d, 16]
+    Buffer<float> signs;     ///< [capacity in tiles, 16]
+    Buffer<float> norms;     ///< [capacity in tiles, 16]
     std::int64_t tiles = 0;
 
     std::size_t slots() const { return signs.size(); }
@@ -52,12 +52,13 @@ class DeviceLinear final : public LinearEngine {
 
   void score(const Tiles& tiles, std::span<const float> w, const Buffer<float>& to);
 
-  /// Inverse of the grid in float, which scales products to grid steps. The CPU does this in
-  /// double.
+  /// Returns the inverse of the grid as a float; it scales products to grid steps. (The CPU scales
+  /// in double.)
   static float inverse_of(double grid);
 
   void clear_totals(std::size_t count);
-  /// Returns the totals. They are below 2^53 grid steps, so they are exact in double.
+  /// Returns `count` totals, converted from grid steps. They are below 2^53 steps, so they are
+  /// exact in double.
   std::vector<double> collected(std::size_t count, double grid) const;
 
   Gpu gpu_;

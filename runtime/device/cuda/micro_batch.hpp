@@ -15,7 +15,7 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Examples in device memory; see Dataset.
+/// Examples of a data set in device memory. The members are those of Dataset.
 struct DeviceData {
   const std::uint8_t* bytes = nullptr;
   const float* floats = nullptr;
@@ -26,9 +26,9 @@ struct DeviceData {
   float shift = 0.0f;
 };
 
-/// Numbers of coordinate-wise clipping that the passes of a network read.
+/// Arrays of coordinate-wise clipping that the passes of a network read, in device memory.
 struct CoordinatesView {
-  const float* centre;   ///< [d], m shortened
+  const float* centre;   ///< [d], m times CoordinateScale::shrink
   const float* inverse;  ///< [d], 1 / scale
   const float* square;   ///< [d], 1 / scale^2
   const float* product;  ///< [d], m / scale^2
@@ -38,7 +38,8 @@ struct CoordinatesView {
   Transform of(std::int64_t offset) const { return {centre + offset, inverse + offset}; }
 };
 
-/// Device memory for a micro-batch of examples, as layers use it.
+/// Device memory for one micro-batch, and the examples that it currently holds. Layers read and
+/// write it.
 class MicroBatch {
  public:
   /// Keeps a reference to `edges`. capacity: largest number of examples. transforms: whether
@@ -68,7 +69,7 @@ class MicroBatch {
     }
   }
 
-  /// Largest capacity at which 32-bit offsets reach every element of each array.
+  /// Returns the largest capacity for which 32-bit offsets reach every element of each array.
   static std::int64_t max_capacity(const std::vector<CudaEdge>& edges, const CudaStorage& storage) {
     std::int64_t floats =
         std::max<std::int64_t>({1, storage.saved, storage.example_gradients, storage.parts(),
@@ -78,7 +79,8 @@ class MicroBatch {
     return ((std::int64_t{1} << 31) - 1) / floats;
   }
 
-  /// Fills all of it but the borders as scratch. Call before a micro-batch.
+  /// Fills all memory except the borders with the value that tests choose
+  /// (runtime/device/scratch_fill.hpp). Call before a micro-batch.
   void fill_scratch() {
     if (!gpu.fills_scratch()) return;  // filling line by line takes as long as the kernels
     for (std::size_t i = 0; i < values_.size(); ++i) {
@@ -97,7 +99,7 @@ class MicroBatch {
   CudaProducts products;
   const int groups;
 
-  // The current micro-batch. Set before the passes.
+  // The current micro-batch. The caller sets these members before it runs the passes.
   Batch batch{};
   DeviceData data;
   const std::uint32_t* examples = nullptr;       ///< indices in the data set, or null for 0, 1, ...
@@ -112,22 +114,25 @@ class MicroBatch {
   float* value(const CudaEdge& e) const { return values_[e.number].get(); }
   float* gradient(const CudaEdge& e) const { return gradients_[e.number].get(); }
   std::uint8_t* labels() const { return labels_.get(); }
-  /// [capacity], number of words of each text.
+  /// Returns the number of words of each text, [capacity].
   std::int32_t* lengths() const { return lengths_.get(); }
-  /// [capacity, n], memory of a layer that reserved n floats at `offset`.
+  /// Returns the memory [capacity, n] of a layer that reserved n floats at `offset`.
   float* saved(std::int64_t offset) const { return saved_.get() + offset * capacity_; }
   float* example_gradients(std::int64_t offset) const {
     return example_gradients_.get() + offset * capacity_;
   }
-  /// [parts, capacity of the batch], from a layer's first part on.
+  /// Returns the partial sums of squared norms, [parts, capacity of the batch]. first: index of a
+  /// layer's first partial sum.
   float* parts(std::int32_t first = 0) const {
     return parts_.get() + std::int64_t{first} * batch.capacity;
   }
-  /// [capacity, groups], clipping factors. The factor of example e is at e * groups.
+  /// Returns the clip factors [capacity, groups] from layer `group` on. The factor of example e is
+  /// at e * groups.
   float* factors(int group = 0) const { return factors_.get() + group; }
-  /// [capacity, CudaStorage::transform_scratch] floats.
+  /// Returns scratch memory for norms of transformed gradients, [capacity,
+  /// CudaStorage::transform_scratch] floats.
   float* scratch() const { return scratch_.get(); }
-  /// [capacity, CudaStorage::library_scratch] floats.
+  /// Returns scratch memory for calls of cuDNN, [capacity, CudaStorage::library_scratch] floats.
   float* library_scratch() const { return library_scratch_.get(); }
   Transform transform(std::int64_t offset) const {
     return coordinates != nullptr ? coordinates->of(offset) : Transform{};

@@ -14,7 +14,8 @@ namespace cudp::cuda::inline CUDP_SIMT {
 /// The weights and the state of the optimizer in device memory: TrainState without the norms.
 class DeviceModelState {
  public:
-  /// recipe: its optimizer and its contribution determine which state is kept.
+  /// Allocates the arrays. recipe: its optimizer and its contribution determine which of them are
+  /// kept.
   DeviceModelState(Gpu& gpu, const Network& network, const StepRecipe& recipe)
       : parameters_(gpu, network.parameter_count),
         moment1_(gpu, has_first_moment(recipe.optimizer.kind) ? network.parameter_count : 0),
@@ -38,7 +39,7 @@ class DeviceModelState {
   DeviceCoordinates& coordinates() { return coordinates_; }
   double* step_size_sum() const { return step_size_sum_.get(); }
 
-  /// Throws if the sizes in `s` differ.
+  /// Sets the state. Throws if an array of `s` has another size.
   void set(const TrainState& s) {
     ensure(s.parameters.size() == parameters_.size() && s.moment1.size() == moment1_.size() &&
                s.moment2.size() == moment2_.size() && s.average.size() == average_.size() &&
@@ -64,8 +65,8 @@ class DeviceModelState {
             .norms = {}};
   }
 
-  /// Returns the arguments of an update, without the step's scalars, which kernels read from the
-  /// cursor, and without the released values.
+  /// Returns the part of an update's arguments that is the same for all steps: all but the scalars,
+  /// which kernels read from the cursor, and the released values.
   UpdateArgs update_args(const StepRecipe& recipe) {
     UpdateArgs args{};
     args.parameters = parameters_.get();

@@ -14,13 +14,13 @@
 
 namespace cudp::cuda {
 
-/// The values of ncclResult_t that are distinguished.
+/// Those values of ncclResult_t that the code distinguishes.
 enum class NcclResult : int { success = 0, in_progress = 7 };
-/// ncclUniqueId.
+/// Declared as NCCL's ncclUniqueId.
 struct NcclId {
   std::array<char, 128> bytes;
 };
-/// ncclConfig_t of 2.14, which later versions read too.
+/// Declared as ncclConfig_t of NCCL 2.14, which later versions read too.
 struct NcclConfig {
   std::size_t size = sizeof(NcclConfig);
   unsigned int magic = 0xcafebeef;
@@ -52,7 +52,8 @@ const Nccl& nccl();
 int nccl_version();
 /// Returns the name with the version: "NCCL 2.28.9".
 std::string nccl_name(int version);
-/// Whether ranks may share a device: from 2.30 on, if NCCL_MULTI_RANK_GPU_ENABLE allows it.
+/// Returns whether several ranks may use one device: from version 2.30 on, if
+/// NCCL_MULTI_RANK_GPU_ENABLE allows it.
 bool nccl_may_share(int version);
 
 /// Waits until done() is true, polling at intervals. Throws Error with the line that failure()
@@ -77,7 +78,8 @@ class NcclRanks {
   NcclRanks(const NcclRanks&) = delete;
   NcclRanks& operator=(const NcclRanks&) = delete;
 
-  /// words <- their sums over all ranks, modulo 2^64, on a CUDA stream. It may be recorded.
+  /// Replaces words [n] by their sums over all ranks, modulo 2^64, on a CUDA stream. It may be
+  /// recorded.
   void sum(std::uint64_t* words, std::size_t n, void* stream);
   /// Waits until done() is true, that is, until the device has finished its work.
   void wait(const std::function<bool()>& done);

@@ -7,7 +7,7 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-void DeviceNorms::start_anew() {
+void DeviceNorms::reset() {
   const auto count = static_cast<std::uint32_t>(p_.train.size());
   count_.upload({&count, 1});
 }

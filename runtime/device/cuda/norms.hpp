@@ -5,17 +5,17 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// The norms of the gradients of all training examples, as last seen. Keeps a reference to the
-/// parts.
+/// Stored gradient norms of all training examples, for importance sampling. Keeps a reference to
+/// `parts`.
 class DeviceNorms {
  public:
   explicit DeviceNorms(EngineParts& parts)
       : p_(parts), count_(parts.gpu, 1), total_(parts.gpu, 1) {}
 
-  /// Resets the state. Call after another training set has been loaded.
-  void start_anew();
+  /// Adapts to another training set. Call after it has been loaded.
+  void reset();
   void measure();
-  /// Returns the sum of the norms. No single norm leaves the device. See Engine::norm_total.
+  /// Returns the sum of the stored norms; see Engine::norm_total. No single norm leaves the device.
   std::uint64_t total(double max_norm, double grid);
 
  private:

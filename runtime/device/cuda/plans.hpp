@@ -19,8 +19,8 @@ inline std::int32_t narrow(std::int64_t n) {
   return static_cast<std::int32_t>(n);
 }
 
-/// Axis (tiled_product.hpp) before tables have addresses. `table` is an offset in
-/// CudaStorage::tables, or -1 for no table.
+/// An Axis (kernels/products/tile.hpp) that is not on a device yet: `table` is an offset in
+/// CudaStorage::tables instead of an address; -1 for no table.
 struct AxisPlan {
   std::int64_t table = -1;
   std::int32_t period = 0;
@@ -34,16 +34,18 @@ struct FactorPlan {
   Precision as = Precision::fp32;  ///< format of the numbers
 };
 
-/// Axis whose neighbours are `step` apart.
+/// Returns the axis whose consecutive numbers are `step` elements apart.
 inline AxisPlan strided(std::int64_t step) { return {.inner = narrow(step)}; }
-/// Axis with the same table for every example. Examples are `apart` elements apart.
+/// Returns `axis` repeated for every example of a micro-batch: each example has `period` indices,
+/// and examples are `apart` elements apart.
 inline AxisPlan each(AxisPlan axis, std::int64_t period, std::int64_t apart) {
   axis.period = narrow(period);
   axis.outer = narrow(apart);
   return axis;
 }
 
-/// device::Product whose right factor is a layer's weight.
+/// Arguments of a device::Product whose right factor is a layer's weight, before addresses are
+/// known.
 struct ProductPlan {
   FactorPlan a;
   FactorPlan b;
@@ -54,13 +56,14 @@ struct ProductPlan {
   std::int32_t rows_per_example = 0;
   std::int32_t terms = 0;
   std::int32_t columns = 0;
-  PixelPatch patch = {};         ///< no lines: the tables say where the numbers are
-  std::int64_t packed_at = 0;    ///< offset of the packed weight, with a patch
+  PixelPatch patch = {};         ///< patch that the product uses; lines = 0: it uses the tables
+  std::int64_t packed_at = 0;    ///< offset of the packed weight; used only with a patch
   std::int64_t rounded_at = -1;  ///< offset of the rounded weight, for TF32 without a patch, or -1
 };
 
-/// PackedWeight. Weights that keep their order are packed only if other weights are packed too, all
-/// in one launch. Otherwise products round them.
+/// A PackedWeight before addresses are known. Weights that keep their order (keeps_order) are
+/// packed only if other weights are packed too, because one launch packs all. Otherwise the
+/// products round them.
 struct PackPlan {
   FactorPlan weight;
   std::int64_t weight_at = 0;  ///< offset in the parameters
@@ -70,7 +73,8 @@ struct PackPlan {
   bool keeps_order = false;
 };
 
-/// WeightGradient, and the precision in which its norm and its sum are multiplied.
+/// Arguments of a WeightGradient before addresses are known, and the precision of its norm and its
+/// sum.
 struct GradientPlan {
   FactorPlan x;
   FactorPlan dy;
@@ -78,59 +82,63 @@ struct GradientPlan {
   std::int32_t columns = 0;
   std::int32_t terms_per_example = 0;
   Precision precision = Precision::fp32;
-  ConvPatch patch = {};  ///< no lines: the tables say where the numbers are
+  ConvPatch patch = {};  ///< patch that the gradient uses; lines = 0: it uses the tables
 };
 
-/// Number of weights from which a dense layer uses the device's BLAS. It multiplies whole slabs of
-/// kSlab examples, so that an example's numbers do not depend on how many there are.
+/// Number of weights from which a dense layer uses the device's BLAS. BLAS then multiplies slabs of
+/// exactly kSlab examples, so that an example's result does not depend on the number of examples.
 inline constexpr std::int64_t kLargeDense = 1 << 20;
 inline constexpr int kSlab = 256;
 
-/// Smallest number of rows (channels times taps, or inputs) and of columns (channels, or outputs)
-/// of a weight from which tensor cores multiply it, if TF32 is requested. With fewer a tile is
-/// mostly padding. Not measured.
+/// Tensor cores multiply a weight, if TF32 is requested, only if it has at least this number of
+/// rows (channels times taps, or inputs) and of columns (channels, or outputs). With fewer, most of
+/// a tile would be padding. The value is not measured.
 inline constexpr int kMinTensorSide = 16;
 
-/// Shared memory of a block that multiplies patches [bytes]. Three such blocks fit a multiprocessor
-/// of an H200, two that of an A100.
+/// Returns the shared memory for a block that multiplies patches [bytes]. Three such blocks fit a
+/// multiprocessor of an H200, two fit one of an A100.
 inline std::size_t patch_shared_bytes(const DeviceLimits& limits) {
   return std::min(limits.shared_bytes, std::size_t{72} * 1024);
 }
 
-/// The activations between two layers, and their gradients. A layer that works in place has the
-/// same edge before and after.
+/// Activations between two layers, and their gradients. A layer that works in place has the same
+/// edge as input and output.
 struct CudaEdge {
   std::size_t number = 0;
   Planes value;     ///< its border is the padding of the convolution that reads it
   Planes gradient;  ///< its border serves the input gradient of the convolution that made it
   bool has_gradient = false;
-  Precision value_as = Precision::fp32;  ///< format of the values: see round_edges
+  /// Whether the stored values are rounded to TF32; see round_edges.
+  Precision value_as = Precision::fp32;
   Precision gradient_as = Precision::fp32;
 };
 
-/// Settings from which build_layout() chooses the buffers and kernels of each layer.
+/// Choices of a network's engine from which build_layout() derives the buffers and kernels of each
+/// layer.
 struct LayoutChoices {
   /// tf32: used for layers that gain from it (kMinTensorSide) and for those that use BLAS.
   /// Everything that is not a matrix product stays in fp32.
   Precision precision = Precision::fp32;
   std::int64_t large_dense = kLargeDense;
   DeviceLimits limits = {};
-  /// Whether gradients are transformed before clipping. The kernels of patches have no registers to
-  /// spare for this.
+  /// Whether gradients are transformed before clipping. If so, patches are not used, because their
+  /// kernels have no registers to spare for the transform.
   bool transforms = false;
-  /// Whether convolutions and recurrent layers run forward by the device's library, in an engine
-  /// that evaluates.
+  /// Whether the forward passes of convolutions and recurrent layers call the device's library
+  /// (cuDNN). Only for an engine that evaluates.
   bool evaluates_by_library = false;
 };
 
-/// Device memory that the layers of a network take. Each layer reserves its own.
+/// Sizes of the device memory that the layers of a network need, and the tables that they read.
+/// Each layer reserves its own part.
 struct CudaStorage {
   std::vector<std::int32_t> tables;
   std::vector<std::int32_t> group_parts{0};  ///< [groups + 1], as device::Clip takes them
-  std::int64_t saved = 0;              ///< floats per example that forward leaves for backward
-  std::int64_t example_gradients = 0;  ///< floats per example for gradients that exist as a whole
+  std::int64_t saved = 0;  ///< floats per example that forward() saves for backward()
+  /// Floats per example for parameter gradients that are stored whole.
+  std::int64_t example_gradients = 0;
   std::int64_t transform_scratch = 0;  ///< floats per example for norms of transformed gradients
-  std::int64_t library_scratch = 0;    ///< floats per example for layers by a library
+  std::int64_t library_scratch = 0;    ///< floats per example of scratch for calls of cuDNN
   std::vector<ProductPlan> patched_products;
   std::vector<PackPlan> packs;
   std::int64_t packed = 0;  ///< floats of packed weights
@@ -140,10 +148,10 @@ struct CudaStorage {
   bool uses_blas = false;
   bool uses_tensor_cores = false;
 
-  /// Number of parts of squared norms, of all groups.
+  /// Number of partial sums of squared norms, of all layers together.
   std::int32_t parts() const { return group_parts.back(); }
-  /// Reserves parts of the next group's squared norm and returns the first. Call once per layer
-  /// with parameters.
+  /// Reserves n partial sums for the squared norm of the next layer with parameters, and returns
+  /// the index of the first. Call once per such layer.
   std::int32_t reserve_parts(int n) {
     group_parts.push_back(parts() + n);
     return group_parts[group_parts.size() - 2];
@@ -155,7 +163,8 @@ struct CudaStorage {
     return first;
   }
 
-  /// Plans to pack a weight before each pass. Returns its offset, a multiple of 16 bytes.
+  /// Adds a weight to those that are packed before each pass. Returns its offset, a multiple of 16
+  /// bytes.
   std::int64_t pack(PackPlan p) {
     const std::int64_t floats =
         p.keeps_order ? std::int64_t{p.terms} * p.columns : packed_floats(p.terms, p.columns);
@@ -164,14 +173,14 @@ struct CudaStorage {
     return p.packed_at;
   }
 
-  /// Makes a table of n entries. Entry i is at(i).
+  /// Makes a table whose entry i, i < n, is at(i).
   template <class At>
   AxisPlan table(std::int64_t n, const At& at) {
     const auto first = static_cast<std::int64_t>(tables.size());
     for (std::int64_t i = 0; i < n; ++i) tables.push_back(narrow(at(static_cast<int>(i))));
     return {.table = first};
   }
-  /// Axis of all numbers of an example's planes, in PyTorch's order.
+  /// Returns the axis of all numbers of an example's planes, in PyTorch's order.
   AxisPlan flat(const Planes& p) {
     if (p.border == 0) return strided(1);
     return table(p.pixels(), [&](int i) { return p.pixel_offset(i); });

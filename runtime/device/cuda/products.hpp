@@ -12,9 +12,9 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// The kernels of products. They are indexed by Precision, then by tile_columns; those of patches
-/// by patch_columns. The norm and the sum of a layer must have one precision and come from one row
-/// here; see WeightGradientSum.
+/// Function pointers of the kernels of matrix products. Tiled tables are indexed by Precision, then
+/// by tile_columns; Patched ones by patch_columns. The norm and the sum of a layer must use the
+/// same precision and the same tile here; see WeightGradientSum.
 struct ProductKernels {
   template <class Args>
   using Kernel = void (*)(Args);
@@ -48,24 +48,25 @@ class CudaProducts {
 
   void fill_scratch() { packed_.fill_scratch(); }
 
-  /// Packs the weights of the products that tensor cores make. parameters [d]: the network's. Call
-  /// before those products.
+  /// Packs the weights that tensor cores multiply. Call when the parameters have changed, before
+  /// those products. parameters [d]: the network's.
   void pack(const float* parameters);
 
-  /// out = bias + a weight, then the epilogue. out_planes, y_planes: planes of p's rows and
-  /// columns, and of epilogue.y, for a plan with a patch.
+  /// Computes out = bias + a weight, then the epilogue. out_planes, y_planes: planes of p's rows
+  /// and columns, and of epilogue.y; used only by a plan with a patch.
   void multiply(const char* name, const Batch& batch, const ProductPlan& p, Precision precision,
                 const float* a, const float* weight, const float* bias, float* out,
                 const Epilogue& epilogue = {}, const Planes& out_planes = {},
                 const Planes& y_planes = {});
 
-  /// x, dy: the activations and the gradient from which `g` reads.
+  /// Returns the kernels' arguments for the plan `g`. x, dy: the activations and the gradient that
+  /// it reads.
   WeightGradient weight_gradient(const Batch& batch, const GradientPlan& g, const float* x,
                                  const float* dy) const;
   void gradient_norm(const GradientPlan& g, const WeightGradientNorm& args);
   void gradient_sum(const GradientPlan& g, const WeightGradientSum& args);
   void gradient_rows(const GradientPlan& g, const WeightGradientRows& args);
-  /// Number of examples that a block of gradient_sum takes.
+  /// Returns the number of examples that one block of gradient_sum() adds up.
   static int examples_per_block(const GradientPlan& g);
 
  private:

@@ -33,7 +33,8 @@ inline Diagnostics take_tally(Buffer<Tally>& tally) {
   return diagnostics_of(t);
 }
 
-/// Sum over ranks. The constructor's arguments belong to the engine and must outlive this object.
+/// Adds up the sum and the tally of a step over all ranks. The constructor's arguments belong to
+/// the engine and must outlive this object.
 class RankedSum {
  public:
   RankedSum(Gpu& gpu, const EngineSettings& settings, StepEnd& end, Buffer<Tally>& tally,
@@ -60,10 +61,11 @@ class RankedSum {
                                     ", inside the recorded step"
                               : "sums of ranks: by the host (" + why + ")");
   }
-  /// Whether the devices add up the sums. Requires choose().
+  /// Returns whether the devices, and not the host, add up the sums. Requires choose().
   bool is_on_device() const { return *on_device_; }
 
-  /// Replaces the sum and the tally by those of all ranks. Call inside a recording.
+  /// Launches the replacement of this rank's sum and tally by those of all ranks. Call inside a
+  /// recording.
   void launch() {
     gpu_.copy(end_.rank_words(), tally_.get(), sizeof(Tally));
     gpu_.clear(tally_.get(), sizeof(Tally));
@@ -71,15 +73,15 @@ class RankedSum {
   }
 
   /// Reads the tally that launch() made. Call after the recording has run.
-  void see() {
+  void read_tally() {
     const std::vector<FixedPoint> words = end_.download_rank_words();
-    Tally seen;
-    std::memcpy(&seen, words.data(), sizeof seen);
-    seen_ += diagnostics_of(seen);
+    Tally tally;
+    std::memcpy(&tally, words.data(), sizeof tally);
+    diagnostics_ += diagnostics_of(tally);
   }
 
-  /// Replaces the sum of this rank by that of all ranks, and adds up their tallies. The host does
-  /// it.
+  /// Replaces the sum of this rank by that of all ranks and adds up their tallies, on the host.
+  /// Waits for the device.
   void join() {
     const std::vector<FixedPoint> mine = end_.download_sum();
     std::vector<std::int64_t> words(mine.size() + Diagnostics::kWords);
@@ -88,12 +90,12 @@ class RankedSum {
     std::int64_t* const seen = words.data() + mine.size();
     take_tally(tally_).to_words(seen);
     settings_.ranks->sum("the sum of a step", words);
-    seen_ += Diagnostics::of_words(seen);
+    diagnostics_ += Diagnostics::of_words(seen);
     end_.upload_sum({reinterpret_cast<const FixedPoint*>(words.data()), mine.size()});
   }
 
-  /// Returns the diagnostics of all ranks since the last call, and clears them.
-  Diagnostics take_seen() { return std::exchange(seen_, {}); }
+  /// Returns the statistics of all ranks since the last call, and clears them.
+  Diagnostics take_diagnostics() { return std::exchange(diagnostics_, {}); }
 
  private:
   std::uint64_t* sum() const { return reinterpret_cast<std::uint64_t*>(end_.sum()); }
@@ -104,7 +106,7 @@ class RankedSum {
   Buffer<Tally>& tally_;
   std::size_t words_;
   std::optional<bool> on_device_;
-  Diagnostics seen_;
+  Diagnostics diagnostics_;
 };
 
 }  // namespace cudp::cuda::inline CUDP_SIMT

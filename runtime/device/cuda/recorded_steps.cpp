@@ -5,13 +5,13 @@
 #include <variant>
 
 #include "runtime/base/error.hpp"
-#include "runtime/device/cuda/batch_room.hpp"
+#include "runtime/device/cuda/batch_capacity.hpp"
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
 namespace {
 
-/// Copy of a recipe without the numbers that recorded steps read from device memory.
+/// Returns a copy of a recipe without the numbers that recorded steps read from device memory.
 StepRecipe without_numbers(StepRecipe recipe) {
   if (auto* const candidates = std::get_if<Candidates>(&recipe.draw)) candidates->rule = {};
   return recipe;
@@ -19,14 +19,14 @@ StepRecipe without_numbers(StepRecipe recipe) {
 
 }  // namespace
 
-void RecordedSteps::start_anew() {
+void RecordedSteps::reset() {
   recorded_.reset();  // it holds addresses of the old buffers
   joined_.reset();
-  room_ = 0;
+  capacity_ = 0;
   if (!is_alone()) ranked_.choose();
   const Draw& draw = p_.settings.recipe.draw;
-  reserve(public_room(draw, p_.settings.expected_batch)
-              .value_or(first_room(draw, p_.train.size(), 0.0)));
+  reserve(public_capacity(draw, p_.settings.expected_batch)
+              .value_or(first_capacity(draw, p_.train.size(), 0.0)));
 }
 
 void RecordedSteps::reserve(std::int64_t examples) {
@@ -43,35 +43,36 @@ void RecordedSteps::run(const StepRecipe& recipe, const StepCursor& cursor,
 }
 
 Diagnostics RecordedSteps::take_diagnostics() {
-  return is_alone() ? take_tally(p_.tally) : ranked_.take_seen();
+  return is_alone() ? take_tally(p_.tally) : ranked_.take_diagnostics();
 }
 
-std::int64_t RecordedSteps::room_of(const StepRecipe& recipe) const {
-  return std::max(room_, first_room(recipe.draw, p_.train.size(), p_.settings.expected_batch));
+std::int64_t RecordedSteps::capacity_for(const StepRecipe& recipe) const {
+  return std::max(capacity_,
+                  first_capacity(recipe.draw, p_.train.size(), p_.settings.expected_batch));
 }
 
-void RecordedSteps::launch_step(const StepRecipe& recipe, std::int64_t room) {
-  sum_.draw(recipe, room);
-  const Unfinished left = sum_.add_up(recipe, room);
+void RecordedSteps::launch_step(const StepRecipe& recipe, std::int64_t capacity) {
+  sum_.draw(recipe, capacity);
+  const Unfinished left = sum_.add_up(recipe, capacity);
   p_.end.finish(recipe, p_.stream(Stream::noise), left, false);
 }
 
 void RecordedSteps::record(const StepRecipe& recipe) {
   const StepRecipe kind = without_numbers(recipe);
   if (recorded_ && recorded_->recipe != kind) recorded_.reset();
-  const std::int64_t room = room_of(recipe);
-  if (recorded_ && recorded_->room >= room) return;
+  const std::int64_t capacity = capacity_for(recipe);
+  if (recorded_ && recorded_->capacity >= capacity) return;
   recorded_.reset();
-  reserve(public_room(recipe.draw, p_.settings.expected_batch).value_or(room));
-  recorded_.emplace(
-      Recorded{kind, room, p_.gpu.record([this, recipe, room] { launch_step(recipe, room); })});
+  reserve(public_capacity(recipe.draw, p_.settings.expected_batch).value_or(capacity));
+  recorded_.emplace(Recorded{
+      kind, capacity, p_.gpu.record([this, recipe, capacity] { launch_step(recipe, capacity); })});
 }
 
 void RecordedSteps::record_joined(const StepRecipe& recipe) {
   const StepRecipe kind = without_numbers(recipe);
   if (joined_ && joined_->recipe == kind) return;
   joined_.reset();
-  reserve(public_room(recipe.draw, p_.settings.expected_batch).value_or(room_of(recipe)));
+  reserve(public_capacity(recipe.draw, p_.settings.expected_batch).value_or(capacity_for(recipe)));
   const auto finish = [this, recipe] {
     p_.end.finish(recipe, p_.stream(Stream::noise), {}, false);
   };
@@ -99,9 +100,10 @@ void RecordedSteps::run_alone(const StepRecipe& recipe, const StepCursor& cursor
     if (at.pending != 0) {
       p_.end.complete(at, recipe, p_.stream(Stream::noise), false);
     } else if (at.crowded != 0) {
-      room_ = std::min(2 * std::int64_t{at.crowded}, batch_capacity(recipe.draw, p_.train.size()));
+      capacity_ =
+          std::min(2 * std::int64_t{at.crowded}, batch_capacity(recipe.draw, p_.train.size()));
       record(recipe);
-      p_.position.make_room(at);
+      p_.position.raise_capacity(at);
     } else {
       ensure(done == steps.size(), "the device has left steps out");
       return;
@@ -121,7 +123,7 @@ void RecordedSteps::run_joined(const StepRecipe& recipe, const StepCursor& curso
       p_.gpu.replay(*joined_->second);
       at = p_.position.wait();
     } else {
-      ranked_.see();
+      ranked_.read_tally();
     }
     if (at.pending != 0) p_.end.complete(at, recipe, p_.stream(Stream::noise), false);
   }

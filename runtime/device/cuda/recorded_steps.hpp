@@ -9,7 +9,8 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Steps that are recorded once and replayed. Keeps references to the constructor arguments.
+/// Records a step as a CUDA graph and replays it for every step of a run. Keeps references to the
+/// constructor arguments.
 class RecordedSteps {
  public:
   RecordedSteps(EngineParts& parts, StepSum& sum)
@@ -18,25 +19,27 @@ class RecordedSteps {
         ranked_(parts.gpu, parts.settings, parts.end, parts.tally, parts.state.size()) {}
 
   /// Drops the recordings. Call after another training set has been loaded.
-  void start_anew();
+  void reset();
 
   /// Allocates memory for micro-batches of this many examples.
   void reserve(std::int64_t examples);
 
-  /// Runs steps. cursor: the values that are equal for all steps, and the number of the first step.
-  /// If the clipping norm moves, `steps` receives what the device has made of them.
+  /// Runs steps. cursor: the values that are the same for all steps, and the number of the first
+  /// step. If the clipping norm is adaptive, `steps` receives the scalars and noisy counts that the
+  /// device computed.
   void run(const StepRecipe& recipe, const StepCursor& cursor, std::span<ListedStep> steps);
 
-  /// Returns the statistics of training and clears them.
+  /// Returns the statistics of training since the last call, and clears them.
   Diagnostics take_diagnostics();
 
  private:
   struct Recorded {
-    StepRecipe recipe;  ///< recipe without the numbers in device memory
-    std::int64_t room;  ///< largest number of examples of a batch
+    StepRecipe recipe;  ///< recipe, without the numbers that recorded steps read from device memory
+    std::int64_t capacity;  ///< largest batch that the recording can process
     Gpu::Recording recording;
   };
-  /// A step of several ranks. It has two recordings, or one if the devices add up the sums.
+  /// Recordings of a step of several ranks: one if the devices add up the sums, otherwise one
+  /// before the sum over ranks and one after it.
   struct Joined {
     StepRecipe recipe;
     Gpu::Recording first;
@@ -44,22 +47,23 @@ class RecordedSteps {
   };
 
   bool is_alone() const { return p_.settings.ranks->alone(); }
-  /// Capacity of a recorded step, in examples. Blocks without examples return at once.
-  std::int64_t room_of(const StepRecipe& recipe) const;
-  void launch_step(const StepRecipe& recipe, std::int64_t room);
-  /// Records a step if it is not recorded yet.
+  /// Returns the capacity that a recorded step needs, in examples. A larger capacity costs little,
+  /// because blocks without examples return at once.
+  std::int64_t capacity_for(const StepRecipe& recipe) const;
+  void launch_step(const StepRecipe& recipe, std::int64_t capacity);
+  /// Records a step unless it is recorded already with enough capacity.
   void record(const StepRecipe& recipe);
   void record_joined(const StepRecipe& recipe);
   void run_alone(const StepRecipe& recipe, const StepCursor& cursor, std::span<ListedStep> steps);
-  /// Runs steps whose sums the ranks add up. With one recording the devices add up; with two the
-  /// host does, between them. Either way it waits for each step: if a pair of normals is undecided,
-  /// the next sum over ranks must not be made from the rest of this one.
+  /// Runs steps whose sums are added up over ranks, by the devices or by the host (Joined). Waits
+  /// for each step, because a step with an undecided pair of normals must be completed before the
+  /// next sum over ranks begins.
   void run_joined(const StepRecipe& recipe, const StepCursor& cursor,
                   std::span<const ListedStep> steps);
 
   EngineParts& p_;
   StepSum& sum_;
-  std::int64_t room_ = 0;  // capacity that a batch has been found to need
+  std::int64_t capacity_ = 0;  // smallest capacity that the batches seen so far require
   std::optional<Recorded> recorded_;
   std::optional<Joined> joined_;
   RankedSum ranked_;  // used with several ranks

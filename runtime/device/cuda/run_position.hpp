@@ -13,13 +13,13 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// The position of a run on the device, and the list of its steps. The host writes both in one
-/// copy, without waiting, and reads them when the steps are done.
+/// Position of a run (StepCursor) and list of its steps, in device memory. The host writes both in
+/// one copy, without waiting, and reads them when the steps are done.
 class RunPosition {
  public:
-  /// parameters: number of parameters of the network. With more parameters a pair of normals is
-  /// undecided sooner (kernels/step/finish.hpp), and the launches after that step are wasted.
-  /// Therefore a submission has fewer steps.
+  /// parameters: number of parameters of the network. The more there are, the sooner a pair of
+  /// normals is undecided (kernels/step/finish.hpp), and the launches after that step are wasted.
+  /// So a larger network gets fewer steps per submission.
   RunPosition(Gpu& gpu, std::size_t parameters)
       : gpu_(gpu),
         max_steps_(std::clamp<std::size_t>((std::size_t{1} << 26) / parameters, 1, 4096)),
@@ -38,9 +38,9 @@ class RunPosition {
   const SumScale* scale() const { return &cursor()->scale; }
   const ImportanceRule* candidates() const { return &cursor()->candidates; }
 
-  /// Sets up the next launches for steps cursor.first, cursor.first + 1, ..., at most max_steps()
-  /// of them. cursor: the values that are equal for all steps. wait() must be called before the
-  /// next call.
+  /// Writes the cursor and the list for the next launches, which run steps cursor.first,
+  /// cursor.first + 1, ...; at most max_steps() of them. cursor: the values that are the same for
+  /// all steps. wait() must be called before the next call.
   void start(StepCursor cursor, std::span<const ListedStep> steps) {
     ensure(steps.size() <= max_steps_, "too many steps for a submission");
     cursor.end = static_cast<std::uint32_t>(steps.size());
@@ -49,9 +49,9 @@ class RunPosition {
     gpu_.upload_pinned(device_.get(), host_.get(), sizeof cursor + steps.size_bytes());
   }
 
-  /// Sets up the next launches, whose capacity is now large enough for the batch that was not
-  /// started. at: the cursor that wait() returned.
-  void make_room(StepCursor at) {
+  /// Lets the next launches start the batch that exceeded the capacity. Call after the step was
+  /// recorded again with a larger capacity. at: the cursor that wait() returned.
+  void raise_capacity(StepCursor at) {
     at.crowded = 0;
     std::memcpy(host_.get(), &at, sizeof at);
     gpu_.upload_pinned(device_.get(), host_.get(), sizeof at);
@@ -65,8 +65,8 @@ class RunPosition {
     return checked(c);
   }
 
-  /// Waits for the device and returns its cursor. Also reads the first steps.size() steps of the
-  /// list, as the device has left them.
+  /// Waits for the device and returns its cursor. Also reads the first steps.size() entries of the
+  /// list, which the device may have changed.
   StepCursor wait(std::span<ListedStep> steps) const {
     std::vector<std::byte> all(sizeof(StepCursor) + steps.size_bytes());
     gpu_.download(all.data(), device_.get(), all.size());

@@ -29,7 +29,8 @@ class SampleScratch {
   Buffer<std::uint32_t> count_;
 };
 
-/// Draws into args.drawn and *space.count, in order on the device's stream.
+/// Launches the draw of a Poisson sample: writes the examples to args.drawn and their number to
+/// *space.count, in order on the device's stream.
 void draw_poisson(Gpu& gpu, const SampleArgs& args, SampleSpace space);
 
 }  // namespace cudp::cuda::inline CUDP_SIMT

@@ -1,6 +1,6 @@
 #pragma once
-// End of a step on the device: noise, release and update (kernels/step/finish.hpp). The host makes
-// the pairs of normals that double cannot decide.
+// Second half of a step on the device: noise, release and update (kernels/step/finish.hpp). The
+// host computes the pairs of normals that double precision cannot decide.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -18,7 +18,7 @@ namespace cudp::cuda::inline CUDP_SIMT {
 /// Launches the kernel that adds a batch's losses and norms to its total.
 void add_tally(Gpu& gpu, const TallyBatch& batch);
 
-/// Computes Gpu::total_norms without a library.
+/// Computes Gpu::total_norms() by this library's own kernel, for builds without CUB.
 void total_norms_by_kernel(Gpu& gpu, const NormTotal& a);
 
 class StepEnd {
@@ -26,35 +26,37 @@ class StepEnd {
   /// cursor, list: those of RunPosition.
   StepEnd(Gpu& gpu, DeviceModelState& state, StepCursor* cursor, ListedStep* list);
 
-  /// [d], in grid steps. Contributions are added to it; it is 0 at the beginning of a step.
+  /// Returns the sum of the current step, [d], in grid steps. Kernels add contributions to it; it
+  /// is 0 at the beginning of a step.
   FixedPoint* sum() const { return sum_.get(); }
   std::vector<FixedPoint> download_sum() const { return sum_.download(state_.size()); }
-  /// Number of words after the sum that ranks add up with it: a tally.
+  /// Number of 64-bit words that follow the sum and are added up over ranks with it: a tally.
   static constexpr std::size_t kRankWords = sizeof(Tally) / sizeof(FixedPoint);
   FixedPoint* rank_words() const { return sum_.get() + state_.size(); }
   std::vector<FixedPoint> download_rank_words() const;
   void upload_sum(std::span<const FixedPoint> sum) { sum_.upload(sum); }
   void clear_sum() { sum_.clear(); }
 
-  /// Returns the released values, [d], of a step whose update is a separate launch.
+  /// Returns the released values [d]. Requires a step whose update is a separate launch.
   std::vector<float> download_released() const { return released_.download(); }
   void upload_released(const std::vector<float>& values) { released_.upload(values); }
 
-  /// Whether the update waits for the whole release, because it needs its norm.
+  /// Returns whether the update is a separate launch after the release, because it needs the norm
+  /// of the whole released gradient.
   static bool has_tail(const StepRecipe& recipe) { return recipe.step_size.has_value(); }
 
-  /// Launches the end of the cursor's step. noise: the stream; its step is the cursor's. If
-  /// is_shown, nothing is updated: the host reads the released values first, and then calls
-  /// update().
+  /// Launches noise, release and update of the current step. noise: random stream; the cursor gives
+  /// its step. is_shown: launches no update, so that the host can read the released values and then
+  /// call update().
   void finish(const StepRecipe& recipe, const RandomStream& noise, const Unfinished& left,
               bool is_shown);
 
-  /// Launches the update with the released values.
+  /// Launches the optimizer's update with the released values.
   void update(const StepRecipe& recipe);
 
-  /// Computes the pairs of normal numbers whose rounding a step left undecided, and launches the
-  /// completion of the step. at: the cursor, as the step left it. The other arguments are those of
-  /// finish().
+  /// Computes on the host the pairs of normal numbers whose rounding a step left undecided, and
+  /// launches the rest of the step. at: the cursor after that step. The other arguments are those
+  /// of finish().
   void complete(const StepCursor& at, const StepRecipe& recipe, const RandomStream& noise,
                 bool is_shown);
 
@@ -72,7 +74,7 @@ class StepEnd {
   ListedStep* list_;
   Buffer<FixedPoint> sum_;           // [d + kRankWords]
   Buffer<std::uint32_t> undecided_;  // one bit per pair
-  Buffer<DecidedPair> pairs_;        // pairs that the host has made
+  Buffer<DecidedPair> pairs_;        // pairs that the host has computed
   Buffer<float> released_;           // [d]
   Buffer<double> norm_parts_;
 };

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <variant>
 
-#include "runtime/device/cuda/batch_room.hpp"
+#include "runtime/device/cuda/batch_capacity.hpp"
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
@@ -20,21 +20,21 @@ SampleArgs StepSum::sample_args(const Draw& draw) const {
           .first = p_.train.first()};
 }
 
-void StepSum::draw(const StepRecipe& recipe, std::int64_t room) {
+void StepSum::draw(const StepRecipe& recipe, std::int64_t capacity) {
   SampleSpace space = p_.sample.space();
   space.cursor = p_.position.cursor();
   space.list = p_.position.list();
   space.capacity = static_cast<std::uint32_t>(batch_capacity(recipe.draw, p_.train.size()));
-  space.room = static_cast<std::uint32_t>(room);
+  space.room = static_cast<std::uint32_t>(capacity);
   space.counted = p_.tally.get();
   space.has_tail = StepEnd::has_tail(recipe);
   draw_poisson(p_.gpu, sample_args(recipe.draw), space);
 }
 
 void StepSum::launch(const StepRecipe& recipe) {
-  const std::int64_t room = batch_capacity(recipe.draw, p_.train.size());
-  draw(recipe, room);
-  const Unfinished left = add_up(recipe, room);
+  const std::int64_t capacity = batch_capacity(recipe.draw, p_.train.size());
+  draw(recipe, capacity);
+  const Unfinished left = add_up(recipe, capacity);
   if (left.sums.slabs != nullptr) p_.fused->add(left.sums, p_.end.sum());
   if (left.tally.total != nullptr) add_tally(p_.gpu, left.tally);
 }

@@ -13,18 +13,20 @@ class StepSum {
   explicit StepSum(EngineParts& parts) : p_(parts) {}
 
   SampleArgs sample_args(const Draw& draw) const;
-  /// Begins the next step: writes its batch to `drawn`, ascending, and its numbers to the cursor.
-  /// room: capacity of the next launches, in examples.
-  void draw(const StepRecipe& recipe, std::int64_t room);
-  /// Adds up what the batch's examples contribute, in grid steps. The returned part has not been
-  /// added yet. max_drawn: largest number of examples drawn.
+  /// Launches the start of the next step: writes its batch to EngineParts::drawn, ascending, and
+  /// its scalars to the cursor. capacity: capacity of the step's launches, in examples.
+  void draw(const StepRecipe& recipe, std::int64_t capacity);
+  /// Launches the sum of the contributions of the batch's examples, in grid steps. The returned
+  /// slabs and tally are not part of the sum yet; StepEnd::finish() adds them. max_drawn: largest
+  /// number of examples drawn.
   Unfinished add_up(const StepRecipe& recipe, std::int64_t max_drawn);
-  /// Launches a step up to its sum and its tally, which are complete afterwards. Its capacity
-  /// suffices for any batch, except with a probability below 1e-30.
+  /// Launches a step up to its complete sum and tally. Its capacity suffices for any batch, except
+  /// with a probability below 1e-30.
   void launch(const StepRecipe& recipe);
 
  private:
-  /// choose: launches the kernel that gives each example of a micro-batch its factor.
+  /// Adds up the contributions layer by layer, micro-batch by micro-batch. choose: launches the
+  /// kernel that computes the factor of each example.
   Unfinished add_by_layers(std::int64_t max_drawn, const CoordinatesView* coordinates,
                            const std::function<void()>& choose);
 

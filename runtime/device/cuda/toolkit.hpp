@@ -16,14 +16,15 @@
 
 namespace cudp::cuda {
 
-/// Whether this build has CUB and Thrust. Without them the two functions below must not be called.
+/// Returns whether this build has CUB and Thrust. Without them the two functions below must not be
+/// called.
 bool has_cub();
 
 /// Size of the scratch memory of cub_norm_total over n norms [bytes].
 std::size_t cub_norm_total_bytes(std::int64_t n);
 
-/// Computes what norm_total_kernel does, but ignores the old *total. scratch: device memory of
-/// `bytes` bytes, aligned to 256.
+/// Computes the total of norm_total_kernel, but overwrites *total instead of adding to it. scratch:
+/// device memory of `bytes` bytes, aligned to 256.
 cudaError_t cub_norm_total(const NormTotal& a, void* scratch, std::size_t bytes,
                            cudaStream_t stream);
 

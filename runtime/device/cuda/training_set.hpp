@@ -15,7 +15,8 @@ namespace cudp::cuda::inline CUDP_SIMT {
 class DeviceTrainingSet {
  public:
   DeviceTrainingSet() = default;
-  /// Rows of a table stay coded. sorts_words: whether a table of words is trained.
+  /// Copies the training set to the device. Rows of a table stay coded. sorts_words: whether an
+  /// embedding is trained, which needs the words of each text in sorted order.
   DeviceTrainingSet(Gpu& gpu, const Dataset& train, bool sorts_words = false)
       : size_(train.size()),
         first_(train.size() > 0 ? static_cast<std::int64_t>(train.first) : 0),

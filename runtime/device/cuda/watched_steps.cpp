@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/device/cuda/batch_room.hpp"
+#include "runtime/device/cuda/batch_capacity.hpp"
 #include "runtime/device/observed.hpp"
 
 namespace cudp::cuda::inline CUDP_SIMT {
@@ -26,24 +26,24 @@ void take_step(EngineParts& p, StepSum& sum, const StepRecipe& recipe, std::uint
                const ListedStep& step) {
   ReleaseObserver* const release_observer = p.settings.release_observer;
   SecretObserver* const observes = observer(release_observer);
-  const ReleasedValue leaving = released_sum(number, step.scale.grid, step.scalars.noise_std);
+  const ReleasedValue value = released_sum(number, step.scale.grid, step.scalars.noise_std);
   const RandomStream noise = p.stream(Stream::noise);
-  const std::int64_t room = batch_capacity(recipe.draw, p.train.size());
+  const std::int64_t capacity = batch_capacity(recipe.draw, p.train.size());
 
-  sum.draw(recipe, room);
+  sum.draw(recipe, capacity);
   (void)p.position.wait();
   if (observes != nullptr)
     show_batch(release_observer, number, recipe.draw, p.drawn.download(p.sample.count()));
 
-  const Unfinished left = sum.add_up(recipe, room);
+  const Unfinished left = sum.add_up(recipe, capacity);
   if (left.sums.slabs != nullptr) p.fused->add(left.sums, p.end.sum());
-  if (observes != nullptr) observes->adds_noise(leaving, sums(p));
+  if (observes != nullptr) observes->before_noise(value, sums(p));
 
   p.end.finish(recipe, noise, {.sums = {}, .tally = left.tally}, true);
   if (const StepCursor at = p.position.wait(); at.pending != 0)
     p.end.complete(at, recipe, noise, true);
   std::vector<float> values = p.end.download_released();
-  show_released(release_observer, leaving, std::span(values));
+  show_released(release_observer, value, std::span(values));
   p.end.upload_released(values);
 
   p.end.update(recipe);
@@ -51,7 +51,7 @@ void take_step(EngineParts& p, StepSum& sum, const StepRecipe& recipe, std::uint
   const StepCursor at = p.position.wait();
   StepScalars used = at.scalars;
   if (recipe.step_size) used.learning_rate = at.used_rate;
-  observes->sees(update_record(number, recipe, used, p.train_state()));
+  observes->on_record(update_record(number, recipe, used, p.train_state()));
 }
 
 }  // namespace

@@ -5,8 +5,9 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Runs steps launch by launch for a release observer (runtime/gate/release_observer.hpp), which
-/// reads the released values in between. cursor: see RecordedSteps::run.
+/// Runs steps one by one, without recordings, so that a release observer
+/// (runtime/gate/release_observer.hpp) can read the released values of each. cursor: see
+/// RecordedSteps::run.
 void run_watched(EngineParts& p, StepSum& sum, const StepRecipe& recipe, const StepCursor& cursor,
                  std::span<const ListedStep> steps);
 

@@ -21,26 +21,9 @@ bool names(const std::string& text, const std::string& key) {
   return false;
 }
 
-/// What the program writes on a terminal of so many columns.
+/// Returns the text that cudp writes on a terminal with this number of columns.
 std::string on_terminal(const Words& words, unsigned short columns) {
-  winsize size{.ws_row = 40, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
-  int terminal = -1;
-  const pid_t child = ::forkpty(&terminal, nullptr, nullptr, &size);
-  if (child == 0) {
-    std::vector<char*> argv = {const_cast<char*>(cudp_binary())};
-    for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
-    argv.push_back(nullptr);
-    ::execv(cudp_binary(), argv.data());
-    ::_exit(127);
-  }
-  std::string text;
-  char bytes[4096];
-  for (ssize_t n = 0; (n = ::read(terminal, bytes, sizeof bytes)) > 0;)
-    text.append(bytes, static_cast<std::size_t>(n));
-  ::close(terminal);
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return text;
+  return run_on_terminal(with({cudp_binary()}, words), "", columns).terminal;
 }
 
 TEST(Help, OfTrainAndAuditFitsOneScreen) {

@@ -127,7 +127,7 @@ TEST_F(HoldoutCli, AThresholdNeedsTwoClassesWithProbabilitiesAndAHoldout) {
     EXPECT_FALSE(fs::exists(folder_ / "run"));
   };
   refused("visits.csv", {"--holdout-threshold", "0.3"},
-          "--holdout-threshold: expected it beside --holdout, found none");
+          "--holdout-threshold: expected --holdout with it, found none");
   refused("visits.csv", {"--holdout", "0.2", "--holdout-threshold", "1.5"}, "a number in [0, 1]");
   refused("stays.csv", {"--holdout", "0.2", "--holdout-threshold", "0.3"},
           "--holdout-threshold: expected a model of two classes, found one that predicts a target");

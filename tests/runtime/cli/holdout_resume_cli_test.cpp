@@ -134,7 +134,7 @@ TEST_F(HoldoutResume, GoOnWithTheSameRowsInTheSamePartsOnly) {
 /// Ends the process once noise of held-out figures was drawn.
 class KilledAtFigures : public ReleaseObserver {
  public:
-  void leaves(const ReleasedValue& what, std::span<std::byte>) override {
+  void on_release(const ReleasedValue& what, std::span<std::byte>) override {
     if (what.purpose == Stream::holdout_figures) ::raise(SIGKILL);
   }
 };

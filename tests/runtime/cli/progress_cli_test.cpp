@@ -16,23 +16,11 @@ std::string scoring_late_rows(const SmallTable& t, const std::string& run) {
          " eval " + run + " --dataset - > /dev/null";
 }
 
-/// What a shell's command writes on a terminal.
+/// Returns the text that a shell command writes on a terminal.
 std::string shown_on_terminal(const std::string& command) {
-  int terminal = -1;
-  const pid_t child = ::forkpty(&terminal, nullptr, nullptr, nullptr);
-  if (child == 0) {
-    ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
-    ::_exit(127);
-  }
-  std::string text;
-  char bytes[4096];
-  for (ssize_t n = 0; (n = ::read(terminal, bytes, sizeof bytes)) > 0;)
-    text.append(bytes, static_cast<std::size_t>(n));
-  ::close(terminal);
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0) << text;
-  return text;
+  const OnTerminal t = run_on_terminal({"/bin/sh", "-c", command});
+  EXPECT_EQ(t.exit, 0) << t.terminal;
+  return t.terminal;
 }
 
 TEST(ProgressCli, EvalShowsOnATerminalAloneThatItGoesOn) {
@@ -67,7 +55,7 @@ TEST(ProgressCli, VerifyHearsHowManyRowsHaveBeenChecked) {
   verify::Bounds bounds;
   std::vector<double> shares;
   bounds.on_rows = [&](double share) { shares.push_back(share); };
-  hold(open_released_run(folder / "run"), bounds);
+  check_released_run(open_released_run(folder / "run"), bounds);
   EXPECT_EQ(shares, (std::vector<double>{0.25, 0.5, 0.75, 1.0}));
 }
 

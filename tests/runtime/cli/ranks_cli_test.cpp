@@ -277,7 +277,7 @@ TEST_F(CliRanks, WhatCannotBeSharedIsRefused) {
             "--ranks: expected 1 with --method");
   refused(args("--epsilon 1 --ranks 0"), "--ranks: expected a whole number of 1 to 256, found 0");
   refused(with(args("--epsilon 1 --ranks 2 --resume-or-start"), {folder_ / "x"}),
-          "--resume-or-start: expected no --out beside it");
+          "--resume-or-start: expected no --out with it");
   const Finished audit = run_cudp(folder_, args("audit --preset glyphs-cnn --ranks 2"));
   EXPECT_EQ(audit.exit, 2);
   EXPECT_NE(audit.err.find("--ranks: expected none for an audit"), std::string::npos) << audit.err;

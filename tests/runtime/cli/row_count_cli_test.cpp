@@ -72,7 +72,7 @@ TEST_F(RowCount, WhatCannotKeepTheBudgetIsRefusedBeforeTheCountIsPaidFor) {
   const Case cases[] = {
       {{"--batch", "64", "--epochs", "2", "--sigma", "1"},
        3,
-       "--sigma: expected none beside --epsilon, or one that keeps epsilon 2 whatever the number "
+       "--sigma: expected none with --epsilon, or one that keeps epsilon 2 whatever the number "
        "of "
        "training examples is"},
       {{"--batch", "64", "--steps", "3", "--sigma", "0.06"}, 3, "noise multiplier of 0.0625"},

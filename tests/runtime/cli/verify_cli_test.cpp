@@ -1,4 +1,4 @@
-// cudp verify: finished runs of several methods hold; changed ones do not; a twin is checked.
+// cudp verify: finished runs of several methods hold; changed ones do not; a replay is checked.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -152,9 +152,9 @@ TEST_F(VerifyCli, ChangedRunsDoNot) {
     c["noise_std"] = c["sigma"].get<double>() * c["sensitivity"].get<double>();
     c["releases"][1]["sigma"] = c["sigma"];
   });
-  expect_differs("changed", "ledger", "charged were 0");
+  expect_differs("changed", "ledger", "the ledger has 0");
   change_certificate([](OrderedJson& c) { c["releases"].erase(1); });
-  expect_differs("changed", "ledger", "charged were 5");
+  expect_differs("changed", "ledger", "the ledger has 5");
   expect_differs("changed/release", "releases", "5 steps");
   change_certificate([](OrderedJson& c) { c["releases"].erase(0); });
   expect_differs("changed", "noise", "size_release");
@@ -398,10 +398,10 @@ TEST_F(VerifyCli, SaysWhatIsNoRun) {
   const Finished f = verify("changed");
   EXPECT_EQ(f.exit, 1);
   EXPECT_NE(f.out.find("not finished"), std::string::npos) << f.out;
-  EXPECT_EQ(verify("run", {"--data-dir", "data"}).exit, 2);  // which is the twin's
+  EXPECT_EQ(verify("run", {"--data-dir", "data"}).exit, 2);  // which is the replay's
 }
 
-TEST_F(VerifyCli, ATwinIsTrainedAndChecked) {
+TEST_F(VerifyCli, AReplayIsTrainedAndChecked) {
   const std::vector<std::pair<const char*, Words>> cases = {
       {"dpsgd", kSteps},
       {"public", with(kSteps, {"--size-is-public", "--optimizer", "adam", "--ema", "0.9"})},
@@ -413,11 +413,11 @@ TEST_F(VerifyCli, ATwinIsTrainedAndChecked) {
   for (const auto& [name, words] : cases) {
     SCOPED_TRACE(name);
     train(name, words);
-    const std::string twin = folder_ / (std::string(name) + "-twin");
-    const Finished f = verify(name, {"--json", "--twin", twin, "--data-dir", folder_.path(),
+    const std::string replay = folder_ / (std::string(name) + "-replay");
+    const Finished f = verify(name, {"--json", "--replay", replay, "--data-dir", folder_.path(),
                                      "--schema", table_.schema, "--threads", "1", "--seed", "5"});
     ASSERT_EQ(f.exit, 0) << f.out << f.err;
-    const OrderedJson found = OrderedJson::parse(f.out)["twin"];
+    const OrderedJson found = OrderedJson::parse(f.out)["replay"];
     EXPECT_EQ(found["findings"], OrderedJson::array());
     EXPECT_EQ(found["differences"], OrderedJson::array());
     EXPECT_GT(found["releases"], 0);
@@ -427,38 +427,38 @@ TEST_F(VerifyCli, ATwinIsTrainedAndChecked) {
       EXPECT_EQ(found["numbers"], 5 * parameters);
       EXPECT_EQ(found["updates"], 5);
     }
-    EXPECT_EQ(fs::status(twin).permissions(), fs::perms::owner_all);
-    EXPECT_TRUE(fs::exists(twin + "/run/release/privacy.json"));
+    EXPECT_EQ(fs::status(replay).permissions(), fs::perms::owner_all);
+    EXPECT_TRUE(fs::exists(replay + "/run/release/privacy.json"));
     // Nothing of the transcript stays.
-    for (const auto& entry : fs::recursive_directory_iterator(twin))
+    for (const auto& entry : fs::recursive_directory_iterator(replay))
       if (entry.is_regular_file()) {
         EXPECT_EQ(content_of(entry.path()).find("{\"kind\":\""), std::string::npos) << entry.path();
       }
-    // The twin is a run, and not for release.
+    // The replay is a run, and not for release.
     const OrderedJson certificate =
-        OrderedJson::parse(content_of(twin + "/run/release/privacy.json"));
+        OrderedJson::parse(content_of(replay + "/run/release/privacy.json"));
     EXPECT_EQ(certificate["for_release"], false);
-    const Finished again = verify(name, {"--twin", twin});
+    const Finished again = verify(name, {"--replay", replay});
     EXPECT_EQ(again.exit, 2);
-    EXPECT_NE(again.err.find("not there yet"), std::string::npos) << again.err;
+    EXPECT_NE(again.err.find("expected a new folder"), std::string::npos) << again.err;
   }
 }
 
-TEST_F(VerifyCli, ATwinTellsWhatTheRunStatesOtherwise) {
+TEST_F(VerifyCli, AReplayReportsWhatTheRunStatesOtherwise) {
   train("run", with(kSteps, {"--size-is-public"}));
   change_certificate([](OrderedJson& c) { c["hyperparameter_tuning"] = "counted"; });
   const Finished f =
-      verify("changed", {"--json", "--twin", folder_ / "twin", "--data-dir", folder_.path(),
+      verify("changed", {"--json", "--replay", folder_ / "replay", "--data-dir", folder_.path(),
                          "--schema", table_.schema, "--threads", "1"});
   EXPECT_EQ(f.exit, 1) << f.out << f.err;
-  const OrderedJson twin = OrderedJson::parse(f.out)["twin"];
-  EXPECT_EQ(twin["findings"], OrderedJson::array());
-  ASSERT_EQ(twin["differences"].size(), 1u) << twin;
-  EXPECT_NE(twin["differences"][0].get<std::string>().find("hyperparameter_tuning"),
+  const OrderedJson replay = OrderedJson::parse(f.out)["replay"];
+  EXPECT_EQ(replay["findings"], OrderedJson::array());
+  ASSERT_EQ(replay["differences"].size(), 1u) << replay;
+  EXPECT_NE(replay["differences"][0].get<std::string>().find("hyperparameter_tuning"),
             std::string::npos);
-  // A twin that cannot be trained leaves no folder.
+  // A replay that cannot be trained leaves no folder.
   const Finished none =
-      verify("run", {"--twin", folder_ / "none", "--dataset", folder_ / "no.csv"});
+      verify("run", {"--replay", folder_ / "none", "--dataset", folder_ / "no.csv"});
   EXPECT_EQ(none.exit, 2) << none.out;
   EXPECT_FALSE(fs::exists(folder_ / "none"));
 }

@@ -96,7 +96,7 @@ const WrongInput kCases[] = {
     {{"verify2", "train", "--preset", "glyphs-cnn"},
      "expected a command as the first word, found 'verify2'; the nearest is 'verify'"},
     {{"--bogus", "train", "--preset", "glyphs-cnn"},
-     "expected a command as the first word, found '--bogus'; flags stand behind the command, "
+     "expected a command as the first word, found '--bogus'; flags follow the command, "
      "and cudp --help lists commands"},
     {{"help", "trian"},
      "expected a command as the first word, found 'trian'; the nearest is 'train'"},

@@ -2,7 +2,7 @@
 #include <optional>
 #include <random>
 
-#include "runtime/device/cuda/batch_room.hpp"
+#include "runtime/device/cuda/batch_capacity.hpp"
 #include "runtime/device/cuda/devices.hpp"
 #include "runtime/device/cuda/fused.hpp"
 #include "runtime/device/cuda/layer_wise.hpp"

@@ -606,7 +606,7 @@ Followed follow(const Network& net, const ClipRule& rule, std::size_t steps, boo
   }
   f.state = engine->state();
   f.seen = engine->diagnostics();
-  f.seen += f.steps.seen;
+  f.seen += f.steps.diagnostics;
   return f;
 }
 
@@ -752,9 +752,9 @@ TEST(CudaBlas, IsNotUsedWhereRowsDependOnTheirPlace) {
   (void)logits(1, false);
   EXPECT_TRUE(said.empty()) << "BLAS is used";
   EXPECT_EQ(logits(1, true), own);
-  EXPECT_EQ(said, (std::vector<std::string>{
-                      "device: cuBLAS is not used, since a row's bits depend on the rows beside "
-                      "it"}));
+  EXPECT_EQ(said,
+            (std::vector<std::string>{
+                "device: cuBLAS is not used, because a row's bits depend on the other rows"}));
 }
 
 TEST(CudaRoom, ADeviceWithoutMemoryFailsWithOneLine) {
@@ -774,7 +774,7 @@ TEST(CudaRoom, ADeviceWithoutMemoryFailsWithOneLine) {
 /// A release observer is shown whole releases.
 TEST_F(UndecidedPairs, AreCompleteBeforeAnObserverIsShown) {
   struct Seen : ReleaseObserver {
-    void leaves(const ReleasedValue&, std::span<std::byte> values) override {
+    void on_release(const ReleasedValue&, std::span<std::byte> values) override {
       all.insert(all.end(), values.begin(), values.end());
     }
     std::vector<std::byte> all;

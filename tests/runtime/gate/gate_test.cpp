@@ -288,7 +288,7 @@ TEST(Gate, ListsEqualNeighboursAsOneAndGoesOn) {
 
 class Replacing : public ReleaseObserver {
  public:
-  void leaves(const ReleasedValue& what, std::span<std::byte> values) override {
+  void on_release(const ReleasedValue& what, std::span<std::byte> values) override {
     name = what.name;
     ASSERT_EQ(values.size(), sizeof(double));
     const double other = 42.0;

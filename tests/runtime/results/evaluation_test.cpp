@@ -244,8 +244,8 @@ TEST(Brier, IsTheMeanSquaredDistance) {
 }
 
 /// The four counts of a threshold, row by row. What has no probability is wrong.
-AtThreshold counted(const Predictions& p, double threshold) {
-  AtThreshold at{.threshold = threshold};
+ThresholdCounts counted(const Predictions& p, double threshold) {
+  ThresholdCounts at{.threshold = threshold};
   for (std::size_t i = 0; i < p.size(); ++i) {
     std::vector<float> probabilities(2);
     class_probabilities(p.loss, {&p.logits[i], 1}, probabilities);
@@ -277,7 +277,7 @@ TEST(Thresholds, CountsAreThoseOfEachRow) {
     const Evaluation e = evaluate(p);
     ASSERT_EQ(e.thresholds.size(), std::size(Evaluation::kThresholds));
     EXPECT_FALSE(e.at_threshold);
-    for (const AtThreshold& at : e.thresholds)
+    for (const ThresholdCounts& at : e.thresholds)
       EXPECT_EQ(to_json(at), to_json(counted(p, at.threshold))) << at.threshold;
     for (const double threshold : {0.0, 0.1, 0.5, 1.0}) {
       const Evaluation judged = evaluate(p, {}, threshold);
@@ -290,7 +290,7 @@ TEST(Thresholds, CountsAreThoseOfEachRow) {
       EXPECT_EQ(to_json(judged, {})["auc"], to_json(e, {})["auc"]);
     }
   }
-  const AtThreshold none = evaluate(logistic({0, 1}, {1, 1}), {}, 0.1).at_threshold.value();
+  const ThresholdCounts none = evaluate(logistic({0, 1}, {1, 1}), {}, 0.1).at_threshold.value();
   EXPECT_EQ(none.sensitivity(), 1.0);
   EXPECT_EQ(none.ppv(), 1.0);
   EXPECT_TRUE(std::isnan(none.specificity()));
@@ -308,7 +308,7 @@ TEST(Thresholds, AreFoundAmongAllScores) {
   const Predictions p = hostile_predictions();
   Evaluator evaluator(Loss::logistic, 1);
   evaluator.add(p);
-  std::vector<AtThreshold> all;  // of every score, the largest first
+  std::vector<ThresholdCounts> all;  // of every score, the largest first
   std::set<float, std::greater<>> scores;
   for (const float z : p.logits) {
     std::vector<float> probabilities(2);
@@ -317,9 +317,9 @@ TEST(Thresholds, AreFoundAmongAllScores) {
   }
   for (const float s : scores) all.push_back(counted(p, double{s}));
   for (const double share : {0.0, 0.3, 0.5, 0.6, 0.65, 0.7, 0.9, 0.97, 1.0}) {
-    const AtThreshold* precise = nullptr;
-    const AtThreshold* recalled = nullptr;
-    for (const AtThreshold& at : all) {
+    const ThresholdCounts* precise = nullptr;
+    const ThresholdCounts* recalled = nullptr;
+    for (const ThresholdCounts& at : all) {
       if (at.ppv() >= share && (!precise || at.sensitivity() > precise->sensitivity()))
         precise = &at;
       if (!recalled && at.sensitivity() >= share) recalled = &at;

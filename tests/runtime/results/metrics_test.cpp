@@ -56,7 +56,7 @@ TEST_P(MetricsOf, AreThoseOfTheOracle) {
       correct += reference::predicted_class(net, z) == p.labels[i] ? 1.0 : 0.0;
     }
     const Metrics m = metrics_of(evaluate(p));
-    ASSERT_EQ(m.values.size(), metrics(Says::classes).size());
+    ASSERT_EQ(m.values.size(), metrics(PredictionKind::classes).size());
     EXPECT_EQ(m.accuracy(), correct / static_cast<double>(n));
     EXPECT_EQ(m.values[0], *m.accuracy());
     EXPECT_NEAR(m.values[1], sum / static_cast<double>(n), 1e-6 * (1 + sum));
@@ -68,7 +68,7 @@ TEST_P(MetricsOf, NothingAreZeroOrNotDefined) {
   EXPECT_EQ(m.accuracy(), 0.0);
   EXPECT_EQ(m.of("test_loss"), 0.0);
   for (std::size_t i = 2; i < m.values.size(); ++i)
-    EXPECT_TRUE(std::isnan(m.values[i])) << metrics(Says::classes)[i].key;
+    EXPECT_TRUE(std::isnan(m.values[i])) << metrics(PredictionKind::classes)[i].key;
 }
 
 /// A model that diverged is never right.

@@ -40,8 +40,8 @@ class EndingTranscript : public Transcript {
   EndingTranscript(const SeededKey& key, int file, Ending ending)
       : Transcript(key, file), ending_(ending) {}
 
-  void leaves(const ReleasedValue& what, std::span<std::byte> values) override {
-    Transcript::leaves(what, values);
+  void on_release(const ReleasedValue& what, std::span<std::byte> values) override {
+    Transcript::on_release(what, values);
     if (what.purpose == Stream::noise && ++steps_ == ending_.at) ::raise(ending_.signal);
   }
 

@@ -37,7 +37,7 @@ Checkpoint example(std::uint64_t step) {
   c.training.taken = {{privacy::Gaussian{40.0}, 1, 1}, {privacy::Laplace{1.0 / 3.0}, 2, 3}};
   c.ledger_was_lost = true;
   c.training.metrics = {{1.0, 117, 0.7, 0.5, {}}};
-  for (std::size_t i = 0; i < metrics(Says::classes).size(); ++i)
+  for (std::size_t i = 0; i < metrics(PredictionKind::classes).size(); ++i)
     c.training.metrics[0].test.values.push_back(0.91 / static_cast<double>(i + 1));
   c.training.seconds = 12.5;
   return c;

@@ -76,12 +76,12 @@ class Watcher final : public SecretObserver {
     begin(SeededKey(config), {}, [] { return std::uint64_t{0}; });
   }
 
-  void sees(const transcript::Record& record) override {
+  void on_record(const transcript::Record& record) override {
     if (const auto* const batch = std::get_if<transcript::Batch>(&record)) drawn.push_back(*batch);
   }
-  void adds_noise(const ReleasedValue&, std::span<const std::int64_t>) override {}
-  void adds_noise(const ReleasedValue&, std::span<const double>) override {}
-  void leaves(const ReleasedValue& what, std::span<std::byte> values) override {
+  void before_noise(const ReleasedValue&, std::span<const std::int64_t>) override {}
+  void before_noise(const ReleasedValue&, std::span<const double>) override {}
+  void on_release(const ReleasedValue& what, std::span<std::byte> values) override {
     const std::size_t at = left.size();
     left.emplace_back(RecordingObserver::describe(what, values.size()),
                       std::vector<std::byte>(values.begin(), values.end()));
@@ -95,7 +95,7 @@ class Watcher final : public SecretObserver {
   std::vector<std::pair<std::string, std::vector<std::byte>>> left;
 
  private:
-  void begins(const transcript::Begin&, std::function<std::uint64_t()>) override {}
+  void on_begin(const transcript::Begin&, std::function<std::uint64_t()>) override {}
 
   const Watcher* earlier_;
 };

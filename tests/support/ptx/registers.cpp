@@ -104,7 +104,7 @@ class Liveness {
     if (intervals != nullptr) needed.each([&](u32 r) { (*intervals)[r].extend(stretch.end - 1); });
     for (u32 at = stretch.end; at-- > stretch.begin;) {
       const Instruction& i = kernel_.code[at];
-      const auto see = [&](const Operand& o, bool reads) {
+      const auto record_use = [&](const Operand& o, bool reads) {
         if (!o.is_register() && !o.is_predicate()) return;
         const u32 r = o.is_register() ? o.id : kernel_.registers + o.id;
         if (intervals != nullptr) (*intervals)[r].extend(at);
@@ -114,15 +114,15 @@ class Liveness {
           needed.erase(r);
         }
       };
-      for (u32 k = 0; k < i.results; ++k) see(i.d[k], false);
-      see(i.predicate, false);
-      for (u32 k = 0; k < i.sources; ++k) see(i.s[k], true);
-      see(i.mask, true);
+      for (u32 k = 0; k < i.results; ++k) record_use(i.d[k], false);
+      record_use(i.predicate, false);
+      for (u32 k = 0; k < i.sources; ++k) record_use(i.s[k], true);
+      record_use(i.mask, true);
       if (i.guard >= 0) {
         Operand guard;
         guard.kind = Operand::Kind::predicate;
         guard.id = static_cast<u16>(i.guard);
-        see(guard, true);
+        record_use(guard, true);
       }
     }
     return needed;

@@ -1,6 +1,6 @@
 #pragma once
-// An Engine made of the oracle's arithmetic: slow, in double, and obviously right. State is rounded
-// to float after every step, because float is what a checkpoint holds.
+// Reference engine with the oracle's arithmetic: slow, in double, and simple. The state is rounded
+// to float after every step, because a checkpoint stores floats.
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace cudp::reference {
 
-/// One example's clip factors, [groups]; all zero for a non-finite example.
+/// Returns the clip factors of one example, [groups]; all 0 if it is not finite.
 inline Values clip_factors(const ClipSettings& clip, const Values& squared_norms) {
   double total = 0.0;
   for (const double s : squared_norms) total += s;
@@ -37,7 +37,7 @@ inline Values clip_factors(const ClipSettings& clip, const Values& squared_norms
   return factors;
 }
 
-/// One optimizer step on the noisy gradient g [d].
+/// Makes one optimizer step with the noisy gradient g [d].
 inline void update(const OptimizerSettings& o, const StepScalars& s, const Values& g,
                    TrainState& state) {
   for (std::size_t j = 0; j < g.size(); ++j) {
@@ -132,7 +132,7 @@ class ReferenceEngine : public Engine {
     return d;
   }
 
-  /// The last sum of clipped gradients, [d]; for comparisons.
+  /// Returns the last sum of clipped gradients, [d], for comparisons.
   const Values& sum() const { return sum_; }
 
  protected:  // for engines of which one thing is wrong
@@ -172,7 +172,7 @@ class ReferenceEngine : public Engine {
     return drawn;
   }
 
-  /// min(k max(n, g_L), K / b), n the norm last seen, at most C.
+  /// Returns the estimate ghat = min(k max(n, g_L), K / b), with n the stored norm, at most C.
   double estimate(const ImportanceRule& rule, std::uint32_t i) const {
     const double n = std::fmin(state_.norms[i], rule.clip);
     return std::fmin(rule.multiple * std::fmax(n, rule.min_norm), 1.0 / rule.rate);
@@ -235,7 +235,7 @@ class ReferenceEngine : public Engine {
     }
   }
 
-  /// g of the transformed sum; mean and deviation follow it.
+  /// Transforms the sum g back, and updates mean and deviation.
   void restore(const CoordinateSettings& c, const StepScalars& scalars, Values& g) {
     const double std = scalars.noise_std;
     const double inverse_batch = scalars.inverse_batch;
@@ -260,7 +260,7 @@ class ReferenceEngine : public Engine {
     return g;
   }
 
-  /// scale_j = sqrt(s_j) sqrt(sum_l s_l), and m, shortened to |m / scale| <= 4.
+  /// Computes scale_j = sqrt(s_j) sqrt(sum_l s_l), and m, shortened to |m / scale| <= 4.
   void transform() {
     double sum = 0.0;
     for (const float s : state_.deviation) sum += s;
@@ -289,7 +289,7 @@ class ReferenceEngine : public Engine {
   double weight(std::uint32_t i) const {
     return settings_.class_weights.empty() ? 1.0 : settings_.class_weights[train_.labels[i]];
   }
-  /// Of the loss times the example's weight.
+  /// Returns loss and gradient of an example, multiplied by its weight.
   ExampleGradient weighted(std::uint32_t i) const {
     ExampleGradient e = example(i);
     for (double& x : e.gradient) x *= weight(i);

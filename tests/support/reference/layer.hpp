@@ -1,5 +1,5 @@
 #pragma once
-// What the layers of the oracle share.
+// Types that the layers of the oracle share.
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -26,8 +26,8 @@ struct Input {
   const WordVectors* vectors = nullptr;
 };
 
-/// What one layer reads beside its input. weight: its first tensor, the others follow; gradients go
-/// to the same places behind weight_gradient (null when only going forward).
+/// Parameters of a layer. weight: its first tensor, followed by the others. weight_gradient:
+/// gradients in the same order; null for a forward pass alone.
 struct LayerParameters {
   const double* weight = nullptr;
   const double* bias = nullptr;

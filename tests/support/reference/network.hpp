@@ -1,6 +1,6 @@
 #pragma once
-// The oracle that every engine is judged by: one example at a time, in double, in the most literal
-// loops. It shares the description of a network with the product and no arithmetic.
+// Oracle for engines: one example at a time, in double, in the most literal loops. It shares the
+// description of a network with the product, but no arithmetic.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -87,7 +87,7 @@ void for_each_product(const Dense& d, const NetworkLayer& l, int length, Visit v
               d.per_token ? index(l.in, static_cast<int>(i), 0, t) : i);
 }
 
-/// The same of the biases: visit(out index, bias index).
+/// Calls visit(out index, bias index) for every bias of a dense layer.
 template <class Visit>
 void for_each_bias(const Dense& d, const NetworkLayer& l, int length, Visit visit) {
   const int times = d.per_token ? length : 1;
@@ -132,7 +132,7 @@ void for_each_window(const Pool& pool, const NetworkLayer& l, Visit visit) {
       }
 }
 
-/// The first of equal maxima, as PyTorch does.
+/// Returns the index of the maximum; of equal maxima the first, as PyTorch does.
 inline std::size_t largest(const Values& in, const std::vector<std::size_t>& window) {
   std::size_t best = window[0];
   for (const std::size_t i : window)
@@ -175,7 +175,7 @@ inline Values backward(const AvgPool2d& pool, const NetworkLayer& l, const Layer
   return in_gradient;
 }
 
-/// Mean and 1 / standard deviation of one group: `count` values from `first` on.
+/// Mean and 1 / standard deviation of one group: `count` values from index `first` on.
 struct GroupMoments {
   double mean;
   double inverse_std;
@@ -258,8 +258,9 @@ inline Values backward(const Activate& a, const NetworkLayer&, const LayerParame
   return in_gradient;
 }
 
-/// Loss of one example's logits, and its derivative by each logit if asked for.
-/// answer: the label, or the target; huber: where that loss becomes linear.
+/// Returns the loss of one example's logits; writes its derivative with respect to each logit
+/// unless `gradient` is null. answer: the label, or the target. huber: distance at which that loss
+/// becomes linear.
 inline double loss(Loss kind, const Values& z, double answer, Values* gradient,
                    double huber = 1.0) {
   if (kind == Loss::squared || kind == Loss::huber) {
@@ -290,7 +291,7 @@ inline double loss(Loss kind, const Values& z, double answer, Values* gradient,
   return margin > 0.0 ? std::log1p(std::exp(-margin)) : std::log1p(std::exp(margin)) - margin;
 }
 
-/// What an example's loss compares the output with: its label, or its target.
+/// Returns the label or the target of an example, with which its loss compares the output.
 inline double answer_of(const Dataset& data, std::size_t i) {
   return data.has_targets() ? static_cast<double>(data.targets[i]) : data.labels[i];
 }
@@ -300,8 +301,8 @@ inline int predicted_class(const Network& net, const Values& z) {
   return static_cast<int>(std::max_element(z.begin(), z.end()) - z.begin());
 }
 
-/// x <- the dense row of example i of a table: its record (kernels/common/coded_rows.hpp) read byte
-/// by byte. x [features], zeros.
+/// Writes the dense row of example i of a table to x [features], which must be zeros. Reads its
+/// record (kernels/common/coded_rows.hpp) byte by byte.
 inline void fill_of_record(const Dataset& data, std::size_t i, Values& x) {
   const RowLayout& layout = *data.layout;
   const auto row_bytes = data.coded.size() / data.labels.size();
@@ -321,7 +322,7 @@ inline void fill_of_record(const Dataset& data, std::size_t i, Values& x) {
   }
 }
 
-/// Example i, as an engine sees it.
+/// Returns example i, as an engine sees it.
 inline Input features(const Dataset& data, std::size_t i) {
   const auto d = static_cast<std::size_t>(data.shape.size());
   Input x(Values(d, 0.0));
@@ -342,7 +343,7 @@ inline Input features(const Dataset& data, std::size_t i) {
   return x;
 }
 
-/// theta [d] -> logits [outputs]; `trace`, if given, receives every layer's input.
+/// Returns the logits [outputs] at theta [d]. `trace`, unless null, receives every layer's input.
 inline Values logits(const Network& net, const Values& theta, const Input& input,
                      std::vector<Values>* trace = nullptr) {
   Values x = input.values;
@@ -354,7 +355,7 @@ inline Values logits(const Network& net, const Values& theta, const Input& input
   return x;
 }
 
-/// One example's loss and its gradient [d].
+/// Loss of one example and its gradient [d].
 struct ExampleGradient {
   double loss = 0.0;
   Values gradient;
@@ -376,7 +377,7 @@ inline ExampleGradient gradient(const Network& net, const Values& theta, const I
   return out;
 }
 
-/// Squared norm of each parametric layer's part, [groups].
+/// Returns the squared norm of the gradient of each parametric layer, [groups].
 inline Values squared_norms(const Network& net, const Values& gradient) {
   Values squares(net.groups, 0.0);
   for (const ParameterTensor& t : net.parameters)

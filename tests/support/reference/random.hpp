@@ -1,6 +1,6 @@
 #pragma once
-// The random streams of kernels/random/random.hpp, word by word from the generators' own papers;
-// shares no code with the product.
+// Reference implementation of the random streams of kernels/random/random.hpp, word by word, from
+// the generators' papers. It shares no code with the product.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -11,7 +11,7 @@
 
 namespace cudp::reference {
 
-/// RFC 8439, section 2.3: 16 words of key stream.
+/// Returns 16 words of ChaCha20's key stream: RFC 8439, section 2.3.
 inline std::array<std::uint32_t, 16> chacha20_block(const RandomKey& key, std::uint32_t counter,
                                                     std::array<std::uint32_t, 3> nonce) {
   std::array<std::uint32_t, 16> block = {0x61707865, 0x3320646e, 0x79622d32, 0x6b206574};
@@ -38,7 +38,7 @@ inline std::array<std::uint32_t, 16> chacha20_block(const RandomKey& key, std::u
   return block;
 }
 
-/// Philox4x32-10. Salmon et al. 2011.
+/// Returns the four words of Philox4x32-10 (Salmon et al. 2011).
 inline std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
                                            std::array<std::uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {
@@ -53,7 +53,7 @@ inline std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
   return counter;
 }
 
-/// Word i of a stream.
+/// Returns word i of a stream.
 inline std::uint32_t word(const RandomStream& s, std::uint64_t i) {
   const auto stream = static_cast<std::uint32_t>(s.stream);
   const auto low = static_cast<std::uint32_t>(s.step);
@@ -64,7 +64,7 @@ inline std::uint32_t word(const RandomStream& s, std::uint64_t i) {
     return philox({4 * block + row / 4, block >> 30, low, stream},
                   {s.key.words[0], s.key.words[1]})[row % 4];
   }
-  // Most words are asked for one after the other, and neighbours lie in 16 blocks.
+  // Cache: most words are read one after the other, and neighbours lie in 16 blocks.
   struct Blocks {
     std::array<std::uint32_t, 12> of{};  // key, stream, step, place
     std::array<std::array<std::uint32_t, 16>, 16> words{};
@@ -83,7 +83,7 @@ inline std::uint32_t word(const RandomStream& s, std::uint64_t i) {
   return kept.words[i % 16][i % 256 / 16];
 }
 
-/// Whether example i is drawn at the sampling rate threshold / 2^32.
+/// Returns whether example i is drawn at the sampling rate threshold / 2^32.
 inline bool is_drawn(const RandomStream& s, std::uint64_t i, std::uint64_t threshold) {
   const std::uint64_t at = i / 512 * 256 + i % 256;
   const auto half = [&](std::uint64_t from) {
@@ -106,7 +106,7 @@ inline NormalPair normals(std::uint32_t a, std::uint32_t b) {
   return {radius * std::cos(angle), radius * std::sin(angle)};
 }
 
-/// Normal number i of a stream.
+/// Returns normal number i of a stream.
 inline double normal(const RandomStream& s, std::uint64_t i) {
   const bool odd_row = i % 256 / 16 % 2 == 1;
   const std::uint64_t even = odd_row ? i - 16 : i;
@@ -114,8 +114,8 @@ inline double normal(const RandomStream& s, std::uint64_t i) {
   return static_cast<double>(odd_row ? pair.odd : pair.even);
 }
 
-/// Rounded normal number i of a stream before it is rounded, over s: Box-Muller of its first 128
-/// bits in long double, so within 1e-17 or so of the number whose nearest integer it stands for.
+/// Returns rounded normal number i of a stream before it is rounded, divided by s: Box-Muller of
+/// its first 128 bits in long double, accurate to about 1e-17.
 inline long double unrounded_normal(const RandomStream& s, std::uint64_t i) {
   const std::uint64_t tile = i / 128;
   const std::uint64_t row = i % 128 / 16;

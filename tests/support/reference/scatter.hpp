@@ -1,6 +1,6 @@
 #pragma once
-// The scattering transform by its definition, in double: convolutions as sums over pixels, no fast
-// Fourier transform, no shared code.
+// Reference implementation of the scattering transform, by its definition in double: convolutions
+// are sums over pixels, without a fast Fourier transform or shared code.
 #include <cmath>
 #include <complex>
 #include <cstddef>
@@ -20,7 +20,7 @@ class ReferenceScatter {
     low_half_ = low_frequencies(low_full_);
   }
 
-  /// [colours, 81, height / 4, width / 4] of image number `n`.
+  /// Returns the features [colours, 81, height / 4, width / 4] of image number `n`.
   std::vector<double> operator()(const Dataset& d, int n) const {
     std::vector<double> out;
     for (int c = 0; c < d.shape.channels; ++c) add(pad(d, n * d.shape.channels + c), out);
@@ -54,7 +54,7 @@ class ReferenceScatter {
     return out;
   }
 
-  /// Its exponent, in coordinates along and across the wave.
+  /// Returns a Gabor filter. Its exponent is in coordinates along and across the wave.
   Filter gabor(double sigma, double theta, double xi, double slant) const {
     Filter f(at(rows_, 0, columns_));
     for (int y = -2 * rows_; y < 3 * rows_; ++y)
@@ -83,8 +83,8 @@ class ReferenceScatter {
     return wave;
   }
 
-  /// Every other pixel of the filter without its upper frequencies, which for every frequency
-  /// below a quarter is a sum over pixels of both axes at once. Scaled for the coarser grid.
+  /// Returns every other pixel of the filter without its upper frequencies, scaled for the coarser
+  /// grid. Each frequency below a quarter is a sum over pixels of both axes.
   Filter low_frequencies(const Filter& f) const {
     const int rows = rows_ / 2;
     const int columns = columns_ / 2;
@@ -108,7 +108,7 @@ class ReferenceScatter {
     return out;
   }
 
-  /// (u * f) at pixel (y, x) of a grid with these sizes.
+  /// Returns (u * f) at pixel (y, x) of a grid with these sizes.
   static std::complex<double> convolve(const Image& u, const Filter& f, int rows, int columns,
                                        int y, int x) {
     std::complex<double> sum = 0.0;
@@ -118,7 +118,7 @@ class ReferenceScatter {
     return sum;
   }
 
-  /// |u * psi| at every step-th pixel.
+  /// Returns |u * psi| at every step-th pixel.
   Image modulus(const Image& u, const Filter& psi, int step) const {
     Image out;
     for (int y = 0; y < rows_; y += step)

@@ -102,10 +102,10 @@ struct RecurrentStep {
   int time;
   Values x, h_before, c_before, h, c;
   std::array<Values, 4> gate;
-  Values reset_product;  ///< of a GRU: W_hn h + b_hn
+  Values reset_product;  ///< W_hn h + b_hn; for a GRU only
 };
 
-/// W x + b, one gate's rows.
+/// Returns row `row` of W x + b of one gate.
 inline double product(const double* w, const double* b, int row, const Values& x) {
   double sum = b != nullptr ? b[row] : 0.0;
   for (std::size_t i = 0; i < x.size(); ++i) sum += w[row * x.size() + i] * x[i];
@@ -144,7 +144,7 @@ inline void take_step(const Recurrent& r, const LayerParameters& p, const Recurr
   }
 }
 
-/// All steps of one direction, in the order they are taken.
+/// Computes all steps of one direction, in their order.
 inline std::vector<RecurrentStep> take_steps(const Recurrent& r, const NetworkLayer& l,
                                              const LayerParameters& p, const Values& in,
                                              int direction) {
@@ -165,8 +165,8 @@ inline std::vector<RecurrentStep> take_steps(const Recurrent& r, const NetworkLa
   return steps;
 }
 
-/// Calls visit(step, its output's place in the layer's output, weight) for every number of the
-/// output that step k of n gives.
+/// Calls visit(step, index in the layer's output, weight) for every number of the output that step
+/// k of n contributes to.
 template <class Visit>
 void for_each_output(const Recurrent& r, const NetworkLayer& l, int k, int n, int time,
                      int direction, Visit visit) {
@@ -191,7 +191,8 @@ inline Values forward(const Recurrent& r, const NetworkLayer& l, const LayerPara
   return out;
 }
 
-/// Back through one product of a gate: parameters' gradients, and what reaches its input.
+/// Backward pass through one product of a gate: adds the parameters' gradients, and the gradient of
+/// the input.
 inline void product_backward(const double* w, double* w_gradient, double* b_gradient, int row,
                              double delta, const Values& x, Values& x_gradient) {
   if (b_gradient != nullptr) b_gradient[row] += delta;
@@ -201,7 +202,8 @@ inline void product_backward(const double* w, double* w_gradient, double* b_grad
   }
 }
 
-/// dh, dc: by the step's states; afterwards by the states before it. Returns dx.
+/// Backward pass of one step. dh, dc: gradients with respect to the step's states, replaced with
+/// those of the states before it. Returns dx.
 inline Values step_backward(const Recurrent& r, const LayerParameters& p,
                             const RecurrentTensors& at, const RecurrentStep& s, Values& dh,
                             Values& dc) {

@@ -98,10 +98,10 @@ class CpuConv2d final : public WholeGradientLayer {
       for (int i = 0; i < x.channels; ++i)
         for (int t = 0; t < taps(); ++t, ++j) {
           const std::int64_t row = static_cast<std::int64_t>(t) * x.channels + i;
-          s.where[j] = narrow(weight_.offset + row * weight_.columns + o);
+          s.packed_offset[j] = narrow(weight_.offset + row * weight_.columns + o);
           if (!gives_input_gradient()) continue;
           const std::int64_t position = static_cast<std::int64_t>(o) * taps() + t;
-          s.where_transposed[j] = narrow(transposed_ + position * x.stride + i);
+          s.transposed_offset[j] = narrow(transposed_ + position * x.stride + i);
         }
   }
 

@@ -206,9 +206,9 @@ class CpuDense final : public CpuLayer {
     for (int o = 0; o < outputs_; ++o) {
       const auto j = parameter(0).offset +  // [output][input]
                      static_cast<std::size_t>(static_cast<std::int64_t>(o) * weight_.rows + pixel);
-      s.where[j] = narrow(weight_.offset + row * weight_.columns + o);
+      s.packed_offset[j] = narrow(weight_.offset + row * weight_.columns + o);
       if (gives_input_gradient())
-        s.where_transposed[j] = narrow(transposed_ + o * in().layout.size() + at);
+        s.transposed_offset[j] = narrow(transposed_ + o * in().layout.size() + at);
     }
   }
 

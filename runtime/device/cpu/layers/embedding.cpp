@@ -67,7 +67,7 @@ class CpuEmbedding final : public CpuLayer {
     packed_ = Storage::reserve(s.packed, rows_ * stride());
     const auto width = static_cast<std::size_t>(columns());
     for (std::size_t j = 0; j < weight.size; ++j)
-      s.where[weight.offset + j] =
+      s.packed_offset[weight.offset + j] =
           narrow(row(static_cast<int>(j / width)) + static_cast<std::int64_t>(j % width));
     const std::int64_t words = out().layout.width;
     gradient_ = Storage::reserve(s.example_gradient, words * stride());

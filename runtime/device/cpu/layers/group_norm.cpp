@@ -31,7 +31,7 @@ class CpuGroupNorm final : public WholeGradientLayer {
     weight_ = PackedMatrix::reserve(s, 1, in().layout.stride, parameter(1));
     const ParameterTensor& weight = parameter(0);
     for (std::size_t c = 0; c < weight.size; ++c)
-      s.where[weight.offset + c] = narrow(weight_.offset + static_cast<std::int64_t>(c));
+      s.packed_offset[weight.offset + c] = narrow(weight_.offset + static_cast<std::int64_t>(c));
     reserve_gradient(s, weight_.offset, weight_.size());
     saved_ = Storage::reserve(s.saved, 2L * layer_.groups);
   }

@@ -168,8 +168,8 @@ class CpuRecurrent final : public WholeGradientLayer {
       const std::size_t j = parameter(first + tensor).offset +
                             static_cast<std::size_t>(row) * static_cast<std::size_t>(width) +
                             static_cast<std::size_t>(column);
-      s.where[j] = narrow(packed_ + packed);
-      if (transposed >= 0) s.where_transposed[j] = narrow(transposed);
+      s.packed_offset[j] = narrow(packed_ + packed);
+      if (transposed >= 0) s.transposed_offset[j] = narrow(transposed);
     };
     for (int gate = 0; gate < layer_.gates(); ++gate)
       for (int j = 0; j < layer_.hidden; ++j) {

@@ -50,9 +50,9 @@ class CpuTokenDense final : public WholeGradientLayer {
     std::size_t j = parameter(0).offset;  // [output][input]
     for (int o = 0; o < outputs_; ++o)
       for (int i = 0; i < x.channels; ++i, ++j) {
-        s.where[j] = narrow(weight_.offset + std::int64_t{i} * weight_.columns + o);
+        s.packed_offset[j] = narrow(weight_.offset + std::int64_t{i} * weight_.columns + o);
         if (gives_input_gradient())
-          s.where_transposed[j] = narrow(transposed_ + std::int64_t{o} * x.stride + i);
+          s.transposed_offset[j] = narrow(transposed_ + std::int64_t{o} * x.stride + i);
       }
     make_tables();
   }

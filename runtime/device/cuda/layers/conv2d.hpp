@@ -9,8 +9,8 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Smallest number of channels from which a 3x3 convolution in TF32 is made from patches of planes.
-/// With fewer, blocks are mostly padding. Not measured.
+/// A 3x3 convolution in TF32 uses patches (kernels/products/patch_product.hpp) only if it has at
+/// least this number of channels. With fewer, blocks are mostly padding. The value is not measured.
 inline constexpr int kMinPatchChannels = 16;
 
 class CudaConv2d final : public ProductLayer {
@@ -45,7 +45,7 @@ class CudaConv2d final : public ProductLayer {
   void backward(MicroBatch& w) const override { multiply_back(w); }
 
  private:
-  /// Planes without a border, as a library reads and writes them.
+  /// Returns the planes without their border, the layout that a library reads and writes.
   static Planes without_border(Planes p) {
     p.border = 0;
     return p;
@@ -108,8 +108,9 @@ class CudaConv2d final : public ProductLayer {
                      gradient_tiles(gradient_.rows, gradient_.columns, gradient_.patch.lines > 0));
   }
 
-  /// Largest distance outside the output of the output pixels that the gradient of an input pixel
-  /// is summed over, along one side. oy = (iy + pad - ky) / stride if that is an integer.
+  /// Returns the border that the output's gradient needs along one side, so that the sum for every
+  /// input pixel stays inside it. An input pixel i gets its gradient from output pixels (i + pad -
+  /// k) / stride, which may lie outside the output.
   int gradient_border(int in, int out) const {
     int border = 0;
     for (int i = 0; i < in; ++i)

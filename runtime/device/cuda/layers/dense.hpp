@@ -9,8 +9,8 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Dense layer. No example's gradient is ever stored: it is x dy', whose norm is the product of two
-/// norms.
+/// Dense layer. It never stores an example's gradient, the outer product of x and dy; its norm is
+/// the product of their norms.
 class CudaDense final : public ProductLayer {
  public:
   /// cuBLASLt supports only one function in its epilogue.
@@ -121,7 +121,7 @@ class CudaDense final : public ProductLayer {
   int inputs() const { return gradient_.rows; }
   int outputs() const { return gradient_.columns; }
 
-  // Row-major matrices are their own transposes to BLAS.
+  // BLAS reads matrices column by column, so a row-major matrix is its transpose to BLAS.
   static int slabs(const MicroBatch& w) { return (w.batch.capacity + kSlab - 1) / kSlab; }
   template <class Body>
   static void for_each_slab(const MicroBatch& w, const Body& body) {

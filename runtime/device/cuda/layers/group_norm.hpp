@@ -6,7 +6,7 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Group normalisation. Its gradient, two numbers per channel, is kept for every example: weight,
+/// Group normalisation. It stores the gradient of every example: two numbers per channel, weight
 /// then bias.
 class CudaGroupNorm final : public CudaLayer {
  public:
@@ -32,7 +32,8 @@ class CudaGroupNorm final : public CudaLayer {
                              .y_as = output_as()});
   }
 
-  /// Also computes the input's gradient.
+  /// Writes the squared norm of the parameters' gradient, and also computes the gradient of the
+  /// input.
   void gradient(MicroBatch& w) const override {
     launch(w.gpu, "group norm gradient", group_norm_backward_kernel,
            device::GroupNormBackward{.batch = w.batch,

@@ -1,6 +1,6 @@
 #pragma once
-// First layer: copies the images of the data set, and their labels, to the first edge. The
-// embedding reads texts.
+// First layer of networks for images and tables: copies the examples and their labels from the data
+// set to the first edge. (Networks for texts begin with the embedding.)
 #include "kernels/layers/image.cuh"
 #include "runtime/device/cuda/launch.hpp"
 #include "runtime/device/cuda/layer.hpp"

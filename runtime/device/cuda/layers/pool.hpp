@@ -71,7 +71,7 @@ class CudaPool final : public CudaLayer {
   bool is_max_;
   int kernel_;
   int stride_;
-  std::int64_t winner_ = 0;  ///< saved: one byte per output
+  std::int64_t winner_ = 0;  ///< offset of the saved indices of maxima, one byte per output
   std::optional<Activate> input_function_;
 };
 

@@ -6,7 +6,8 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Layer with two tensors: the weight, and a bias that follows it.
+/// Layer whose weight is the right factor of a matrix product. It has two tensors: the weight, and
+/// a bias that follows it.
 class ProductLayer : public CudaLayer {
  public:
   bool takes_output_function(const NetworkLayer&, const LayoutChoices&,
@@ -47,9 +48,11 @@ class ProductLayer : public CudaLayer {
   }
 
  protected:
-  /// Whether our kernels make its products, forward and backward.
+  /// Whether this library's own kernels, and not BLAS or cuDNN, compute the products of forward()
+  /// and backward().
   virtual bool writes_itself(const NetworkLayer&, const LayoutChoices&) const { return true; }
-  /// Returns the epilogue of forward(): function and format of its output.
+  /// Returns the epilogue of forward(): the activation that it applies, and whether its output is
+  /// rounded to TF32.
   Epilogue output_epilogue() const {
     Epilogue e;
     if (output_function_) e = {.kind = Epilogue::Kind::value, .function = *output_function_};
@@ -77,14 +80,14 @@ class ProductLayer : public CudaLayer {
   }
   const float* weight(const MicroBatch& w) const { return w.parameters + offset(); }
   const float* bias(const MicroBatch& w) const { return bias_of(weight(w)); }
-  /// Address of the bias, which follows the weight. It serves any array in the layout of the
-  /// parameters.
+  /// Returns the address of the bias, which follows the weight. `weight` may point into any array
+  /// in the layout of the parameters.
   const float* bias_of(const float* weight) const {
     return weight + std::int64_t{gradient_.rows} * gradient_.columns;
   }
 
-  /// Reserves the parts of the squared norm, and notes what the plans need of the device. reserve()
-  /// must call it once the plans are made.
+  /// Reserves `parts` partial sums of the squared norm, and registers the layer's plans in `s`.
+  /// reserve() must call it once the plans are made.
   void reserve_products(CudaStorage& s, int parts) {
     first_part_ = s.reserve_parts(parts);
     s.uses_tensor_cores = s.uses_tensor_cores || precision_ == Precision::tf32;
@@ -112,7 +115,7 @@ class ProductLayer : public CudaLayer {
     pack(forward_);
     for (ProductPlan& p : input_gradient_) pack(p);
   }
-  /// Whether tensor cores make it faster. With too few rows or columns everything stays in fp32.
+  /// Returns whether a product of this size is faster with tensor cores. If not, it stays in fp32.
   static bool gains_from_tensor_cores(int rows, int columns) {
     return std::min(rows, columns) >= kMinTensorSide;
   }
@@ -125,7 +128,7 @@ class ProductLayer : public CudaLayer {
   std::vector<ProductPlan> input_gradient_;
   GradientPlan gradient_;
   Precision precision_ = Precision::fp32;
-  std::int32_t first_part_ = 0;  ///< first part of the squared norm
+  std::int32_t first_part_ = 0;  ///< index of the first partial sum of the squared norm
 };
 
 }  // namespace cudp::cuda::inline CUDP_SIMT

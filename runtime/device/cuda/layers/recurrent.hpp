@@ -46,7 +46,8 @@ class CudaRecurrent final : public SequenceLayer {
     launch(w.gpu, "recurrent", kernel(false), pass);
   }
 
-  /// All backward steps run first: they make the gradients with respect to the gates.
+  /// Runs all backward steps, which compute the gradients with respect to the gates, then writes
+  /// the squared norms.
   void gradient(MicroBatch& w) const override {
     device::RecurrentPass pass = pass_of(w, true);
     pass.out = w.gradient(out());

@@ -9,7 +9,8 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Layer whose gradients are computed in float32 or by tensor cores.
+/// Layer whose weights all positions of a text share. Its weight gradients are computed in float32
+/// or by tensor cores (kernels/products/sequence_gradient.hpp).
 class SequenceLayer : public CudaLayer {
  public:
   void add(MicroBatch& w, FixedPoint* sum, const SumScale* scale) const override {
@@ -39,8 +40,8 @@ class SequenceLayer : public CudaLayer {
                                 .stride = network_parameters()});
   }
 
-  // The gradient with respect to its input is a product. The values of a function before it have
-  // the layout of that gradient.
+  // backward() is a matrix product, so its epilogue can multiply by the derivative of an activation
+  // before this layer. The values of that activation have the layout of the input gradient.
 
   bool takes_input_function(const NetworkLayer&, const LayoutChoices&) const override {
     return true;
@@ -73,19 +74,20 @@ class SequenceLayer : public CudaLayer {
                                 .parts = w.parts(first_part_),
                                 .transform = w.transform(offset())});
   }
-  /// Chooses the tile. reserve() must call it once, before tile() is used. rows, columns: size of
-  /// the largest part. precision: that of the gradients.
+  /// Chooses the tile of the gradient's kernels. reserve() must call it once, before tile() is
+  /// used. rows, columns: size of the layer's largest weight. precision: that of the gradients.
   void choose_tile(CudaStorage& s, int rows, int columns, Precision precision) {
     gradient_precision_ = precision;
     tile_ = sequence_tile(rows, columns, precision);
     s.uses_tensor_cores = s.uses_tensor_cores || precision == Precision::tf32;
   }
-  /// Reserves storage for the partial sums of `tiles` tiles, the total over all parts.
+  /// Reserves the partial sums of the squared norm, one for each of `tiles` tiles, the total over
+  /// all weights.
   void reserve_tiles(CudaStorage& s, int tiles) { first_part_ = s.reserve_parts(tiles); }
   const SequenceTileShape& tile() const { return tile_; }
   int places() const { return in().value.height; }
   int inputs() const { return in().value.width; }
-  /// Offset of the layer's i-th tensor in the layer's parameters.
+  /// Returns the offset of the layer's i-th tensor among the layer's parameters.
   std::int32_t tensor(std::size_t i) const { return narrow(offset_of(i) - offset()); }
 
  private:

@@ -3,7 +3,7 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// A dense layer on every word of a text.
+/// Dense layer that is applied at every position of a text.
 class CudaTokenDense final : public SequenceLayer {
  public:
   CudaTokenDense(const Dense& layer) : outputs_(layer.out) {}

@@ -12,35 +12,36 @@
 
 namespace cudp::cuda {
 
-/// A batch size that is exceeded with a probability below 1e-30: the expected size plus 12 standard
-/// deviations and a constant.
+/// Returns a batch size that is exceeded with a probability below 1e-30: the expected size plus 12
+/// standard deviations and a constant.
 inline double far_above(double expected, double variance) {
   return expected + 12.0 * std::sqrt(variance) + 32.0;
 }
 
-/// Capacity of a step that draws each of `examples` examples with probability at most threshold /
-/// 2^32. A larger batch makes the run fail; it is never truncated.
+/// Returns the capacity of a step that draws each of `examples` examples with probability at most
+/// threshold / 2^32. A larger batch makes the run fail; it is never truncated.
 inline std::int64_t batch_capacity(std::uint64_t threshold, std::size_t examples) {
   const double n = static_cast<double>(examples);
   const double q = static_cast<double>(threshold) * 0x1p-32;
   return static_cast<std::int64_t>(std::min(n, std::ceil(far_above(n * q, n * q * (1.0 - q)))));
 }
 
-/// Capacity of a step that uses `draw`. For candidates it is all examples, because the last norms
-/// seen may have any value.
+/// Returns the capacity of a step that uses `draw`. For candidates it is the number of all
+/// examples, because the stored norms may have any value.
 inline std::int64_t batch_capacity(const Draw& draw, std::size_t examples) {
   const auto* const poisson = std::get_if<Poisson>(&draw);
   return poisson != nullptr ? batch_capacity(poisson->threshold, examples)
                             : static_cast<std::int64_t>(examples);
 }
 
-/// Capacity of a step that is recorded for the first time. If the norms add up to the sum that the
-/// rule assumes, a draw of candidates draws `multiple` candidates for each example of the expected
-/// batch. The capacity is a third more, whatever the rule's other numbers are. A larger batch is
-/// not started: the step is recorded again with a larger capacity. expected_batch: expected number
-/// of accepted candidates, or 0 if it is not known. If it is 0, the capacity is that of a rule
-/// under which every norm has its largest value.
-inline std::int64_t first_room(const Draw& draw, std::size_t examples, double expected_batch) {
+/// Returns the capacity with which a step is recorded first. expected_batch: expected number of
+/// accepted candidates; 0 if unknown.
+///
+/// If the norms add up to the sum that the rule assumes, `multiple` candidates are drawn for each
+/// example of the expected batch. The capacity is a third more. If expected_batch is 0, it is the
+/// capacity for a rule under which every norm has its largest value. A batch that exceeds the
+/// capacity is not started: the step is recorded again with a larger one.
+inline std::int64_t first_capacity(const Draw& draw, std::size_t examples, double expected_batch) {
   const auto* const candidates = std::get_if<Candidates>(&draw);
   if (candidates == nullptr) return batch_capacity(draw, examples);
   const ImportanceRule& rule = candidates->rule;
@@ -51,11 +52,11 @@ inline std::int64_t first_room(const Draw& draw, std::size_t examples, double ex
       std::min(static_cast<double>(examples), std::ceil(far_above(mean, mean))));
 }
 
-/// Number of examples for which memory is allocated. It depends on public numbers alone: running
-/// out of memory is reported, so it must not depend on the number of examples or on their norms. A
-/// larger batch is split into micro-batches. Returns nullopt if the expected batch is not known
-/// (0).
-inline std::optional<std::int64_t> public_room(const Draw& draw, double expected_batch) {
+/// Returns the number of examples for which memory is allocated; empty if the expected batch is
+/// unknown (0). It depends on public numbers alone: running out of memory is reported, so it must
+/// not depend on the number of examples or on their norms. A larger batch is split into
+/// micro-batches.
+inline std::optional<std::int64_t> public_capacity(const Draw& draw, double expected_batch) {
   if (expected_batch <= 0.0) return std::nullopt;
   const auto* const candidates = std::get_if<Candidates>(&draw);
   const double mean = candidates == nullptr

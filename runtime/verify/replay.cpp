@@ -1,4 +1,4 @@
-#include "runtime/verify/twin.hpp"
+#include "runtime/verify/replay.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -50,7 +50,7 @@ std::int64_t unguessed_seed() {
 }
 
 /// Returns the released settings with a seed and with paths of this machine.
-TrainConfig twin_config(const ReleasedRun& run, const TwinSettings& s) {
+TrainConfig replay_config(const ReleasedRun& run, const ReplaySettings& s) {
   const std::string source = (run.release / "config.toml").string();
   TrainConfig c;
   apply_settings(parse_settings(run.evidence.settings, source), c);
@@ -75,25 +75,24 @@ TrainConfig twin_config(const ReleasedRun& run, const TwinSettings& s) {
 }
 
 /// Makes the folder of the replay. The destructor removes it if it is empty.
-class TwinFolder {
+class ReplayFolder {
  public:
-  explicit TwinFolder(const fs::path& path) : path_(path) {
+  explicit ReplayFolder(const fs::path& path) : path_(path) {
     std::error_code failed;
     const auto refuse = [&](const std::string& found) {
-      throw InputError("--twin " + path.string() +
-                       ": expected a folder that is not there yet, found " + found);
+      throw InputError("--replay " + path.string() + ": expected a new folder, found " + found);
     };
-    if (fs::exists(fs::symlink_status(path, failed))) refuse("one");
+    if (fs::exists(fs::symlink_status(path, failed))) refuse("one that exists");
     if (path.has_parent_path()) fs::create_directories(path.parent_path(), failed);
-    if (!fs::create_directory(path, failed)) refuse(failed ? failed.message() : "one");
+    if (!fs::create_directory(path, failed)) refuse(failed ? failed.message() : "one that exists");
     fs::permissions(path, fs::perms::owner_all);
   }
-  ~TwinFolder() {
+  ~ReplayFolder() {
     std::error_code not_empty;
     fs::remove(path_, not_empty);
   }
-  TwinFolder(const TwinFolder&) = delete;
-  TwinFolder& operator=(const TwinFolder&) = delete;
+  ReplayFolder(const ReplayFolder&) = delete;
+  ReplayFolder& operator=(const ReplayFolder&) = delete;
 
  private:
   fs::path path_;
@@ -137,9 +136,10 @@ std::string value_at(const Json& certificate, const std::string& pointer) {
 
 }  // namespace
 
-std::vector<std::string> certificate_differences(const std::string& run, const std::string& twin) {
+std::vector<std::string> certificate_differences(const std::string& run,
+                                                 const std::string& replay) {
   const Json a = in_format_2(Json::parse(run));
-  const Json b = in_format_2(Json::parse(twin));
+  const Json b = in_format_2(Json::parse(replay));
   // These differ in every replay: its seed, another build, a clipping norm that follows from noise.
   std::set<std::string> allowed = {"/seeded",  "/not_for_release",    "/for_release",
                                    "/build",   "/accountant_version", "/quantile/C_last",
@@ -202,39 +202,40 @@ std::vector<std::string> certificate_differences(const std::string& run, const s
     if (std::ranges::any_of(allowed, [&](const std::string& m) { return is_under(path, m); }) ||
         close())
       continue;
-    all.push_back(path.substr(1) + ": the run " + value_at(a, path) + ", its twin " +
+    all.push_back(path.substr(1) + ": the run " + value_at(a, path) + ", its replay " +
                   value_at(b, path));
   }
   // Fields that may differ must exist in both certificates.
   for (const std::string& m : allowed) {
     const Json::json_pointer at(m);
     if (m != "/not_for_release" && a.contains(at) != b.contains(at))
-      all.push_back(m.substr(1) + ": the run " + value_at(a, m) + ", its twin " + value_at(b, m));
+      all.push_back(m.substr(1) + ": the run " + value_at(a, m) + ", its replay " + value_at(b, m));
   }
   return all;
 }
 
-TwinVerdict train_twin(const ReleasedRun& run, const TwinSettings& settings, Reporter& reporter) {
-  TrainConfig config = twin_config(run, settings);
-  const TwinFolder folder(settings.folder);
+ReplayVerdict replay_run(const ReleasedRun& run, const ReplaySettings& settings,
+                         Reporter& reporter) {
+  TrainConfig config = replay_config(run, settings);
+  const ReplayFolder folder(settings.folder);
   find_model(config, run, settings.folder);
 
   const TranscriptMemory memory;
   Transcript transcript(SeededKey(config), memory.file());
   verify::Evidence evidence;
   {
-    const std::unique_ptr<Run> twin = start_run(config, reporter, &transcript);
-    static_cast<void>(train(*twin));
-    evidence.certificate = read_file(twin->folder.certificate());
-    evidence.ledger = read_file(twin->folder.ledger());
-    evidence.settings = read_file(twin->folder.config());
+    const std::unique_ptr<Run> replay = start_run(config, reporter, &transcript);
+    static_cast<void>(train(*replay));
+    evidence.certificate = read_file(replay->folder.certificate());
+    evidence.ledger = read_file(replay->folder.ledger());
+    evidence.settings = read_file(replay->folder.config());
   }
   evidence.transcript = memory.content();
-  TwinVerdict verdict{.transcript = {}, .differences = {}, .seed = *config.seed};
+  ReplayVerdict verdict{.transcript = {}, .differences = {}, .seed = *config.seed};
   try {
     verdict.transcript = verify::check(evidence);
   } catch (const std::invalid_argument& e) {
-    throw Error(std::string("the twin: ") + e.what());
+    throw Error(std::string("the replay: ") + e.what());
   }
   verdict.differences = certificate_differences(run.evidence.certificate, evidence.certificate);
   return verdict;

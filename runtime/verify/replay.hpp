@@ -12,7 +12,7 @@
 namespace cudp {
 
 /// Settings of a replay.
-struct TwinSettings {
+struct ReplaySettings {
   std::filesystem::path folder;  ///< folder of the replay; must not exist
   std::string data_dir;          ///< folder in which the files that the settings name are searched
   std::string dataset;           ///< replaces the settings' data set; empty: keep it
@@ -23,7 +23,7 @@ struct TwinSettings {
 };
 
 /// Result of a replay.
-struct TwinVerdict {
+struct ReplayVerdict {
   verify::Verdict transcript;  ///< result for the replay against its own certificate
   /// Statements of the run's certificate that differ from the replay's although they should not.
   std::vector<std::string> differences;
@@ -35,11 +35,12 @@ struct TwinVerdict {
 /// certificate (verify::check), then compares the two certificates. The transcript stays in memory;
 /// its size is about 30 bytes per parameter and step.
 /// Throws InputError and BudgetError as a training does, and InputError if the folder exists.
-TwinVerdict train_twin(const ReleasedRun& run, const TwinSettings& settings, Reporter& reporter);
+ReplayVerdict replay_run(const ReleasedRun& run, const ReplaySettings& settings,
+                         Reporter& reporter);
 
 /// Returns the differences between two certificates of the same settings, one line with JSON path
 /// and both values for each. Ignores the seed, the build, and everything that follows from noise: a
 /// noisy size, a filter's decisions, the last clipping norm, a lost key.
-std::vector<std::string> certificate_differences(const std::string& run, const std::string& twin);
+std::vector<std::string> certificate_differences(const std::string& run, const std::string& replay);
 
 }  // namespace cudp
