@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <string>
 
+#define TOML_IMPLEMENTATION  // the functions of toml++, for the whole program
 #include <toml++/toml.h>
 
 #include "models/model.hpp"

@@ -6,8 +6,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 packages=(g++ cmake ninja-build git zlib1g-dev liblzma-dev libspdlog-dev libcli11-dev
-          libkissfft-dev nlohmann-json3-dev libtomlplusplus-dev liblapacke-dev libsodium-dev libsleef-dev
-          libicu-dev libboost-dev gnuplot-nox)
+          libkissfft-dev nlohmann-json3-dev libtomlplusplus-dev libeigen3-dev libsodium-dev libutf8proc-dev
+          libboost-dev gnuplot-nox)
 tests=OFF
 if [[ ${1:-} == --tests ]]; then
   shift
@@ -24,7 +24,14 @@ done
 if ((${#missing[@]})); then
   echo "Installing: ${missing[*]}" >&2
   as_root=()
-  if ((EUID != 0)); then as_root=(sudo); fi
+  if ((EUID != 0)); then
+    if ! command -v sudo >/dev/null; then
+      echo "setup.sh: these packages must be installed by root, and there is no sudo here. As root:" >&2
+      echo "  apt-get install --no-install-recommends ${missing[*]}" >&2
+      exit 1
+    fi
+    as_root=(sudo)
+  fi
   "${as_root[@]}" apt-get update -qq
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
     apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null

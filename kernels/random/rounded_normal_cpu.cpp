@@ -1,8 +1,7 @@
 #include <cstddef>
 
-#include <sleef.h>
-
 #include "kernels/common/cpu_kernel_list.hpp"
+#include "kernels/random/log_sincospi.hpp"
 #include "kernels/random/random_chunk.hpp"
 #include "kernels/random/rounded_normal.hpp"
 #include "kernels/random/rounded_normal_math.hpp"
@@ -47,35 +46,6 @@ CUDP_INLINE VecD sqrt_double(VecD x) {
 #endif
 }
 
-// SLEEF's functions with stated bounds: 1 ulp, and 0.506 ulp within |x| <= 2.5e8.
-CUDP_INLINE VecD log_double(VecD x) {
-#if defined(__AVX512F__)
-  return (VecD)Sleef_logd8_u10avx512f((__m512d)x);
-#elif defined(__AVX2__)
-  return (VecD)Sleef_logd4_u10avx2((__m256d)x);
-#else
-  for (int i = 0; i < kDoubles; ++i) x[i] = Sleef_log_u10(x[i]);
-  return x;
-#endif
-}
-CUDP_INLINE void sine_cosine_pi(VecD x, VecD& sine, VecD& cosine) {
-#if defined(__AVX512F__)
-  const Sleef___m512d_2 both = Sleef_sincospid8_u05avx512f((__m512d)x);
-  sine = (VecD)both.x;
-  cosine = (VecD)both.y;
-#elif defined(__AVX2__)
-  const Sleef___m256d_2 both = Sleef_sincospid4_u05avx2((__m256d)x);
-  sine = (VecD)both.x;
-  cosine = (VecD)both.y;
-#else
-  for (int i = 0; i < kDoubles; ++i) {
-    const Sleef_double2 both = Sleef_sincospi_u05(x[i]);
-    sine[i] = both.x;
-    cosine[i] = both.y;
-  }
-#endif
-}
-
 // Returns a bit for each lane that is not all ones.
 CUDP_INLINE unsigned zeros(VecL all_ones_or_zero) {
 #if defined(__AVX512F__)
@@ -105,16 +75,14 @@ CUDP_INLINE unsigned some_pairs(const std::uint32_t* words, double s, double spr
   const VecHalfI turn_high = (VecHalfI)load_half(words + 2 * kTileLanes);
   const VecD turn = rounded_normal_turn(__builtin_convertvector(turn_high, VecD),
                                         unsigned_to_double(load_half(words + 3 * kTileLanes)));
-  const VecD l = log_double(u1) * -2.0;
+  const VecD l = log_of_fraction(u1) * -2.0;
   const VecD r = sqrt_double(l);
-  VecD sine{};
-  VecD cosine{};
-  sine_cosine_pi(turn, sine, cosine);
+  const SineCosine<VecD> circle = sine_cosine_of_turn(turn);
   const VecD error = rounded_normal_error(u1, r) * spread;
   const VecD radius = r * s;
   VecL decided = rounded_normal_bounded(l, error);
-  decided &= store_nearest(radius * cosine, error, even);
-  decided &= store_nearest(radius * sine, error, odd);
+  decided &= store_nearest(radius * circle.cosine, error, even);
+  decided &= store_nearest(radius * circle.sine, error, odd);
   return zeros(decided);
 }
 

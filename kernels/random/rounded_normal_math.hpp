@@ -8,15 +8,15 @@
 //
 //   u1 = the first 64 bits of U1 + 2^-65, rounded once (both halves of the sum are exact):
 //        |u1 - U1| <= (e / 2) u1 + 2^-65 = e u1 (1/2 + 2^-13 / u1).
-//   L  = -2 log(u1). The doubling is exact. SLEEF's log errs by 1 ulp. CUDA's table states 1 ulp
-//        from the correctly rounded result, so 1.5, found by tests: taken as 2.
+//   L  = -2 log(u1). The doubling is exact. The CPU's log (log_sincospi.hpp) errs by 1.6 e. CUDA's
+//        table states 1 ulp from the correctly rounded result, so 1.5, found by tests: taken as 2.
 //        |L - (-2 ln U1)| <= 2 e L + 2 e (1/2 + 2^-13 / u1)
 //   r  = sqrt(L), correctly rounded, and the derivative of sqrt is 1 / (2 r):
 //        |r - R| <= e r + e (1/2 + 2^-13 / u1) / r + (e / 2) r
 //   t  = twice the first 64 bits of U2 + 2^-64, minus 2 from 1 on, rounded once: |t| <= 1, so t
 //        errs by e / 4 + 2^-64, and pi t by 0.79 e.
-//   c  = cos(pi t) or sin(pi t): SLEEF's sincospi errs by 0.506 ulp, CUDA's by 2 ulp from the
-//        correctly rounded result, so 2.5: taken as 3. In total |c - C| <= 3 e + 0.79 e, and
+//   c  = cos(pi t) or sin(pi t): the CPU's (log_sincospi.hpp) err by 1.4 e, CUDA's by 2 ulp from
+//        the correctly rounded result, so 2.5: taken as 3. In total |c - C| <= 3 e + 0.79 e, and
 //        |c| <= 1.
 //   x  = s r c, two roundings: e s r.
 //   |x - s Z| <= s (|r - R| + r |c - C| + e r)

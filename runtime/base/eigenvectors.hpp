@@ -9,8 +9,8 @@ struct Eigenpairs {
 };
 
 /// Returns the `count` largest eigenvalues of a symmetric matrix [d, d], largest first, with their
-/// eigenvectors, by LAPACK's dsyevr. The eigenvectors are orthonormal; the entry of largest
-/// absolute value of each is positive. Throws Error if dsyevr fails.
+/// eigenvectors, by Eigen's SelfAdjointEigenSolver. The eigenvectors are orthonormal; the entry of
+/// largest absolute value of each is positive. Throws Error if the solver does not converge.
 Eigenpairs leading_eigenvectors(std::vector<double> matrix, int d, int count);
 
 }  // namespace cudp

@@ -17,6 +17,7 @@
 #include "runtime/base/nearest.hpp"
 #include "runtime/base/reporter.hpp"
 #include "runtime/cli/commands.hpp"
+#include "runtime/cli/completion.hpp"
 #include "runtime/cli/short_help.hpp"
 #include "runtime/settings/synonyms.hpp"
 
@@ -114,6 +115,7 @@ AddCommands commands_of_cudp(ReleaseObserver* release_observer) {
     add_calibrate_command(app, body);
     add_reproduce_command(app, body);
     add_info_command(app, body);
+    add_completion_command(app, body);
   };
 }
 

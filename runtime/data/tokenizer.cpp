@@ -2,14 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 #include <vector>
 
-#include <unicode/uchar.h>
-#include <unicode/unorm2.h>
-#include <unicode/utf8.h>
+#include <utf8proc.h>
 
-#include "runtime/base/error.hpp"
+#include "runtime/data/utf8.hpp"
 
 namespace cudp {
 namespace {
@@ -27,52 +24,75 @@ bool is_line_break(std::string_view text) {
                     [](char a, char b) { return a == lower(b); });
 }
 
-bool is_blank(UChar32 c) {
-  return c == ' ' || c == '\t' || c == '\n' || c == '\r' || u_charType(c) == U_SPACE_SEPARATOR;
+utf8proc_category_t category(char32_t c) {
+  return utf8proc_category(static_cast<utf8proc_int32_t>(c));
+}
+
+bool is_blank(char32_t c) {
+  return c == ' ' || c == '\t' || c == '\n' || c == '\r' || category(c) == UTF8PROC_CATEGORY_ZS;
 }
 
 /// Returns whether BERT drops the character: categories Cc, Cf, Cn, Co, Cs, and the replacement for
 /// bytes that are not UTF-8.
-bool is_dropped(UChar32 c) {
-  constexpr std::uint32_t kOther =
-      U_GC_CC_MASK | U_GC_CF_MASK | U_GC_CN_MASK | U_GC_CO_MASK | U_GC_CS_MASK;
-  return c < 0 || c == 0xfffd || (U_GET_GC_MASK(c) & kOther) != 0;
+bool is_dropped(char32_t c) {
+  switch (category(c)) {
+    case UTF8PROC_CATEGORY_CC:
+    case UTF8PROC_CATEGORY_CF:
+    case UTF8PROC_CATEGORY_CN:
+    case UTF8PROC_CATEGORY_CO:
+    case UTF8PROC_CATEGORY_CS:
+      return true;
+    default:
+      return c == 0xfffd;
+  }
 }
 
 /// Returns whether the character is punctuation. Unlike in Unicode, every ASCII character that is
 /// neither letter nor digit counts.
-bool is_punctuation(UChar32 c) {
-  return (c >= 33 && c <= 47) || (c >= 58 && c <= 64) || (c >= 91 && c <= 96) ||
-         (c >= 123 && c <= 126) || (U_GET_GC_MASK(c) & U_GC_P_MASK) != 0;
+bool is_punctuation(char32_t c) {
+  if (c < 0x80)
+    return (c >= 33 && c <= 47) || (c >= 58 && c <= 64) || (c >= 91 && c <= 96) ||
+           (c >= 123 && c <= 126);
+  switch (category(c)) {
+    case UTF8PROC_CATEGORY_PC:
+    case UTF8PROC_CATEGORY_PD:
+    case UTF8PROC_CATEGORY_PS:
+    case UTF8PROC_CATEGORY_PE:
+    case UTF8PROC_CATEGORY_PI:
+    case UTF8PROC_CATEGORY_PF:
+    case UTF8PROC_CATEGORY_PO:
+      return true;
+    default:
+      return false;
+  }
 }
 
 /// Returns whether the character is in one of the blocks of Chinese characters that BERT lists.
-bool is_chinese(UChar32 c) {
-  constexpr std::array<std::array<UChar32, 2>, 8> kBlocks = {{{0x4e00, 0x9fff},
-                                                              {0x3400, 0x4dbf},
-                                                              {0x20000, 0x2a6df},
-                                                              {0x2a700, 0x2b73f},
-                                                              {0x2b740, 0x2b81f},
-                                                              {0x2b820, 0x2ceaf},
-                                                              {0xf900, 0xfaff},
-                                                              {0x2f800, 0x2fa1f}}};
+bool is_chinese(char32_t c) {
+  constexpr std::array<std::array<char32_t, 2>, 8> kBlocks = {{{0x4e00, 0x9fff},
+                                                               {0x3400, 0x4dbf},
+                                                               {0x20000, 0x2a6df},
+                                                               {0x2a700, 0x2b73f},
+                                                               {0x2b740, 0x2b81f},
+                                                               {0x2b820, 0x2ceaf},
+                                                               {0xf900, 0xfaff},
+                                                               {0x2f800, 0x2fa1f}}};
   return std::any_of(kBlocks.begin(), kBlocks.end(),
                      [c](const auto& b) { return c >= b[0] && c <= b[1]; });
 }
 
-void append_utf8(std::string& to, UChar32 c) {
-  std::array<char, U8_MAX_LENGTH> bytes{};
-  int length = 0;
-  U8_APPEND_UNSAFE(bytes.data(), length, c);
-  to.append(bytes.data(), static_cast<std::size_t>(length));
+void append_utf8(std::string& to, utf8proc_int32_t c) {
+  std::array<utf8proc_uint8_t, 4> bytes{};
+  const utf8proc_ssize_t length = utf8proc_encode_char(c, bytes.data());
+  to.append(reinterpret_cast<const char*>(bytes.data()), static_cast<std::size_t>(length));
 }
 
 /// Splits text, one character at a time.
 class BasicSplitter {
  public:
-  explicit BasicSplitter(const UseToken& use) : use_(use), decompositions_(nfd()) {}
+  explicit BasicSplitter(const UseToken& use) : use_(use) {}
 
-  void add(UChar32 c) {
+  void add(char32_t c) {
     if (is_blank(c)) return flush();
     if (is_dropped(c)) return;
     if (is_chinese(c)) {
@@ -89,39 +109,27 @@ class BasicSplitter {
   }
 
  private:
-  static const UNormalizer2* nfd() {
-    UErrorCode failed = U_ZERO_ERROR;
-    const UNormalizer2* n = unorm2_getNFDInstance(&failed);
-    ensure(U_SUCCESS(failed), "ICU has no normalisation data");
-    return n;
-  }
-
   /// Appends the character without accents, in lower case.
-  void append_plain(UChar32 c) {
-    if (c < 0x80) return append_part(c);
-    std::array<UChar, 32> parts{};
-    UErrorCode failed = U_ZERO_ERROR;
-    const std::int32_t length =
-        unorm2_getDecomposition(decompositions_, c, parts.data(), parts.size(), &failed);
-    if (length < 0 || U_FAILURE(failed)) return append_part(c);
-    for (std::int32_t i = 0; i < length;) {
-      UChar32 part = 0;
-      U16_NEXT(parts.data(), i, length, part);
-      append_part(part);
-    }
+  void append_plain(char32_t c) {
+    if (c < 0x80) return append_part(static_cast<utf8proc_int32_t>(c));
+    std::array<utf8proc_int32_t, 32> parts{};
+    int last_boundary = 0;
+    const utf8proc_ssize_t length =
+        utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), parts.data(), parts.size(),
+                                UTF8PROC_DECOMPOSE, &last_boundary);
+    for (utf8proc_ssize_t i = 0; i < length; ++i) append_part(parts[static_cast<std::size_t>(i)]);
   }
 
-  void append_part(UChar32 c) {
-    if (u_charType(c) == U_NON_SPACING_MARK) return;
-    c = u_tolower(c);
-    const bool alone = is_punctuation(c);
+  void append_part(utf8proc_int32_t c) {
+    if (utf8proc_category(c) == UTF8PROC_CATEGORY_MN) return;
+    c = utf8proc_tolower(c);
+    const bool alone = is_punctuation(static_cast<char32_t>(c));
     if (alone) flush();
     append_utf8(word_, c);
     if (alone) flush();
   }
 
   const UseToken& use_;
-  const UNormalizer2* decompositions_;
   std::string word_;
 };
 
@@ -160,17 +168,15 @@ bool is_word(std::string_view word) {
 
 void split_basic(std::string_view text, const UseToken& use) {
   BasicSplitter splitter(use);
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(text.data());
-  const auto size = static_cast<std::int64_t>(text.size());
-  for (std::int64_t i = 0; i < size;) {
-    if (is_line_break(text.substr(static_cast<std::size_t>(i)))) {
+  while (!text.empty()) {
+    if (is_line_break(text)) {
       splitter.flush();
-      i += static_cast<std::int64_t>(kLineBreak.size());
+      text.remove_prefix(kLineBreak.size());
       continue;
     }
-    UChar32 c = 0;
-    U8_NEXT(bytes, i, size, c);
-    splitter.add(c);
+    const Utf8Character next = first_character(text);
+    if (next.bytes > 0) splitter.add(next.code);
+    text.remove_prefix(std::max(next.bytes, std::size_t{1}));
   }
   splitter.flush();
 }
@@ -178,7 +184,7 @@ void split_basic(std::string_view text, const UseToken& use) {
 bool split_pieces(std::string_view word, std::size_t longest,
                   const std::function<bool(std::string_view)>& is_piece, const UseToken& use) {
   constexpr std::ptrdiff_t kMaxCharacters = 100;
-  if (std::count_if(word.begin(), word.end(), [](char c) { return !U8_IS_TRAIL(c); }) >
+  if (std::count_if(word.begin(), word.end(), [](char c) { return (c & 0xc0) != 0x80; }) >
       kMaxCharacters)
     return false;
   std::vector<std::string> pieces;

@@ -5,13 +5,13 @@
 #include <iostream>
 #include <thread>
 
-#include <mpi.h>
 #include <sched.h>
 #include <spdlog/fmt/fmt.h>
 #include <unistd.h>
 
 #include "runtime/base/threads.hpp"
 #include "runtime/ranks/launched.hpp"
+#include "runtime/ranks/mpi_library.hpp"
 
 namespace cudp {
 namespace {
@@ -35,19 +35,23 @@ std::uint64_t hash_of(std::string_view text) {
   return h;
 }
 
+template <class Abi>
 class MpiRanks final : public Ranks {
  public:
-  explicit MpiRanks(std::chrono::milliseconds timeout) : timeout_(timeout) {
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
-    MPI_Comm_size(MPI_COMM_WORLD, &size_);
-    MPI_Comm node = MPI_COMM_NULL;
-    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node);
-    MPI_Comm_rank(node, &local_rank_);
-    MPI_Comm_size(node, &local_size_);
+  using Handle = typename Abi::Handle;
+  /// Requires that MPI is initialised.
+  MpiRanks(const MpiFunctions<Abi>& mpi, std::chrono::milliseconds timeout)
+      : mpi_(mpi), timeout_(timeout) {
+    mpi_.comm_rank(mpi_.world, &rank_);
+    mpi_.comm_size(mpi_.world, &size_);
+    Handle node = mpi_.no_communicator;
+    mpi_.comm_split_type(mpi_.world, Abi::kSharedMemory, rank_, mpi_.no_info, &node);
+    mpi_.comm_rank(node, &local_rank_);
+    mpi_.comm_size(node, &local_size_);
     share_cores(sharers(node));
-    MPI_Comm_free(&node);
+    mpi_.comm_free(&node);
   }
-  ~MpiRanks() override { MPI_Finalize(); }
+  ~MpiRanks() override { mpi_.finalize(); }
   MpiRanks(const MpiRanks&) = delete;
   MpiRanks& operator=(const MpiRanks&) = delete;
   MpiRanks(MpiRanks&&) = delete;
@@ -63,10 +67,10 @@ class MpiRanks final : public Ranks {
     check_call("sum", what, numbers.size(), Patience::limited);
     for (std::size_t at = 0; at < numbers.size(); at += kMaxAtOnce) {
       const std::size_t n = std::min(kMaxAtOnce, numbers.size() - at);
-      MPI_Request request = MPI_REQUEST_NULL;
+      Handle request = mpi_.no_request;
       // unsigned, so that sums wrap
-      MPI_Iallreduce(MPI_IN_PLACE, numbers.data() + at, static_cast<int>(n), MPI_UINT64_T, MPI_SUM,
-                     MPI_COMM_WORLD, &request);
+      mpi_.iallreduce(mpi_.in_place(), numbers.data() + at, static_cast<int>(n), mpi_.uint64,
+                      mpi_.sum, mpi_.world, &request);
       wait(request, what, Patience::limited);
     }
   }
@@ -75,8 +79,8 @@ class MpiRanks final : public Ranks {
     check_call("broadcast", what, bytes.size(), patience);
     for (std::size_t at = 0; at < bytes.size(); at += kMaxAtOnce) {
       const std::size_t n = std::min(kMaxAtOnce, bytes.size() - at);
-      MPI_Request request = MPI_REQUEST_NULL;
-      MPI_Ibcast(bytes.data() + at, static_cast<int>(n), MPI_BYTE, 0, MPI_COMM_WORLD, &request);
+      Handle request = mpi_.no_request;
+      mpi_.ibcast(bytes.data() + at, static_cast<int>(n), mpi_.byte, 0, mpi_.world, &request);
       wait(request, what, Patience::limited);
     }
   }
@@ -86,9 +90,8 @@ class MpiRanks final : public Ranks {
     const auto ranks = static_cast<std::size_t>(size_);
     std::uint64_t bytes = mine.size();
     std::vector<std::uint64_t> sizes(ranks);
-    MPI_Request request = MPI_REQUEST_NULL;
-    MPI_Iallgather(&bytes, 1, MPI_UINT64_T, sizes.data(), 1, MPI_UINT64_T, MPI_COMM_WORLD,
-                   &request);
+    Handle request = mpi_.no_request;
+    mpi_.iallgather(&bytes, 1, mpi_.uint64, sizes.data(), 1, mpi_.uint64, mpi_.world, &request);
     wait(request, what, Patience::limited);
     std::vector<std::string> all(leads() ? ranks : 0);
     const std::size_t part_size = kMaxAtOnce / ranks;
@@ -104,9 +107,9 @@ class MpiRanks final : public Ranks {
         end += counts.back();
       }
       std::string together(leads() ? static_cast<std::size_t>(end) : 0, '\0');
-      MPI_Igatherv(mine.data() + std::min<std::uint64_t>(at, mine.size()),
-                   counts[static_cast<std::size_t>(rank_)], MPI_BYTE, together.data(),
-                   counts.data(), offsets.data(), MPI_BYTE, 0, MPI_COMM_WORLD, &request);
+      mpi_.igatherv(mine.data() + std::min<std::uint64_t>(at, mine.size()),
+                    counts[static_cast<std::size_t>(rank_)], mpi_.byte, together.data(),
+                    counts.data(), offsets.data(), mpi_.byte, 0, mpi_.world, &request);
       wait(request, what, Patience::limited);
       for (std::size_t r = 0; r < all.size(); ++r)
         all[r].append(together, static_cast<std::size_t>(offsets[r]),
@@ -127,20 +130,20 @@ class MpiRanks final : public Ranks {
                 << std::endl;
     } catch (...) {  // there is no other way to report
     }
-    MPI_Abort(MPI_COMM_WORLD, static_cast<int>(code));
+    mpi_.abort(mpi_.world, static_cast<int>(code));
     ::_exit(static_cast<int>(code));
   }
 
  private:
   /// Returns the number of ranks on this node with the same set of cores as this one.
-  static int sharers(MPI_Comm node) {
+  int sharers(Handle node) {
     cpu_set_t mine;
     CPU_ZERO(&mine);
     (void)sched_getaffinity(0, sizeof mine, &mine);
     int ranks = 1;
-    MPI_Comm_size(node, &ranks);
+    mpi_.comm_size(node, &ranks);
     std::vector<cpu_set_t> all(static_cast<std::size_t>(ranks));
-    MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, node);
+    mpi_.allgather(&mine, sizeof mine, mpi_.byte, all.data(), sizeof mine, mpi_.byte, node);
     return static_cast<int>(
         std::ranges::count_if(all, [&](const cpu_set_t& s) { return CPU_EQUAL(&s, &mine); }));
   }
@@ -150,19 +153,19 @@ class MpiRanks final : public Ranks {
   void check_call(const char* function, const char* what, std::uint64_t count, Patience patience) {
     const std::uint64_t called = hash_of(std::string(function) + ": " + what);
     std::array<std::uint64_t, 4> notes = {called, ~called, count, ~count};
-    MPI_Request request = MPI_REQUEST_NULL;
-    MPI_Iallreduce(MPI_IN_PLACE, notes.data(), static_cast<int>(notes.size()), MPI_UINT64_T,
-                   MPI_MIN, MPI_COMM_WORLD, &request);
+    Handle request = mpi_.no_request;
+    mpi_.iallreduce(mpi_.in_place(), notes.data(), static_cast<int>(notes.size()), mpi_.uint64,
+                    mpi_.min, mpi_.world, &request);
     wait(request, what, patience);
     if (notes[0] != ~notes[1] || notes[2] != ~notes[3])
       throw Error(fmt::format("ranks have made different calls, one of them \"{}\"", what));
   }
 
-  void wait(MPI_Request& request, const char* what, Patience patience) {
+  void wait(Handle& request, const char* what, Patience patience) {
     const Clock::time_point start = Clock::now();
     for (int turn = 0;; ++turn) {
       int done = 0;
-      MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+      mpi_.test(&request, &done, mpi_.no_status());
       if (done != 0) return;
       if (turn < 4096)
         std::this_thread::yield();
@@ -177,8 +180,8 @@ class MpiRanks final : public Ranks {
   /// which names the others.
   [[noreturn]] void name_missing_ranks(const char* what) {
     if (!leads()) {
-      MPI_Request request = MPI_REQUEST_NULL;
-      MPI_Isend(&rank_, 1, MPI_INT, 0, kWaiting, MPI_COMM_WORLD, &request);
+      Handle request = mpi_.no_request;
+      mpi_.isend(&rank_, 1, mpi_.integer, 0, kWaiting, mpi_.world, &request);
       std::this_thread::sleep_for(2 * kReportTime);
       throw RanksError(fmt::format("rank 0 did not come to \"{}\" within {} s (--rank-timeout)",
                                    what, std::chrono::duration<double>(timeout_).count()));
@@ -187,11 +190,11 @@ class MpiRanks final : public Ranks {
     waits[0] = true;
     for (const Clock::time_point start = Clock::now(); Clock::now() - start < kReportTime;) {
       int is_there = 0;
-      MPI_Status status;
-      MPI_Iprobe(MPI_ANY_SOURCE, kWaiting, MPI_COMM_WORLD, &is_there, &status);
+      typename MpiFunctions<Abi>::Status status;
+      mpi_.iprobe(Abi::kAnySource, kWaiting, mpi_.world, &is_there, &status);
       if (is_there == 0) continue;
       int from = 0;
-      MPI_Recv(&from, 1, MPI_INT, status.MPI_SOURCE, kWaiting, MPI_COMM_WORLD, &status);
+      mpi_.recv(&from, 1, mpi_.integer, status.source, kWaiting, mpi_.world, &status);
       waits[static_cast<std::size_t>(from)] = true;
     }
     std::string missing;
@@ -202,6 +205,7 @@ class MpiRanks final : public Ranks {
                                  std::chrono::duration<double>(timeout_).count()));
   }
 
+  MpiFunctions<Abi> mpi_;
   std::chrono::milliseconds timeout_;
   int rank_ = 0;
   int size_ = 1;
@@ -209,32 +213,45 @@ class MpiRanks final : public Ranks {
   int local_size_ = 1;
 };
 
+/// Returns the ranks of MPI's world; null if this process is alone in it.
+template <class Abi>
+std::unique_ptr<Ranks> ranks_of(const LazyLibrary& library, std::chrono::milliseconds timeout) {
+  const MpiFunctions<Abi> mpi(library);
+  int provided = 0;
+  mpi.init_thread(nullptr, nullptr, mpi.kFunneled, &provided);
+  int size = 1;
+  mpi.comm_size(mpi.world, &size);
+  if (size > 1) return std::make_unique<MpiRanks<Abi>>(mpi, timeout);
+  mpi.finalize();
+  return nullptr;
+}
+
 }  // namespace
 
 std::unique_ptr<Ranks> mpi_ranks(std::chrono::milliseconds timeout) {
   const Launched all = launched();
   if (all.processes == 1) return nullptr;
-  int size = 1;
   if (has_rank_of_launcher()) {
-    int provided = 0;
-    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    if (size == 1) MPI_Finalize();
+    const FoundMpi& found = found_mpi();
+    if (found.library == nullptr)
+      throw InputError(fmt::format(
+          "{}: expected one process, or an MPI library, found {} processes, each of which would "
+          "release for itself; install Open MPI or MPICH, or name the library in CUDP_MPI_LIBRARY; "
+          "on one node, --ranks {} needs none ({})",
+          all.variable, all.processes, all.processes, found.missing));
+    std::unique_ptr<Ranks> ranks = found.is_open_mpi ? ranks_of<OpenMpi>(*found.library, timeout)
+                                                     : ranks_of<Mpich>(*found.library, timeout);
+    if (ranks != nullptr) return ranks;
   }
-  if (size == 1)
-    throw InputError(fmt::format(
-        "{}: expected processes that know of each other, found {} that do not, each of which would "
-        "release for itself; start them with mpirun, or srun --mpi=pmix",
-        all.variable, all.processes));
-  return std::make_unique<MpiRanks>(timeout);
+  throw InputError(fmt::format(
+      "{}: expected processes that know of each other, found {} that do not, each of which would "
+      "release for itself; start them with mpirun, or srun --mpi=pmix",
+      all.variable, all.processes));
 }
 
 std::string mpi_library() {
-  char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
-  int length = 0;
-  MPI_Get_library_version(version, &length);
-  const std::string text(version);
-  return "MPI: " + text.substr(0, text.find(','));
+  const FoundMpi& found = found_mpi();
+  return found.library == nullptr ? "" : "MPI: " + found.version;
 }
 
 }  // namespace cudp

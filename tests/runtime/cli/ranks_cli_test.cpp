@@ -407,12 +407,12 @@ TEST_F(CliRanksMemory, IsThatOfARangeOfATable) {
                 std::uint64_t{110} << 20);
 }
 
-/// mpirun, where it is installed and the program has MPI.
+/// mpirun, where it is installed.
 class CliMpi : public CliRanks {
  protected:
   void SetUp() override {
     if (run_cudp(folder_, {"info"}).out.find("MPI: ") == std::string::npos)
-      GTEST_SKIP() << "a build without MPI";
+      GTEST_SKIP() << "no MPI library";
     if (std::system("command -v mpirun > /dev/null") != 0) GTEST_SKIP() << "no mpirun";
     for (const char* name : {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM",
                              "OMPI_MCA_mpi_yield_when_idle"})
@@ -451,6 +451,18 @@ TEST_F(CliMpi, OneRefusalEndsAll) {
   EXPECT_EQ(f.exit, 2) << f.err;
   EXPECT_NE(f.err.find("cudp: --ranks: expected 1 with --method outpert"), std::string::npos)
       << f.err;
+}
+
+TEST_F(CliRanks, ProcessesWithoutAnMpiLibraryAreRefused) {
+  const std::map<std::string, std::string> environment = {
+      {"PMI_RANK", "0"}, {"PMI_SIZE", "3"}, {"CUDP_MPI_LIBRARY", "/no/such/mpi.so"}};
+  for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
+  const Finished f = run_cudp(folder_, with(table(), args("--epsilon 1")));
+  for (const auto& [name, value] : environment) ::unsetenv(name.c_str());
+  EXPECT_EQ(f.exit, 2);
+  EXPECT_NE(f.err.find("PMI_SIZE: expected one process, or an MPI library"), std::string::npos)
+      << f.err;
+  EXPECT_NE(f.err.find("/no/such/mpi.so"), std::string::npos) << f.err;
 }
 
 TEST_F(CliMpi, ProcessesThatDoNotKnowEachOtherAreRefused) {

@@ -1,0 +1,47 @@
+#pragma once
+#include <string>
+
+#include <dlfcn.h>
+
+#include "runtime/base/error.hpp"
+
+namespace cudp {
+
+/// A shared library that is opened when it is needed, and stays open until the process ends.
+class LazyLibrary {
+ public:
+  /// A function or an object of the library. It converts to the pointer type that it is assigned
+  /// to.
+  struct Symbol {
+    void* address;
+    template <class T>
+    operator T*() const {
+      return reinterpret_cast<T*>(address);
+    }
+  };
+
+  /// of: the word that messages begin with, such as "CUDA". scope: RTLD_GLOBAL if the library opens
+  /// others that use its symbols. Throws Error if the dynamic loader does not find `name`.
+  LazyLibrary(std::string of, std::string name, int scope = RTLD_LOCAL)
+      : of_(std::move(of)),
+        name_(std::move(name)),
+        handle_(dlopen(name_.c_str(), RTLD_NOW | scope)) {
+    if (handle_ == nullptr) throw Error(of_ + ": open " + name_ + ": " + dlerror());
+  }
+
+  bool has(const char* symbol) const { return dlsym(handle_, symbol) != nullptr; }
+
+  /// Throws Error if the library has no such symbol.
+  Symbol find(const char* symbol) const {
+    const Symbol s{dlsym(handle_, symbol)};
+    if (s.address == nullptr) throw Error(of_ + ": " + name_ + " has no function " + symbol);
+    return s;
+  }
+
+ private:
+  std::string of_;
+  std::string name_;
+  void* handle_;
+};
+
+}  // namespace cudp

@@ -1,0 +1,10 @@
+#pragma once
+#include "runtime/cli/commands.hpp"
+
+namespace cudp {
+
+/// Adds the command that prints completion for a shell, or the manual page. Both are made of the
+/// commands of `app`, which must outlive `body`.
+void add_completion_command(CLI::App& app, CommandBody& body);
+
+}  // namespace cudp
