@@ -141,17 +141,16 @@ double nearest_half(double v) {
   return std::abs(rounded) > 65504.0 ? std::copysign(INFINITY, v) : rounded;
 }
 /// Equal, signs of zero included; any NaN equals any other.
-::testing::AssertionResult same_number(double got, double want) {
-  const bool same =
-      std::isnan(want) ? std::isnan(got) : got == want && std::signbit(got) == std::signbit(want);
-  return (same ? ::testing::AssertionSuccess() : ::testing::AssertionFailure())
-         << got << ", not " << want;
+bool same_number(double got, double want) {
+  return std::isnan(want) ? std::isnan(got)
+                          : got == want && std::signbit(got) == std::signbit(want);
 }
 
-std::uint16_t bits_of_half(double v) {
-  for (std::uint32_t bits = 0; bits < 0x10000; ++bits)
-    if (value_of_half(bits) == v) return static_cast<std::uint16_t>(bits);
-  return 0x7fff;
+/// A whole number up to 2048, which fp16 has.
+std::uint16_t whole_half(int v) {
+  if (v == 0) return 0;
+  const int exponent = std::ilogb(v);
+  return static_cast<std::uint16_t>(((exponent + 14) << 10) + (v << 10 >> exponent));
 }
 
 class HalfCore : public CudaKernel {
@@ -210,14 +209,14 @@ TEST_F(HalfCore, AWrongFragmentIsNoticed) {
 /// Each number of a and b alone stands where the tables of the PTX ISA have it.
 TEST_F(HalfCore, EveryNumberHasItsPlace) {
   Operand a(256), ones(128, 0x3c00);
-  for (int i = 0; i < 256; ++i) a[i] = bits_of_half(i);  // exact
+  for (int i = 0; i < 256; ++i) a[i] = whole_half(i);  // exact
   const std::vector<float> rows = product<false>(a, ones);
   for (int i = 0; i < 128; ++i) EXPECT_EQ(rows[i], 16 * (16 * (i / 8)) + 120) << i;
   for (int k = 0; k < 16; ++k) {  // a's column k, times b's row k
     Operand unit(256);
-    for (int row = 0; row < 16; ++row) unit[16 * row + k] = bits_of_half(row + 1);
+    for (int row = 0; row < 16; ++row) unit[16 * row + k] = whole_half(row + 1);
     Operand b(128);
-    for (int i = 0; i < 128; ++i) b[i] = bits_of_half(i);
+    for (int i = 0; i < 128; ++i) b[i] = whole_half(i);
     const std::vector<float> d = product<true>(unit, b);
     for (int i = 0; i < 128; ++i) EXPECT_EQ(d[i], (i / 8 + 1) * (8 * k + i % 8)) << k << ", " << i;
   }
@@ -267,28 +266,29 @@ TEST_F(HalfCore, NumbersAreConvertedByTheirDefinitions) {
   const auto bytes = host(s.bytes, 2 * n), permuted = host(s.permuted, n),
              shifted = host(s.shifted, n);
   const auto a_low = host(s.low, n), a_high = host(s.high, n);
+  const auto check = [](bool right, const char* what, std::size_t i) {
+    if (!right) ADD_FAILURE() << what << " " << i;
+  };
   for (std::size_t i = 0; i < n; ++i) {
-    EXPECT_TRUE(same_number(value_of_half(rounded[i] & 0xffff), nearest_half(x[i]))) << x[i];
-    EXPECT_TRUE(same_number(value_of_half(rounded[i] >> 16), nearest_half(y[i]))) << y[i];
-    EXPECT_EQ(high[i], rounded[i]);
-    const double rest = x[i] - nearest_half(x[i]);
-    EXPECT_TRUE(same_number(value_of_half(low[i] & 0xffff), nearest_half(rest))) << x[i];
-    const double y_rest = y[i] - nearest_half(y[i]);
-    EXPECT_TRUE(same_number(value_of_half(low[i] >> 16), nearest_half(y_rest))) << y[i];
-    EXPECT_TRUE(same_number(a_low[i], value_of_half(a[i] & 0xffff)));
-    EXPECT_TRUE(same_number(a_high[i], value_of_half(a[i] >> 16)));
-    for (int k = 0; k < 4; ++k)
-      EXPECT_EQ(value_of_half(bytes[2 * i + k / 2] >> 16 * (k % 2) & 0xffff),
-                (a[i] >> 8 * k & 255) / 256.0);
+    const auto is = [](std::uint32_t got, int half, double want) {
+      return same_number(value_of_half(got >> 16 * half & 0xffff), want);
+    };
+    const double x_high = nearest_half(x[i]), y_high = nearest_half(y[i]);
+    check(is(rounded[i], 0, x_high) && is(rounded[i], 1, y_high), "halves", i);
+    check(high[i] == rounded[i] && is(low[i], 0, nearest_half(x[i] - x_high)) &&
+              is(low[i], 1, nearest_half(y[i] - y_high)),
+          "split_halves", i);
+    check(is(a[i], 0, a_low[i]) && is(a[i], 1, a_high[i]), "low_half, high_half", i);
     for (int k = 0; k < 4; ++k) {
+      check(is(bytes[2 * i + k / 2], k % 2, (a[i] >> 8 * k & 255) / 256.0), "bytes", i);
       const std::uint32_t nibble = c[i] >> 4 * k & 15;
       const std::uint64_t both = std::uint64_t{b[i]} << 32 | a[i];
       const auto byte = static_cast<std::uint8_t>(both >> 8 * (nibble % 8));
       const std::uint32_t want = nibble < 8 ? byte : byte < 128 ? 0 : 255;
-      EXPECT_EQ(permuted[i] >> 8 * k & 255, want) << i;
+      check((permuted[i] >> 8 * k & 255) == want, "permute_bytes", i);
     }
     const unsigned by = c[i] % 32;
-    EXPECT_EQ(shifted[i], by == 0 ? a[i] : a[i] >> by | b[i] << (32 - by));
+    check(shifted[i] == (by == 0 ? a[i] : a[i] >> by | b[i] << (32 - by)), "shift_right", i);
   }
 }
 
@@ -321,7 +321,7 @@ TEST_F(HalfCore, AFusedProductIsRoundedOnce) {
       const auto of = [&](const std::vector<std::uint32_t>& v) {
         return value_of_half(v[i] >> 16 * k & 0xffff);
       };
-      EXPECT_TRUE(same_number(of(got), nearest_half(of(a) * of(b) + of(c)))) << i;
+      if (!same_number(of(got), nearest_half(of(a) * of(b) + of(c)))) ADD_FAILURE() << i;
     }
 }
 
