@@ -547,7 +547,7 @@ TEST_F(CudaKernel, FinishAddsWhatBlocksHaveLeft) {
                   .groups = 1,
                   .total = device(std::vector<Tally>{{}})};
   for (int i = 1; i <= 2; ++i) {
-    run(finish_kernel_of(OptimizerKind::adamw), a);
+    run(finish_kernel_of(OptimizerKind::adamw, true), a);
     const std::vector<float> r = host(a.released, kN);
     for (int j = 0; j < kN; ++j)
       ASSERT_EQ(r[j],
@@ -557,6 +557,63 @@ TEST_F(CudaKernel, FinishAddsWhatBlocksHaveLeft) {
     EXPECT_EQ(t.examples, 3u * static_cast<unsigned>(i));
     EXPECT_EQ(t.loss, i * (3LL << 19));
   }
+}
+
+/// Slabs are added up by several threads a number: to the integer as one thread would, with any
+/// number of warps and blocks, whatever pairs are undecided.
+TEST_F(CudaKernel, FinishAddsSlabsInShares) {
+  constexpr int kN = 1043, kBlocks = 40, kWritten = 37;  // 9 tiles, the last one not whole
+  const RandomStream noise{Generator::chacha20, {{7, 8, 9}}, Stream::noise, 5};
+  StepCursor at{.first = 0, .end = 9, .index = 6, .active = 1, .step = 5};
+  at.scalars.noise_std = 0x1p20f;
+  at.scale = sum_scale(1.0f, 0x1p-20);
+  std::mt19937 random(9);
+  std::vector<std::int32_t> slabs(std::size_t{kBlocks} * kN);
+  for (std::int32_t& v : slabs) v = static_cast<std::int32_t>(random());
+  std::vector<FixedPoint> sum(kN), whole(kN);
+  for (int j = 0; j < kN; ++j) {
+    whole[j] = sum[j] = static_cast<FixedPoint>(std::int64_t{j} * -(std::int64_t{1} << 33));
+    for (int b = 0; b < kWritten; ++b)
+      whole[j] += static_cast<FixedPoint>(std::int64_t{slabs[std::size_t{kN} * b + j]});
+  }
+  FinishStep a{.cursor = nullptr,
+               .sum = nullptr,
+               .left = {},
+               .noise = noise,
+               .n = kN,
+               .undecided = nullptr,
+               .released = nullptr,
+               .update = {},
+               .by_pairs = true};
+  const auto start = [&](const std::vector<FixedPoint>& from) {
+    a.cursor = device(std::vector<StepCursor>{at});
+    a.sum = device(from);
+    a.undecided = device(std::vector<std::uint32_t>(words_of_pairs(kN), 0));
+    a.released = device(std::vector<float>(kN, kLoud));
+  };
+  start(whole);
+  run(finish_kernel_of(OptimizerKind::sgd), a);
+  const std::vector<float> released = host(a.released, kN);
+  const std::vector<FixedPoint> left = host(a.sum, kN);
+  const std::vector<std::uint32_t> undecided = host(a.undecided, words_of_pairs(kN));
+  EXPECT_GE(host(a.cursor, 1)[0].pending, 1u);
+  // Two examples a turn: 37 turns.
+  a.left.sums = {batch(0, 100, 2 * kWritten - 1), device(slabs), 2, kBlocks};
+  EXPECT_EQ(launch_shape(a).block.x, kSlabThreads);
+  for (const unsigned threads : {64u, 96u, 128u})
+    for (const unsigned blocks : {1u, 3u, 40u}) {
+      SCOPED_TRACE(testing::Message() << threads << ", " << blocks);
+      start(sum);
+      launch(finish_kernel_of(OptimizerKind::sgd, true), a, {.grid = {blocks}, .block = {threads}});
+      EXPECT_EQ(host(a.released, kN), released);
+      EXPECT_EQ(host(a.sum, kN), left);
+      EXPECT_EQ(host(a.undecided, words_of_pairs(kN)), undecided);
+    }
+  // Slabs of a batch of nobody.
+  a.left.sums.batch = batch(0, 100, 0);
+  start(whole);
+  run(finish_kernel_of(OptimizerKind::sgd, true), a);
+  EXPECT_EQ(host(a.released, kN), released);
 }
 
 TEST(FixedPoint, GridFollowsTheNorm) {

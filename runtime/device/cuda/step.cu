@@ -119,7 +119,7 @@ std::vector<FixedPoint> StepEnd::download_rank_words() const {
 
 void StepEnd::finish(const StepRecipe& recipe, const RandomStream& noise, const Unfinished& left,
                      bool is_shown) {
-  launch(gpu_, "finish", finish_kernel_of(recipe.optimizer.kind),
+  launch(gpu_, "finish", finish_kernel_of(recipe.optimizer.kind, left.sums.slabs != nullptr),
          finish_args(recipe, noise, left, is_shown));
   if (has_tail(recipe) && !is_shown) update(recipe);
 }
