@@ -227,6 +227,23 @@ TEST(PtxArithmetic, ShiftsAFunnelByTheAmountModulo32) {
           {0xdeadbeef, 0x12345678, 0, 0x12345678},
           {0xdeadbeef, 0x12345678, 32, 0x12345678},
           {0xf0000000, 1, 36, 0x1f}});
+  // d = (b << (32 - n)) | (a >> n)
+  expect("shf.r.wrap.b32", "rrrr",
+         {{0x80000001, 0x00000003, 1, 0xc0000000},
+          {0xdeadbeef, 0x12345678, 0, 0xdeadbeef},
+          {0xdeadbeef, 0x12345678, 32, 0xdeadbeef},
+          {0x00000010, 1, 36, 0x10000001}});
+}
+
+TEST(PtxArithmetic, PermutesBytesAndSpreadsSigns) {
+  // Bytes 0 to 3 are a's and 4 to 7 b's; above them, bit 3: the byte's sign in all 8 bits.
+  expect("prmt.b32", "rrrr",
+         {{0x33221100, 0x77665544, 0x3210, 0x33221100},
+          {0x33221100, 0x77665544, 0x7654, 0x77665544},
+          {0x33221100, 0x77665544, 0x4061, 0x44006611},
+          {0x33221100, 0x77665544, 0xffff4061, 0x44006611},
+          {0x8022f100, 0x7f665584, 0xb9c8, 0xffffff00},
+          {0x8022f100, 0x7f665584, 0xafde, 0x00000000}});
 }
 
 TEST(PtxArithmetic, HandlesBits) {
@@ -434,6 +451,13 @@ TEST(PtxArithmetic, FusesWithOneRounding) {
   const double b = 1 + 0x1p-52;
   expect("fma.rn.f64", "RRRR",
          {{d(b), d(b), d(-(1 + 0x1p-51)), d(0x1p-104)}, {d(2), d(3), d(4), d(10)}});
+  // Two fp16 numbers each: 1 (0x3c00), 2, 3 (0x4200); 65504 (0x7bff); infinity (0x7c00).
+  expect("fma.rn.f16x2", "rrrr",
+         {{0x40003c00, 0x42004000, 0x44004200, 0x49004500},  // 2 3 + 4, 1 2 + 3
+          {0x7bff7c00, 0x40003c00, 0x0000fc00, 0x7c007fff},  // 2 65504, inf - inf
+          // (1 + 2^-10)(1 - 2^-10) + 2050 = 2051 - 2^-20: below the middle of 2050 and 2052.
+          {0x3c013c01, 0x3bfe3bfe, 0x68016800, 0x68016800},
+          {0x64016464, 0x1c001c00, 0xc400c400, 0x1c003a40}});  // bytes 1 and 100, by 256
 }
 
 TEST(PtxArithmetic, DividesAndTakesRootsRoundedToNearest) {
@@ -552,6 +576,42 @@ TEST(PtxArithmetic, ConvertsBetweenFloats) {
           {f(-kInf), f(-kInf)},
           {kOtherNan, kNan},
           {f(0x1p-149f), f(0.0f)}});
+}
+
+TEST(PtxArithmetic, ConvertsToAndFromFp16) {
+  // 11 significant bits, the least 2^-24; to nearest, ties to even; infinity from 65520 on.
+  const std::vector<Row> rows{{f(1), 0x3c00},
+                              {f(-2), 0xc000},
+                              {f(1 + 0x1p-11f), 0x3c00},
+                              {f(1 + 0x3p-11f), 0x3c02},
+                              {f(1 + 0x1p-11f + 0x1p-20f), 0x3c01},
+                              {f(65504), 0x7bff},
+                              {f(65519.996f), 0x7bff},
+                              {f(65520), 0x7c00},
+                              {f(-1e30f), 0xfc00},
+                              {f(kInf), 0x7c00},
+                              {f(0x1p-24f), 1},
+                              {f(0x1p-25f), 0},
+                              {f(-0x1p-25f), 0x8000},
+                              {f(0x3p-25f), 2},
+                              {f(0x1p-14f), 0x0400},
+                              {kOtherNan, 0x7fff}};
+  expect("cvt.rn.f16.f32", "sr", rows);
+  std::vector<Row> pairs;
+  for (std::size_t k = 0; k < rows.size(); ++k) {  // d = high half of a, low half of b
+    const Row& other = rows[(k + 1) % rows.size()];
+    pairs.push_back({rows[k][0], other[0], rows[k][1] << 16 | other[1]});
+  }
+  expect("cvt.rn.f16x2.f32", "rrr", pairs);
+  expect("cvt.f32.f16", "rs",
+         {{0x3c00, f(1)},
+          {0xc200, f(-3)},
+          {0x7bff, f(65504)},
+          {0x7c00, f(kInf)},
+          {0xfc00, f(-kInf)},
+          {0x8000, f(-0.0f)},
+          {1, f(0x1p-24f)},
+          {0x83ff, f(-0x1.ff8p-15f)}});
 }
 
 TEST(PtxArithmetic, ConvertsFloatsToIntegersClamped) {

@@ -36,6 +36,30 @@ TEST(PtxInterpreter, FindsMisalignedAccesses) {
                "misaligned access to parameters");
 }
 
+TEST(PtxInterpreter, FindsWrongRowsOfMatrices) {
+  const std::string fill =
+      ".shared .align 16 .b8 a[512];\nmov.u32 %r4, a;\nshl.b32 %r5, %r1, 4;\n"
+      "add.s32 %r4, %r4, %r5;\nst.shared.v4.u32 [%r4], {%r1, %r1, %r1, %r1};\n"
+      "bar.warp.sync -1;\n";
+  const auto load = [&](const std::string& offset) {
+    return fill + "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r6, %r7, %r8, %r9}, [%r4" + offset +
+           "];\nret;";
+  };
+  expect_found(load("+8"), load("+0"), "misaligned access to shared memory", threads(32));
+  expect_found(load("+16"), load(""), "past the end of shared memory", threads(32));
+  // The addresses of lanes beyond 8 for each matrix are not used.
+  const std::string two = "setp.gt.s32 %p1, %r1, 15;\n@%p1 mov.u32 %r4, 7;\n";
+  EXPECT_EQ(fault_of(fill + two +
+                         "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%r6, %r7}, "
+                         "[%r4];\nret;",
+                     threads(32)),
+            "");
+  EXPECT_NE(fault_of(fill + "setp.lt.s32 %p1, %r1, 16;\n@%p1 ldmatrix.sync.aligned.m8n8.x1.shared."
+                            "b16 {%r6}, [%r4];\nret;",
+                     threads(32)),
+            "");
+}
+
 TEST(PtxInterpreter, FindsAccessesBetweenAndBehindSharedVariables) {
   const std::string variables = ".shared .align 4 .b8 a[128];\n.shared .align 4 .b8 b[128];\n";
   expect_found(variables + "st.shared.u32 [a+128], %r1;\nret;",

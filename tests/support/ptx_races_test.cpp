@@ -48,6 +48,15 @@ TEST(PtxInterpreter, FindsRacesBetweenLanesOfAWarp) {
   expect_found(kShared + write + barrier + lanes + write + "ret;",
                kShared + write + barrier + lanes + barrier + write + "ret;",
                "race: a write after another thread's read", threads(32));
+  // ldmatrix reads 16 bytes at each of the addresses that it uses.
+  const std::string row =
+      "and.b32 %r4, %r1, 7;\nshl.b32 %r4, %r4, 4;\nldmatrix.sync.aligned.m8n8.x1.shared.b16 "
+      "{%r5}, [%r4];\n";
+  expect_found(kShared + write + row + "ret;", kShared + write + barrier + row + "ret;",
+               "race: a read", threads(32));
+  expect_found(kShared + write + barrier + row + write + "ret;",
+               kShared + write + barrier + row + barrier + write + "ret;",
+               "race: a write after another thread's read", threads(32));
   // A warp's barrier orders nothing between warps.
   const std::string warps = "ld.shared.u32 %r2, [%r14];\n";
   expect_found(kShared + write + barrier + warps + "ret;",

@@ -163,6 +163,105 @@ TEST(PtxInterpreter, MultipliesFragmentsLaneByLane) {
     }
 }
 
+TEST(PtxInterpreter, LoadsMatricesLaneByLane) {
+  // From the figures of the PTX ISA's section on ldmatrix, .m8n8 of 16 bits: thread 8 m + r has the
+  // address of row r of matrix m. Thread t receives, of each matrix, row t / 4, elements
+  // 2 (t % 4) and the next; with .trans, of column t / 4.
+  std::vector<u16> values(32 * 8);
+  for (std::size_t k = 0; k < values.size(); ++k) values[k] = static_cast<u16>(257 * k);
+  for (const int matrices : {1, 2, 4})
+    for (const bool transposed : {false, true}) {
+      std::string registers;
+      for (int m = 0; m < matrices; ++m)
+        registers += (m > 0 ? ", %r" : "%r") + std::to_string(20 + m);
+      // The row of thread l is at ((5 l) % 32) 16 bytes.
+      std::string body =
+          ".shared .align 16 .b8 a[512];\nld.param.u64 %rd1, [k_param_0];\nmov.u32 %r1, %tid.x;\n"
+          "mul.wide.u32 %rd2, %r1, 16;\nadd.s64 %rd3, %rd1, %rd2;\nld.global.v4.u32 {%r10, %r11, "
+          "%r12, %r13}, [%rd3];\nmov.u32 %r4, a;\nshl.b32 %r5, %r1, 4;\nadd.s32 %r5, %r4, %r5;\n"
+          "st.shared.v4.u32 [%r5], {%r10, %r11, %r12, %r13};\nbar.warp.sync -1;\n"
+          "mul.lo.s32 %r6, %r1, 5;\nand.b32 %r6, %r6, 31;\nshl.b32 %r6, %r6, 4;\n"
+          "add.s32 %r6, %r4, %r6;\nldmatrix.sync.aligned.m8n8.x" +
+          std::to_string(matrices) + (transposed ? ".trans" : "") + ".shared.b16 {" + registers +
+          "}, [%r6];\n";
+      for (int m = 0; m < matrices; ++m)
+        body += "st.global.u32 [%rd3+" + std::to_string(4 * m) + "], %r" + std::to_string(20 + m) +
+                ";\n";
+      Module module(one_kernel(body + "ret;"));
+      Machine machine;
+      const u64 at = machine.upload(values);
+      machine.run(*module.find("k"), {}, {32, 1, 1}, {at});
+      const auto out = machine.download<u32>(at, 128);
+      for (int t = 0; t < 32; ++t)
+        for (int m = 0; m < matrices; ++m) {
+          const auto value = [&](int row, int column) -> u32 {
+            return values[static_cast<std::size_t>(5 * (8 * m + row) % 32 * 8 + column)];
+          };
+          const int line = t / 4, two = 2 * (t % 4);
+          const u32 want = transposed ? value(two, line) | value(two + 1, line) << 16
+                                      : value(line, two) | value(line, two + 1) << 16;
+          EXPECT_EQ(out[static_cast<std::size_t>(4 * t + m)], want) << matrices << transposed << t;
+        }
+    }
+}
+
+TEST(PtxInterpreter, MultipliesFragmentsOfFp16LaneByLane) {
+  // From the figures of the PTX ISA's section on mma.m16n8k16 with .f16: groupID = lane >> 2,
+  // threadID_in_group = lane % 4, and a_i is number i of a thread, two to a register.
+  //   a: row = groupID for i in 0, 1, 4, 5, groupID + 8 for the others
+  //      col = threadID_in_group * 2 + (i & 1), + 8 for i >= 4
+  //   b: row = threadID_in_group * 2 + (i & 1), + 8 for i >= 2; col = groupID
+  //   c: row = groupID for i < 2, groupID + 8 for the others; col = threadID_in_group * 2 + (i & 1)
+  int a[16][16], b[16][8], c[16][8];
+  std::mt19937 random(4);
+  const auto fill = [&](auto& matrix) {
+    for (auto& row : matrix)
+      for (int& x : row) x = static_cast<int>(random() % 31) - 15;
+  };
+  fill(a);
+  fill(b);
+  fill(c);
+  std::vector<float> registers;  // 8 + 4 + 4 numbers a lane
+  for (int lane = 0; lane < 32; ++lane) {
+    const int group = lane >> 2, in_group = lane % 4;
+    for (int i = 0; i < 8; ++i)
+      registers.push_back(static_cast<float>(
+          a[group + (i % 4 < 2 ? 0 : 8)][in_group * 2 + (i & 1) + (i >= 4 ? 8 : 0)]));
+    for (int i = 0; i < 4; ++i)
+      registers.push_back(static_cast<float>(b[in_group * 2 + (i & 1) + (i >= 2 ? 8 : 0)][group]));
+    for (int i = 0; i < 4; ++i)
+      registers.push_back(static_cast<float>(c[group + (i < 2 ? 0 : 8)][in_group * 2 + (i & 1)]));
+  }
+  std::string body =
+      "ld.param.u64 %rd1, [k_param_0];\nmov.u32 %r1, %tid.x;\nmul.wide.u32 %rd2, %r1, 64;\nadd.s64 "
+      "%rd3, %rd1, %rd2;\n";
+  for (int k = 0; k < 16; ++k)
+    body +=
+        "ld.global.f32 %f" + std::to_string(10 + k) + ", [%rd3+" + std::to_string(4 * k) + "];\n";
+  for (int k = 0; k < 6; ++k)  // the first of two in the low half
+    body += "cvt.rn.f16x2.f32 %r" + std::to_string(10 + k) + ", %f" + std::to_string(11 + 2 * k) +
+            ", %f" + std::to_string(10 + 2 * k) + ";\n";
+  body +=
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f30, %f31, %f32, %f33}, {%r10, %r11, "
+      "%r12, %r13}, {%r14, %r15}, {%f22, %f23, %f24, %f25};\n";
+  for (int k = 0; k < 4; ++k)
+    body += "st.global.f32 [%rd3+" + std::to_string(48 + 4 * k) + "], %f" + std::to_string(30 + k) +
+            ";\n";
+  Module module(one_kernel(body + "ret;"));
+  Machine machine;
+  const u64 at = machine.upload(registers);
+  machine.run(*module.find("k"), {}, {32, 1, 1}, {at});
+  const auto out = machine.download<float>(at, registers.size());
+  for (int lane = 0; lane < 32; ++lane)
+    for (int i = 0; i < 4; ++i) {
+      const int row = (lane >> 2) + (i < 2 ? 0 : 8), column = lane % 4 * 2 + (i & 1);
+      int sum = c[row][column];
+      for (int k = 0; k < 16; ++k) sum += a[row][k] * b[k][column];
+      EXPECT_EQ(out[static_cast<std::size_t>(16 * lane + 12 + i)], static_cast<float>(sum))
+          << lane << " " << i;
+    }
+}
+
 TEST(PtxInterpreter, FindsOperandsThatWereNotRoundedToTf32) {
   const auto body = [](const std::string& round) {
     return "mov.f32 %f1, 0f3F800001;\nmov.f32 %f2, 0f00000000;\n" + round +
@@ -284,6 +383,13 @@ TEST(PtxInterpreter, DynamicSharedMemoryBeginsBehindAllVariables) {
   EXPECT_NE(fault_of(body + "st.shared.u32 [dynamic+-4], 1;\nret;", shape, 1, "", extern_shared)
                 .find("between variables"),
             std::string::npos);
+  const auto back = [&](const std::string& from) {
+    return fault_of(body + "cvta.to.shared.u64 %rd10, " + from +
+                        ";\ncvt.u32.u64 %r14, %rd10;\nld.shared.u32 %r4, [%r14];\nret;",
+                    shape, 1, "", extern_shared);
+  };
+  EXPECT_EQ(back("%rd9"), "");
+  EXPECT_NE(back("%rd1").find("global memory as one of shared memory"), std::string::npos);
   EXPECT_NE(fault_of(body + "ld.global.u32 %r5, [%rd9];\nret;", shape, 1, "", extern_shared)
                 .find("outside of device memory"),
             std::string::npos);

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/common/copy_async.cuh"
+#include "kernels/common/half_core.cuh"
 #include "kernels/common/simt.cuh"
 #include "kernels/common/tensor_core.cuh"
 
@@ -236,6 +237,75 @@ TEST(Simt, FindsWrongUsesOfTensorCores) {
   EXPECT_EQ(complaint([&] { multiply(1.0f + 0x1p-10f, 32); }), "");
   EXPECT_SAYS("not rounded to TF32", multiply(1.0f + 0x1p-11f, 32));
   EXPECT_SAYS("has exited", multiply(1.0f, 31));
+}
+
+enum class LoadBug { none, misaligned, not_shared, diverged, no_barrier };
+
+/// out: register 0 of a matrix whose row r lies at 8 pitch r halves and holds r.
+template <LoadBug bug>
+__global__ void load_one_matrix(int pitch, unsigned* out) {
+  CUDP_SHARED(Four, rows, [64]);
+  auto* const shared = reinterpret_cast<std::uint16_t*>(&rows[0]);
+  const int lane = static_cast<int>(threadIdx.x);
+  for (int i = lane; i < 512; i += 32)
+    shared[i] = static_cast<std::uint16_t>(pitch == 0 ? 0 : i / 8 / pitch);
+  if (bug != LoadBug::no_barrier) __syncwarp();
+  const std::uint16_t own[8] = {};
+  u32 r[2] = {};
+  const void* const row = bug == LoadBug::not_shared   ? own
+                          : bug == LoadBug::misaligned ? shared + 8 * pitch * (lane % 8) + 4
+                                                       : shared + 8 * pitch * (lane % 8);
+  if (bug == LoadBug::diverged && lane < 16)
+    ldmatrix_x2(r, row);
+  else
+    ldmatrix_x2(r, row);
+  out[lane] = r[0];
+}
+
+template <LoadBug bug>
+std::vector<unsigned> load_one(int pitch = 1) {
+  std::vector<unsigned> out(32);
+  simt::launch(load_one_matrix<bug>, dim3(1), dim3(32), 0, {}, pitch, out.data());
+  return out;
+}
+
+TEST(Simt, FindsWrongLoadsOfMatrices) {
+  const std::vector<unsigned> out = load_one<LoadBug::none>();
+  for (unsigned lane = 0; lane < 32; ++lane) EXPECT_EQ(out[lane], lane / 4 * 0x10001u);
+  EXPECT_SAYS("16 bytes that is not aligned", load_one<LoadBug::misaligned>());
+  EXPECT_SAYS("not in shared memory", load_one<LoadBug::not_shared>());
+  EXPECT_SAYS("another mask or operation", load_one<LoadBug::diverged>());
+  if (simt::races_end_the_program()) GTEST_SKIP() << "TSan would report the race";
+  EXPECT_NE(load_one<LoadBug::no_barrier>(), out);
+}
+
+TEST(Simt, CountsBankConflictsOfLoads) {
+  // Rows that are 16 pitch bytes apart: passes beyond the first.
+  for (const auto& [pitch, conflicts] : {std::pair{1, 0}, {2, 1}, {3, 0}, {4, 3}, {8, 7}, {0, 0}}) {
+    simt::matrix_loads.clear();
+    load_one<LoadBug::none>(pitch);
+    ASSERT_EQ(simt::matrix_loads.size(), 1u);
+    const auto& [where, loads] = *simt::matrix_loads.begin();
+    EXPECT_NE(std::string(where.first).find("simt_emulator_test"), std::string::npos);
+    EXPECT_EQ(loads.matrices, 2);
+    EXPECT_EQ(loads.conflicts, 2 * conflicts) << pitch;
+  }
+}
+
+__global__ void multiply_halves(unsigned lanes, float* out) {
+  const u32 a[4] = {0x3c003c00, 0x3c003c00, 0x3c003c00, 0x3c003c00},
+            b[2] = {0x3c003c00, 0x3c003c00};
+  float d[4] = {};
+  if (threadIdx.x < lanes) multiply_add(d, a, b);
+  out[threadIdx.x] = d[3];
+}
+
+TEST(Simt, AnMmaNeedsTheWholeWarp) {
+  std::vector<float> out(32);
+  simt::launch(multiply_halves, dim3(1), dim3(32), 0, {}, 32u, out.data());
+  EXPECT_EQ(out[31], 16.0f);
+  EXPECT_SAYS("has exited",
+              simt::launch(multiply_halves, dim3(1), dim3(32), 0, {}, 31u, out.data()));
 }
 
 template <bool with_sync>

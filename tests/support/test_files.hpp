@@ -11,8 +11,13 @@ std::filesystem::path shared_file(const std::string& name);
 /// Returns the path of a file of tests/golden.
 std::filesystem::path golden_file(const std::string& name);
 
-/// Returns the path of the built program.
+/// Returns the path of the built program; on a machine that has not built it, of the one in the
+/// folder of the test program.
 const char* cudp_binary();
+
+/// Returns `built`, or if there is no such file, the file of its name in the folder of the running
+/// program.
+std::filesystem::path program_at(const std::filesystem::path& built);
 
 /// Returns the folder of the compiler's reports on kernels, one file for each architecture; empty
 /// if none were made.

@@ -52,9 +52,21 @@ std::int64_t RecordedSteps::capacity_for(const StepRecipe& recipe) const {
 }
 
 void RecordedSteps::launch_step(const StepRecipe& recipe, std::int64_t capacity) {
-  sum_.draw(recipe, capacity);
+  if (ahead_)
+    sum_.begin(recipe, capacity, *ahead_);
+  else
+    sum_.draw(recipe, capacity);
   const Unfinished left = sum_.add_up(recipe, capacity);
   p_.end.finish(recipe, p_.stream(Stream::noise), left, false);
+}
+
+void RecordedSteps::prepare_ahead(const StepRecipe& recipe) {
+  ahead_.reset();
+  const std::size_t examples = p_.train.size();
+  if (!std::holds_alternative<Poisson>(recipe.draw) || examples == 0) return;
+  const auto list_size = static_cast<std::size_t>(batch_capacity(recipe.draw, examples));
+  if (DrawnAhead::steps_of(p_.gpu, examples, list_size) < 2) return;
+  ahead_.emplace(p_.gpu, examples, list_size);
 }
 
 void RecordedSteps::record(const StepRecipe& recipe) {
@@ -64,6 +76,7 @@ void RecordedSteps::record(const StepRecipe& recipe) {
   if (recorded_ && recorded_->capacity >= capacity) return;
   recorded_.reset();
   reserve(public_capacity(recipe.draw, p_.settings.expected_batch).value_or(capacity));
+  prepare_ahead(recipe);
   recorded_.emplace(Recorded{
       kind, capacity, p_.gpu.record([this, recipe, capacity] { launch_step(recipe, capacity); })});
 }
@@ -93,8 +106,17 @@ void RecordedSteps::run_alone(const StepRecipe& recipe, const StepCursor& cursor
                               std::span<ListedStep> steps) {
   record(recipe);
   p_.position.start(cursor, steps);
+  std::size_t drawn_from = 0;  // steps that are drawn ahead: drawn_from .. drawn_to - 1
+  std::size_t drawn_to = 0;
   for (std::size_t done = 0;;) {
-    for (; done < steps.size(); ++done) p_.gpu.replay(recorded_->recording);
+    for (; done < steps.size(); ++done) {
+      if (ahead_ && (done < drawn_from || done >= drawn_to)) {
+        drawn_from = done;
+        drawn_to = std::min(steps.size(), done + ahead_->steps());
+        ahead_->draw(sum_.sample_args(recipe.draw), cursor.first + done, drawn_to - drawn_from);
+      }
+      p_.gpu.replay(recorded_->recording);
+    }
     const StepCursor at = cursor.follows != 0 ? p_.position.wait(steps) : p_.position.wait();
     done = at.index;  // the steps after it were left out
     if (at.pending != 0) {

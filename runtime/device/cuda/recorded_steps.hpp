@@ -51,6 +51,8 @@ class RecordedSteps {
   /// because blocks without examples return at once.
   std::int64_t capacity_for(const StepRecipe& recipe) const;
   void launch_step(const StepRecipe& recipe, std::int64_t capacity);
+  /// Allocates memory for batches drawn ahead, if the recipe's do not depend on earlier steps.
+  void prepare_ahead(const StepRecipe& recipe);
   /// Records a step unless it is recorded already with enough capacity.
   void record(const StepRecipe& recipe);
   void record_joined(const StepRecipe& recipe);
@@ -63,7 +65,8 @@ class RecordedSteps {
 
   EngineParts& p_;
   StepSum& sum_;
-  std::int64_t capacity_ = 0;  // smallest capacity that the batches seen so far require
+  std::int64_t capacity_ = 0;        // smallest capacity that the batches seen so far require
+  std::optional<DrawnAhead> ahead_;  // recorded_ reads it
   std::optional<Recorded> recorded_;
   std::optional<Joined> joined_;
   RankedSum ranked_;  // used with several ranks

@@ -20,7 +20,7 @@ SampleArgs StepSum::sample_args(const Draw& draw) const {
           .first = p_.train.first()};
 }
 
-void StepSum::draw(const StepRecipe& recipe, std::int64_t capacity) {
+SampleSpace StepSum::space_of(const StepRecipe& recipe, std::int64_t capacity) const {
   SampleSpace space = p_.sample.space();
   space.cursor = p_.position.cursor();
   space.list = p_.position.list();
@@ -28,7 +28,15 @@ void StepSum::draw(const StepRecipe& recipe, std::int64_t capacity) {
   space.room = static_cast<std::uint32_t>(capacity);
   space.counted = p_.tally.get();
   space.has_tail = StepEnd::has_tail(recipe);
-  draw_poisson(p_.gpu, sample_args(recipe.draw), space);
+  return space;
+}
+
+void StepSum::draw(const StepRecipe& recipe, std::int64_t capacity) {
+  draw_poisson(p_.gpu, sample_args(recipe.draw), space_of(recipe, capacity));
+}
+
+void StepSum::begin(const StepRecipe& recipe, std::int64_t capacity, const DrawnAhead& ahead) {
+  begin_drawn_step(p_.gpu, ahead.batches(), space_of(recipe, capacity), p_.drawn.get());
 }
 
 void StepSum::launch(const StepRecipe& recipe) {

@@ -16,6 +16,8 @@ class StepSum {
   /// Launches the start of the next step: writes its batch to EngineParts::drawn, ascending, and
   /// its scalars to the cursor. capacity: capacity of the step's launches, in examples.
   void draw(const StepRecipe& recipe, std::int64_t capacity);
+  /// Launches the start of the next step like draw(), but takes its batch from `ahead`.
+  void begin(const StepRecipe& recipe, std::int64_t capacity, const DrawnAhead& ahead);
   /// Launches the sum of the contributions of the batch's examples, in grid steps. The returned
   /// slabs and tally are not part of the sum yet; StepEnd::finish() adds them. max_drawn: largest
   /// number of examples drawn.
@@ -25,6 +27,7 @@ class StepSum {
   void launch(const StepRecipe& recipe);
 
  private:
+  SampleSpace space_of(const StepRecipe& recipe, std::int64_t capacity) const;
   /// Adds up the contributions layer by layer, micro-batch by micro-batch. choose: launches the
   /// kernel that computes the factor of each example.
   Unfinished add_by_layers(std::int64_t max_drawn, const CoordinatesView* coordinates,

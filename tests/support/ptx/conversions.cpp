@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tests/support/ptx/half.hpp"
 #include "tests/support/ptx/operations.hpp"
 
 namespace cudp::ptx {
@@ -92,6 +93,25 @@ void to_tf32(Warp& w, const Instruction& i, u32 lanes) {
   });
 }
 
+/// Two numbers to fp16, the first in the high half.
+void to_halves(Warp& w, const Instruction& i, u32 lanes) {
+  const u8 *const a = w.row(i.s[0]), *const b = w.row(i.s[1]);
+  u8* const d = w.result(i.d[0]);
+  for_lanes(lanes, [&](u32 l) {
+    set<u32>(d, l, u32{half_bits(get<float>(a, l))} << 16 | half_bits(get<float>(b, l)));
+  });
+}
+void to_half(Warp& w, const Instruction& i, u32 lanes) {
+  const u8* const a = w.row(i.s[0]);
+  u8* const d = w.result(i.d[0]);
+  for_lanes(lanes, [&](u32 l) { set<u16>(d, l, half_bits(get<float>(a, l))); });
+}
+void from_half(Warp& w, const Instruction& i, u32 lanes) {
+  const u8* const a = w.row(i.s[0]);
+  u8* const d = w.result(i.d[0]);
+  for_lanes(lanes, [&](u32 l) { set<float>(d, l, half_value(get<u16>(a, l))); });
+}
+
 template <class To, class From>
 void add_pair(Table& t, const std::string& to, const std::string& from) {
   const auto add = [&](const std::string& rounding, Action run) {
@@ -142,6 +162,9 @@ void add_conversions(Table& t) {
   add_all<float>(t, "f32");
   add_all<double>(t, "f64");
   t["cvt.rna.tf32.f32"] = {to_tf32, Syntax::plain, "4:4"};
+  t["cvt.rn.f16x2.f32"] = {to_halves, Syntax::plain, "4:44"};
+  t["cvt.rn.f16.f32"] = {to_half, Syntax::plain, "2:4"};
+  t["cvt.f32.f16"] = {from_half, Syntax::plain, "4:2"};
 }
 
 }  // namespace cudp::ptx

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tests/support/ptx/half.hpp"
 #include "tests/support/ptx/operations.hpp"
 
 namespace cudp::ptx {
@@ -142,6 +143,22 @@ Action fused_action() {
   return fuse<T>;
 }
 
+/// Two fp16 numbers each. In long double their products and sums are exact, where they fit in fp16.
+void fuse_halves(Warp& w, const Instruction& i, u32 lanes) {
+  const u8 *const a = w.row(i.s[0]), *const b = w.row(i.s[1]), *const c = w.row(i.s[2]);
+  u8* const d = w.result(i.d[0]);
+  const auto of = [](u16 x, u16 y, u16 z) -> u32 {
+    using Exact = long double;
+    return half_bits(Exact{half_value(x)} * Exact{half_value(y)} + Exact{half_value(z)});
+  };
+  for_lanes(lanes, [&](u32 l) {
+    const u32 x = get<u32>(a, l), y = get<u32>(b, l), z = get<u32>(c, l);
+    set<u32>(d, l,
+             of(high_half(x), high_half(y), high_half(z)) << 16 |
+                 of(low_half(x), low_half(y), low_half(z)));
+  });
+}
+
 template <class T>
 void add_float(Table& t, const std::string& type) {
   for (const char* rounding : {"", "rn."}) {
@@ -163,6 +180,7 @@ void add_float(Table& t, const std::string& type) {
 void add_floats(Table& t) {
   add_float<float>(t, "f32");
   add_float<double>(t, "f64");
+  add_plain<u32>(t, "fma.rn.f16x2", fuse_halves, 3);
   add_plain<float>(t, "add.rz.f32", binary<float, AddTowardsZero>, 2);
   add_plain<double>(t, "rcp.approx.ftz.f64", unary<double, CoarseReciprocal>, 1);
 }

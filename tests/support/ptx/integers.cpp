@@ -170,13 +170,14 @@ void shift(Warp& w, const Instruction& i, u32 lanes) {
   }
 }
 
-/// The upper half of (b, a) shifted left by c modulo 32.
-void funnel_left(Warp& w, const Instruction& i, u32 lanes) {
+/// (b, a) shifted by c modulo 32: left, of which this is the upper half, or right, and the lower.
+template <bool left>
+void funnel(Warp& w, const Instruction& i, u32 lanes) {
   const u8 *const a = w.row(i.s[0]), *const b = w.row(i.s[1]), *const c = w.row(i.s[2]);
   u8* const d = w.result(i.d[0]);
   const auto of = [&](u32 l, u32 amount) {
     const u64 both = u64{get<u32>(b, l)} << 32 | get<u32>(a, l);
-    return static_cast<u32>((both << (amount & 31)) >> 32);
+    return static_cast<u32>(left ? (both << (amount & 31)) >> 32 : both >> (amount & 31));
   };
   if (i.s[2].is_constant()) {
     const u32 amount = get<u32>(c, 0);
@@ -184,6 +185,24 @@ void funnel_left(Warp& w, const Instruction& i, u32 lanes) {
   } else {
     for_lanes(lanes, [&](u32 l) { set<u32>(d, l, of(l, get<u32>(c, l))); });
   }
+}
+
+/// Four of the eight bytes of (b, a): c has four bits for each, its number and, above, whether its
+/// sign is meant, in all eight bits.
+void permute(Warp& w, const Instruction& i, u32 lanes) {
+  const u8 *const a = w.row(i.s[0]), *const b = w.row(i.s[1]), *const c = w.row(i.s[2]);
+  u8* const d = w.result(i.d[0]);
+  for_lanes(lanes, [&](u32 l) {
+    const u64 both = u64{get<u32>(b, l)} << 32 | get<u32>(a, l);
+    const u32 chosen = get<u32>(c, l);
+    u32 result = 0;
+    for (u32 k = 0; k < 4; ++k) {
+      const u32 nibble = chosen >> 4 * k & 15;
+      const u32 byte = static_cast<u32>(both >> 8 * (nibble & 7)) & 255;
+      result |= (nibble < 8 ? byte : byte < 128 ? 0 : 255) << 8 * k;
+    }
+    set<u32>(d, l, result);
+  });
 }
 
 /// b with the lowest bits of a from a position on; position and length are c and e modulo 256.
@@ -308,7 +327,9 @@ void add_integers(Table& t) {
   t["mov.b64 ={2}"] = {join<u64, u32>, Syntax::plain, "8:44"};
   t["mov.b64 ={4}"] = {join<u64, u16>, Syntax::plain, "8:2222"};
   t["mov.b32 ={2}"] = {join<u32, u16>, Syntax::plain, "4:22"};
-  t["shf.l.wrap.b32"] = {funnel_left, Syntax::plain, "4:444"};
+  t["shf.l.wrap.b32"] = {funnel<true>, Syntax::plain, "4:444"};
+  t["shf.r.wrap.b32"] = {funnel<false>, Syntax::plain, "4:444"};
+  add_plain<u32>(t, "prmt.b32", permute, 3);
   t["bfe.u32"] = {extract_bits<u32>, Syntax::plain, "4:444"};
   t["bfi.b32"] = {insert_bits<u32>, Syntax::plain, "4:4444"};
   t["bfi.b64"] = {insert_bits<u64>, Syntax::plain, "8:8844"};

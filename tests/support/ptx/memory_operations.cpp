@@ -199,6 +199,34 @@ void load_parameter(Warp& w, const Instruction& i, u32 lanes) {
   }
 }
 
+/// 8 x 8 matrices of 16 bits. Lane 8 m + r has the address of row r of matrix m; lane 4 g + t gets
+/// two numbers of each: (g, 2 t), (g, 2 t + 1), or, transposed, (2 t, g), (2 t + 1, g).
+template <u32 matrices, bool transposed>
+void load_matrices(Warp& w, const Instruction& i, u32) {
+  Accessor<Space::shared> memory(w, 16, Access::read);
+  const Addresses<Space::shared> address(w, i);
+  std::array<std::array<u16, 8>, 8 * matrices> rows;
+  for (u32 l = 0; l < rows.size(); ++l)
+    std::memcpy(&rows[l], memory.place(l, address[l]), sizeof rows[l]);
+  for (u32 m = 0; m < matrices; ++m) {
+    u8* const d = w.result(i.d[m]);
+    const auto at = [&](u32 row, u32 column) { return u32{rows[8 * m + row][column]}; };
+    for (u32 l = 0; l < kLanes; ++l) {
+      const u32 g = l / 4, t = l % 4;
+      set<u32>(d, l,
+               transposed ? at(2 * t, g) | at(2 * t + 1, g) << 16
+                          : at(g, 2 * t) | at(g, 2 * t + 1) << 16);
+    }
+  }
+}
+template <u32 matrices>
+void add_load_of_matrices(Table& t) {
+  const std::string name = "ldmatrix.sync.aligned.m8n8.x" + std::to_string(matrices);
+  const std::string shape = std::string(matrices, '4') + ":";
+  t[name + ".shared.b16"] = {load_matrices<matrices, false>, Syntax::matrix_load, shape};
+  t[name + ".trans.shared.b16"] = {load_matrices<matrices, true>, Syntax::matrix_load, shape};
+}
+
 template <class T>
 void atomic_add(Warp& w, const Instruction& i, u32 lanes) {
   Accessor<Space::global> memory(w, sizeof(T), Access::atomic);
@@ -219,6 +247,15 @@ void to_generic(Warp& w, const Instruction& i, u32 lanes) {
   const u8* const a = w.row(i.s[0]);
   u8* const d = w.result(i.d[0]);
   for_lanes(lanes, [&](u32 l) { set<u64>(d, l, get<u64>(a, l) + kSharedWindow); });
+}
+void to_shared(Warp& w, const Instruction& i, u32 lanes) {
+  const u8* const a = w.row(i.s[0]);
+  u8* const d = w.result(i.d[0]);
+  each_lane(lanes, [&](u32 l) {
+    if (get<u64>(a, l) < kSharedWindow)
+      fault(w, l, "an address of global memory as one of shared memory");
+    set<u64>(d, l, get<u64>(a, l) - kSharedWindow);
+  });
 }
 void same_address(Warp& w, const Instruction& i, u32 lanes) {
   const u8* const a = w.row(i.s[0]);
@@ -299,6 +336,10 @@ void add_memory(Table& t) {
   t["atom.global.add.u64"] = {atomic_add<u64>, Syntax::atomic, "8:8"};
   t["cvta.to.global.u64"] = {same_address, Syntax::plain, "8:8"};
   t["cvta.shared.u64"] = {to_generic, Syntax::plain, "8:8"};
+  t["cvta.to.shared.u64"] = {to_shared, Syntax::plain, "8:8"};
+  add_load_of_matrices<1>(t);
+  add_load_of_matrices<2>(t);
+  add_load_of_matrices<4>(t);
   t["cp.async.cg.shared.global"] = {copy, Syntax::copy, ":"};
   t["cp.async.wait_all"] = {wait_for_copies, Syntax::plain, ":"};
 }

@@ -145,16 +145,17 @@ class Module {
 
 /// How an instruction is written.
 enum class Syntax : u8 {
-  plain,    ///< results, sources
-  load,     ///< results, [address]
-  store,    ///< [address], sources
-  atomic,   ///< result, [address], sources
-  copy,     ///< [to], [from], bytes, bytes that are read
-  branch,   ///< label
-  exit,     ///< nothing
-  barrier,  ///< 0
-  warp,     ///< results, sources, lanes
-  matrix,   ///< {results}, {a}, {b}, {c}; all lanes
+  plain,        ///< results, sources
+  load,         ///< results, [address]
+  store,        ///< [address], sources
+  atomic,       ///< result, [address], sources
+  copy,         ///< [to], [from], bytes, bytes that are read
+  branch,       ///< label
+  exit,         ///< nothing
+  barrier,      ///< 0
+  warp,         ///< results, sources, lanes
+  matrix,       ///< {results}, {a}, {b}, {c}; all lanes
+  matrix_load,  ///< {results}, [address]; all lanes
 };
 
 /// An instruction's action and its operands: a letter for each result, a colon, a letter for each

@@ -202,8 +202,8 @@ class KernelParser {
     const std::string_view type = text.substr(0, n);
     Operand o;
     o.kind = type == ".pred" ? Operand::Kind::predicate : Operand::Kind::reg;
-    for (const auto& [names, width] : {std::pair{" .b16 .u16 .s16 ", 2},
-                                       {" .b32 .u32 .s32 .f32 ", 4},
+    for (const auto& [names, width] : {std::pair{" .b16 .u16 .s16 .f16 ", 2},
+                                       {" .b32 .u32 .s32 .f32 .f16x2 ", 4},
                                        {" .b64 .u64 .s64 .f64 ", 8}})
       if (std::string_view(names).find(' ' + std::string(type) + ' ') != std::string_view::npos)
         o.width = static_cast<u8>(width);
@@ -505,6 +505,12 @@ class KernelParser {
         i.form = Form::warp;
         take_results(i, results, take);
         take_sources(i, sources, take);
+        i.mask = constant(~0u, 4);
+        break;
+      case Syntax::matrix_load:
+        i.form = Form::warp;
+        take_results(i, results, take);
+        add_address(i, take(), opcode);
         i.mask = constant(~0u, 4);
         break;
     }

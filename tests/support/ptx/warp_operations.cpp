@@ -1,5 +1,6 @@
 // What the lanes of a warp do together. The interpreter has seen to it that all lanes that the
 // instruction names are here.
+#include "tests/support/ptx/half.hpp"
 #include "tests/support/ptx/operations.hpp"
 
 namespace cudp::ptx {
@@ -59,30 +60,58 @@ void synchronise(Warp& w, const Instruction&, u32 lanes) {
 }
 
 using EightDoubles [[gnu::vector_size(64)]] = double;
+template <u32 terms>
 struct Matrices {
-  double a[16][8];
-  EightDoubles b[8], d[16];  // rows
+  double a[16][terms];
+  EightDoubles b[terms], d[16];  // rows
 };
 /// d += a b. Products are exact, so that it makes no difference whether they are fused.
-[[gnu::always_inline]] inline void multiply(Matrices& m) {
+template <u32 terms>
+[[gnu::always_inline]] inline void multiply(Matrices<terms>& m) {
   for (u32 row = 0; row < 16; ++row) {
     EightDoubles sum = m.d[row];
-    for (u32 k = 0; k < 8; ++k) sum += m.a[row][k] * m.b[k];
+    for (u32 k = 0; k < terms; ++k) sum += m.a[row][k] * m.b[k];
     m.d[row] = sum;
   }
 }
-void multiply_anywhere(Matrices& m) { multiply(m); }
+template <u32 terms>
+void multiply_anywhere(Matrices<terms>& m) {
+  multiply(m);
+}
 #ifdef CUDP_PTX_WIDE
-CUDP_PTX_WIDE void multiply_wide(Matrices& m) { multiply(m); }
+template <u32 terms>
+CUDP_PTX_WIDE void multiply_wide(Matrices<terms>& m) {
+  multiply(m);
+}
 #else
-void multiply_wide(Matrices& m) { multiply(m); }
+template <u32 terms>
+void multiply_wide(Matrices<terms>& m) {
+  multiply(m);
+}
 #endif
+
+/// c and d of both shapes of mma, 16 x 8: with g = lane / 4 and t = lane % 4
+///   c0 (g, 2 t)   c1 (g, 2 t + 1)   c2 (g + 8, 2 t)   c3 (g + 8, 2 t + 1).
+/// How a device rounds while it adds is not documented: sums are made in double and rounded once.
+template <u32 terms>
+void add_product(Warp& w, const Instruction& i, Matrices<terms>& m) {
+  for (u32 k = 0; k < 4; ++k) {
+    const u8* const c = w.row(i.s[6 + k]);
+    for (u32 lane = 0; lane < kLanes; ++lane)
+      m.d[lane / 4 + k / 2 * 8][2 * (lane % 4) + k % 2] = get<float>(c, lane);
+  }
+  static const auto product = wide_instructions() ? multiply_wide<terms> : multiply_anywhere<terms>;
+  product(m);
+  for (u32 k = 0; k < 4; ++k) {
+    u8* const d = w.result(i.d[k]);
+    for (u32 lane = 0; lane < kLanes; ++lane)
+      set<float>(d, lane, static_cast<float>(m.d[lane / 4 + k / 2 * 8][2 * (lane % 4) + k % 2]));
+  }
+}
 
 /// d = a b + c, where with g = lane / 4 and t = lane % 4
 ///   a, 16 x 8:  a0 (g, t)   a1 (g + 8, t)   a2 (g, t + 4)   a3 (g + 8, t + 4)
 ///   b, 8 x 8:   b0 (t, g)   b1 (t + 4, g)
-///   c, 16 x 8:  c0 (g, 2 t)   c1 (g, 2 t + 1)   c2 (g + 8, 2 t)   c3 (g + 8, 2 t + 1), and so d.
-/// How a device rounds while it adds is not documented: sums are made in double and rounded once.
 void multiply_tf32(Warp& w, const Instruction& i, u32) {
   for (u32 k = 0; k < 6; ++k) {
     const u8* const row = w.row(i.s[k]);
@@ -95,26 +124,41 @@ void multiply_tf32(Warp& w, const Instruction& i, u32) {
     for (u32 lane = 0; wrong != 0; ++lane)
       if (lacking(lane) != 0) fault(w, lane, "an operand of mma is not rounded to TF32");
   }
-  Matrices m;
+  Matrices<8> m;
   for (u32 k = 0; k < 4; ++k) {
-    const u8 *const a = w.row(i.s[k]), *const c = w.row(i.s[6 + k]);
-    for (u32 lane = 0; lane < kLanes; ++lane) {
-      const u32 g = lane / 4, t = lane % 4;
-      m.a[g + k % 2 * 8][t + k / 2 * 4] = get<float>(a, lane);
-      m.d[g + k / 2 * 8][2 * t + k % 2] = get<float>(c, lane);
-    }
+    const u8* const a = w.row(i.s[k]);
+    for (u32 lane = 0; lane < kLanes; ++lane)
+      m.a[lane / 4 + k % 2 * 8][lane % 4 + k / 2 * 4] = get<float>(a, lane);
   }
   for (u32 k = 0; k < 2; ++k) {
     const u8* const b = w.row(i.s[4 + k]);
     for (u32 lane = 0; lane < kLanes; ++lane) m.b[lane % 4 + k * 4][lane / 4] = get<float>(b, lane);
   }
-  static const auto product = wide_instructions() ? multiply_wide : multiply_anywhere;
-  product(m);
+  add_product(w, i, m);
+}
+
+/// d = a b + c, where with g = lane / 4 and t = lane % 4, and two fp16 numbers to a register,
+///   a, 16 x 16:  a0 (g, 2 t ..)   a1 (g + 8, 2 t ..)   a2 (g, 2 t + 8 ..)   a3 (g + 8, 2 t + 8 ..)
+///   b, 16 x 8:   b0 (2 t .., g)   b1 (2 t + 8 .., g)
+void multiply_f16(Warp& w, const Instruction& i, u32) {
+  Matrices<16> m;
   for (u32 k = 0; k < 4; ++k) {
-    u8* const d = w.result(i.d[k]);
-    for (u32 lane = 0; lane < kLanes; ++lane)
-      set<float>(d, lane, static_cast<float>(m.d[lane / 4 + k / 2 * 8][2 * (lane % 4) + k % 2]));
+    const u8* const a = w.row(i.s[k]);
+    for (u32 lane = 0; lane < kLanes; ++lane) {
+      double* const at = &m.a[lane / 4 + k % 2 * 8][2 * (lane % 4) + k / 2 * 8];
+      at[0] = half_value(low_half(get<u32>(a, lane)));
+      at[1] = half_value(high_half(get<u32>(a, lane)));
+    }
   }
+  for (u32 k = 0; k < 2; ++k) {
+    const u8* const b = w.row(i.s[4 + k]);
+    for (u32 lane = 0; lane < kLanes; ++lane) {
+      const u32 row = 2 * (lane % 4) + k * 8;
+      m.b[row][lane / 4] = half_value(low_half(get<u32>(b, lane)));
+      m.b[row + 1][lane / 4] = half_value(high_half(get<u32>(b, lane)));
+    }
+  }
+  add_product(w, i, m);
 }
 
 void nothing(Warp&, const Instruction&, u32) {}
@@ -130,6 +174,8 @@ void add_warp_operations(Table& t) {
   t["bar.warp.sync"] = {synchronise, Syntax::warp, ":"};
   t["mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"] = {multiply_tf32, Syntax::matrix,
                                                              "4444:4444444444"};
+  t["mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"] = {multiply_f16, Syntax::matrix,
+                                                            "4444:4444444444"};
   t["bar.sync"] = {nothing, Syntax::barrier, ":"};
   t["bra"] = {nothing, Syntax::branch, ":"};
   t["bra.uni"] = {nothing, Syntax::branch, ":"};

@@ -103,6 +103,23 @@ class Machine {
     lane_->copies.clear();
   }
 
+  void check_shared(const void* row, std::size_t bytes, const char* file, int line) {
+    const HiddenFromTsan hidden;
+    Block& b = *lane_->warp->block;
+    const auto address = reinterpret_cast<std::uintptr_t>(row);
+    const auto is_in = [&](SharedArray& array) {
+      const auto begin = reinterpret_cast<std::uintptr_t>(array.data());
+      return address >= begin && address - begin + bytes <= array.bytes();
+    };
+    const bool shared = is_in(*b.dynamic) || std::any_of(b.fixed.begin(), b.fixed.end(),
+                                                         [&](auto& f) { return is_in(f.second); });
+    if (shared && address % bytes == 0) return;
+    fail(b, std::string(file) + ":" + std::to_string(line) + ": thread " + number(lane_->thread) +
+                ": a row of " + std::to_string(bytes) + " bytes that is not " +
+                (shared ? "aligned" : "in shared memory"));
+    leave();
+  }
+
   bool races_end_the_program() { return __tsan_acquire != nullptr; }
   bool overruns_end_the_program() { return __asan_poison_memory_region != nullptr; }
   void* dynamic_shared() { return lane_->warp->block->dynamic->data(); }
@@ -234,6 +251,13 @@ Lane* Machine::next() {
   }
 }
 
+/// Whether two lanes wait in one operation. What a whole warp does, it does at one line.
+bool is_same_call(const Lane& a, const Lane& b) {
+  if (a.mask != b.mask || a.op != b.op) return false;
+  return a.op != WarpOp::together ||
+         (a.work == b.work && a.line == b.line && std::string_view(a.file) == b.file);
+}
+
 /// Completes every warp operation whose lanes have all arrived; false if there is none. No lane of
 /// the warp is ready, so a lane that has not arrived never will before another group completes.
 bool Machine::resolve(Warp& w) {
@@ -250,8 +274,7 @@ bool Machine::resolve(Warp& w) {
     for (unsigned k = 0; k < kLanes; ++k)
       if (lane.mask >> k & 1) {
         const Lane& other = *pool_[w.first + k];
-        same = same && other.mask == lane.mask && other.op == lane.op &&
-               (lane.op != WarpOp::together || other.work == lane.work);
+        same = same && is_same_call(lane, other);
       }
     if (same && finish_group(w, lane.mask)) any = true;
   }
@@ -301,7 +324,7 @@ std::string Machine::explain_stuck(Warp& w) {
     const Lane& other = *pool_[w.first + k];
     if ((w.waiting >> k & 1) == 0)
       return text + "whose mask names a lane elsewhere: " + where(other);
-    if (other.mask != lane.mask || other.op != lane.op)
+    if (!is_same_call(lane, other))
       return text + "but with another mask or operation " + where(other);
   }
   return text + "and never leaves it";
@@ -459,6 +482,9 @@ void copy_async(void* to, const void* from, bool inside, const char* file, int l
   machine().copy_async(to, from, inside, file, line);
 }
 void wait_for_copies() { machine().wait_for_copies(); }
+void check_shared(const void* row, std::size_t bytes, const char* file, int line) {
+  machine().check_shared(row, bytes, file, line);
+}
 bool races_end_the_program() { return __tsan_acquire != nullptr; }
 bool overruns_end_the_program() { return __asan_poison_memory_region != nullptr; }
 void* dynamic_shared() { return machine().dynamic_shared(); }

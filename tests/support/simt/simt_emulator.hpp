@@ -8,11 +8,12 @@
 //   - writes past the end of shared memory (at the block's end; at once under ASan);
 //   - asynchronous copies from or to places that are not multiples of 16 bytes, and those that are
 //     still on their way when their thread ends;
+//   - rows of ldmatrix that are not aligned to 16 bytes or not in shared memory;
 //   - launch shapes that CUDA refuses, an empty grid among them.
 // Shared memory starts as 0xff bytes (NaN, -1) in every block, and is no better aligned than asked
 // for. A missing barrier changes results between seeds; under TSan it is reported as a data race,
 // because fibers synchronise there only where CUDA threads do. It has no clock, no textures, no asm
-// (tensor cores have a twin, simt_tensor.hpp), no cooperative launches.
+// (tensor cores have twins, simt_tensor.hpp and simt_half.hpp), no cooperative launches.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -60,8 +61,8 @@ enum class WarpOp { sync, shuffle, ballot, together };
 void barrier(const char* file, int line);
 std::uint64_t warp_op(WarpOp op, unsigned mask, std::uint64_t value, int source, const char* file,
                       int line);
-/// What a whole warp does at once: work(lanes) is called when all 32 have come, with what each of
-/// them brought. Null, or what is wrong.
+/// What a whole warp does at once: work(lanes) is called when all 32 have come to one line, with
+/// what each of them brought. Null, or what is wrong.
 using WholeWarp = const char* (*)(void* const (&lanes)[32]);
 void together(WholeWarp work, void* mine, const char* file, int line);
 unsigned lane_id();
@@ -71,6 +72,8 @@ void fence();
 /// their place holds 0xff bytes, for whoever still reads what was there.
 void copy_async(void* to, const void* from, bool inside, const char* file, int line);
 void wait_for_copies();
+/// Reports a row of so many bytes that is not aligned to its size, or not in shared memory.
+void check_shared(const void* row, std::size_t bytes, const char* file, int line);
 bool races_end_the_program();     // built with TSan
 bool overruns_end_the_program();  // built with ASan
 void* dynamic_shared();

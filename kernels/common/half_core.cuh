@@ -1,0 +1,166 @@
+#pragma once
+// Matrix products by tensor cores in fp16: operands are fp16, two to a 32-bit register with the
+// first in its low half; sums are float32. From Ampere on.
+#include <cstdint>
+
+#include "kernels/common/simt.cuh"
+#ifdef __CUDACC__
+#define CUDP_CALLER
+#else
+#include "simt_half.hpp"
+#define CUDP_CALLER , SIMT_SITE
+#endif
+
+namespace cudp::inline CUDP_SIMT {
+
+using u32 = std::uint32_t;
+
+/// Loads four 8 x 8 matrices of fp16 from shared memory. A whole warp calls it. Lane 8 m + r passes
+/// the address of row r of matrix m, a multiple of 16 bytes. Lane 4 g + t receives
+/// (g, 2 t), (g, 2 t + 1) of matrix m in r[m] (PTX ISA, "ldmatrix").
+__device__ __forceinline__ void ldmatrix_x4(u32 (&r)[4], const void* row CUDP_CALLER) {
+#ifdef __CUDACC__
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(static_cast<unsigned>(__cvta_generic_to_shared(row)))
+               : "memory");
+#else
+  simt::load_matrices(r, row, false, file, line);
+#endif
+}
+
+/// Two matrices. The addresses of lanes 16 and above are not used.
+__device__ __forceinline__ void ldmatrix_x2(u32 (&r)[2], const void* row CUDP_CALLER) {
+#ifdef __CUDACC__
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
+               : "=r"(r[0]), "=r"(r[1])
+               : "r"(static_cast<unsigned>(__cvta_generic_to_shared(row)))
+               : "memory");
+#else
+  simt::load_matrices(r, row, false, file, line);
+#endif
+}
+
+/// ldmatrix_x4() that transposes each matrix: lane 4 g + t receives (2 t, g), (2 t + 1, g).
+__device__ __forceinline__ void ldmatrix_x4_trans(u32 (&r)[4], const void* row CUDP_CALLER) {
+#ifdef __CUDACC__
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(static_cast<unsigned>(__cvta_generic_to_shared(row)))
+               : "memory");
+#else
+  simt::load_matrices(r, row, true, file, line);
+#endif
+}
+
+/// ldmatrix_x2() that transposes each matrix.
+__device__ __forceinline__ void ldmatrix_x2_trans(u32 (&r)[2], const void* row CUDP_CALLER) {
+#ifdef __CUDACC__
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
+               : "=r"(r[0]), "=r"(r[1])
+               : "r"(static_cast<unsigned>(__cvta_generic_to_shared(row)))
+               : "memory");
+#else
+  simt::load_matrices(r, row, true, file, line);
+#endif
+}
+
+/// Computes d += a b with a [16, 16], b [16, 8], d [16, 8]. A whole warp calls it. With
+/// g = lane / 4, t = lane % 4 and two numbers to a register of a and b,
+///   a: (g, 2 t ..), (g + 8, 2 t ..), (g, 2 t + 8 ..), (g + 8, 2 t + 8 ..)
+///   b: (2 t .., g), (2 t + 8 .., g)
+///   d: (g, 2 t), (g, 2 t + 1), (g + 8, 2 t), (g + 8, 2 t + 1)
+/// (PTX ISA, "Matrix Fragments for mma.m16n8k16").
+__device__ __forceinline__ void multiply_add(float (&d)[4], const u32 (&a)[4],
+                                             const u32 (&b)[2] CUDP_CALLER) {
+#ifdef __CUDACC__
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+  simt::multiply_add(d, a, b, file, line);
+#endif
+}
+
+/// Rounds two numbers to fp16: to nearest, ties to even; beyond the largest, 65,504, infinity.
+__device__ __forceinline__ u32 halves(float low, float high) {
+#ifdef __CUDACC__
+  u32 both = 0;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+  return both;
+#else
+  return simt::half_bits(low) | u32{simt::half_bits(high)} << 16;
+#endif
+}
+
+__device__ __forceinline__ float low_half(u32 both) {
+#ifdef __CUDACC__
+  float x = 0;
+  asm("{.reg .b16 l, h; mov.b32 {l, h}, %1; cvt.f32.f16 %0, l;}" : "=f"(x) : "r"(both));
+  return x;
+#else
+  return simt::half_value(static_cast<std::uint16_t>(both));
+#endif
+}
+
+__device__ __forceinline__ float high_half(u32 both) {
+#ifdef __CUDACC__
+  float x = 0;
+  asm("{.reg .b16 l, h; mov.b32 {l, h}, %1; cvt.f32.f16 %0, h;}" : "=f"(x) : "r"(both));
+  return x;
+#else
+  return simt::half_value(static_cast<std::uint16_t>(both >> 16));
+#endif
+}
+
+/// Two numbers, each as the sum of two fp16 numbers: about 22 bits. A number beyond the range of
+/// fp16 becomes inf + -inf, which is NaN.
+struct SplitHalves {
+  u32 high, low;
+};
+__device__ __forceinline__ SplitHalves split_halves(float x, float y) {
+  const u32 high = halves(x, y);
+  return {high, halves(x - low_half(high), y - high_half(high))};
+}
+
+/// Returns bytes of the eight in `low`, `high`: nibble i of `selector` is the number of byte i.
+__device__ __forceinline__ u32 permute_bytes(u32 low, u32 high, u32 selector) {
+#ifdef __CUDACC__
+  return __byte_perm(low, high, selector);
+#else
+  return simt::permute_bytes(low, high, selector);
+#endif
+}
+
+/// Returns the low 32 bits of (high, low) shifted right by shift % 32.
+__device__ __forceinline__ u32 shift_right(u32 low, u32 high, u32 shift) {
+#ifdef __CUDACC__
+  return __funnelshift_r(low, high, shift);
+#else
+  return static_cast<u32>((std::uint64_t{high} << 32 | low) >> (shift % 32));
+#endif
+}
+
+/// Returns a b + c of two pairs of fp16 numbers, each rounded once.
+__device__ __forceinline__ u32 fma_halves(u32 a, u32 b, u32 c) {
+#ifdef __CUDACC__
+  u32 r = 0;
+  asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(c));
+  return r;
+#else
+  return simt::fma_halves(a, b, c);
+#endif
+}
+
+/// Returns bytes `first` and `first + 1` of four, divided by 256, which is exact in fp16. 0x6400 +
+/// b is the fp16 number 1024 + b; 0x1c00 is 1 / 256, 0xc400 is -4.
+template <int first>
+__device__ __forceinline__ u32 bytes_to_halves(u32 bytes) {
+  const u32 raised = permute_bytes(bytes, 0x64646464u, first == 0 ? 0x4140u : 0x4342u);
+  static_assert(first == 0 || first == 2);
+  return fma_halves(raised, 0x1c001c00u, 0xc400c400u);
+}
+
+}  // namespace cudp::inline CUDP_SIMT
+#undef CUDP_CALLER
