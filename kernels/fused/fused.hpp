@@ -113,6 +113,7 @@ struct FusedSum {
   float scale;                    ///< a feature is scale * byte + shift
   float shift;
   const float* parameters;  ///< [d], flat in PyTorch's order
+  const unsigned char* packed;  ///< the same for fused_kernel.cuh (packed.hpp), or null
   Activate functions[3];    ///< activations of the layers except the last
   DenseShapes dense;        ///< shape for fused_mlp.cuh; fused_cnn.cuh leaves it 0
   Loss loss;  ///< loss for fused_mlp.cuh; networks with convolutions use cross-entropy
