@@ -223,11 +223,12 @@ __device__ __forceinline__ float bias_gradient(Space<P>& s, int e) {
       ldmatrix_x4_trans(dy, plane_of<unsigned char>(s, kPlace.dy[0], e) + at);
       multiply_add(d, dy, ones);
     }
-    if (l.t != 0) continue;
-    to[m * 16 + l.g] = d[0];
-    to[m * 16 + l.g + 8] = d[2];
-    square = ScalarLanes::fma(d[0], d[0], square);
-    square = ScalarLanes::fma(d[2], d[2], square);
+    if (l.t == 0) {
+      to[m * 16 + l.g] = d[0];
+      to[m * 16 + l.g + 8] = d[2];
+      square = ScalarLanes::fma(d[0], d[0], square);
+      square = ScalarLanes::fma(d[2], d[2], square);
+    }
   }
   return square;
 }

@@ -97,34 +97,4 @@ __global__ void __launch_bounds__(kThreads, 1) fused_kernel(FusedSum a) {
     sums.store(s, a.slabs + static_cast<std::int64_t>(block) * P::kStages.parameters);
 }
 
-struct PackParameters {
-  PackedImage image;
-  const float* parameters;
-  std::int64_t n;
-};
-inline void validate(const PackParameters& a) {
-  expect(a.image.places && a.image.bytes && a.parameters && a.n > 0,
-         "pack: expected pointers and n > 0");
-}
-inline LaunchShape launch_shape(const PackParameters& a) { return strided_shape(a.n); }
-
-/// Writes parameter j to the image.
-__device__ __forceinline__ void pack_number(const PackedImage& image, std::int64_t j, float v) {
-  const PackedPlace place = image.places[j];
-  unsigned char* const to = image.bytes + place.byte();
-  if (place.is_float()) {
-    *reinterpret_cast<float*>(to) = v;
-    return;
-  }
-  const SplitHalves parts = split_halves(v, 0.0f);
-  *reinterpret_cast<std::uint16_t*>(to) = static_cast<std::uint16_t>(parts.high);
-  if (place.has_low())
-    *reinterpret_cast<std::uint16_t*>(to + image.low) = static_cast<std::uint16_t>(parts.low);
-}
-
-// grid, block: any, a thread a parameter. smem: none.
-__global__ inline void pack_kernel(PackParameters a) {
-  for_each_number(a.n, [&](std::int64_t j) { pack_number(a.image, j, a.parameters[j]); });
-}
-
 }  // namespace cudp::fused::inline CUDP_SIMT

@@ -1,33 +1,15 @@
 #pragma once
 // Parameters as a fused kernel (fused_kernel.cuh) wants them in shared memory: one image per plan,
-// which the end of a step writes (kernels/step/finish.cuh) and a block copies. Weights of products
+// which updates write (kernels/step/packed_image.hpp) and a block copies. Weights of products
 // are fp16, in two parts where the plan says so; biases and the last layer are float32. Tables of
 // places follow.
-#include <array>
 #include <cstdint>
 #include <vector>
 
-#include "kernels/common/host_device.hpp"
 #include "kernels/fused/plan.hpp"
+#include "kernels/step/packed_image.hpp"
 
 namespace cudp::fused {
-
-/// Where a parameter goes in the image.
-struct PackedPlace {
-  std::uint32_t word;  ///< byte, and the two flags below
-
-  static constexpr std::uint32_t kIsFloat = 1u << 31, kHasLow = 1u << 30;
-  CUDP_HD constexpr std::uint32_t byte() const { return word & ~(kIsFloat | kHasLow); }
-  CUDP_HD constexpr bool is_float() const { return (word & kIsFloat) != 0; }
-  CUDP_HD constexpr bool has_low() const { return (word & kHasLow) != 0; }
-};
-
-/// An image in device memory, and where each parameter goes.
-struct PackedImage {
-  const PackedPlace* places = nullptr;  ///< [parameters]; null: there is no image
-  unsigned char* bytes = nullptr;
-  std::uint32_t low = 0;  ///< bytes from a number's high part to its low part
-};
 
 /// Bytes of the image of a plan. It does not depend on how many examples a block has.
 template <class P>

@@ -31,12 +31,12 @@ __device__ __forceinline__ void transform_unit(const Transform& t, const Unit<P,
 /// Calls body(k, o, in) for the thread's numbers of the hidden layer: its k-th sum, output, input.
 template <class P, class Body>
 __device__ __forceinline__ void for_each_hidden_block(const Body& body) {
-  constexpr DenseStages c = P::kDense;
-  CUDP_UNROLL for (int n = 0; n < c.owned(); ++n) {
+  constexpr int kBlocks = P::kDense.blocks(), kAcross = P::kDense.in / 4;
+  for_constants<P::kDense.owned()>([&](auto n) {
     const int block = thread_number() + n * kThreads;
-    if (c.blocks() % kThreads != 0 && block >= c.blocks()) continue;
-    body(32 * n, block / (c.in / 4) * 8, block % (c.in / 4) * 4);
-  }
+    if (kBlocks % kThreads == 0 || block < kBlocks)
+      body(32 * n, block / kAcross * 8, block % kAcross * 4);
+  });
 }
 /// Four inputs of the hidden layer.
 template <class P>
@@ -51,10 +51,10 @@ __device__ __forceinline__ Four hidden_inputs(Space<P>& s, int e, int in) {
 /// Calls body(k, small number) for the thread's.
 template <class P, class Body>
 __device__ __forceinline__ void for_each_small(const Body& body) {
-  CUDP_UNROLL for (int k = 0; k < P::kSmallOwned; ++k) {
+  for_constants<P::kSmallOwned>([&](auto k) {
     const int n = thread_number() + k * kThreads;
     if (n < P::kSmall) body(k, P::small_number(n));
-  }
+  });
 }
 
 /// The block's sums of a thread, and its weight gradients of convolutions with example owners,
@@ -83,14 +83,12 @@ struct Sums {
   /// or not.
   template <int i, class Body>
   static __device__ __forceinline__ void for_each_unit(const Body& body) {
-    constexpr ConvStage c = P::stage(i);
-    constexpr int kOwners = c.owners(E);
+    constexpr int kOwners = P::stage(i).owners(E), kUnits = P::stage(i).units;
     const int first = warp_number() % kOwners;
-    CUDP_UNROLL for (int q = 0; q < c.owned(E); ++q) {
+    for_constants<P::stage(i).owned(E)>([&](auto q) {
       const int unit = first + q * kOwners;
-      if (c.units % kOwners != 0 && unit >= c.units) continue;
-      body(q, unit, Unit<P, i>(unit));
-    }
+      if (kUnits % kOwners == 0 || unit < kUnits) body(q, unit, Unit<P, i>(unit));
+    });
   }
 
   /// What a number of convolution i is times, to be the gradient: the input's factor and the

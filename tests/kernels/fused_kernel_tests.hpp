@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/fused/fused_kernel.cuh"
+#include "kernels/step/packed_image.cuh"
 #include "tests/kernels/cuda_kernel_fixture.hpp"
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/reference/engine.hpp"
@@ -26,7 +27,7 @@ struct TensorInstance {
   int examples;
   bool wants_bytes;
   double precision;  ///< of norms and sums, relative
-  std::vector<fused::PackedPlace> (*places)();
+  std::vector<PackedPlace> (*places)();
   std::vector<unsigned char> (*image)();
   std::uint32_t low;
 };
@@ -83,8 +84,8 @@ class TensorStep : public CudaKernel {
       if (const auto* f = std::get_if<Activate>(&l.layer)) a.functions[n++] = *f;
     a.turn = 1;
     a.blocks = blocks;
-    const fused::PackedImage image{device(t.places()), device(t.image()), t.low};
-    run(fused::pack_kernel, fused::PackParameters{image, a.parameters, std::int64_t(d_)});
+    const PackedImage image{device(t.places()), device(t.image()), t.low};
+    run(pack_kernel, PackParameters{image, a.parameters, static_cast<std::int64_t>(d_)});
     a.packed = image.bytes;
     return a;
   }

@@ -51,6 +51,7 @@ Unfinished StepSum::add_up(const StepRecipe& recipe, std::int64_t max_drawn) {
   const FusedNetwork::Drawn drawn{.count = p_.sample.space().count,
                                   .examples = p_.drawn.get(),
                                   .room = max_drawn,
+                                  .expected = expected_draw(recipe.draw, p_.train.size(), max_drawn),
                                   .data = p_.train.data(),
                                   .parameters = p_.state.parameters(),
                                   .scale = scale};
