@@ -27,8 +27,10 @@ __device__ __forceinline__ void hidden_backward(Space<P>& s) {
     clear(d[0]);
     clear(d[1]);
     CUDP_UNROLL for (int step = 0; step < c.hidden / 16; ++step) {
-      const unsigned char* const from = weight + (step * 16 * c.weight_pitch() + 2 * block) * kChunk;
-      const u32 dy[4] = {is_example ? high[step * 8] : 0, 0, is_example ? high[step * 8 + 4] : 0, 0};
+      const unsigned char* const from =
+          weight + (step * 16 * c.weight_pitch() + 2 * block) * kChunk;
+      const u32 dy[4] = {is_example ? high[step * 8] : 0, 0, is_example ? high[step * 8 + 4] : 0,
+                         0};
       u32 w[4];
       ldmatrix_x4_trans(w, from);
       CUDP_UNROLL for (int n = 0; n < 2; ++n) {
@@ -88,10 +90,8 @@ __device__ __forceinline__ void input_gradient(Space<P>& s) {
       if (c.kernel % c.stride != 0 && (phase_y + ky >= c.kernel || phase_x + kx >= c.kernel))
         continue;
       CUDP_UNROLL for (int k = 0; k < c.out / 16; ++k) {
-        const int from =
-            (2 * k * c.dy_plane - tap / kSide * c.dy_row - tap % kSide) * kChunk;
-        const int weights =
-            2 * ((ky * c.kernel + kx) * c.tap_steps() * c.out + 16 * k) * kChunk;
+        const int from = (2 * k * c.dy_plane - tap / kSide * c.dy_row - tap % kSide) * kChunk;
+        const int weights = 2 * ((ky * c.kernel + kx) * c.tap_steps() * c.out + 16 * k) * kChunk;
         u32 dy[4], w[4];
         ldmatrix_x4(dy, high + from);
         ldmatrix_x4_trans(w, weight + weights);
@@ -170,11 +170,9 @@ struct Unit {
       }
     };
     CUDP_UNROLL for (int step = 0; step < c.slots / 16; ++step) {
-      const int x_at =
-          x_from + table_of(s, kTables.x)[step * 16 + (l.matrix & 1) * 8 + l.row] -
-          (c.unit_k == 1 ? (l.matrix >> 1) * (c.is_taps ? c.line : c.plane) : 0);
-      const int dy_at =
-          dy_from + table_of(s, kTables.dy)[step * 16 + (l.matrix >> 1) * 8 + l.row];
+      const int x_at = x_from + table_of(s, kTables.x)[step * 16 + (l.matrix & 1) * 8 + l.row] -
+                       (c.unit_k == 1 ? (l.matrix >> 1) * (c.is_taps ? c.line : c.plane) : 0);
+      const int dy_at = dy_from + table_of(s, kTables.dy)[step * 16 + (l.matrix >> 1) * 8 + l.row];
       u32 x[4], x_low[4];
       load_x(x, kPlace.input[0], x_at);
       if constexpr (kXLow) load_x(x_low, kPlace.input[1], x_at);
@@ -204,10 +202,10 @@ __device__ __forceinline__ float bias_gradient(Space<P>& s, int e) {
   constexpr Places::OfConvolution kPlace = P::planes().convolution[i];
   constexpr u32 kOnes = 0x3c003c00u;
   const Lane l;
-  float* const to = plane_of<float>(s, P::planes().vector, e) + P::kVector.bias +
-                    P::channels_before(i);
+  float* const to =
+      plane_of<float>(s, P::planes().vector, e) + P::kVector.bias + P::channels_before(i);
   float square = 0.0f;
-  CUDP_UNROLL for (int m = 0; m < c.blocks_m(); ++m) {
+  for (int m = 0; m < c.blocks_m(); ++m) {
     float d[4];
     clear(d);
     CUDP_UNROLL for (int step = 0; step < c.slots / 16; ++step) {

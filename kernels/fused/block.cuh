@@ -16,8 +16,8 @@ namespace cudp::fused::inline CUDP_SIMT {
 template <class P>
 struct Space {
   static constexpr int E = P::kExamples;
-  alignas(kBanks) unsigned char image[Packed<P>::kBytes];
-  alignas(kBanks) unsigned char planes[P::planes().bytes];
+  alignas(kChunk) unsigned char image[Packed<P>::kBytes];
+  alignas(kChunk) unsigned char planes[P::planes().bytes];
   float scale[E][P::kLayers];  ///< of what an example adds
   int adds[E];                 ///< whether it adds anything
   alignas(16) WaitingCandidates candidates;
@@ -44,9 +44,8 @@ struct Lane {
 /// Calls body(std::integral_constant<int, i>) for i = 0 .. n - 1.
 template <int n, class Body>
 __device__ __forceinline__ void for_constants(const Body& body) {
-  [&]<int... i>(std::integer_sequence<int, i...>) {
-    (body(std::integral_constant<int, i>()), ...);
-  }(std::make_integer_sequence<int, n>());
+  [&]<int... i>(std::integer_sequence<int, i...>) { (body(std::integral_constant<int, i>()), ...); }
+  (std::make_integer_sequence<int, n>());
 }
 
 /// Example e's part of a plane.
@@ -64,6 +63,9 @@ __device__ __forceinline__ const float* floats_of(const Space<P>& s, int byte) {
   return reinterpret_cast<const float*>(s.image + byte);
 }
 
+struct alignas(kChunk) Chunk {
+  u32 word[4];
+};
 struct alignas(8) Two {
   float x, y;
 };

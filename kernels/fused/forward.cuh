@@ -22,9 +22,9 @@ __device__ __forceinline__ void fetch_features(const FusedSum& a, Space<P>& s, c
     static_assert(kFeatures % kChunk == 0);
     for (int i = thread_number(); i < P::kExamples * kEach; i += kThreads) {
       const int e = i / kEach, at = i % kEach * kChunk;
-      copy_four_async(
-          reinterpret_cast<float*>(plane_of<unsigned char>(s, P::planes().raw, e) + at),
-          reinterpret_cast<const float*>(a.bytes + group.number(a, e) * kFeatures + at), true);
+      copy_four_async(reinterpret_cast<float*>(plane_of<unsigned char>(s, P::planes().raw, e) + at),
+                      reinterpret_cast<const float*>(a.bytes + group.number(a, e) * kFeatures + at),
+                      true);
     }
   }
 }
@@ -43,28 +43,35 @@ __device__ __forceinline__ void build_input(const FusedSum& a, Space<P>& s, cons
     const int plane = rest / kRows % c.planes, e = rest / (kRows * c.planes);
     const std::int64_t number = P::kInput == Input::bytes ? 0 : group.number(a, e);
     const int y = row - c.pad;
-    float v[8];
-    CUDP_UNROLL for (int n = 0; n < 8; ++n) {
+    // Feature n of the chunk, or 0 where there is none.
+    const auto feature = [&](int n) {
       const int channel = c.is_taps ? n / c.kernel : 8 * plane + n;
       const int x = (c.is_taps ? c.stride * column + n % c.kernel : column) - c.pad;
       const int at = (channel * c.height + y) * c.width + x;
-      v[n] = 0.0f;
-      if (channel >= c.channels || y < 0 || y >= c.height || x < 0 || x >= c.width) continue;
+      const bool is_one = channel < c.channels && y >= 0 && y < c.height && x >= 0 && x < c.width;
       if constexpr (P::kInput == Input::bytes) {
-        v[n] = static_cast<float>(plane_of<unsigned char>(s, P::planes().raw, e)[at]) * 0x1p-8f;
+        return is_one ? u32{plane_of<unsigned char>(s, P::planes().raw, e)[at]} : 0u;
       } else {
         const std::int64_t place = number * P::kStages.features + at;
-        v[n] = a.bytes != nullptr ? a.scale * static_cast<float>(a.bytes[place]) + a.shift
+        if (!is_one) return 0.0f;
+        return a.bytes != nullptr ? a.scale * static_cast<float>(a.bytes[place]) + a.shift
                                   : a.floats[place];
       }
-    }
+    };
     const int place =
         c.is_taps ? row * c.line + column : plane * c.plane + c.pixel_place(row, column);
-    u32* const high = plane_of<u32>(s, kPlace.input[0], e) + 4 * place;
-    u32* const low = plane_of<u32>(s, kPlace.input[1], e) + 4 * place;
+    Chunk high, low;
     CUDP_UNROLL for (int n = 0; n < 4; ++n) {
-      put_numbers<kLow>(high, low, n, Two{v[2 * n], v[2 * n + 1]});
+      if constexpr (kLow) {
+        const SplitHalves parts = split_halves(feature(2 * n), feature(2 * n + 1));
+        high.word[n] = parts.high;
+        low.word[n] = parts.low;
+      } else {
+        high.word[n] = bytes_to_halves<0>(feature(2 * n) | feature(2 * n + 1) << 8);
+      }
     }
+    plane_of<Chunk>(s, kPlace.input[0], e)[place] = high;
+    if constexpr (kLow) plane_of<Chunk>(s, kPlace.input[1], e)[place] = low;
   }
 }
 
@@ -80,8 +87,7 @@ __device__ __forceinline__ void convolve(const FusedSum& a, Space<P>& s) {
   constexpr int kSteps = quotient_up(c.steps(), c.splits);
   constexpr int kHalf = c.is_taps ? c.line : c.plane;  // from a step's first chunk to its second
   const Lane l;
-  for (int item = warp_number(); item < P::kExamples * kTiles * kPairs * c.splits;
-       item += kWarps) {
+  for (int item = warp_number(); item < P::kExamples * kTiles * kPairs * c.splits; item += kWarps) {
     const int pair = item % kPairs, split = item / kPairs % c.splits;
     const int tile = item / (kPairs * c.splits) % kTiles, e = item / (kPairs * c.splits * kTiles);
     const int slot = tile * 16 + (l.matrix & 1) * 8 + l.row;

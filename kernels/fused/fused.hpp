@@ -112,10 +112,10 @@ struct FusedSum {
   const std::uint8_t* labels;     ///< [data set]
   float scale;                    ///< a feature is scale * byte + shift
   float shift;
-  const float* parameters;  ///< [d], flat in PyTorch's order
+  const float* parameters;      ///< [d], flat in PyTorch's order
   const unsigned char* packed;  ///< the same for fused_kernel.cuh (packed.hpp), or null
-  Activate functions[4];    ///< activations of the layers except the last
-  DenseShapes dense;        ///< shape for fused_mlp.cuh; fused_cnn.cuh leaves it 0
+  Activate functions[4];        ///< activations of the layers except the last
+  DenseShapes dense;            ///< shape for fused_mlp.cuh; fused_cnn.cuh leaves it 0
   Loss loss;  ///< loss for fused_mlp.cuh; networks with convolutions use cross-entropy
   ClippedGradient clip;
   Transform transform;  ///< [d] each, applied before clipping; or null

@@ -37,9 +37,9 @@ constexpr LayerList<sizeof...(L)> layers(const Image& image, const L&... layer) 
 
 /// cnn (models/cnn.toml) on 28x28 grey: 26,010 parameters.
 struct Cnn {
-  static constexpr auto kLayers =
-      layers(Image{1, 28, 28}, convolution(16, 8, 2, 3), function(), max_pool(2, 1),
-             convolution(32, 4, 2, 0), function(), max_pool(2, 1), dense(32), function(), dense(10));
+  static constexpr auto kLayers = layers(Image{1, 28, 28}, convolution(16, 8, 2, 3), function(),
+                                         max_pool(2, 1), convolution(32, 4, 2, 0), function(),
+                                         max_pool(2, 1), dense(32), function(), dense(10));
 };
 
 /// scatter-cnn (models/scatter-cnn.toml) on scattering features of 28x28 grey: 33,066 parameters.

@@ -22,8 +22,7 @@ struct Packed {
     for (int k = 0; k < i; ++k) at += P::stage(k).weight_bytes();
     return at;
   }
-  static constexpr int kSplitBytes =
-      weights(kConvolutions) + (P::kAll ? kDense.weight_bytes() : 0);
+  static constexpr int kSplitBytes = weights(kConvolutions) + (P::kAll ? kDense.weight_bytes() : 0);
   static constexpr int kLow = kSplitBytes;  ///< from a high part to its low part
   static constexpr int kHidden = P::kAll ? weights(kConvolutions) : 2 * kSplitBytes;
   static constexpr int kLast = 2 * kSplitBytes + (P::kAll ? 0 : kDense.weight_bytes());
@@ -34,8 +33,8 @@ struct Packed {
 
   // Tables [numbers of two bytes], of every convolution.
   struct Tables {
-    int x = 0, dy = 0, pixel = 0;  ///< [slots] places and pixels of outputs
-    int step = 0;                  ///< [steps] places of the steps' first chunks
+    int x = 0, dy = 0, pixel = 0;                 ///< [slots] places and pixels of outputs
+    int step = 0;                                 ///< [steps] places of the steps' first chunks
     int back_dy = 0, back_x = 0, back_pixel = 0;  ///< [phases][back_slots] of inputs
     int end = 0;
   };
@@ -64,8 +63,8 @@ struct Packed {
   /// Byte of weight (co, tap, chunk, n) of convolution i.
   static constexpr int weight_at(int i, int co, int tap, int chunk, int n) {
     const ConvStage s = P::stage(i);
-    return weights(i) +
-           s.weight_chunk(tap * s.tap_steps() + chunk / 2, chunk % 2, co) * kChunk + 2 * n;
+    return weights(i) + s.weight_chunk(tap * s.tap_steps() + chunk / 2, chunk % 2, co) * kChunk +
+           2 * n;
   }
   static constexpr int hidden_weight_at(int o, int in) {
     return kHidden + o * kDense.weight_pitch() * kChunk + 2 * in;
@@ -105,7 +104,8 @@ struct Packed {
     std::vector<unsigned char> bytes(kBytes, 0);
     const auto put = [&](int at, int value) {
       bytes[static_cast<std::size_t>(kTables + 2 * at)] = static_cast<unsigned char>(value);
-      bytes[static_cast<std::size_t>(kTables + 2 * at + 1)] = static_cast<unsigned char>(value >> 8);
+      bytes[static_cast<std::size_t>(kTables + 2 * at + 1)] =
+          static_cast<unsigned char>(value >> 8);
     };
     for (int i = 0; i < kConvolutions; ++i) {
       const ConvStage s = P::stage(i);

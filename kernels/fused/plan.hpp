@@ -25,8 +25,8 @@ enum class Split { forward, all };
 enum class Input { bytes, numbers };
 
 inline constexpr int kThreads = 512, kWarps = 16;
-inline constexpr int kChunk = 16;   ///< bytes
-inline constexpr int kBanks = 128;  ///< bytes until a bank of shared memory returns
+inline constexpr int kChunk = 16;              ///< bytes
+inline constexpr int kBanks = 128;             ///< bytes until a bank of shared memory returns
 inline constexpr int kMaxShared = 227 * 1024;  ///< bytes a block of an H100 may have
 inline constexpr int kMaxConvolutions = 3;
 inline constexpr int kMaxSlots = 256;
@@ -40,8 +40,8 @@ constexpr int quotient_up(int n, int by) { return (n + by - 1) / by; }
 struct ConvStage {
   int channels = 0, height = 0, width = 0;
   int out = 0, kernel = 1, stride = 1, pad = 0, pool = 1;
-  int out_height = 0, out_width = 0;    ///< of the outputs that are made
-  int weight = 0, bias = 0;             ///< places in the flat parameters
+  int out_height = 0, out_width = 0;  ///< of the outputs that are made
+  int weight = 0, bias = 0;           ///< places in the flat parameters
 
   // Input: chunk `place(y, x)` of a plane holds numbers of output pixel (y, x)'s first tap; other
   // taps are fixed distances away.
@@ -74,9 +74,7 @@ struct ConvStage {
   constexpr int blocks_m() const { return out / 16; }
   constexpr int tap_steps() const { return quotient_up(tap_chunks, 2); }
   constexpr int steps() const { return tap_count * tap_steps(); }
-  constexpr int units_k() const {
-    return tap_count * (unit_k == 2 ? tap_steps() : tap_chunks);
-  }
+  constexpr int units_k() const { return tap_count * (unit_k == 2 ? tap_steps() : tap_chunks); }
   /// Place in a plane of the gradient of output pixel (y, x).
   constexpr int dy_place(int y, int x) const { return (y + border) * dy_row + x + border; }
   constexpr int input_bytes() const { return planes * plane * kChunk; }
@@ -108,7 +106,9 @@ struct ConvStage {
     return 2 * (step * out + c) + (half ^ (c >> 2 & 1));
   }
   /// Numbers that a warp keeps of its sums, with E examples at once.
-  constexpr int owners(int examples) const { return has_example_owners ? kWarps / examples : kWarps; }
+  constexpr int owners(int examples) const {
+    return has_example_owners ? kWarps / examples : kWarps;
+  }
   constexpr int owned(int examples) const { return quotient_up(units, owners(examples)); }
   constexpr int sums(int examples) const { return owned(examples) * unit_m * unit_k * 4; }
 };
@@ -122,7 +122,7 @@ struct DenseStages {
   constexpr int steps() const { return in / 16; }
   constexpr int weight_pitch() const { return in / 8 + 1; }  ///< chunks; odd
   constexpr int weight_bytes() const { return hidden * weight_pitch() * kChunk; }
-  constexpr int input_pitch() const { return round_up_to(in / 2, 32) + 4; }  ///< words
+  constexpr int input_pitch() const { return round_up_to(in / 2, 32) + 4; }         ///< words
   constexpr int gradient_pitch() const { return round_up_to(hidden / 2, 32) + 4; }  ///< words
   constexpr int last_pitch() const { return hidden + 4; }                           ///< floats
   /// A thread's blocks of 8 outputs by 4 inputs.
@@ -212,10 +212,12 @@ constexpr void lay_out(ConvStage& s, bool gives_input_gradient) {
     t.line = least + more;
     t.row = t.is_taps ? t.stride * t.line : t.line;
     t.slots = slot_order(t.out_height, t.out_width, t.row).slots;
-    // The last pixel's last chunk, and 8 chunks that an unused slot may take.
-    const int last = t.is_taps ? (rows - 1 + t.kernel % 2) * t.line + t.out_width
-                               : t.pixel_place(rows - 1, columns - 1) + 1;
-    t.plane = round_up_to(std::max(last, 8), 8);
+    // All pixels, whose places are not in their order, and 8 chunks that an unused slot may take.
+    int used_by_input = t.is_taps ? (rows + t.kernel % 2) * t.line : 8;
+    for (int y = 0; y < (t.is_taps ? 0 : rows); ++y)
+      for (int x = 0; x < columns; ++x)
+        used_by_input = std::max(used_by_input, t.pixel_place(y, x) + 1);
+    t.plane = round_up_to(used_by_input, 8);
     t.dy_row = t.out_width + t.border;
     while ((t.dy_row - t.row) % 8 != 0) ++t.dy_row;
     const int used = (t.out_height + 2 * t.border) * t.dy_row + t.border;
@@ -316,7 +318,8 @@ constexpr Stages stages_of(const LayerList<n>& list) {
       }
     }
   }
-  if (r.convolutions == 0 || denses != 2) refuse("other layers than convolutions and two dense ones");
+  if (r.convolutions == 0 || denses != 2)
+    refuse("other layers than convolutions and two dense ones");
   if (r.functions != r.convolutions + 1) refuse("a layer without a function, or the last with one");
   if (r.dense.in % 16 != 0 || r.dense.hidden % 16 != 0 || r.dense.hidden > 64)
     refuse("a dense layer of other sizes than multiples of 16, or above 64 outputs");
@@ -345,7 +348,8 @@ constexpr Stages stages_of(const LayerList<n>& list) {
 // Places
 
 /// Phases of a group of examples, a barrier after each: products and pools forward (1, 2, 3, 4,
-/// ...), the hidden layer, the last one, the hidden layer back, pools and gradients back, norm, sum.
+/// ...), the hidden layer, the last one, the hidden layer back, pools and gradients back, norm,
+/// sum.
 struct Phases {
   int convolutions;
   constexpr int product(int i) const { return 2 * i + 1; }
@@ -377,11 +381,11 @@ enum class Part { high, low };
 /// What a block's planes are, by example: the names of the places below.
 struct Places {
   struct OfConvolution {
-    Plane input[2];   ///< fp16, by Part
-    Plane y;          ///< float [splits][pixels][out]: before pool and function
-    Plane flags;      ///< which pixels a pool took
-    Plane gradient;   ///< float [pooled][out], before the pool
-    Plane dy[2];      ///< fp16, by Part
+    Plane input[2];  ///< fp16, by Part
+    Plane y;         ///< float [splits][pixels][out]: before pool and function
+    Plane flags;     ///< which pixels a pool took
+    Plane gradient;  ///< float [pooled][out], before the pool
+    Plane dy[2];     ///< fp16, by Part
   };
   std::array<OfConvolution, kMaxConvolutions> convolution{};
   Plane raw;             ///< bytes of the next examples
@@ -558,8 +562,7 @@ struct Plan {
                          i + 1 < kConvolutions ? kPhases.gradient(i + 1) : kPhases.hidden_back(),
                          kPhases.pool_back(i));
       const int dy_first = s.border > 0 ? 0 : kPhases.pool_back(i);
-      const int dy_last =
-          s.border > 0 ? end : s.has_example_owners ? kPhases.gradient(i) : end;
+      const int dy_last = s.border > 0 ? end : s.has_example_owners ? kPhases.gradient(i) : end;
       c.dy[0] = plane(s.dy_bytes(), dy_first, dy_last);
       if (kAll) c.dy[1] = plane(s.dy_bytes(), dy_first, dy_last);
     }
@@ -569,8 +572,7 @@ struct Plan {
     if (kAll) p.hidden_in[1] = rows(kDense.input_pitch(), pooled, end);
     p.partial = plane(kWarps * kDense.hidden * 4, kPhases.hidden(), kPhases.head());
     for (int part = 0; part < (kAll ? 2 : 1); ++part)
-      p.hidden_back[part] =
-          rows(kDense.gradient_pitch(), kPhases.head(), kPhases.hidden_back());
+      p.hidden_back[part] = rows(kDense.gradient_pitch(), kPhases.head(), kPhases.hidden_back());
     p.vector = plane(kVector.size * 4, 0, end);
     p.norm_parts = plane(kNormParts.size * 4, 0, end);
     // Each at the lowest place that is free while it is live; the largest first.

@@ -31,8 +31,7 @@ __device__ __forceinline__ void pool_forward(Space<P>& s) {
   const AnyFunction& f = s.functions[i];
   for (int item = thread_number(); item < P::kExamples * kRows * kPairs; item += kThreads) {
     const int j = item % kPairs, y = item / kPairs % kRows, e = item / (kPairs * kRows);
-    const float* const from =
-        plane_of<float>(s, kPlace.y, e) + y * c.out_width * c.out + 2 * j;
+    const float* const from = plane_of<float>(s, kPlace.y, e) + y * c.out_width * c.out + 2 * j;
     const auto at = [&](int row, int x) {
       Two v = two_of(from + (row * c.out_width + x) * c.out);
       CUDP_UNROLL for (int part = 1; part < c.splits; ++part) {
@@ -116,7 +115,8 @@ __device__ __forceinline__ void pool_backward(Space<P>& s) {
   if constexpr (c.border == 0) {  // of a plane that was something else before
     constexpr int kPlanes = c.out / 8;
     for (int n = thread_number(); n < P::kExamples * kPlanes * 32; n += kThreads) {
-      const int e = n / (kPlanes * 32), word = 4 * (n / 32 % kPlanes * c.dy_plane + c.dy_zeros) + n % 32;
+      const int e = n / (kPlanes * 32),
+                word = 4 * (n / 32 % kPlanes * c.dy_plane + c.dy_zeros) + n % 32;
       plane_of<u32>(s, kPlace.dy[0], e)[word] = 0;
       if constexpr (P::kAll) plane_of<u32>(s, kPlace.dy[1], e)[word] = 0;
     }

@@ -110,7 +110,8 @@ struct Sums {
     };
     const auto square = [&](int e, int number, const Unit<P, i>& unit, float(&d)[kNumbers]) {
       unit.make(s, e, d);
-      if constexpr (P::kTransforms) transform_unit<P, i>(a.transform, unit, factor_of<i>(a, s, e), d);
+      if constexpr (P::kTransforms)
+        transform_unit<P, i>(a.transform, unit, factor_of<i>(a, s, e), d);
       float sum = 0.0f;
       CUDP_UNROLL for (int n = 0; n < kNumbers; ++n) { sum = ScalarLanes::fma(d[n], d[n], sum); }
       sum = warp_sum(sum);
@@ -174,8 +175,7 @@ struct Sums {
       CUDP_UNROLL for (int r = 0; r < 8; ++r) {
         const float dy = vector[P::kVector.gradient_hidden + o + r] * inverse;
         CUDP_UNROLL for (int k = 0; k < 4; ++k) {
-          body(first + 4 * r + k,
-               transformed(a.transform, x.v[k], dy, c.parameter(o + r, in + k)));
+          body(first + 4 * r + k, transformed(a.transform, x.v[k], dy, c.parameter(o + r, in + k)));
         }
       }
     });
@@ -242,8 +242,8 @@ struct Sums {
     if (!first_lane) return;
     s.adds[e] = adds ? 1 : 0;
     const float* const vector = plane_of<float>(s, P::planes().vector, e);
-    const float unit = a.sum_scale->inverse_grid *
-                       (P::kTransforms ? 1.0f : vector[P::kVector.inverse]);
+    const float unit =
+        a.sum_scale->inverse_grid * (P::kTransforms ? 1.0f : vector[P::kVector.inverse]);
     CUDP_UNROLL for (int layer = 0; layer < P::kLayers; ++layer) {
       s.scale[e][layer] = factors[layer] * unit;
     }
@@ -297,9 +297,8 @@ struct Sums {
     const float* const vector = plane_of<float>(s, P::planes().vector, e);
     const float scale = s.scale[e][P::kConvolutions];
     if constexpr (P::kTransforms) {
-      for_each_transformed(a, s, e, [&](int k, float w) {
-        sum[P::kHiddenSums + k] += rounded(w, scale);
-      });
+      for_each_transformed(a, s, e,
+                           [&](int k, float w) { sum[P::kHiddenSums + k] += rounded(w, scale); });
     } else {
       for_each_hidden_block<P>([&](int first, int o, int in) {
         Four x = hidden_inputs(s, e, in);
@@ -318,8 +317,8 @@ struct Sums {
     for_each_small<P>([&](int k, const typename P::Small& n) {
       const float own = s.scale[e][n.layer];
       if constexpr (P::kTransforms)
-        sum[P::kSmallSums + k] += rounded(
-            transformed(a.transform, vector[n.a] * inverse, vector[n.b], n.parameter), own);
+        sum[P::kSmallSums + k] +=
+            rounded(transformed(a.transform, vector[n.a] * inverse, vector[n.b], n.parameter), own);
       else
         sum[P::kSmallSums + k] += rounded(vector[n.a] * own, vector[n.b]);
     });

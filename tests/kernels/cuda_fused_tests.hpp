@@ -474,9 +474,8 @@ TEST_F(FusedKernels, ReadRowsOfATableByTheirCodes) {
       std::mt19937 random(seed);
       const Dataset data = cases::random_table(random, model.classes, 30, false);
       const Network net = cases::network_of({model.name, model.model, data.shape, model.classes});
-      const auto kernels =
-          cuda::fused_kernels_for(net, {.multiprocessors = 1, .shared_bytes = shared_bytes()},
-                                  Precision::fp32);
+      const auto kernels = cuda::fused_kernels_for(
+          net, {.multiprocessors = 1, .shared_bytes = shared_bytes()}, Precision::fp32);
       if (kernels.empty()) continue;
       const cuda::FusedKernel* const kernel = kernels.data();
       wide += data.layout->code_bytes() > 1 ? 1 : 0;

@@ -75,9 +75,8 @@ class FusedTransformed : public FusedStep {
     if (const DenseShapes& d = kernels.at(0).dense; d.tile > 0) {
       const std::size_t bytes =
           kernels[0].shared_bytes / static_cast<std::size_t>(d.tile) * kTileExamples;
-      for (const cuda::FusedKernel& k :
-           cuda::fused_kernels_for(net, {.multiprocessors = 1, .shared_bytes = bytes},
-                                   Precision::fp32, true))
+      for (const cuda::FusedKernel& k : cuda::fused_kernels_for(
+               net, {.multiprocessors = 1, .shared_bytes = bytes}, Precision::fp32, true))
         kernels.push_back(k);
     }
     return kernels;
@@ -116,7 +115,8 @@ TEST_P(FusedTransformed, NumbersAndNormsOfOneExample) {
     for (std::size_t j = 0; j < d_; ++j) {
       const double own = std::abs(w[j]) + std::abs(static_cast<double>(by.mean[j]) *
                                                    static_cast<double>(by.inverse[j]));
-      ASSERT_TRUE(std::abs(got[j] - w[j]) <= 100 * precision() * own + precision() * size + unit) << e << ", " << j;
+      ASSERT_TRUE(std::abs(got[j] - w[j]) <= 100 * precision() * own + precision() * size + unit)
+          << e << ", " << j;
     }
     for (std::size_t g = 0; g < layers_; ++g) {
       EXPECT_TRUE(std::abs(whole.squared_norms[g] - squares[g]) <= 2 * precision() * size * size)

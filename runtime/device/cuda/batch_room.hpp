@@ -37,9 +37,9 @@ inline std::int64_t batch_capacity(const Draw& draw, std::size_t examples) {
 /// Number of examples that a step is expected to draw. For candidates it is its capacity.
 inline double expected_draw(const Draw& draw, std::size_t examples, std::int64_t capacity) {
   const auto* const poisson = std::get_if<Poisson>(&draw);
-  return poisson != nullptr ? static_cast<double>(examples) *
-                                  static_cast<double>(poisson->threshold) * 0x1p-32
-                            : static_cast<double>(capacity);
+  return poisson != nullptr
+             ? static_cast<double>(examples) * static_cast<double>(poisson->threshold) * 0x1p-32
+             : static_cast<double>(capacity);
 }
 
 /// Capacity of a step that is recorded for the first time. If the norms add up to the sum that the

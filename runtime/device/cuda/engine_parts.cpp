@@ -12,9 +12,9 @@ namespace {
 LayoutChoices choices_for(const Gpu& gpu, const Network& network, const EngineSettings& settings,
                           std::int64_t large_dense, bool may_be_fused) {
   const bool transforms = DeviceModelState::transforms(settings.recipe);
-  const bool is_fused = may_be_fused && !fused_kernels_for(network, gpu.limits(),
-                                                           settings.precision, transforms)
-                                             .empty();
+  const bool is_fused =
+      may_be_fused &&
+      !fused_kernels_for(network, gpu.limits(), settings.precision, transforms).empty();
   return {.precision = is_fused ? Precision::fp32 : settings.precision,
           .large_dense = large_dense,
           .limits = gpu.limits(),

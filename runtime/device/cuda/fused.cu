@@ -90,7 +90,7 @@ std::vector<FusedKernel> tensor_kernels_of(const Network& net, const DeviceLimit
   ensure(net.parameter_count == static_cast<std::size_t>(fused::stages_of(N::kLayers).parameters),
          "the fused kernel has another network's parameters");
   const auto add = [&]<fused::Split split, fused::Input input, int... examples>(
-                       std::integer_sequence<int, examples...>) {
+      std::integer_sequence<int, examples...>) {
     (add_plan<fused::Plan<N, split, input, examples, transforms>>(limits, functions, kernels), ...);
   };
   using Any = std::conditional_t<transforms, std::integer_sequence<int, 4, 1>,
@@ -182,9 +182,9 @@ std::vector<FusedKernel> fused_kernels_for(const Network& net, const DeviceLimit
 Precision device_precision(const Network& net, const DeviceLimits& limits, Precision requested,
                            bool transforms) {
   const auto kernels = fused_kernels_for(net, limits, requested, transforms);
-  const bool gains =
-      kernels.empty() ? build_layout(net, {.precision = requested}).storage.uses_tensor_cores
-                      : kernels[0].packing.places != nullptr;
+  const bool gains = kernels.empty()
+                         ? build_layout(net, {.precision = requested}).storage.uses_tensor_cores
+                         : kernels[0].packing.places != nullptr;
   return gains ? requested : Precision::fp32;
 }
 

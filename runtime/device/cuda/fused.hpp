@@ -29,11 +29,11 @@ struct FusedKernel {
   void (*sum)(FusedSum) = nullptr;
   std::size_t shared_bytes = 0;
   std::array<Activate, 4> functions{};
-  DenseShapes dense{};      ///< shapes of a network without convolutions
-  unsigned threads = 256;   ///< of a block
-  int examples = 1;         ///< that a block of one with convolutions processes at once
+  DenseShapes dense{};       ///< shapes of a network without convolutions
+  unsigned threads = 256;    ///< of a block
+  int examples = 1;          ///< that a block of one with convolutions processes at once
   bool wants_bytes = false;  ///< features must be bytes without a shift
-  FusedPacking packing{};   ///< of a network with convolutions
+  FusedPacking packing{};    ///< of a network with convolutions
 
   /// Examples that a block is assigned in turn.
   int turn() const { return dense.tile > 0 ? kTileExamples : 1; }
@@ -124,7 +124,7 @@ class FusedNetwork {
   Gpu& gpu_;
   std::vector<FusedKernel> kernels_;
   std::vector<FusedKernel> transformed_;
-  Buffer<PackedPlace> places_;    // [d], or empty
+  Buffer<PackedPlace> places_;  // [d], or empty
   Buffer<unsigned char> image_;
   Loss loss_;
   int groups_;
