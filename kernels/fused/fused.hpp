@@ -112,9 +112,10 @@ struct FusedSum {
   const std::uint8_t* labels;     ///< [data set]
   float scale;                    ///< a feature is scale * byte + shift
   float shift;
-  const float* parameters;  ///< [d], flat in PyTorch's order
-  Activate functions[3];    ///< activations of the layers except the last
-  DenseShapes dense;        ///< shape for fused_mlp.cuh; fused_cnn.cuh leaves it 0
+  const float* parameters;      ///< [d], flat in PyTorch's order
+  const unsigned char* packed;  ///< the same for fused_kernel.cuh (packed.hpp), or null
+  Activate functions[4];        ///< activations of the layers except the last
+  DenseShapes dense;            ///< shape for fused_mlp.cuh; fused_cnn.cuh leaves it 0
   Loss loss;  ///< loss for fused_mlp.cuh; networks with convolutions use cross-entropy
   ClippedGradient clip;
   Transform transform;  ///< [d] each, applied before clipping; or null
@@ -153,6 +154,8 @@ inline void validate(const FusedSum& a) {
              (a.losses == nullptr) == (a.factors == nullptr),
          "fused: expected all of the per-example results or none");
   expect(a.blocks > 0 && a.turn > 0, "fused: expected blocks and turn > 0");
+  expect((a.packed != nullptr) == (d.features == 0),
+         "fused: expected packed weights with convolutions, and with them alone");
   if (is_summed(a.task)) {
     expect(a.examples && a.slabs && a.sum_scale, "fused: expected pointers of a sum");
     expect(a.batch.capacity <= fused_capacity(a.blocks, a.turn),

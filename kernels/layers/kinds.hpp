@@ -14,6 +14,11 @@ struct Activate {
   float offset = 1.0f;
 };
 
+/// Whether the function increases, so that a pool before it takes what a pool behind it would.
+constexpr bool increases(const Activate& f) {
+  return f.kind != Activation::tempered_sigmoid || f.scale * f.temperature > 0.0f;
+}
+
 /// Kind of loss. softmax_cross_entropy: logits [classes]. logistic: one logit z, label 0 or 1,
 /// log(1 + exp(-y z)) with y = 2 label - 1. hinge: one logit, max(0, 1 - y z). squared and huber:
 /// one output z and a target t, r = z - t. squared is r^2 / 2. huber equals squared if |r| <= h,

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "kernels/common/fixed_point.cuh"
+#include "kernels/step/packed_image.cuh"
 #include "kernels/step/restore_math.hpp"
 #include "kernels/step/step_size.hpp"
 #include "kernels/step/update.hpp"
@@ -36,6 +37,7 @@ __device__ __forceinline__ void update_number(const UpdateArgs& a, const StepSca
   if constexpr (has_moment2) v = a.moment2[j];
   optimizer_step<kind, ScalarLanes>(a.optimizer, s, g, theta, m, v);
   a.parameters[j] = theta;
+  if (a.packed.places != nullptr) pack_number(a.packed, j, theta);
   if constexpr (has_moment1) a.moment1[j] = m;
   if constexpr (has_moment2) a.moment2[j] = v;
   if (a.average) a.average[j] = moving_average<ScalarLanes>(s, a.average[j], theta);

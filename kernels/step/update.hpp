@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "kernels/contribution/coordinates_math.hpp"
+#include "kernels/step/packed_image.hpp"
 #include "kernels/step/recipe.hpp"
 
 namespace cudp {
@@ -26,6 +27,7 @@ struct UpdateArgs {
   float* deviation = nullptr;  ///< [d], s
   const CoordinateScale* scale = nullptr;
   CoordinateSettings coordinates = {};
+  PackedImage packed = {};  ///< written too, if there is one
 };
 
 /// Throws std::invalid_argument naming the member that is missing or out of range.

@@ -50,6 +50,8 @@ if(CUDP_WITH_CUDA)
     set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
   endif()
   set(CMAKE_CUDA_STANDARD 20)
+  # Kernels work out their layout in constexpr functions that are plain C++ (kernels/fused/plan.hpp).
+  string(APPEND CMAKE_CUDA_FLAGS " --expt-relaxed-constexpr")
   message(STATUS "CUDA backend: ON")
 else()
   message(STATUS "CUDA backend: OFF (${cuda_missing})")

@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/step/packed_image.cuh"
 #include "runtime/device/cuda/fused.hpp"
 #include "tests/kernels/cuda_kernel_fixture.hpp"
 #include "tests/support/coded_cases.hpp"
@@ -24,6 +25,7 @@ namespace {
 struct FusedCase {
   cases::Case network;
   std::vector<std::size_t> shared_bytes;
+  Precision precision = Precision::fp32;
 };
 constexpr std::size_t kKB = 1024, kH200 = 227 * kKB, kA100 = 163 * kKB, kAda = 99 * kKB;
 void PrintTo(const FusedCase& c, std::ostream* os) { *os << c.network.name; }
@@ -40,8 +42,10 @@ layers = [
 )";
 
 const FusedCase kFusedCases[] = {
-    {{"cnn", "cnn", {1, 28, 28}, 10}, {kH200, kAda}},
-    {{"scatter_cnn", "scatter-cnn", {81, 7, 7}, 10}, {kH200, kA100, kAda}},
+    {{"cnn", "cnn", {1, 28, 28}, 10}, {kH200}},
+    {{"cnn_tf32", "cnn", {1, 28, 28}, 10}, {kH200, kA100}, Precision::tf32},
+    {{"scatter_cnn", "scatter-cnn", {81, 7, 7}, 10}, {kH200}},
+    {{"scatter_cnn_tf32", "scatter-cnn", {81, 7, 7}, 10}, {kH200, kA100}, Precision::tf32},
     {{"adult", "logistic", {124, 1, 1}, 2}, {kH200, 2300}},
     {{"svm", "svm", {9, 1, 1}, 2}, {kAda, 310}},
     {{"softmax", "logistic", {1, 28, 28}, 10}, {kH200, kAda, 13 * kKB}},
@@ -110,7 +114,7 @@ class FusedStep : public CudaKernel, public testing::WithParamInterface<FusedCas
     FusedSum a = arguments(FusedTask::norms, data, 3, kernel);
     a.batch = batch(first, n, static_cast<unsigned>(first + n));
     a.norms = device(std::vector<float>(static_cast<std::size_t>(first + n) + 1, kLoud));
-    run_fused(kernel.sum, a, kernel.shared_bytes);
+    run_fused(kernel.sum, a, kernel.shared_bytes, kernel.threads);
     return host(a.norms, static_cast<std::size_t>(first + n) + 1);
   }
   std::vector<float> logits_of(const Dataset& data, int first, int n,
@@ -119,7 +123,7 @@ class FusedStep : public CudaKernel, public testing::WithParamInterface<FusedCas
     a.batch = batch(first, n + 1, static_cast<unsigned>(first + n));
     const auto size = static_cast<std::size_t>((n + 1) * net_.outputs);
     a.logits = device(std::vector<float>(size, kLoud));
-    run_fused(kernel.sum, a, kernel.shared_bytes);
+    run_fused(kernel.sum, a, kernel.shared_bytes, kernel.threads);
     return host(a.logits, size);
   }
 
@@ -138,7 +142,13 @@ class FusedStep : public CudaKernel, public testing::WithParamInterface<FusedCas
     set_functions(a);
     a.dense = kernel.dense;
     a.loss = net_.spec.loss;
-    a.turn = kernel.dense.tile > 0 ? kTileExamples : 1;
+    a.turn = kernel.turn();
+    if (kernel.packing.places != nullptr) {
+      const PackedImage image{device(kernel.packing.places()), device(kernel.packing.image()),
+                              kernel.packing.low};
+      run(pack_kernel, PackParameters{image, a.parameters, static_cast<std::int64_t>(d_)});
+      a.packed = image.bytes;
+    }
     a.blocks = blocks;
     return a;
   }
@@ -155,7 +165,7 @@ class FusedStep : public CudaKernel, public testing::WithParamInterface<FusedCas
     a.losses = device(std::vector<float>(rows, kLoud));
     a.squared_norms = device(std::vector<float>(layers_ * rows, kLoud));
     a.factors = device(std::vector<float>(layers_ * rows, kLoud));
-    run_fused(kernel.sum, a, kernel.shared_bytes);
+    run_fused(kernel.sum, a, kernel.shared_bytes, kernel.threads);
     FusedReduce r{};
     r.left = {a.batch, a.slabs, a.turn, a.blocks};
     r.n = static_cast<std::int64_t>(d_);
@@ -190,12 +200,22 @@ class FusedStep : public CudaKernel, public testing::WithParamInterface<FusedCas
       if (auto* a = std::get_if<Activate>(&l.layer)) *a = f;
   }
 
-  static std::vector<cuda::FusedKernel> kernels_for(const Network& net) {
+  /// The kernels that take any features; those for bytes alone are TensorStep's (
+  /// tests/kernels/fused_kernel_tests.hpp).
+  static std::vector<cuda::FusedKernel> kernels_for(const Network& net, bool transforms = false) {
     std::vector<cuda::FusedKernel> kernels;
     for (const std::size_t bytes : GetParam().shared_bytes)
-      kernels.push_back(
-          cuda::fused_kernel_for(net, {.multiprocessors = 1, .shared_bytes = bytes}).value());
+      for (const cuda::FusedKernel& k :
+           cuda::fused_kernels_for(net, {.multiprocessors = 1, .shared_bytes = bytes},
+                                   GetParam().precision, transforms))
+        if (!k.wants_bytes) kernels.push_back(k);
     return kernels;
+  }
+  /// Relative error of norms and sums.
+  static double precision() { return GetParam().precision == Precision::tf32 ? 1.5e-3 : 1e-5; }
+  static void expect_near(double got, double want, double scale, int at) {
+    EXPECT_TRUE(std::abs(got - want) <= precision() * scale)
+        << "at " << at << ": " << got << ", " << want;
   }
 
   static constexpr std::int32_t kLoudUnits = 0x7eadbeef;
@@ -234,7 +254,7 @@ TEST_P(FusedStep, GradientNormsAndLossOfOneExample) {
     for (std::size_t other = 1; other < kernels_.size(); ++other)
       EXPECT_EQ(whole.slabs, sum_of(data, {e}, 2, clip, kernels_[other]).slabs)
           << "results do not depend on how much is in shared memory";
-    EXPECT_NEAR(whole.losses[0], want.loss, 1e-5 * (1 + want.loss));
+    EXPECT_NEAR(whole.losses[0], want.loss, precision() * (1 + want.loss));
     EXPECT_EQ(whole.losses[1], kLoud) << "there is no second example";
     const double unit = unit_of(clip.clip_norm);
     std::vector<double> got(d_);
@@ -242,11 +262,11 @@ TEST_P(FusedStep, GradientNormsAndLossOfOneExample) {
     for (const ParameterTensor& t : net_.parameters) {
       const auto [error, size] =
           cases::distance(got.data() + t.offset, want.gradient.data() + t.offset, t.size);
-      EXPECT_TRUE(error <= 1e-5 * size + unit * std::sqrt(static_cast<double>(t.size)))
+      EXPECT_TRUE(error <= precision() * size + unit * std::sqrt(static_cast<double>(t.size)))
           << "example " << e << ", " << t.name << ": " << error << " of " << size;
     }
     const auto [error, size] = cases::distance(got.data(), want.gradient.data(), d_);
-    EXPECT_TRUE(error <= 1e-5 * size + 0.5 * unit * std::sqrt(static_cast<double>(d_)))
+    EXPECT_TRUE(error <= precision() * size + 0.5 * unit * std::sqrt(static_cast<double>(d_)))
         << "example " << e << ": " << error / size;
     for (std::size_t g = 0; g < layers_; ++g) {
       expect_near(whole.squared_norms[g], squares[g], 2 * squares[g] + 1e-4, static_cast<int>(g));
@@ -290,7 +310,7 @@ TEST_P(FusedStep, SumsDependOnTheExamplesAlone) {
       for (const std::int32_t v : alone.slabs) got += std::pow(static_cast<double>(v), 2);
       const double unit = unit_of(clip.clip_norm);
       EXPECT_NEAR(std::sqrt(got) * unit, std::sqrt(norm),
-                  1e-5 * clip.clip_norm + 0.5 * unit * std::sqrt(static_cast<double>(d_)))
+                  precision() * clip.clip_norm + 0.5 * unit * std::sqrt(static_cast<double>(d_)))
           << "clipped norm";
     }
     // A list that starts before the micro-batch and ends within it.
@@ -304,7 +324,7 @@ TEST_P(FusedStep, SumsDependOnTheExamplesAlone) {
         got[j] = static_cast<double>(units) * unit;
       }
       const auto [error, size] = cases::distance(got.data(), exact.data(), d_);
-      EXPECT_TRUE(error <= 1e-5 * size + 3 * unit * std::sqrt(static_cast<double>(d_)))
+      EXPECT_TRUE(error <= precision() * size + 3 * unit * std::sqrt(static_cast<double>(d_)))
           << error / size;
       if (kind != Clipping::flat) break;
     }
@@ -341,7 +361,7 @@ TEST_P(FusedStep, AcceptsCandidatesAndAddsTheirDirections) {
       stream.step = c.step;
       const float factor = accept_candidate(c.rule, stream, e, squared_norm, &kept);
       for (std::size_t g = 0; g < layers_; ++g) ASSERT_EQ(alone.factors[g], factor) << e;
-      ASSERT_TRUE(std::abs(alone.norms[e] - now[e]) <= 1e-5 * now[e] + 1e-15) << e;
+      ASSERT_TRUE(std::abs(alone.norms[e] - now[e]) <= precision() * now[e] + 1e-15) << e;
       std::vector<float> touched = c.seen;
       touched[e] = kept;
       ASSERT_EQ(alone.norms, touched) << e;
@@ -354,7 +374,7 @@ TEST_P(FusedStep, AcceptsCandidatesAndAddsTheirDirections) {
       const double chance =
           e == 4 ? 0.0 : std::fmin(now[e], std::fmin(estimate, c.rule.clip)) / estimate;
       const double word = reference::word(stream, e) * 0x1p-32;
-      if (std::abs(word - chance) > 1e-4 * chance) {
+      if (std::abs(word - chance) > 10 * precision() * chance) {
         EXPECT_EQ(factor > 0.0f, word < chance) << "example " << e << ", step " << c.step;
       }
       if (factor == 0.0f) {
@@ -372,7 +392,7 @@ TEST_P(FusedStep, AcceptsCandidatesAndAddsTheirDirections) {
         direction[j] = want.gradient[j] / now[e];
       }
       const auto [error, size] = cases::distance(got.data(), direction.data(), d_);
-      EXPECT_TRUE(error <= 1e-5 + 0.5 * unit * std::sqrt(static_cast<double>(d_)))
+      EXPECT_TRUE(error <= precision() + 0.5 * unit * std::sqrt(static_cast<double>(d_)))
           << "example " << e << ": " << error << " of " << size;
     }
   EXPECT_GE(accepted, 2);
@@ -426,7 +446,7 @@ TEST_P(FusedStep, NormsAndLogitsOfAllExamples) {
       const auto e = static_cast<std::uint32_t>(i) + 2;
       const auto want = truth(data, e);
       const double norm = norm_of(want);
-      EXPECT_TRUE(std::abs(norms[e] - norm) <= 1e-5 * norm + 1e-15) << e << ": " << norms[e];
+      EXPECT_TRUE(std::abs(norms[e] - norm) <= precision() * norm + 1e-15) << e << ": " << norms[e];
       if (e == 3) continue;
       const reference::Values z = reference::logits(
           net_, reference::Values(theta_.begin(), theta_.end()), reference::features(data, e));
@@ -454,9 +474,10 @@ TEST_F(FusedKernels, ReadRowsOfATableByTheirCodes) {
       std::mt19937 random(seed);
       const Dataset data = cases::random_table(random, model.classes, 30, false);
       const Network net = cases::network_of({model.name, model.model, data.shape, model.classes});
-      const auto kernel =
-          cuda::fused_kernel_for(net, {.multiprocessors = 1, .shared_bytes = shared_bytes()});
-      if (!kernel) continue;
+      const auto kernels = cuda::fused_kernels_for(
+          net, {.multiprocessors = 1, .shared_bytes = shared_bytes()}, Precision::fp32);
+      if (kernels.empty()) continue;
+      const cuda::FusedKernel* const kernel = kernels.data();
       wide += data.layout->code_bytes() > 1 ? 1 : 0;
       FusedSum a{};
       a.task = FusedTask::clip;
@@ -490,7 +511,7 @@ TEST_F(FusedKernels, ReadRowsOfATableByTheirCodes) {
         a.losses = device(std::vector<float>(29, kLoud));
         a.squared_norms = device(std::vector<float>(layers, kLoud));
         a.factors = device(std::vector<float>(layers, kLoud));
-        run_fused(kernel->sum, a, kernel->shared_bytes);
+        run_fused(kernel->sum, a, kernel->shared_bytes, kernel->threads);
         sums[coded] = host(a.slabs, slabs);
         norms[coded] = host(a.squared_norms, layers);
         FusedSum b = a;
@@ -498,7 +519,7 @@ TEST_F(FusedKernels, ReadRowsOfATableByTheirCodes) {
         b.losses = b.squared_norms = b.factors = nullptr;
         const auto outputs = 29 * static_cast<std::size_t>(net.outputs);
         b.logits = device(std::vector<float>(outputs, kLoud));
-        run_fused(kernel->sum, b, kernel->shared_bytes);
+        run_fused(kernel->sum, b, kernel->shared_bytes, kernel->threads);
         logits[coded] = host(b.logits, outputs);
       }
       EXPECT_EQ(sums[0], sums[1]);

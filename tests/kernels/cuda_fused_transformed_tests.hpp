@@ -69,18 +69,16 @@ class FusedTransformed : public FusedStep {
   }
 
  private:
-  /// By the memory of three generations of devices; and of dense layers by as little as they take,
-  /// so that a block takes several tiles.
+  /// Of dense layers also by as little memory as they take, so that a block takes several tiles.
   static std::vector<cuda::FusedKernel> transformed_kernels(const Network& net) {
-    std::vector<cuda::FusedKernel> kernels;
-    const auto add = [&](std::size_t bytes) {
-      const auto kernel =
-          cuda::fused_kernel_for(net, {.multiprocessors = 1, .shared_bytes = bytes}, true);
-      if (kernel) kernels.push_back(*kernel);
-    };
-    for (const std::size_t bytes : {kH200, kA100, kAda}) add(bytes);
-    if (const DenseShapes& d = kernels.at(0).dense; d.tile > 0)
-      add(kernels[0].shared_bytes / static_cast<std::size_t>(d.tile) * kTileExamples);
+    std::vector<cuda::FusedKernel> kernels = kernels_for(net, true);
+    if (const DenseShapes& d = kernels.at(0).dense; d.tile > 0) {
+      const std::size_t bytes =
+          kernels[0].shared_bytes / static_cast<std::size_t>(d.tile) * kTileExamples;
+      for (const cuda::FusedKernel& k : cuda::fused_kernels_for(
+               net, {.multiprocessors = 1, .shared_bytes = bytes}, Precision::fp32, true))
+        kernels.push_back(k);
+    }
     return kernels;
   }
 };
@@ -105,22 +103,23 @@ TEST_P(FusedTransformed, NumbersAndNormsOfOneExample) {
     const double size = norm(w) + by.shift();
     const auto max_norm = static_cast<float>(norm(w) * 1.01 + 1e-3);
     const Left whole = transformed_of(data, {{e}, 2}, by, max_norm, kernels_[0]);
-    EXPECT_NEAR(whole.losses[0], example.loss, 1e-5 * (1 + example.loss));
+    EXPECT_NEAR(whole.losses[0], example.loss, precision() * (1 + example.loss));
     EXPECT_EQ(whole.losses[1], kLoud) << "there is no second example";
     const double unit = unit_of(max_norm);
     std::vector<double> got(d_);
     for (std::size_t j = 0; j < d_; ++j) got[j] = whole.slabs[j] * unit;
     const auto [error, is] = cases::distance(got.data(), w.data(), d_);
-    EXPECT_TRUE(error <= 1e-5 * size + 0.5 * unit * std::sqrt(static_cast<double>(d_)))
+    EXPECT_TRUE(error <= precision() * size + 0.5 * unit * std::sqrt(static_cast<double>(d_)))
         << "example " << e << ": " << error << " of " << is;
     // No number is another's: each is near its own, whatever the others are.
     for (std::size_t j = 0; j < d_; ++j) {
       const double own = std::abs(w[j]) + std::abs(static_cast<double>(by.mean[j]) *
                                                    static_cast<double>(by.inverse[j]));
-      ASSERT_TRUE(std::abs(got[j] - w[j]) <= 1e-3 * own + 1e-5 * size + unit) << e << ", " << j;
+      ASSERT_TRUE(std::abs(got[j] - w[j]) <= 100 * precision() * own + precision() * size + unit)
+          << e << ", " << j;
     }
     for (std::size_t g = 0; g < layers_; ++g) {
-      EXPECT_TRUE(std::abs(whole.squared_norms[g] - squares[g]) <= 2e-5 * size * size)
+      EXPECT_TRUE(std::abs(whole.squared_norms[g] - squares[g]) <= 2 * precision() * size * size)
           << "layer " << g << ": " << whole.squared_norms[g] << ", " << squares[g];
       EXPECT_EQ(whole.factors[g], 1.0f);
     }
@@ -195,7 +194,7 @@ TEST_P(FusedTransformed, SumsDependOnTheExamplesAlone) {
         got[j] = static_cast<double>(units) * unit_of(1.0f);
       }
       const auto [error, size] = cases::distance(got.data(), exact.data(), d_);
-      EXPECT_TRUE(error <= 3e-5 + 3 * unit_of(1.0f) * std::sqrt(static_cast<double>(d_)))
+      EXPECT_TRUE(error <= 3 * precision() + 3 * unit_of(1.0f) * std::sqrt(static_cast<double>(d_)))
           << error << " of " << size;
     }
 }

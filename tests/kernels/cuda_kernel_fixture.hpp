@@ -13,7 +13,7 @@
 
 #include "kernels/common/launch.hpp"
 #include "kernels/features/scatter.hpp"
-#include "kernels/fused/fused_cnn.cuh"
+#include "kernels/fused/reduce.cuh"
 #include "kernels/step/sample.cuh"
 #include "runtime/device/cuda/buffer.hpp"
 
@@ -51,10 +51,11 @@ class CudaKernel : public testing::Test {
   }
   std::size_t shared_bytes() { return gpu().limits().shared_bytes; }
   template <class Args>
-  void run_fused(void (*kernel)(Args), const Args& args, std::size_t shared_bytes) {
+  void run_fused(void (*kernel)(Args), const Args& args, std::size_t shared_bytes,
+                 unsigned threads) {
     validate(args);
     allow_shared(kernel, shared_bytes);
-    gpu().launch("kernel", kernel, fused_shape(args, shared_bytes), args);
+    gpu().launch("kernel", kernel, fused_shape(args, shared_bytes, threads), args);
   }
   /// In a shape of the test's.
   void launch(void (*kernel)(SampleArgs, SampleSpace), const SampleArgs& args,

@@ -34,6 +34,14 @@ inline std::int64_t batch_capacity(const Draw& draw, std::size_t examples) {
                             : static_cast<std::int64_t>(examples);
 }
 
+/// Returns the number of examples that a step is expected to draw; for candidates, its capacity.
+inline double expected_draw(const Draw& draw, std::size_t examples, std::int64_t capacity) {
+  const auto* const poisson = std::get_if<Poisson>(&draw);
+  return poisson != nullptr
+             ? static_cast<double>(examples) * static_cast<double>(poisson->threshold) * 0x1p-32
+             : static_cast<double>(capacity);
+}
+
 /// Returns the capacity with which a step is recorded first. expected_batch: expected number of
 /// accepted candidates; 0 if unknown.
 ///

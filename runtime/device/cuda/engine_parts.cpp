@@ -12,9 +12,10 @@ namespace {
 LayoutChoices choices_for(const Gpu& gpu, const Network& network, const EngineSettings& settings,
                           std::int64_t large_dense, bool may_be_fused) {
   const bool transforms = DeviceModelState::transforms(settings.recipe);
-  return {.precision = may_be_fused
-                           ? device_precision(network, gpu.limits(), settings.precision, transforms)
-                           : settings.precision,
+  const bool is_fused =
+      may_be_fused &&
+      !fused_kernels_for(network, gpu.limits(), settings.precision, transforms).empty();
+  return {.precision = is_fused ? Precision::fp32 : settings.precision,
           .large_dense = large_dense,
           .limits = gpu.limits(),
           .transforms = transforms,
@@ -36,12 +37,14 @@ EngineParts::EngineParts(Gpu device, const Network& of, const EngineSettings& gi
       tally(gpu, 1) {
   tally.clear();
   const DeviceLimits limits = gpu.limits();
-  const auto kernel = fused_kernel_for(network, limits);
-  const auto transformed = DeviceModelState::transforms(settings.recipe)
-                               ? fused_kernel_for(network, limits, true)
-                               : std::nullopt;
-  if (kernel && may_be_fused && settings.evaluate_with == EvaluateWith::ours)
-    fused.emplace(gpu, network, *kernel, transformed, settings.micro_batch, settings.diagnostics);
+  const auto kernels = fused_kernels_for(network, limits, settings.precision);
+  auto transformed = DeviceModelState::transforms(settings.recipe)
+                         ? fused_kernels_for(network, limits, settings.precision, true)
+                         : std::vector<FusedKernel>{};
+  if (kernels.empty() || !may_be_fused || settings.evaluate_with != EvaluateWith::ours) return;
+  fused.emplace(gpu, network, kernels, std::move(transformed), settings.micro_batch,
+                settings.diagnostics);
+  state.write_packed(fused->packed());
 }
 
 void EngineParts::load(const Dataset& data) {
@@ -62,6 +65,7 @@ void EngineParts::set_train_state(const TrainState& s) {
   ensure(s.norms.empty() || s.norms.size() == norms.size(),
          "the state does not fit the training set");
   state.set(s);
+  if (fused) fused->pack(state.parameters());
   norms.upload(s.norms);
 }
 

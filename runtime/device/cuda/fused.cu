@@ -1,10 +1,12 @@
 #include <algorithm>
+#include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
-#include "kernels/fused/fused_cnn.cuh"
+#include "kernels/fused/fused_kernel.cuh"
 #include "kernels/fused/fused_mlp.cuh"
-#include "kernels/fused/fused_models.hpp"
+#include "kernels/step/packed_image.cuh"
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/fused.hpp"
 #include "runtime/device/cuda/launch.hpp"
@@ -15,24 +17,100 @@ namespace cudp::cuda::inline CUDP_SIMT {
 
 namespace {
 
-/// Iterator over the layers of a network, in the order in which a fused kernel expects them.
+/// Whether a network has these layers and features, and which functions it has. Both orders of a
+/// pool and a function give the same numbers: functions increase.
+template <std::size_t n>
+bool matches(const Network& net, const fused::LayerList<n>& list,
+             std::array<Activate, 4>& functions) {
+  const auto& [channels, height, width] = list.image;
+  if (net.input != Shape{channels, height, width} || net.layers.size() != n ||
+      net.spec.loss != Loss::softmax_cross_entropy)
+    return false;
+  std::size_t function = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const fused::Layer& want = list.layers[i];
+    const Layer& is = net.layers[i].layer;
+    const auto* const convolution = std::get_if<Conv2d>(&is);
+    const auto* const pool = std::get_if<MaxPool2d>(&is);
+    const auto* const dense = std::get_if<Dense>(&is);
+    const auto* const f = std::get_if<Activate>(&is);
+    bool same = false;
+    switch (want.kind) {
+      case fused::LayerKind::convolution:
+        same = convolution != nullptr && convolution->out_channels == want.out &&
+               convolution->kernel == want.kernel && convolution->stride == want.stride &&
+               convolution->pad == want.pad;
+        break;
+      case fused::LayerKind::pool:
+        same = pool != nullptr && pool->kernel == want.kernel && pool->stride == want.stride;
+        break;
+      case fused::LayerKind::dense:
+        same = dense != nullptr && dense->out == want.out;
+        break;
+      case fused::LayerKind::function:
+        same = f != nullptr && increases(*f);
+        if (same) functions[function++] = *f;
+        break;
+    }
+    if (!same) return false;
+  }
+  return true;
+}
+
+/// Adds the kernel of a plan, if the device's shared memory can hold what it needs. What no device
+/// can hold is not compiled.
+template <class P>
+void add_plan(const DeviceLimits& limits, const std::array<Activate, 4>& functions,
+              std::vector<FusedKernel>& to) {
+  constexpr std::size_t kBytes = fused::shared_bytes<P>();
+  if constexpr (kBytes <= fused::kMaxShared) {
+    if (kBytes > limits.shared_bytes) return;
+    to.push_back({.sum = fused::fused_kernel<P>,
+                  .shared_bytes = kBytes,
+                  .functions = functions,
+                  .threads = fused::kThreads,
+                  .examples = P::kExamples,
+                  .wants_bytes = P::kInput == fused::Input::bytes,
+                  .packing = {.places = fused::Packed<P>::places,
+                              .image = fused::Packed<P>::image,
+                              .low = fused::Packed<P>::kLow}});
+  }
+}
+
+/// Kernels of a network with convolutions. has_bytes: whether its features may be bytes, for which
+/// it has kernels of their own. Sums of transformed gradients, which read more numbers than they
+/// multiply, have fewer.
+template <class N, bool has_bytes, bool transforms>
+std::vector<FusedKernel> tensor_kernels_of(const Network& net, const DeviceLimits& limits,
+                                           Precision precision) {
+  using fused::Input, fused::Split;
+  std::array<Activate, 4> functions{};
+  std::vector<FusedKernel> kernels;
+  if (!matches(net, N::kLayers, functions)) return kernels;
+  ensure(net.parameter_count == static_cast<std::size_t>(fused::stages_of(N::kLayers).parameters),
+         "the fused kernel has another network's parameters");
+  const auto add = [&]<fused::Split split, fused::Input input, int... examples>(
+      std::integer_sequence<int, examples...>) {
+    (add_plan<fused::Plan<N, split, input, examples, transforms>>(limits, functions, kernels), ...);
+  };
+  using Any = std::conditional_t<transforms, std::integer_sequence<int, 4, 1>,
+                                 std::integer_sequence<int, 4, 2, 1>>;
+  using Few = std::conditional_t<transforms, std::integer_sequence<int, 1>,
+                                 std::integer_sequence<int, 2, 1>>;
+  if (precision == Precision::tf32) {
+    if constexpr (has_bytes) add.template operator()<Split::forward, Input::bytes>(Any());
+    add.template operator()<Split::forward, Input::numbers>(Few());
+  } else {
+    add.template operator()<Split::all, Input::numbers>(Few());
+  }
+  return kernels;
+}
+
+/// Iterator over the layers of a network, in the order in which fused_mlp.cuh expects them.
 class LayerWalk {
  public:
   explicit LayerWalk(const Network& n) : layers_(n.layers) {}
 
-  template <class L>
-  bool is_convolution() {
-    const auto* c = next<Conv2d>();
-    return c != nullptr && c->out_channels == L::kOut && c->kernel == L::kKernel &&
-           c->stride == L::kStride && c->pad == L::kPad;
-  }
-  template <class L>
-  bool is_pool() {
-    if (L::kPool == 1) return true;
-    const auto* p = next<MaxPool2d>();
-    return p != nullptr && p->kernel == L::kPool && p->stride == 1;
-  }
-  bool is_dense(int out) { return dense_outputs() == out; }
   /// Returns the number of outputs of the next layer if it is dense, else 0.
   int dense_outputs() {
     const auto* d = next<Dense>();
@@ -54,49 +132,10 @@ class LayerWalk {
   std::size_t at_ = 0;
 };
 
-/// Largest shared memory that a block can use on any supported device [bytes]. A kernel that needs
-/// more is not compiled.
-inline constexpr std::size_t kMostShared = std::size_t{227} * 1024;
-
-/// Returns the description's kernel if it matches this network and the device's shared memory can
-/// hold it, with as many of the weights in shared memory as fit.
-template <class Model, bool transforms>
-std::optional<FusedKernel> fused_kernel_of(const Network& net, const DeviceLimits& limits) {
-  using First = typename Model::First;
-  using Second = typename Model::Second;
-  LayerWalk walk(net);
-  FusedKernel k;
-  const bool fits =
-      net.input == Shape{First::kChannels, First::kHeight, First::kWidth} &&
-      net.spec.loss == Loss::softmax_cross_entropy && walk.is_convolution<First>() &&
-      walk.is_function(k.functions[0]) && walk.is_pool<First>() && walk.is_convolution<Second>() &&
-      walk.is_function(k.functions[1]) && walk.is_pool<Second>() && walk.is_dense(Model::kHidden) &&
-      walk.is_function(k.functions[2]) && walk.is_dense(Model::kOutputs) && walk.is_end();
-  if (!fits) return std::nullopt;
-  ensure(net.parameter_count == Fused<Model>::kParameters,
-         "the fused kernel has another network's parameters");
-  const auto take = [&]<FusedWeights weights>() {
-    constexpr std::size_t kBytes = fused_bytes<Model, weights, transforms>();
-    if constexpr (kBytes > kMostShared) {
-      return false;
-    } else {
-      k.sum = fused_sum_kernel<Model, weights, transforms>;
-      k.shared_bytes = kBytes;
-      return kBytes <= limits.shared_bytes;
-    }
-  };
-  if (take.template operator()<FusedWeights::all>() ||
-      take.template operator()<FusedWeights::convolutions>())
-    return k;
-  if constexpr (Fused<Model>::A::kWeightsAreFlat)
-    if (take.template operator()<FusedWeights::second_convolution>()) return k;
-  return std::nullopt;
-}
-
 /// Returns the kernel for linear models and networks with one hidden layer, if the network is one
 /// of these and its size pays (kFusedParameters, and a tile of kTileExamples at least).
 template <bool transforms>
-std::optional<FusedKernel> dense_kernel_of(const Network& net, const DeviceLimits& limits) {
+std::vector<FusedKernel> dense_kernels_of(const Network& net, const DeviceLimits& limits) {
   LayerWalk walk(net);
   FusedKernel k;
   DenseShapes& d = k.dense;
@@ -106,75 +145,122 @@ std::optional<FusedKernel> dense_kernel_of(const Network& net, const DeviceLimit
     d.hidden = d.outputs;
     d.outputs = walk.is_function(k.functions[0]) ? walk.dense_outputs() : 0;
   }
-  if (d.outputs == 0 || !walk.is_end() || parameters(d) > kFusedParameters) return std::nullopt;
+  if (d.outputs == 0 || !walk.is_end() || parameters(d) > kFusedParameters) return {};
   ensure(net.parameter_count == static_cast<std::size_t>(parameters(d)),
          "the fused kernel has another network's parameters");
   d.tile = 1;
   d.tile = static_cast<int>(
       std::min(std::size_t{kMaxTile}, limits.shared_bytes / fused_bytes(d, transforms)));
-  if (d.tile < kTileExamples) return std::nullopt;
+  if (d.tile < kTileExamples) return {};
   k.shared_bytes = fused_bytes(d, transforms);
   k.sum = d.hidden > 0     ? fused_mlp_kernel<4, true, transforms>
           : d.outputs == 1 ? fused_mlp_kernel<1, false, transforms>
                            : fused_mlp_kernel<4, false, transforms>;
-  return k;
+  return {k};
 }
 
 template <bool transforms>
-std::optional<FusedKernel> kernel_for(const Network& net, const DeviceLimits& limits) {
-  if (auto k = fused_kernel_of<FusedCnn, transforms>(net, limits)) return k;
-  if (auto k = fused_kernel_of<FusedScatterCnn, transforms>(net, limits)) return k;
-  return dense_kernel_of<transforms>(net, limits);
+std::vector<FusedKernel> kernels_for(const Network& net, const DeviceLimits& limits,
+                                     Precision precision) {
+  auto kernels = tensor_kernels_of<fused::Cnn, true, transforms>(net, limits, precision);
+  if (kernels.empty())
+    kernels = tensor_kernels_of<fused::ScatterCnn, false, transforms>(net, limits, precision);
+  return kernels.empty() ? dense_kernels_of<transforms>(net, limits) : kernels;
 }
+
+/// Cycles of a group, relative to a group of one (bench/roofline.md).
+double group_cost(int examples) { return examples == 4 ? 1.75 : examples == 2 ? 1.28 : 1.0; }
 
 }  // namespace
 
-std::optional<FusedKernel> fused_kernel_for(const Network& net, const DeviceLimits& limits,
-                                            bool transforms) {
-  return transforms ? kernel_for<true>(net, limits) : kernel_for<false>(net, limits);
+std::vector<FusedKernel> fused_kernels_for(const Network& net, const DeviceLimits& limits,
+                                           Precision precision, bool transforms) {
+  return transforms ? kernels_for<true>(net, limits, precision)
+                    : kernels_for<false>(net, limits, precision);
 }
 
 Precision device_precision(const Network& net, const DeviceLimits& limits, Precision requested,
                            bool transforms) {
-  const bool gains = !fused_kernel_for(net, limits, transforms) &&
-                     build_layout(net, {.precision = requested}).storage.uses_tensor_cores;
+  const auto kernels = fused_kernels_for(net, limits, requested, transforms);
+  const bool gains = kernels.empty()
+                         ? build_layout(net, {.precision = requested}).storage.uses_tensor_cores
+                         : kernels[0].packing.places != nullptr;
   return gains ? requested : Precision::fp32;
 }
 
-FusedNetwork::FusedNetwork(Gpu& gpu, const Network& net, const FusedKernel& kernel,
-                           const std::optional<FusedKernel>& transformed, int micro_batch,
-                           bool diagnostics)
+FusedNetwork::FusedNetwork(Gpu& gpu, const Network& net, std::vector<FusedKernel> kernels,
+                           std::vector<FusedKernel> transformed, int micro_batch, bool diagnostics)
     : gpu_(gpu),
-      kernel_(kernel),
-      transformed_(transformed),
+      kernels_(std::move(kernels)),
+      transformed_(std::move(transformed)),
       loss_(net.spec.loss),
       groups_(net.groups),
       parameters_(net.parameter_count),
       blocks_(gpu.limits().multiprocessors),
-      turn_(kernel.dense.tile > 0 ? kTileExamples : 1),
+      turn_(kernels_.at(0).turn()),
       capacity_(fused_capacity(blocks_, turn_)),
       slabs_(gpu, static_cast<std::size_t>(blocks_) * parameters_),
       losses_(gpu, diagnostics ? static_cast<std::size_t>(capacity_) : 0),
       squared_norms_(gpu, losses_.size() * static_cast<std::size_t>(groups_)),
       factors_(gpu, squared_norms_.size()) {
   if (micro_batch > 0) capacity_ = std::min(capacity_, micro_batch);
-  gpu.allow_shared(kernel_.sum, kernel_.shared_bytes);
-  if (transformed_) gpu.allow_shared(transformed_->sum, transformed_->shared_bytes);
+  for (const auto* const list : {&kernels_, &transformed_})
+    for (const FusedKernel& k : *list) gpu.allow_shared(k.sum, k.shared_bytes);
+  const FusedPacking& packing = kernels_[0].packing;
+  if (packing.places == nullptr) return;
+  const std::vector<PackedPlace> places = packing.places();
+  const std::vector<unsigned char> image = packing.image();
+  places_ = {gpu, places.size()};
+  places_.upload(places);
+  image_ = {gpu, image.size()};
+  image_.upload(image);
+}
+
+PackedImage FusedNetwork::packed() const {
+  if (places_.size() == 0) return {};
+  return {.places = places_.get(), .bytes = image_.get(), .low = kernels_[0].packing.low};
+}
+
+void FusedNetwork::pack(const float* parameters) {
+  if (places_.size() == 0) return;
+  launch(gpu_, "pack", pack_kernel,
+         PackParameters{.image = packed(),
+                        .parameters = parameters,
+                        .n = static_cast<std::int64_t>(parameters_)});
+}
+
+const FusedKernel& FusedNetwork::choose(const std::vector<FusedKernel>& kernels,
+                                        const DeviceData& data, double examples) const {
+  const FusedKernel* best = nullptr;
+  double least = 0.0;
+  for (const FusedKernel& k : kernels) {
+    if (!k.takes(data)) continue;
+    const double cost = std::max(1.0, examples / (blocks_ * k.examples)) * group_cost(k.examples);
+    if (best != nullptr && cost >= least) continue;
+    best = &k;
+    least = cost;
+  }
+  ensure(best != nullptr, "no fused kernel takes these features");
+  return *best;
+}
+
+void FusedNetwork::launch_kernel(const char* name, const FusedKernel& kernel, FusedSum args) {
+  args.dense = kernel.dense;
+  launch(gpu_, name, kernel.sum, fused_shape(args, kernel.shared_bytes, kernel.threads), args);
 }
 
 Unfinished FusedNetwork::sum_clipped(const Drawn& drawn, const ClippedGradient& clip,
                                      FixedPoint* fixed, Tally* tally) {
   FusedSum args = args_of(FusedTask::clip, drawn.data, drawn.parameters);
   args.clip = clip;
-  return sum(kernel_, args, drawn, fixed, tally);
+  return sum(kernels_, args, drawn, fixed, tally);
 }
 
 Unfinished FusedNetwork::sum_transformed(const Drawn& drawn, const Transform& transform,
                                          FixedPoint* fixed, Tally* tally) {
   FusedSum args = args_of(FusedTask::clip, drawn.data, drawn.parameters);
-  args.dense = transformed_->dense;
   args.transform = transform;
-  return sum(*transformed_, args, drawn, fixed, tally);
+  return sum(transformed_, args, drawn, fixed, tally);
 }
 
 Unfinished FusedNetwork::sum_accepted(const Drawn& drawn, const FusedAcceptance& accept,
@@ -182,7 +268,7 @@ Unfinished FusedNetwork::sum_accepted(const Drawn& drawn, const FusedAcceptance&
   FusedSum args = args_of(FusedTask::accept, drawn.data, drawn.parameters);
   args.accept = accept;
   args.norms = norms;
-  return sum(kernel_, args, drawn, fixed, tally);
+  return sum(kernels_, args, drawn, fixed, tally);
 }
 
 void FusedNetwork::forward(const std::uint32_t* count, std::size_t n, const DeviceData& data,
@@ -190,7 +276,7 @@ void FusedNetwork::forward(const std::uint32_t* count, std::size_t n, const Devi
   FusedSum args = args_of(FusedTask::forward, data, parameters);
   args.batch = {.count = count, .first = 0, .capacity = static_cast<std::int32_t>(n)};
   args.logits = logits;
-  launch(gpu_, "fused forward", kernel_.sum, fused_shape(args, kernel_.shared_bytes), args);
+  launch_kernel("fused forward", choose(kernels_, data, static_cast<double>(n)), args);
 }
 
 void FusedNetwork::norms(const std::uint32_t* count, std::size_t n, const DeviceData& data,
@@ -198,7 +284,7 @@ void FusedNetwork::norms(const std::uint32_t* count, std::size_t n, const Device
   FusedSum args = args_of(FusedTask::norms, data, parameters);
   args.batch = {.count = count, .first = 0, .capacity = static_cast<std::int32_t>(n)};
   args.norms = norms;
-  launch(gpu_, "fused norms", kernel_.sum, fused_shape(args, kernel_.shared_bytes), args);
+  launch_kernel("fused norms", choose(kernels_, data, static_cast<double>(n)), args);
 }
 
 void FusedNetwork::add(const BlockSums& left, FixedPoint* fixed) {
@@ -206,8 +292,9 @@ void FusedNetwork::add(const BlockSums& left, FixedPoint* fixed) {
          FusedReduce{.left = left, .n = static_cast<std::int64_t>(parameters_), .fixed = fixed});
 }
 
-Unfinished FusedNetwork::sum(const FusedKernel& kernel, FusedSum args, const Drawn& drawn,
-                             FixedPoint* fixed, Tally* tally) {
+Unfinished FusedNetwork::sum(const std::vector<FusedKernel>& kernels, FusedSum args,
+                             const Drawn& drawn, FixedPoint* fixed, Tally* tally) {
+  const FusedKernel& kernel = choose(kernels, drawn.data, drawn.expected);
   args.examples = drawn.examples;
   args.sum_scale = drawn.scale;
   args.slabs = slabs_.get();
@@ -228,7 +315,7 @@ Unfinished FusedNetwork::sum(const FusedKernel& kernel, FusedSum args, const Dra
     args.batch = batch;
     slabs_.fill_scratch();
     for (Buffer<float>* b : {&losses_, &squared_norms_, &factors_}) b->fill_scratch();
-    launch(gpu_, "fused sum", kernel.sum, fused_shape(args, kernel.shared_bytes), args);
+    launch_kernel("fused sum", kernel, args);
     left.sums = {.batch = batch, .slabs = slabs_.get(), .turn = turn_, .blocks = blocks_};
     if (losses_.size() > 0)
       left.tally = {.batch = batch,
@@ -243,6 +330,7 @@ Unfinished FusedNetwork::sum(const FusedKernel& kernel, FusedSum args, const Dra
 
 FusedSum FusedNetwork::args_of(FusedTask task, const DeviceData& data,
                                const float* parameters) const {
+  const std::array<Activate, 4>& f = kernels_[0].functions;
   return {.task = task,
           .batch = {},
           .examples = nullptr,
@@ -253,8 +341,9 @@ FusedSum FusedNetwork::args_of(FusedTask task, const DeviceData& data,
           .scale = data.scale,
           .shift = data.shift,
           .parameters = parameters,
-          .functions = {kernel_.functions[0], kernel_.functions[1], kernel_.functions[2]},
-          .dense = kernel_.dense,
+          .packed = image_.size() > 0 ? image_.get() : nullptr,
+          .functions = {f[0], f[1], f[2], f[3]},
+          .dense = kernels_[0].dense,
           .loss = loss_,
           .clip = {},
           .transform = {},

@@ -1,13 +1,15 @@
 #pragma once
-// Fused kernels (kernels/fused/fused_cnn.cuh, kernels/fused/fused_mlp.cuh): choice for a network,
-// and launches.
+// Fused kernels (kernels/fused/fused_kernel.cuh, kernels/fused/fused_mlp.cuh): choice for a
+// network, and launches.
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <vector>
 
+#include "kernels/common/precision.hpp"
 #include "kernels/fused/fused.hpp"
 #include "kernels/step/finish.hpp"
+#include "kernels/step/packed_image.hpp"
 #include "kernels/step/tally.hpp"
 #include "models/model.hpp"
 #include "runtime/device/cuda/buffer.hpp"
@@ -15,37 +17,65 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
+/// How a fused kernel wants the parameters (kernels/fused/packed.hpp).
+struct FusedPacking {
+  std::vector<PackedPlace> (*places)() = nullptr;
+  std::vector<unsigned char> (*image)() = nullptr;
+  std::uint32_t low = 0;
+};
+
 /// A fused kernel that fits a network and a device.
 struct FusedKernel {
   void (*sum)(FusedSum) = nullptr;
   std::size_t shared_bytes = 0;
-  std::array<Activate, 3> functions;
-  DenseShapes dense{};  ///< shapes of a network without convolutions
+  std::array<Activate, 4> functions{};
+  DenseShapes dense{};       ///< shapes of a network without convolutions
+  unsigned threads = 256;    ///< of a block
+  int examples = 1;          ///< that a block of one with convolutions processes at once
+  bool wants_bytes = false;  ///< features must be bytes without a shift
+  FusedPacking packing{};    ///< of a network with convolutions
+
+  /// Examples that a block is assigned in turn.
+  int turn() const { return dense.tile > 0 ? kTileExamples : 1; }
+  bool takes(const DeviceData& data) const {
+    return !wants_bytes || (data.bytes != nullptr && data.shift == 0.0f);
+  }
 };
 
-/// Returns the fused kernel, or nullopt if the layer-wise path (layer_wise.hpp) must be used.
-/// transforms: for sums of gradients that are transformed before clipping, and for nothing else.
-std::optional<FusedKernel> fused_kernel_for(const Network& net, const DeviceLimits& limits,
-                                            bool transforms = false);
+/// Returns the fused kernels for a network, which differ by the examples that a block processes at
+/// once and by the features that they take; none if the layer-wise path (layer_wise.hpp) must be
+/// used. Those that a data set allows and that stand first are best. Results do not depend on which
+/// of them is taken, but by what they take. transforms: for sums of gradients that are transformed
+/// before clipping, and for nothing else.
+std::vector<FusedKernel> fused_kernels_for(const Network& net, const DeviceLimits& limits,
+                                           Precision precision, bool transforms = false);
 
 /// Returns the precision in which a network is multiplied if `requested` is requested. A fused
-/// kernel always uses fp32. transforms: whether gradients are transformed before clipping.
+/// kernel without convolutions always uses fp32. transforms: whether gradients are transformed
+/// before clipping.
 Precision device_precision(const Network& net, const DeviceLimits& limits, Precision requested,
                            bool transforms = false);
 
 class FusedNetwork {
  public:
-  /// transformed: kernel for sums of transformed gradients, if there will be any. micro_batch:
-  /// largest number of examples per launch, or 0 for as many as a launch can add.
-  FusedNetwork(Gpu& gpu, const Network& net, const FusedKernel& kernel,
-               const std::optional<FusedKernel>& transformed, int micro_batch, bool diagnostics);
-  bool sums_transformed() const { return transformed_.has_value(); }
+  /// kernels: at least one. transformed: those for sums of transformed gradients, if there will be
+  /// any. micro_batch: largest number of examples per launch, or 0 for as many as a launch can add.
+  FusedNetwork(Gpu& gpu, const Network& net, std::vector<FusedKernel> kernels,
+               std::vector<FusedKernel> transformed, int micro_batch, bool diagnostics);
+  bool sums_transformed() const { return !transformed_.empty(); }
+
+  /// The parameters as the kernels want them, which updates must write too; empty if they are read
+  /// as they are.
+  PackedImage packed() const;
+  /// Writes all parameters [d] to it.
+  void pack(const float* parameters);
 
   /// Device pointers to the examples drawn for a step, and to the parameters of the model.
   struct Drawn {
     const std::uint32_t* count;     ///< [1]
     const std::uint32_t* examples;  ///< [*count], indices in the data set
     std::int64_t room;              ///< limit: the first `room` of them are taken
+    double expected;                ///< number of them that is expected
     const DeviceData& data;
     const float* parameters;  ///< [d]
     const SumScale* scale;    ///< [1], scale of the sum
@@ -80,15 +110,22 @@ class FusedNetwork {
 
  private:
   /// args: all arguments but the batch and its outputs.
-  Unfinished sum(const FusedKernel& kernel, FusedSum args, const Drawn& drawn, FixedPoint* fixed,
-                 Tally* tally);
+  Unfinished sum(const std::vector<FusedKernel>& kernels, FusedSum args, const Drawn& drawn,
+                 FixedPoint* fixed, Tally* tally);
+
+  /// The kernel that takes the data and is expected to be the fastest for so many examples.
+  const FusedKernel& choose(const std::vector<FusedKernel>& kernels, const DeviceData& data,
+                            double examples) const;
+  void launch_kernel(const char* name, const FusedKernel& kernel, FusedSum args);
 
   /// Returns the arguments that are equal for every launch; the others are empty.
   FusedSum args_of(FusedTask task, const DeviceData& data, const float* parameters) const;
 
   Gpu& gpu_;
-  FusedKernel kernel_;
-  std::optional<FusedKernel> transformed_;
+  std::vector<FusedKernel> kernels_;
+  std::vector<FusedKernel> transformed_;
+  Buffer<PackedPlace> places_;  // [d], or empty
+  Buffer<unsigned char> image_;
   Loss loss_;
   int groups_;
   std::size_t parameters_;

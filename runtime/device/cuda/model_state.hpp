@@ -35,6 +35,8 @@ class DeviceModelState {
   }
 
   const float* parameters() const { return parameters_.get(); }
+  /// Updates write the parameters to this image too.
+  void write_packed(const PackedImage& image) { packed_ = image; }
   std::size_t size() const { return parameters_.size(); }
   DeviceCoordinates& coordinates() { return coordinates_; }
   double* step_size_sum() const { return step_size_sum_.get(); }
@@ -78,6 +80,7 @@ class DeviceModelState {
     args.mean = coordinates_.mean().get();
     args.deviation = coordinates_.deviation().get();
     args.scale = coordinates_.scale();
+    args.packed = packed_;
     if (const auto* const transformed = std::get_if<TransformedGradient>(&recipe.contribution))
       args.coordinates = transformed->coordinates;
     return args;
@@ -90,6 +93,7 @@ class DeviceModelState {
   Buffer<float> average_;
   DeviceCoordinates coordinates_;
   Buffer<double> step_size_sum_;
+  PackedImage packed_{};
 };
 
 }  // namespace cudp::cuda::inline CUDP_SIMT

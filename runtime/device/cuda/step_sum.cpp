@@ -56,12 +56,14 @@ Unfinished StepSum::add_up(const StepRecipe& recipe, std::int64_t max_drawn) {
     return {};
   }
   const SumScale* const scale = p_.position.scale();
-  const FusedNetwork::Drawn drawn{.count = p_.sample.space().count,
-                                  .examples = p_.drawn.get(),
-                                  .room = max_drawn,
-                                  .data = p_.train.data(),
-                                  .parameters = p_.state.parameters(),
-                                  .scale = scale};
+  const FusedNetwork::Drawn drawn{
+      .count = p_.sample.space().count,
+      .examples = p_.drawn.get(),
+      .room = max_drawn,
+      .expected = expected_draw(recipe.draw, p_.train.size(), max_drawn),
+      .data = p_.train.data(),
+      .parameters = p_.state.parameters(),
+      .scale = scale};
   if (const auto* const clipped = std::get_if<ClippedGradient>(&contribution)) {
     if (p_.fused) return p_.fused->sum_clipped(drawn, *clipped, p_.end.sum(), p_.tally.get());
     return add_by_layers(max_drawn, nullptr, [&] { p_.passes.clip(*clipped, scale); });

@@ -1,0 +1,114 @@
+#pragma once
+// What the phases of a fused kernel (fused_kernel.cuh) share: a block's shared memory and the
+// places in it, by plan.
+#include <cstdint>
+#include <utility>
+
+#include "kernels/common/half_core.cuh"
+#include "kernels/fused/candidates.cuh"
+#include "kernels/fused/packed.hpp"
+#include "kernels/fused/rows.cuh"
+#include "kernels/layers/any_function.cuh"
+
+namespace cudp::fused::inline CUDP_SIMT {
+
+/// Shared memory of a block.
+template <class P>
+struct Space {
+  static constexpr int E = P::kExamples;
+  alignas(kChunk) unsigned char image[Packed<P>::kBytes];
+  alignas(kChunk) unsigned char planes[P::planes().bytes];
+  float scale[E][P::kLayers];  ///< of what an example adds
+  int adds[E];                 ///< whether it adds anything
+  alignas(16) WaitingCandidates candidates;
+  AnyFunction functions[P::kStages.functions];  // here and not in registers, which the sums take
+};
+template <class P>
+constexpr std::size_t shared_bytes() {
+  return sizeof(Space<P>);
+}
+
+/// Number of the thread's warp, which the compiler knows to be the same in all its lanes.
+__device__ __forceinline__ int warp_number() {
+  return __shfl_sync(kFullWarp, thread_number() / kWarp, 0);
+}
+
+/// A lane's place in matrices and fragments: row `row` of matrix `matrix` for ldmatrix; rows g,
+/// g + 8 and columns 2 t, 2 t + 1 of sums.
+struct Lane {
+  int lane, g, t, matrix, row;
+  __device__ __forceinline__ Lane()
+      : lane(thread_number() % kWarp), g(lane / 4), t(lane % 4), matrix(lane / 8), row(lane % 8) {}
+};
+
+/// Calls body(std::integral_constant<int, i>) for i = 0 .. n - 1.
+template <int n, class Body>
+__device__ __forceinline__ void for_constants(const Body& body) {
+  [&]<int... i>(std::integer_sequence<int, i...>) { (body(std::integral_constant<int, i>()), ...); }
+  (std::make_integer_sequence<int, n>());
+}
+
+/// Example e's part of a plane.
+template <class T, class P>
+__device__ __forceinline__ T* plane_of(Space<P>& s, const Plane& p, int e) {
+  return reinterpret_cast<T*>(s.planes + p.at + e * p.stride);
+}
+/// Table at `at` of the image.
+template <class P>
+__device__ __forceinline__ const std::uint16_t* table_of(const Space<P>& s, int at) {
+  return reinterpret_cast<const std::uint16_t*>(s.image + Packed<P>::kTables) + at;
+}
+template <class P>
+__device__ __forceinline__ const float* floats_of(const Space<P>& s, int byte) {
+  return reinterpret_cast<const float*>(s.image + byte);
+}
+
+struct alignas(kChunk) Chunk {
+  u32 word[4];
+};
+struct alignas(8) Two {
+  float x, y;
+};
+__device__ __forceinline__ Two& two_at(float* p) { return *reinterpret_cast<Two*>(p); }
+__device__ __forceinline__ Two two_of(const float* p) { return *reinterpret_cast<const Two*>(p); }
+
+/// Two numbers of fp16, and their low parts if there are any.
+template <bool has_low>
+__device__ __forceinline__ Two numbers_at(const u32* high, const u32* low, int word) {
+  Two v{low_half(high[word]), high_half(high[word])};
+  if constexpr (has_low) {
+    v.x += low_half(low[word]);
+    v.y += high_half(low[word]);
+  }
+  return v;
+}
+template <bool has_low>
+__device__ __forceinline__ void put_numbers(u32* high, u32* low, int word, Two v) {
+  if constexpr (has_low) {
+    const SplitHalves parts = split_halves(v.x, v.y);
+    high[word] = parts.high;
+    low[word] = parts.low;
+  } else {
+    high[word] = halves(v.x, v.y);
+  }
+}
+
+/// d += a b, of 8 columns out of the 16 that a load of four matrices brings.
+__device__ __forceinline__ void multiply_add_half(float (&d)[4], const u32 (&a)[4],
+                                                  const u32 (&b)[4], int half) {
+  const u32 columns[2] = {b[2 * half], b[2 * half + 1]};
+  multiply_add(d, a, columns);
+}
+
+/// The number in the data set of the group's example e; beyond the last, the last's.
+struct Group {
+  int first, apart, live;
+
+  __device__ __forceinline__ int at(int e) const { return first + e * apart; }
+  __device__ __forceinline__ bool has(int e) const { return at(e) < live; }
+  __device__ __forceinline__ std::int64_t number(const FusedSum& a, int e) const {
+    return example_number(a, has(e) ? at(e) : live - 1);
+  }
+};
+
+}  // namespace cudp::fused::inline CUDP_SIMT

@@ -1,0 +1,133 @@
+#pragma once
+// The last layer and the loss of a fused kernel, and back to the hidden layer: a warp an example.
+#include "kernels/contribution/clip_math.hpp"
+#include "kernels/fused/block.cuh"
+
+namespace cudp::fused::inline CUDP_SIMT {
+
+template <class T>
+__device__ __forceinline__ T warp_max(T v) {
+  for (int offset = kWarp / 2; offset > 0; offset /= 2) {
+    const T other = __shfl_xor_sync(kFullWarp, v, offset);
+    v = other > v || other != other ? other : v;
+  }
+  return v;
+}
+
+/// Hidden layer's function, logits, cross-entropy, and gradients of both layers' sums. Gradients
+/// are scaled by a power of two of the example, with which the largest of the logits' is in
+/// [32, 64): fp16 then holds them.
+template <class P>
+__device__ __forceinline__ void finish_example(const FusedSum& a, Space<P>& s, int e, int label,
+                                               float* logits) {
+  constexpr DenseStages c = P::kDense;
+  constexpr VectorPlaces v = P::kVector;
+  constexpr int kEach = quotient_up(c.hidden, kWarp);
+  const int lane = thread_number() % kWarp;
+  const AnyFunction& f = s.functions[P::kStages.functions - 1];
+  float* const vector = plane_of<float>(s, P::planes().vector, e);
+  const float* const partial = plane_of<float>(s, P::planes().partial, e);
+  float h[kEach];
+  CUDP_UNROLL for (int k = 0; k < kEach; ++k) {
+    const int o = lane + k * kWarp;
+    h[k] = 0.0f;
+    if (o >= c.hidden) continue;
+    float z = floats_of(s, Packed<P>::kHiddenBias)[o];
+    CUDP_UNROLL for (int w = 0; w < kWarps; ++w) { z += partial[w * c.hidden + o]; }
+    h[k] = f.value(z);
+    vector[v.hidden + o] = h[k];
+  }
+  __syncwarp();
+  const bool has_logit = lane < c.outputs;
+  const float* const last = floats_of(s, Packed<P>::kLast);
+  float z = -INFINITY;
+  if (has_logit) {
+    z = floats_of(s, Packed<P>::kLastBias)[lane];
+    CUDP_UNROLL for (int k = 0; k < c.hidden; k += 4) {
+      const Four x = load_four(vector + v.hidden + k);
+      const Four w = load_four(last + lane * c.last_pitch() + k);
+      CUDP_UNROLL for (int n = 0; n < 4; ++n) { z = ScalarLanes::fma(x.v[n], w.v[n], z); }
+    }
+  }
+  if (logits != nullptr) {
+    if (has_logit) logits[lane] = z;
+    return;
+  }
+  const float top = warp_max(z);
+  const float power = has_logit ? exp_of(z - top) : 0.0f;
+  const float total = warp_sum(power);
+  const float others = warp_sum(lane == label ? 0.0f : power);  // softmax - 1 without cancellation
+  float d = has_logit ? (lane == label ? -others : power) / total : 0.0f;
+  if (a.losses != nullptr) {
+    const float at_label = __shfl_sync(kFullWarp, z, label) - top;
+    if (lane == 0) vector[v.loss] = logf(total) - at_label;
+  }
+  const u32 exponent = ScalarLanes::bits(warp_max(magnitude(d))) >> 23;
+  const u32 field = exponent < 102 ? 157 : 259 - exponent;
+  d *= ScalarLanes::from_bits(field << 23);
+  float square_h = 0.0f, square_gradient = 0.0f;
+  CUDP_UNROLL for (int k = 0; k < kEach; ++k) {
+    const int o = lane + k * kWarp;
+    float gradient = 0.0f;
+    CUDP_UNROLL for (int n = 0; n < c.outputs; ++n) {
+      const float w = o < c.hidden ? last[n * c.last_pitch() + o] : 0.0f;
+      gradient = ScalarLanes::fma(__shfl_sync(kFullWarp, d, n), w, gradient);
+    }
+    gradient *= f.derivative(h[k]);
+    if (o >= c.hidden) continue;
+    square_h = ScalarLanes::fma(h[k], h[k], square_h);
+    square_gradient = ScalarLanes::fma(gradient, gradient, square_gradient);
+    vector[v.gradient_hidden + o] = gradient;
+    const SplitHalves parts = split_halves(gradient, 0.0f);
+    plane_of<std::uint16_t>(s, P::planes().hidden_back[0], e)[o] =
+        static_cast<std::uint16_t>(parts.high);
+    if constexpr (P::kAll)
+      plane_of<std::uint16_t>(s, P::planes().hidden_back[1], e)[o] =
+          static_cast<std::uint16_t>(parts.low);
+  }
+  if (has_logit) vector[v.gradient + lane] = d;
+  square_h = warp_sum(square_h);
+  square_gradient = warp_sum(square_gradient);
+  const float square_logits = warp_sum(d * d);
+  if (lane != 0) return;
+  vector[v.inverse] = ScalarLanes::from_bits((254 - field) << 23);
+  vector[v.squares + 1] = square_gradient;
+  vector[v.squares + 2] = square_h;
+  vector[v.squares + 3] = square_logits;
+}
+
+/// The square of the hidden layer's inputs, those that the sum's products are made of.
+template <class P>
+__device__ __forceinline__ void square_inputs(Space<P>& s, int e) {
+  const int lane = thread_number() % kWarp;
+  const u32* const high = plane_of<u32>(s, P::planes().hidden_in[0], e);
+  const u32* const low = plane_of<u32>(s, P::planes().hidden_in[1], e);
+  float square = 0.0f;
+  CUDP_UNROLL for (int i = lane; i < P::kDense.in / 2; i += kWarp) {
+    const Two x = numbers_at<P::kAll>(high, low, i);
+    square = ScalarLanes::fma(x.x, x.x, square);
+    square = ScalarLanes::fma(x.y, x.y, square);
+  }
+  square = warp_sum(square);
+  if (lane == 0) plane_of<float>(s, P::planes().vector, e)[P::kVector.squares] = square;
+}
+
+/// Forward's end: a warp an example; others square the hidden layer's inputs meanwhile.
+template <class P>
+__device__ __forceinline__ void last_layer(const FusedSum& a, Space<P>& s, const Group& group,
+                                           int label) {
+  constexpr int E = P::kExamples;
+  const int warp = warp_number();
+  if (warp < E) {
+    float* logits = nullptr;
+    if (a.task == FusedTask::forward) {
+      if (!group.has(warp)) return;
+      logits = a.logits + static_cast<std::int64_t>(group.at(warp)) * P::kDense.outputs;
+    }
+    finish_example(a, s, warp, label, logits);
+  } else if (warp < 2 * E && a.task != FusedTask::forward) {
+    square_inputs(s, warp - E);
+  }
+}
+
+}  // namespace cudp::fused::inline CUDP_SIMT

@@ -1,0 +1,148 @@
+#pragma once
+// Parameters as a fused kernel (fused_kernel.cuh) wants them in shared memory: one image per plan,
+// which updates write (kernels/step/packed_image.hpp) and a block copies. Weights of products
+// are fp16, in two parts where the plan says so; biases and the last layer are float32. Tables of
+// places follow.
+#include <cstdint>
+#include <vector>
+
+#include "kernels/fused/plan.hpp"
+#include "kernels/step/packed_image.hpp"
+
+namespace cudp::fused {
+
+/// Bytes of the image of a plan. It does not depend on how many examples a block has.
+template <class P>
+struct Packed {
+  static constexpr int kConvolutions = P::kConvolutions;
+  static constexpr DenseStages kDense = P::kDense;
+
+  static constexpr int weights(int i) {
+    int at = 0;
+    for (int k = 0; k < i; ++k) at += P::stage(k).weight_bytes();
+    return at;
+  }
+  static constexpr int kSplitBytes = weights(kConvolutions) + (P::kAll ? kDense.weight_bytes() : 0);
+  static constexpr int kLow = kSplitBytes;  ///< from a high part to its low part
+  static constexpr int kHidden = P::kAll ? weights(kConvolutions) : 2 * kSplitBytes;
+  static constexpr int kLast = 2 * kSplitBytes + (P::kAll ? 0 : kDense.weight_bytes());
+  static constexpr int kBiases = kLast + 4 * kDense.outputs * kDense.last_pitch();
+  static constexpr int kHiddenBias = kBiases + 4 * round_up_to(P::kBiases, 4);
+  static constexpr int kLastBias = kHiddenBias + 4 * kDense.hidden;
+  static constexpr int kTables = kLastBias + 4 * round_up_to(kDense.outputs, 4);
+
+  // Tables [numbers of two bytes], of every convolution.
+  struct Tables {
+    int x = 0, dy = 0, pixel = 0;                 ///< [slots] places and pixels of outputs
+    int step = 0;                                 ///< [steps] places of the steps' first chunks
+    int back_dy = 0, back_x = 0, back_pixel = 0;  ///< [phases][back_slots] of inputs
+    int end = 0;
+  };
+  static constexpr Tables tables(int i) {
+    Tables t;
+    int at = i == 0 ? 0 : tables(i - 1).end;
+    const ConvStage s = P::stage(i);
+    const auto take = [&](int n) {
+      const int here = at;
+      at += n;
+      return here;
+    };
+    t.x = take(s.slots);
+    t.dy = take(s.slots);
+    t.pixel = take(s.slots);
+    t.step = take(s.steps());
+    t.back_dy = take(s.phases * s.back_slots);
+    t.back_x = take(s.phases * s.back_slots);
+    t.back_pixel = take(s.phases * s.back_slots);
+    t.end = at;
+    return t;
+  }
+  static constexpr int kTableSize = tables(kConvolutions - 1).end;
+  static constexpr int kBytes = round_up_to(kTables + 2 * kTableSize, kBanks);
+
+  /// Byte of weight (co, tap, chunk, n) of convolution i.
+  static constexpr int weight_at(int i, int co, int tap, int chunk, int n) {
+    const ConvStage s = P::stage(i);
+    return weights(i) + s.weight_chunk(tap * s.tap_steps() + chunk / 2, chunk % 2, co) * kChunk +
+           2 * n;
+  }
+  static constexpr int hidden_weight_at(int o, int in) {
+    return kHidden + o * kDense.weight_pitch() * kChunk + 2 * in;
+  }
+
+  static std::vector<PackedPlace> places() {
+    std::vector<PackedPlace> to(static_cast<std::size_t>(P::kStages.parameters));
+    const auto put = [&](int parameter, int byte, std::uint32_t flags) {
+      to[static_cast<std::size_t>(parameter)].word = static_cast<std::uint32_t>(byte) | flags;
+    };
+    const auto put_floats = [&](int parameter, int byte, int n) {
+      for (int k = 0; k < n; ++k) put(parameter + k, byte + 4 * k, PackedPlace::kIsFloat);
+    };
+    for (int i = 0; i < kConvolutions; ++i) {
+      const ConvStage s = P::stage(i);
+      for (int co = 0; co < s.out; ++co)
+        for (int tap = 0; tap < s.tap_count; ++tap)
+          for (int chunk = 0; chunk < s.tap_chunks; ++chunk)
+            for (int n = 0; n < 8; ++n)
+              if (const int p = s.parameter(co, tap, chunk, n); p >= 0)
+                put(p, weight_at(i, co, tap, chunk, n), PackedPlace::kHasLow);
+      put_floats(s.bias, kBiases + 4 * P::channels_before(i), s.out);
+    }
+    for (int o = 0; o < kDense.hidden; ++o)
+      for (int in = 0; in < kDense.in; ++in)
+        put(kDense.parameter(o, in), hidden_weight_at(o, in), P::kAll ? PackedPlace::kHasLow : 0);
+    put_floats(kDense.bias, kHiddenBias, kDense.hidden);
+    for (int o = 0; o < kDense.outputs; ++o)
+      put_floats(kDense.last_weight + o * kDense.hidden, kLast + 4 * o * kDense.last_pitch(),
+                 kDense.hidden);
+    put_floats(kDense.last_bias, kLastBias, kDense.outputs);
+    return to;
+  }
+
+  /// The image before any parameter is written: zeros and tables.
+  static std::vector<unsigned char> image() {
+    std::vector<unsigned char> bytes(kBytes, 0);
+    const auto put = [&](int at, int value) {
+      bytes[static_cast<std::size_t>(kTables + 2 * at)] = static_cast<unsigned char>(value);
+      bytes[static_cast<std::size_t>(kTables + 2 * at + 1)] =
+          static_cast<unsigned char>(value >> 8);
+    };
+    for (int i = 0; i < kConvolutions; ++i) {
+      const ConvStage s = P::stage(i);
+      const Tables t = tables(i);
+      const SlotOrder order = P::out_slots(i);
+      for (int slot = 0; slot < s.slots; ++slot) {
+        const int pixel = order.pixel[slot];
+        const int y = pixel / s.out_width, x = pixel % s.out_width;
+        const bool is_pixel = pixel != kNone;
+        const int zero = s.dy_zeros + (slot + s.dy_place(0, 0)) % 8;
+        put(t.x + slot, is_pixel ? s.row * y + x : slot % 8);
+        put(t.dy + slot, is_pixel ? s.dy_place(y, x) : zero);
+        put(t.pixel + slot, pixel);
+      }
+      for (int step = 0; step < s.steps(); ++step)
+        put(t.step + step, s.tap_place(step / s.tap_steps(), 2 * (step % s.tap_steps())));
+      for (int phase = 0; phase < s.phases; ++phase) {
+        const PhasePixels p = P::back_pixels(i, phase);
+        const SlotOrder back = slot_order(p.height, p.width, s.dy_row);
+        const int fy = phase / s.stride, fx = phase % s.stride;
+        for (int slot = 0; slot < s.back_slots; ++slot) {
+          const int at = phase * s.back_slots + slot;
+          const bool is_pixel = back.pixel[slot] != kNone;
+          // An unused slot takes a pixel of its class: that of slot `slot % 8`, if it has one.
+          const int other = back.pixel[slot % 8] != kNone ? back.pixel[slot % 8] : 0;
+          const int pixel = is_pixel ? back.pixel[slot] : other;
+          const int ay = p.first_y + pixel / p.width, ax = p.first_x + pixel % p.width;
+          const int y = ay * s.stride + fy, x = ax * s.stride + fx;  // padded
+          put(t.back_dy + at, s.dy_place(ay, ax));
+          put(t.back_x + at, s.pixel_place(y, x));
+          put(t.back_pixel + at,
+              is_pixel ? (y - s.pad) * P::stage(i - 1).pooled_width() + x - s.pad : kNone);
+        }
+      }
+    }
+    return bytes;
+  }
+};
+
+}  // namespace cudp::fused

@@ -1,0 +1,606 @@
+#pragma once
+// Layout of a fused kernel (fused_kernel.cuh) for a list of layers, worked out by the compiler:
+// where every operand of every product is in shared memory, which warp owns which tile of a weight
+// gradient, and how many examples a block processes at once (E).
+//
+// Words: a chunk is 16 bytes of shared memory, 8 fp16 numbers, which is a row of an 8 x 8 matrix.
+// A step is 16 terms of a product, two chunks. A slot is an output pixel's place in the order in
+// which products take pixels. A tile is 16 x 8 numbers. A unit is the tiles of a weight gradient
+// that a warp makes at once, and whose squares it adds up. Slots, units and parts are properties of
+// a layer and never of E: results do not depend on E by a bit.
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "kernels/fused/network.hpp"
+
+namespace cudp::fused {
+
+/// Which products have operands of two fp16 numbers each, about 22 bits. forward: convolutions on
+/// the way forward, so that pools choose as in float32. all: every product.
+enum class Split { forward, all };
+
+/// Features of an example. bytes: whole numbers 0 .. 255, exact as fp16. numbers: float32, in two
+/// parts on the way forward.
+enum class Input { bytes, numbers };
+
+inline constexpr int kThreads = 512, kWarps = 16;
+inline constexpr int kChunk = 16;              ///< bytes
+inline constexpr int kBanks = 128;             ///< bytes until a bank of shared memory returns
+inline constexpr int kMaxShared = 227 * 1024;  ///< bytes a block of an H100 may have
+inline constexpr int kMaxConvolutions = 3;
+inline constexpr int kMaxSlots = 256;
+inline constexpr std::uint16_t kNone = 0xffff;
+
+constexpr int round_up_to(int n, int to) { return (n + to - 1) / to * to; }
+constexpr int quotient_up(int n, int by) { return (n + by - 1) / by; }
+
+/// A convolution, and the function and pool after it. Of outputs, only those that a later layer
+/// looks at are made.
+struct ConvStage {
+  int channels = 0, height = 0, width = 0;
+  int out = 0, kernel = 1, stride = 1, pad = 0, pool = 1;
+  int out_height = 0, out_width = 0;  ///< of the outputs that are made
+  int weight = 0, bias = 0;           ///< places in the flat parameters
+
+  // Input: chunk `place(y, x)` of a plane holds numbers of output pixel (y, x)'s first tap; other
+  // taps are fixed distances away.
+  bool is_taps = false;  ///< a chunk holds a kernel row (all channels), not 8 channels of a pixel
+  int line = 0;          ///< chunks from one row of the kernel's phase to the next
+  int phase_line = 0, phase_column = 0;  ///< chunks between rows, columns of different phases
+  int tap_count = 0;                     ///< taps that have chunks of their own
+  int tap_chunks = 0;                    ///< chunks of a tap that hold parameters
+  int planes = 0, plane = 0;             ///< planes of an example; chunks of each
+  int row = 0;                           ///< place(y, x) = row y + x
+
+  // Gradient of the outputs, in planes of 8 channels.
+  int border = 0, dy_row = 0, dy_plane = 0;
+  int dy_zeros = 0;  ///< the first of 8 chunks of zeros, whose banks are those of places 0 .. 7
+
+  int slots = 0;       ///< of outputs: a multiple of 16
+  int phases = 0;      ///< of the stride, where the input's gradient is made, else 0
+  int back_slots = 0;  ///< of inputs, of one phase
+  int splits = 1;      ///< parts that the terms of an output are divided into
+
+  int unit_m = 1, unit_k = 1;  ///< tiles of a unit: of 16 channels out, of a chunk
+  int units = 0;
+  bool has_example_owners = false;  ///< warps share the units of one example, or have those of all
+
+  constexpr int pooled_height() const { return out_height - pool + 1; }
+  constexpr int pooled_width() const { return out_width - pool + 1; }
+  constexpr int pixels() const { return out_height * out_width; }
+  constexpr int pooled() const { return pooled_height() * pooled_width(); }
+  constexpr int weights() const { return out * channels * kernel * kernel; }
+  constexpr int blocks_m() const { return out / 16; }
+  constexpr int tap_steps() const { return quotient_up(tap_chunks, 2); }
+  constexpr int steps() const { return tap_count * tap_steps(); }
+  constexpr int units_k() const { return tap_count * (unit_k == 2 ? tap_steps() : tap_chunks); }
+  /// Place in a plane of the gradient of output pixel (y, x).
+  constexpr int dy_place(int y, int x) const { return (y + border) * dy_row + x + border; }
+  constexpr int input_bytes() const { return planes * plane * kChunk; }
+  constexpr int dy_bytes() const { return out / 8 * dy_plane * kChunk; }
+  constexpr int weight_bytes() const { return steps() * out * 2 * kChunk; }
+  /// Place of chunk `chunk` of tap `tap`, from a pixel's first.
+  constexpr int tap_place(int tap, int chunk) const {
+    if (is_taps) return chunk * line;
+    const int y = tap / kernel, x = tap % kernel;
+    return chunk * plane + y / stride * line + y % stride * phase_line + x % stride * phase_column +
+           x / stride;
+  }
+  /// Place in a plane of padded input pixel (y, x), whose chunks hold channels.
+  constexpr int pixel_place(int y, int x) const {
+    return y / stride * line + y % stride * phase_line + x % stride * phase_column + x / stride;
+  }
+  /// Number n of a chunk, as a weight of output channel c; -1 if there is none.
+  constexpr int parameter(int c, int tap, int chunk, int n) const {
+    if (is_taps) {
+      if (chunk >= kernel || n >= channels * kernel) return -1;
+      return weight + ((c * channels + n / kernel) * kernel + chunk) * kernel + n % kernel;
+    }
+    const int in = 8 * chunk + n;
+    return in < channels ? weight + (c * channels + in) * kernel * kernel + tap : -1;
+  }
+  /// Chunk of the packed weights that has 8 terms of output channel c. Halves of a step change
+  /// sides every 4 channels: 8 of them, two chunks apart, have 8 different banks.
+  constexpr int weight_chunk(int step, int half, int c) const {
+    return 2 * (step * out + c) + (half ^ (c >> 2 & 1));
+  }
+  /// Numbers that a warp keeps of its sums, with E examples at once.
+  constexpr int owners(int examples) const {
+    return has_example_owners ? kWarps / examples : kWarps;
+  }
+  constexpr int owned(int examples) const { return quotient_up(units, owners(examples)); }
+  constexpr int sums(int examples) const { return owned(examples) * unit_m * unit_k * 4; }
+};
+
+/// The dense layers: one that is hidden, and the last.
+struct DenseStages {
+  int in = 0, hidden = 0, outputs = 0;
+  int channels = 0, pixels = 0;  ///< inputs come as [pixels][channels]
+  int weight = 0, bias = 0, last_weight = 0, last_bias = 0;
+
+  constexpr int steps() const { return in / 16; }
+  constexpr int weight_pitch() const { return in / 8 + 1; }  ///< chunks; odd
+  constexpr int weight_bytes() const { return hidden * weight_pitch() * kChunk; }
+  constexpr int input_pitch() const { return round_up_to(in / 2, 32) + 4; }         ///< words
+  constexpr int gradient_pitch() const { return round_up_to(hidden / 2, 32) + 4; }  ///< words
+  constexpr int last_pitch() const { return hidden + 4; }                           ///< floats
+  /// A thread's blocks of 8 outputs by 4 inputs.
+  constexpr int blocks() const { return hidden / 8 * (in / 4); }
+  constexpr int owned() const { return quotient_up(blocks(), kThreads); }
+  /// Parameter of output o and input i, counted as [pixels][channels].
+  constexpr int parameter(int o, int i) const {
+    return weight + o * in + i % channels * pixels + i / channels;
+  }
+};
+
+struct Stages {
+  int convolutions = 0;
+  std::array<ConvStage, kMaxConvolutions> convolution{};
+  DenseStages dense{};
+  int parameters = 0;
+  int functions = 0;
+  int features = 0;
+  const char* refusal = nullptr;  ///< why there is no kernel for this list
+};
+
+// ------------------------------------------------------------------------------------------------
+// Slots
+
+/// Pixels (y, x) of `height` x `width` in an order in which slot s has place = s modulo 8: those of
+/// one class follow each other 8 slots apart. kNone where a class has no more.
+struct SlotOrder {
+  int slots = 0;
+  std::array<std::uint16_t, kMaxSlots> pixel{};  ///< y width + x
+};
+constexpr SlotOrder slot_order(int height, int width, int row) {
+  SlotOrder order;
+  for (auto& p : order.pixel) p = kNone;
+  std::array<int, 8> found{};
+  int most = 0;
+  for (int y = 0; y < height; ++y)
+    for (int x = 0; x < width; ++x) {
+      const int c = (row * y + x) % 8;
+      const int slot = found[c]++ * 8 + c;
+      if (slot < kMaxSlots) order.pixel[slot] = static_cast<std::uint16_t>(y * width + x);
+      most = std::max(most, found[c]);
+    }
+  order.slots = round_up_to(8 * most, 16);
+  return order;
+}
+
+/// Input pixels of a phase of the stride: those with padded row y stride + phase / stride.
+struct PhasePixels {
+  int first_y, first_x;  ///< of the phase's rows and columns, the first that are inputs
+  int height, width;
+};
+constexpr PhasePixels phase_pixels(const ConvStage& s, int seen_height, int seen_width, int phase) {
+  const auto first = [&](int f) { return s.pad > f ? quotient_up(s.pad - f, s.stride) : 0; };
+  const auto count = [&](int f, int seen) {
+    const int last = seen + s.pad - 1 - f;
+    return last < 0 ? 0 : last / s.stride - first(f) + 1;
+  };
+  const int y = phase / s.stride, x = phase % s.stride;
+  return {first(y), first(x), count(y, seen_height), count(x, seen_width)};
+}
+
+// ------------------------------------------------------------------------------------------------
+// Stages of a list
+
+/// Chooses pitches: those with the fewest slots, then with the fewest bytes.
+constexpr void lay_out(ConvStage& s, bool gives_input_gradient) {
+  const int rows = s.stride * (s.out_height - 1) + s.kernel;
+  const int columns = s.stride * (s.out_width - 1) + s.kernel;
+  s.border = gives_input_gradient ? quotient_up(s.kernel, s.stride) - 1 : 0;
+  s.phases = gives_input_gradient ? s.stride * s.stride : 0;
+  s.is_taps = !gives_input_gradient && s.channels * s.kernel <= 8;
+  if (s.is_taps) {
+    s.tap_count = 1;
+    s.tap_chunks = s.kernel;
+    s.planes = 1;
+  } else {
+    s.tap_count = s.kernel * s.kernel;
+    s.tap_chunks = quotient_up(s.channels, 8);
+    s.planes = 2 * s.tap_steps();
+    s.phase_column = quotient_up(columns, s.stride);
+    s.phase_line = s.stride * s.phase_column;
+  }
+  const int least = s.is_taps ? s.out_width : s.stride * s.phase_line;
+  ConvStage best;
+  for (int more = 0; more < 8; ++more) {
+    ConvStage t = s;
+    t.line = least + more;
+    t.row = t.is_taps ? t.stride * t.line : t.line;
+    t.slots = slot_order(t.out_height, t.out_width, t.row).slots;
+    // All pixels, whose places are not in their order, and 8 chunks that an unused slot may take.
+    int used_by_input = t.is_taps ? (rows + t.kernel % 2) * t.line : 8;
+    for (int y = 0; y < (t.is_taps ? 0 : rows); ++y)
+      for (int x = 0; x < columns; ++x)
+        used_by_input = std::max(used_by_input, t.pixel_place(y, x) + 1);
+    t.plane = round_up_to(used_by_input, 8);
+    t.dy_row = t.out_width + t.border;
+    while ((t.dy_row - t.row) % 8 != 0) ++t.dy_row;
+    const int used = (t.out_height + 2 * t.border) * t.dy_row + t.border;
+    const bool in_border = t.border > 0 && t.dy_row >= 8 + t.border;
+    t.dy_zeros = in_border ? 0 : round_up_to(used, 8);
+    t.dy_plane = in_border ? round_up_to(used, 8) : t.dy_zeros + 8;
+    const auto bytes = [](const ConvStage& c) { return c.input_bytes() + c.dy_bytes(); };
+    if (more == 0 || t.slots < best.slots || (t.slots == best.slots && bytes(t) < bytes(best)))
+      best = t;
+  }
+  s = best;
+  const int items = 2 * (s.slots / 16) * s.blocks_m();
+  if (items < kWarps) {
+    s.splits = std::min(kWarps / items, s.steps());
+    s.splits = quotient_up(s.steps(), quotient_up(s.steps(), s.splits));
+  }
+  // Units: as few numbers a thread as can be, then as large as can be.
+  const int tiles = s.blocks_m() * s.tap_count * s.tap_chunks;
+  s.has_example_owners = !gives_input_gradient && tiles < kWarps;
+  int least_sums = 0;
+  ConvStage chosen = s;
+  for (const int m : {s.blocks_m(), 1})
+    for (const int k : {2, 1}) {
+      ConvStage t = s;
+      t.unit_m = m;
+      t.unit_k = k;
+      t.units = t.blocks_m() / m * t.units_k();
+      const int sums = t.sums(4);
+      if (least_sums == 0 || sums < least_sums) {
+        least_sums = sums;
+        chosen = t;
+      }
+    }
+  s = chosen;
+}
+
+template <std::size_t n>
+constexpr Stages stages_of(const LayerList<n>& list) {
+  Stages r;
+  const auto refuse = [&](const char* why) {
+    if (r.refusal == nullptr) r.refusal = why;
+  };
+  int channels = list.image.channels, height = list.image.height, width = list.image.width;
+  r.features = channels * height * width;
+  int denses = 0;
+  for (const Layer& l : list.layers) {
+    switch (l.kind) {
+      case LayerKind::convolution: {
+        if (denses > 0 || r.convolutions == kMaxConvolutions) {
+          refuse("a convolution after a dense layer, or the fourth one");
+          return r;
+        }
+        if (l.out % 16 != 0) refuse("channels that are no multiple of 16");
+        if (l.kernel > 8) refuse("a kernel above 8");
+        ConvStage& s = r.convolution[r.convolutions++];
+        s.channels = channels;
+        s.height = height;
+        s.width = width;
+        s.out = l.out;
+        s.kernel = l.kernel;
+        s.stride = l.stride;
+        s.pad = l.pad;
+        channels = l.out;
+        height = (height + 2 * l.pad - l.kernel) / l.stride + 1;
+        width = (width + 2 * l.pad - l.kernel) / l.stride + 1;
+        s.weight = r.parameters;
+        s.bias = s.weight + s.weights();
+        r.parameters = s.bias + s.out;
+        break;
+      }
+      case LayerKind::function:
+        ++r.functions;
+        break;
+      case LayerKind::pool:
+        if (r.convolutions == 0 || denses > 0 || l.kernel != 2 || l.stride != 1)
+          refuse("a pool that is not of 2 x 2 pixels, one apart, after a convolution");
+        r.convolution[std::max(r.convolutions - 1, 0)].pool = 2;
+        --height;
+        --width;
+        break;
+      case LayerKind::dense: {
+        const int in = denses == 0 ? channels * height * width : r.dense.hidden;
+        if (denses == 0) {
+          r.dense.in = in;
+          r.dense.hidden = l.out;
+          r.dense.channels = channels;
+          r.dense.pixels = height * width;
+          r.dense.weight = r.parameters;
+          r.dense.bias = r.parameters + in * l.out;
+        } else {
+          r.dense.outputs = l.out;
+          r.dense.last_weight = r.parameters;
+          r.dense.last_bias = r.parameters + in * l.out;
+        }
+        r.parameters += (in + 1) * l.out;
+        ++denses;
+        break;
+      }
+    }
+  }
+  if (r.convolutions == 0 || denses != 2)
+    refuse("other layers than convolutions and two dense ones");
+  if (r.functions != r.convolutions + 1) refuse("a layer without a function, or the last with one");
+  if (r.dense.in % 16 != 0 || r.dense.hidden % 16 != 0 || r.dense.hidden > 64)
+    refuse("a dense layer of other sizes than multiples of 16, or above 64 outputs");
+  if (r.dense.outputs > 32) refuse("more than 32 outputs");
+  if (r.refusal != nullptr) return r;
+  // From the last to the first: what is seen of each.
+  int seen_height = height, seen_width = width;
+  for (int i = r.convolutions - 1; i >= 0; --i) {
+    ConvStage& s = r.convolution[i];
+    s.out_height = seen_height + s.pool - 1;
+    s.out_width = seen_width + s.pool - 1;
+    if (s.pooled_width() > 16) refuse("more than 16 windows in a row");
+    lay_out(s, i > 0);
+    if (s.slots > kMaxSlots) refuse("more output pixels than a table holds");
+    seen_height = std::min(s.height, s.stride * (s.out_height - 1) + s.kernel - s.pad);
+    seen_width = std::min(s.width, s.stride * (s.out_width - 1) + s.kernel - s.pad);
+    for (int phase = 0; phase < s.phases; ++phase) {
+      const PhasePixels p = phase_pixels(s, seen_height, seen_width, phase);
+      s.back_slots = std::max(s.back_slots, slot_order(p.height, p.width, s.dy_row).slots);
+    }
+  }
+  return r;
+}
+
+// ------------------------------------------------------------------------------------------------
+// Places
+
+/// Phases of a group of examples, a barrier after each: products and pools forward (1, 2, 3, 4,
+/// ...), the hidden layer, the last one, the hidden layer back, pools and gradients back, norm,
+/// sum.
+struct Phases {
+  int convolutions;
+  constexpr int product(int i) const { return 2 * i + 1; }
+  constexpr int pool(int i) const { return 2 * i + 2; }
+  constexpr int hidden() const { return 2 * convolutions + 1; }
+  constexpr int head() const { return 2 * convolutions + 2; }
+  constexpr int hidden_back() const { return 2 * convolutions + 3; }
+  constexpr int pool_back(int i) const { return 2 * convolutions + 4 + 2 * (convolutions - 1 - i); }
+  constexpr int gradient(int i) const { return pool_back(i) + 1; }
+  constexpr int norm() const { return 4 * convolutions + 4; }
+  constexpr int sum() const { return 4 * convolutions + 5; }
+};
+
+/// An array in shared memory: live from phase `first` to `last`.
+struct Plane {
+  int bytes = 0;   ///< of all examples of the group
+  int stride = 0;  ///< from one example to the next
+  int first = 0, last = 0;
+  int at = 0;  ///< bytes from the first plane's beginning
+
+  constexpr bool is_live_with(const Plane& o) const { return first <= o.last && o.first <= last; }
+  constexpr bool overlaps(const Plane& o) const {
+    return bytes > 0 && o.bytes > 0 && at < o.at + o.bytes && o.at < at + bytes;
+  }
+};
+
+enum class Part { high, low };
+
+/// What a block's planes are, by example: the names of the places below.
+struct Places {
+  struct OfConvolution {
+    Plane input[2];  ///< fp16, by Part
+    Plane y;         ///< float [splits][pixels][out]: before pool and function
+    Plane flags;     ///< which pixels a pool took
+    Plane gradient;  ///< float [pooled][out], before the pool
+    Plane dy[2];     ///< fp16, by Part
+  };
+  std::array<OfConvolution, kMaxConvolutions> convolution{};
+  Plane raw;             ///< bytes of the next examples
+  Plane hidden_in[2];    ///< fp16 [pixels][channels], by Part
+  Plane partial;         ///< float [16][hidden]
+  Plane hidden_back[2];  ///< fp16 [hidden], gradients, by Part
+  Plane vector;          ///< floats, VectorPlaces
+  Plane norm_parts;      ///< float [parts of a norm]
+  int bytes = 0;         ///< of all
+
+  template <class Body>
+  constexpr void for_each(const Body& body) {
+    for (OfConvolution& c : convolution) {
+      for (Plane* p : {&c.input[0], &c.input[1], &c.y, &c.flags, &c.gradient, &c.dy[0], &c.dy[1]})
+        body(*p);
+    }
+    for (Plane* p : {&raw, &hidden_in[0], &hidden_in[1], &partial, &hidden_back[0], &hidden_back[1],
+                     &vector, &norm_parts})
+      body(*p);
+  }
+};
+
+/// Floats of an example.
+struct VectorPlaces {
+  int one = 0;   ///< the number 1, a bias's input
+  int bias = 0;  ///< gradients of the convolutions' biases, one after the other
+  int gradient_hidden = 0, gradient = 0, hidden = 0;
+  int inverse = 0;  ///< 1 / the gradients' scale
+  int squares = 0;  ///< of the hidden layer's inputs, its gradient, the last one's inputs, gradient
+  int loss = 0;
+  int size = 0;
+};
+
+/// Parts of an example's squared norm, in the order in which they are added: units, then bias, of
+/// each convolution. Where gradients are transformed, also 16 of the hidden layer (one a warp), and
+/// of the small numbers 16 a layer.
+struct NormParts {
+  std::array<int, kMaxConvolutions> first{};
+  std::array<int, kMaxConvolutions> count{};
+  int hidden = 0, small = 0;
+  int size = 0;
+};
+
+template <class Network, Split split_, Input input_, int examples_, bool transforms_>
+struct Plan {
+  static constexpr Split kSplit = split_;
+  static constexpr Input kInput = input_;
+  static constexpr int kExamples = examples_;
+  static constexpr bool kTransforms = transforms_;
+  static constexpr Stages kStages = stages_of(Network::kLayers);
+  static_assert(kStages.refusal == nullptr, "no fused kernel for these layers");
+  static constexpr int kConvolutions = kStages.convolutions;
+  static constexpr int kLayers = kConvolutions + 2;
+  static constexpr DenseStages kDense = kStages.dense;
+  static constexpr Phases kPhases{kConvolutions};
+  static constexpr bool kAll = kSplit == Split::all;
+
+  static constexpr ConvStage stage(int i) { return kStages.convolution[i]; }
+  /// Whether the input of convolution i has low parts on the way forward, and on the way back.
+  static constexpr bool input_is_split(int i) { return i > 0 || kInput == Input::numbers; }
+  static constexpr bool input_is_split_back(int i) { return kAll && input_is_split(i); }
+
+  static constexpr SlotOrder out_slots(int i) {
+    const ConvStage s = stage(i);
+    return slot_order(s.out_height, s.out_width, s.row);
+  }
+  static constexpr PhasePixels back_pixels(int i, int phase) {
+    const ConvStage before = stage(i - 1);
+    return phase_pixels(stage(i), before.pooled_height(), before.pooled_width(), phase);
+  }
+
+  static constexpr int channels_before(int i) {
+    int n = 0;
+    for (int k = 0; k < i; ++k) n += stage(k).out;
+    return n;
+  }
+  static constexpr int kBiases = channels_before(kConvolutions);
+
+  static constexpr VectorPlaces vector_places() {
+    VectorPlaces v;
+    int at = 4;
+    const auto take = [&](int n) {
+      const int here = at;
+      at += round_up_to(n, 4);
+      return here;
+    };
+    v.bias = take(kBiases);
+    v.gradient_hidden = take(kDense.hidden);
+    v.gradient = take(kDense.outputs);
+    v.hidden = take(kDense.hidden);
+    v.inverse = take(1);
+    v.squares = take(4);
+    v.loss = take(1);
+    v.size = at;
+    return v;
+  }
+  static constexpr VectorPlaces kVector = vector_places();
+
+  static constexpr NormParts norm_parts() {
+    NormParts p;
+    for (int i = 0; i < kConvolutions; ++i) {
+      p.first[i] = p.size;
+      p.count[i] = stage(i).units + (kTransforms ? 0 : 1);
+      p.size += p.count[i];
+    }
+    p.hidden = p.size;
+    if (kTransforms) p.size += kWarps;
+    p.small = p.size;
+    if (kTransforms) p.size += kLayers * kWarps;
+    return p;
+  }
+  static constexpr NormParts kNormParts = norm_parts();
+
+  // Numbers that no tile has: biases and the last layer, a thread's being thread, thread + 512, ...
+  static constexpr int kSmall =
+      kBiases + kDense.hidden + kDense.outputs * kDense.hidden + kDense.outputs;
+  static constexpr int kSmallOwned = quotient_up(kSmall, kThreads);
+  struct Small {
+    int layer, parameter;
+    int a, b;  ///< places in the vector of the two numbers whose product it is
+  };
+  static constexpr Small small_number(int n) {
+    for (int i = 0; i < kConvolutions; ++i) {
+      if (n < stage(i).out)
+        return {i, stage(i).bias + n, kVector.bias + channels_before(i) + n, kVector.one};
+      n -= stage(i).out;
+    }
+    if (n < kDense.hidden)
+      return {kConvolutions, kDense.bias + n, kVector.gradient_hidden + n, kVector.one};
+    n -= kDense.hidden;
+    if (n < kDense.outputs * kDense.hidden)
+      return {kConvolutions + 1, kDense.last_weight + n, kVector.gradient + n / kDense.hidden,
+              kVector.hidden + n % kDense.hidden};
+    n -= kDense.outputs * kDense.hidden;
+    return {kConvolutions + 1, kDense.last_bias + n, kVector.gradient + n, kVector.one};
+  }
+
+  /// Sums of a thread: of each convolution's units, the hidden layer's blocks, the small numbers.
+  static constexpr int first_sum(int i) {
+    int n = 0;
+    for (int k = 0; k < i; ++k) n += stage(k).sums(kExamples);
+    return n;
+  }
+  static constexpr int kHiddenSums = first_sum(kConvolutions);
+  static constexpr int kSmallSums = kHiddenSums + 32 * kDense.owned();
+  static constexpr int kSums = kSmallSums + kSmallOwned;
+
+  static constexpr Places places() {
+    Places p;
+    const auto plane = [](int bytes, int first, int last) {
+      const int stride = round_up_to(bytes, kBanks);
+      return Plane{kExamples * stride, stride, first, last};
+    };
+    // Of activations of dense layers: lanes of different examples read different banks.
+    const auto rows = [](int words, int first, int last) {
+      return Plane{round_up_to(kExamples * words * 4, kBanks), words * 4, first, last};
+    };
+    const int end = kPhases.sum();
+    for (int i = 0; i < kConvolutions; ++i) {
+      const ConvStage s = stage(i);
+      Places::OfConvolution& c = p.convolution[i];
+      // Zeros that nobody writes again must last.
+      const bool keeps_zeros = i == 0 || s.pad > 0;
+      const int made = keeps_zeros ? 0 : kPhases.pool(i - 1);
+      c.input[0] = plane(s.input_bytes(), made, end);
+      if (input_is_split(i))
+        c.input[1] = plane(s.input_bytes(), made,
+                           keeps_zeros || input_is_split_back(i) ? end : kPhases.product(i));
+      c.y = plane(s.splits * s.pixels() * s.out * 4, kPhases.product(i), kPhases.pool(i));
+      if (s.pool > 1)
+        c.flags = plane((s.out_height + s.pooled_height()) * s.out / 2 * 4, kPhases.pool(i),
+                        kPhases.pool_back(i));
+      c.gradient = plane(s.pooled() * s.out * 4,
+                         i + 1 < kConvolutions ? kPhases.gradient(i + 1) : kPhases.hidden_back(),
+                         kPhases.pool_back(i));
+      const int dy_first = s.border > 0 ? 0 : kPhases.pool_back(i);
+      const int dy_last = s.border > 0 ? end : s.has_example_owners ? kPhases.gradient(i) : end;
+      c.dy[0] = plane(s.dy_bytes(), dy_first, dy_last);
+      if (kAll) c.dy[1] = plane(s.dy_bytes(), dy_first, dy_last);
+    }
+    const int pooled = kPhases.pool(kConvolutions - 1);
+    if (kInput == Input::bytes) p.raw = plane(kStages.features, 0, end);
+    p.hidden_in[0] = rows(kDense.input_pitch(), pooled, end);
+    if (kAll) p.hidden_in[1] = rows(kDense.input_pitch(), pooled, end);
+    p.partial = plane(kWarps * kDense.hidden * 4, kPhases.hidden(), kPhases.head());
+    for (int part = 0; part < (kAll ? 2 : 1); ++part)
+      p.hidden_back[part] = rows(kDense.gradient_pitch(), kPhases.head(), kPhases.hidden_back());
+    p.vector = plane(kVector.size * 4, 0, end);
+    p.norm_parts = plane(kNormParts.size * 4, 0, end);
+    // Each at the lowest place that is free while it is live; the largest first.
+    std::array<Plane*, 40> order{};
+    int n = 0;
+    p.for_each([&](Plane& x) {
+      if (x.bytes > 0) order[n++] = &x;
+    });
+    for (int i = 0; i < n; ++i)
+      for (int k = i + 1; k < n; ++k)
+        if (order[k]->bytes > order[i]->bytes) std::swap(order[i], order[k]);
+    for (int i = 0; i < n; ++i) {
+      Plane& x = *order[i];
+      for (bool moved = true; moved;) {
+        moved = false;
+        for (int k = 0; k < i; ++k)
+          if (x.is_live_with(*order[k]) && x.overlaps(*order[k])) {
+            x.at = order[k]->at + order[k]->bytes;
+            moved = true;
+          }
+      }
+      p.bytes = std::max(p.bytes, x.at + x.bytes);
+    }
+    return p;
+  }
+  static constexpr Places kPlaces = places();
+  /// The same by value: device code must not refer to kPlaces.
+  static consteval Places planes() { return kPlaces; }
+};
+
+}  // namespace cudp::fused

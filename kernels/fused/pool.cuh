@@ -1,0 +1,126 @@
+#pragma once
+// Pools of 2 x 2 pixels, one apart, and functions of a fused kernel, without branches: what won is
+// kept as bits. A thread has a row of windows of two channels. A pool goes before the function,
+// which is right for every function that increases.
+#include "kernels/fused/block.cuh"
+
+namespace cudp::fused::inline CUDP_SIMT {
+
+/// Whether b beats a: NaN does, so that it is not lost.
+__device__ __forceinline__ bool beats(float b, float a) { return b > a || b != b; }
+
+/// The larger of two pixels, of two channels. `bit` of flags and `bit + 16`: b was taken.
+__device__ __forceinline__ Two larger(Two a, Two b, int bit, u32& flags) {
+  const bool x = beats(b.x, a.x), y = beats(b.y, a.y);
+  flags |= (x ? 1u << bit : 0u) | (y ? 0x10000u << bit : 0u);
+  return {x ? b.x : a.x, y ? b.y : a.y};
+}
+/// v where `bit` (`bit + 16` for the second channel) of flags is `set`, else 0.
+__device__ __forceinline__ Two where(Two v, u32 flags, int bit, bool set) {
+  return {((flags >> bit & 1) != 0) == set ? v.x : 0.0f,
+          ((flags >> (bit + 16) & 1) != 0) == set ? v.y : 0.0f};
+}
+__device__ __forceinline__ Two sum_of(Two a, Two b) { return {a.x + b.x, a.y + b.y}; }
+
+/// Pool and function of convolution i, to the next layer's input.
+template <class P, int i>
+__device__ __forceinline__ void pool_forward(Space<P>& s) {
+  constexpr ConvStage c = P::stage(i);
+  constexpr Places::OfConvolution kPlace = P::planes().convolution[i];
+  constexpr int kPairs = c.out / 2, kRows = c.pooled_height(), kColumns = c.pooled_width();
+  const AnyFunction& f = s.functions[i];
+  for (int item = thread_number(); item < P::kExamples * kRows * kPairs; item += kThreads) {
+    const int j = item % kPairs, y = item / kPairs % kRows, e = item / (kPairs * kRows);
+    const float* const from = plane_of<float>(s, kPlace.y, e) + y * c.out_width * c.out + 2 * j;
+    const auto at = [&](int row, int x) {
+      Two v = two_of(from + (row * c.out_width + x) * c.out);
+      CUDP_UNROLL for (int part = 1; part < c.splits; ++part) {
+        v = sum_of(v, two_of(from + ((part * c.out_height + row) * c.out_width + x) * c.out));
+      }
+      return v;
+    };
+    const auto put = [&](int x, Two v) {
+      v = {f.value(v.x), f.value(v.y)};
+      if constexpr (i + 1 < P::kConvolutions) {
+        constexpr ConvStage next = P::stage(i + 1);
+        constexpr Places::OfConvolution kNext = P::planes().convolution[i + 1];
+        const int place = j / 4 * next.plane + next.pixel_place(y + next.pad, x + next.pad);
+        put_numbers<P::input_is_split(i + 1)>(plane_of<u32>(s, kNext.input[0], e),
+                                              plane_of<u32>(s, kNext.input[1], e),
+                                              4 * place + j % 4, v);
+      } else {
+        put_numbers<P::kAll>(plane_of<u32>(s, P::planes().hidden_in[0], e),
+                             plane_of<u32>(s, P::planes().hidden_in[1], e),
+                             (y * kColumns + x) * kPairs + j, v);
+      }
+    };
+    if constexpr (c.pool == 1) {
+      CUDP_UNROLL for (int x = 0; x < kColumns; ++x) { put(x, at(0, x)); }
+    } else {
+      u32 across = 0, across_below = 0, down = 0;
+      Two left = at(0, 0), below_left = at(1, 0);
+      CUDP_UNROLL for (int x = 0; x < kColumns; ++x) {
+        const Two right = at(0, x + 1), below_right = at(1, x + 1);
+        const Two top = larger(left, right, x, across);
+        const Two bottom = larger(below_left, below_right, x, across_below);
+        put(x, larger(top, bottom, x, down));
+        left = right;
+        below_left = below_right;
+      }
+      u32* const flags = plane_of<u32>(s, kPlace.flags, e) + j;
+      flags[y * kPairs] = across;
+      if (y == kRows - 1) flags[c.pool == 1 ? 0 : kRows * kPairs] = across_below;
+      flags[(c.out_height + y) * kPairs] = down;
+    }
+  }
+}
+
+/// The gradient of convolution i's outputs from that of its pooled ones (which the function's
+/// derivative has been multiplied to), as operands.
+template <class P, int i>
+__device__ __forceinline__ void pool_backward(Space<P>& s) {
+  constexpr ConvStage c = P::stage(i);
+  constexpr Places::OfConvolution kPlace = P::planes().convolution[i];
+  constexpr int kPairs = c.out / 2, kColumns = c.pooled_width(), kPooled = c.pooled_height();
+  for (int item = thread_number(); item < P::kExamples * c.out_height * kPairs; item += kThreads) {
+    const int j = item % kPairs, y = item / kPairs % c.out_height;
+    const int e = item / (kPairs * c.out_height);
+    const float* const from = plane_of<float>(s, kPlace.gradient, e) + 2 * j;
+    const auto at = [&](int row, int x) { return two_of(from + (row * kColumns + x) * c.out); };
+    const auto put = [&](int x, Two v) {
+      const int word = 4 * (j / 4 * c.dy_plane + c.dy_place(y, x)) + j % 4;
+      put_numbers<P::kAll>(plane_of<u32>(s, kPlace.dy[0], e), plane_of<u32>(s, kPlace.dy[1], e),
+                           word, v);
+    };
+    if constexpr (c.pool == 1) {
+      CUDP_UNROLL for (int x = 0; x < kColumns; ++x) { put(x, at(y, x)); }
+    } else {
+      const u32* const flags = plane_of<u32>(s, kPlace.flags, e) + j;
+      const bool has_above = y > 0, has_here = y < kPooled;
+      const int above = has_above ? y - 1 : 0, here = has_here ? y : kPooled - 1;
+      // Windows above give this row what their lower row won, those here what it did not.
+      const u32 down_above = has_above ? flags[(c.out_height + above) * kPairs] : 0;
+      const u32 down_here = has_here ? flags[(c.out_height + here) * kPairs] : 0xffffffffu;
+      const u32 across = flags[y * kPairs];
+      Two left{0.0f, 0.0f};  // what the window to the left gives its right pixel
+      CUDP_UNROLL for (int x = 0; x < kColumns; ++x) {
+        const Two v = sum_of(where(at(here, x), down_here, x, false),
+                             where(at(above, x), down_above, x, true));
+        put(x, sum_of(where(v, across, x, false), left));
+        left = where(v, across, x, true);
+      }
+      put(kColumns, left);
+    }
+  }
+  if constexpr (c.border == 0) {  // of a plane that was something else before
+    constexpr int kPlanes = c.out / 8;
+    for (int n = thread_number(); n < P::kExamples * kPlanes * 32; n += kThreads) {
+      const int e = n / (kPlanes * 32),
+                word = 4 * (n / 32 % kPlanes * c.dy_plane + c.dy_zeros) + n % 32;
+      plane_of<u32>(s, kPlace.dy[0], e)[word] = 0;
+      if constexpr (P::kAll) plane_of<u32>(s, kPlace.dy[1], e)[word] = 0;
+    }
+  }
+}
+
+}  // namespace cudp::fused::inline CUDP_SIMT

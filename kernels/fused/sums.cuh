@@ -1,0 +1,375 @@
+#pragma once
+// What a fused kernel adds of an example: numbers and their norm, factors, and a thread's part of
+// the block's sum. A norm is of exactly the numbers that are added, in an order that depends on the
+// example alone.
+//
+// Where gradients are transformed (contribution/coordinates_math.hpp), w = (g - m) / scale takes
+// the place of each number, in its square and in the sum.
+#include "kernels/common/fixed_point.cuh"
+#include "kernels/contribution/clip_math.hpp"
+#include "kernels/fused/backward.cuh"
+
+namespace cudp::fused::inline CUDP_SIMT {
+
+/// w for x y, which is times 1 / `inverse` what the gradient is; 0 where there is no parameter.
+__device__ __forceinline__ float transformed(const Transform& t, float x, float y, int parameter) {
+  if (parameter < 0) return 0.0f;
+  return ScalarLanes::fma(x, y, -t.mean[parameter]) * t.inverse[parameter];
+}
+
+/// Puts w in the place of a unit's numbers, which are times `factor` the gradient.
+template <class P, int i>
+__device__ __forceinline__ void transform_unit(const Transform& t, const Unit<P, i>& unit,
+                                               float factor,
+                                               float (&gradient)[Unit<P, i>::kNumbers]) {
+  const Lane l;
+  CUDP_UNROLL for (int n = 0; n < Unit<P, i>::kNumbers; ++n) {
+    gradient[n] = transformed(t, gradient[n], factor, unit.parameter(l, n));
+  }
+}
+
+/// Calls body(k, o, in) for the thread's numbers of the hidden layer: its k-th sum, output, input.
+template <class P, class Body>
+__device__ __forceinline__ void for_each_hidden_block(const Body& body) {
+  constexpr int kBlocks = P::kDense.blocks(), kAcross = P::kDense.in / 4;
+  for_constants<P::kDense.owned()>([&](auto n) {
+    const int block = thread_number() + n * kThreads;
+    if (kBlocks % kThreads == 0 || block < kBlocks)
+      body(32 * n, block / kAcross * 8, block % kAcross * 4);
+  });
+}
+/// Four inputs of the hidden layer.
+template <class P>
+__device__ __forceinline__ Four hidden_inputs(Space<P>& s, int e, int in) {
+  const u32* const high = plane_of<u32>(s, P::planes().hidden_in[0], e);
+  const u32* const low = plane_of<u32>(s, P::planes().hidden_in[1], e);
+  const Two a = numbers_at<P::kAll>(high, low, in / 2);
+  const Two b = numbers_at<P::kAll>(high, low, in / 2 + 1);
+  return {{a.x, a.y, b.x, b.y}};
+}
+
+/// Calls body(k, small number) for the thread's.
+template <class P, class Body>
+__device__ __forceinline__ void for_each_small(const Body& body) {
+  for_constants<P::kSmallOwned>([&](auto k) {
+    const int n = thread_number() + k * kThreads;
+    if (n < P::kSmall) body(k, P::small_number(n));
+  });
+}
+
+/// The block's sums of a thread, and its weight gradients of convolutions with example owners,
+/// which stay in registers from their norm to the sum.
+template <class P>
+struct Sums {
+  static constexpr int E = P::kExamples;
+
+  template <int i>
+  struct Kept {
+    static constexpr ConvStage c = P::stage(i);
+    static constexpr int kOwned = c.has_example_owners ? c.owned(E) : 1;
+    float number[kOwned][c.has_example_owners ? Unit<P, i>::kNumbers : 1];
+  };
+  Kept<0> kept;  // of others, numbers are made again
+  u32 sum[P::kSums];
+  u32 added = 0;      ///< examples of the block that were added
+  u32 added_own = 0;  ///< of them, those of the warp's place in the group
+
+  __device__ __forceinline__ Sums() { clear(sum); }
+
+  /// The example that the warp owns units of, and its place among their owners.
+  static __device__ __forceinline__ int own_example() { return warp_number() / (kWarps / E); }
+
+  /// Calls body(q, unit number, Unit) for the warp's units of convolution i, with example owners
+  /// or not.
+  template <int i, class Body>
+  static __device__ __forceinline__ void for_each_unit(const Body& body) {
+    constexpr int kOwners = P::stage(i).owners(E), kUnits = P::stage(i).units;
+    const int first = warp_number() % kOwners;
+    for_constants<P::stage(i).owned(E)>([&](auto q) {
+      const int unit = first + q * kOwners;
+      if (kUnits % kOwners == 0 || unit < kUnits) body(q, unit, Unit<P, i>(unit));
+    });
+  }
+
+  /// What a number of convolution i is times, to be the gradient: the input's factor and the
+  /// example's scale.
+  template <int i>
+  static __device__ __forceinline__ float factor_of(const FusedSum& a, Space<P>& s, int e) {
+    const float inverse = plane_of<float>(s, P::planes().vector, e)[P::kVector.inverse];
+    return i == 0 && P::kInput == Input::bytes ? inverse * input_factor<P>(a) : inverse;
+  }
+
+  /// Squares of convolution i's weight gradient by unit, and its bias gradient.
+  template <int i>
+  __device__ __forceinline__ void square_units(const FusedSum& a, Space<P>& s) {
+    constexpr ConvStage c = P::stage(i);
+    constexpr int kNumbers = Unit<P, i>::kNumbers;
+    const int lane = thread_number() % kWarp;
+    const auto parts = [&](int e) {
+      return plane_of<float>(s, P::planes().norm_parts, e) + P::kNormParts.first[i];
+    };
+    const auto square = [&](int e, int number, const Unit<P, i>& unit, float(&d)[kNumbers]) {
+      unit.make(s, e, d);
+      if constexpr (P::kTransforms)
+        transform_unit<P, i>(a.transform, unit, factor_of<i>(a, s, e), d);
+      float sum = 0.0f;
+      CUDP_UNROLL for (int n = 0; n < kNumbers; ++n) { sum = ScalarLanes::fma(d[n], d[n], sum); }
+      sum = warp_sum(sum);
+      if (lane == 0) parts(e)[number] = sum;
+    };
+    if constexpr (c.has_example_owners) {
+      static_assert(i == 0);
+      for_each_unit<i>([&](int q, int number, const Unit<P, i>& unit) {
+        square(own_example(), number, unit, kept.number[q]);
+      });
+    } else {
+      for_each_unit<i>([&](int, int number, const Unit<P, i>& unit) {
+        CUDP_UNROLL for (int e = 0; e < E; ++e) {
+          float d[kNumbers];
+          square(e, number, unit, d);
+        }
+      });
+    }
+    const int e = kWarps - 1 - warp_number();
+    if (e < E) {
+      const float sum = warp_sum(bias_gradient<P, i>(s, e));
+      if (!P::kTransforms && lane == 0) parts(e)[c.units] = sum;
+    }
+  }
+
+  /// Squares of w of the dense layers and biases, by warp and layer.
+  __device__ __forceinline__ void square_transformed(const FusedSum& a, Space<P>& s) {
+    const int lane = thread_number() % kWarp, warp = warp_number();
+    for (int e = 0; e < E; ++e) {
+      const float* const vector = plane_of<float>(s, P::planes().vector, e);
+      float* const parts = plane_of<float>(s, P::planes().norm_parts, e);
+      const float inverse = vector[P::kVector.inverse];
+      float square = 0.0f;
+      for_each_transformed(a, s, e, [&](int, float w) { square = ScalarLanes::fma(w, w, square); });
+      square = warp_sum(square);
+      if (lane == 0) parts[P::kNormParts.hidden + warp] = square;
+      float squares[P::kLayers];
+      clear(squares);
+      for_each_small<P>([&](int, const typename P::Small& n) {
+        const float w = transformed(a.transform, vector[n.a] * inverse, vector[n.b], n.parameter);
+        CUDP_UNROLL for (int layer = 0; layer < P::kLayers; ++layer) {
+          squares[layer] += layer == n.layer ? w * w : 0.0f;
+        }
+      });
+      CUDP_UNROLL for (int layer = 0; layer < P::kLayers; ++layer) {
+        const float sum = warp_sum(squares[layer]);
+        if (lane == 0) parts[P::kNormParts.small + layer * kWarps + warp] = sum;
+      }
+    }
+  }
+
+  /// Calls body(k, w) for the thread's numbers of the hidden layer.
+  template <class Body>
+  static __device__ __forceinline__ void for_each_transformed(const FusedSum& a, Space<P>& s, int e,
+                                                              const Body& body) {
+    constexpr DenseStages c = P::kDense;
+    const float* const vector = plane_of<float>(s, P::planes().vector, e);
+    const float inverse = vector[P::kVector.inverse];
+    for_each_hidden_block<P>([&](int first, int o, int in) {
+      const Four x = hidden_inputs(s, e, in);
+      CUDP_UNROLL for (int r = 0; r < 8; ++r) {
+        const float dy = vector[P::kVector.gradient_hidden + o + r] * inverse;
+        CUDP_UNROLL for (int k = 0; k < 4; ++k) {
+          body(first + 4 * r + k, transformed(a.transform, x.v[k], dy, c.parameter(o + r, in + k)));
+        }
+      }
+    });
+  }
+
+  /// Squared norms of example e's layers, the same in all lanes of the warp.
+  static __device__ __forceinline__ void layer_squares(const FusedSum& a, Space<P>& s, int e,
+                                                       float (&squares)[P::kLayers]) {
+    const int lane = thread_number() % kWarp;
+    const float* const parts = plane_of<float>(s, P::planes().norm_parts, e);
+    const float* const vector = plane_of<float>(s, P::planes().vector, e);
+    const auto sum_of_parts = [&](int first, int count) {
+      float sum = 0.0f;
+      for (int k = lane; k < count; k += kWarp) sum += parts[first + k];
+      return warp_sum(sum);
+    };
+    const float inverse = vector[P::kVector.inverse];
+    for_constants<P::kConvolutions>([&](auto stage) {
+      constexpr int i = stage;
+      if constexpr (P::kTransforms) {
+        squares[i] = sum_of_parts(P::kNormParts.first[i], P::kNormParts.count[i]) +
+                     sum_of_parts(P::kNormParts.small + i * kWarps, kWarps);
+      } else {
+        const float factor = i == 0 ? input_factor<P>(a) : 1.0f;
+        const float units = sum_of_parts(P::kNormParts.first[i], P::stage(i).units);
+        const float bias = parts[P::kNormParts.first[i] + P::stage(i).units];
+        squares[i] = (units * factor * factor + bias) * inverse * inverse;
+      }
+    });
+    constexpr int kHidden = P::kConvolutions, kLast = kHidden + 1;
+    if constexpr (P::kTransforms) {
+      squares[kHidden] = sum_of_parts(P::kNormParts.hidden, kWarps) +
+                         sum_of_parts(P::kNormParts.small + kHidden * kWarps, kWarps);
+      squares[kLast] = sum_of_parts(P::kNormParts.small + kLast * kWarps, kWarps);
+    } else {
+      const float* const q = vector + P::kVector.squares;
+      squares[kHidden] = dense_squared_norm(q[0], q[1], P::kDense.hidden) * inverse * inverse;
+      squares[kLast] = dense_squared_norm(q[2], q[3], P::kDense.outputs) * inverse * inverse;
+    }
+  }
+
+  /// Norm of example e, whether and with what factors it adds, and what is written of it. A warp.
+  /// waiting: the candidate's place among those that wait.
+  static __device__ __forceinline__ void decide(const FusedSum& a, Space<P>& s, const Group& group,
+                                                int e, int waiting) {
+    const bool first_lane = thread_number() % kWarp == 0;
+    float squares[P::kLayers], factors[P::kLayers];
+    layer_squares(a, s, e, squares);
+    const FusedTask task = P::kTransforms ? FusedTask::clip : a.task;
+    bool adds = group.has(e);
+    if (task == FusedTask::clip) {
+      const float total =
+          clip_factors(clip_settings(a.clip, *a.sum_scale), squares, P::kLayers, factors);
+      adds = adds && total < INFINITY;
+    } else {
+      const float square = total_square(squares);
+      if (adds && first_lane) a.norms[group.number(a, e)] = kept_norm(square);
+      if (task == FusedTask::norms) return;
+      const float factor = acceptance_factor(*a.accept.rule, s.candidates.seen[waiting],
+                                             s.candidates.word[waiting], square);
+      CUDP_UNROLL for (int layer = 0; layer < P::kLayers; ++layer) { factors[layer] = factor; }
+      adds = adds && factor > 0.0f;
+    }
+    if (!first_lane) return;
+    s.adds[e] = adds ? 1 : 0;
+    const float* const vector = plane_of<float>(s, P::planes().vector, e);
+    const float unit =
+        a.sum_scale->inverse_grid * (P::kTransforms ? 1.0f : vector[P::kVector.inverse]);
+    CUDP_UNROLL for (int layer = 0; layer < P::kLayers; ++layer) {
+      s.scale[e][layer] = factors[layer] * unit;
+    }
+    if (a.losses == nullptr || !group.has(e)) return;
+    const int at = group.at(e);
+    a.losses[at] = vector[P::kVector.loss];
+    CUDP_UNROLL for (int layer = 0; layer < P::kLayers; ++layer) {
+      a.squared_norms[P::kLayers * at + layer] = squares[layer];
+      a.factors[P::kLayers * at + layer] = factors[layer];
+    }
+  }
+
+  // What an example adds: its numbers times the layer's scale, rounded. They are finite, and the
+  // norm was made of them: no product is above the clipping norm, which is at most 2^21 units. The
+  // constant of the rounding comes off at the end.
+  static __device__ __forceinline__ u32 rounded(float x, float y) {
+    return ScalarLanes::bits(ScalarLanes::fma(x, y, kToUnits));
+  }
+
+  template <int i>
+  __device__ __forceinline__ void add_units(const FusedSum& a, Space<P>& s) {
+    constexpr int kNumbers = Unit<P, i>::kNumbers;
+    const float factor = !P::kTransforms && i == 0 ? input_factor<P>(a) : 1.0f;
+    if constexpr (P::stage(i).has_example_owners) {
+      const int e = own_example();
+      if (s.adds[e] == 0) return;
+      const float scale = s.scale[e][i] * factor;
+      for_each_unit<i>([&](int q, int, const Unit<P, i>&) {
+        CUDP_UNROLL for (int n = 0; n < kNumbers; ++n) {
+          sum[P::first_sum(i) + q * kNumbers + n] += rounded(kept.number[q][n], scale);
+        }
+      });
+    } else {
+      for_each_unit<i>([&](int q, int, const Unit<P, i>& unit) {
+        CUDP_UNROLL for (int e = 0; e < E; ++e) {
+          if (s.adds[e] == 0) continue;
+          const float scale = s.scale[e][i] * factor;
+          float d[kNumbers];
+          unit.make(s, e, d);
+          if constexpr (P::kTransforms)
+            transform_unit<P, i>(a.transform, unit, factor_of<i>(a, s, e), d);
+          CUDP_UNROLL for (int n = 0; n < kNumbers; ++n) {
+            sum[P::first_sum(i) + q * kNumbers + n] += rounded(d[n], scale);
+          }
+        }
+      });
+    }
+  }
+
+  __device__ __forceinline__ void add_dense(const FusedSum& a, Space<P>& s, int e) {
+    const float* const vector = plane_of<float>(s, P::planes().vector, e);
+    const float scale = s.scale[e][P::kConvolutions];
+    if constexpr (P::kTransforms) {
+      for_each_transformed(a, s, e,
+                           [&](int k, float w) { sum[P::kHiddenSums + k] += rounded(w, scale); });
+    } else {
+      for_each_hidden_block<P>([&](int first, int o, int in) {
+        Four x = hidden_inputs(s, e, in);
+        CUDP_UNROLL for (int k = 0; k < 4; ++k) { x.v[k] *= scale; }
+        CUDP_UNROLL for (int r = 0; r < 8; r += 4) {
+          const Four dy = load_four(vector + P::kVector.gradient_hidden + o + r);
+          CUDP_UNROLL for (int n = 0; n < 4; ++n) {
+            CUDP_UNROLL for (int k = 0; k < 4; ++k) {
+              sum[P::kHiddenSums + first + 4 * (r + n) + k] += rounded(x.v[k], dy.v[n]);
+            }
+          }
+        }
+      });
+    }
+    const float inverse = vector[P::kVector.inverse];
+    for_each_small<P>([&](int k, const typename P::Small& n) {
+      const float own = s.scale[e][n.layer];
+      if constexpr (P::kTransforms)
+        sum[P::kSmallSums + k] +=
+            rounded(transformed(a.transform, vector[n.a] * inverse, vector[n.b], n.parameter), own);
+      else
+        sum[P::kSmallSums + k] += rounded(vector[n.a] * own, vector[n.b]);
+    });
+  }
+
+  __device__ __forceinline__ void add(const FusedSum& a, Space<P>& s) {
+    for_constants<P::kConvolutions>([&](auto stage) { add_units<stage>(a, s); });
+    for (int e = 0; e < E; ++e) {
+      if (s.adds[e] == 0) continue;
+      ++added;
+      add_dense(a, s, e);
+    }
+    added_own += s.adds[own_example()] != 0 ? 1 : 0;
+  }
+
+  /// Writes the block's sums, in the parameters' order, through its shared memory. Copies of a sum
+  /// are added there.
+  __device__ __forceinline__ void store(Space<P>& s, std::int32_t* slab) const {
+    constexpr int kParameters = P::kStages.parameters;
+    constexpr DenseStages c = P::kDense;
+    static_assert(sizeof(Space<P>) >= 4 * std::size_t{kParameters});
+    auto* const all = reinterpret_cast<u32*>(&s);
+    __syncthreads();
+    for (int j = thread_number(); j < kParameters; j += kThreads) all[j] = 0;
+    __syncthreads();
+    const Lane l;
+    for_constants<P::kConvolutions>([&](auto stage) {
+      constexpr int i = stage;
+      constexpr int kNumbers = Unit<P, i>::kNumbers;
+      const u32 terms = P::stage(i).has_example_owners ? added_own : added;
+      for_each_unit<i>([&](int q, int, const Unit<P, i>& unit) {
+        CUDP_UNROLL for (int n = 0; n < kNumbers; ++n) {
+          const int at = unit.parameter(l, n);
+          const u32 v = sum[P::first_sum(i) + q * kNumbers + n] - terms * kToUnitsBits;
+          if (at >= 0) atomicAdd(all + at, v);
+        }
+      });
+    });
+    for_each_hidden_block<P>([&](int first, int o, int in) {
+      CUDP_UNROLL for (int k = 0; k < 32; ++k) {
+        all[c.parameter(o + k / 4, in + k % 4)] =
+            sum[P::kHiddenSums + first + k] - added * kToUnitsBits;
+      }
+    });
+    for_each_small<P>([&](int k, const typename P::Small& n) {
+      all[n.parameter] = sum[P::kSmallSums + k] - added * kToUnitsBits;
+    });
+    __syncthreads();
+    for (int j = thread_number(); j < kParameters; j += kThreads)
+      slab[j] = static_cast<std::int32_t>(all[j]);
+  }
+};
+
+}  // namespace cudp::fused::inline CUDP_SIMT
