@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "privacy/known_losses.hpp"
 #include "privacy/pld/composed_loss.hpp"
 #include "privacy/pld/distinct_releases.hpp"
 #include "privacy/rdp/advanced.hpp"
@@ -60,15 +61,43 @@ struct Accountant::State {
   std::optional<double> mu;
   std::map<Change, pld::ComposedLoss> losses;
 
+  /// deltas whose epsilon was known before there was a loss
+  std::map<Change, double> looked_up;
+
   pld::ComposedLoss& loss(Change change) {
     const auto found = losses.find(change);
     if (found != losses.end()) return found->second;
-    return losses
-        .emplace(change, pld::ComposedLoss(
-                             pld::distinct_losses(composition.releases, change, composition.group,
-                                                  options.max_distinct_releases),
-                             {.interval = options.interval, .coarseness = options.coarseness}))
-        .first->second;
+    pld::ComposedLoss& made =
+        losses
+            .emplace(change,
+                     pld::ComposedLoss(
+                         pld::distinct_losses(composition.releases, change, composition.group,
+                                              options.max_distinct_releases),
+                         {.interval = options.interval, .coarseness = options.coarseness}))
+            .first->second;
+    // An answer depends on the views that earlier ones left: what was looked up leaves its own.
+    if (const auto before = looked_up.find(change); before != looked_up.end())
+      (void)made.epsilon(before->second);
+    return made;
+  }
+
+  /// Returns loss(change).epsilon(delta). Only the first question to a loss is looked up.
+  PrivacyBound loss_epsilon(Change change, double delta) {
+    if (losses.contains(change) || looked_up.contains(change)) return loss(change).epsilon(delta);
+    LossQuestion question{.releases = composition.releases,
+                          .change = change,
+                          .group = composition.group,
+                          .max_distinct_releases = options.max_distinct_releases,
+                          .interval = options.interval,
+                          .coarseness = options.coarseness,
+                          .delta = delta};
+    if (const std::optional<PrivacyBound> known = known_epsilon(question)) {
+      looked_up.emplace(change, delta);
+      return *known;
+    }
+    const PrivacyBound found = loss(change).epsilon(delta);
+    keep_epsilon(std::move(question), found);
+    return found;
   }
 
   Neighbours neighbours() const {
@@ -115,7 +144,7 @@ struct Accountant::State {
       value = 0.0;
       bound.accountant = AccountantKind::pld;
       for (const Change change : changes_of(composition.relation)) {
-        const PrivacyBound found = by_loss(loss(change));
+        const PrivacyBound found = by_loss(change);
         if (change == Change::add) bound.*field.add = found.*field.value;
         if (change == Change::remove) bound.*field.remove = found.*field.value;
         value = std::fmax(value, found.*field.value);
@@ -174,7 +203,7 @@ PrivacyBound Accountant::epsilon(double delta) {
   const std::vector<Release>& releases = s.composition.releases;
   const PrivacyBound bound = s.bound(
       kEpsilon, {.epsilon = infinity, .delta = delta},
-      [&](pld::ComposedLoss& loss) { return loss.epsilon(delta); },
+      [&](Change change) { return s.loss_epsilon(change, delta); },
       [&](double mu) { return gaussian_epsilon(mu, delta); },
       [&] { return advanced_epsilon(releases, delta, s.neighbours()); },
       [&](const Neighbours& n) { return epsilon_by_rdp(releases, delta, n, s.options.orders); });
@@ -190,7 +219,7 @@ PrivacyBound Accountant::delta(double epsilon) {
   const std::vector<Release>& releases = s.composition.releases;
   return s.bound(
       kDelta, {.epsilon = epsilon, .delta = 1.0},
-      [&](pld::ComposedLoss& loss) { return loss.delta(epsilon); },
+      [&](Change change) { return s.loss(change).delta(epsilon); },
       [&](double mu) { return gaussian_delta(mu, epsilon); },
       [&] { return advanced_delta(releases, epsilon, s.neighbours()); },
       [&](const Neighbours& n) { return delta_by_rdp(releases, epsilon, n, s.options.orders); });

@@ -1,5 +1,6 @@
 #include "runtime/device/scatter_tables.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <complex>
@@ -34,23 +35,39 @@ std::vector<Complex> roots_of_unity(int n) {
 }
 
 /// Computes the Fourier transform of `f` along one axis, in place: `lines` lines of n numbers that
-/// lie `step` apart. It is the plain sum in double, O(n^2), because tables are made once.
+/// lie `step` apart. It is the plain sum in double, O(n^2), because tables are made once. Products
+/// are written out, because those of std::complex look for NaN; kSide lines are summed at a time.
 void transform_lines(Field& f, int n, int step, int lines, int line_step) {
+  constexpr int kSide = 8;
   const std::vector<Complex> roots = roots_of_unity(n);
-  std::vector<Complex> out(static_cast<std::size_t>(n));
-  for (int l = 0; l < lines; ++l) {
-    Complex* const line = f.data() + area(l, line_step);
-    for (int k = 0; k < n; ++k) {
-      Complex sum = 0.0;
-      int at = 0;  // j k modulo n
-      for (int j = 0; j < n; ++j) {
-        sum += line[area(j, step)] * roots[static_cast<std::size_t>(at)];
-        at += k;
-        if (at >= n) at -= n;
+  std::vector<double> re(area(n, kSide)), im(area(n, kSide));  // [n, kSide]
+  for (int first = 0; first < lines; first += kSide) {
+    const int side = std::min(kSide, lines - first);
+    const auto at = [&](int j, int l) -> Complex& {
+      return f[area(j, step) + area(first + l, line_step)];
+    };
+    for (int j = 0; j < n; ++j)
+      for (int l = 0; l < side; ++l) {
+        re[area(j, kSide) + static_cast<std::size_t>(l)] = at(j, l).real();
+        im[area(j, kSide) + static_cast<std::size_t>(l)] = at(j, l).imag();
       }
-      out[static_cast<std::size_t>(k)] = sum;
+    for (int k = 0; k < n; ++k) {
+      double sum_re[kSide] = {}, sum_im[kSide] = {};
+      int jk = 0;  // modulo n
+      for (int j = 0; j < n; ++j) {
+        const double c = roots[static_cast<std::size_t>(jk)].real();
+        const double s = roots[static_cast<std::size_t>(jk)].imag();
+        const double* const a = re.data() + area(j, kSide);
+        const double* const b = im.data() + area(j, kSide);
+        for (int l = 0; l < kSide; ++l) {
+          sum_re[l] += a[l] * c - b[l] * s;
+          sum_im[l] += a[l] * s + b[l] * c;
+        }
+        jk += k;
+        if (jk >= n) jk -= n;
+      }
+      for (int l = 0; l < side; ++l) at(k, l) = {sum_re[l], sum_im[l]};
     }
-    for (int k = 0; k < n; ++k) line[area(k, step)] = out[static_cast<std::size_t>(k)];
   }
 }
 
@@ -72,7 +89,9 @@ Field gabor(int rows, int columns, double sigma, double theta, double xi) {
         for (int j = 0; j < columns; ++j) {
           const double y = i + period_y * rows;
           const double x = j + period_x * columns;
-          const double envelope = std::exp(-(yy * y * y + xy * y * x + xx * x * x));
+          const double exponent = -(yy * y * y + xy * y * x + xx * x * x);
+          if (exponent < -750.0) continue;  // its exponential is 0 in double
+          const double envelope = std::exp(exponent);
           f[area(i, columns) + static_cast<std::size_t>(j)] +=
               std::polar(envelope / norm, xi * (y * c + x * s));
         }

@@ -14,8 +14,8 @@ PrivacyPlan decay_plan(const MethodContext& context) {
   PrivacyPlan plan = plan_without_noise(context, {.clip_norm = config.clip_norm});
   const double k = config.of<DpSgdDecayOptions>().noise_decay;
   const std::uint64_t epoch = context.steps_per_epoch();
-  plan.noise =
-      noise_spans(plan.steps, [&](std::uint64_t t) { return decaying_noise(k, t / epoch); });
+  plan.noise = noise_spans(
+      plan.steps, [&](std::uint64_t t) { return decaying_noise(k, t / epoch); }, epoch);
   return with_noise(config, std::move(plan));
 }
 

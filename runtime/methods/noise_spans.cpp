@@ -1,5 +1,6 @@
 #include "runtime/methods/noise_spans.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include <spdlog/fmt/fmt.h>
@@ -8,10 +9,12 @@
 
 namespace cudp {
 
-std::vector<NoiseSpan> noise_spans(std::uint64_t steps, const NoiseOfStep& alpha) {
+std::vector<NoiseSpan> noise_spans(std::uint64_t steps, const NoiseOfStep& alpha,
+                                   std::uint64_t every) {
   std::vector<NoiseSpan> spans;
   const double first = alpha(0);
-  for (std::uint64_t t = 0; t < steps; ++t) {
+  for (std::uint64_t t = 0, until = 0; t < steps; t = until) {
+    until = t + std::min(every, steps - t);
     const double scale = alpha(t) / first;
     if (!(std::isfinite(scale) && scale > 0.0))
       throw InputError(
@@ -19,7 +22,7 @@ std::vector<NoiseSpan> noise_spans(std::uint64_t steps, const NoiseOfStep& alpha
                       "first on step {} of {}",
                       scale, t, steps));
     if (spans.empty() || spans.back().scale != scale) spans.push_back({t, scale});
-    spans.back().until = t + 1;
+    spans.back().until = until;
   }
   if (spans.size() == 1) spans.clear();  // the scale of the first span is 1
   return spans;

@@ -11,8 +11,10 @@ namespace cudp {
 using NoiseOfStep = std::function<double(std::uint64_t step)>;
 
 /// Returns alpha(t) / alpha(0) for 0 <= t < steps, with consecutive equal values merged; empty if
-/// all are equal. Throws InputError if a value is not finite and > 0.
-std::vector<NoiseSpan> noise_spans(std::uint64_t steps, const NoiseOfStep& alpha);
+/// all are equal. alpha changes at multiples of `every` only. Throws InputError if a value is not
+/// finite and > 0.
+std::vector<NoiseSpan> noise_spans(std::uint64_t steps, const NoiseOfStep& alpha,
+                                   std::uint64_t every = 1);
 
 /// Resolution of rounded noise ratios: they are powers of 2^(1/kNoiseGrid). Thousands of different
 /// steps become a few dozen, so that composing them takes milliseconds. The noise itself is

@@ -4,13 +4,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <random>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "privacy/calibrate.hpp"
+#include "privacy/known_losses.hpp"
 #include "privacy/rdp/default_orders.hpp"
 #include "privacy/rdp/gaussian.hpp"
 #include "tests/privacy/golden.hpp"
@@ -213,6 +216,59 @@ TEST(Accountant, InverseProblemsComeBack) {
                               1.0, 1e-6, by_pld),
                std::domain_error);
   EXPECT_THROW(calibrate_sigma(before, {Laplace{1.0}, 1}, 1.0, 1e-6, by_pld), std::domain_error);
+}
+
+/// Answers are kept per thread: a new one has none.
+std::vector<PrivacyBound> in_a_new_thread(const std::function<std::vector<PrivacyBound>()>& asked) {
+  std::vector<PrivacyBound> found;
+  std::thread([&] { found = asked(); }).join();
+  return found;
+}
+
+TEST(Accountant, AnswersTheSameWhateverWasAskedBefore) {
+  const Composition composition{.releases = {{PoissonGaussian{0.013, 1.07}, 900}}};
+  const std::vector<double> deltas = {1e-5, 3e-5, 1e-9};
+  const auto curve = [&] { return Accountant(composition, by_pld).epsilons(deltas); };
+  const std::vector<PrivacyBound> alone = in_a_new_thread(curve);
+  const std::vector<PrivacyBound> after = in_a_new_thread([&] {
+    (void)Accountant(composition, by_pld).epsilon(deltas[0]);
+    EXPECT_TRUE(known_epsilon({.releases = composition.releases,
+                               .change = Change::remove,
+                               .max_distinct_releases = by_pld.max_distinct_releases,
+                               .delta = deltas[0]}));
+    return curve();
+  });
+  ASSERT_EQ(alone.size(), after.size());
+  for (std::size_t i = 0; i < alone.size(); ++i) {
+    EXPECT_EQ(alone[i].epsilon, after[i].epsilon) << i;
+    EXPECT_EQ(alone[i].epsilon_lower, after[i].epsilon_lower) << i;
+    EXPECT_EQ(alone[i].epsilon_add, after[i].epsilon_add) << i;
+    EXPECT_EQ(alone[i].epsilon_remove, after[i].epsilon_remove) << i;
+    EXPECT_EQ(alone[i].interval, after[i].interval) << i;
+  }
+}
+
+/// Each number of a question decides its answer.
+TEST(Accountant, KnownAnswersAreThoseOfTheSameQuestion) {
+  (void)in_a_new_thread([] {
+    const LossQuestion asked{.releases = {{PoissonGaussian{0.01, 1.0}, 10}}, .delta = 1e-5};
+    keep_epsilon(asked, {.epsilon = 2.0});
+    EXPECT_EQ(known_epsilon(asked).value_or(PrivacyBound{}).epsilon, 2.0);
+    std::vector<LossQuestion> others(8, asked);
+    others[0].releases[0].count = 11;
+    others[1].releases[0].mechanism = PoissonGaussian{0.01, std::nextafter(1.0, 2.0)};
+    others[2].releases.push_back({Gaussian{1.0}, 1});
+    others[3].change = Change::remove;
+    others[4].group = 2;
+    others[5].coarseness = 100.0;
+    others[6].delta = std::nextafter(1e-5, 1.0);
+    others[7].interval = 1e-4;
+    for (const LossQuestion& other : others) EXPECT_FALSE(known_epsilon(other));
+    for (int i = 0; i < 64; ++i)
+      keep_epsilon({.releases = asked.releases, .delta = 1e-4 * (i + 1)}, {.epsilon = 1.0});
+    EXPECT_FALSE(known_epsilon(asked)) << "the last ones are kept";
+    return std::vector<PrivacyBound>{};
+  });
 }
 
 TEST(Accountant, NothingReleasedCostsNothing) {

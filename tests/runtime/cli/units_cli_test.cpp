@@ -191,7 +191,7 @@ TEST_F(UnitsCli, ThatTheCertificateAndTheModelStateDifferentlyDoNotHold) {
                        "by 'who'"),
             std::string::npos)
       << f.out;
-  f = verified("\"max_rows\": 3", "\"max_rows\": 30");
+  f = verified("\"max_rows\": 3", "\"max_rows\": 6");
   EXPECT_EQ(f.exit, 1);
   EXPECT_NE(f.out.find("epsilon"), std::string::npos);
   EXPECT_EQ(verified("\"unit\": \"who\"", "\"unit\": \"ward\"").exit, 1);

@@ -1,0 +1,28 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "privacy/mechanism/mechanism.hpp"
+#include "privacy/mechanism/privacy_bound.hpp"
+
+namespace cudp::privacy {
+
+/// All that epsilon by the privacy loss of one direction depends on.
+struct LossQuestion {
+  std::vector<Release> releases;
+  Change change = Change::add;
+  std::uint64_t group = 1;
+  std::size_t max_distinct_releases = 0;
+  double interval = 0.0, coarseness = 1.0, delta = 0.0;
+  bool operator==(const LossQuestion&) const = default;
+};
+
+/// Returns the answer to the same question, bit by bit, if it is one of the last ones of this
+/// thread. A training asks for the bound of its plan again and again: when it calibrates the noise,
+/// checks the budget, and writes certificates.
+std::optional<PrivacyBound> known_epsilon(const LossQuestion& question);
+void keep_epsilon(LossQuestion question, const PrivacyBound& answer);
+
+}  // namespace cudp::privacy
