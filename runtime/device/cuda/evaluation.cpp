@@ -47,15 +47,18 @@ void DeviceEvaluation::hold(const Dataset& examples) {
   count_ = {p_.gpu, 1};
   count_.upload({&count, 1});
   held_ = examples;
+  own_features(held_);
 }
 
 bool DeviceEvaluation::is_held(const Dataset& d) const {
   return held_.size() == d.size() && held_.scale == d.scale && held_.shift == d.shift &&
-         held_.layout == d.layout && held_.bytes == d.bytes && held_.coded == d.coded &&
-         held_.labels == d.labels && held_.tokens == d.tokens && held_.lengths == d.lengths &&
-         held_.vectors == d.vectors && held_.floats.size() == d.floats.size() &&
-         (d.floats.empty() ||  // compares bits, because numbers may be NaN
-          std::memcmp(held_.floats.data(), d.floats.data(), d.floats.size() * sizeof(float)) == 0);
+         held_.layout == d.layout && std::ranges::equal(held_.byte_values(), d.byte_values()) &&
+         held_.coded == d.coded && held_.labels == d.labels && held_.tokens == d.tokens &&
+         held_.lengths == d.lengths && held_.vectors == d.vectors &&
+         held_.float_values().size() == d.float_values().size() &&
+         (d.float_values().empty() ||  // compares bits, because numbers may be NaN
+          std::memcmp(held_.float_values().data(), d.float_values().data(),
+                      d.float_values().size_bytes()) == 0);
 }
 
 }  // namespace cudp::cuda::inline CUDP_SIMT
