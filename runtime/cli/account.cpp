@@ -212,6 +212,7 @@ Answer answer_of(AccountFlags o, Busy& busy) {
   if (!o.what_if.empty())
     throw InputError("--what-if: expected a run to change, as in cudp account RUN --what-if " +
                      o.what_if.front() + ", found none");
+  if (!o.releases.empty()) unused("a list of releases", "--zcdp", o.zcdp, "--rdp-at", o.rdp_at);
   if (!o.zcdp && !is_list(o)) fill_in_training(o);
   if (o.rdp_at) return divergence_at(o);
   if (o.zcdp) return zcdp_as_epsilon(o);

@@ -172,6 +172,9 @@ DataSplit load_matrix(const DataRequest& request) {
     split.test = read_rows(test, request.share);
     check_alike(request, split);
   }
+  // A program that uses cudp may have scaled the rows by bounds of theirs, or counted classes.
+  if (request.accept_private_bounds)
+    split.unsafe.emplace_back("bounds, categories or classes were read from private rows");
   split.assumptions.emplace_back(
       request.malformed == Malformed::refuse
           ? "every feature is finite and every label a class: a training on a file with another is "
