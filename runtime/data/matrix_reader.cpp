@@ -195,10 +195,11 @@ class MatrixReader::Source {
                 labels[0] < rows_ ? "fewer" : "more");
   }
 
+  /// Returns an array's shape with n for the number of rows, which may be private.
   static std::string text_of(const std::vector<std::uint64_t>& shape) {
-    std::string out;
-    for (const std::uint64_t side : shape) out += (out.empty() ? "" : ", ") + std::to_string(side);
-    return "(" + out + ")";
+    std::string out = "(n";
+    for (std::size_t d = 1; d < shape.size(); ++d) out += ", " + std::to_string(shape[d]);
+    return out + (shape.size() == 1 ? ",)" : ")");
   }
 
   void check_row(std::span<float> row, std::uint64_t number) {
