@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -103,6 +104,16 @@ std::shared_ptr<const GivenArrays> given_arrays(nb::handle train, nb::handle tes
   return arrays;
 }
 
+/// Returns an error's line with Python's way to resume a run in place of the program's.
+std::string in_python(std::string line) {
+  static constexpr std::string_view kResume = "cudp train --resume ";
+  const std::size_t at = line.find(kResume);
+  if (at == std::string::npos) return line;
+  const std::string path = line.substr(at + kResume.size());
+  return line.replace(at, std::string::npos,
+                      "cudp.resume('" + path + "'), with the same (X, y) if it is on arrays");
+}
+
 /// Trains, and returns the folder of the run. start: makes the run.
 template <class Start>
 std::string train_run(nb::handle on_row, bool verbose, const Start& start) {
@@ -119,6 +130,10 @@ std::string train_run(nb::handle on_row, bool verbose, const Start& start) {
         reporter.emplace(Reporter::Silent{});
       const std::unique_ptr<Run> run = start(*reporter, caller);
       folder = train(*run).run_dir;
+    } catch (const Error& e) {
+      failed = e.code() == Exit::again
+                   ? std::make_exception_ptr(Error(in_python(e.what()), Exit::again))
+                   : std::current_exception();
     } catch (...) {
       failed = std::current_exception();
     }

@@ -340,7 +340,13 @@ class Run:
         folder = release if release.is_dir() else self.path
         if folder.is_file():
             return {"model.safetensors": folder.read_bytes()}
-        return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+        files = {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+        if "model.safetensors" not in files:
+            raise _core.InputError(
+                f"{self.path}: expected a released model to pickle, found none: a run without "
+                "privacy keeps its model in private/"
+            )
+        return files
 
     def __setstate__(self, files):
         keeper = tempfile.mkdtemp(prefix="cudp-")

@@ -111,7 +111,7 @@ def test_goldens_of_phases():
 
 
 @pytest.mark.parametrize("q", [0.001, 0.01, 0.1])
-@pytest.mark.parametrize("sigma", [0.8, 1.0, 2.0, 5.0])
+@pytest.mark.parametrize("sigma", [0.8, 1.0, 2.0, 3.0, 5.0])
 @pytest.mark.parametrize("steps", [10, 100, 1000, 4000])
 def test_within_a_thousandth_of_dp_accounting(q, sigma, steps):
     dp_event = pytest.importorskip("dp_accounting.dp_event")

@@ -277,6 +277,14 @@ def test_load_pickle_and_temporary_folders(rows, in_folder):
         cudp.load(folder)
 
 
+def test_a_run_without_privacy_says_so(rows):
+    run = cudp.train(rows, method="sgd", classes=2, epochs=2)
+    assert run.certificate is None and "not for release" in repr(run)
+    assert len(run.metrics) == 2 and run.predict(rows[0]).shape == rows[1].shape
+    with pytest.raises(cudp.InputError, match="without privacy"):
+        pickle.dumps(run)
+
+
 def test_two_fits_leave_nothing_of_each_other(rows):
     x, y = rows
     alone = released(cudp.train((x, y), **SHORT))
@@ -347,6 +355,18 @@ def test_a_run_resumes_on_its_own_data_only(rows, in_folder):
         cudp.resume("mine")
 
 
+def test_a_run_of_another_build_is_not_continued(cli, in_folder, rows):
+    """The same noise on other sums would show their difference, so builds are told apart."""
+    def stop(progress):
+        raise KeyError(progress.step)
+
+    np.savez("rows.npz", x=rows[0], y=rows[1])
+    with pytest.raises(KeyError):
+        cudp.train("rows.npz", out="mine", on_epoch=stop, **{**SHORT, "epochs": 6})
+    assert "another build" in cli("train", "--resume", "mine", expected=2).stderr
+    assert cudp.resume("mine").certificate["status"] == "finished"
+
+
 def test_ctrl_c_stops_at_a_checkpoint(rows, in_folder):
     def interrupt(progress):
         os.kill(os.getpid(), signal.SIGINT)
@@ -355,7 +375,7 @@ def test_ctrl_c_stops_at_a_checkpoint(rows, in_folder):
     with pytest.raises(KeyboardInterrupt) as stopped:
         cudp.train(rows, out="mine", on_epoch=interrupt, **{**SHORT, "epochs": 400})
     assert isinstance(stopped.value, cudp.InterruptedRun)
-    assert "--resume" in str(stopped.value)
+    assert "cudp.resume('" in str(stopped.value)
     assert signal.getsignal(signal.SIGINT) is before
     assert cudp.resume("mine", rows).certificate["status"] == "finished"
 

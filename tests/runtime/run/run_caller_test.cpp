@@ -49,7 +49,7 @@ TEST(RunCaller, StopsARunThatResumesToTheSameModel) {
     std::vector<std::string> notes;
     Reporter reporter(Reporter::Silent{});
     const TrainConfig config = resolve_config(called_settings(dir / name), notes);
-    const std::unique_ptr<Run> run = start_run(config, reporter, nullptr, alone(), &caller);
+    const auto run = start_run(config, reporter, nullptr, alone(), &caller);
     (void)train(*run);
   };
   StoppingCaller never(99), early(2);
