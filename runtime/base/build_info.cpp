@@ -1,6 +1,7 @@
 #include "runtime/base/build_info.hpp"
 
 #include <array>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 
@@ -39,9 +40,21 @@ std::string build_id_in(const char* notes, std::size_t size) {
   return "";
 }
 
-/// Callback of dl_iterate_phdr. It is called for the program first; returning 1 ends the iteration
-/// there.
+/// Returns whether this function is in the object: the program, or a shared library that cudp is
+/// linked into.
+bool is_own(const dl_phdr_info& object) {
+  const auto code = reinterpret_cast<std::uintptr_t>(&is_own);
+  for (int i = 0; i < object.dlpi_phnum; ++i) {
+    const auto& segment = object.dlpi_phdr[i];
+    const std::uintptr_t begin = object.dlpi_addr + segment.p_vaddr;
+    if (segment.p_type == PT_LOAD && code >= begin && code - begin < segment.p_memsz) return true;
+  }
+  return false;
+}
+
+/// Callback of dl_iterate_phdr. Returning 1 ends the iteration.
 int find_build_id(dl_phdr_info* object, std::size_t, void* out) {
+  if (!is_own(*object)) return 0;
   for (int i = 0; i < object->dlpi_phnum; ++i) {
     const auto& segment = object->dlpi_phdr[i];
     if (segment.p_type != PT_NOTE) continue;

@@ -65,7 +65,15 @@ Answer zcdp_as_epsilon(const AccountFlags& o) {
   return a;
 }
 
+/// Returns whether the releases are a list, not that of --q and --sigma.
+bool is_list(const AccountFlags& o) { return o.phases || !o.releases.empty(); }
+
 std::vector<Release> releases_of(const AccountFlags& o) {
+  if (!o.releases.empty()) {
+    unused("a list of releases", "--phases", o.phases, "--q", o.q, "--sigma", o.sigma, "--steps",
+           o.steps, "--n", o.n, "--batch", o.batch, "--examples", o.examples, "--epochs", o.epochs);
+    return o.releases;
+  }
   if (!o.phases) return {{.mechanism = mechanism_of(o), .count = needed(o.steps, "--steps")}};
   unused("--phases", "--q", o.q, "--sigma", o.sigma, "--steps", o.steps, "--n", o.n, "--batch",
          o.batch, "--examples", o.examples, "--epochs", o.epochs);
@@ -90,7 +98,7 @@ Answer gaussian_dp_estimate(const AccountFlags& o, const std::vector<Release>& r
   a.add("accountant", "gdp", "gdp: " + warning);
   a.json.update({{"is_bound", false}, {"note", warning}, {"mu", found.mu}});
   a.add("group", o.group, std::to_string(o.group));
-  a.json["sampling"] = o.phases ? "phases" : o.sampling;
+  a.json["sampling"] = is_list(o) ? "phases" : o.sampling;
   return a;
 }
 
@@ -134,7 +142,7 @@ Answer bound_of(const AccountFlags& o, const privacy::Composition& composition,
                  {"bound", how},
                  {"group", o.group},
                  {"neighbours", name_of(o.neighbours)},
-                 {"sampling", o.phases ? "phases" : o.sampling}});
+                 {"sampling", is_list(o) ? "phases" : o.sampling}});
   if (found.order > 0.0) {
     a.json["order"] = found.order;
     how += ", at order " + number(found.order);
@@ -204,11 +212,12 @@ Answer answer_of(AccountFlags o, Busy& busy) {
   if (!o.what_if.empty())
     throw InputError("--what-if: expected a run to change, as in cudp account RUN --what-if " +
                      o.what_if.front() + ", found none");
-  if (!o.zcdp && !o.phases) fill_in_training(o);
+  if (!o.releases.empty()) unused("a list of releases", "--zcdp", o.zcdp, "--rdp-at", o.rdp_at);
+  if (!o.zcdp && !is_list(o)) fill_in_training(o);
   if (o.rdp_at) return divergence_at(o);
   if (o.zcdp) return zcdp_as_epsilon(o);
   std::vector<std::string> missing;
-  if (!o.phases) missing = missing_release_flags(o);
+  if (!is_list(o)) missing = missing_release_flags(o);
   if (!o.epsilon && !o.delta) missing.emplace_back("one of --delta and --epsilon");
   refuse_missing("account", missing);
   if (o.epsilon.has_value() == o.delta.has_value())
@@ -233,6 +242,27 @@ Answer answer_of(AccountFlags o, Busy& busy) {
   }
   return answer;
 }
+
+constexpr const char* kAccountExamples =
+    "Examples:\n"
+    "  cudp account runs/mine\n"
+    "  cudp account runs/first runs/second runs/third\n"
+    "  cudp account runs/mine --what-if epochs=40 epochs=40+batch=1024 epsilon=1\n"
+    "  cudp account --examples 60000 --batch 512 --epochs 40 --sigma 1.1 --delta 1e-5\n"
+    "  cudp account --q 0.01 --sigma 1.0 --steps 2000 --delta 1e-6\n"
+    "  cudp account --q 0.01 --sigma 1.0 --steps 2000 --epsilon 2 --json\n"
+    "  cudp account --q 0.01 --sigma 1.0 --steps 2000 --delta 1e-6 --groups 16 --curve "
+    "groups.png\n"
+    "  cudp account --sampling fixed --n 50000 --batch 500 --sigma 2 --steps 2000 --delta 1e-6\n"
+    "  cudp account --phases phases.json --delta 1e-6\n"
+    "  cudp account --zcdp 0.1 --delta 1e-5\n"
+    "  cudp account --rdp-at 8.25 --q 0.001 --sigma 0.8 --json\n"
+    "Mechanisms of --phases: gaussian (sigma), poisson-gaussian (q, sigma), fixed-size-gaussian\n"
+    "(n, batch, sigma), truncated-poisson-gaussian (n, q, max_batch, sigma), gaussian-mixture\n"
+    "(sensitivities, probabilities, sigma), laplace (scale), poisson-laplace (q, scale),\n"
+    "bounded-range (epsilon), approximate-dp (epsilon, delta).";
+
+}  // namespace
 
 std::vector<Option> account_options() {
   using namespace option_rows;
@@ -266,26 +296,10 @@ std::vector<Option> account_options() {
   return all;
 }
 
-constexpr const char* kAccountExamples =
-    "Examples:\n"
-    "  cudp account runs/mine\n"
-    "  cudp account runs/first runs/second runs/third\n"
-    "  cudp account runs/mine --what-if epochs=40 epochs=40+batch=1024 epsilon=1\n"
-    "  cudp account --examples 60000 --batch 512 --epochs 40 --sigma 1.1 --delta 1e-5\n"
-    "  cudp account --q 0.01 --sigma 1.0 --steps 2000 --delta 1e-6\n"
-    "  cudp account --q 0.01 --sigma 1.0 --steps 2000 --epsilon 2 --json\n"
-    "  cudp account --q 0.01 --sigma 1.0 --steps 2000 --delta 1e-6 --groups 16 --curve "
-    "groups.png\n"
-    "  cudp account --sampling fixed --n 50000 --batch 500 --sigma 2 --steps 2000 --delta 1e-6\n"
-    "  cudp account --phases phases.json --delta 1e-6\n"
-    "  cudp account --zcdp 0.1 --delta 1e-5\n"
-    "  cudp account --rdp-at 8.25 --q 0.001 --sigma 0.8 --json\n"
-    "Mechanisms of --phases: gaussian (sigma), poisson-gaussian (q, sigma), fixed-size-gaussian\n"
-    "(n, batch, sigma), truncated-poisson-gaussian (n, q, max_batch, sigma), gaussian-mixture\n"
-    "(sensitivities, probabilities, sigma), laplace (scale), poisson-laplace (q, scale),\n"
-    "bounded-range (epsilon), approximate-dp (epsilon, delta).";
-
-}  // namespace
+Answer account_answer(const TrainConfig& config) {
+  Busy busy("cudp account", Busy::Shown::never);
+  return answered(config, answer_of, busy);
+}
 
 void add_account_command(CLI::App& app, CommandBody& body) {
   add_command(app, body,

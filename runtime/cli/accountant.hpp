@@ -30,7 +30,16 @@ struct AccountantFlags {
   std::uint64_t group = 1;
   std::optional<double> interval;
   std::vector<std::string> orders;  ///< numbers, or "adaptive"; empty: default_orders()
+  /// Releases that a program gives in place of the flags of one; they have no flag.
+  std::vector<privacy::Release> releases;
 };
+
+/// Options of `cudp account` and `cudp calibrate`, and their answers to a config with such options.
+/// They print nothing. Throw InputError, BudgetError.
+std::vector<Option> account_options();
+std::vector<Option> calibrate_options();
+Answer account_answer(const TrainConfig& config);
+Answer calibrate_answer(const TrainConfig& config);
 
 /// Returns the options of AccountantFlags. with_estimate: --accountant also accepts gdp, which is
 /// no bound.
@@ -89,12 +98,23 @@ privacy::AccountantOptions bound_options(const AccountantFlags& flags);
 /// its fields, "steps": ...}. Throws InputError, "FILE, POSITION: expected ..., found ...".
 std::vector<privacy::Release> read_phases(const std::filesystem::path& file);
 
+/// Reads the same list from JSON. source: name of the list in messages.
+std::vector<privacy::Release> read_phases(const std::string& json, const std::string& source);
+
 /// Returns a release in the form that read_phases reads.
 nlohmann::ordered_json json_of(const privacy::Release& release);
 
 /// Runs `body` and converts exceptions of privacy/ to errors for the user: an argument out of range
 /// to InputError, an unreachable budget to BudgetError.
 int for_user(const std::function<void()>& body);
+
+/// Returns a command's answer, with errors for the user.
+template <class Flags>
+Answer answered(const TrainConfig& config, Answer (*answer)(Flags, Busy&), Busy& busy) {
+  Answer found;
+  for_user([&] { found = answer(flags_of<Flags, AccountantFlags>(config), busy); });
+  return found;
+}
 
 /// Returns the `run` function of a command that computes an Answer with an accountant and prints
 /// it. name: name of the command.

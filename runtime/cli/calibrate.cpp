@@ -86,16 +86,6 @@ Answer calibrated(CalibrateFlags o, Busy&) {
   return a;
 }
 
-std::vector<Option> calibrate_options() {
-  using namespace option_rows;
-  std::vector<Option> all = accountant_rows(false);
-  all.push_back(
-      one_of(text("solve", "NAME", &CalibrateFlags::solve,
-                  "What to find: sigma, steps, delta, and q or, with --sampling fixed, batch"),
-             {"sigma", "steps", "delta", "q", "batch"}));
-  return all;
-}
-
 constexpr const char* kCalibrateExamples =
     "Examples:\n"
     "  cudp calibrate --epsilon 3 --delta 1e-5 --q 0.0085 --steps 4680\n"
@@ -109,6 +99,21 @@ constexpr const char* kCalibrateExamples =
     "Answers are rounded to the safe side: the budget holds for the printed value.";
 
 }  // namespace
+
+std::vector<Option> calibrate_options() {
+  using namespace option_rows;
+  std::vector<Option> all = accountant_rows(false);
+  all.push_back(
+      one_of(text("solve", "NAME", &CalibrateFlags::solve,
+                  "What to find: sigma, steps, delta, and q or, with --sampling fixed, batch"),
+             {"sigma", "steps", "delta", "q", "batch"}));
+  return all;
+}
+
+Answer calibrate_answer(const TrainConfig& config) {
+  Busy busy("cudp calibrate", Busy::Shown::never);
+  return answered(config, calibrated, busy);
+}
 
 void add_calibrate_command(CLI::App& app, CommandBody& body) {
   add_command(app, body,

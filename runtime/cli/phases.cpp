@@ -150,7 +150,10 @@ nlohmann::ordered_json json_of(const privacy::Release& release) {
 }
 
 std::vector<privacy::Release> read_phases(const std::filesystem::path& file) {
-  const std::string text = read_user_file(file);
+  return read_phases(read_user_file(file), file.string());
+}
+
+std::vector<privacy::Release> read_phases(const std::string& text, const std::string& source) {
   json list;
   try {
     list = json::parse(text);
@@ -158,15 +161,15 @@ std::vector<privacy::Release> read_phases(const std::filesystem::path& file) {
     const auto* syntax = dynamic_cast<const json::parse_error*>(&damage);
     const std::size_t byte = syntax != nullptr ? std::min(syntax->byte, text.size()) : 0;
     const auto line = 1 + std::ranges::count(text.substr(0, byte), '\n');
-    throw InputError(file.string() + ", line " + std::to_string(line) + ": expected JSON, found " +
+    throw InputError(source + ", line " + std::to_string(line) + ": expected JSON, found " +
                      (text.empty() ? "an empty file" : damage.what()));
   }
   if (list.is_object() && list.size() == 1 && list.contains("phases")) list = json(list["phases"]);
   if (!list.is_array() || list.empty())
-    throw InputError(file.string() + ": expected a list of phases, found " + value_text_of(list));
+    throw InputError(source + ": expected a list of phases, found " + value_text_of(list));
   std::vector<privacy::Release> releases;
   for (std::size_t i = 0; i < list.size(); ++i)
-    releases.push_back(release_at(list[i], file.string() + ", phase " + std::to_string(i + 1)));
+    releases.push_back(release_at(list[i], source + ", phase " + std::to_string(i + 1)));
   return releases;
 }
 

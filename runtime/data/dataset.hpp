@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,16 +18,26 @@ struct WordVectors {
   std::vector<float> values;  ///< [rows, columns]
 };
 
+/// Features of examples in memory that belongs to a program that uses cudp, such as a NumPy array.
+/// One of the two has [size, shape.size()] elements. They are never changed.
+struct LentFeatures {
+  std::span<const std::uint8_t> bytes;
+  std::span<const float> floats;
+  std::shared_ptr<const void> owner;  ///< keeps the memory
+};
+
 /// Examples in memory. Images stay bytes, which an engine converts when it reads them: feature =
 /// scale * byte + shift. Rows of tables are kept coded. Matrices of features hold float32. Features
 /// are in the order channel, row, column, as in the models' Shape. Texts are numbers of words, with
 /// shape {1, 1, T}, where T is the maximum number of words of a text.
 struct Dataset {
   Shape shape;
-  int classes = 0;                          ///< 1: examples have targets
-  std::vector<std::uint8_t> bytes;          ///< [size, shape.size()], or empty
-  bool holds_bytes = false;                 ///< features are bytes; set even without examples
-  std::vector<float> floats;                ///< [size, shape.size()], or empty
+  int classes = 0;                  ///< 1: examples have targets
+  std::vector<std::uint8_t> bytes;  ///< [size, shape.size()], or empty
+  bool holds_bytes = false;         ///< features are bytes; set even without examples
+  std::vector<float> floats;        ///< [size, shape.size()], or empty
+  /// Features in the caller's memory, used in place of `bytes` or `floats`; null: none are.
+  std::shared_ptr<const LentFeatures> lent;
   std::vector<std::uint8_t> coded;          ///< [size, layout->row_bytes()], or empty
   std::shared_ptr<const RowLayout> layout;  ///< layout of coded rows; null: examples are not coded
   std::vector<std::uint16_t> tokens;   ///< [size, T], each < words, or empty; 0 after the end of a
@@ -57,6 +68,9 @@ struct Dataset {
 
   std::size_t size() const { return labels.size(); }
   std::size_t whole_size() const { return whole > 0 ? whole : size(); }
+  /// Returns the features, wherever they are.
+  std::span<const std::uint8_t> byte_values() const { return lent ? lent->bytes : bytes; }
+  std::span<const float> float_values() const { return lent ? lent->floats : floats; }
   bool is_bytes() const { return holds_bytes || !bytes.empty(); }
   bool is_text() const { return words > 0; }
   bool is_coded() const { return layout != nullptr; }

@@ -12,9 +12,8 @@ namespace {
 std::size_t to_size(std::int64_t n) { return static_cast<std::size_t>(n); }
 
 /// Appends elements [first, last) of an array.
-template <class T>
-void append_part(std::vector<T>& to, const std::vector<T>& from, std::size_t first,
-                 std::size_t last) {
+template <class T, class From>
+void append_part(std::vector<T>& to, const From& from, std::size_t first, std::size_t last) {
   to.insert(to.end(), from.begin() + static_cast<std::ptrdiff_t>(first),
             from.begin() + static_cast<std::ptrdiff_t>(last));
 }
@@ -24,6 +23,14 @@ void append_part(std::vector<T>& to, const std::vector<T>& from, std::size_t fir
 ExampleWidths widths_of(const Dataset& data) {
   return {.numbers = to_size(data.shape.size()),
           .coded = data.is_coded() ? to_size(data.layout->row_bytes()) : 0};
+}
+
+void own_features(Dataset& data) {
+  if (data.lent == nullptr) return;
+  const std::shared_ptr<const LentFeatures> lent = std::move(data.lent);
+  data.lent = nullptr;
+  data.bytes.assign(lent->bytes.begin(), lent->bytes.end());
+  data.floats.assign(lent->floats.begin(), lent->floats.end());
 }
 
 Dataset empty_like(const Dataset& data) {
@@ -40,6 +47,7 @@ Dataset empty_like(const Dataset& data) {
 }
 
 void clear_examples(Dataset& data) {
+  data.lent = nullptr;
   data.bytes.clear();
   data.floats.clear();
   data.coded.clear();
@@ -52,12 +60,14 @@ void clear_examples(Dataset& data) {
 }
 
 void append_examples(const Dataset& from, Dataset& to) {
+  own_features(to);
   for_each_array(to, from, [](auto& all, const auto& more, std::size_t) {
     append_part(all, more, 0, more.size());
   });
 }
 
 void append_examples(const Dataset& from, ExampleRange range, Dataset& to) {
+  own_features(to);
   for_each_array(to, from, [&](auto& all, const auto& more, std::size_t width) {
     append_part(all, more, range.begin * width, range.end * width);
   });
@@ -77,6 +87,7 @@ Dataset select_examples(const Dataset& data, std::span<const std::size_t> which)
 }
 
 void append_blanks(Dataset& data, std::size_t count) {
+  own_features(data);
   const std::size_t first = data.size();
   for_each_array(data, data, [&](auto& to, const auto&, std::size_t width) {
     to.resize(to.size() + count * width);
@@ -102,8 +113,8 @@ void read_floats(const Dataset& data, std::size_t first, std::size_t count, std:
   ensure(x.size() == count * features && !data.is_bytes() && !data.is_text(),
          "the features must be floats, and have room");
   if (!data.is_coded()) {
-    std::copy_n(data.floats.begin() + static_cast<std::ptrdiff_t>(first * features), x.size(),
-                x.begin());
+    std::copy_n(data.float_values().begin() + static_cast<std::ptrdiff_t>(first * features),
+                x.size(), x.begin());
     return;
   }
   const CodedRows rows = data.coded_rows();

@@ -17,12 +17,13 @@ struct ExampleWidths {
 ExampleWidths widths_of(const Dataset& data);
 
 /// Calls visit(array of `to`, the same array of `from`, elements per example) for each array that
-/// `from` has. Requires that `to` is of the same kind.
+/// `from` has. Requires that `to` is of the same kind, and that it owns its features.
 template <class To, class From, class Visit>
 void for_each_array(To& to, const From& from, const Visit& visit) {
   const ExampleWidths widths = widths_of(from);
-  if (!from.bytes.empty()) visit(to.bytes, from.bytes, widths.numbers);
-  if (!from.floats.empty()) visit(to.floats, from.floats, widths.numbers);
+  if (const auto bytes = from.byte_values(); !bytes.empty()) visit(to.bytes, bytes, widths.numbers);
+  if (const auto floats = from.float_values(); !floats.empty())
+    visit(to.floats, floats, widths.numbers);
   if (!from.coded.empty()) visit(to.coded, from.coded, widths.coded);
   if (!from.tokens.empty()) visit(to.tokens, from.tokens, widths.numbers);
   if (!from.lengths.empty()) visit(to.lengths, from.lengths, std::size_t{1});
@@ -32,6 +33,8 @@ void for_each_array(To& to, const From& from, const Visit& visit) {
   if (!from.first_rows.empty()) visit(to.first_rows, from.first_rows, std::size_t{1});
 }
 
+/// Copies features that the caller lent, so that they can be changed.
+void own_features(Dataset& data);
 /// Returns a data set of the same kind without examples.
 Dataset empty_like(const Dataset& data);
 /// Removes all examples, and keeps the memory.

@@ -92,7 +92,7 @@ DataSplit load(const DataRequest& request) {
     return split;
   }
   std::error_code ignored;
-  if (!fs::exists(request.dataset, ignored)) {
+  if (request.arrays == nullptr && !fs::exists(request.dataset, ignored)) {
     std::vector<std::string> names;
     std::string list;
     for (const NamedDataset& named : named_datasets()) {
@@ -142,8 +142,9 @@ DataSplit load_data(const DataRequest& request) {
 TestData load_test_data(const DataRequest& request) {
   return with_memory(request, [&]() -> TestData {
     std::error_code ignored;
-    const bool table = !is_named_dataset(request.dataset) && !is_folder(request.dataset) &&
-                       fs::exists(request.dataset, ignored);
+    const bool table = request.arrays != nullptr ||
+                       (!is_named_dataset(request.dataset) && !is_folder(request.dataset) &&
+                        fs::exists(request.dataset, ignored));
     if (!table) {
       DataSplit split = load(request);
       return {split.name, std::move(split.test)};

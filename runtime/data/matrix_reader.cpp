@@ -8,6 +8,7 @@
 #include "runtime/base/busy.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/data/bytes.hpp"
+#include "runtime/data/given_array_reader.hpp"
 #include "runtime/data/npy.hpp"
 #include "runtime/data/zip.hpp"
 
@@ -35,9 +36,11 @@ const char* name_of_not_finite(float x) {
 
 class MatrixReader::Source {
  public:
-  explicit Source(const MatrixFiles& files) : files_(files), faults_(files.features.string()) {
+  explicit Source(const MatrixFiles& files) : files_(files), faults_(files.name()) {
     ensure(!files.read_labels || files.classes >= 2, "labels must have classes");
-    if (is_npz(files.features))
+    if (files.arrays != nullptr)
+      open_arrays();
+    else if (is_npz(files.features))
       open_archive();
     else
       open_files();
@@ -47,13 +50,29 @@ class MatrixReader::Source {
 
   Dataset empty() const {
     Dataset set;
-    set.shape = {static_cast<int>(width_), 1, 1};
+    set.shape = shape_;
+    set.holds_bytes = x_->is_bytes();
     set.classes = files_.classes;
     return set;
   }
 
   std::uint64_t rows() const { return rows_; }
   std::uint64_t reservable() const { return std::min(rows_, x_->reservable() / width_); }
+
+  std::shared_ptr<const LentFeatures> lent() const {
+    if (files_.arrays == nullptr || files_.malformed != Malformed::refuse) return nullptr;
+    const GivenArray& x = files_.arrays->x;
+    const auto numbers = static_cast<std::size_t>(rows_) * width_;
+    if (!x.is_contiguous() || numbers == 0) return nullptr;
+    LentFeatures lent{.bytes = {}, .floats = {}, .owner = x.owner};
+    if (x_->is_bytes())
+      lent.bytes = {reinterpret_cast<const std::uint8_t*>(x.data), numbers};
+    else if (x.type == "<f4" && reinterpret_cast<std::uintptr_t>(x.data) % alignof(float) == 0)
+      lent.floats = {reinterpret_cast<const float*>(x.data), numbers};
+    else
+      return nullptr;
+    return std::make_shared<const LentFeatures>(std::move(lent));
+  }
 
   bool next(TableBlock& block) {
     while (read_block(block))
@@ -77,15 +96,20 @@ class MatrixReader::Source {
     block.first_row = row_;
     Dataset& to = block.examples;
     if (to.classes == 0) to = empty();
-    to.floats.resize(n * width_);
-    x_->read(std::span<float>(to.floats));
+    if (x_->is_bytes()) {
+      to.bytes.resize(n * width_);
+      x_->read(std::span<std::uint8_t>(to.bytes));
+    } else {
+      to.floats.resize(n * width_);
+      x_->read(std::span<float>(to.floats));
+    }
     to.labels.assign(n, 0);
     if (y_) {
       labels_.resize(n);
       y_->read(std::span<std::int64_t>(labels_));
     }
     for (std::size_t i = 0; i < n && !faults_.full(); ++i) {
-      check_row(std::span(to.floats).subspan(i * width_, width_), row_ + i);
+      if (!x_->is_bytes()) check_row(std::span(to.floats).subspan(i * width_, width_), row_ + i);
       if (y_) to.labels[i] = class_of(labels_[i], row_ + i);
     }
     row_ += n;
@@ -113,28 +137,48 @@ class MatrixReader::Source {
       }
       return archive_->open(name);
     };
-    x_.emplace(member("x.npy"));
-    if (files_.read_labels) y_.emplace(member("y.npy"));
+    x_ = std::make_unique<NpyReader>(member("x.npy"));
+    if (files_.read_labels) y_ = std::make_unique<NpyReader>(member("y.npy"));
+  }
+
+  void open_arrays() {
+    if (files_.read_labels && !files_.arrays->y)
+      bad_input(files_.name(), "", "labels beside it, as in (X, y)", "none");
+    x_ = std::make_unique<GivenArrayReader>(files_.arrays->x);
+    if (files_.read_labels) y_ = std::make_unique<GivenArrayReader>(*files_.arrays->y);
   }
 
   void open_files() {
     if (files_.read_labels && files_.labels.empty())
       bad_input(files_.features.string(), "", "--labels FILE.npy, or a .npz file with x and y",
                 "no labels");
-    x_.emplace(open_bytes(files_.features));
-    if (files_.read_labels) y_.emplace(open_bytes(files_.labels));
+    x_ = std::make_unique<NpyReader>(open_bytes(files_.features));
+    if (files_.read_labels) y_ = std::make_unique<NpyReader>(open_bytes(files_.labels));
   }
 
   void check_shapes() {
     const auto& shape = x_->shape();
-    if (!x_->is_floating())
-      bad_input(x_->name(), "", "floating-point numbers (<f2 or <f4)", "type " + x_->type());
-    if (shape.size() != 2 || shape[1] < 1 || shape[1] > kMaxFeatures)
+    const bool images = shape.size() == 3 || shape.size() == 4;
+    if (!x_->is_floating() && !(images && x_->is_bytes()))
       bad_input(x_->name(), "",
-                "a matrix of rows with 1 to " + std::to_string(kMaxFeatures) + " features",
+                images ? "bytes (uint8) or floating-point numbers"
+                       : "floating-point numbers (<f2 or <f4)",
+                "type " + x_->type());
+    std::uint64_t width = shape.size() == 2 || images ? 1 : 0;
+    for (std::size_t d = 1; d < shape.size() && width <= kMaxFeatures; ++d)
+      width *= std::min<std::uint64_t>(shape[d], kMaxFeatures + 1);
+    if (width < 1 || width > kMaxFeatures)
+      bad_input(x_->name(), "",
+                "a matrix of rows with 1 to " + std::to_string(kMaxFeatures) +
+                    " features, or as many pixels of images (n, height, width) or (n, channels, "
+                    "height, width)",
                 "the shape " + text_of(shape));
     rows_ = shape[0];
-    width_ = static_cast<std::size_t>(shape[1]);
+    width_ = static_cast<std::size_t>(width);
+    const auto side = [&](std::size_t d) { return static_cast<int>(shape[d]); };
+    shape_ = shape.size() == 2   ? Shape{side(1), 1, 1}
+             : shape.size() == 3 ? Shape{1, side(1), side(2)}
+                                 : Shape{side(1), side(2), side(3)};
     if (!y_) return;
     const auto& labels = y_->shape();
     if (y_->is_floating())
@@ -151,10 +195,11 @@ class MatrixReader::Source {
                 labels[0] < rows_ ? "fewer" : "more");
   }
 
+  /// Returns an array's shape with n for the number of rows, which may be private.
   static std::string text_of(const std::vector<std::uint64_t>& shape) {
-    std::string out;
-    for (const std::uint64_t side : shape) out += (out.empty() ? "" : ", ") + std::to_string(side);
-    return "(" + out + ")";
+    std::string out = "(n";
+    for (std::size_t d = 1; d < shape.size(); ++d) out += ", " + std::to_string(shape[d]);
+    return out + (shape.size() == 1 ? ",)" : ")");
   }
 
   void check_row(std::span<float> row, std::uint64_t number) {
@@ -180,10 +225,11 @@ class MatrixReader::Source {
   TableFaults faults_;
   std::unique_ptr<RandomAccessBytes> file_;  // file of an archive
   std::optional<ZipArchive> archive_;
-  std::optional<NpyReader> x_;
-  std::optional<NpyReader> y_;  // empty if labels are not read
+  std::unique_ptr<ArrayReader> x_;
+  std::unique_ptr<ArrayReader> y_;  // null if labels are not read
   std::uint64_t rows_ = 0;
-  std::size_t width_ = 0;
+  std::size_t width_ = 0;  // features of a row
+  Shape shape_;
   std::uint64_t row_ = 0;  // index of the next row
   std::vector<std::int64_t> labels_;
 };
@@ -195,5 +241,6 @@ Dataset MatrixReader::empty() const { return source_->empty(); }
 std::uint64_t MatrixReader::rows() const { return source_->rows(); }
 std::uint64_t MatrixReader::reservable() const { return source_->reservable(); }
 bool MatrixReader::next(TableBlock& block) { return source_->next(block); }
+std::shared_ptr<const LentFeatures> MatrixReader::lent() const { return source_->lent(); }
 
 }  // namespace cudp

@@ -225,6 +225,15 @@ void NpyReader::read(std::span<float> out) {
   }
 }
 
+void NpyReader::read(std::span<std::uint8_t> out) {
+  if (!is_bytes()) bad_input(name(), "", "bytes (|u1)", "type " + shown(type_));
+  const std::uint64_t at = bytes_->position();
+  const std::size_t n = bytes_->read(out);
+  if (n < out.size())
+    bad_input(name(), "byte " + std::to_string(at + n), "all numbers that its shape has",
+              "the end of the file");
+}
+
 void NpyReader::read(std::span<std::int64_t> out) {
   if (is_floating()) bad_input(name(), "", "whole numbers (such as <i8)", "type " + shown(type_));
   read_bytes(out.size());

@@ -5,35 +5,26 @@
 #include <string>
 #include <vector>
 
+#include "runtime/data/array_reader.hpp"
 #include "runtime/data/bytes.hpp"
 
 namespace cudp {
 
 /// Reads an array in NumPy's .npy format, versions 1 to 3, from front to back. The array must be
 /// little-endian and row-major, of floating-point or whole numbers.
-class NpyReader {
+class NpyReader final : public ArrayReader {
  public:
   /// Reads the header. Throws InputError.
   explicit NpyReader(std::unique_ptr<ByteReader> bytes);
 
-  const std::string& name() const { return bytes_->name(); }
-  /// Returns the shape: at least one dimension; the product fits in 63 bits.
-  const std::vector<std::uint64_t>& shape() const { return shape_; }
-  /// Returns NumPy's name of the type, e.g. "<f4".
-  const std::string& type() const { return type_; }
-  bool is_floating() const { return kind_ == 'f'; }
-
-  /// Reads the next out.size() numbers; doubles are rounded to float. Throws InputError if the file
-  /// ends before them, or if they are not floating-point.
-  void read(std::span<float> out);
-  /// Reads the next out.size() whole numbers. A number above 2^63 - 1 becomes -1; booleans are 0
-  /// and 1. Throws InputError if the file ends before them, or if they are floating-point.
-  void read(std::span<std::int64_t> out);
-  /// Throws InputError unless the file ends here.
-  void expect_end();
-  /// Number of numbers for which memory may be reserved before they arrive, whatever the header
-  /// claims.
-  std::uint64_t reservable() const { return bytes_->reservable() / size_; }
+  const std::string& name() const override { return bytes_->name(); }
+  const std::vector<std::uint64_t>& shape() const override { return shape_; }
+  const std::string& type() const override { return type_; }
+  void read(std::span<float> out) override;
+  void read(std::span<std::uint8_t> out) override;
+  void read(std::span<std::int64_t> out) override;
+  void expect_end() override;
+  std::uint64_t reservable() const override { return bytes_->reservable() / size_; }
 
  private:
   void parse_header(std::string_view text);

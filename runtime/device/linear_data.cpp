@@ -19,7 +19,7 @@ void read(const Dataset& data, std::size_t example, std::span<float> x) {
     return;
   }
   for (std::size_t j = 0; j < x.size(); ++j)
-    x[j] = data.scale * static_cast<float>(data.bytes[example * x.size() + j]) + data.shift;
+    x[j] = data.scale * static_cast<float>(data.byte_values()[example * x.size() + j]) + data.shift;
 }
 
 /// Writes an example to slot `to`. buffer: [features], overwritten.

@@ -1,6 +1,7 @@
 #include "runtime/features/features.hpp"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include <spdlog/fmt/fmt.h>
@@ -19,7 +20,7 @@ namespace cudp {
 namespace {
 
 template <class T>
-std::uint64_t checksum_of(const std::vector<T>& v) {
+std::uint64_t checksum_of(std::span<const T> v) {
   return checksum({reinterpret_cast<const char*>(v.data()), v.size() * sizeof(T)});
 }
 
@@ -28,7 +29,7 @@ std::uint64_t checksum_of(const std::vector<T>& v) {
 std::string cache_key(const Dataset& d, const std::string& arithmetic) {
   return fmt::format("scatter 1 J=2 L=8 order=2 {} {}x{}x{} {} bytes={:x} floats={:x} {} {}",
                      arithmetic, d.size(), d.shape.channels, d.shape.height, d.shape.width,
-                     checksum_of(d.bytes), checksum_of(d.floats), d.scale, d.shift);
+                     checksum_of(d.byte_values()), checksum_of(d.float_values()), d.scale, d.shift);
 }
 
 std::vector<float> scatter(const Dataset& data, const FeatureSettings& settings,
@@ -76,6 +77,7 @@ void make_features(Dataset& data, const FeatureSettings& settings, const Backend
                                    data.is_text() ? "texts" : "images",
                                    name_of(settings.normalise)));
     data = dense(std::move(data));
+    own_features(data);
     normalise_rows(data.floats, static_cast<std::size_t>(data.shape.size()), settings.normalise,
                    settings.threads);
   }
@@ -92,6 +94,7 @@ void make_features(Dataset& data, const FeatureSettings& settings, const Backend
                     shape.channels, groups));
   data.floats = scatter(data, settings, backend, reporter);
   data.bytes = {};
+  data.lent = nullptr;
   data.holds_bytes = false;
   data.shape = shape;
   if (groups > 0) normalise_groups(data.floats, shape, groups, settings.threads);

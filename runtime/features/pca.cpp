@@ -36,7 +36,7 @@ void read_example(const Dataset& data, std::size_t example, std::span<float> x) 
   }
   const std::size_t at = example * x.size();
   for (std::size_t i = 0; i < x.size(); ++i)
-    x[i] = std::fma(data.scale, static_cast<float>(data.bytes[at + i]), data.shift);
+    x[i] = std::fma(data.scale, static_cast<float>(data.byte_values()[at + i]), data.shift);
 }
 
 }  // namespace
@@ -177,6 +177,7 @@ void project(Dataset& data, const std::vector<float>& projection, int threads) {
   });
   data.floats = std::move(projected);
   data.bytes = {};
+  data.lent = nullptr;
   data.holds_bytes = false;
   data.coded = {};
   data.layout = nullptr;

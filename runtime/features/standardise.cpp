@@ -12,6 +12,7 @@
 #include "runtime/base/ceil_log2.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/threads.hpp"
+#include "runtime/data/examples.hpp"
 #include "runtime/features/clipped_row.hpp"
 
 namespace cudp {
@@ -82,7 +83,7 @@ std::vector<double> clipped_moments(const Dataset& data, int bits, int threads) 
     std::vector<double> clipped(width);
     std::vector<double> part(width);
     for (std::size_t e = task * kTask; e < std::min(data.size(), (task + 1) * kTask); ++e) {
-      moments_of(std::span(data.floats).subspan(e * numbers, numbers), row);
+      moments_of(data.float_values().subspan(e * numbers, numbers), row);
       clip_row<double>(row, bits, clipped.data());
       for (std::size_t i = 0; i < width; ++i) part[i] += clipped[i];
     }
@@ -126,6 +127,7 @@ std::vector<float> dp_channel_scaling(const Dataset& data, double size, double m
 }
 
 void scale_channels(Dataset& data, const std::vector<float>& scaling, int threads) {
+  own_features(data);
   const std::size_t channels = scaling.size() / 2;
   const std::size_t pixels = static_cast<std::size_t>(data.shape.size()) / channels;
   ThreadTeam team(threads);

@@ -114,12 +114,12 @@ LinearRisk::LinearRisk(const Dataset& data, const RiskSettings& settings)
 std::span<const float> LinearRisk::row(std::size_t i, std::vector<float>& buffer) const {
   const std::size_t features = dimension_ - 1;
   const std::size_t at = i * features;
-  if (!data_.is_bytes() && !data_.is_coded()) return std::span(data_.floats).subspan(at, features);
+  if (!data_.is_bytes() && !data_.is_coded()) return data_.float_values().subspan(at, features);
   if (data_.is_coded())
     read_floats(data_, i, buffer);
   else
     for (std::size_t j = 0; j < features; ++j)
-      buffer[j] = data_.scale * static_cast<float>(data_.bytes[at + j]) + data_.shift;
+      buffer[j] = data_.scale * static_cast<float>(data_.byte_values()[at + j]) + data_.shift;
   return buffer;
 }
 

@@ -35,6 +35,8 @@ class Outputs {
   /// false if gnuplot is missing or fails.
   bool write_evaluation(const Evaluation& evaluation, const std::vector<std::string>& classes,
                         const std::string& title) const;
+  /// Returns the rows without numbers that may not leave private/.
+  std::vector<MetricsRow> public_part(const std::vector<MetricsRow>& metrics) const;
   /// Draws the curves. Returns false if gnuplot is missing or fails.
   bool draw_curves(const std::vector<MetricsRow>& metrics, const std::string& model,
                    const privacy::Certificate& certificate) const;
@@ -46,7 +48,6 @@ class Outputs {
   };
   Destination destination(const char* name) const;
   Destination private_destination(const char* name) const { return {folder_.owner(name), 0600}; }
-  std::vector<MetricsRow> public_part(const std::vector<MetricsRow>& metrics) const;
 
   RunFolder folder_;
   bool gives_privacy_;

@@ -81,8 +81,10 @@ void forget_diagnostics_after(const Run& run) {
 }  // namespace
 
 std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
-                                ReleaseObserver* release_observer, Ranks& ranks) {
+                                ReleaseObserver* release_observer, Ranks& ranks, RunCaller* caller,
+                                const ArraysInUse& arrays) {
   StoredRun stored = open_stored_run(flags, reporter);
+  stored.config.of<ArraysInUse>() = arrays;
   check_release_observer(release_observer, stored.config);
   const bool same_key = stored.key.has_value();
   const SharedKey key = same_key ? *stored.key : SharedKey(make_key());
@@ -92,7 +94,7 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
   Experiment prepared = prepare(stored.config, reporter, model, coins, ranks);
   check_same_facts(prepared, key.key());
   check_same_run(stored, prepared);
-  auto restored = std::make_unique<Run>(stored.folder, prepared, key.key(), reporter);
+  auto restored = std::make_unique<Run>(stored.folder, prepared, key.key(), reporter, caller);
   Run& run = *restored;
   run.lock = std::move(stored.lock);
   run.ledger_was_lost = stored.ledger_was_lost;

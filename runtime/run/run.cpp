@@ -23,12 +23,14 @@ std::string resume_command(const std::string& run) {
   return "continue with: cudp train --resume " + run;
 }
 
-Run::Run(RunFolder where, const Experiment& experiment, const RandomKey& key, Reporter& reporter)
+Run::Run(RunFolder where, const Experiment& experiment, const RandomKey& key, Reporter& reporter,
+         RunCaller* caller)
     : folder(std::move(where)),
       key_check(cudp::key_check(key)),
       seal(key),
       data_tag(data_tag_of(experiment, key)),
-      reporter_(reporter) {}
+      reporter_(reporter),
+      caller_(caller) {}
 
 void Run::charged(const privacy::Ledger& ledger) { write_ledger(folder, ledger, seal); }
 
@@ -55,6 +57,17 @@ void Run::planned(const Training& t) {
 
 void Run::holdout_due(const Training&) {
   write_atomically(folder.holdout_key(), std::to_string(key_check) + "\n", 0600);
+}
+
+void Run::measured(const std::vector<MetricsRow>& rows) {
+  outputs().write_metrics(rows);
+  if (caller_ != nullptr) caller_->measured(outputs().public_part(rows));
+}
+
+bool Run::interrupts() {
+  if (caller_ == nullptr) return watch_ && watch_->requested();
+  stopped_ = stopped_ || caller_->interrupts();
+  return stopped_;
 }
 
 void Run::diagnosed(std::uint64_t epoch, std::uint64_t step, const Diagnostics& d) {
@@ -91,11 +104,11 @@ void Run::write_plan_certificate() const {
 }
 
 void Run::advance() {
-  watch_.emplace();
+  if (caller_ == nullptr) watch_.emplace();
   training->advance();
   const std::uint64_t last = training->last_step();
   // Steps after the last checkpoint are repeated on a resume, to the bit.
-  if (watch_->requested() || !training->is_finished())
+  if (interrupts() || !training->is_finished())
     throw Error(fmt::format("interrupted at step {}{}; {}", training->step(),
                             last == Method::kOpenEnded ? "" : fmt::format(" of {}", last),
                             resume_command(folder.root().string())),

@@ -7,6 +7,7 @@
 #include "runtime/base/files.hpp"
 #include "runtime/base/interrupt.hpp"
 #include "runtime/base/reporter.hpp"
+#include "runtime/data/given_arrays.hpp"
 #include "runtime/results/result.hpp"
 #include "runtime/run/folder.hpp"
 #include "runtime/run/outputs.hpp"
@@ -16,12 +17,29 @@
 
 namespace cudp {
 
+/// A program that makes runs within itself, in place of the command line. Then no signal handler is
+/// installed. The thread that trains calls these functions.
+class RunCaller {
+ public:
+  RunCaller() = default;
+  virtual ~RunCaller() = default;
+  RunCaller(const RunCaller&) = delete;
+  RunCaller& operator=(const RunCaller&) = delete;
+
+  /// Returns whether to stop at the next checkpoint. Called between steps.
+  virtual bool interrupts() = 0;
+  /// Rows were added. rows: all of them, without numbers that may not leave private/.
+  virtual void measured(const std::vector<MetricsRow>& rows) = 0;
+};
+
 /// A training with its folder. It observes the training, stores what is needed to resume it, and
 /// reports to the user.
 class Run final : public TrainingObserver {
  public:
-  /// experiment: a result of prepare(). reporter must outlive the run.
-  Run(RunFolder where, const Experiment& experiment, const RandomKey& key, Reporter& reporter);
+  /// experiment: a result of prepare(). caller: null if signals interrupt the run. reporter and
+  /// caller must outlive the run.
+  Run(RunFolder where, const Experiment& experiment, const RandomKey& key, Reporter& reporter,
+      RunCaller* caller = nullptr);
 
   RunFolder folder;
   std::optional<NewRunFolder> new_folder;  ///< set while the folder is not yet at its final path
@@ -54,11 +72,11 @@ class Run final : public TrainingObserver {
   void planned(const Training& training) override;
   void checkpoint_due(const Training& training) override { save_checkpoint(training); }
   void holdout_due(const Training& training) override;
-  void measured(const std::vector<MetricsRow>& rows) override { outputs().write_metrics(rows); }
+  void measured(const std::vector<MetricsRow>& rows) override;
   void diagnosed(std::uint64_t epoch, std::uint64_t step, const Diagnostics& seen) override;
   void progressed(const Progress& progress) override { reporter_.progress(progress); }
   void warned(const std::string& line) override { reporter_.warn(line); }
-  bool interrupts() override { return watch_ && watch_->requested(); }
+  bool interrupts() override;
 
   Reporter& reporter() const { return reporter_; }
 
@@ -66,21 +84,25 @@ class Run final : public TrainingObserver {
   void save_checkpoint(const Training& training) const;
 
   Reporter& reporter_;
-  std::optional<InterruptWatch> watch_;  ///< set while it trains
+  RunCaller* caller_;
+  std::optional<InterruptWatch> watch_;  ///< set while it trains without a caller
+  bool stopped_ = false;                 ///< the caller has interrupted it
 };
 
 /// Starts a run. Everything that can be refused is refused before anything is written. Then creates
 /// the run folder, with a checkpoint before the first step. release_observer: is shown all
-/// releases; may be null. release_observer and ranks must outlive the run; this process is their
-/// rank 0. Throws InputError, BudgetError.
+/// releases; may be null. caller: see Run. release_observer, ranks and caller must outlive the run;
+/// this process is the rank 0 of `ranks`. Throws InputError, BudgetError.
 std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
-                               ReleaseObserver* release_observer = nullptr, Ranks& ranks = alone());
+                               ReleaseObserver* release_observer = nullptr, Ranks& ranks = alone(),
+                               RunCaller* caller = nullptr);
 
 /// Opens an interrupted run at its newest intact checkpoint. `flags` may change only settings that
-/// do not affect the result. Throws InputError, BudgetError.
+/// do not affect the result. arrays: those that the run began with, if it did. Throws InputError,
+/// BudgetError.
 std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
-                                ReleaseObserver* release_observer = nullptr,
-                                Ranks& ranks = alone());
+                                ReleaseObserver* release_observer = nullptr, Ranks& ranks = alone(),
+                                RunCaller* caller = nullptr, const ArraysInUse& arrays = {});
 
 /// Returns the command with which a user resumes an interrupted run.
 std::string resume_command(const std::string& run);

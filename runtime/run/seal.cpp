@@ -59,10 +59,10 @@ RandomKey derived(const RandomKey& key) {
 
 /// Adds elements [begin, begin + count) of an array with `width` numbers per example; nothing if
 /// the array is empty.
-template <class T>
-void add_part(Hash& hash, const std::vector<T>& array, std::size_t width, std::size_t begin,
+template <class Array>
+void add_part(Hash& hash, const Array& array, std::size_t width, std::size_t begin,
               std::size_t count) {
-  if (!array.empty()) hash.add(array.data() + begin * width, count * width * sizeof(T));
+  if (!array.empty()) hash.add(array.data() + begin * width, count * width * sizeof(*array.data()));
 }
 
 /// Returns the code of the words' vectors; "" if there are none.
@@ -115,8 +115,8 @@ std::string Seal::block_tags(const Dataset& train, int threads) const {
     hash.add_number(train.first / kBlock + b);
     hash.add_number(count);
     hash.add_number(train.is_bytes() ? 1 : 0);
-    add_part(hash, train.bytes, width, begin, count);
-    add_part(hash, train.floats, width, begin, count);
+    add_part(hash, train.byte_values(), width, begin, count);
+    add_part(hash, train.float_values(), width, begin, count);
     add_part(hash, train.coded, coded_width, begin, count);
     add_part(hash, train.tokens, width, begin, count);
     add_part(hash, train.lengths, 1, begin, count);

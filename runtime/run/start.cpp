@@ -24,7 +24,7 @@ void make_new_folder(std::optional<NewRunFolder>& new_folder, const Experiment& 
 }  // namespace
 
 std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
-                               ReleaseObserver* release_observer, Ranks& ranks) {
+                               ReleaseObserver* release_observer, Ranks& ranks, RunCaller* caller) {
   check_release_observer(release_observer, config);
   if (!config.out.empty()) check_free(config.out);
   const SharedKey key(config.seed ? key_from_seed(static_cast<std::uint64_t>(*config.seed))
@@ -34,7 +34,7 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
   introduce(ranks, {.config = config, .model = "", .key = key, .coins = coins});
   Experiment experiment = prepare(config, reporter, "", std::move(coins), ranks);
   check_same_facts(experiment, key.key());
-  auto started = std::make_unique<Run>(RunFolder(""), experiment, key.key(), reporter);
+  auto started = std::make_unique<Run>(RunFolder(""), experiment, key.key(), reporter, caller);
   Run& run = *started;
   make_new_folder(run.new_folder, experiment);
   run.folder = run.new_folder->folder();

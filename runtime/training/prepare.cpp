@@ -15,6 +15,7 @@
 #include "runtime/config/choices.hpp"
 #include "runtime/config/class_weights.hpp"
 #include "runtime/config/report_options.hpp"
+#include "runtime/data/given_arrays.hpp"
 #include "runtime/data/holdout.hpp"
 #include "runtime/data/load.hpp"
 #include "runtime/data/make_network.hpp"
@@ -253,6 +254,7 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
                               .labels_path = config.labels,
                               .test_path = config.test_data,
                               .test_labels_path = config.test_labels,
+                              .arrays = config.of<ArraysInUse>().arrays,
                               .test_is_public = config.test_data_is_public,
                               .accept_private_bounds = config.accept_private_bounds,
                               .malformed = config.malformed,

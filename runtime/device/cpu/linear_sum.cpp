@@ -50,8 +50,8 @@ void LinearSum::add(const Dataset& data, const CodedRows& coded, const LinearExa
     return;
   }
   kernels_.dense_linear({.of = of,
-                         .floats = data.is_bytes() ? nullptr : data.floats.data(),
-                         .bytes = data.is_bytes() ? data.bytes.data() : nullptr,
+                         .floats = data.is_bytes() ? nullptr : data.float_values().data(),
+                         .bytes = data.is_bytes() ? data.byte_values().data() : nullptr,
                          .scale = data.scale,
                          .shift = data.shift,
                          .features = coded.features,

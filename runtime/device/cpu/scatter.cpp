@@ -35,8 +35,8 @@ std::vector<float> scatter_on_cpu(const Dataset& images, int threads, const Work
       if (const auto fill = scratch_fill()) std::fill_n(scratch.data(), scratch.size(), *fill);
       kernels.scatter(
           {.tables = &bank.tables(),
-           .bytes = images.is_bytes() ? images.bytes.data() + plane * pixels : nullptr,
-           .floats = images.is_bytes() ? nullptr : images.floats.data() + plane * pixels,
+           .bytes = images.is_bytes() ? images.byte_values().data() + plane * pixels : nullptr,
+           .floats = images.is_bytes() ? nullptr : images.float_values().data() + plane * pixels,
            .scale = images.scale,
            .shift = images.shift,
            .planes = static_cast<int>(std::min(lanes, planes - plane)),

@@ -47,17 +47,18 @@ void DeviceEvaluation::upload(const Dataset& examples) {
   count_ = {p_.gpu, 1};
   count_.upload({&count, 1});
   uploaded_ = examples;
+  own_features(uploaded_);
 }
 
 bool DeviceEvaluation::is_uploaded(const Dataset& d) const {
   return uploaded_.size() == d.size() && uploaded_.scale == d.scale && uploaded_.shift == d.shift &&
-         uploaded_.layout == d.layout && uploaded_.bytes == d.bytes && uploaded_.coded == d.coded &&
-         uploaded_.labels == d.labels && uploaded_.tokens == d.tokens &&
+         uploaded_.layout == d.layout && std::ranges::equal(uploaded_.byte_values(), d.byte_values()) &&
+         uploaded_.coded == d.coded && uploaded_.labels == d.labels && uploaded_.tokens == d.tokens &&
          uploaded_.lengths == d.lengths && uploaded_.vectors == d.vectors &&
-         uploaded_.floats.size() == d.floats.size() &&
-         (d.floats.empty() ||  // compares bits, because numbers may be NaN
-          std::memcmp(uploaded_.floats.data(), d.floats.data(), d.floats.size() * sizeof(float)) ==
-              0);
+         uploaded_.float_values().size() == d.float_values().size() &&
+         (d.float_values().empty() ||  // compares bits, because numbers may be NaN
+          std::memcmp(uploaded_.float_values().data(), d.float_values().data(),
+                      d.float_values().size_bytes()) == 0);
 }
 
 }  // namespace cudp::cuda::inline CUDP_SIMT

@@ -60,9 +60,9 @@ std::vector<float> DeviceScatter::operator()(const Dataset& images, const WorkDo
   for (std::size_t at = 0; at < planes; at += count(capacity_)) {
     const std::size_t n = std::min(count(capacity_), planes - at);
     if (images.is_bytes())
-      bytes_.upload(std::span(images.bytes).subspan(at * plane, n * plane));
+      bytes_.upload(images.byte_values().subspan(at * plane, n * plane));
     else
-      floats_.upload(std::span(images.floats).subspan(at * plane, n * plane));
+      floats_.upload(images.float_values().subspan(at * plane, n * plane));
     transform(capacity_, images);  // all by one plan: an image's numbers depend on it alone
     gpu_.download(out.data() + at * features(), out_.get(), n * features() * sizeof(float));
     done(static_cast<double>(at + n) / static_cast<double>(planes));

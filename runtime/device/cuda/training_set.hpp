@@ -20,8 +20,8 @@ class DeviceTrainingSet {
   DeviceTrainingSet(Gpu& gpu, const Dataset& train, bool sorts_words = false)
       : size_(train.size()),
         first_(train.size() > 0 ? static_cast<std::int64_t>(train.first) : 0),
-        bytes_(filled<std::uint8_t>(gpu, train.bytes)),
-        floats_(filled<float>(gpu, train.floats)),
+        bytes_(filled<std::uint8_t>(gpu, train.byte_values())),
+        floats_(filled<float>(gpu, train.float_values())),
         coded_(filled<std::uint8_t>(gpu, train.coded)),
         number_feature_(filled<std::int32_t>(
             gpu, train.is_coded() ? train.layout->number_feature : std::vector<std::int32_t>())),
@@ -53,7 +53,7 @@ class DeviceTrainingSet {
 
  private:
   template <class T>
-  static Buffer<T> filled(Gpu& gpu, const std::vector<T>& from) {
+  static Buffer<T> filled(Gpu& gpu, std::span<const T> from) {
     Buffer<T> b(gpu, from.size());
     b.upload(from);
     return b;

@@ -131,7 +131,8 @@ TEST(Matrix, EveryFaultIsNamed) {
   EXPECT_EQ(refused(npy(">f4", "(3, 2)", bytes_of(kFeatures)), y).substr(0, 40),
             "DIR/x.npy: expected numbers of a type <f");
   EXPECT_EQ(refused(npy("<f4", "(6,)", bytes_of(kFeatures)), y),
-            "DIR/x.npy: expected a matrix of rows with 1 to 1048576 features, found the shape (6)");
+            "DIR/x.npy: expected a matrix of rows with 1 to 1048576 features, or as many pixels of "
+            "images (n, height, width) or (n, channels, height, width), found the shape (n,)");
   EXPECT_EQ(refused(npy("<f4", "(0, 2)", ""), npy_labels({})), "")
       << "how many rows there are may be private";
   EXPECT_EQ(refused(npy("<f4", "(0, 2)", "more"), npy_labels({})).substr(0, 55),

@@ -28,13 +28,13 @@ class CpuInput final : public CpuLayer {
       const std::uint8_t* bytes = nullptr;
       const float* floats = nullptr;
       if (data.is_bytes()) {
-        bytes = data.bytes.data() + example * features;
+        bytes = data.byte_values().data() + example * features;
       } else if (data.is_coded()) {
         float* const row = w.scratch(data.shape.size());
         read_floats(data, example, {row, features});
         floats = row;
       } else {
-        floats = data.floats.data() + example * features;
+        floats = data.float_values().data() + example * features;
       }
       w.kernels.load_image({.bytes = bytes,
                             .floats = floats,
@@ -50,9 +50,9 @@ class CpuInput final : public CpuLayer {
   static void prefetch_row(const Dataset& data, std::size_t example) {
     const auto features = to_size(data.shape.size());
     if (data.is_bytes())
-      prefetch(data.bytes.data() + example * features, features);
+      prefetch(data.byte_values().data() + example * features, features);
     else if (!data.is_coded())
-      prefetch(data.floats.data() + example * features, features * sizeof(float));
+      prefetch(data.float_values().data() + example * features, features * sizeof(float));
   }
 };
 

@@ -1,0 +1,43 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace cudp {
+
+/// Reads an array of numbers from front to back, row by row.
+class ArrayReader {
+ public:
+  ArrayReader() = default;
+  virtual ~ArrayReader() = default;
+  ArrayReader(const ArrayReader&) = delete;
+  ArrayReader& operator=(const ArrayReader&) = delete;
+  ArrayReader(ArrayReader&&) = delete;
+  ArrayReader& operator=(ArrayReader&&) = delete;
+
+  virtual const std::string& name() const = 0;
+  /// Returns the shape: at least one dimension; the product fits in 63 bits.
+  virtual const std::vector<std::uint64_t>& shape() const = 0;
+  /// Returns NumPy's name of the type, e.g. "<f4".
+  virtual const std::string& type() const = 0;
+  bool is_floating() const { return type()[1] == 'f'; }
+  bool is_bytes() const { return type() == "|u1"; }
+
+  /// Reads the next out.size() numbers; doubles are rounded to float. Throws InputError if the
+  /// array ends before them, or if they are not floating-point.
+  virtual void read(std::span<float> out) = 0;
+  /// Reads the next out.size() bytes. Throws InputError if the array ends before them, or if it
+  /// has another type.
+  virtual void read(std::span<std::uint8_t> out) = 0;
+  /// Reads the next out.size() whole numbers. A number above 2^63 - 1 becomes -1; booleans are 0
+  /// and 1. Throws InputError if the array ends before them, or if they are floating-point.
+  virtual void read(std::span<std::int64_t> out) = 0;
+  /// Throws InputError unless the array ends here.
+  virtual void expect_end() = 0;
+  /// Number of numbers for which memory may be reserved before they arrive, whatever a header
+  /// claims.
+  virtual std::uint64_t reservable() const = 0;
+};
+
+}  // namespace cudp

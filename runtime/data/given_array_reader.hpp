@@ -1,0 +1,37 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/data/array_reader.hpp"
+#include "runtime/data/given_arrays.hpp"
+
+namespace cudp {
+
+/// Reads an array in memory, whatever its strides. The array must outlive the reader.
+class GivenArrayReader final : public ArrayReader {
+ public:
+  explicit GivenArrayReader(const GivenArray& array);
+
+  const std::string& name() const override { return array_.name; }
+  const std::vector<std::uint64_t>& shape() const override { return array_.shape; }
+  const std::string& type() const override { return array_.type; }
+  void read(std::span<float> out) override;
+  void read(std::span<std::uint8_t> out) override;
+  void read(std::span<std::int64_t> out) override;
+  void expect_end() override;
+  std::uint64_t reservable() const override { return left_; }
+
+ private:
+  template <class Take>
+  void for_next(std::size_t count, const Take& take);
+
+  const GivenArray& array_;
+  std::vector<std::uint64_t> index_;  // of the next element
+  const std::byte* next_;             // its address
+  std::uint64_t left_ = 0;            // number of elements left
+};
+
+}  // namespace cudp

@@ -1,0 +1,74 @@
+#include <exception>
+
+#include <nanobind/nanobind.h>
+
+#include "runtime/base/build_info.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/python/module.hpp"
+
+namespace nb = nanobind;
+
+namespace cudp::python {
+namespace {
+
+/// Python's classes of cudp's errors.
+struct ErrorClasses {
+  PyObject* failure = nullptr;
+  PyObject* bad_input = nullptr;
+  PyObject* over_budget = nullptr;
+  PyObject* interrupted = nullptr;
+};
+
+PyObject* error_class(nb::module_& m, const char* name, const char* about,
+                      const nb::object& bases) {
+  const std::string full = std::string("cudp.") + name;
+  PyObject* const made = PyErr_NewExceptionWithDoc(full.c_str(), about, bases.ptr(), nullptr);
+  if (made == nullptr) nb::raise_python_error();
+  m.attr(name) = nb::borrow(made);
+  return made;
+}
+
+/// Raises an error as one of these classes.
+void raise_as(const ErrorClasses& classes, const Error& e) {
+  PyObject* type = classes.failure;
+  if (e.code() == Exit::bad_input) type = classes.bad_input;
+  if (e.code() == Exit::over_budget) type = classes.over_budget;
+  if (e.code() == Exit::again) type = classes.interrupted;
+  PyErr_SetString(type, e.what());
+}
+
+void bind_errors(nb::module_& m) {
+  static ErrorClasses classes;  // they live as long as the module
+  classes.failure = error_class(m, "Error", "cudp failed: a file that cannot be written, say.",
+                                nb::borrow(PyExc_RuntimeError));
+  const nb::object failure = nb::borrow(classes.failure);
+  classes.bad_input = error_class(m, "InputError", "An argument, or a file, is not as expected.",
+                                  nb::make_tuple(failure, nb::borrow(PyExc_ValueError)));
+  classes.over_budget = error_class(
+      m, "BudgetError", "The privacy budget does not cover what was requested.", failure);
+  classes.interrupted =
+      error_class(m, "InterruptedRun",
+                  "A run stopped at a checkpoint, because of Ctrl-C; the message says how it "
+                  "resumes.",
+                  nb::borrow(PyExc_KeyboardInterrupt));
+  nb::register_exception_translator(
+      [](const std::exception_ptr& raised, void*) {
+        try {
+          std::rethrow_exception(raised);
+        } catch (const Error& e) {
+          raise_as(classes, e);
+        }
+      },
+      nullptr);
+}
+
+}  // namespace
+}  // namespace cudp::python
+
+NB_MODULE(_core, m) {
+  m.attr("__version__") = cudp::build_info().version;
+  cudp::python::bind_errors(m);
+  cudp::python::bind_accounting(m);
+  cudp::python::bind_training(m);
+  cudp::python::bind_models(m);
+}

@@ -1,0 +1,241 @@
+"""Estimators for scikit-learn."""
+
+import numbers
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from . import _core, _runs
+
+_NO_WEIGHTS = (
+    "sample_weight: expected none, since a row's weight multiplies what it adds to a sum, and the "
+    "noise is for rows of weight 1; class_weight weighs classes by public numbers"
+)
+
+
+class _DPEstimator(BaseEstimator):
+    """What all estimators have: their features are scaled by public bounds, and their budget."""
+
+    _model = ""
+
+    def _scaled(self, x):
+        """Features scaled from the bounds to -1..1; beyond them they count as the bound."""
+        low, high = self.bounds_
+        x = np.clip(x, low, high)
+        width = np.where(high > low, high - low, 1.0)
+        return np.ascontiguousarray((2.0 * (x - low) / width - 1.0), dtype=np.float32)
+
+    def _public_bounds(self, x):
+        if self.bounds is None:
+            if not self.unsafe_from_data:
+                raise _core.InputError(
+                    "bounds: expected (low, high) of the features, numbers or arrays, found none: "
+                    "the smallest and the largest value of private rows are not public; "
+                    "unsafe_from_data=True takes them from the rows, for a model that may not be "
+                    "released"
+                )
+            return x.min(axis=0).astype(float), x.max(axis=0).astype(float)
+        try:
+            low, high = self.bounds
+        except (TypeError, ValueError):
+            raise _core.InputError("bounds: expected (low, high), found something else") from None
+        low = np.broadcast_to(np.asarray(low, dtype=float), x.shape[1:])
+        high = np.broadcast_to(np.asarray(high, dtype=float), x.shape[1:])
+        if not (np.isfinite(low).all() and np.isfinite(high).all() and (low <= high).all()):
+            raise _core.InputError("bounds: expected finite numbers, low <= high, found others")
+        return low, high
+
+    def _settings(self):
+        """Settings of `cudp train`; a parameter that is None is the program's to choose."""
+        settings = {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "model": self._model,
+            "batch": self.batch_size,
+            "epochs": self.epochs,
+            "lr": self.learning_rate,
+            "clip": self.clip_norm,
+            "optimizer": self.optimizer,
+            "ema": self.ema,
+            "size_is_public": self.size_is_public or None,
+            "accept_private_bounds": self.unsafe_from_data or None,
+            "device": self.device,
+            "threads": self.threads,
+        }
+        if self.random_state is not None:
+            if not isinstance(self.random_state, numbers.Integral):
+                raise _core.InputError(
+                    "random_state: expected a whole number, or None for a model that may be "
+                    f"released, found {type(self.random_state).__name__}"
+                )
+            settings["seed"] = int(self.random_state)
+        return settings
+
+    @property
+    def certificate_(self):
+        """The certificate of the training."""
+        check_is_fitted(self)
+        return self.run_.certificate
+
+    def _rows(self, X):
+        check_is_fitted(self)
+        x = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        return self._scaled(x)
+
+
+class _DPClassifier(ClassifierMixin, _DPEstimator):
+    """A classifier trained with differential privacy.
+
+    epsilon, delta: the budget. bounds: (low, high) of the features, public numbers or arrays.
+    classes: the classes, public. unsafe_from_data=True takes those two from the rows: the
+    certificate then says that the model is not for release. class_weight: public weights, a dict by
+    class. random_state: a seed, with which a model is not for release; None: none. Other parameters
+    are settings of `cudp train`; None leaves them to the program.
+
+    After fit: classes_, bounds_, run_ (the Run), certificate_.
+    """
+
+    def _public_classes(self, y):
+        if self.classes is not None:
+            classes = np.unique(np.asarray(self.classes))
+        elif self.unsafe_from_data:
+            classes = np.unique(y)
+        else:
+            raise _core.InputError(
+                "classes: expected the classes, found none: which labels private rows have is not "
+                "public; unsafe_from_data=True takes them from the rows, for a model that may not "
+                "be released"
+            )
+        if len(classes) < 2:
+            raise _core.InputError(
+                f"classes: expected at least 2, found {len(classes)} class; one class leaves "
+                "nothing to predict"
+            )
+        return classes
+
+    def _class_weights(self):
+        if self.class_weight is None:
+            return None
+        if not isinstance(self.class_weight, dict):
+            raise _core.InputError(
+                "class_weight: expected a dict of public weights by class, since how many rows a "
+                f"class has is private, found {self.class_weight!r}"
+            )
+        unknown = [c for c in self.class_weight if c not in self.classes_]
+        if unknown:
+            raise _core.InputError(f"class_weight: expected classes, found {unknown[0]!r}")
+        return [float(self.class_weight.get(c, 1.0)) for c in self.classes_.tolist()]
+
+    def fit(self, X, y, **fit_params):
+        if fit_params:
+            if "sample_weight" in fit_params:
+                raise _core.InputError(_NO_WEIGHTS)
+            raise TypeError(f"fit() got an unexpected keyword argument {next(iter(fit_params))!r}")
+        x, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        check_classification_targets(y)
+        self.classes_ = self._public_classes(y)
+        self.bounds_ = self._public_bounds(x)
+        known = np.isin(y, self.classes_)
+        at = np.searchsorted(self.classes_, np.where(known, y, self.classes_[0]))
+        labels = np.where(known, at, -1)  # -1: refused by the reader, as in a file
+        settings = self._settings()
+        settings["class_weights"] = self._class_weights()
+        self.run_ = _runs.train(
+            (self._scaled(x), labels), classes=len(self.classes_), **self._with_model(settings)
+        )
+        self.n_iter_ = max(1, int(self.run_.metrics[-1]["epoch"])) if self.run_.metrics else 1
+        return self
+
+    def _with_model(self, settings):
+        return settings
+
+    def predict(self, X):
+        rows = self._rows(X)
+        return self.classes_[self.run_.predict(rows)]
+
+    def decision_function(self, X):
+        """The logit of the second of two classes, or the logit of each class."""
+        rows = self._rows(X)
+        logits = self.run_.logits(rows).astype(np.float64)
+        return logits[:, 0] if logits.shape[1] == 1 else logits
+
+
+class DPLogisticRegression(_DPClassifier):
+    __doc__ = "Logistic regression: " + _DPClassifier.__doc__
+    _model = "logistic"
+
+    def __init__(self, epsilon=None, delta=None, *, bounds=None, classes=None, class_weight=None,
+                 batch_size=None, epochs=None, learning_rate=None, clip_norm=None, optimizer=None,
+                 ema=None, size_is_public=False, unsafe_from_data=False, random_state=None,
+                 device=None, threads=None):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.classes = classes
+        self.class_weight = class_weight
+        self.batch_size = batch_size
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.clip_norm = clip_norm
+        self.optimizer = optimizer
+        self.ema = ema
+        self.size_is_public = size_is_public
+        self.unsafe_from_data = unsafe_from_data
+        self.random_state = random_state
+        self.device = device
+        self.threads = threads
+
+    def predict_proba(self, X):
+        rows = self._rows(X)
+        return self.run_.predict_proba(rows).astype(np.float64)
+
+    def predict_log_proba(self, X):
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+
+class DPLinearSVC(_DPClassifier):
+    __doc__ = "Linear support vector machine of two classes: " + _DPClassifier.__doc__
+    _model = "svm"
+
+    def __init__(self, epsilon=None, delta=None, *, bounds=None, classes=None, class_weight=None,
+                 batch_size=None, epochs=None, learning_rate=None, clip_norm=None, optimizer=None,
+                 ema=None, size_is_public=False, unsafe_from_data=False, random_state=None,
+                 device=None, threads=None):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.classes = classes
+        self.class_weight = class_weight
+        self.batch_size = batch_size
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.clip_norm = clip_norm
+        self.optimizer = optimizer
+        self.ema = ema
+        self.size_is_public = size_is_public
+        self.unsafe_from_data = unsafe_from_data
+        self.random_state = random_state
+        self.device = device
+        self.threads = threads
+
+    def _public_classes(self, y):
+        classes = super()._public_classes(y)
+        if len(classes) > 2:
+            raise _core.InputError(
+                "Only binary classification is supported: DPLinearSVC expected 2 classes, found "
+                f"{len(classes)}"
+            )
+        return classes
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+class DPMLPClassifier(DPLogisticRegression):
+    __doc__ = "A network with one hidden layer of 1,000 units: " + _DPClassifier.__doc__
+    _model = "mlp"

@@ -1,0 +1,359 @@
+"""Runs: training, and trained models with their certificates."""
+
+import dataclasses
+import html
+import json
+import os
+import pathlib
+import shutil
+import tempfile
+import weakref
+
+import numpy as np
+
+from . import _core
+from ._settings import plain_settings
+
+_ARRAYS = "arrays.npz"
+
+
+class Certificate(dict):
+    """The statements of release/privacy.json, in the program's form."""
+
+    @property
+    def epsilon(self):
+        """Epsilon of everything that is released; None if the file claims no privacy."""
+        return self["epsilon"]
+
+    @property
+    def delta(self):
+        return self["delta"]
+
+    @property
+    def for_release(self):
+        """Whether the run may be published."""
+        return not self.not_for_release
+
+    @property
+    def not_for_release(self):
+        """The reasons why it may not."""
+        return list(self.get("not_for_release") or [])
+
+    @property
+    def unit(self):
+        """Whose privacy it is: "row", or "N rows by COLUMN"."""
+        if "unit" not in self:
+            return "row"
+        return f"{self['max_rows']} rows by {self['unit']}"
+
+    @property
+    def unsafe_settings(self):
+        return list(self.get("unsafe_flags") or [])
+
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    """What may be known of a run while it trains: no number of it is private."""
+
+    epoch: float
+    step: int
+    epsilon: float  #: spent so far
+    metrics: dict  #: with numbers of the test set only if that is public
+
+
+def _array(values, name):
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiub":
+        raise _core.InputError(
+            f"{name}: expected an array of numbers, found one of type {array.dtype}"
+        )
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    if any(stride % array.itemsize for stride in array.strides):
+        array = np.ascontiguousarray(array)
+    return array
+
+
+def _pair(data, name, channels_last):
+    """(X, y) as two arrays, images with their channels first."""
+    if len(data) != 2:
+        raise _core.InputError(f"{name}: expected (X, y), found {len(data)} values")
+    x, y = _array(data[0], "X"), _array(data[1], "y")
+    if channels_last and x.ndim == 4:
+        x = x.transpose(0, 3, 1, 2)
+    return x, y
+
+
+def _is_pair(data):
+    return isinstance(data, (tuple, list))
+
+
+def _named(settings, data, test_data):
+    """Adds the names of the data to the settings. Returns the arrays of training and test, or
+    None."""
+    channels_last = bool(settings.pop("channels_last", False))
+    arrays = test_arrays = None
+    if _is_pair(data):
+        arrays = _pair(data, "data", channels_last)
+        name = str(settings.setdefault("dataset", _ARRAYS))
+        if os.path.basename(name) != name or not name.endswith(".npz"):
+            raise _core.InputError(
+                "--dataset: expected a name such as rows.npz for arrays, by which files of the run "
+                f"call them, found {name!r}"
+            )
+    elif data is not None:
+        if "dataset" in settings:
+            raise _core.InputError("--dataset: expected it once, found data beside it")
+        settings["dataset"] = os.fspath(data)
+    if _is_pair(test_data):
+        if arrays is None:
+            raise _core.InputError(
+                "--test-data: expected a path, as the training data have, found arrays"
+            )
+        test_arrays = _pair(test_data, "test_data", channels_last)
+        settings["test_data"] = settings["dataset"][: -len(".npz")] + "-test.npz"
+    elif test_data is not None:
+        settings["test_data"] = os.fspath(test_data)
+    return arrays, test_arrays
+
+
+def _on_row(on_epoch):
+    if on_epoch is None:
+        return None
+
+    def call(line):
+        row = json.loads(line)
+        known = {key: row.pop(key) for key in ("epoch", "step", "epsilon")}
+        on_epoch(Progress(metrics=row, **known))
+
+    return call
+
+
+def _remove_if_finished(folder):
+    """Removes a temporary folder, unless an interrupted run is in it."""
+    run = os.path.join(folder, "run")
+    if os.path.isdir(run) and not os.path.exists(os.path.join(run, "private", "result.json")):
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def train(data=None, *, epsilon=None, delta=None, test_data=None, out=None, on_epoch=None,
+          verbose=False, **settings):
+    """Trains a model with differential privacy, and returns the Run.
+
+    data: (X, y), the path of a data set, or the name of a built-in one; with `preset` none. X is
+    [n, features] of float16, float32 or float64, or images [n, height, width] or
+    [n, channels, height, width] of uint8 or floats (channels_last=True: [n, height, width,
+    channels]). y are classes 0, 1, ...; `classes` says how many. The arrays are never changed, and
+    must not change meanwhile.
+    test_data: rows to test on, in the same form; private unless test_data_is_public=True.
+    out: the folder of the run; None: a temporary one, which goes with the Run.
+    on_epoch: called with a Progress after each epoch. An exception in it stops the run.
+    settings: those of `cudp train`, with "_" for "-".
+
+    Ctrl-C stops at a checkpoint and raises InterruptedRun, a KeyboardInterrupt; `resume` goes on.
+    Raises InputError, a ValueError, and BudgetError.
+    """
+    settings = {"epsilon": epsilon, "delta": delta, **settings}
+    arrays, test_arrays = _named(settings, data, test_data)
+    keeper = None
+    if out is None:
+        keeper = tempfile.mkdtemp(prefix="cudp-")
+        out = os.path.join(keeper, "run")
+    settings["out"] = os.fspath(out)
+    try:
+        path = _core.train(plain_settings(settings), arrays, test_arrays, _on_row(on_epoch),
+                           bool(verbose))
+    except BaseException:
+        if keeper is not None:
+            _remove_if_finished(keeper)
+        raise
+    return Run(path, _keeper=keeper)
+
+
+def resume(run, data=None, *, test_data=None, on_epoch=None, verbose=False, **settings):
+    """Goes on with an interrupted run, and returns the Run. run: its folder. data, test_data: the
+    arrays that it began with; none if it began with a path or a name."""
+    path = os.fspath(getattr(run, "path", run))
+    arrays = test_arrays = None
+    if data is not None:
+        channels_last = bool(settings.pop("channels_last", False))
+        arrays = _pair(data, "data", channels_last)
+        if test_data is not None:
+            test_arrays = _pair(test_data, "test_data", channels_last)
+    folder = _core.resume(path, plain_settings(settings), arrays, test_arrays, _on_row(on_epoch),
+                          bool(verbose))
+    return Run(folder)
+
+
+def load(path):
+    """Opens a run's folder, its release folder or a model's file."""
+    return Run(path)
+
+
+def _read_tensors(file):
+    """The tensors of a safetensors file, by name, in the order of their bytes."""
+    data = file.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + size])
+    header.pop("__metadata__", None)
+    tensors = {}
+    for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
+        begin, end = (8 + size + offset for offset in entry["data_offsets"])
+        values = np.frombuffer(data[begin:end], dtype="<f4")
+        tensors[name] = values.reshape(entry["shape"]).astype(np.float32)
+    return tensors
+
+
+class Run:
+    """A trained model, with the certificate of its privacy."""
+
+    def __init__(self, path, *, _keeper=None):
+        self.path = pathlib.Path(path)  #: the run's folder
+        self._keep(_keeper)
+        self._read()
+
+    def _keep(self, folder):
+        """Removes a temporary folder when this object goes."""
+        self._folder = folder
+        if folder is not None:
+            weakref.finalize(self, _remove_if_finished, folder)
+
+    def _read(self):
+        self._core = _core.Model(os.fspath(self.path), "")
+        self._certificate = None
+
+    def _released(self, name):
+        """The path of a released file, or of the owner's copy of a run without privacy."""
+        for folder in (self.path / "release", self.path / "private", self.path, self.path.parent):
+            if (folder / name).is_file():
+                return folder / name
+        return None
+
+    @property
+    def certificate(self):
+        """The Certificate; None for a model without one, or one trained without privacy."""
+        if self._certificate is None:
+            file = self._released("privacy.json")
+            if file is None:
+                return None
+            self._certificate = Certificate(
+                json.loads(_core.certificate(file.read_text(), os.fspath(file)))
+            )
+        return self._certificate
+
+    @property
+    def metrics(self):
+        """The released rows of metrics, one an epoch. They have figures of the test set only if it
+        is public."""
+        file = self._released("metrics.jsonl")
+        return [] if file is None else [json.loads(line) for line in file.read_text().splitlines()]
+
+    @property
+    def private_metrics(self):
+        """The rows of metrics with exact figures of a private test set, for the owner alone; None
+        if there are none."""
+        file = self.path / "private" / "metrics.jsonl"
+        if not file.is_file():
+            return None
+        return [json.loads(line) for line in file.read_text().splitlines()]
+
+    @property
+    def classes(self):
+        """The names of the classes, or their numbers; None if the model predicts a number."""
+        if self._core.predicts_target:
+            return None
+        names = self._core.class_names
+        return np.array(names) if names else np.arange(self._core.classes)
+
+    def _outputs(self, data, settings):
+        settings, arrays = self._scored(data, settings)
+        return self._core.predict(settings, arrays)
+
+    @staticmethod
+    def _scored(data, settings, y=None):
+        channels_last = bool(settings.pop("channels_last", False))
+        if isinstance(data, (str, os.PathLike)):
+            return plain_settings({"dataset": data, **settings}), None
+        x = _array(data, "X")
+        if channels_last and x.ndim == 4:
+            x = x.transpose(0, 3, 1, 2)
+        return plain_settings(settings), (x, None if y is None else _array(y, "y"))
+
+    def predict(self, data, **settings):
+        """The predicted class of each row (a name, if the classes have names), or the predicted
+        number. data: an array, or the path of a data set. settings: those of `cudp predict`."""
+        out = self._outputs(data, settings)
+        if "values" in out:
+            return out["values"]
+        return self.classes[out["classes"]]
+
+    def predict_proba(self, data, **settings):
+        """The probability of each class, [n, classes]."""
+        if not self._core.gives_probabilities:
+            raise _core.InputError(
+                f"predict_proba: expected a model that gives probabilities, found "
+                f"{self._core.name}"
+            )
+        return self._outputs(data, settings)["probabilities"]
+
+    def logits(self, data, **settings):
+        """The outputs of the network, [n, outputs]."""
+        return self._outputs(data, settings)["logits"]
+
+    def evaluate(self, data, y=None, **settings):
+        """Exact figures of the model on labelled rows, as `cudp eval --json` prints. No certificate
+        covers them: do not publish those of private rows."""
+        if isinstance(data, (tuple, list)) and y is None:
+            data, y = data
+        settings, arrays = self._scored(data, settings, y)
+        return json.loads(self._core.evaluate(settings, arrays))
+
+    def state_dict(self):
+        """The parameters by PyTorch's names, in its layouts, as NumPy arrays."""
+        file = self.path if self.path.is_file() else self._released("model.safetensors")
+        return _read_tensors(file)
+
+    def _privacy_text(self):
+        c = self.certificate
+        if c is None or c.epsilon is None:
+            return "no certificate: not for release"
+        text = f"epsilon {c.epsilon:.4g} at delta {c.delta:.3g} for each {c.unit}"
+        if c.for_release:
+            return text + ", may be released"
+        return text + ", NOT for release: " + "; ".join(c.not_for_release)
+
+    def __repr__(self):
+        return (f"<cudp.Run {self._core.name} of {self._core.parameters} parameters: "
+                f"{self._privacy_text()}; {self.path}>")
+
+    def _repr_html_(self):
+        rows = [("model", f"{self._core.name}, {self._core.parameters} parameters"),
+                ("privacy", self._privacy_text()), ("folder", os.fspath(self.path))]
+        cells = "".join(f"<tr><th>{name}</th><td>{html.escape(text)}</td></tr>"
+                        for name, text in rows)
+        return f"<table>{cells}</table>"
+
+    def __getstate__(self):
+        """What may be published of the run: private files stay where they are."""
+        release = self.path / "release"
+        folder = release if release.is_dir() else self.path
+        if folder.is_file():
+            return {"model.safetensors": folder.read_bytes()}
+        files = {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+        if "model.safetensors" not in files:
+            raise _core.InputError(
+                f"{self.path}: expected a released model to pickle, found none: a run without "
+                "privacy keeps its model in private/"
+            )
+        return files
+
+    def __setstate__(self, files):
+        keeper = tempfile.mkdtemp(prefix="cudp-")
+        release = pathlib.Path(keeper) / "release"
+        release.mkdir()
+        for name, content in files.items():
+            (release / os.path.basename(name)).write_bytes(content)
+        self.path = release
+        self._keep(keeper)
+        self._read()

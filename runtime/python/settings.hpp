@@ -1,0 +1,21 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include <nanobind/nanobind.h>
+
+#include "runtime/settings/settings.hpp"
+
+namespace cudp::python {
+
+/// Returns settings that Python passed as a dict of bool, int, float and str, with the places of
+/// flags, so that messages are those of the program. "_" in a key counts as "-". Throws InputError
+/// on an unknown key, naming the nearest. command: name of the command, for the message.
+Settings settings_of(const nanobind::dict& given, const std::vector<Option>& options,
+                     const std::string& command);
+
+/// Applies such settings to a config of a command other than `train`.
+TrainConfig config_of(const nanobind::dict& given, const std::vector<Option>& options,
+                      const std::string& command);
+
+}  // namespace cudp::python

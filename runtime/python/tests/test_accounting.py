@@ -1,0 +1,168 @@
+import json
+import pathlib
+import time
+
+import numpy as np
+import pytest
+
+import cudp
+
+GOLDEN = pathlib.Path(__file__).parents[4] / "shared" / "golden" / "accounting.json"
+
+QUESTIONS = [
+    {"q": 0.01, "sigma": 1.0, "steps": 2000, "delta": 1e-6},
+    {"q": 0.01, "sigma": 1.0, "steps": 2000, "epsilon": 2.0},
+    {"q": 0.02, "sigma": 0.8, "steps": 500, "delta": 1e-5, "accountant": "rdp"},
+    {"q": 0.02, "sigma": 0.8, "steps": 500, "delta": 1e-5, "neighbours": "add"},
+    {"q": 0.02, "sigma": 1.8, "steps": 500, "delta": 1e-5, "neighbours": "replace-one"},
+    {"q": 0.01, "sigma": 2.0, "steps": 100, "delta": 1e-5, "group": 3},
+    {"sampling": "fixed", "n": 50000, "batch": 500, "sigma": 2.0, "steps": 200, "delta": 1e-6},
+    {"examples": 60000, "batch": 512, "epochs": 4, "sigma": 1.1, "delta": 1e-5},
+    {"zcdp": 0.1, "delta": 1e-5},
+    {"q": 0.001, "sigma": 0.8, "rdp_at": 8.25},
+    {"q": 0.01, "sigma": 1.0, "steps": 100, "delta": 1e-6, "groups": 3},
+]
+
+
+def words(settings):
+    return [w for key, v in settings.items() for w in (f"--{key.replace('_', '-')}", repr(v).strip("'"))]
+
+
+@pytest.mark.parametrize("settings", QUESTIONS, ids=lambda s: "-".join(s))
+def test_account_is_the_programs_to_the_last_digit(cli_json, settings):
+    assert cudp.account(**settings) == cli_json("account", *words(settings))
+
+
+@pytest.mark.parametrize("settings", [
+    {"epsilon": 3.0, "delta": 1e-5, "q": 0.0085, "steps": 4680},
+    {"solve": "steps", "epsilon": 3.0, "delta": 1e-5, "q": 0.0085, "sigma": 1.1},
+    {"solve": "q", "epsilon": 3.0, "delta": 1e-5, "sigma": 1.1, "steps": 468},
+])
+def test_calibrate_is_the_programs_to_the_last_digit(cli_json, settings):
+    assert cudp.calibrate(**settings) == cli_json("calibrate", *words(settings))
+
+
+def test_names_of_opacus():
+    ours = cudp.account(q=0.01, sigma=1.0, steps=100, delta=1e-6)
+    assert cudp.account(sample_rate=0.01, noise_multiplier=1.0, steps=100, delta=1e-6) == ours
+    with pytest.raises(cudp.InputError, match="two names"):
+        cudp.account(q=0.01, sample_rate=0.01, sigma=1.0, steps=100, delta=1e-6)
+
+
+MECHANISMS = [
+    cudp.Gaussian(sigma=3.0, steps=2),
+    cudp.PoissonGaussian(q=0.01, sigma=1.0, steps=50),
+    cudp.TruncatedPoissonGaussian(n=1000, q=0.01, max_batch=30, sigma=1.5, steps=3),
+    cudp.GaussianMixture(sensitivities=[0.0, 1.0], probabilities=[0.9, 0.1], sigma=2.0, steps=4),
+    cudp.Laplace(scale=20.0),
+    cudp.PoissonLaplace(q=0.1, scale=10.0, steps=2),
+    cudp.BoundedRange(epsilon=0.1),
+    cudp.ApproximateDp(epsilon=0.1, delta=1e-8),
+]
+
+
+def test_every_mechanism_is_the_programs(cli_json, in_folder):
+    pathlib.Path("phases.json").write_text(json.dumps([m.to_dict() for m in MECHANISMS]))
+    theirs = cli_json("account", "--phases", "phases.json", "--delta", "1e-6")
+    ours = cudp.account(MECHANISMS, delta=1e-6)
+    assert ours == theirs
+    assert cudp.Accountant(MECHANISMS).epsilon(1e-6) == theirs["epsilon"]
+
+
+def test_fixed_size_gaussian(cli_json):
+    ours = cudp.account(cudp.FixedSizeGaussian(n=5000, batch=50, sigma=2.0, steps=20), delta=1e-6)
+    theirs = cli_json("account", "--sampling", "fixed", "--n", 5000, "--batch", 50, "--sigma", 2.0,
+                      "--steps", 20, "--delta", 1e-6)
+    assert ours["epsilon"] == theirs["epsilon"]
+
+
+def test_curves_are_arrays_and_lower_bounds_are_below():
+    accountant = cudp.Accountant(cudp.PoissonGaussian(0.01, 1.0, 1000))
+    deltas = np.array([[1e-7, 1e-6], [1e-5, 1e-4]])
+    epsilons = accountant.epsilon(deltas)
+    assert epsilons.shape == (2, 2) and (np.diff(epsilons.ravel()) < 0).all()
+    assert (accountant.epsilon_lower(deltas) <= epsilons).all()
+    assert accountant.delta(np.array([1.0, 2.0])).shape == (2,)
+    bound = accountant.bound(delta=1e-6)
+    assert bound.epsilon == max(bound.epsilon_add, bound.epsilon_remove)
+
+
+def goldens(part):
+    if not GOLDEN.is_file():
+        pytest.skip(f"no {GOLDEN}")
+    return json.loads(GOLDEN.read_text())[part]
+
+
+@pytest.mark.parametrize("part", ["group_poisson", "group_fixed_size"])
+def test_goldens_of_groups(part):
+    for g in goldens(part):
+        kind = cudp.PoissonGaussian if "q" in g else cudp.FixedSizeGaussian
+        fields = {key: g[key] for key in ("q", "n", "batch", "sigma", "steps") if key in g}
+        found = cudp.Accountant(kind(**fields), group=g["group"]).bound(delta=g["delta"])
+        for name in ("epsilon", "epsilon_add", "epsilon_remove"):
+            assert getattr(found, name) == pytest.approx(g[name], rel=1e-3), g
+
+
+def test_goldens_of_phases():
+    for g in goldens("heterogeneous"):
+        releases = [cudp.PoissonGaussian(**phase) for phase in g["phases"]]
+        assert cudp.Accountant(releases).epsilon(g["delta"]) == pytest.approx(
+            g["epsilon_pld"], rel=1e-3)
+
+
+@pytest.mark.parametrize("q", [0.001, 0.01, 0.1])
+@pytest.mark.parametrize("sigma", [0.8, 1.0, 2.0, 3.0, 5.0])
+@pytest.mark.parametrize("steps", [10, 100, 1000, 4000])
+def test_within_a_thousandth_of_dp_accounting(q, sigma, steps):
+    dp_event = pytest.importorskip("dp_accounting.dp_event")
+    pld = pytest.importorskip("dp_accounting.pld")
+    event = dp_event.SelfComposedDpEvent(
+        dp_event.PoissonSampledDpEvent(q, dp_event.GaussianDpEvent(sigma)), steps)
+    theirs = pld.PLDAccountant(value_discretization_interval=1e-4).compose(event).get_epsilon(1e-5)
+    ours = cudp.Accountant(cudp.from_dp_event(event)).epsilon(1e-5)
+    assert ours == pytest.approx(theirs, rel=1e-3, abs=1e-3)
+
+
+def test_events_without_a_counterpart_are_refused():
+    dp_event = pytest.importorskip("dp_accounting.dp_event")
+    with pytest.raises(cudp.InputError, match="no counterpart"):
+        cudp.from_dp_event(dp_event.UnsupportedDpEvent())
+    twice = dp_event.SelfComposedDpEvent(dp_event.GaussianDpEvent(1.0), 2)
+    with pytest.raises(cudp.InputError, match="one sample"):
+        cudp.from_dp_event(dp_event.PoissonSampledDpEvent(0.1, twice))
+
+
+@pytest.mark.parametrize("call", [
+    lambda: cudp.account(q=2.0, sigma=1.0, steps=1, delta=1e-5),
+    lambda: cudp.account(q=0.1),
+    lambda: cudp.account(cudp.Laplace(scale=-1.0), delta=1e-5),
+    lambda: cudp.account([1], delta=1e-5),
+    lambda: cudp.account(cudp.Laplace(1.0), q=0.1, delta=1e-5),
+    lambda: cudp.account(sigmaa=1.0),
+    lambda: cudp.Accountant(cudp.Laplace(1.0), neighbours="nobody"),
+    lambda: cudp.Accountant(cudp.Laplace(1.0)).epsilon(2.0),
+    lambda: cudp.account(cudp.Laplace(1.0), zcdp=0.1, delta=1e-5),
+])
+def test_wrong_questions_are_value_errors(call):
+    with pytest.raises(ValueError) as refused:
+        call()
+    assert isinstance(refused.value, cudp.InputError)
+
+
+def test_the_programs_sentence(cli):
+    said = cli("account", "--q", "2", "--sigma", "1", "--steps", "1", "--delta", "1e-5", expected=2)
+    with pytest.raises(cudp.InputError) as refused:
+        cudp.account(q=2.0, sigma=1.0, steps=1, delta=1e-5)
+    assert said.stderr.strip() == f"cudp: {refused.value}"
+
+
+def test_an_unreachable_budget():
+    with pytest.raises(cudp.BudgetError):
+        cudp.calibrate(solve="q", epsilon=1e-9, delta=1e-12, sigma=1e-3, steps=10**6)
+
+
+def test_time():
+    cudp.Accountant(cudp.PoissonGaussian(0.01, 1.0, 2000)).epsilon(1e-6)
+    start = time.process_time()
+    cudp.Accountant(cudp.PoissonGaussian(0.01, 1.0, 2000)).epsilon(1e-6)
+    assert time.process_time() - start < 0.1

@@ -1,0 +1,83 @@
+import pickle
+
+import numpy as np
+import pytest
+
+import cudp
+
+pytest.importorskip("sklearn", minversion="1.6")
+
+from sklearn.base import clone  # noqa: E402
+from sklearn.pipeline import make_pipeline  # noqa: E402
+from sklearn.preprocessing import FunctionTransformer  # noqa: E402
+from sklearn.utils.estimator_checks import check_estimator  # noqa: E402
+
+ESTIMATORS = [cudp.DPLogisticRegression, cudp.DPLinearSVC, cudp.DPMLPClassifier]
+PUBLIC = {"epsilon": 3.0, "delta": 1e-5, "bounds": (-4.0, 4.0), "classes": [0, 1], "epochs": 5, "batch_size": 128}
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS[:2])
+def test_check_estimator(kind):
+    model = kind(epsilon=100.0, delta=1e-3, unsafe_from_data=True, batch_size=8, epochs=20, threads=1)
+    failed = [r for r in check_estimator(model, on_fail=None, on_skip=None) if r["status"] == "failed"]
+    assert not failed, [(r["check_name"], r["exception"]) for r in failed]
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_fit_predict_pickle_and_clone(kind, rows):
+    x, y = rows
+    model = kind(**PUBLIC).fit(x, y)
+    assert model.certificate_.for_release and model.certificate_.epsilon <= 3.0
+    assert model.score(x, y) > 0.75
+    copy = pickle.loads(pickle.dumps(model))
+    assert (copy.decision_function(x) == model.decision_function(x)).all()
+    assert clone(model).get_params() == model.get_params()
+    pipeline = make_pipeline(FunctionTransformer(), kind(**PUBLIC)).fit(x, y)
+    assert pipeline.predict(x).shape == y.shape
+
+
+def test_what_is_not_public_is_refused(rows):
+    x, y = rows
+    for missing, sentence in (("bounds", "not public"), ("classes", "not public")):
+        with pytest.raises(cudp.InputError, match=sentence):
+            cudp.DPLogisticRegression(**{**PUBLIC, missing: None}).fit(x, y)
+    with pytest.raises(cudp.InputError, match="sample_weight"):
+        cudp.DPLogisticRegression(**PUBLIC).fit(x, y, sample_weight=np.ones(len(y)))
+    with pytest.raises(cudp.InputError, match="class_weight"):
+        cudp.DPLogisticRegression(**PUBLIC, class_weight="balanced").fit(x, y)
+    with pytest.raises(cudp.InputError, match="label of row"):
+        cudp.DPLogisticRegression(**PUBLIC).fit(x, y + 1)
+
+
+def test_what_is_taken_from_rows_is_marked(rows):
+    x, y = rows
+    unsafe = cudp.DPLogisticRegression(**{**PUBLIC, "bounds": None, "classes": None}, unsafe_from_data=True)
+    assert not unsafe.fit(x, y).certificate_.for_release
+    seeded = cudp.DPLogisticRegression(**PUBLIC, random_state=3).fit(x, y)
+    assert not seeded.certificate_.for_release
+    again = cudp.DPLogisticRegression(**PUBLIC, random_state=3).fit(x, y)
+    assert (again.predict_proba(x) == seeded.predict_proba(x)).all()
+
+
+def test_stated_classes_may_be_missing_from_y(rows):
+    x, _ = rows
+    model = cudp.DPLogisticRegression(**{**PUBLIC, "classes": ["no", "yes"]})
+    assert set(model.fit(x, np.full(len(x), "no")).predict(x)) <= {"no", "yes"}
+
+
+def test_public_class_weights(rows):
+    x, y = rows
+    plain = cudp.DPLogisticRegression(**PUBLIC, random_state=1).fit(x, y)
+    weighted = cudp.DPLogisticRegression(**PUBLIC, random_state=1, class_weight={0: 1.0, 1: 20.0}).fit(x, y)
+    assert weighted.predict(x).mean() > plain.predict(x).mean()
+    assert weighted.certificate_["class_weights"] == [1.0, 20.0]
+
+
+def test_one_row_moves_no_other_rows_features(rows):
+    """Scaling uses the public bounds alone."""
+    x, y = rows
+    model = cudp.DPLogisticRegression(**PUBLIC).fit(x, y)
+    other = x.copy()
+    other[0] = 1e6
+    assert (model.decision_function(other)[1:] == model.decision_function(x)[1:]).all()
+    assert (model._scaled(other)[0] == 1.0).all()

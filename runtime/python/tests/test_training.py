@@ -1,0 +1,398 @@
+import gc
+import os
+import pathlib
+import pickle
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import cudp
+from conftest import released
+
+BUDGET = {"epsilon": 3.0, "delta": 1e-5}
+SHORT = {**BUDGET, "classes": 2, "epochs": 2, "batch": 128, "seed": 5}
+
+
+def words(settings):
+    out = []
+    for key, value in settings.items():
+        flag = f"--{key.replace('_', '-')}"
+        out += [flag] if value is True else [flag, str(value)]
+    return out
+
+
+def train_both(cli, data, settings, test_data=None):
+    """The same run by the program, from a .npz file, and from arrays."""
+    np.savez("rows.npz", x=data[0], y=data[1])
+    more = []
+    if test_data is not None:
+        np.savez("rows-test.npz", x=test_data[0], y=test_data[1])
+        more = ["--test-data", "rows-test.npz"]
+    cli("train", "--dataset", "rows.npz", "--out", "theirs", *more, *words(settings))
+    os.rename("rows.npz", "elsewhere.npz")  # the arrays alone are read
+    run = cudp.train(data, dataset="rows.npz", test_data=test_data, out="ours", **settings)
+    return pathlib.Path("theirs"), run
+
+
+@pytest.mark.parametrize("more", [
+    {}, {"method": "objpert"}, {"normalise": "unit"}, {"size_is_public": True},
+    {"holdout": 0.2, "holdout_epsilon": 1.0, "holdout_delta": 1e-6}, {"malformed": "missing"},
+], ids=str)
+def test_the_same_bytes_as_the_programs_for_features(cli, in_folder, rows, more):
+    settings = {**SHORT, **more}
+    if "method" in more:
+        settings = {key: settings[key] for key in (*BUDGET, "classes", "seed", "method")}
+    theirs, run = train_both(cli, rows, settings)
+    assert released(theirs) == released(run)
+
+
+def test_the_same_bytes_for_images(cli, in_folder, images):
+    x, y = images
+    settings = {**SHORT, "batch": 32, "test_data_is_public": True}
+    theirs, run = train_both(cli, (x[:300], y[:300]), settings, (x[300:].copy(), y[300:].copy()))
+    assert "cnn" in repr(run)
+    assert released(theirs) == released(run)
+    assert "test_accuracy" in run.metrics[-1]
+
+
+def test_the_same_bytes_for_a_table(cli, in_folder):
+    table(in_folder)
+    settings = {**BUDGET, "seed": 5, "schema": "t.toml", "epochs": 3}
+    cli("train", "--dataset", "t.csv", "--out", "theirs", *words(settings))
+    run = cudp.train("t.csv", out="ours", **settings)
+    assert released("theirs") == released(run)
+    assert list(run.predict("t.csv", schema="t.toml")[:2]) == ["no", "no"]
+    with pytest.raises(cudp.InputError, match="a table"):
+        run.predict(np.zeros((3, 1), np.float32))
+
+
+def table(folder):
+    (folder / "t.csv").write_text(
+        "age,ill\n" + "".join(f"{i % 90},{'yes' if i % 90 > 60 else 'no'}\n" for i in range(2000)))
+    (folder / "t.toml").write_text(textwrap.dedent("""
+        columns = [
+          {name = "age", kind = "numeric", min = 0, max = 100},
+          {name = "ill", kind = "label", values = ["no", "yes"]},
+        ]
+        """))
+
+
+def layouts(x):
+    backwards = x[::-1][::-1]
+    wide = np.zeros((len(x), 2 * x.shape[1]), np.float32)
+    wide[:, ::2] = x
+    raw = bytearray(b"_" + x.tobytes())
+    unaligned = np.frombuffer(raw, np.uint8)[1:].view(np.float32).reshape(x.shape)
+    read_only = x.copy()
+    read_only.setflags(write=False)
+    return {"backwards": backwards, "columns": np.asfortranarray(x), "strided": wide[:, ::2],
+            "unaligned": unaligned, "read-only": read_only, "float64": x.astype(np.float64),
+            "big-endian": x.astype(">f4"), "list": x.tolist()}
+
+
+def test_layouts_and_types_do_not_matter(rows):
+    x, y = rows
+    x = x.astype(np.float16).astype(np.float32)
+    expected = released(cudp.train((x, y), **SHORT))
+    for name, other in {**layouts(x), "float16": x.astype(np.float16)}.items():
+        assert released(cudp.train((other, y), **SHORT)) == expected, name
+    for kind in (np.uint8, np.int8, np.int16, np.uint16, np.int32, np.uint32, np.uint64, bool, ">i8"):
+        assert released(cudp.train((x, y.astype(kind)), **SHORT)) == expected, kind
+
+
+def test_channels_last(images):
+    x, y = images
+    colour = np.stack([x, x // 2, 255 - x], axis=1)
+    settings = {**SHORT, "batch": 32}
+    first = cudp.train((colour, y), **settings)
+    last = cudp.train((np.ascontiguousarray(colour.transpose(0, 2, 3, 1)), y), channels_last=True, **settings)
+    assert released(first) == released(last)
+    assert (first.predict(colour) == last.predict(colour.transpose(0, 2, 3, 1), channels_last=True)).all()
+
+
+def test_arrays_are_not_changed_and_are_let_go(rows):
+    x, y = rows
+    before = x.copy(), y.copy()
+    owners = sys.getrefcount(x)
+    run = cudp.train((x, y), **SHORT, normalise="unit")
+    run.predict(x)
+    assert (x == before[0]).all() and (y == before[1]).all()
+    gc.collect()
+    assert sys.getrefcount(x) == owners
+
+
+def test_float32_is_used_where_it_is():
+    """The peak of the memory is below that of a copy."""
+    script = """
+        import resource, sys, numpy as np, cudp
+        x = np.zeros((60000, 512), np.float32); x[:, 0] = np.arange(60000) % 2 - 0.5
+        y = (x[:, 0] > 0).astype(np.uint8)
+        small = (x[:2000].copy(), y[:2000].copy())
+        cudp.train(small, epsilon=3, delta=1e-5, classes=2, steps=2, batch=512)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        cudp.train((x, y), epsilon=3, delta=1e-5, classes=2, steps=2, batch=512)
+        more = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+        assert more < 0.2 * x.nbytes, (more, x.nbytes)
+        """
+    python(script)
+
+
+def python(script, **more):
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True,
+                          text=True, check=False, **more)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.mark.parametrize("change, sentence", [
+    ({"bacth": 3}, "the nearest is '--batch'"),
+    ({"classes": None}, "--classes N"),
+    ({"epsilon": None}, "privacy budget"),
+    ({"delta": 0.5}, "--delta: expected below 0.1"),
+    ({"epochs": 1.5}, "--epochs"),
+    ({"epochs": [1]}, "--epochs"),
+    ({"ranks": 2}, "--ranks: expected 1 in Python"),
+    ({"json": True}, "--json"),
+    ({"resume": "x"}, "--resume"),
+    ({"dataset": "mnist"}, "rows.npz"),
+    ({"dataset": "a/b.npz"}, "rows.npz"),
+    ({"schema": "t.toml"}, "no --schema"),
+])
+def test_wrong_settings_are_refused(rows, change, sentence, capfd):
+    with pytest.raises(cudp.InputError, match=sentence):
+        cudp.train(rows, **{**SHORT, **change})
+    assert capfd.readouterr() == ("", "")
+
+
+def nan_in(x):
+    x = x.copy()
+    x[3, 2] = np.nan
+    return x
+
+
+@pytest.mark.parametrize("make, sentence", [
+    (lambda x, y: (nan_in(x), y), "X, row 3, column 2: expected finite"),
+    (lambda x, y: (nan_in(x).astype(np.float64), y), "X, row 3, column 2: expected finite"),
+    (lambda x, y: (x, y + 1), "label of row"),
+    (lambda x, y: (x, y - 1), "negative"),
+    (lambda x, y: (x, y.astype(float)), "whole numbers"),
+    (lambda x, y: (x, y[:-1]), "fewer"),
+    (lambda x, y: (x[:-1], y), "more"),
+    (lambda x, y: (x[:, 0], y), "matrix"),
+    (lambda x, y: (x.astype(int), y), "X: expected"),
+    (lambda x, y: (x.astype(str), y), "an array of numbers"),
+    (lambda x, y: (x, y, y), "expected \\(X, y\\)"),
+    (lambda x, y: (x, None), "an array of numbers"),
+    (lambda x, y: (np.float32(1), y), "array of rows"),
+])
+def test_wrong_arrays_are_refused_without_their_size(rows, make, sentence, capfd):
+    with pytest.raises(cudp.InputError, match=sentence) as refused:
+        cudp.train(make(*rows), **SHORT)
+    assert str(len(rows[0])) not in str(refused.value)
+    assert str(len(rows[0]) - 1) not in str(refused.value)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_test_rows_in_memory_of_the_training_rows_are_refused(rows):
+    x, y = rows
+    for test in [(x, y.copy()), (x.copy(), y), (x[10:20], y[10:20].copy()), (x.T.T, y.copy())]:
+        with pytest.raises(cudp.InputError, match="memory of their own"):
+            cudp.train((x, y), test_data=test, test_data_is_public=True, **SHORT)
+    half = len(x) // 2
+    cudp.train((x[:half], y[:half]), test_data=(x[half:], y[half:]), **SHORT)
+
+
+def test_private_test_rows_stay_private(rows):
+    x, y = rows
+    seen = []
+    run = cudp.train((x[:1000], y[:1000]), test_data=(x[1000:], y[1000:]), on_epoch=seen.append, **SHORT)
+    assert len(seen) == 2 and seen[-1].epsilon == run.metrics[-1]["epsilon"]
+    assert not any("test" in key for row in [*run.metrics, *(p.metrics for p in seen)] for key in row)
+    assert "test_accuracy" in run.private_metrics[-1]
+    assert run.certificate["test_set"].startswith("not public")
+
+
+def test_classes_read_from_rows_are_marked(rows):
+    run = cudp.train(rows, accept_private_bounds=True, **BUDGET, classes=2, epochs=1)
+    assert not run.certificate.for_release
+    assert "private rows" in repr(run)
+
+
+def test_a_run_without_a_seed_may_be_released_and_is_verified(cli, in_folder, rows):
+    run = cudp.train(rows, out="mine", **BUDGET, classes=2, epochs=1)
+    assert run.certificate.for_release and run.certificate.unit == "row"
+    assert "may be released" in repr(run) and "epsilon 3" in run._repr_html_()
+    assert run.certificate.epsilon <= 3.0
+    cli("verify", "mine")
+
+
+def test_nothing_is_printed(rows, capfd):
+    cudp.train(rows, **SHORT).predict(rows[0])
+    assert capfd.readouterr() == ("", "")
+    cudp.train(rows, verbose=True, **SHORT)
+    assert "epsilon" in capfd.readouterr().err
+
+
+def test_predictions_are_the_programs(cli, in_folder, rows):
+    x, y = rows
+    np.savez("rows.npz", x=x, y=y)
+    run = cudp.train(rows, out="mine", **SHORT)
+    cli("predict", "mine", "--dataset", "rows.npz", "--out", "p.csv")
+    theirs = np.genfromtxt("p.csv", delimiter=",", names=True)
+    assert (theirs["prediction"] == run.predict(x)).all()
+    assert (theirs["p_1"].astype(np.float32) == run.predict_proba(x)[:, 1]).all()
+    logits = x @ run.state_dict()["linear.weight"][0] + run.state_dict()["linear.bias"][0]
+    assert np.allclose(logits, run.logits(x)[:, 0], atol=1e-5)
+    assert run.evaluate(x, y)["test_accuracy"] == np.mean(run.predict(x) == y)
+    with pytest.raises(cudp.InputError, match="features|shape"):
+        run.predict(x[:, :5])
+
+
+def test_kinds_of_numbers_are_not_mixed(images):
+    x, y = images
+    run = cudp.train((x, y), **{**SHORT, "batch": 32})
+    with pytest.raises(cudp.InputError, match="floating-point"):
+        run.predict(x.astype(np.float32))
+
+
+def test_load_pickle_and_temporary_folders(rows, in_folder):
+    run = cudp.train(rows, **SHORT)
+    folder = run.path
+    copy = pickle.loads(pickle.dumps(run))
+    expected = run.predict_proba(rows[0])
+    assert (copy.predict_proba(rows[0]) == expected).all()
+    assert copy.certificate == run.certificate
+    loaded = cudp.load(folder / "release" / "model.safetensors")
+    assert (loaded.predict_proba(rows[0]) == expected).all() and loaded.certificate == run.certificate
+    del run, loaded
+    gc.collect()
+    assert not folder.exists()
+    with pytest.raises(cudp.InputError):
+        cudp.load(folder)
+
+
+def test_a_run_without_privacy_says_so(rows):
+    run = cudp.train(rows, method="sgd", classes=2, epochs=2)
+    assert run.certificate is None and "not for release" in repr(run)
+    assert len(run.metrics) == 2 and run.predict(rows[0]).shape == rows[1].shape
+    with pytest.raises(cudp.InputError, match="without privacy"):
+        pickle.dumps(run)
+
+
+def test_two_fits_leave_nothing_of_each_other(rows):
+    x, y = rows
+    alone = released(cudp.train((x, y), **SHORT))
+    cudp.train((x[::2], 1 - y[::2]), **{**SHORT, "seed": 9, "method": "dpsgd", "lr": 2.0})
+    with pytest.raises(cudp.InputError):
+        cudp.train((x, y + 5), **SHORT)
+    assert released(cudp.train((x, y), **SHORT)) == alone
+
+
+def test_two_threads_at_once(rows):
+    x, y = rows
+    alone = released(cudp.train((x, y), **SHORT))
+    found = {}
+
+    def fit(number):
+        found[number] = released(cudp.train((x, y), **SHORT))
+
+    threads = [threading.Thread(target=fit, args=(i,)) for i in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert all(found[i] == alone for i in range(4))
+
+
+def test_the_lock_of_the_interpreter_is_released(rows):
+    counted = 0
+    done = threading.Event()
+
+    def fit():
+        cudp.train(rows, **{**SHORT, "epochs": 60})
+        done.set()
+
+    thread = threading.Thread(target=fit)
+    thread.start()
+    while not done.is_set():
+        counted += 1
+        time.sleep(0.001)
+    thread.join()
+    assert counted > 20
+
+
+def test_an_exception_in_on_epoch_stops_the_run(rows, in_folder):
+    def stop(progress):
+        raise KeyError(progress.step)
+
+    with pytest.raises(KeyError):
+        cudp.train(rows, out="mine", on_epoch=stop, **{**SHORT, "epochs": 6})
+    assert not pathlib.Path("mine/private/result.json").exists()
+    again = cudp.resume("mine", rows)
+    whole = cudp.train(rows, out="whole", **{**SHORT, "epochs": 6})
+    assert released(again) == released(whole)
+    with pytest.raises(cudp.InputError, match="other data|expected"):
+        cudp.resume("mine", (rows[0][:-1], rows[1][:-1]), lr=7.0)
+
+
+def test_a_run_resumes_on_its_own_data_only(rows, in_folder):
+    def stop(progress):
+        raise KeyError(progress.step)
+
+    with pytest.raises(KeyError):
+        cudp.train(rows, out="mine", on_epoch=stop, **{**SHORT, "epochs": 6})
+    other = rows[0].copy()
+    other[0, 0] += 1
+    with pytest.raises(cudp.InputError, match="other data"):
+        cudp.resume("mine", (other, rows[1]))
+    with pytest.raises(cudp.InputError, match="no such file"):
+        cudp.resume("mine")
+
+
+def test_a_run_of_another_build_is_not_continued(cli, in_folder, rows):
+    """The same noise on other sums would show their difference, so builds are told apart."""
+    def stop(progress):
+        raise KeyError(progress.step)
+
+    np.savez("rows.npz", x=rows[0], y=rows[1])
+    with pytest.raises(KeyError):
+        cudp.train("rows.npz", out="mine", on_epoch=stop, **{**SHORT, "epochs": 6})
+    assert "another build" in cli("train", "--resume", "mine", expected=2).stderr
+    assert cudp.resume("mine").certificate["status"] == "finished"
+
+
+def test_ctrl_c_stops_at_a_checkpoint(rows, in_folder):
+    def interrupt(progress):
+        os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        cudp.train(rows, out="mine", on_epoch=interrupt, **{**SHORT, "epochs": 400})
+    assert isinstance(stopped.value, cudp.InterruptedRun)
+    assert "cudp.resume('" in str(stopped.value)
+    assert signal.getsignal(signal.SIGINT) is before
+    assert cudp.resume("mine", rows).certificate["status"] == "finished"
+
+
+def test_the_import_loads_numpy_alone():
+    python("""
+        import sys, numpy
+        before = {name.split(".")[0] for name in sys.modules}
+        import cudp
+        new = {name.split(".")[0] for name in sys.modules} - before
+        for heavy in ("sklearn", "scipy", "pandas", "torch", "matplotlib"):
+            assert heavy not in new, new
+        """)
+
+
+def test_the_program_comes_along():
+    done = subprocess.run([sys.executable, "-m", "cudp", "info"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and f"version        {cudp.__version__}" in done.stdout
+    done = subprocess.run([sys.executable, "-m", "cudp", "nothing"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2

@@ -1,0 +1,193 @@
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nlohmann/json.hpp>
+
+#include "privacy/certificate/certificate.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/python/arrays.hpp"
+#include "runtime/python/module.hpp"
+#include "runtime/python/settings.hpp"
+#include "runtime/results/metrics.hpp"
+#include "runtime/run/run.hpp"
+#include "runtime/settings/options.hpp"
+
+namespace nb = nanobind;
+
+namespace cudp::python {
+namespace {
+
+/// Python as the caller of a run. Signals are Python's, and are looked for a few times a second.
+class PythonCaller final : public RunCaller {
+ public:
+  /// on_row: called with each public row of the metrics, as JSON; or None. It outlives the caller.
+  explicit PythonCaller(nb::handle on_row) : on_row_(on_row) {}
+
+  bool interrupts() override {
+    if (raised_) return true;
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_look_) return false;
+    next_look_ = now + std::chrono::milliseconds(50);
+    const nb::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() != 0) keep_error();
+    return raised_.has_value();
+  }
+
+  void measured(const std::vector<MetricsRow>& rows) override {
+    if (on_row_.is_none()) return;
+    const nb::gil_scoped_acquire gil;
+    for (; seen_ < rows.size() && !raised_; ++seen_) {
+      try {
+        on_row_(encode_metrics({rows[seen_]}));
+      } catch (nb::python_error& e) {
+        raised_.emplace(std::move(e));
+      }
+    }
+    seen_ = rows.size();
+  }
+
+  /// Throws the exception that Python raised meanwhile, unless it is KeyboardInterrupt: then the
+  /// run's own error says how it resumes. Requires the GIL.
+  void raise_unless_interrupt() {
+    if (!raised_ || raised_->matches(PyExc_KeyboardInterrupt)) return;
+    nb::python_error raised = std::move(*raised_);
+    raised_.reset();
+    throw raised;  // NOLINT: python_error is copied as nanobind does
+  }
+
+ private:
+  void keep_error() {
+    try {
+      nb::raise_python_error();
+    } catch (nb::python_error& e) {
+      raised_.emplace(std::move(e));
+    }
+  }
+
+  nb::handle on_row_;
+  std::optional<nb::python_error> raised_;
+  std::size_t seen_ = 0;  // rows that on_row was called with
+  std::chrono::steady_clock::time_point next_look_{};
+};
+
+/// Throws InputError on settings that only the program has.
+void check_settings(const Settings& settings) {
+  for (const char* const key : {"json", "quiet", "resume", "resume-or-start"})
+    if (settings.contains(key))
+      throw InputError(std::string("--") + key + ": expected on the command line only, found in " +
+                       "Python (cudp.resume resumes a run, verbose=True prints)");
+  if (const auto ranks = settings.find("ranks");
+      ranks != settings.end() && ranks->second.value != Value(std::int64_t{1}))
+    throw InputError(
+        "--ranks: expected 1 in Python, since ranks are processes of the program, "
+        "found " +
+        value_text(ranks->second.value));
+}
+
+/// Returns the arrays (X, y) and (X, y) of the test set, which may be None.
+std::shared_ptr<const GivenArrays> given_arrays(nb::handle train, nb::handle test) {
+  if (train.is_none()) return nullptr;
+  auto arrays = std::make_shared<GivenArrays>();
+  const auto pair = [](nb::handle both, const std::string& suffix) {
+    return labelled_arrays(both[0], both[1], suffix);
+  };
+  arrays->train = pair(train, "");
+  if (!test.is_none()) arrays->test = pair(test, " of test_data");
+  return arrays;
+}
+
+/// Returns an error's line with Python's way to resume a run in place of the program's.
+std::string in_python(std::string line) {
+  static constexpr std::string_view kResume = "cudp train --resume ";
+  const std::size_t at = line.find(kResume);
+  if (at == std::string::npos) return line;
+  const std::string path = line.substr(at + kResume.size());
+  return line.replace(at, std::string::npos,
+                      "cudp.resume('" + path + "'), with the same (X, y) if it is on arrays");
+}
+
+/// Trains, and returns the folder of the run. start: makes the run.
+template <class Start>
+std::string train_run(nb::handle on_row, bool verbose, const Start& start) {
+  PythonCaller caller(on_row);
+  std::string folder;
+  std::exception_ptr failed;
+  {
+    const nb::gil_scoped_release without_gil;
+    try {
+      std::optional<Reporter> reporter;
+      if (verbose)
+        reporter.emplace(false);
+      else
+        reporter.emplace(Reporter::Silent{});
+      const std::unique_ptr<Run> run = start(*reporter, caller);
+      folder = train(*run).run_dir;
+    } catch (const Error& e) {
+      failed = e.code() == Exit::again
+                   ? std::make_exception_ptr(Error(in_python(e.what()), Exit::again))
+                   : std::current_exception();
+    } catch (...) {
+      failed = std::current_exception();
+    }
+  }
+  if (failed) {
+    caller.raise_unless_interrupt();
+    std::rethrow_exception(failed);
+  }
+  return folder;
+}
+
+std::string train_new(const nb::dict& given, nb::handle data, nb::handle test, nb::handle on_row,
+                      bool verbose) {
+  const Settings settings = settings_of(given, train_options(), "train");
+  check_settings(settings);
+  const ArraysInUse arrays{given_arrays(data, test)};
+  return train_run(on_row, verbose, [&](Reporter& reporter, RunCaller& caller) {
+    std::vector<std::string> notes;
+    TrainConfig config = resolve_config(settings, notes);
+    for (const std::string& note : notes) reporter.info(note);
+    config.of<ArraysInUse>() = arrays;
+    return start_run(config, reporter, nullptr, alone(), &caller);
+  });
+}
+
+std::string train_on(const std::string& run, const nb::dict& given, nb::handle data,
+                     nb::handle test, nb::handle on_row, bool verbose) {
+  Settings settings = settings_of(given, train_options(), "train");
+  check_settings(settings);
+  settings["resume"] = {run, "--resume"};
+  const ArraysInUse arrays{given_arrays(data, test)};
+  if (finished_result(settings)) return run;
+  return train_run(on_row, verbose, [&](Reporter& reporter, RunCaller& caller) {
+    return resume_run(settings, reporter, nullptr, alone(), &caller, arrays);
+  });
+}
+
+/// Returns a certificate in its present form. Throws InputError if the text is none.
+std::string certificate(const std::string& text, const std::string& source) {
+  try {
+    return to_json(privacy::read_certificate(text)).dump();
+  } catch (const std::invalid_argument& e) {
+    throw InputError(source + ": " + e.what());
+  }
+}
+
+}  // namespace
+
+void bind_training(nb::module_& m) {
+  m.def("train", &train_new, nb::arg("settings"), nb::arg("data").none(), nb::arg("test").none(),
+        nb::arg("on_row").none(), nb::arg("verbose"));
+  m.def("resume", &train_on, nb::arg("run"), nb::arg("settings"), nb::arg("data").none(),
+        nb::arg("test").none(), nb::arg("on_row").none(), nb::arg("verbose"));
+  m.def("certificate", &certificate);
+}
+
+}  // namespace cudp::python

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Tests the Python package: makes a virtual environment, builds the extension in the tests' build folder, whose
+# libraries it is made of, installs the package and runs its tests. Visibly left out where there is no Python with
+# venv, or where PyPI cannot be reached.
+# Usage: scripts/python.sh [ARGUMENT OF PYTEST...]
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+build=${BUILD_DIR:-build}
+python=$build/python/bin/python
+
+leave_out() {
+  echo "python.sh: the Python package is NOT tested: $1" >&2
+  exit 0
+}
+[[ -x $python ]] || python3 -m venv "$build/python" || leave_out "python3 -m venv fails"
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' || leave_out "Python is older than 3.10"
+"$python" -m pip install --quiet --disable-pip-version-check numpy pytest 'nanobind>=2.4' ||
+  leave_out "pip cannot install numpy, pytest and nanobind"
+for optional in scikit-learn dp-accounting; do
+  "$python" -m pip install --quiet --disable-pip-version-check "$optional" ||
+    echo "python.sh: tests that need $optional are skipped" >&2
+done
+
+cmake -S . -B "$build" -DCUDP_PYTHON=ON -DPython_EXECUTABLE="$PWD/$python" >/dev/null
+cmake --build "$build" --target cudp_python cudp
+site=$("$python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')
+rm -rf "$site/cudp"
+cp -r runtime/python/cudp "$site/"
+cmake --install "$build" --component python --prefix "$site" >/dev/null
+"$python" -m pytest --quiet -rs runtime/python/tests "$@"

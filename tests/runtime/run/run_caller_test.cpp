@@ -1,0 +1,75 @@
+#include <csignal>
+
+#include <gtest/gtest.h>
+
+#include "runtime/base/error.hpp"
+#include "runtime/base/files.hpp"
+#include "runtime/run/run.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace cudp {
+namespace {
+
+/// Asks to stop after some rows of metrics.
+class StoppingCaller final : public RunCaller {
+ public:
+  explicit StoppingCaller(std::size_t rows) : rows_(rows) {}
+  bool interrupts() override {
+    struct sigaction now {};
+    sigaction(SIGINT, nullptr, &now);
+    handler_unchanged = handler_unchanged && now.sa_handler == SIG_DFL;
+    return seen.size() >= rows_;
+  }
+  void measured(const std::vector<MetricsRow>& rows) override { seen = rows; }
+
+  std::vector<MetricsRow> seen;
+  bool handler_unchanged = true;
+
+ private:
+  std::size_t rows_;
+};
+
+Settings called_settings(const std::string& out) {
+  const auto number = [](double x) { return Setting{x, "test"}; };
+  const auto whole = [](std::int64_t x) { return Setting{x, "test"}; };
+  return {{"dataset", {std::string("glyphs"), "test"}},
+          {"model", {std::string("logistic"), "test"}},
+          {"epsilon", number(3.0)},
+          {"delta", number(1e-5)},
+          {"epochs", whole(4)},
+          {"batch", whole(1024)},
+          {"seed", whole(1)},
+          {"device", {std::string("cpu"), "test"}},
+          {"out", {out, "test"}}};
+}
+
+TEST(RunCaller, StopsARunThatResumesToTheSameModel) {
+  const TemporaryFolder dir;
+  const auto start = [&](const std::string& name, RunCaller& caller) {
+    std::vector<std::string> notes;
+    Reporter reporter(Reporter::Silent{});
+    const TrainConfig config = resolve_config(called_settings(dir / name), notes);
+    const auto run = start_run(config, reporter, nullptr, alone(), &caller);
+    (void)train(*run);
+  };
+  StoppingCaller never(99), early(2);
+  start("whole", never);
+  EXPECT_EQ(never.seen.size(), 4u);
+  try {
+    start("stopped", early);
+    FAIL() << "the run was not stopped";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Exit::again);
+  }
+  EXPECT_LT(early.seen.size(), 4u);
+  Reporter reporter(Reporter::Silent{});
+  StoppingCaller later(99);
+  const Settings flags = {{"resume", {dir / "stopped", "test"}}};
+  (void)train(*resume_run(flags, reporter, nullptr, alone(), &later));
+  EXPECT_EQ(read_file(dir / "stopped/release/model.safetensors"),
+            read_file(dir / "whole/release/model.safetensors"));
+  EXPECT_TRUE(never.handler_unchanged && early.handler_unchanged && later.handler_unchanged);
+}
+
+}  // namespace
+}  // namespace cudp
