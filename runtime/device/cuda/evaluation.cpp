@@ -52,9 +52,11 @@ void DeviceEvaluation::upload(const Dataset& examples) {
 
 bool DeviceEvaluation::is_uploaded(const Dataset& d) const {
   return uploaded_.size() == d.size() && uploaded_.scale == d.scale && uploaded_.shift == d.shift &&
-         uploaded_.layout == d.layout && std::ranges::equal(uploaded_.byte_values(), d.byte_values()) &&
-         uploaded_.coded == d.coded && uploaded_.labels == d.labels && uploaded_.tokens == d.tokens &&
-         uploaded_.lengths == d.lengths && uploaded_.vectors == d.vectors &&
+         uploaded_.layout == d.layout &&
+         std::ranges::equal(uploaded_.byte_values(), d.byte_values()) &&
+         uploaded_.coded == d.coded && uploaded_.labels == d.labels &&
+         uploaded_.tokens == d.tokens && uploaded_.lengths == d.lengths &&
+         uploaded_.vectors == d.vectors &&
          uploaded_.float_values().size() == d.float_values().size() &&
          (d.float_values().empty() ||  // compares bits, because numbers may be NaN
           std::memcmp(uploaded_.float_values().data(), d.float_values().data(),
