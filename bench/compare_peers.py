@@ -12,6 +12,7 @@ medians. The peers get the batch ready-made: neither sampling nor data loading c
 while cudp draws its Poisson batch, adds its noise and updates inside the measured time. They use
 fixed batches of the expected size and their fastest documented way:
   torch         no privacy: the loss's mean gradient and SGD momentum, nothing clipped, no noise
+  torch-graph   the same step captured in a CUDA graph and replayed (--device cuda)
   torch-columns the same with the batch column by column in memory
   torch-codes   the same on numbers and codes of categories (EmbeddingBag), of -coded models
   torch-shuffle the same with the batch taken out of DATA_ROWS rows in a new order each epoch, as
@@ -25,9 +26,9 @@ adult-coded and adult-mlp-coded are adult and adult-mlp for peers but for torch-
 by their codes. On a machine that others use, --cpu-time counts the processor's time of one thread.
 Texts are full, and frozen vectors are given to the peers as they are (imdb-rnn).
 cudp is timed by bench/step_bench, or bench/cuda_bench with --device cuda (whole epochs there, with
-evaluation and accountant left out). On a GPU every trainer waits for it after each step, but cudp,
-which does after each epoch, as in a training; torch's and Opacus' convolutions and recurrent layers
-are cuDNN's (torch.nn.LSTM; DPLSTM has cells of its own), and JAX has the CUDA wheel (pip install
+evaluation and accountant left out). On a GPU no trainer waits for it between steps, as in a
+training: steps are queued, and every half a second, or at an epoch's end, the host waits once.
+torch's and Opacus' convolutions and recurrent layers are cuDNN's (torch.nn.LSTM; DPLSTM has cells of its own), and JAX has the CUDA wheel (pip install
 "jax[cuda12]"). --tf32 lets all of them multiply in TF32; else none does. An example for texts:
     peers/bin/python bench/compare_peers.py --build build --device cuda --models imdb-rnn,imdb-lstm
         --batches 64,512,4096 --trainers cudp,torch,opacus,jax
@@ -99,14 +100,29 @@ def words(model):
     return first[1] if first[0] == "words" else 0
 
 
-def measure(step, batch):
-    """Examples a second: one warm-up, then at least two steps and at most about SECONDS."""
+def measure(step, batch, wait=None):
+    """Examples a second: one warm-up, then at least two steps and at most about SECONDS. wait: waits
+    for a GPU on which steps are queued; it is called once for as many steps as take half a second."""
     clock = time.process_time if CPU_TIME else time.perf_counter
-    step()
+
+    def run(steps):
+        for _ in range(steps):
+            step()
+        if wait:
+            wait()
+
+    run(1)
+    together = 1
+    while wait:
+        start = clock()
+        run(together)
+        if clock() - start > 0.5:
+            break
+        together *= 2
     count, start = 0, clock()
-    while count < 2 or clock() - start < SECONDS:
-        step()
-        count += 1
+    while count < 2 * together or clock() - start < SECONDS:
+        run(together)
+        count += together
     return count * batch / (clock() - start)
 
 
@@ -164,11 +180,11 @@ def torch_task(model, batch, device, lstm=None):
     return torch_model(model, lstm).to(device), x, y, loss
 
 
-def wait_for(device):
+def wait_of(device):
+    """What waits for the device; None if steps are not queued."""
     import torch
 
-    if torch.device(device).type == "cuda":
-        torch.cuda.synchronize()
+    return torch.cuda.synchronize if torch.device(device).type == "cuda" else None
 
 
 def measure_torch(net, x, y, criterion, optimizer):
@@ -176,9 +192,8 @@ def measure_torch(net, x, y, criterion, optimizer):
         optimizer.zero_grad()
         criterion(net(x), y).backward()
         optimizer.step()
-        wait_for(x.device)
 
-    return measure(step, len(x))
+    return measure(step, len(x), wait_of(x.device))
 
 
 def run_torch(model, batch, device):
@@ -187,6 +202,34 @@ def run_torch(model, batch, device):
     net, x, y, loss = torch_task(model, batch, device)
     optimizer = torch.optim.SGD(net.parameters(), RATE, momentum=MOMENTUM)
     return measure_torch(net, x, y, loss, optimizer)
+
+
+def run_torch_graph(model, batch, device):
+    """As PyTorch's documentation captures a whole step: after a few steps on another stream, and
+    with gradients that the capture makes anew."""
+    import torch
+
+    if torch.device(device).type != "cuda":
+        sys.exit("torch-graph: expected --device cuda")
+    net, x, y, loss = torch_task(model, batch, device)
+    optimizer = torch.optim.SGD(net.parameters(), RATE, momentum=MOMENTUM)
+
+    def backward_and_update():
+        loss(net(x), y).backward()
+        optimizer.step()
+
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            optimizer.zero_grad(set_to_none=True)
+            backward_and_update()
+    torch.cuda.current_stream().wait_stream(stream)
+    optimizer.zero_grad(set_to_none=True)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        backward_and_update()
+    return measure(graph.replay, batch, wait_of(device))
 
 
 def run_torch_columns(model, batch, device):
@@ -226,9 +269,8 @@ def run_torch_codes(model, batch, device):
         optimizer.zero_grad()
         loss(net((numbers, codes)), y).backward()
         optimizer.step()
-        wait_for(device)
 
-    return measure(step, batch)
+    return measure(step, batch, wait_of(device))
 
 
 def run_torch_shuffle(model, batch, device):
@@ -246,9 +288,8 @@ def run_torch_shuffle(model, batch, device):
         optimizer.zero_grad()
         loss(net(x[rows]), y[rows]).backward()
         optimizer.step()
-        wait_for(device)
 
-    return measure(step, batch)
+    return measure(step, batch, wait_of(device))
 
 
 def run_opacus(model, batch, ghost, device):
@@ -373,9 +414,13 @@ def run_jax(model, batch, scan, device):
     def step():
         state["key"], sub = jax.random.split(state["key"])
         state["carry"], _ = run(state["carry"], jax.random.split(sub, steps))
+        if device == "cpu":
+            wait()
+
+    def wait():
         jax.block_until_ready(state["carry"])
 
-    return measure(step, batch * steps)
+    return measure(step, batch * steps, wait if device == "cuda" else None)
 
 
 def run_cudp(build, model, batch, threads, device):
@@ -397,8 +442,9 @@ def run_cudp(build, model, batch, threads, device):
 def one(args, trainer, model, batch):
     if trainer == "cudp":
         return run_cudp(args.build, model, batch, len(os.sched_getaffinity(0)), args.device)
-    torch_kinds = {"torch": run_torch, "torch-columns": run_torch_columns,
-                   "torch-codes": run_torch_codes, "torch-shuffle": run_torch_shuffle}
+    torch_kinds = {"torch": run_torch, "torch-graph": run_torch_graph,
+                   "torch-columns": run_torch_columns, "torch-codes": run_torch_codes,
+                   "torch-shuffle": run_torch_shuffle}
     if trainer in torch_kinds:
         return torch_kinds[trainer](model, batch, args.device)
     if trainer.startswith("opacus"):
@@ -457,7 +503,8 @@ def main():
     parser.add_argument("--cores", default="0", help="for taskset, e.g. 0 or 0,1")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--trainers", default="cudp,torch,opacus,opacus-ghost,jax,jax-scan")
+    parser.add_argument("--trainers", default="cudp,torch,opacus,opacus-ghost,jax,jax-scan",
+                        help="those that the head of this file lists; torch-graph needs --device cuda")
     parser.add_argument("--cpu-time", action="store_true",
                         help="count processor time, of one core, in place of elapsed time")
     parser.add_argument("--tf32", action="store_true",

@@ -26,8 +26,9 @@ for program in cudp tests/cudp_gpu_tests bench/cuda_bench; do
   strip -o "$to/bin/$name" "$1/$program"
   ldd "$1/$program" | awk '$2 == "=>" && $1 !~ /^lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s)\.so/ {print $3}' |
     xargs -r cp -Lnt "$to/lib"
-  # Libraries load others, so that a path in the program alone would not do.
-  printf '#!/bin/sh\nhere=$(dirname "$0")\nLD_LIBRARY_PATH=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\nexport LD_LIBRARY_PATH\nexec "$here/bin/%s" "$@"\n' \
+  # Libraries load others, so that a path in the program alone would not do. The folder is absolute: tests start their own
+  # program again in another folder.
+  printf '#!/bin/sh\nhere=$(cd "$(dirname "$0")" && pwd)\nLD_LIBRARY_PATH=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\nexport LD_LIBRARY_PATH\nexec "$here/bin/%s" "$@"\n' \
     "$name" >"$to/$name"
   chmod +x "$to/$name"
 done

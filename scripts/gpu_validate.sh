@@ -5,7 +5,7 @@
 #   --bin DIR      folder with cudp, cudp_gpu_tests and cuda_bench; default: where gpu_bundle.sh has
 #                  put this script, else all are built (BUILD_DIR, default build-gpu)
 #   --out DIR      for the results, default gpu-results/DATE
-#   --stages LIST  of questions,tests,training,benchmarks,memcheck,racecheck,initcheck,synccheck;
+#   --stages LIST  of questions,tests,training,benchmarks,profile,memcheck,racecheck,initcheck,synccheck;
 #                  default: all, in this order
 #   --dry-run      prints every command, and runs none
 # Exit code: 0 all passed, 1 something failed, 2 usage, 3 there is no GPU (nothing was validated).
@@ -14,7 +14,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(dirname "$here")
 usage() { sed -n '2,12s/^# \{0,1\}//p' "$here/gpu_validate.sh" >&2; exit 2; }
 
-all=questions,tests,training,benchmarks,memcheck,racecheck,initcheck,synccheck
+all=questions,tests,training,benchmarks,profile,memcheck,racecheck,initcheck,synccheck
 bin='' folder='' stages=$all dry=
 while (($# > 0)); do
   if [[ $1 == --dry-run ]]; then dry=1; shift; continue; fi
@@ -188,6 +188,17 @@ if wanted benchmarks; then
     stage benchmarks-all 1200 "${benchmark[@]}" --benchmark_out="$folder/all.json"
   else
     echo "skipped: benchmarks (no cuda_bench in $bin)"
+  fi
+fi
+
+# Nsight Compute's details, as text in profile.log, of the kernels of a few steps of cnn once it is warm.
+if wanted profile; then
+  ncu=$(command -v ncu || echo /usr/local/cuda/bin/ncu)
+  if [[ -n $dry || -x $ncu && -x $bin/cuda_bench ]]; then
+    stage profile 60 "$ncu" --target-processes all --set full --page details --launch-skip 30 --launch-count 6 \
+      "$bin/cuda_bench" --benchmark_filter='^cnn/epoch/batch:2048/' --benchmark_min_time=0.01
+  else
+    echo "skipped: profile (no ncu, or no cuda_bench in $bin)"
   fi
 fi
 

@@ -19,28 +19,73 @@ __device__ __forceinline__ void release_number(const FinishStep& a, const StepSc
     update_number<kind>(a.update, s, j, released);
 }
 
+/// Releases numbers i and i + 16 of the step, or leaves them to the host. even, odd: the numbers'
+/// sums but for `sum` itself.
+template <OptimizerKind kind>
+__device__ __forceinline__ void release_pair(const FinishStep& a, const StepScalars& s, double grid,
+                                             std::int64_t i, const TriedPair& tried, long long even,
+                                             long long odd) {
+  const bool has_odd = i + 16 < a.n;
+  even += static_cast<long long>(a.sum[i]);
+  if (has_odd) odd += static_cast<long long>(a.sum[i + 16]);
+  if (!tried.decided) {
+    a.sum[i] = static_cast<FixedPoint>(even);
+    if (has_odd) a.sum[i + 16] = static_cast<FixedPoint>(odd);
+    const auto pair = static_cast<std::uint32_t>(rounded_pair_of(i));
+    atomicAdd(a.undecided + pair / 32, 1u << pair % 32);
+    atomicAdd(&a.cursor->pending, 1u);
+    return;
+  }
+  release_number<kind>(a, s, grid, i,
+                       static_cast<FixedPoint>(even) + static_cast<FixedPoint>(tried.k.even));
+  if (has_odd)
+    release_number<kind>(a, s, grid, i + 16,
+                         static_cast<FixedPoint>(odd) + static_cast<FixedPoint>(tried.k.odd));
+}
+
+/// Adds up the batch's tally, and the count of an adaptive clipping norm. Called by one block.
+/// partial: shared memory, one double per warp.
+__device__ __forceinline__ void finish_tally(const FinishStep& a, double* partial) {
+  tally_batch(a.left.tally, partial);
+  if (threadIdx.x != 0 || a.cursor->follows == 0) return;
+  ListedStep& step = a.list[a.cursor->index - 1];
+  step.noisy_count = noisy_count_of(
+      a.cursor->clip, halves_of(*a.left.tally.total) - a.cursor->halves, step.count_noise);
+}
+
+/// The generator's stream of the noise of the cursor's step.
+__device__ __forceinline__ RandomStream noise_stream(const FinishStep& a) {
+  RandomStream stream = a.noise;
+  stream.step = a.cursor->step;
+  return stream;
+}
+
+/// Pair p of the four whose words are a generator block.
+__device__ __forceinline__ TriedPair try_pair_of(const std::uint32_t (&word)[16], int p, double s) {
+  std::uint32_t own[4];
+  CUDP_UNROLL for (int w = 0; w < 4; ++w) {
+    const std::uint32_t low = p == 0 ? word[w] : word[4 + w];
+    const std::uint32_t high = p == 2 ? word[8 + w] : word[12 + w];
+    own[w] = p < 2 ? low : high;
+  }
+  return try_rounded_pair(own, s);
+}
+
 // grid: any, plus one block for the tally. block: 64 threads. static smem: 32 doubles. A
-// multiprocessor holds 640 threads. kind is a.update.optimizer.kind.
+// multiprocessor holds 640 threads. kind is a.update.optimizer.kind. Requires no slabs.
 template <OptimizerKind kind>
 __global__ void __launch_bounds__(64, 10) finish_kernel(FinishStep a) {
   CUDP_SHARED(double, partial, [1024 / kWarp]);
   if (a.cursor->active == 0) return;
   unsigned blocks = gridDim.x;
   if (a.left.tally.total != nullptr && blockIdx.x == --blocks) {
-    tally_batch(a.left.tally, &partial[0]);
-    if (threadIdx.x == 0 && a.cursor->follows != 0) {
-      ListedStep& step = a.list[a.cursor->index - 1];
-      step.noisy_count = noisy_count_of(
-          a.cursor->clip, halves_of(*a.left.tally.total) - a.cursor->halves, step.count_noise);
-    }
+    finish_tally(a, &partial[0]);
     return;
   }
   const StepScalars scalars = a.cursor->scalars;
   const double grid = a.cursor->scale.grid;
   const double s = static_cast<double>(scalars.noise_std) / grid;
-  RandomStream stream = a.noise;
-  stream.step = a.cursor->step;
-  const int slabs = a.left.sums.slabs != nullptr ? written_slabs(a.left.sums) : 0;
+  const RandomStream stream = noise_stream(a);
   const std::int64_t items = (a.n + 127) / 128 * (a.by_pairs ? 64 : 16);
   for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < items;
        item += std::int64_t{blocks} * blockDim.x) {
@@ -53,39 +98,97 @@ __global__ void __launch_bounds__(64, 10) finish_kernel(FinishStep a) {
     for (int p = first; p < (a.by_pairs ? first + 1 : 4); ++p) {
       const std::int64_t i = 128 * tile + 32 * p + lane;
       if (i >= a.n) break;
-      const bool has_odd = i + 16 < a.n;
-      auto even = static_cast<long long>(a.sum[i]);
-      auto odd = has_odd ? static_cast<long long>(a.sum[i + 16]) : 0;
-      for (int b = 0; b < slabs; ++b) {
-        const std::int32_t* const slab = a.left.sums.slabs + b * a.n + i;
-        even += slab[0];
-        odd += has_odd ? slab[16] : 0;
-      }
-      RoundedPair k{0, 0};
-      if (s != 0.0) {
-        std::uint32_t own[4];
-        CUDP_UNROLL for (int w = 0; w < 4; ++w) {
-          const std::uint32_t low = p == 0 ? word[w] : word[4 + w];
-          const std::uint32_t high = p == 2 ? word[8 + w] : word[12 + w];
-          own[w] = p < 2 ? low : high;
-        }
-        const TriedPair tried = try_rounded_pair(own, s);
-        if (!tried.decided) {
-          a.sum[i] = static_cast<FixedPoint>(even);
-          if (has_odd) a.sum[i + 16] = static_cast<FixedPoint>(odd);
-          const auto pair = static_cast<std::uint32_t>(64 * tile + 16 * p + lane);
-          atomicAdd(a.undecided + pair / 32, 1u << pair % 32);
-          atomicAdd(&a.cursor->pending, 1u);
-          continue;
-        }
-        k = tried.k;
-      }
-      release_number<kind>(a, scalars, grid, i,
-                           static_cast<FixedPoint>(even) + static_cast<FixedPoint>(k.even));
-      if (has_odd)
-        release_number<kind>(a, scalars, grid, i + 16,
-                             static_cast<FixedPoint>(odd) + static_cast<FixedPoint>(k.odd));
+      TriedPair tried{.k = {0, 0}, .decided = true};
+      if (s != 0.0) tried = try_pair_of(word, p, s);
+      release_pair<kind>(a, scalars, grid, i, tried, 0, 0);
     }
+  }
+}
+
+/// Sums of a pair's numbers.
+struct PairSum {
+  long long even, odd;
+};
+
+/// Adds up the numbers i and i + 16 of slabs `first`, `first` + step, ... A thread waits for the
+/// numbers of 11 slabs at once.
+__device__ __forceinline__ PairSum sum_of_slabs(const FinishStep& a, int first, int step, int slabs,
+                                                std::int64_t i) {
+  constexpr int kAtOnce = 11;
+  const std::int64_t to_odd = i + 16 < a.n ? 16 : 0;
+  PairSum sum{0, 0};
+  for (int b = first; b < slabs; b += kAtOnce * step) {
+    std::int32_t even[kAtOnce];
+    std::int32_t odd[kAtOnce];
+    CUDP_UNROLL for (int k = 0; k < kAtOnce; ++k) {
+      const std::int32_t* const slab = a.left.sums.slabs + (b + k * step) * a.n + i;
+      const bool exists = b + k * step < slabs;
+      even[k] = exists ? slab[0] : 0;
+      odd[k] = exists ? slab[to_odd] : 0;
+    }
+    CUDP_UNROLL for (int k = 0; k < kAtOnce; ++k) {
+      sum.even += even[k];
+      sum.odd += odd[k];
+    }
+  }
+  return {sum.even, to_odd != 0 ? sum.odd : 0};
+}
+
+// grid: any, plus one block for the tally. block: 2 to 4 whole warps. static smem: 32 doubles, 192
+// integers. A multiprocessor holds 640 threads. kind is a.update.optimizer.kind. Requires slabs and
+// by_pairs.
+//
+// A block has 32 pairs at a time. Its first warp makes their noise. In the meantime each of the
+// others adds up its share of the slabs. The first warp then adds the shares and releases. Sums are
+// integers, so they do not depend on the shares.
+template <OptimizerKind kind>
+__global__ void __launch_bounds__(kSlabThreads, 640 / kSlabThreads)
+    finish_slabs_kernel(FinishStep a) {
+  CUDP_SHARED(double, partial, [1024 / kWarp]);
+  constexpr int kMaxAdders = kSlabThreads / kWarp - 1;
+  CUDP_SHARED(PairSum, shares, [kMaxAdders][kWarp]);
+  if (a.cursor->active == 0) return;
+  unsigned blocks = gridDim.x;
+  if (a.left.tally.total != nullptr && blockIdx.x == --blocks) {
+    finish_tally(a, &partial[0]);
+    return;
+  }
+  const StepScalars scalars = a.cursor->scalars;
+  const double grid = a.cursor->scale.grid;
+  const double s = static_cast<double>(scalars.noise_std) / grid;
+  const RandomStream stream = noise_stream(a);
+  const int slabs = written_slabs(a.left.sums);
+  const int adders = static_cast<int>(blockDim.x) / kWarp - 1;
+  const int adder = static_cast<int>(threadIdx.x) / kWarp - 1;
+  const auto column = static_cast<int>(threadIdx.x % kWarp);
+  const std::int64_t pairs = (a.n + 127) / 128 * 64;
+  // The whole block iterates together, for the barriers.
+  for (std::int64_t first = std::int64_t{blockIdx.x} * kWarp; first < pairs;
+       first += std::int64_t{blocks} * kWarp) {
+    const std::int64_t pair = first + column;
+    const std::int64_t i = even_number_of(pair);
+    TriedPair tried{.k = {0, 0}, .decided = true};
+    if (adder >= 0) {
+      PairSum sum{0, 0};
+      if (i < a.n) sum = sum_of_slabs(a, adder, adders, slabs, i);
+      shares[adder][column] = sum;
+    } else if (s != 0.0) {
+      std::uint32_t word[16];
+      random_block<ScalarLanes>(stream, static_cast<std::uint32_t>(pair / 64 * 16 + pair % 16),
+                                word);
+      tried = try_pair_of(word, static_cast<int>(pair % 64) / 16, s);
+    }
+    __syncthreads();
+    if (adder < 0 && i < a.n) {
+      PairSum sum{0, 0};
+      CUDP_UNROLL for (int w = 0; w < kMaxAdders; ++w) {
+        if (w >= adders) break;
+        sum.even += shares[w][column].even;
+        sum.odd += shares[w][column].odd;
+      }
+      release_pair<kind>(a, scalars, grid, i, tried, sum.even, sum.odd);
+    }
+    __syncthreads();  // the next shares overwrite these
   }
 }
 
@@ -114,8 +217,10 @@ using FinishKernel = void (*)(FinishStep);
 using FinishPairsKernel = void (*)(FinishPairs);
 
 /// Kernels for a kind of optimizer.
-inline FinishKernel finish_kernel_of(OptimizerKind kind) {
-  return with_kind(kind, [](auto k) -> FinishKernel { return finish_kernel<k.value>; });
+inline FinishKernel finish_kernel_of(OptimizerKind kind, bool has_slabs = false) {
+  return with_kind(kind, [has_slabs](auto k) -> FinishKernel {
+    return has_slabs ? finish_slabs_kernel<k.value> : finish_kernel<k.value>;
+  });
 }
 inline FinishPairsKernel finish_pairs_kernel_of(OptimizerKind kind) {
   return with_kind(kind, [](auto k) -> FinishPairsKernel { return finish_pairs_kernel<k.value>; });

@@ -75,15 +75,21 @@ inline void validate(const FinishStep& a) {
   expect(a.released != nullptr || (a.update.parameters && a.update.end == a.n),
          "finish: expected `released`, or parameters to update");
   validate(a.left.sums);
+  expect(a.left.sums.slabs == nullptr || a.by_pairs, "finish: slabs are finished by pairs");
   if (a.left.tally.total != nullptr) validate(a.left.tally);
 }
 inline void validate(const FinishPairs& a) {
   validate(a.step);
   expect(a.pairs && a.count > 0, "finish pairs: expected pairs");
 }
+/// Threads of a block if there are slabs: one warp releases 32 pairs, three add up their slabs.
+inline constexpr unsigned kSlabThreads = 128;
+
 /// Launch shape with small blocks, so that small models fill the device.
 inline LaunchShape launch_shape(const FinishStep& a) {
-  LaunchShape shape = strided_shape(rounded_pairs(a.n) / (a.by_pairs ? 1 : 4), 64);
+  const bool has_slabs = a.left.sums.slabs != nullptr;
+  LaunchShape shape = strided_shape(rounded_pairs(a.n) / (a.by_pairs ? 1 : 4), has_slabs ? 32 : 64);
+  if (has_slabs) shape.block.x = kSlabThreads;
   if (a.left.tally.total != nullptr) ++shape.grid.x;
   return shape;
 }

@@ -2,7 +2,8 @@
 // Poisson sampling (sample.hpp) in two kernels on one stream. The first writes flags and the number
 // of drawn examples of each tile. The second writes the drawn indices at their offsets, after those
 // of earlier tiles. There are no atomics: the batch is ascending for any launch shape. Nothing
-// returns to the host. In a recorded step the second kernel also starts the step.
+// returns to the host. In a recorded step the second kernel also starts the step, or a third one
+// does with a batch that was drawn ahead.
 #include <cstdint>
 
 #include "kernels/common/simt.cuh"
@@ -13,6 +14,17 @@ namespace cudp::inline CUDP_SIMT {
 
 __device__ __forceinline__ std::int64_t sample_tiles(const SampleArgs& a) {
   return (a.end - a.begin + 255) / 256;
+}
+
+/// Replaces the arguments of a launch of several steps by those of step blockIdx.y.
+__device__ __forceinline__ void choose_step(SampleArgs& a, SampleSpace& space) {
+  const std::int64_t step = blockIdx.y;
+  const std::int64_t tiles = sample_tiles(a);
+  a.stream.step += blockIdx.y;
+  a.drawn += step * space.list_size;
+  space.flags += step * 16 * tiles;
+  space.counts += step * (tiles + 1);
+  space.count += step;
 }
 
 /// Returns whether the lower bits draw an example whose upper bits equal the threshold's.
@@ -50,9 +62,10 @@ __device__ __forceinline__ unsigned drawn_of_column(const SampleArgs& a, std::in
   return below;
 }
 
-// grid, block: any, one-dimensional, whole warps; half a warp has two tiles, so 8 tiles threads are
+// grid: any, y steps. block: any whole warps; half a warp has two tiles, so 8 tiles threads are
 // enough. Writes flags and counts.
 __global__ inline void sample_flags_kernel(SampleArgs a, SampleSpace space) {
+  choose_step(a, space);
   if (space.cursor != nullptr) {
     if (halts(*space.cursor)) return;
     a.stream.step = space.cursor->first + space.cursor->index;
@@ -103,9 +116,11 @@ __global__ inline void sample_flags_kernel(SampleArgs a, SampleSpace space) {
   }
 }
 
-// grid: one block of whole warps. dynamic smem: block / 32 words. Turns counts into offsets.
+// grid: one block of whole warps, y steps. dynamic smem: block / 32 words. Turns counts into
+// offsets.
 __global__ inline void sample_scan_kernel(SampleArgs a, SampleSpace space) {
   CUDP_DYNAMIC_SMEM(std::uint32_t, warp_totals);
+  choose_step(a, space);
   if (space.cursor != nullptr && halts(*space.cursor)) return;  // the counts are offsets already
   const int lane = static_cast<int>(threadIdx.x % kWarp);
   const int warp = static_cast<int>(threadIdx.x / kWarp);
@@ -175,10 +190,13 @@ __device__ __forceinline__ std::uint32_t begin_step(const SampleSpace& space, st
   return drawn;
 }
 
-// grid: any. block: whole warps up to 1024 threads. static smem: one word per warp. Writes a.drawn
-// and *space.count, and advances the cursor.
+// grid: any, y steps. block: whole warps up to 1024 threads. static smem: one word per warp. Writes
+// a.drawn and *space.count, and advances the cursor.
 __global__ inline void sample_place_kernel(SampleArgs a, SampleSpace space) {
   CUDP_SHARED(std::uint32_t, partial, [1024 / kWarp]);
+  if (space.first != nullptr && blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0)
+    *space.first = a.stream.step;
+  choose_step(a, space);
   const std::int64_t tiles = sample_tiles(a);
   if (blockIdx.x == 0) {
     const std::uint32_t all =
@@ -217,11 +235,30 @@ __global__ inline void sample_place_kernel(SampleArgs a, SampleSpace space) {
       start = space.counts[tile];
     }
     if (tile >= tiles) continue;
-    std::uint32_t* to = a.drawn + start + (sum - __popc(flags));
+    std::uint32_t to = start + static_cast<std::uint32_t>(sum - __popc(flags));
     const auto at = static_cast<std::uint32_t>(a.begin - a.first + 256 * tile + 16 * lane);
-    for (; flags != 0; flags &= flags - 1)
-      *to++ = at + static_cast<std::uint32_t>(__ffs(static_cast<int>(flags))) - 1;
+    for (; flags != 0 && to < space.list_size; flags &= flags - 1, ++to)
+      a.drawn[to] = at + static_cast<std::uint32_t>(__ffs(static_cast<int>(flags))) - 1;
   }
+}
+
+// grid: 1. block: any. static smem: two words. Starts the next step with its batch, which was drawn
+// ahead: copies it to `drawn`, and its size to *space.count, and advances the cursor.
+__global__ inline void begin_step_kernel(BatchesAhead ahead, SampleSpace space,
+                                         std::uint32_t* drawn) {
+  CUDP_SHARED(std::uint32_t, batch, [2]);
+  if (threadIdx.x == 0) {
+    StepCursor& c = *space.cursor;
+    const std::uint64_t number = c.first + c.index - *ahead.first;
+    const bool is_there = number < ahead.steps;
+    if (!is_there && !halts(c)) c.failed = kNotDrawn;
+    batch[0] = static_cast<std::uint32_t>(number);
+    batch[1] = begin_step(space, is_there ? ahead.counts[number] : 0);
+    *space.count = batch[1];
+  }
+  __syncthreads();
+  const std::uint32_t* const from = ahead.examples + std::int64_t{batch[0]} * ahead.list_size;
+  for (std::uint32_t i = threadIdx.x; i < batch[1]; i += blockDim.x) drawn[i] = from[i];
 }
 
 }  // namespace cudp::inline CUDP_SIMT

@@ -33,12 +33,18 @@ struct SampleArgs {
 };
 
 /// Scratch and result in device memory. A tile is 256 examples: tiles = ceil((end - begin) / 256).
+///
+/// A launch without a cursor draws the batches of gridDim.y consecutive steps, from that of
+/// SampleArgs::stream on. Then every array has a part for each step: flags [steps, tiles, 16],
+/// counts [steps, tiles + 1], count [steps], drawn [steps, list_size].
 struct SampleSpace {
   std::uint16_t* flags;   ///< [tiles, 16], bit l of row r: example 16 r + l of the tile is drawn
   std::uint32_t* counts;  ///< [tiles + 1], number drawn in each tile; if scanned, the number before
                           ///< each tile, then all
   std::uint32_t* count;   ///< [1], number drawn; 0 if no step may be taken with them
   bool scanned = false;   ///< sample_scan_kernel runs between the two kernels
+  std::uint32_t list_size = 0xffffffffu;  ///< further indices of a step are counted, not written
+  std::uint64_t* first = nullptr;         ///< [1], written: number of the first step; or null
   /// Cursor of the run whose next step is drawn; null: the step is SampleArgs::stream's, and the
   /// other members are not used.
   StepCursor* cursor = nullptr;
@@ -47,6 +53,15 @@ struct SampleSpace {
   std::uint32_t room = 0xffffffffu;  ///< a larger batch is not started: launches would truncate it
   bool has_tail = false;             ///< the step's update is a separate launch
   const Tally* counted = nullptr;    ///< [1], if the clipping norm is adaptive
+};
+
+/// Batches of consecutive steps, drawn ahead.
+struct BatchesAhead {
+  const std::uint64_t* first;     ///< [1], number of the first of the steps
+  const std::uint32_t* counts;    ///< [steps], numbers drawn
+  const std::uint32_t* examples;  ///< [steps, list_size], SampleArgs::drawn of each step
+  std::uint32_t list_size;
+  std::uint32_t steps;
 };
 
 /// Number of tiles (4 M examples) above which a kernel of its own scans the counts.

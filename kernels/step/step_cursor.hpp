@@ -12,7 +12,7 @@ namespace cudp {
 struct ListedStep {
   StepScalars scalars;
   SumScale scale;
-  // Used if the clipping norm is adaptive (clip_rule.hpp). sample_place_kernel then writes the two
+  // Used if the clipping norm is adaptive (clip_rule.hpp). begin_step() then writes the two
   // members above for every step but the first, from the previous step's noisy_count.
   std::int64_t count_noise = 0;  ///< multiples of ClipRule::grid
   std::int64_t noisy_count = 0;  ///< written by finish_kernel
@@ -23,14 +23,14 @@ struct ListedStep {
 /// kernels of the steps write it. No kernel both reads and writes a member that other blocks of it
 /// use.
 ///
-/// A step that cannot be finished stops the run. sample_place_kernel starts no step while
+/// A step that cannot be finished stops the run. begin_step() starts no step while
 /// `pending`, `crowded` or `failed` is not 0, and every later launch finds `active` 0, or an empty
 /// batch, and does nothing.
 struct StepCursor {
   std::uint64_t first = 0;    ///< number of the run's first step
   std::uint32_t end = 0;      ///< number of steps of the run
   std::uint32_t index = 0;    ///< number of steps started
-  std::uint32_t failed = 0;   ///< kBatchFailed, kTailFailed, or 0
+  std::uint32_t failed = 0;   ///< kBatchFailed, kTailFailed, kNotDrawn, or 0
   std::uint32_t pending = 0;  ///< pairs of the current step's noise that the host must compute
   std::uint32_t crowded = 0;  ///< size of a batch that exceeds the launches' capacity; not started
   std::uint32_t active = 0;   ///< the current launches belong to a step that is taken
@@ -54,8 +54,11 @@ inline constexpr std::uint32_t kBatchFailed = 1;
 /// bug.
 inline constexpr std::uint32_t kTailFailed = 2;
 
-/// Returns whether a recorded step must do nothing. Called before sample_place_kernel advances the
-/// cursor.
+/// Value of StepCursor::failed: the batch of a step is not among those drawn ahead. It indicates a
+/// bug.
+inline constexpr std::uint32_t kNotDrawn = 3;
+
+/// Returns whether a recorded step must do nothing. Called before begin_step() advances the cursor.
 CUDP_HD bool halts(const StepCursor& c) {
   return c.pending != 0 || c.crowded != 0 || c.failed != 0 || c.index >= c.end;
 }

@@ -61,8 +61,8 @@ __global__ void half_product_kernel(HalfProduct p) {
     }
   } else {
     ldmatrix_x4(a, a_shared + (r + m % 2 * 8) * kHalfPitch + m / 2 * 8);
-    // The addresses of the upper half of the warp must not matter.
-    ldmatrix_x2(b, m < 2 ? b_shared + r * kHalfPitch + m * 8 : nullptr);
+    // The addresses of the upper half of the warp must not matter: these are not aligned.
+    ldmatrix_x2(b, m < 2 ? b_shared + r * kHalfPitch + m * 8 : b_shared + 1);
   }
   if (bug == HalfBug::a_registers_exchanged) {
     const u32 kept = a[1];

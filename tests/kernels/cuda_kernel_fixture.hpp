@@ -62,6 +62,10 @@ class CudaKernel : public testing::Test {
               const SampleSpace& space, const LaunchShape& shape) {
     gpu().launch("kernel", kernel, shape, args, space);
   }
+  void launch(void (*kernel)(BatchesAhead, SampleSpace, std::uint32_t*), const BatchesAhead& ahead,
+              const SampleSpace& space, std::uint32_t* drawn, const LaunchShape& shape) {
+    gpu().launch("kernel", kernel, shape, ahead, space, drawn);
+  }
   /// In another shape than the operation's own.
   template <class Args>
   void launch(void (*kernel)(Args), const Args& args, const LaunchShape& shape) {

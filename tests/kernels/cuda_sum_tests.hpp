@@ -289,6 +289,94 @@ TEST_F(CudaKernel, TheCursorWalksTheSteps) {
   EXPECT_EQ(begin(c).due, 1u);
 }
 
+/// One launch for several steps draws what a launch for each draws. A batch that is larger than its
+/// list is cut, and its size is not. A step begins with its own batch.
+TEST_F(CudaKernel, BatchesAreDrawnAhead) {
+  constexpr std::uint32_t kSteps = 5, kExamples = 700, kTiles = 3, kUnused = 0xabcdef;
+  SampleArgs args{.stream = {Generator::chacha20, {{1, 2, 3}}, Stream::sampling, 1000},
+                  .threshold = std::uint64_t{1} << 30,
+                  .begin = 1024,
+                  .end = 1024 + kExamples,
+                  .drawn = device(std::vector<std::uint32_t>(kExamples, kUnused)),
+                  .first = 512};
+  const auto space_for = [&](std::uint32_t steps) {
+    return SampleSpace{.flags = device(std::vector<std::uint16_t>(16 * kTiles * steps, 0x5a5a)),
+                       .counts = device(std::vector<std::uint32_t>((kTiles + 1) * steps, 0x5a5a)),
+                       .count = device(std::vector<std::uint32_t>(steps, 0x5a5a))};
+  };
+  std::vector<std::vector<std::uint32_t>> want;
+  std::uint32_t largest = 0, smallest = kExamples;
+  for (std::uint32_t step = 0; step < kSteps; ++step) {
+    SampleArgs one = args;
+    one.stream.step += step;
+    const SampleSpace space = space_for(1);
+    launch(sample_flags_kernel, one, space, {.grid = {2}, .block = {64}});
+    launch(sample_place_kernel, one, space, {.grid = {2}, .block = {64}});
+    want.push_back(host(args.drawn, host(space.count, 1)[0]));
+    largest = std::max(largest, static_cast<std::uint32_t>(want.back().size()));
+    smallest = std::min(smallest, static_cast<std::uint32_t>(want.back().size()));
+  }
+  ASSERT_LT(smallest + 1, largest);
+  for (const std::uint32_t list_size : {largest, smallest + 1})
+    for (const bool scanned : {false, true}) {
+      SampleSpace space = space_for(kSteps);
+      space.scanned = scanned;
+      space.list_size = list_size;
+      space.first = device(std::vector<std::uint64_t>{7});
+      args.drawn = device(std::vector<std::uint32_t>(kSteps * list_size, kUnused));
+      const LaunchShape shape{.grid = {2, kSteps}, .block = {64}};
+      launch(sample_flags_kernel, args, space, shape);
+      if (scanned)
+        launch(sample_scan_kernel, args, space,
+               {.grid = {1, kSteps}, .block = {64}, .shared_bytes = 8});
+      launch(sample_place_kernel, args, space, shape);
+      EXPECT_EQ(host(space.first, 1)[0], 1000u);
+      const BatchesAhead ahead{.first = space.first,
+                               .counts = space.count,
+                               .examples = args.drawn,
+                               .list_size = list_size,
+                               .steps = kSteps};
+      SampleSpace of_a_step{.flags = nullptr,
+                            .counts = nullptr,
+                            .count = device(std::vector<std::uint32_t>{kUnused}),
+                            .list = device(std::vector<ListedStep>(kSteps + 3)),
+                            .capacity = list_size};
+      for (std::uint32_t step = 0; step < kSteps + 2; ++step) {
+        SCOPED_TRACE(testing::Message() << list_size << scanned << step);
+        // The run began two steps before the batches: they are there for steps 2 to 6.
+        of_a_step.cursor =
+            device(std::vector<StepCursor>{{.first = 998, .end = kSteps + 3, .index = step}});
+        std::uint32_t* const drawn = device(std::vector<std::uint32_t>(largest, kUnused));
+        launch(begin_step_kernel, ahead, of_a_step, drawn, {.grid = {1}, .block = {64}});
+        const StepCursor at = host(of_a_step.cursor, 1)[0];
+        const std::uint32_t count = host(of_a_step.count, 1)[0];
+        if (step < 2) {
+          EXPECT_EQ(at.failed, kNotDrawn);
+          EXPECT_EQ(count, 0u);
+          continue;
+        }
+        const std::vector<std::uint32_t>& batch = want[step - 2];
+        if (batch.size() > list_size) {
+          EXPECT_EQ(at.failed, kBatchFailed);
+          EXPECT_EQ(host(drawn, largest), std::vector<std::uint32_t>(largest, kUnused));
+          continue;
+        }
+        EXPECT_EQ(at.failed, 0u);
+        EXPECT_EQ(at.step, 998u + step);
+        ASSERT_EQ(count, batch.size());
+        EXPECT_EQ(host(drawn, count), batch);
+      }
+      // The last of the run has no batch here, and a run that has ended begins nothing.
+      for (const std::uint32_t end : {kSteps + 3, kSteps + 2}) {
+        of_a_step.cursor =
+            device(std::vector<StepCursor>{{.first = 998, .end = end, .index = kSteps + 2}});
+        launch(begin_step_kernel, ahead, of_a_step, args.drawn, {.grid = {1}, .block = {64}});
+        EXPECT_EQ(host(of_a_step.cursor, 1)[0].failed, end == kSteps + 3 ? kNotDrawn : 0);
+        EXPECT_EQ(host(of_a_step.count, 1)[0], 0u);
+      }
+    }
+}
+
 /// The clipping norm of a step follows what the step before has released, to the last bit as the
 /// host works it out; the first step's is the host's.
 TEST_F(CudaKernel, TheClippingNormFollowsTheStepBefore) {
@@ -547,7 +635,7 @@ TEST_F(CudaKernel, FinishAddsWhatBlocksHaveLeft) {
                   .groups = 1,
                   .total = device(std::vector<Tally>{{}})};
   for (int i = 1; i <= 2; ++i) {
-    run(finish_kernel_of(OptimizerKind::adamw), a);
+    run(finish_kernel_of(OptimizerKind::adamw, true), a);
     const std::vector<float> r = host(a.released, kN);
     for (int j = 0; j < kN; ++j)
       ASSERT_EQ(r[j],
@@ -557,6 +645,63 @@ TEST_F(CudaKernel, FinishAddsWhatBlocksHaveLeft) {
     EXPECT_EQ(t.examples, 3u * static_cast<unsigned>(i));
     EXPECT_EQ(t.loss, i * (3LL << 19));
   }
+}
+
+/// Slabs are added up by several threads a number: to the integer as one thread would, with any
+/// number of warps and blocks, whatever pairs are undecided.
+TEST_F(CudaKernel, FinishAddsSlabsInShares) {
+  constexpr int kN = 1043, kBlocks = 40, kWritten = 37;  // 9 tiles, the last one not whole
+  const RandomStream noise{Generator::chacha20, {{7, 8, 9}}, Stream::noise, 5};
+  StepCursor at{.first = 0, .end = 9, .index = 6, .active = 1, .step = 5};
+  at.scalars.noise_std = 0x1p20f;
+  at.scale = sum_scale(1.0f, 0x1p-20);
+  std::mt19937 random(9);
+  std::vector<std::int32_t> slabs(std::size_t{kBlocks} * kN);
+  for (std::int32_t& v : slabs) v = static_cast<std::int32_t>(random());
+  std::vector<FixedPoint> sum(kN), whole(kN);
+  for (int j = 0; j < kN; ++j) {
+    whole[j] = sum[j] = static_cast<FixedPoint>(std::int64_t{j} * -(std::int64_t{1} << 33));
+    for (int b = 0; b < kWritten; ++b)
+      whole[j] += static_cast<FixedPoint>(std::int64_t{slabs[std::size_t{kN} * b + j]});
+  }
+  FinishStep a{.cursor = nullptr,
+               .sum = nullptr,
+               .left = {},
+               .noise = noise,
+               .n = kN,
+               .undecided = nullptr,
+               .released = nullptr,
+               .update = {},
+               .by_pairs = true};
+  const auto start = [&](const std::vector<FixedPoint>& from) {
+    a.cursor = device(std::vector<StepCursor>{at});
+    a.sum = device(from);
+    a.undecided = device(std::vector<std::uint32_t>(words_of_pairs(kN), 0));
+    a.released = device(std::vector<float>(kN, kLoud));
+  };
+  start(whole);
+  run(finish_kernel_of(OptimizerKind::sgd), a);
+  const std::vector<float> released = host(a.released, kN);
+  const std::vector<FixedPoint> left = host(a.sum, kN);
+  const std::vector<std::uint32_t> undecided = host(a.undecided, words_of_pairs(kN));
+  EXPECT_GE(host(a.cursor, 1)[0].pending, 1u);
+  // Two examples a turn: 37 turns.
+  a.left.sums = {batch(0, 100, 2 * kWritten - 1), device(slabs), 2, kBlocks};
+  EXPECT_EQ(launch_shape(a).block.x, kSlabThreads);
+  for (const unsigned threads : {64u, 96u, 128u})
+    for (const unsigned blocks : {1u, 3u, 40u}) {
+      SCOPED_TRACE(testing::Message() << threads << ", " << blocks);
+      start(sum);
+      launch(finish_kernel_of(OptimizerKind::sgd, true), a, {.grid = {blocks}, .block = {threads}});
+      EXPECT_EQ(host(a.released, kN), released);
+      EXPECT_EQ(host(a.sum, kN), left);
+      EXPECT_EQ(host(a.undecided, words_of_pairs(kN)), undecided);
+    }
+  // Slabs of a batch of nobody.
+  a.left.sums.batch = batch(0, 100, 0);
+  start(whole);
+  run(finish_kernel_of(OptimizerKind::sgd, true), a);
+  EXPECT_EQ(host(a.released, kN), released);
 }
 
 TEST(FixedPoint, GridFollowsTheNorm) {

@@ -139,6 +139,7 @@ constexpr Stated kStated[] = {
     {"text_states_kernel", 128, 12},
     {"mean_over_time_backward_kernel", 128, 12},
     {"finish_kernel", 64, 10},
+    {"finish_slabs_kernel", 128, 5},
     {"finish_pairs_kernel", 64, 14},
     {"", 1024, 1},
 };

@@ -383,6 +383,13 @@ TEST(PtxInterpreter, DynamicSharedMemoryBeginsBehindAllVariables) {
   EXPECT_NE(fault_of(body + "st.shared.u32 [dynamic+-4], 1;\nret;", shape, 1, "", extern_shared)
                 .find("between variables"),
             std::string::npos);
+  const auto back = [&](const std::string& from) {
+    return fault_of(body + "cvta.to.shared.u64 %rd10, " + from +
+                        ";\ncvt.u32.u64 %r14, %rd10;\nld.shared.u32 %r4, [%r14];\nret;",
+                    shape, 1, "", extern_shared);
+  };
+  EXPECT_EQ(back("%rd9"), "");
+  EXPECT_NE(back("%rd1").find("global memory as one of shared memory"), std::string::npos);
   EXPECT_NE(fault_of(body + "ld.global.u32 %r5, [%rd9];\nret;", shape, 1, "", extern_shared)
                 .find("outside of device memory"),
             std::string::npos);

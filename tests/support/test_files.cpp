@@ -2,6 +2,7 @@
 #include "tests/support/test_files.hpp"
 
 #include <cstdlib>
+#include <system_error>
 
 namespace cudp {
 
@@ -14,7 +15,16 @@ std::filesystem::path golden_file(const std::string& name) {
   return std::filesystem::path(CUDP_GOLDEN_DIR) / name;
 }
 
-const char* cudp_binary() { return CUDP_BINARY; }
+const char* cudp_binary() {
+  static const std::string found = program_at(CUDP_BINARY).string();
+  return found.c_str();
+}
+
+std::filesystem::path program_at(const std::filesystem::path& built) {
+  std::error_code none;
+  if (std::filesystem::exists(built, none)) return built;
+  return std::filesystem::read_symlink("/proc/self/exe", none).parent_path() / built.filename();
+}
 
 std::filesystem::path kernel_reports() { return CUDP_KERNEL_REPORTS; }
 

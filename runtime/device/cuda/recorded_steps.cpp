@@ -51,9 +51,21 @@ std::int64_t RecordedSteps::room_of(const StepRecipe& recipe) const {
 }
 
 void RecordedSteps::launch_step(const StepRecipe& recipe, std::int64_t room) {
-  sum_.draw(recipe, room);
+  if (ahead_)
+    sum_.begin(recipe, room, *ahead_);
+  else
+    sum_.draw(recipe, room);
   const Unfinished left = sum_.add_up(recipe, room);
   p_.end.finish(recipe, p_.stream(Stream::noise), left, false);
+}
+
+void RecordedSteps::prepare_ahead(const StepRecipe& recipe) {
+  ahead_.reset();
+  const std::size_t examples = p_.train.size();
+  if (!std::holds_alternative<Poisson>(recipe.draw) || examples == 0) return;
+  const auto list_size = static_cast<std::size_t>(batch_capacity(recipe.draw, examples));
+  if (DrawnAhead::steps_of(p_.gpu, examples, list_size) < 2) return;
+  ahead_.emplace(p_.gpu, examples, list_size);
 }
 
 void RecordedSteps::record(const StepRecipe& recipe) {
@@ -63,6 +75,7 @@ void RecordedSteps::record(const StepRecipe& recipe) {
   if (recorded_ && recorded_->room >= room) return;
   recorded_.reset();
   reserve(public_room(recipe.draw, p_.settings.expected_batch).value_or(room));
+  prepare_ahead(recipe);
   recorded_.emplace(
       Recorded{kind, room, p_.gpu.record([this, recipe, room] { launch_step(recipe, room); })});
 }
@@ -92,8 +105,17 @@ void RecordedSteps::run_alone(const StepRecipe& recipe, const StepCursor& cursor
                               std::span<ListedStep> steps) {
   record(recipe);
   p_.position.start(cursor, steps);
+  std::size_t drawn_from = 0;  // steps that are drawn ahead: drawn_from .. drawn_to - 1
+  std::size_t drawn_to = 0;
   for (std::size_t done = 0;;) {
-    for (; done < steps.size(); ++done) p_.gpu.replay(recorded_->recording);
+    for (; done < steps.size(); ++done) {
+      if (ahead_ && (done < drawn_from || done >= drawn_to)) {
+        drawn_from = done;
+        drawn_to = std::min(steps.size(), done + ahead_->steps());
+        ahead_->draw(sum_.sample_args(recipe.draw), cursor.first + done, drawn_to - drawn_from);
+      }
+      p_.gpu.replay(recorded_->recording);
+    }
     const StepCursor at = cursor.follows != 0 ? p_.position.wait(steps) : p_.position.wait();
     done = at.index;  // the steps after it were left out
     if (at.pending != 0) {

@@ -47,6 +47,8 @@ class RecordedSteps {
   /// Capacity of a recorded step, in examples. Blocks without examples return at once.
   std::int64_t room_of(const StepRecipe& recipe) const;
   void launch_step(const StepRecipe& recipe, std::int64_t room);
+  /// Allocates memory for batches drawn ahead, if the recipe's do not depend on earlier steps.
+  void prepare_ahead(const StepRecipe& recipe);
   /// Records a step if it is not recorded yet.
   void record(const StepRecipe& recipe);
   void record_joined(const StepRecipe& recipe);
@@ -59,7 +61,8 @@ class RecordedSteps {
 
   EngineParts& p_;
   StepSum& sum_;
-  std::int64_t room_ = 0;  // capacity that a batch has been found to need
+  std::int64_t room_ = 0;            // capacity that a batch has been found to need
+  std::optional<DrawnAhead> ahead_;  // recorded_ reads it
   std::optional<Recorded> recorded_;
   std::optional<Joined> joined_;
   RankedSum ranked_;  // used with several ranks

@@ -79,6 +79,7 @@ class RunPosition {
  private:
   static StepCursor checked(const StepCursor& c) {
     if (c.failed == kBatchFailed) throw Error(kBatchTooLarge);
+    ensure(c.failed != kNotDrawn, "a step began whose batch had not been drawn");
     ensure(c.failed == 0, "a step began before the one before it had ended");
     return c;
   }

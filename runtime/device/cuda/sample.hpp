@@ -1,5 +1,6 @@
 #pragma once
 // Poisson sampling on a device.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -29,7 +30,73 @@ class SampleScratch {
   Buffer<std::uint32_t> count_;
 };
 
-/// Draws into args.drawn and *space.count, in order on the device's stream.
-void draw_poisson(Gpu& gpu, const SampleArgs& args, SampleSpace space);
+/// Draws into args.drawn and *space.count, in order on the device's stream. steps: number of steps,
+/// more than one only without a cursor.
+void draw_poisson(Gpu& gpu, const SampleArgs& args, SampleSpace space, std::size_t steps = 1);
+
+/// Launches the start of the next step, with a batch drawn ahead.
+void begin_drawn_step(Gpu& gpu, const BatchesAhead& ahead, const SampleSpace& space,
+                      std::uint32_t* drawn);
+
+/// Memory for the batches of several steps, which one pair of launches draws. A batch depends on
+/// the key and on the step's number alone, so it may be drawn before the steps before it are taken.
+class DrawnAhead {
+ public:
+  /// Largest number of steps drawn at once, and memory for them [bytes].
+  static constexpr std::size_t kMaxSteps = 256;
+  static constexpr std::size_t kMaxBytes = std::size_t{16} << 20;
+
+  /// list_size: capacity of a batch. A larger one is counted, and makes the run fail.
+  DrawnAhead(Gpu& gpu, std::size_t examples, std::size_t list_size)
+      : gpu_(gpu),
+        list_size_(list_size),
+        steps_(steps_of(gpu, examples, list_size)),
+        flags_(gpu, steps_ * tiles(examples) * 16),
+        counts_(gpu, steps_ * (tiles(examples) + 1)),
+        count_(gpu, steps_),
+        drawn_(gpu, steps_ * list_size),
+        first_(gpu, 1) {}
+
+  /// Number of steps that fit: at most 1/1024 of the device's memory is used.
+  static std::size_t steps_of(const Gpu& gpu, std::size_t examples, std::size_t list_size) {
+    const std::size_t of_a_step = tiles(examples) * 16 * sizeof(std::uint16_t) +
+                                  (tiles(examples) + 2 + list_size) * sizeof(std::uint32_t);
+    return std::min(kMaxSteps, std::min(kMaxBytes, gpu.memory() / 1024) / of_a_step);
+  }
+
+  std::size_t steps() const { return steps_; }
+  BatchesAhead batches() const {
+    return {.first = first_.get(),
+            .counts = count_.get(),
+            .examples = drawn_.get(),
+            .list_size = static_cast<std::uint32_t>(list_size_),
+            .steps = static_cast<std::uint32_t>(steps_)};
+  }
+  /// Draws the batches of steps first, first + 1, ..., at most steps() of them. args: as of one
+  /// step. The batches drawn before are overwritten.
+  void draw(SampleArgs args, std::uint64_t first, std::size_t steps) const {
+    args.stream.step = first;
+    args.drawn = drawn_.get();
+    draw_poisson(gpu_, args,
+                 {.flags = flags_.get(),
+                  .counts = counts_.get(),
+                  .count = count_.get(),
+                  .list_size = static_cast<std::uint32_t>(list_size_),
+                  .first = first_.get()},
+                 steps);
+  }
+
+ private:
+  static std::size_t tiles(std::size_t examples) { return (examples + 255) / 256; }
+
+  Gpu& gpu_;
+  std::size_t list_size_;
+  std::size_t steps_;
+  Buffer<std::uint16_t> flags_;
+  Buffer<std::uint32_t> counts_;
+  Buffer<std::uint32_t> count_;
+  Buffer<std::uint32_t> drawn_;
+  Buffer<std::uint64_t> first_;
+};
 
 }  // namespace cudp::cuda::inline CUDP_SIMT

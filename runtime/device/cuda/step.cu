@@ -1,4 +1,6 @@
 // The kernels of a step outside its sum, and their launches: the draw, coordinates, and the end.
+#include <algorithm>
+
 #include "kernels/contribution/coordinates.cuh"
 #include "kernels/contribution/norm_total.cuh"
 #include "kernels/step/finish.cuh"
@@ -14,21 +16,38 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-void draw_poisson(Gpu& gpu, const SampleArgs& args, SampleSpace space) {
+void draw_poisson(Gpu& gpu, const SampleArgs& args, SampleSpace space, std::size_t steps) {
   validate(args);
+  ensure(steps == 1 || space.cursor == nullptr, "a step of a run is drawn by itself");
   const std::int64_t tiles = (args.end - args.begin + 255) / 256;
+  const bool is_ahead = space.first != nullptr;
+  const auto of_steps = [steps](LaunchShape shape) {
+    shape.grid.y = static_cast<unsigned>(steps);
+    return shape;
+  };
   space.scanned = tiles > kScannedTiles;
   // Half a warp takes two tiles here, and one tile in `place`.
-  gpu.launch("flags", sample_flags_kernel, strided_shape((tiles + 1) / 2 * 16), args, space);
+  gpu.launch(is_ahead ? "flags ahead" : "flags", sample_flags_kernel,
+             of_steps(strided_shape((tiles + 1) / 2 * 16)), args, space);
   if (space.scanned) {
     constexpr unsigned kScanThreads = 1024;
-    gpu.launch("scan", sample_scan_kernel,
-               LaunchShape{.grid = {1},
-                           .block = {kScanThreads},
-                           .shared_bytes = kScanThreads / 32 * sizeof(std::uint32_t)},
+    gpu.launch(is_ahead ? "scan ahead" : "scan", sample_scan_kernel,
+               of_steps({.grid = {1},
+                         .block = {kScanThreads},
+                         .shared_bytes = kScanThreads / 32 * sizeof(std::uint32_t)}),
                args, space);
   }
-  gpu.launch("place", sample_place_kernel, strided_shape(tiles * 16), args, space);
+  gpu.launch(is_ahead ? "place ahead" : "place", sample_place_kernel,
+             of_steps(strided_shape(tiles * 16)), args, space);
+}
+
+void begin_drawn_step(Gpu& gpu, const BatchesAhead& ahead, const SampleSpace& space,
+                      std::uint32_t* drawn) {
+  // One block, because all that copy need the cursor as it was.
+  constexpr unsigned kMaxThreads = 1024;
+  const unsigned threads = std::min(kMaxThreads, (ahead.list_size + 31) / 32 * 32);
+  gpu.launch("begin", begin_step_kernel, LaunchShape{.grid = {1}, .block = {threads}}, ahead, space,
+             drawn);
 }
 
 DeviceCoordinates::DeviceCoordinates(Gpu& gpu, std::size_t d, int groups)
@@ -119,7 +138,7 @@ std::vector<FixedPoint> StepEnd::download_rank_words() const {
 
 void StepEnd::finish(const StepRecipe& recipe, const RandomStream& noise, const Unfinished& left,
                      bool is_shown) {
-  launch(gpu_, "finish", finish_kernel_of(recipe.optimizer.kind),
+  launch(gpu_, "finish", finish_kernel_of(recipe.optimizer.kind, left.sums.slabs != nullptr),
          finish_args(recipe, noise, left, is_shown));
   if (has_tail(recipe) && !is_shown) update(recipe);
 }

@@ -20,7 +20,7 @@ SampleArgs StepSum::sample_args(const Draw& draw) const {
           .first = p_.train.first()};
 }
 
-void StepSum::draw(const StepRecipe& recipe, std::int64_t room) {
+SampleSpace StepSum::space_of(const StepRecipe& recipe, std::int64_t room) const {
   SampleSpace space = p_.sample.space();
   space.cursor = p_.position.cursor();
   space.list = p_.position.list();
@@ -28,7 +28,15 @@ void StepSum::draw(const StepRecipe& recipe, std::int64_t room) {
   space.room = static_cast<std::uint32_t>(room);
   space.counted = p_.tally.get();
   space.has_tail = StepEnd::has_tail(recipe);
-  draw_poisson(p_.gpu, sample_args(recipe.draw), space);
+  return space;
+}
+
+void StepSum::draw(const StepRecipe& recipe, std::int64_t room) {
+  draw_poisson(p_.gpu, sample_args(recipe.draw), space_of(recipe, room));
+}
+
+void StepSum::begin(const StepRecipe& recipe, std::int64_t room, const DrawnAhead& ahead) {
+  begin_drawn_step(p_.gpu, ahead.batches(), space_of(recipe, room), p_.drawn.get());
 }
 
 void StepSum::launch(const StepRecipe& recipe) {

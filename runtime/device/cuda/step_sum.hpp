@@ -16,6 +16,8 @@ class StepSum {
   /// Begins the next step: writes its batch to `drawn`, ascending, and its numbers to the cursor.
   /// room: capacity of the next launches, in examples.
   void draw(const StepRecipe& recipe, std::int64_t room);
+  /// The same, with a batch of `ahead`.
+  void begin(const StepRecipe& recipe, std::int64_t room, const DrawnAhead& ahead);
   /// Adds up what the batch's examples contribute, in grid steps. The returned part has not been
   /// added yet. max_drawn: largest number of examples drawn.
   Unfinished add_up(const StepRecipe& recipe, std::int64_t max_drawn);
@@ -24,6 +26,7 @@ class StepSum {
   void launch(const StepRecipe& recipe);
 
  private:
+  SampleSpace space_of(const StepRecipe& recipe, std::int64_t room) const;
   /// choose: launches the kernel that gives each example of a micro-batch its factor.
   Unfinished add_by_layers(std::int64_t max_drawn, const CoordinatesView* coordinates,
                            const std::function<void()>& choose);

@@ -60,11 +60,17 @@ std::unique_ptr<Engine> noting_engine(const Network& net, const EngineSettings& 
 }
 
 struct Counted {
-  double launches;  ///< a step
+  double launches;  ///< a step, without those ahead
+  double ahead;     ///< a run, for the batches of all its steps
   int waits;        ///< a run
   int recordings;
   std::vector<std::string> of_a_step;
 };
+
+/// Takes out the launches that draw the batches of many steps. Returns how many there were.
+std::size_t take_ahead(std::vector<std::string>& launches) {
+  return std::erase_if(launches, [](const std::string& name) { return name.ends_with(" ahead"); });
+}
 
 /// Counts over two runs of four steps each, which have clipping norms of their own, and candidates
 /// an importance rule of their own.
@@ -86,7 +92,9 @@ Counted count(const Network& net, StepRecipe recipe, const Dataset& data,
     engine->run(recipe, kSteps * run, scalars);
     if (auto* const candidates = std::get_if<Candidates>(&recipe.draw)) candidates->rule.rate *= 2;
   }
+  const std::size_t ahead = take_ahead(log.launches);
   Counted c{.launches = static_cast<double>(log.launches.size()) / (2.0 * kSteps),
+            .ahead = static_cast<double>(ahead) / 2.0,
             .waits = log.waits / 2,
             .recordings = log.recordings,
             .of_a_step = log.launches};
@@ -130,8 +138,8 @@ StepRecipe candidates(int batch) {
       .contribution = AcceptedDirection{}};
 }
 
-TEST(CudaSteps, FusedModelsTakeFourLaunches) {
-  const std::vector<std::string> four = {"flags", "place", "fused sum", "finish"};
+TEST(CudaSteps, FusedModelsTakeThreeLaunches) {
+  const std::vector<std::string> three = {"begin", "fused sum", "finish"};
   for (const Case& model : {kCnn, kScatterCnn, kMlp, kLogistic}) {
     const Network net = cases::network_of(model);
     const Dataset data = zeros_for(net, 6'000);
@@ -143,8 +151,9 @@ TEST(CudaSteps, FusedModelsTakeFourLaunches) {
         recipe.optimizer.kind = optimizer;
         recipe.optimizer.keep_average = true;
         const Counted c = count(net, recipe, data);
-        EXPECT_EQ(c.of_a_step, four);
-        EXPECT_EQ(c.launches, 4.0);
+        EXPECT_EQ(c.of_a_step, three);
+        EXPECT_EQ(c.launches, 3.0);
+        EXPECT_EQ(c.ahead, 2.0);
         EXPECT_EQ(c.waits, 1);
         EXPECT_EQ(c.recordings, 1) << "clipping norms are in device memory";
       }
@@ -167,7 +176,8 @@ TEST(CudaSteps, AMovingClippingNormTakesNeitherLaunchesNorWaits) {
     EXPECT_NE(check_followed(engine->run_following(s.recipe, 0, given, rule, clip, noise), rule,
                              clip, given),
               clip);
-  EXPECT_EQ(log.launches.size(), 4u * 10);
+  EXPECT_EQ(take_ahead(log.launches), 2u * 2);
+  EXPECT_EQ(log.launches.size(), 3u * 10);
   EXPECT_EQ(log.waits, 2);
   EXPECT_EQ(log.recordings, 1);
 }
@@ -210,6 +220,7 @@ TEST(CudaSteps, LaunchesOfAStepAreThoseOfTheTable) {
       const Counted c = count(net, recipe, data, r.precision, r.batch);
       EXPECT_EQ(c.launches, std::floor(c.launches)) << r.network;
       line += " " + std::to_string(static_cast<int>(c.launches)) + " |";
+      EXPECT_EQ(c.ahead, std::holds_alternative<Candidates>(recipe.draw) ? 0.0 : 2.0) << r.network;
       EXPECT_EQ(c.waits, 1) << r.network;
       EXPECT_EQ(c.recordings, 1) << r.network;
     }
@@ -217,21 +228,21 @@ TEST(CudaSteps, LaunchesOfAStepAreThoseOfTheTable) {
   }
 }
 
-/// Coordinate-wise clipping: two launches before a step of four, and two more for every batch that
+/// Coordinate-wise clipping: two launches in a step of three, and two more for every batch that
 /// the blocks' integers hold (33,264 examples on 132 multiprocessors).
 TEST(CudaSteps, CoordinatesTakeTwoLaunchesMore) {
-  const std::vector<std::string> six = {
-      "flags", "place", "coordinate sums", "coordinate arrays", "fused sum", "finish"};
+  const std::vector<std::string> five = {"begin", "coordinate sums", "coordinate arrays",
+                                         "fused sum", "finish"};
   for (const Case& model : {kCnn, kScatterCnn, kMlp, kLogistic}) {
     SCOPED_TRACE(model.name);
     const Network net = cases::network_of(model);
     EXPECT_EQ(count(net, transformed(512), zeros_for(net, 60'000), Precision::fp32, 512).of_a_step,
-              six);
+              five);
   }
   const Network net = cases::network_of(kLogistic);
   const auto large =
       count(net, transformed(40'000), zeros_for(net, 60'000), Precision::fp32, 40'000);
-  EXPECT_EQ(large.launches, 8.0);
+  EXPECT_EQ(large.launches, 7.0);
   EXPECT_EQ(std::ranges::count(large.of_a_step, "fused reduce"), 1);
 }
 
@@ -253,6 +264,7 @@ TEST(CudaSteps, CoordinatesGoLayerByLayerWhereNoBlockHoldsThem) {
   const StepScalars step = cases::still(1.0f);
   engine->run(s.recipe, 0, {&step, 1});
   EXPECT_EQ(std::ranges::count(log.launches, "fused sum"), 0);
+  take_ahead(log.launches);
   const std::string page = content_of(golden_file("published_deltas.json").parent_path() /
                                       "../../runtime/device/cuda/README.md");
   const std::string said =
@@ -267,7 +279,9 @@ TEST(CudaSteps, AboveFourMillionExamplesTheCountsAreScannedByThemselves) {
     StepRecipe recipe = clipped();
     recipe.draw = batch_of(512, examples);
     const Network net = cases::network_of(tiny);
-    EXPECT_EQ(count(net, recipe, zeros_for(net, examples)).launches, 4.0 + extra);
+    const Counted c = count(net, recipe, zeros_for(net, examples));
+    EXPECT_EQ(c.launches, 3.0);
+    EXPECT_EQ(c.ahead, 2.0 + extra);
   }
 }
 
@@ -279,7 +293,8 @@ TEST(CudaSteps, ALongRunIsSubmittedInParts) {
   const auto engine = noting_engine(net, s, zeros_for(net, 100), log);
   log = {};
   engine->run(s.recipe, 0, std::vector<StepScalars>(4097, cases::still()));
-  EXPECT_EQ(log.launches.size(), 4u * 4097);
+  EXPECT_EQ(take_ahead(log.launches), 2u * (4096 / 256 + 1));
+  EXPECT_EQ(log.launches.size(), 3u * 4097);
   EXPECT_EQ(log.waits, 2);
   EXPECT_EQ(log.recordings, 1);
 }
@@ -571,6 +586,57 @@ TEST_F(UndecidedPairs, LeaveTheStepsBehindThemToBeTakenAnew) {
     EXPECT_EQ(engine->diagnostics().examples, drawn) << "each step is counted once";
   }
   EXPECT_GT(stalls, 0u);
+}
+
+/// As many batches are drawn at once as there is memory for; a run that was stopped and one that is
+/// resumed draw them again. Steps are the same.
+TEST_F(UndecidedPairs, BatchesDrawnAheadAreThoseOfSingleSteps) {
+  constexpr std::size_t kSteps = 7;
+  StepRecipe r{.draw = Poisson{std::uint64_t{1} << 28}};
+  r.optimizer.kind = OptimizerKind::momentum;
+  EngineSettings s = settings_of(r);
+  s.diagnostics = true;
+  Dataset data = cases::examples_for(kModel, 300);
+  data.first = 512;
+  struct Way {
+    std::size_t memory, steps_of_a_run, pairs_of_launches;  // without stalls
+  };
+  const Way ways[] = {{std::size_t{4} << 30, kSteps, 1},    // all of them at once
+                      {std::size_t{3} << 19, kSteps, 3},    // three
+                      {std::size_t{900} << 10, kSteps, 0},  // none ahead
+                      {std::size_t{4} << 30, 1, kSteps},
+                      {std::size_t{3} << 19, 4, 3}};
+  std::vector<TrainState> states;
+  std::vector<Diagnostics> seen;
+  for (const float noise : {0.0f, 0x1p19f})
+    for (const Way& way : std::span(ways).first(noise == 0.0f ? std::size(ways) : 2)) {
+      SCOPED_TRACE(testing::Message() << way.memory << ", " << way.steps_of_a_run);
+      DeviceLog log;
+      const auto engine = device_engine(net_, s, {.memory = way.memory, .log = &log});
+      engine->load(data);
+      engine->set_state(start_of(net_, r));
+      log = {};
+      StepScalars scalars = cases::still(0.25f);
+      scalars.noise_std = noise;
+      for (std::size_t at = 0; at < kSteps; at += way.steps_of_a_run)
+        engine->run(r, 5 + at,
+                    std::vector<StepScalars>(std::min(way.steps_of_a_run, kSteps - at), scalars));
+      const auto pairs = static_cast<std::size_t>(std::ranges::count(log.launches, "flags ahead"));
+      if (noise == 0.0f)
+        EXPECT_EQ(pairs, way.pairs_of_launches);
+      else
+        EXPECT_GE(std::ranges::count(log.launches, "finish pairs"), 1);
+      EXPECT_EQ(std::ranges::count(log.launches, "flags") > 0, way.pairs_of_launches == 0);
+      states.push_back(engine->state());
+      seen.push_back(engine->diagnostics());
+      const std::size_t same = states.size() <= std::size(ways) ? 0 : std::size(ways);
+      EXPECT_EQ(states.back().parameters, states[same].parameters);
+      EXPECT_EQ(states.back().moment1, states[same].moment1);
+      std::uint64_t drawn = 0;
+      for (std::uint64_t step = 5; step < 5 + kSteps; ++step) drawn += engine->sampled(step).size();
+      EXPECT_EQ(seen.back().examples, drawn);
+      EXPECT_EQ(seen.back().norm_units, seen[same].norm_units);
+    }
 }
 
 /// The engine's own steps and the host's, one after the other, of one emulated device.

@@ -210,7 +210,7 @@ TEST_F(DeviceChoice, ADeviceThatFailsLeavesARunThatResumes) {
   const Ended failed = run_observed(folder_.path(), on("cuda", short_training("failed")), [] {
     static Backend failing = emulated_cuda();
     failing.make_engine = [](const Network& net, const EngineSettings& s) {
-      return device_engine(net, s, {.failing_launch = 18});  // of the fifth step
+      return device_engine(net, s, {.failing_launch = 20});  // of the fifth step
     };
     replace_cuda(&failing, true);
     return nullptr;

@@ -248,6 +248,15 @@ void to_generic(Warp& w, const Instruction& i, u32 lanes) {
   u8* const d = w.result(i.d[0]);
   for_lanes(lanes, [&](u32 l) { set<u64>(d, l, get<u64>(a, l) + kSharedWindow); });
 }
+void to_shared(Warp& w, const Instruction& i, u32 lanes) {
+  const u8* const a = w.row(i.s[0]);
+  u8* const d = w.result(i.d[0]);
+  each_lane(lanes, [&](u32 l) {
+    if (get<u64>(a, l) < kSharedWindow)
+      fault(w, l, "an address of global memory as one of shared memory");
+    set<u64>(d, l, get<u64>(a, l) - kSharedWindow);
+  });
+}
 void same_address(Warp& w, const Instruction& i, u32 lanes) {
   const u8* const a = w.row(i.s[0]);
   u8* const d = w.result(i.d[0]);
@@ -327,6 +336,7 @@ void add_memory(Table& t) {
   t["atom.global.add.u64"] = {atomic_add<u64>, Syntax::atomic, "8:8"};
   t["cvta.to.global.u64"] = {same_address, Syntax::plain, "8:8"};
   t["cvta.shared.u64"] = {to_generic, Syntax::plain, "8:8"};
+  t["cvta.to.shared.u64"] = {to_shared, Syntax::plain, "8:8"};
   add_load_of_matrices<1>(t);
   add_load_of_matrices<2>(t);
   add_load_of_matrices<4>(t);

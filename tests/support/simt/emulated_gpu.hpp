@@ -147,6 +147,13 @@ class EmulatedGpu {
   void launch(const char* name, void (*kernel)(P...), const LaunchShape& s, const A&... args) {
     start(name, kernel, s, args...);
   }
+  void launch(const char* name, void (*kernel)(BatchesAhead, SampleSpace, std::uint32_t*),
+              const LaunchShape& s, const BatchesAhead& ahead, SampleSpace space,
+              std::uint32_t* drawn) {
+    if (state_->batch_capacity > 0) space.capacity = state_->batch_capacity;
+    start(name, kernel, s, ahead, space, drawn);
+    if (!state_->runs) *space.count = begin_step(space, 0);
+  }
   void launch(const char* name, void (*kernel)(SampleArgs, SampleSpace), const LaunchShape& s,
               const SampleArgs& args, SampleSpace space) {
     if (state_->batch_capacity > 0) space.capacity = state_->batch_capacity;
