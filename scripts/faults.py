@@ -301,17 +301,25 @@ PLACES = [
     # Coordinate-wise clipping in the fused kernels: w, its squares, its sum.
     ("kernels/contribution/coordinates_math.hpp", "transformed_product", "-mean", [LESS, NONE]),
     ("kernels/contribution/coordinates_math.hpp", "transformed_product", "fma(x, dy, -mean) * @inverse@", BOTH),
-    ("kernels/fused/fused_total.cuh", "transformed", "t.mean[at]", [LESS, NONE]),
-    ("kernels/fused/fused_total.cuh", "transformed", "t.inverse[at]", BOTH),
-    ("kernels/fused/fused_total.cuh", "transform_convolution", "first + index", [("the first number's", "0 * x")]),
-    ("kernels/fused/fused_total.cuh", "transform_convolution", "gradient[i] * gradient[i]", BOTH),
-    ("kernels/fused/fused_total.cuh", "make_hidden", "w * w", BOTH + [("by the identity", "t.inverse[R::kWeightH + at] * t.inverse[R::kWeightH + at] * (s.pooled_b[i] * s.gradient_hidden[o] * (s.pooled_b[i] * s.gradient_hidden[o]) - 2.0f * (s.pooled_b[i] * s.gradient_hidden[o]) * t.mean[R::kWeightH + at] + t.mean[R::kWeightH + at] * t.mean[R::kWeightH + at])")]),
-    ("kernels/fused/fused_total.cuh", "make_small", "w * w", BOTH + [NONE]),
-    ("kernels/fused/fused_total.cuh", "make_small", "t, @index@", [("the first number's", "0 * x")]),
-    ("kernels/fused/fused_total.cuh", "add_dense", "w.hidden_at(s, k, o)", [LESS, MORE, ("as the gradient", "s.pooled_b[thread_number() + k * kFusedThreads] * s.gradient_hidden[o]")]),
-    ("kernels/fused/fused_total.cuh", "add_dense", "w.small_at(s, i)", BOTH),
-    ("kernels/fused/fused_cnn.cuh", "fused_sum_kernel", "transform, @R::kWeightB@", NUMBERS),
-    ("kernels/fused/fused_cnn.cuh", "fused_sum_kernel", "w.make_hidden(a.transform, s)", BOTH + [NONE]),
+    ("kernels/fused/sums.cuh", "transformed", "t.mean[parameter]", [LESS, NONE]),
+    ("kernels/fused/sums.cuh", "transformed", "t.inverse[parameter]", BOTH),
+    ("kernels/fused/sums.cuh", "transform_unit", "unit.parameter(l, n)", [("the first number's", "0 * x")]),
+    ("kernels/fused/sums.cuh", "square_units", "factor_of<i>(a, s, e)", BOTH),
+    ("kernels/fused/sums.cuh", "square_transformed", "ScalarLanes::fma(w, w, square)", BOTH),
+    ("kernels/fused/sums.cuh", "square_transformed", "layer == n.layer ? w * w : 0.0f", BOTH + [NONE]),
+    ("kernels/fused/sums.cuh", "add_dense", "rounded(w, @scale@)", BOTH),
+    # The fused kernel's norms, factors and products.
+    ("kernels/fused/sums.cuh", "square_units", "sum = @warp_sum(sum)@", BOTH),
+    ("kernels/fused/sums.cuh", "square_units", "warp_sum(bias_gradient<P, i>(s, e))", BOTH + [NONE]),
+    ("kernels/fused/sums.cuh", "layer_squares", "(units * factor * factor + bias)", [("without the input's factor", "units + bias"), ("without the bias", "units * factor * factor")]),
+    ("kernels/fused/sums.cuh", "decide", "factors[layer] * unit", BOTH),
+    ("kernels/fused/sums.cuh", "decide", "adds && total < INFINITY", [("factor 0 in place of a skip", "adds || x")]),
+    ("kernels/fused/sums.cuh", "store", "has_example_owners ? @added_own@", NUMBERS),
+    ("kernels/fused/head.cuh", "finish_example", "259 - exponent", NUMBERS),
+    ("kernels/fused/head.cuh", "finish_example", "254 - field", NUMBERS),
+    ("kernels/fused/forward.cuh", "convolve", "cross[n][2 * r + k]", [NONE]),
+    ("kernels/fused/forward.cuh", "convolve", "rest[n][2 * r + k]", [NONE]),
+    ("kernels/fused/pool.cuh", "pool_backward", "down_here, x, @false@", [("what the row below won", "!x")]),
     ("kernels/fused/fused_tile.cuh", "TileTransform", "t.mean[part.at(i, k)]", [LESS, NONE]),
     ("kernels/fused/fused_tile.cuh", "TileTransform", "t.inverse[part.at(i, k)]", BOTH),
     ("kernels/fused/fused_tile.cuh", "tile_squares", "w * w", BOTH + [("by the identity", "by.inverse[i][k] * by.inverse[i][k] * (from * d[k] * (from * d[k]) - 2.0f * (from * d[k]) * by.mean[i][k] + by.mean[i][k] * by.mean[i][k])")]),
@@ -463,9 +471,11 @@ TESTS_OF_FILES = {
     "runtime/run/follow.cpp": "RankedTraining*",
     "runtime/training/order.cpp": "RankedTraining*",
     "kernels/contribution/coordinates_math.hpp": "All/FusedTransformed*",
-    "kernels/fused/fused_total.cuh": "All/FusedTransformed*",
+    "kernels/fused/sums.cuh": "All/FusedTransformed*:All/FusedStep*:TensorStep*",
+    "kernels/fused/head.cuh": "All/FusedStep*:TensorStep*",
+    "kernels/fused/forward.cuh": "All/FusedStep*:TensorStep*",
+    "kernels/fused/pool.cuh": "All/FusedStep*:TensorStep*",
     "kernels/fused/fused_tile.cuh": "All/FusedTransformed*",
-    "kernels/fused/fused_cnn.cuh": "All/FusedTransformed*",
     "kernels/fused/fused_mlp.cuh": "All/FusedTransformed*",
     "kernels/layers/recurrent.cuh": "Cuda/TextEngine*:CudaTexts.ThePreset*",
     "kernels/layers/recurrent_tensor.cuh": "Cuda/TextEngineTensors.Layers* Cuda/TextEngineTensors*:CudaTexts.BitsDo*",
@@ -563,7 +573,7 @@ T fault_as(int place, const char* kind, T x, F change) {
 # The tests that look for faults, alone: the others would take long to build.
 TESTS = """
 add_executable(cudp_fault_tests audit/random_settings_test.cpp audit/random_settings_neighbours_test.cpp runtime/device/coded_engine_test.cpp
-  runtime/device/class_weights_test.cpp kernels/sample_test.cpp kernels/cuda_fused_test.cpp
+  runtime/device/class_weights_test.cpp kernels/sample_test.cpp kernels/cuda_fused_test.cpp kernels/fused_kernel_test.cpp
   runtime/data/table_reader_test.cpp runtime/data/ranges_test.cpp runtime/data/units_test.cpp runtime/methods/norm_bound_test.cpp
   runtime/results/holdout_figures_test.cpp support/test_files.cpp runtime/ranks/ranked_engine_test.cpp runtime/ranks/ranked_training_test.cpp runtime/ranks/ranked_cuda_test.cpp
   runtime/device/text_engine_test.cpp support/distributions.cpp support/fill_scratch.cpp

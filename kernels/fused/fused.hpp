@@ -1,5 +1,5 @@
 #pragma once
-// Fused step of small networks (fused_cnn.cuh: with convolutions; fused_mlp.cuh: dense layers
+// Fused step of small networks (fused_kernel.cuh: with convolutions; fused_mlp.cuh: dense layers
 // only). One kernel computes each block's sum of clipped gradients directly from the data set. A
 // second kernel adds the blocks' sums. No per-example value is ever stored in device memory.
 #include <cmath>
@@ -115,7 +115,7 @@ struct FusedSum {
   const float* parameters;      ///< [d], flat in PyTorch's order
   const unsigned char* packed;  ///< the same for fused_kernel.cuh (packed.hpp), or null
   Activate functions[4];        ///< activations of the layers except the last
-  DenseShapes dense;            ///< shape for fused_mlp.cuh; fused_cnn.cuh leaves it 0
+  DenseShapes dense;            ///< shape for fused_mlp.cuh; fused_kernel.cuh leaves it 0
   Loss loss;  ///< loss for fused_mlp.cuh; networks with convolutions use cross-entropy
   ClippedGradient clip;
   Transform transform;  ///< [d] each, applied before clipping; or null

@@ -257,7 +257,8 @@ std::vector<Option> machine_options() {
       choice(
           "precision", &Config::precision, kPrecisions,
           "matrix products on CUDA: tf32 (tensor cores, for layers that gain from it) or fp32; the "
-          "CPU and small networks use fp32 only, and the run's config states which was used"),
+          "CPU and small networks without convolutions use fp32 only, and the run's config states "
+          "which was used"),
       choice("evaluate-with", &Config::evaluate_with, kEvaluateWith,
              "convolutions, LSTMs and GRUs of the training's evaluations on CUDA: ours, or cudnn "
              "if that library is installed; accuracies may differ in the last digit, and the run's "

@@ -13,9 +13,13 @@ LayoutChoices choices_for(const Gpu& gpu, const Network& network, const EngineSe
                           std::int64_t large_dense, bool may_be_fused) {
   const bool transforms = DeviceModelState::transforms(settings.recipe);
   const bool is_fused =
-      may_be_fused &&
+      settings.evaluate_with == EvaluateWith::ours &&
       !fused_kernels_for(network, gpu.limits(), settings.precision, transforms).empty();
-  return {.precision = is_fused ? Precision::fp32 : settings.precision,
+  const auto by_layers = [&] {
+    return is_fused ? Precision::fp32
+                    : device_precision(network, gpu.limits(), settings.precision, transforms);
+  };
+  return {.precision = may_be_fused ? by_layers() : settings.precision,
           .large_dense = large_dense,
           .limits = gpu.limits(),
           .transforms = transforms,
