@@ -12,7 +12,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 #include <nlohmann/json.hpp>
-#include <spdlog/fmt/fmt.h>
 
 #include "runtime/base/error.hpp"
 #include "runtime/cli/scoring.hpp"
@@ -142,9 +141,9 @@ class PythonModel {
         const std::span<const float> one(logits.data() + at, outputs);
         for (const float z : one)
           if (!std::isfinite(z))
-            throw InputError(fmt::format(
-                "{}, row {}: the model's output is not finite, because its training diverged",
-                data_name, block.first_row + 1 + at / outputs));
+            throw InputError(data_name + ", row " +
+                             std::to_string(block.first_row + 1 + at / outputs) +
+                             ": the model's output is not finite, because its training diverged");
         if (predicts_target()) {
           out.values.push_back(bounds.value(static_cast<double>(one[0])));
           continue;
