@@ -4,9 +4,9 @@
 # every type, sanitizers, a build without CUDA, a machine without MPI, who draws noise, whether anything else leaves, on
 # all changes of the data, whether what an engine finds in its memory matters, how far one row moves a
 # sum, whether runs of settings made by machine are what they say, which faults that catches, how often audits
-# catch what, ranks at every SIMD level and 200 killed, and, where nvcc is, all CUDA tests on interpreted PTX and which wrong kernels they find.
+# catch what, ranks at every SIMD level and 200 killed, the release file on a bare Debian 12, and, where nvcc is, all CUDA tests on interpreted PTX and which wrong kernels they find.
 # scripts/test.sh runs the first three; the others are too slow for every build.
-# Usage: scripts/check.sh [includes] [noise] [paths] [interference] [kernels] [format] [tidy] [odr] [address] [thread] [no-cuda] [no-mpi] [ranks] [scratch] [influence] [transcripts] [forge] [faults] [audit] [ptx] [mutants]   (default: all but the last two)
+# Usage: scripts/check.sh [includes] [noise] [paths] [interference] [kernels] [format] [tidy] [odr] [address] [thread] [no-cuda] [no-mpi] [ranks] [scratch] [influence] [transcripts] [forge] [faults] [audit] [bare] [ptx] [mutants]   (default: all but the last two)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -264,13 +264,37 @@ mutants() {
   scripts/mutants.py build-ptx
 }
 
-if (($# == 0)); then set -- includes noise paths interference kernels format tidy odr address thread no-cuda no-mpi ranks scratch influence transcripts forge faults audit; fi
+# The release file and the .deb in roots of bare Debian 12, made by debootstrap (as root): another user trains a preset,
+# without /proc and gnuplot; setup.sh says what root must install.
+bare() {
+  scripts/package.sh -DCUDP_CUDA=OFF
+  local root=build-package/bare-root
+  rm -rf "$root"
+  debootstrap --variant=minbase bookworm "$root" "${DEBIAN_MIRROR:-http://deb.debian.org/debian}" >build-package/bare.log
+  chroot "$root" useradd -m someone
+  cp dist/cudp-*-linux-*.tar.gz dist/cudp_*.deb "$root/tmp/"
+  mkdir "$root/src"
+  cp -r scripts "$root/src/"
+  chroot "$root" su someone -c 'set -eu
+    cd
+    tar xzf /tmp/cudp-*.tar.gz
+    ldd cudp-*/bin/cudp
+    cudp-*/bin/cudp train --preset glyphs-cnn --epochs 1 --quiet --out run
+    cudp-*/bin/cudp verify run >verified
+    if /src/scripts/setup.sh 2>said; then exit 1; fi
+    grep -q "there is no sudo here" said'
+  chroot "$root" dpkg -i /tmp/cudp_*.deb
+  chroot "$root" su someone -c 'cd && cudp verify run >/dev/null && cudp info'
+  ls -l dist
+}
+
+if (($# == 0)); then set -- includes noise paths interference kernels format tidy odr address thread no-cuda no-mpi ranks scratch influence transcripts forge faults audit bare; fi
 for check in "$@"; do
   echo "== $check" >&2
   case $check in
-    includes | noise | paths | interference | kernels | format | tidy | odr | address | thread | no-cuda | no-mpi | ranks | scratch | influence | transcripts | forge | faults | audit | ptx | mutants) "$check" ;;
+    includes | noise | paths | interference | kernels | format | tidy | odr | address | thread | no-cuda | no-mpi | ranks | scratch | influence | transcripts | forge | faults | audit | bare | ptx | mutants) "$check" ;;
     *)
-      echo "check.sh: expected includes, noise, paths, interference, kernels, format, tidy, odr, address, thread, no-cuda, no-mpi, ranks, scratch, influence, transcripts, forge, faults, audit, ptx or mutants, found '$check'" >&2
+      echo "check.sh: expected includes, noise, paths, interference, kernels, format, tidy, odr, address, thread, no-cuda, no-mpi, ranks, scratch, influence, transcripts, forge, faults, audit, bare, ptx or mutants, found '$check'" >&2
       exit 2
       ;;
   esac

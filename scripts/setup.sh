@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-packages=(g++ cmake ninja-build git zlib1g-dev liblzma-dev libspdlog-dev libcli11-dev
+packages=(g++ cmake ninja-build git zlib1g-dev liblzma-dev libfmt-dev libspdlog-dev libcli11-dev
           libkissfft-dev nlohmann-json3-dev libtomlplusplus-dev libeigen3-dev libsodium-dev libutf8proc-dev
           libboost-dev gnuplot-nox)
 tests=OFF

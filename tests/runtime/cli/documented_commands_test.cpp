@@ -25,7 +25,7 @@ namespace cudp {
 namespace {
 
 const Words kCommands = {"train",  "schema",  "eval",      "predict",   "export", "audit",
-                         "verify", "account", "calibrate", "reproduce", "info"};
+                         "verify", "account", "calibrate", "reproduce", "info",   "completion"};
 
 /// A command as it is written somewhere: the words behind "cudp".
 struct Documented {
