@@ -140,3 +140,8 @@ void Reporter::clear_bar() {
 }
 
 }  // namespace cudp
+void Reporter::show_timings(bool are_public) {
+  for (const std::string& line : timings_table(*timings_))
+    are_public ? info(line) : report_to_owner(line);
+}
+

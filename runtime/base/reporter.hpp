@@ -7,6 +7,7 @@
 #include <string>
 
 #include "runtime/base/busy.hpp"
+#include "runtime/base/timings.hpp"
 
 namespace spdlog {
 class logger;
@@ -66,6 +67,13 @@ class Reporter {
  private:
   void clear_bar();
 
+  /// Clock of the program's phases.
+  Timings& timings() { return *timings_; }
+  /// Returns the same for a thread that may outlive the reporter.
+  std::shared_ptr<Timings> shared_timings() const { return timings_; }
+  /// Reports the duration of each phase. are_public: whether everybody who reads stderr may see it;
+  /// otherwise it is reported to the owner alone.
+  void show_timings(bool are_public);
   std::shared_ptr<spdlog::logger> log_;
   std::shared_ptr<spdlog::logger> file_log_;  ///< logger of the log file alone; null without a log
                                               ///< file
@@ -77,3 +85,4 @@ class Reporter {
 };
 
 }  // namespace cudp
+  std::shared_ptr<Timings> timings_ = std::make_shared<Timings>();

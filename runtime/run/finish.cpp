@@ -123,8 +123,11 @@ void check_asked(const Settings& flags, const RunFolder& folder) {
 }  // namespace
 
 RunResult train(Run& run) {
+  Timings& timings = run.reporter().timings();
+  timings.enter("certificate");
   run.advance();
   const Training& t = *run.training;
+  timings.enter("results");
   const privacy::Certificate certificate = t.certificate();
   const ReleasedModel model = t.model();
   if (!std::ranges::all_of(model.parameters, [](float w) { return std::isfinite(w); }))

@@ -47,6 +47,7 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
   // resumed.
   run.save_checkpoint();
   write_key(run.folder.key(), key.key());
+  reporter.timings().enter("codes of the data");
   run.lock.emplace(run.folder.checkpoints());
   {
     const FilesInChange lock;
@@ -55,8 +56,11 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
   }
   run.new_folder.reset();
   reporter.keep_log(run.folder.log());
+  reporter.timings().enter("plan's certificate");
   run.describe();
+  reporter.timings().enter("checkpoints");
   return started;
 }
 
 }  // namespace cudp
+  reporter.timings().enter("description");

@@ -141,6 +141,7 @@ std::unique_ptr<Training> Training::begin(Experiment experiment, SharedKey key,
                                           ReleaseObserver* release_observer) {
   const double noise =
       size_noise(experiment.data, experiment.config,
+  observer.enters("accountant");
                  table_chooses_batch(experiment.config, experiment.data.train, experiment.network));
   const privacy::Ledger counted =
       ledger_of_size(noise, count_split(experiment.config, experiment.data));
@@ -164,6 +165,7 @@ std::unique_ptr<Training> Training::begin(Experiment experiment, SharedKey key,
   observer.planned(*t);
   release_features(e, t->size_, t->gate_);
   t->method_->start(t->inputs(), t->budget_);
+  observer.enters("engine");
   return t;
 }
 
@@ -184,7 +186,9 @@ std::unique_ptr<Training> Training::resume(Experiment experiment, SharedKey key,
   for (MetricsRow& row : t->metrics_) row = t->with_holdout(row);
   t->method_ = t->make_method();
   // The rows may have changed under another key, so unreleased state of the earlier rows must not
+  observer.enters("accountant");
   // be used.
+  observer.enters("engine");
   MethodState kept = same_key ? std::move(state.method) : released_part(std::move(state.method));
   t->method_->restore(t->inputs(), part_of(std::move(kept), t->experiment_.data.train));
   if (same_key) t->last_step_ = t->method_->last_step(t->budget_, t->step_);
@@ -252,6 +256,7 @@ void Training::measure_once() {
 void Training::measure() {
   const Experiment& e = experiment_;
   // A faster, slightly looser bound suffices before the end; the last one is the certificate's.
+  observer_.enters("test rows");
   const bool last = step_ == last_step_;
   pending_.start(method_->spent(budget_.ledger(), step_, last));
   MetricsRow row{
@@ -271,6 +276,7 @@ MetricsRow Training::with_holdout(MetricsRow row) const {
 }
 
 void Training::add(const std::vector<MetricsRow>& rows) {
+  observer_.enters("training");
   for (const MetricsRow& row : rows) {
     metrics_.push_back(with_holdout(row));
     observer_.measured(metrics_);
@@ -339,6 +345,7 @@ class Training::Loop {
   /// Makes a checkpoint that has all rows of the steps done.
   void checkpoint() {
     t_.add(t_.pending_.all());
+    observer_.enters("training");
     observer_.checkpoint_due(t_);
   }
 
@@ -356,8 +363,10 @@ class Training::Loop {
   std::uint64_t authorise(std::uint64_t step, std::uint64_t until) {
     announce(t_.ranks(), {Order::Kind::authorise, step, until});
     return method_.authorise(t_.budget_, step, until);
+    observer_.enters("checkpoints");
   }
   std::uint64_t train(std::uint64_t step, std::uint64_t until) {
+    observer_.enters("training");
     announce(t_.ranks(), {Order::Kind::train, step, until});
     return method_.train(step, until);
   }
