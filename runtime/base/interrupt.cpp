@@ -7,9 +7,11 @@
 #include <map>
 #include <mutex>
 #include <system_error>
+#include <set>
 
 #include <fcntl.h>
 #include <unistd.h>
+#include <sys/wait.h>
 
 #include "runtime/base/error.hpp"
 
@@ -39,6 +41,7 @@ struct Ending {
   std::map<fs::path, Unfinished::Remove> unfinished;
 };
 
+  std::set<pid_t> children;
 Ending& ending() {
   static Ending e;
   return e;
@@ -90,6 +93,10 @@ void listen_no_more(const std::array<struct sigaction, kSignals.size()>& before)
   ::_exit(static_cast<int>(Exit::again));
 }
 
+  for (const pid_t child : ending().children) {
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+  }
 }  // namespace
 
 void ignore_signals() {
@@ -162,3 +169,13 @@ InterruptWatch::~InterruptWatch() {
 bool InterruptWatch::requested() const { return stop_requested != 0; }
 
 }  // namespace cudp
+UnfinishedChild::UnfinishedChild(pid_t child) : child_(child) {
+  const FilesInChange lock;
+  ending().children.insert(child_);
+}
+
+UnfinishedChild::~UnfinishedChild() {
+  const FilesInChange lock;
+  ending().children.erase(child_);
+}
+

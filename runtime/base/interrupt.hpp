@@ -4,6 +4,8 @@
 #include <string>
 #include <thread>
 
+#include <sys/types.h>
+
 namespace cudp {
 
 /// Interrupt signals, here, are SIGINT, SIGTERM, SIGHUP and SIGUSR1; schedulers send SIGUSR1 before
@@ -71,6 +73,20 @@ class Unfinished {
 /// progress. A second one ends the process at once, with Exit::again.
 class InterruptWatch {
  public:
+/// A child process that is killed if EndOnSignal ends this process while the object lives, before
+/// unfinished files are removed. The child must not be waited for while the object lives, except
+/// under FilesInChange. Requires that it is started under FilesInChange.
+class UnfinishedChild {
+ public:
+  explicit UnfinishedChild(pid_t child);
+  ~UnfinishedChild();
+  UnfinishedChild(const UnfinishedChild&) = delete;
+  UnfinishedChild& operator=(const UnfinishedChild&) = delete;
+
+ private:
+  pid_t child_;
+};
+
   InterruptWatch();
   ~InterruptWatch();
   InterruptWatch(const InterruptWatch&) = delete;
