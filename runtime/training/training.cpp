@@ -43,13 +43,15 @@ Training::Training(Experiment experiment, SharedKey key, TrainingObserver& obser
           std::move(taken)),
       gate_(experiment_.config.rng, key_, budget_, std::move(released), release_observer) {
   check_release_observer(release_observer, experiment_.config);
+  if (experiment_.memo == nullptr) experiment_.memo = std::make_shared<privacy::AccountantMemo>();
 }
 
 std::unique_ptr<Method> Training::make_method() const {
   const Experiment& e = experiment_;
-  return method_entry(e.config.method)
-      .make(method_context(e.config, e.network, size_, e.backend.arithmetic(e.network),
-                           budget_.ledger()));
+  MethodContext context =
+      method_context(e.config, e.network, size_, e.backend.arithmetic(e.network), budget_.ledger());
+  context.memo = e.memo;
+  return method_entry(e.config.method).make(context);
 }
 
 TrainingInputs Training::inputs() {
