@@ -141,9 +141,9 @@ void Training::release_holdout() {
 std::unique_ptr<Training> Training::begin(Experiment experiment, SharedKey key,
                                           TrainingObserver& observer,
                                           ReleaseObserver* release_observer) {
+  observer.enters("accountant");
   const double noise =
       size_noise(experiment.data, experiment.config,
-  observer.enters("accountant");
                  table_chooses_batch(experiment.config, experiment.data.train, experiment.network));
   const privacy::Ledger counted =
       ledger_of_size(noise, count_split(experiment.config, experiment.data));
@@ -165,9 +165,9 @@ std::unique_ptr<Training> Training::begin(Experiment experiment, SharedKey key,
   }
   t->last_step_ = t->method_->steps();
   observer.planned(*t);
+  observer.enters("engine");
   release_features(e, t->size_, t->gate_);
   t->method_->start(t->inputs(), t->budget_);
-  observer.enters("engine");
   return t;
 }
 
@@ -186,11 +186,11 @@ std::unique_ptr<Training> Training::resume(Experiment experiment, SharedKey key,
   t->plan_holdout(t->size_.noise);
   // completes rows written before format 2
   for (MetricsRow& row : t->metrics_) row = t->with_holdout(row);
-  t->method_ = t->make_method();
-  // The rows may have changed under another key, so unreleased state of the earlier rows must not
   observer.enters("accountant");
-  // be used.
+  t->method_ = t->make_method();
   observer.enters("engine");
+  // The rows may have changed under another key, so unreleased state of the earlier rows must not
+  // be used.
   MethodState kept = same_key ? std::move(state.method) : released_part(std::move(state.method));
   t->method_->restore(t->inputs(), part_of(std::move(kept), t->experiment_.data.train));
   if (same_key) t->last_step_ = t->method_->last_step(t->budget_, t->step_);
@@ -256,18 +256,27 @@ void Training::measure_once() {
 }
 
 void Training::measure() {
+  observer_.enters("test rows");
   const Experiment& e = experiment_;
   // A faster, slightly looser bound suffices before the end; the last one is the certificate's.
-  observer_.enters("test rows");
   const bool last = step_ == last_step_;
   pending_.start(method_->spent(budget_.ledger(), step_, last));
   MetricsRow row{
       .epoch = static_cast<double>(step_) / static_cast<double>(method_->steps_per_epoch()),
       .step = step_,
       .learning_rate = method_->learning_rate(step_)};
-  if (e.has_test()) row.test = metrics_of(*evaluate());
-  pending_.add(row);
+  evaluated_ = nullptr;
+  if (e.has_test()) {
+    evaluated_ = std::make_shared<Evaluation>();
+    pending_.add(row, [this_step = evaluated_, work = evaluation_of(answers())] {
+      *this_step = work();
+      return metrics_of(*this_step);
+    });
+  } else {
+    pending_.add(row);
+  }
   measured_step_ = step_;
+  observer_.enters("training");
 }
 
 MetricsRow Training::with_holdout(MetricsRow row) const {
@@ -278,7 +287,6 @@ MetricsRow Training::with_holdout(MetricsRow row) const {
 }
 
 void Training::add(const std::vector<MetricsRow>& rows) {
-  observer_.enters("training");
   for (const MetricsRow& row : rows) {
     metrics_.push_back(with_holdout(row));
     observer_.measured(metrics_);
@@ -312,10 +320,18 @@ Predictions Training::answers() {
           .huber = e.network.spec.huber};
 }
 
+std::function<Evaluation()> Training::evaluation_of(Predictions predictions) const {
+  return [predictions = std::move(predictions),
+          bounds = experiment_.inputs.target().value_or(TargetBounds{}),
+          threshold = experiment_.config.of<ReportOptions>().holdout_threshold] {
+    return cudp::evaluate(predictions, bounds, threshold);
+  };
+}
+
 std::optional<Evaluation> Training::evaluate() {
   if (!experiment_.has_test()) return std::nullopt;
-  return cudp::evaluate(answers(), experiment_.inputs.target().value_or(TargetBounds{}),
-                        experiment_.config.of<ReportOptions>().holdout_threshold);
+  if (evaluated_ != nullptr && measured_step_ == step_ && pending_.empty()) return *evaluated_;
+  return evaluation_of(answers())();
 }
 
 /// One call of advance(), and its measured speed.
@@ -329,6 +345,7 @@ class Training::Loop {
         steps_per_epoch_(method_.steps_per_epoch()) {}
 
   void run() {
+    observer_.enters("training");
     while (!t_.is_finished()) {
       const std::uint64_t until = timed([&] { return authorise(t_.step_, next_checkpoint()); });
       if (until == t_.step_) stop_at_budget();
@@ -346,9 +363,10 @@ class Training::Loop {
  private:
   /// Makes a checkpoint that has all rows of the steps done.
   void checkpoint() {
+    observer_.enters("checkpoints");
     t_.add(t_.pending_.all());
-    observer_.enters("training");
     observer_.checkpoint_due(t_);
+    observer_.enters("training");
   }
 
   /// Calls `body`, and adds its duration to the training time.
@@ -365,10 +383,8 @@ class Training::Loop {
   std::uint64_t authorise(std::uint64_t step, std::uint64_t until) {
     announce(t_.ranks(), {Order::Kind::authorise, step, until});
     return method_.authorise(t_.budget_, step, until);
-    observer_.enters("checkpoints");
   }
   std::uint64_t train(std::uint64_t step, std::uint64_t until) {
-    observer_.enters("training");
     announce(t_.ranks(), {Order::Kind::train, step, until});
     return method_.train(step, until);
   }
