@@ -45,6 +45,10 @@ class EndOnSignal {
 /// Replaces the line that EndOnSignal prints. Without effect if no EndOnSignal lives.
 void set_interrupt_line(const std::string& line);
 
+/// Sets a log file to which EndOnSignal appends the line that it prints, with the time before it.
+/// Without effect if no EndOnSignal lives.
+void set_interrupt_log(const std::filesystem::path& file);
+
 /// Delays the end of the process by a signal while it lives, because files are being changed.
 /// Requires that this takes moments, not seconds.
 class FilesInChange {
@@ -69,10 +73,6 @@ class Unfinished {
   std::filesystem::path path_;  ///< absolute
 };
 
-/// While it lives, the first interrupt signal asks the training loop to stop after the steps in
-/// progress. A second one ends the process at once, with Exit::again.
-class InterruptWatch {
- public:
 /// A child process that is killed if EndOnSignal ends this process while the object lives, before
 /// unfinished files are removed. The child must not be waited for while the object lives, except
 /// under FilesInChange. Requires that it is started under FilesInChange.
@@ -87,6 +87,10 @@ class UnfinishedChild {
   pid_t child_;
 };
 
+/// While it lives, the first interrupt signal asks the training loop to stop after the steps in
+/// progress. A second one ends the process at once, with Exit::again.
+class InterruptWatch {
+ public:
   InterruptWatch();
   ~InterruptWatch();
   InterruptWatch(const InterruptWatch&) = delete;

@@ -36,6 +36,8 @@ std::string duration_text(double seconds);
 
 /// "epoch 3/40  [==>   ]  step 351/4680  epsilon 0.71 ...", at most `width` columns.
 std::string progress_line(const Progress& progress, int width);
+/// The same without a bar, for a log file.
+std::string progress_text(const Progress& progress);
 
 /// Reports to the user on stderr: log lines, and a progress bar if stderr is a terminal, else a
 /// line every tenth of the training. `quiet` leaves warnings only.
@@ -49,7 +51,7 @@ class Reporter {
   Reporter(const Reporter&) = delete;
   Reporter& operator=(const Reporter&) = delete;
 
-  /// Copies log lines to this file from now on.
+  /// Copies log lines to this file from now on, without progress bars.
   void keep_log(const std::filesystem::path& file);
 
   void info(const std::string& line);
@@ -57,16 +59,14 @@ class Reporter {
   /// Reports something private to the owner alone, marked PRIVATE: to stderr and the log file if
   /// stderr is a terminal and the reporter is not quiet; else to the log file only.
   void report_to_owner(const std::string& line);
+  /// Adds a line to the log file alone: the line that the program will print when it ends.
+  void log_end(const std::string& line);
   void progress(const Progress& progress);
   /// Returns where other work before the training shows its progress: on a terminal, unless quiet.
   Busy::Shown shown_work() const { return quiet_ ? Busy::Shown::never : Busy::Shown::on_terminal; }
   /// Shows progress of work before the training, share in 0 to 1: a bar on a terminal, else
   /// nothing.
   void work(const std::string& what, double share);
-
- private:
-  void clear_bar();
-
   /// Clock of the program's phases.
   Timings& timings() { return *timings_; }
   /// Returns the same for a thread that may outlive the reporter.
@@ -74,15 +74,18 @@ class Reporter {
   /// Reports the duration of each phase. are_public: whether everybody who reads stderr may see it;
   /// otherwise it is reported to the owner alone.
   void show_timings(bool are_public);
-  std::shared_ptr<spdlog::logger> log_;
-  std::shared_ptr<spdlog::logger> file_log_;  ///< logger of the log file alone; null without a log
-                                              ///< file
+
+ private:
+  void clear_bar();
+
+  std::shared_ptr<spdlog::logger> log_;       ///< logger of stderr
+  std::shared_ptr<spdlog::logger> file_log_;  ///< logger of the log file; null without one
   bool quiet_;
   bool terminal_;
   bool bar_shown_ = false;
   std::chrono::steady_clock::time_point last_drawn_{};
   int tenths_ = 0;
+  std::shared_ptr<Timings> timings_ = std::make_shared<Timings>();
 };
 
 }  // namespace cudp
-  std::shared_ptr<Timings> timings_ = std::make_shared<Timings>();
