@@ -1,13 +1,19 @@
 #include "runtime/base/gnuplot.hpp"
 
+#include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
+#include <optional>
+#include <string_view>
 #include <system_error>
+#include <utility>
 
 #include <fcntl.h>
+#include <spawn.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "runtime/base/error.hpp"
@@ -18,46 +24,51 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-/// An empty temporary file next to the future picture. The destructor removes it unless it was
-/// moved.
-class TemporaryPicture {
+/// A file descriptor, closed by the destructor.
+class Descriptor {
  public:
-  TemporaryPicture(const fs::path& picture, unsigned mode)
-      : path_(picture.parent_path() / std::string(".")
-                                          .append(picture.filename().string())
-                                          .append(".new-")
-                                          .append(std::to_string(::getpid()))),
-        unfinished_(path_) {
-    const int file = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
-    if (file < 0 || ::fchmod(file, mode) != 0)
-      throw Error(picture.string() + ": cannot write it: " + std::strerror(errno));
-    ::close(file);
+  explicit Descriptor(int file) : file_(file) {}
+  ~Descriptor() {
+    if (file_ >= 0) ::close(file_);
   }
-  ~TemporaryPicture() {
-    std::error_code ignored;
-    fs::remove(path_, ignored);
-  }
-  TemporaryPicture(const TemporaryPicture&) = delete;
-  TemporaryPicture& operator=(const TemporaryPicture&) = delete;
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
 
-  const fs::path& path() const { return path_; }
+  int get() const { return file_; }
 
  private:
-  fs::path path_;
-  Unfinished unfinished_;
+  int file_;
 };
 
-/// Makes a write to a broken pipe fail, instead of ending the program, while it lives.
-class IgnoreBrokenPipe {
- public:
-  IgnoreBrokenPipe() : before_(std::signal(SIGPIPE, SIG_IGN)) {}
-  ~IgnoreBrokenPipe() { (void)std::signal(SIGPIPE, before_); }
-  IgnoreBrokenPipe(const IgnoreBrokenPipe&) = delete;
-  IgnoreBrokenPipe& operator=(const IgnoreBrokenPipe&) = delete;
+/// Writes the script into memory that has a file descriptor, and rewinds it. Returns whether all of
+/// it was written.
+bool write_script(int file, std::string_view script) {
+  while (!script.empty()) {
+    const ssize_t n = ::write(file, script.data(), script.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    script.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return ::lseek(file, 0, SEEK_SET) == 0;
+}
 
- private:
-  void (*before_)(int);
-};
+/// Starts gnuplot with `script` as its standard input and without output. Returns -1 if there is
+/// none.
+pid_t start_gnuplot(int script) {
+  posix_spawn_file_actions_t files;
+  if (::posix_spawn_file_actions_init(&files) != 0) return -1;
+  ::posix_spawn_file_actions_adddup2(&files, script, STDIN_FILENO);
+  for (const int out : {STDOUT_FILENO, STDERR_FILENO})
+    ::posix_spawn_file_actions_addopen(&files, out, "/dev/null", O_WRONLY, 0);
+  // gnuplot reads its standard input one byte at a time, but a file in large pieces.
+  std::string name = "gnuplot";
+  std::string input = ::access("/proc/self/fd", F_OK) == 0 ? "/proc/self/fd/0" : "-";
+  std::array<char*, 3> words = {name.data(), input.data(), nullptr};
+  pid_t child = -1;
+  if (::posix_spawnp(&child, name.c_str(), &files, nullptr, words.data(), environ) != 0) child = -1;
+  ::posix_spawn_file_actions_destroy(&files);
+  return child;
+}
 
 }  // namespace
 
@@ -80,26 +91,111 @@ set tics nomirror textcolor rgb '#404040'
          "\n";
 }
 
-bool run_gnuplot(const std::string& script, const std::filesystem::path& picture, unsigned mode) {
+/// A process that draws a picture.
+class Pictures::Drawing {
+  /// An empty temporary file next to the future picture. The destructor removes it unless it was
+  /// moved.
+  class Temporary {
+   public:
+    Temporary(const fs::path& picture, unsigned mode)
+        : path_(picture.parent_path() / std::string(".")
+                                            .append(picture.filename().string())
+                                            .append(".new-")
+                                            .append(std::to_string(::getpid()))),
+          unfinished_(path_) {
+      const int file = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+      if (file < 0 || ::fchmod(file, mode) != 0)
+        throw Error(picture.string() + ": cannot write it: " + std::strerror(errno));
+      ::close(file);
+    }
+    ~Temporary() {
+      std::error_code ignored;
+      fs::remove(path_, ignored);
+    }
+    Temporary(const Temporary&) = delete;
+    Temporary& operator=(const Temporary&) = delete;
+
+    const fs::path& path() const { return path_; }
+
+   private:
+    fs::path path_;
+    Unfinished unfinished_;
+  };
+
+ public:
+  Drawing(const std::string& script, fs::path picture, unsigned mode)
+      : picture_(std::move(picture)), made_(picture_, mode) {
+    const Descriptor text(::memfd_create("gnuplot script", MFD_CLOEXEC));
+    const std::string output = "set output " + gnuplot_text(made_.path().string()) + "\n";
+    if (text.get() < 0 || !write_script(text.get(), output + script)) return;
+    const FilesInChange lock;
+    child_ = start_gnuplot(text.get());
+    if (child_ > 0) unfinished_.emplace(child_);
+  }
+  ~Drawing() {
+    if (child_ <= 0) return;
+    ::kill(child_, SIGKILL);
+    (void)succeeded();
+  }
+  Drawing(const Drawing&) = delete;
+  Drawing& operator=(const Drawing&) = delete;
+
+  /// Waits for the process. Returns whether the picture is at its path.
+  bool finish() {
+    std::error_code error;
+    if (!succeeded() || fs::file_size(made_.path(), error) == 0 || error) return false;
+    const FilesInChange lock;
+    fs::rename(made_.path(), picture_, error);
+    if (error) throw Error(picture_.string() + ": cannot rename to it: " + error.message());
+    return true;
+  }
+
+ private:
+  /// Waits for the process, if there is one. Returns whether it succeeded.
+  bool succeeded() {
+    if (child_ <= 0) return false;
+    // A signal may end this process during the wait, and kill the child, so the child keeps its id
+    // until its mark is removed.
+    siginfo_t about{};
+    while (::waitid(P_PID, static_cast<id_t>(child_), &about, WEXITED | WNOWAIT) != 0 &&
+           errno == EINTR) {
+    }
+    const FilesInChange lock;
+    int status = -1;
+    const pid_t ended = ::waitpid(std::exchange(child_, -1), &status, WNOHANG);
+    unfinished_.reset();
+    return ended > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  }
+
+  fs::path picture_;
+  Temporary made_;
+  pid_t child_ = -1;
+  std::optional<UnfinishedChild> unfinished_;
+};
+
+Pictures::Pictures() = default;
+Pictures::~Pictures() = default;
+
+void Pictures::start(const std::string& script, const fs::path& picture, unsigned mode) {
   std::error_code error;
   if (fs::exists(picture, error) && !fs::is_regular_file(picture, error))
     throw Error(picture.string() + ": expected a file for a picture, found something else");
   // gnuplot writes to stdout if it cannot open its output file, so the file is created for it
   // first.
-  const TemporaryPicture made(picture, mode);
-  const std::string output = "set output " + gnuplot_text(made.path().string()) + "\n";
-  const IgnoreBrokenPipe guard;
-  std::FILE* gnuplot = ::popen("gnuplot >/dev/null 2>&1", "w");
-  if (gnuplot == nullptr) return false;
+  drawings_.push_back(std::make_unique<Drawing>(script, picture, mode));
+}
+
+bool Pictures::finish() {
   bool drawn = true;
-  for (const std::string& part : {output, script})
-    drawn = std::fwrite(part.data(), 1, part.size(), gnuplot) == part.size() && drawn;
-  drawn = ::pclose(gnuplot) == 0 && drawn;
-  if (!drawn || fs::file_size(made.path(), error) == 0 || error) return false;
-  const FilesInChange lock;
-  fs::rename(made.path(), picture, error);
-  if (error) throw Error(picture.string() + ": cannot rename to it: " + error.message());
-  return true;
+  for (const std::unique_ptr<Drawing>& drawing : drawings_) drawn = drawing->finish() && drawn;
+  drawings_.clear();
+  return drawn;
+}
+
+bool run_gnuplot(const std::string& script, const fs::path& picture, unsigned mode) {
+  Pictures one;
+  one.start(script, picture, mode);
+  return one.finish();
 }
 
 }  // namespace cudp

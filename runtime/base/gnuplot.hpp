@@ -1,6 +1,8 @@
 #pragma once
 #include <filesystem>
+#include <memory>
 #include <string>
+#include <vector>
 
 namespace cudp {
 
@@ -11,10 +13,29 @@ std::string gnuplot_text(const std::string& text);
 /// axes.
 std::string gnuplot_header(const std::string& title);
 
-/// Runs gnuplot on a script that draws a PNG, and writes the picture to `picture`, complete or not
-/// at all. Returns false if there is no gnuplot, or it drew nothing. mode: permissions, as for
-/// write_atomically. Throws Error if `picture` exists and is not a regular file, or with the
-/// system's reason if it cannot be written.
+/// Pictures that gnuplot draws, each in a process of its own, while the program continues. A
+/// picture appears at its path complete or not at all.
+class Pictures {
+ public:
+  Pictures();
+  ~Pictures();  ///< Ends the processes that still draw, and removes their pictures.
+  Pictures(const Pictures&) = delete;
+  Pictures& operator=(const Pictures&) = delete;
+
+  /// Starts gnuplot on a script that draws a PNG for the path `picture`. mode: permissions, as for
+  /// write_atomically. Throws Error if `picture` exists and is not a regular file, or with the
+  /// system's reason if it cannot be written.
+  void start(const std::string& script, const std::filesystem::path& picture, unsigned mode = 0644);
+  /// Waits for all processes, and moves the pictures to their paths. Returns false if there is no
+  /// gnuplot, or it did not draw one of them. Throws Error if one cannot be moved.
+  bool finish();
+
+ private:
+  class Drawing;
+  std::vector<std::unique_ptr<Drawing>> drawings_;
+};
+
+/// Draws one picture: Pictures::start and finish.
 bool run_gnuplot(const std::string& script, const std::filesystem::path& picture,
                  unsigned mode = 0644);
 

@@ -4,11 +4,14 @@
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
+#include <ctime>
 #include <map>
 #include <mutex>
+#include <set>
 #include <system_error>
 
 #include <fcntl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "runtime/base/error.hpp"
@@ -36,7 +39,9 @@ std::recursive_mutex& changes() {
 
 struct Ending {
   std::string line;
+  fs::path log;
   std::map<fs::path, Unfinished::Remove> unfinished;
+  std::set<pid_t> children;
 };
 
 Ending& ending() {
@@ -71,8 +76,27 @@ void listen_no_more(const std::array<struct sigaction, kSignals.size()>& before)
   for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before[i], nullptr);
 }
 
+/// Appends a line to an existing log file, in the form of Reporter's. Ignores errors: the process
+/// ends.
+void append_to_log(const fs::path& log, const std::string& line) {
+  const int file = ::open(log.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (file < 0) return;
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  ::localtime_r(&now, &local);
+  std::array<char, 32> time{};
+  std::strftime(time.data(), time.size(), "%Y-%m-%d %H:%M:%S", &local);
+  const std::string text = std::string(time.data()) + " info: " + line + "\n";
+  (void)!::write(file, text.data(), text.size());
+  ::close(file);
+}
+
 [[noreturn]] void end_now() {
   const std::lock_guard lock(changes());
+  for (const pid_t child : ending().children) {
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+  }
   const auto& unfinished = ending().unfinished;
   // The map is ordered by path and read in reverse, so the content of a folder goes before the
   // folder.
@@ -83,6 +107,7 @@ void listen_no_more(const std::array<struct sigaction, kSignals.size()>& before)
     else
       fs::remove(at->first, ignored);
   }
+  if (!ending().log.empty()) append_to_log(ending().log, ending().line);
   // Overwrites a progress bar.
   const std::string line =
       (::isatty(STDERR_FILENO) == 1 ? "\r\033[K" : "") + ("cudp: " + ending().line) + "\n";
@@ -135,6 +160,11 @@ void set_interrupt_line(const std::string& line) {
   ending().line = line;
 }
 
+void set_interrupt_log(const fs::path& file) {
+  const FilesInChange lock;
+  ending().log = file;
+}
+
 FilesInChange::FilesInChange() { changes().lock(); }
 FilesInChange::~FilesInChange() { changes().unlock(); }
 
@@ -146,6 +176,16 @@ Unfinished::Unfinished(const fs::path& path, Remove what) : path_(fs::absolute(p
 Unfinished::~Unfinished() {
   const FilesInChange lock;
   ending().unfinished.erase(path_);
+}
+
+UnfinishedChild::UnfinishedChild(pid_t child) : child_(child) {
+  const FilesInChange lock;
+  ending().children.insert(child_);
+}
+
+UnfinishedChild::~UnfinishedChild() {
+  const FilesInChange lock;
+  ending().children.erase(child_);
 }
 
 InterruptWatch::InterruptWatch() {

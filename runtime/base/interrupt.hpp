@@ -4,6 +4,8 @@
 #include <string>
 #include <thread>
 
+#include <sys/types.h>
+
 namespace cudp {
 
 /// In this file, the interrupt signals are SIGINT, SIGTERM, SIGHUP and SIGUSR1 (which schedulers
@@ -43,6 +45,10 @@ class EndOnSignal {
 /// Replaces the line that EndOnSignal prints. Without effect if no EndOnSignal lives.
 void set_interrupt_line(const std::string& line);
 
+/// Sets a log file to which EndOnSignal appends the line that it prints, with the time before it.
+/// Without effect if no EndOnSignal lives.
+void set_interrupt_log(const std::filesystem::path& file);
+
 /// While an object lives, the end of the process by a signal is delayed, because files are being
 /// changed. Requires that this takes moments, not seconds.
 class FilesInChange {
@@ -65,6 +71,20 @@ class Unfinished {
 
  private:
   std::filesystem::path path_;  ///< absolute
+};
+
+/// A child process that is killed if EndOnSignal ends this process while the object lives, before
+/// unfinished files are removed. The child must not be waited for while the object lives, except
+/// under FilesInChange. Requires that it is started under FilesInChange.
+class UnfinishedChild {
+ public:
+  explicit UnfinishedChild(pid_t child);
+  ~UnfinishedChild();
+  UnfinishedChild(const UnfinishedChild&) = delete;
+  UnfinishedChild& operator=(const UnfinishedChild&) = delete;
+
+ private:
+  pid_t child_;
 };
 
 /// While an object lives, the first interrupt signal only sets requested(), so that the training

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 #include <spdlog/fmt/fmt.h>
 #include <spdlog/sinks/basic_file_sink.h>
@@ -44,19 +45,34 @@ std::string duration_text(double seconds) {
   return fmt::format("{}s", s);
 }
 
-std::string progress_line(const Progress& p, int width) {
+namespace {
+
+std::string bar_of(const Progress& p) {
   constexpr int kBar = 20;
   const double done = p.steps ? static_cast<double>(p.step) / static_cast<double>(p.steps) : 1.0;
   const int filled = static_cast<int>(done * kBar);
   std::string bar(static_cast<std::size_t>(filled), '=');
   if (filled < kBar) bar += '>';
   bar.resize(kBar, ' ');
-  std::string line = fmt::format("epoch {:.0f}/{:.0f} [{}] step {}/{}", std::floor(p.epoch),
+  return "[" + bar + "] ";
+}
+
+std::string progress_of(const Progress& p, const std::string& bar) {
+  std::string line = fmt::format("epoch {:.0f}/{:.0f} {}step {}/{}", std::floor(p.epoch),
                                  std::ceil(p.epochs), bar, p.step, p.steps);
   if (p.epsilon) line += fmt::format("  epsilon {:.3f}", *p.epsilon);
   if (p.test_accuracy) line += fmt::format("  test {:.2f} %", 100.0 * *p.test_accuracy);
   line += fmt::format("  {} examples/s", with_thousands(p.examples_per_second));
   if (p.step < p.steps) line += "  " + duration_text(p.seconds_left) + " left";
+  return line;
+}
+
+}  // namespace
+
+std::string progress_text(const Progress& p) { return progress_of(p, ""); }
+
+std::string progress_line(const Progress& p, int width) {
+  std::string line = progress_of(p, bar_of(p));
   if (static_cast<int>(line.size()) > width) line.resize(static_cast<std::size_t>(width));
   return line;
 }
@@ -78,8 +94,6 @@ void Reporter::keep_log(const std::filesystem::path& file) {
   make_private(file);
   auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(file.string());
   sink->set_pattern("%Y-%m-%d %H:%M:%S %l: %v");
-  log_->sinks().push_back(sink);
-  log_->flush_on(spdlog::level::info);
   file_log_ = std::make_shared<spdlog::logger>("cudp", sink);
   file_log_->flush_on(spdlog::level::info);
 }
@@ -87,11 +101,13 @@ void Reporter::keep_log(const std::filesystem::path& file) {
 void Reporter::info(const std::string& line) {
   clear_bar();
   log_->info(line);
+  if (file_log_ != nullptr) file_log_->info(line);
 }
 
 void Reporter::warn(const std::string& line) {
   clear_bar();
   log_->warn("warning: {}", line);
+  if (file_log_ != nullptr) file_log_->warn("warning: {}", line);
 }
 
 void Reporter::report_to_owner(const std::string& line) {
@@ -102,23 +118,27 @@ void Reporter::report_to_owner(const std::string& line) {
     file_log_->info(marked);
 }
 
+void Reporter::log_end(const std::string& line) {
+  if (file_log_ != nullptr) file_log_->info(line);
+}
+
 void Reporter::progress(const Progress& p) {
-  if (terminal_ && !quiet_) {
-    const auto now = std::chrono::steady_clock::now();
-    if (p.step < p.steps && now - last_drawn_ < kRedraw) return;
-    last_drawn_ = now;
-    const bool done = p.step == p.steps;  // the last bar stays
-    std::fprintf(stderr, "\r%s\033[K%s",
-                 progress_line(p, std::max(terminal_width(STDERR_FILENO), 1) - 1).c_str(),
-                 done ? "\n" : "");
-    std::fflush(stderr);
-    bar_shown_ = !done;
+  const int tenths = p.steps ? static_cast<int>(10 * p.step / p.steps) : 10;
+  const bool next_tenth = std::exchange(tenths_, tenths) != tenths;
+  if (next_tenth && file_log_ != nullptr) file_log_->info(progress_text(p));
+  if (!terminal_ || quiet_) {
+    if (next_tenth) log_->info(progress_line(p, 200));
     return;
   }
-  const int tenths = p.steps ? static_cast<int>(10 * p.step / p.steps) : 10;
-  if (tenths == tenths_) return;
-  tenths_ = tenths;
-  info(progress_line(p, 200));
+  const auto now = std::chrono::steady_clock::now();
+  if (p.step < p.steps && now - last_drawn_ < kRedraw) return;
+  last_drawn_ = now;
+  const bool done = p.step == p.steps;  // the last bar stays
+  std::fprintf(stderr, "\r%s\033[K%s",
+               progress_line(p, std::max(terminal_width(STDERR_FILENO), 1) - 1).c_str(),
+               done ? "\n" : "");
+  std::fflush(stderr);
+  bar_shown_ = !done;
 }
 
 void Reporter::work(const std::string& what, double share) {
@@ -130,6 +150,11 @@ void Reporter::work(const std::string& what, double share) {
   std::fprintf(stderr, "\r%s: %.0f %%\033[K", what.c_str(), 100.0 * share);
   std::fflush(stderr);
   bar_shown_ = true;
+}
+
+void Reporter::show_timings(bool are_public) {
+  for (const std::string& line : timings_table(*timings_))
+    are_public ? info(line) : report_to_owner(line);
 }
 
 void Reporter::clear_bar() {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "runtime/base/busy.hpp"
+#include "runtime/base/timings.hpp"
 
 namespace spdlog {
 class logger;
@@ -36,6 +37,8 @@ std::string duration_text(double seconds);
 /// Returns the line of a progress bar, at most `width` columns: "epoch 3/40  [==>   ]  step
 /// 351/4680  epsilon 0.71 ...".
 std::string progress_line(const Progress& progress, int width);
+/// The same without a bar, for a log file.
+std::string progress_text(const Progress& progress);
 
 /// Reports to the user on stderr: log lines, and a progress bar if stderr is a terminal, else a
 /// line every tenth of the training. `quiet` leaves warnings only.
@@ -49,7 +52,7 @@ class Reporter {
   Reporter(const Reporter&) = delete;
   Reporter& operator=(const Reporter&) = delete;
 
-  /// Copies log lines to this file from now on.
+  /// Copies log lines to this file from now on, without progress bars.
   void keep_log(const std::filesystem::path& file);
 
   void info(const std::string& line);
@@ -57,6 +60,8 @@ class Reporter {
   /// Reports something private to the owner alone, marked PRIVATE: to stderr and the log file if
   /// stderr is a terminal and the reporter is not quiet; else to the log file only.
   void report_to_owner(const std::string& line);
+  /// Adds a line to the log file alone: the line that the program will print when it ends.
+  void log_end(const std::string& line);
   void progress(const Progress& progress);
   /// Returns where work before the training, such as reading a file, may show its progress: on a
   /// terminal, unless quiet.
@@ -64,18 +69,25 @@ class Reporter {
   /// Shows progress of work before the training, share in 0 to 1: a bar on a terminal, else
   /// nothing.
   void work(const std::string& what, double share);
+  /// Clock of the program's phases.
+  Timings& timings() { return *timings_; }
+  /// Returns the same for a thread that may outlive the reporter.
+  std::shared_ptr<Timings> shared_timings() const { return timings_; }
+  /// Reports the duration of each phase. are_public: whether everybody who reads stderr may see it;
+  /// otherwise it is reported to the owner alone.
+  void show_timings(bool are_public);
 
  private:
   void clear_bar();
 
-  std::shared_ptr<spdlog::logger> log_;
-  /// Logger of the log file alone; null without a log file.
-  std::shared_ptr<spdlog::logger> file_log_;
+  std::shared_ptr<spdlog::logger> log_;       ///< logger of stderr
+  std::shared_ptr<spdlog::logger> file_log_;  ///< logger of the log file; null without one
   bool quiet_;
   bool terminal_;
   bool bar_shown_ = false;
   std::chrono::steady_clock::time_point last_drawn_{};
   int tenths_ = 0;
+  std::shared_ptr<Timings> timings_ = std::make_shared<Timings>();
 };
 
 }  // namespace cudp

@@ -112,6 +112,11 @@ Answer answer_of(RunResult r) {
   return a;
 }
 
+/// Reports the durations of the run's phases. Those of a private number of examples may reveal it.
+void show_timings(const Run& run) {
+  run.reporter().show_timings(run.training->experiment().data.size_is_public);
+}
+
 int resume_training(const Settings& flags, const TrainConfig& asked,
                     ReleaseObserver* release_observer, Ranks& ranks) {
   Reporter reporter(asked.quiet);
@@ -122,6 +127,7 @@ int resume_training(const Settings& flags, const TrainConfig& asked,
   }
   const std::unique_ptr<Run> run = resume_run(flags, reporter, release_observer, ranks);
   print(answer_of(train(*run)), asked.json);
+  if (asked.timings) show_timings(*run);
   return 0;
 }
 
@@ -132,6 +138,7 @@ int start_training(const Settings& flags, ReleaseObserver* release_observer, Ran
   for (const std::string& note : notes) reporter.info(note);
   const std::unique_ptr<Run> run = start_run(config, reporter, release_observer, ranks);
   print(answer_of(train(*run)), config.json);
+  if (config.timings) show_timings(*run);
   return 0;
 }
 

@@ -153,6 +153,7 @@ struct TrainConfig {
   std::int64_t checkpoint_every = 0;
   bool json = false;
   bool quiet = false;
+  bool timings = false;
 
   /// Returns the options of a method.
   template <class Options>

@@ -28,12 +28,14 @@ DataSplit built_in(const DataRequest& request, const NamedDataset&, const fs::pa
   return load(request);
 }
 
-NamedDataset table(const char* name, const char* folder, const char* train, const char* test = "") {
+NamedDataset table(const char* name, const char* folder, const char* train, const char* test = "",
+                   std::uint64_t rows = 0) {
   return {.name = name,
           .folder = folder,
           .known_by = {train},
           .test = test,
           .is_table = true,
+          .rows = rows,
           .load = load_named_table};
 }
 
@@ -68,24 +70,35 @@ std::span<const NamedDataset> named_datasets() {
   static const std::vector<NamedDataset> rows = {
       {.name = "glyphs", .load = built_in<load_glyphs>},
       {.name = "sentences", .load = built_in<load_sentences>},
-      {.name = "mnist", .folder = "mnist", .known_by = kIdxTrainImages, .load = idx_images},
+      {.name = "mnist",
+       .folder = "mnist",
+       .known_by = kIdxTrainImages,
+       .rows = 60'000,
+       .load = idx_images},
       {.name = "fashion-mnist",
        .folder = "fashion-mnist",
        .known_by = kIdxTrainImages,
+       .rows = 60'000,
        .load = idx_images},
       {.name = "cifar-10",
        .folder = "cifar-10",
        .known_by = {kCifarTrainImages},
+       .rows = 50'000,
        .load = cifar_images},
-      table("adult", "adult", "adult.data", "adult.test"),
+      table("adult", "adult", "adult.data", "adult.test", 32'561),
       table("bank", "bank", "BANK.dat"),
       table("ipums-br", "ipums", "IPUMS-BR.dat"),
-      table("imdb", "imdb", "imdb_train.tsv", "imdb_test.tsv"),
+      table("imdb", "imdb", "imdb_train.tsv", "imdb_test.tsv", 25'000),
   };
   return rows;
 }
 
 bool is_named_dataset(std::string_view name) { return find_named(name) != nullptr; }
+
+std::uint64_t published_rows(std::string_view name) {
+  const NamedDataset* const named = find_named(name);
+  return named != nullptr ? named->rows : 0;
+}
 
 DataSplit load_named(const DataRequest& request) {
   const NamedDataset* const named = find_named(request.dataset);

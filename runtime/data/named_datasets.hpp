@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -20,12 +21,16 @@ struct NamedDataset {
   std::vector<std::string> known_by{};  ///< files; one of them identifies the folder
   std::string test{};  ///< file of a table's test rows; empty: they are a part of the training file
   bool is_table = false;
+  std::uint64_t rows = 0;  ///< number of training examples; 0 if it is found by reading them
   DataSplit (*load)(const DataRequest&, const NamedDataset&, const std::filesystem::path& folder);
 };
 
 /// Returns all named data sets, in the order of help texts.
 std::span<const NamedDataset> named_datasets();
 bool is_named_dataset(std::string_view name);
+/// Returns the number of training examples of a named data set, if it is known before its files are
+/// read; otherwise 0.
+std::uint64_t published_rows(std::string_view name);
 
 /// Loads the named data set request.dataset. Throws as load_data does.
 DataSplit load_named(const DataRequest& request);

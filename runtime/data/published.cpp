@@ -5,9 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include <sodium.h>
-
 #include "runtime/base/error.hpp"
+#include "runtime/data/sha256.hpp"
 
 namespace cudp {
 namespace {
@@ -85,15 +84,11 @@ std::string hexadecimal(const std::array<unsigned char, size>& digest) {
   return text;
 }
 
-using Digest = std::array<unsigned char, crypto_hash_sha256_BYTES>;
-
 /// Hashes the bytes that it returns.
 class HashedReader final : public ByteReader {
  public:
   explicit HashedReader(std::unique_ptr<ByteReader> raw)
-      : ByteReader(raw->name()), raw_(std::move(raw)) {
-    ::crypto_hash_sha256_init(&state_);
-  }
+      : ByteReader(raw->name()), raw_(std::move(raw)) {}
 
   std::uint64_t reservable() const override { return raw_->reservable(); }
 
@@ -105,9 +100,7 @@ class HashedReader final : public ByteReader {
     std::vector<std::uint8_t> rest(std::size_t{64} << 10);
     while (read(rest) == rest.size()) {
     }
-    Digest digest{};
-    ::crypto_hash_sha256_final(&state_, digest.data());
-    return hexadecimal(digest);
+    return hexadecimal(hash_.finish());
   }
 
  private:
@@ -115,12 +108,12 @@ class HashedReader final : public ByteReader {
     broken_ = true;
     const std::size_t n = raw_->read(out);
     broken_ = false;
-    ::crypto_hash_sha256_update(&state_, out.data(), n);
+    hash_.add(out.first(n));
     return n;
   }
 
   std::unique_ptr<ByteReader> raw_;
-  crypto_hash_sha256_state state_{};
+  Sha256 hash_;
   bool broken_ = false;
 };
 
@@ -155,9 +148,9 @@ void read_claimed(const std::filesystem::path& path, const Claim& claim,
 }
 
 std::string sha256_of(std::span<const std::uint8_t> bytes) {
-  Digest digest{};
-  ::crypto_hash_sha256(digest.data(), bytes.data(), bytes.size());
-  return hexadecimal(digest);
+  Sha256 hash;
+  hash.add(bytes);
+  return hexadecimal(hash.finish());
 }
 
 }  // namespace cudp

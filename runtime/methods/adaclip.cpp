@@ -103,6 +103,7 @@ MethodEntry adaclip_method() {
     check_tables(network);
     check_variances(network, c.of<Options>().max_variance);
   };
+  entry.plans_ahead = true;
   entry.make = make_method<AdaClip>;
   return entry;
 }

@@ -25,6 +25,7 @@ MethodEntry dpsgd_method() {
   entry.name = "dpsgd";
   entry.uses = engine_method_options();
   entry.uses.emplace_back("clip");
+  entry.plans_ahead = true;
   entry.make = make_method<DpSgd>;
   return entry;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <future>
 #include <limits>
 #include <stdexcept>
 #include <utility>
@@ -135,6 +136,7 @@ void EngineMethod::restore(const TrainingInputs& inputs, const MethodState& stat
   PrivacyPlan stored = decode_plan(state.numbers.at("plan"));
   stored.before = plan_.before;
   stored.count_epsilon = plan_.count_epsilon;
+  stored.memo = plan_.memo;
   stored.sensitivity = std::max(stored.sensitivity, sensitivity);
   plan_ = std::move(stored);
   schedule_ = Schedule(config(), plan_, steps_per_epoch());
@@ -275,7 +277,7 @@ std::optional<privacy::Groups> EngineMethod::groups(const privacy::Ledger& ledge
   privacy::Groups groups{.bounds = {{1, guarantee(plan_, releases).epsilon, {}}}, .not_stated = {}};
   privacy::AccountantOptions options = accountant_options(plan_);
   options.coarseness = 10.0;
-  for (std::uint64_t k = 2; k <= kLargestGroup; k *= 2) {
+  const auto bound_of_group = [&](std::uint64_t k) {
     privacy::GroupBound bound{k, {}, {}};
     try {
       privacy::Accountant accountant({.releases = releases, .group = k * plan_.group}, options);
@@ -285,8 +287,12 @@ std::optional<privacy::Groups> EngineMethod::groups(const privacy::Ledger& ledge
     } catch (const std::invalid_argument& beyond) {
       bound.reason = beyond.what();
     }
-    groups.bounds.push_back(std::move(bound));
-  }
+    return bound;
+  };
+  std::vector<std::future<privacy::GroupBound>> larger;
+  for (std::uint64_t k = 2; k <= kLargestGroup; k *= 2)
+    larger.push_back(std::async(std::launch::async, bound_of_group, k));
+  for (std::future<privacy::GroupBound>& bound : larger) groups.bounds.push_back(bound.get());
   return groups;
 }
 

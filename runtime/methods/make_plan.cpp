@@ -39,6 +39,7 @@ PrivacyPlan plan_without_noise(const MethodContext& context, const SumShape& sha
   plan.before = context.before;
   plan.group = size.unit_rows;
   plan.accountant = config.accountant;
+  plan.memo.results = context.memo;
   if (context.split) plan.count_epsilon = context.split->count_epsilon;
   plan.sampling_threshold = poisson_threshold(batch, size.value);
   plan.expected_batch = batch;
@@ -63,10 +64,13 @@ double noise_multiplier_for(const TrainConfig& config, const PrivacyPlan& plan) 
     before.releases.push_back({privacy::Gaussian{plan.epoch_noise}, plan.epoch_releases});
   const privacy::AccountantOptions options = accountant_options(plan);
   const double delta = plan.delta - plan.failure;
+  privacy::AccountantMemo* const memo = plan.memo.results.get();
   try {
-    return sums.size() == 1
-               ? privacy::calibrate_sigma(before, sums[0], *config.epsilon, delta, options)
-               : privacy::calibrate_noise_factor(before, sums, *config.epsilon, delta, options);
+    if (sums.size() != 1)
+      return privacy::calibrate_noise_factor(before, sums, *config.epsilon, delta, options);
+    return memo != nullptr
+               ? memo->calibrated_sigma(before, sums[0], *config.epsilon, delta, options)
+               : privacy::calibrate_sigma(before, sums[0], *config.epsilon, delta, options);
   } catch (const std::domain_error& e) {
     throw BudgetError(e.what());
   } catch (const std::invalid_argument& e) {

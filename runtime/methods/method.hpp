@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "privacy/certificate/promise.hpp"
 #include "privacy/count_split.hpp"
 #include "privacy/ledger.hpp"
+#include "privacy/memo.hpp"
 #include "runtime/base/random_key.hpp"
 #include "runtime/config/config.hpp"
 #include "runtime/data/dataset.hpp"
@@ -44,6 +46,8 @@ struct MethodContext {
   /// Number of steps per epoch, if it is not the one that follows from the size. Set only for plans
   /// that bound the cost of other plans, and by which nothing is trained.
   std::optional<std::uint64_t> epoch_steps = {};
+  /// Results of the accountant that the run has computed; null: none are kept.
+  std::shared_ptr<privacy::AccountantMemo> memo = {};
 
   std::uint64_t steps_per_epoch() const {
     return epoch_steps.value_or(size.steps_per_epoch(config.batch));

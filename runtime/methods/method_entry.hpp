@@ -25,6 +25,9 @@ struct MethodEntry {
   bool counts_in_its_proof = false;
   bool gives_privacy = true;  ///< if false, a run needs no budget, and releases nothing
   bool cpu_only = false;
+  /// Making the method takes less than a second, and its noise multiplier follows from the settings
+  /// and the number of examples: it can be computed while published data are read.
+  bool plans_ahead = false;
   bool on_ranks = true;  ///< trains on several ranks, each with a range of the examples
   /// Transforms gradients coordinate by coordinate before clipping.
   bool transforms_gradients = false;

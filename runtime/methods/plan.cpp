@@ -54,10 +54,12 @@ privacy::PrivacyBound guarantee(const PrivacyPlan& plan, std::vector<privacy::Re
                                 double coarseness) {
   privacy::AccountantOptions options = accountant_options(plan);
   options.coarseness = coarseness;
-  privacy::PrivacyBound bound =
-      privacy::Accountant({.releases = std::move(releases), .group = plan.group},
-                          std::move(options))
-          .epsilon(plan.delta - plan.failure);
+  const privacy::Composition composition{.releases = std::move(releases), .group = plan.group};
+  const double delta = plan.delta - plan.failure;
+  // A coarse bound is needed once only, so it is not kept.
+  const bool kept = plan.memo.results != nullptr && coarseness == 1.0;
+  privacy::PrivacyBound bound = kept ? plan.memo.results->epsilon(composition, options, delta)
+                                     : privacy::Accountant(composition, options).epsilon(delta);
   bound.delta = plan.delta;
   return bound;
 }

@@ -1,11 +1,13 @@
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
 #include "privacy/accountant.hpp"
+#include "privacy/memo.hpp"
 
 namespace cudp {
 
@@ -32,6 +34,12 @@ struct NoiseSpan {
   std::uint64_t until = 0;
   double scale = 1.0;  ///< factor on PrivacyPlan::noise_multiplier; finite, > 0
   bool operator==(const NoiseSpan&) const = default;
+};
+
+/// Results of the accountant that were computed for a plan. They are no part of its value.
+struct PlanMemo {
+  std::shared_ptr<privacy::AccountantMemo> results = {};  ///< null if none are kept
+  bool operator==(const PlanMemo&) const { return true; }
 };
 
 /// Facts on which the privacy of noisy sums of clipped gradients rests: neighbours differ by one
@@ -67,6 +75,7 @@ struct PrivacyPlan {
   /// (Feldman & Zrnic 2021).
   double order = 0.0;
   privacy::AccountantKind accountant = privacy::AccountantKind::best;
+  PlanMemo memo = {};
 
   double sampling_rate() const { return static_cast<double>(sampling_threshold) * 0x1p-32; }
   double noise_multiplier_at(std::uint64_t step) const;
@@ -95,7 +104,7 @@ privacy::AccountantOptions accountant_options(const PrivacyPlan& plan);
 privacy::PrivacyBound guarantee(const PrivacyPlan& plan, std::vector<privacy::Release> releases,
                                 double coarseness = 1.0);
 
-/// Encodes a plan for a checkpoint, without `before` and `count_epsilon`.
+/// Encodes a plan for a checkpoint, without `before`, `count_epsilon` and `memo`.
 nlohmann::ordered_json encode_plan(const PrivacyPlan& plan);
 /// Decodes a plan. Throws nlohmann::json::exception or std::invalid_argument if encode_plan did not
 /// write it.

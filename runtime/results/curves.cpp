@@ -7,8 +7,6 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include "runtime/base/gnuplot.hpp"
-
 namespace cudp {
 namespace {
 
@@ -79,12 +77,19 @@ std::string curve_metric(const std::vector<MetricsRow>& rows, const std::string&
   return std::isfinite(last.of("auc").value_or(std::nan(""))) ? "auc" : "balanced_accuracy";
 }
 
+bool start_curves(const std::vector<MetricsRow>& rows, const std::string& title,
+                  const std::filesystem::path& picture, const std::string& metric, unsigned mode,
+                  Pictures& pictures) {
+  if (rows.empty()) return false;
+  const bool shows = !rows.front().test.empty() || std::isfinite(rows.back().epsilon);
+  if (shows) pictures.start(script(rows, title, metric), picture, mode);
+  return true;
+}
+
 bool draw_curves(const std::vector<MetricsRow>& rows, const std::string& title,
                  const std::filesystem::path& picture, const std::string& metric, unsigned mode) {
-  if (rows.empty()) return false;
-  if (rows.front().test.empty() && !std::isfinite(rows.back().epsilon))
-    return true;  // nothing to show
-  return run_gnuplot(script(rows, title, metric), picture, mode);
+  Pictures one;
+  return start_curves(rows, title, picture, metric, mode, one) && one.finish();
 }
 
 }  // namespace cudp

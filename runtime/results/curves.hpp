@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/gnuplot.hpp"
 #include "runtime/results/metrics.hpp"
 
 namespace cudp {
@@ -15,9 +16,13 @@ namespace cudp {
 std::string curve_metric(const std::vector<MetricsRow>& rows, const std::string& stated,
                          bool test_is_public);
 
-/// Draws a metric and epsilon over epochs as a PNG, using gnuplot. The metric is the one with the
-/// key `metric`, or the RMSE for a target; it is left out if it was not measured. Returns false if
-/// there are no rows, or if gnuplot is missing or fails.
+/// Starts to draw a metric and epsilon over epochs as a PNG. The metric is the one with the key
+/// `metric`, or the RMSE for a target; it is left out if it was not measured. Returns false if
+/// there are no rows.
+bool start_curves(const std::vector<MetricsRow>& rows, const std::string& title,
+                  const std::filesystem::path& picture, const std::string& metric, unsigned mode,
+                  Pictures& pictures);
+/// Draws the same picture, and waits for it. Returns false also if gnuplot is missing or fails.
 bool draw_curves(const std::vector<MetricsRow>& rows, const std::string& title,
                  const std::filesystem::path& picture, const std::string& metric = "test_accuracy",
                  unsigned mode = 0644);

@@ -181,17 +181,23 @@ set palette defined (0 '#ffffff', 1 '#0060ad')
 
 }  // namespace
 
-bool draw_evaluation(const Evaluation& e, const std::vector<std::string>& names,
-                     const std::string& title, const std::filesystem::path& folder, unsigned mode) {
-  if (prediction_kind(e) == PredictionKind::target) return true;
+void start_evaluation_pictures(const Evaluation& e, const std::vector<std::string>& names,
+                               const std::string& title, const std::filesystem::path& folder,
+                               unsigned mode, Pictures& pictures) {
+  if (prediction_kind(e) == PredictionKind::target) return;
   const std::string scripts[] = {
       roc_script(e, names, title), precision_recall_script(e, names, title),
       reliability_script(e, names, title), confusion_script(e, names, title)};
   static_assert(std::size(scripts) == std::size(kEvaluationPictures));
-  bool drawn = true;
   for (std::size_t i = 0; i < std::size(scripts); ++i)
-    drawn = run_gnuplot(scripts[i], folder / kEvaluationPictures[i], mode) && drawn;
-  return drawn;
+    pictures.start(scripts[i], folder / kEvaluationPictures[i], mode);
+}
+
+bool draw_evaluation(const Evaluation& e, const std::vector<std::string>& names,
+                     const std::string& title, const std::filesystem::path& folder, unsigned mode) {
+  Pictures pictures;
+  start_evaluation_pictures(e, names, title, folder, mode, pictures);
+  return pictures.finish();
 }
 
 }  // namespace cudp

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "runtime/base/gnuplot.hpp"
 #include "runtime/results/evaluation.hpp"
 
 namespace cudp {
@@ -48,13 +49,17 @@ std::optional<std::string> no_better_than_majority(double accuracy, double major
 /// Returns the warning "no better than always saying the mean" unless R2 > 0; empty if it is.
 std::optional<std::string> no_better_than_mean(double r2);
 
-/// File names of the pictures that draw_evaluation() makes.
+/// File names of the pictures of an evaluation.
 inline constexpr const char* kEvaluationPictures[] = {"roc.png", "precision_recall.png",
                                                       "reliability.png", "confusion.png"};
 
-/// Draws ROC curves, precision-recall curves, reliability and the confusion matrix into `folder`,
-/// as PNGs with permissions `mode`, using gnuplot. Draws all of them even if numbers are undefined,
-/// but none for a target. Returns false if gnuplot is missing or fails.
+/// Starts to draw ROC curves, precision-recall curves, reliability and the confusion matrix into
+/// `folder`, as PNGs with permissions `mode`. Draws all of them even if numbers are undefined, but
+/// none for a target.
+void start_evaluation_pictures(const Evaluation& evaluation, const std::vector<std::string>& names,
+                               const std::string& title, const std::filesystem::path& folder,
+                               unsigned mode, Pictures& pictures);
+/// Draws the same pictures, and waits for them. Returns false if gnuplot is missing or fails.
 bool draw_evaluation(const Evaluation& evaluation, const std::vector<std::string>& names,
                      const std::string& title, const std::filesystem::path& folder, unsigned mode);
 

@@ -92,9 +92,9 @@ void warn_of_guessing(const Run& run, const Evaluation& e) {
     run.reporter().report_to_owner(line);
 }
 
-/// Writes the figures of the test set, and reports those of a private one to the owner. Returns the
-/// most frequent class; nullopt without a test set or without classes.
-std::optional<std::string> evaluate(const Run& run) {
+/// Writes the figures of the test set, starts to draw them, and reports those of a private one to
+/// the owner. Returns the most frequent class; nullopt without a test set or without classes.
+std::optional<std::string> evaluate(const Run& run, Pictures& pictures) {
   const std::optional<Evaluation> e = run.training->evaluate();
   if (!e) return std::nullopt;
   const Experiment& experiment = run.training->experiment();
@@ -105,8 +105,7 @@ std::optional<std::string> evaluate(const Run& run) {
     for (const auto& [name, value] : table_of(*e, classes))
       run.reporter().report_to_owner(name.empty() ? value : name + ": " + value);
   const std::string title = experiment.network.spec.name + " on " + experiment.data.name;
-  if (!run.outputs().write_evaluation(*e, classes, title))
-    run.reporter().warn("no pictures of the evaluation: gnuplot is missing or failed");
+  run.outputs().write_evaluation(*e, classes, title, pictures);
   if (prediction_kind(*e) == PredictionKind::target) return std::nullopt;
   return class_name(classes, e->majority_class);
 }
@@ -124,8 +123,11 @@ void check_asked(const Settings& flags, const RunFolder& folder) {
 
 RunResult train(Run& run) {
   run.advance();
+  Timings& timings = run.reporter().timings();
+  timings.enter("certificate");
   const Training& t = *run.training;
   const privacy::Certificate certificate = t.certificate();
+  timings.enter("results");
   const ReleasedModel model = t.model();
   if (!std::ranges::all_of(model.parameters, [](float w) { return std::isfinite(w); }))
     run.reporter().warn(
@@ -134,12 +136,19 @@ RunResult train(Run& run) {
   if (const auto& figures = t.holdout_figures())
     outputs.write_holdout(*figures, t.experiment().inputs.classes());
   outputs.write_metrics(t.metrics());
-  std::optional<std::string> majority_class = evaluate(run);
+  Pictures figures_drawn, curves_drawn;
+  std::optional<std::string> majority_class = evaluate(run, figures_drawn);
   outputs.write_model(model);
   outputs.write_certificate(certificate);
-  if (!outputs.draw_curves(t.metrics(), model.network.spec.name, certificate))
-    run.reporter().warn("no picture of the curves: gnuplot is missing or failed");
+  const bool has_curves =
+      outputs.start_curves(t.metrics(), model.network.spec.name, certificate, curves_drawn);
   RunResult result = result_of(run, certificate, std::move(majority_class));
+  timings.enter("pictures");
+  if (!figures_drawn.finish())
+    run.reporter().warn("no pictures of the evaluation: gnuplot is missing or failed");
+  if (!(curves_drawn.finish() && has_curves))
+    run.reporter().warn("no picture of the curves: gnuplot is missing or failed");
+  timings.enter("results");
   // The run is complete after this write.
   write_atomically(run.folder.result(), to_json(result).dump(2) + "\n", 0600);
   remove_leftovers(run.folder);

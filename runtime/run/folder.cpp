@@ -1,5 +1,6 @@
 #include "runtime/run/folder.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <cerrno>
@@ -50,7 +51,25 @@ ReservedFolder reserve_run_folder(std::string name) {
   }
 }
 
+namespace {
+
+/// Throws InputError if the path begins with the scheme of a URL, such as s3://: a folder of that
+/// name would be made on this machine, and lost with it.
+void check_local(const std::string& path) {
+  const std::size_t end = path.find("://");
+  if (end == std::string::npos || end == 0) return;
+  const bool scheme = std::ranges::all_of(path.substr(0, end), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '+' || c == '-' || c == '.';
+  });
+  if (scheme)
+    throw InputError("--out: expected a folder of this machine, found " + path +
+                     "; mount the storage, or copy the run folder there afterwards");
+}
+
+}  // namespace
+
 void check_free(const fs::path& path) {
+  check_local(path.string());
   std::error_code error;
   if (!fs::exists(path, error)) return;
   if (fs::is_directory(path, error) && fs::is_empty(path, error)) return;

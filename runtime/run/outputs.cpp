@@ -92,9 +92,9 @@ void Outputs::write_model(const ReleasedModel& model) const {
   if (!gives_privacy_) write_atomically(folder_.no_privacy(), kNoPrivacy);
 }
 
-bool Outputs::write_evaluation(const Evaluation& evaluation,
-                               const std::vector<std::string>& classes,
-                               const std::string& title) const {
+void Outputs::write_evaluation(const Evaluation& evaluation,
+                               const std::vector<std::string>& classes, const std::string& title,
+                               Pictures& pictures) const {
   const Destination to = has_private_test_ ? private_destination(RunFolder::kEvaluation)
                                            : destination(RunFolder::kEvaluation);
   write_atomically(
@@ -102,8 +102,8 @@ bool Outputs::write_evaluation(const Evaluation& evaluation,
       to_json(evaluation, classes).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
           "\n",
       to.mode);
-  return has_holdout_ ||
-         draw_evaluation(evaluation, classes, title, to.path.parent_path(), to.mode);
+  if (!has_holdout_)
+    start_evaluation_pictures(evaluation, classes, title, to.path.parent_path(), to.mode, pictures);
 }
 
 void Outputs::write_holdout(const HoldoutFigures& figures,
@@ -111,19 +111,19 @@ void Outputs::write_holdout(const HoldoutFigures& figures,
   write_atomically(folder_.holdout(), to_json(figures, classes).dump(2) + "\n", 0644);
 }
 
-bool Outputs::draw_curves(const std::vector<MetricsRow>& metrics, const std::string& model,
-                          const privacy::Certificate& c) const {
+bool Outputs::start_curves(const std::vector<MetricsRow>& metrics, const std::string& model,
+                           const privacy::Certificate& c, Pictures& pictures) const {
   const std::string what = fmt::format("{} on {}", model, c.dataset);
   const std::string title =
       gives_privacy_ ? fmt::format("{}, epsilon {:.3g} at delta {:.2g}", what, c.epsilon, c.delta)
                      : what + ", without privacy";
   const std::string metric = curve_metric(metrics, metric_, test_is_public_);
-  const auto draw = [&](const Destination& to, const std::vector<MetricsRow>& rows) {
-    return cudp::draw_curves(rows, title, to.path, metric, to.mode);
+  const auto start = [&](const Destination& to, const std::vector<MetricsRow>& rows) {
+    return cudp::start_curves(rows, title, to.path, metric, to.mode, pictures);
   };
-  const bool drawn = draw(destination(RunFolder::kCurves), public_part(metrics));
-  if (!has_private_test_ || has_holdout_) return drawn;
-  return draw(private_destination(RunFolder::kCurves), metrics) && drawn;
+  const bool any = start(destination(RunFolder::kCurves), public_part(metrics));
+  if (has_private_test_ && !has_holdout_) start(private_destination(RunFolder::kCurves), metrics);
+  return any;
 }
 
 }  // namespace cudp

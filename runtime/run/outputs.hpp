@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "privacy/certificate/certificate.hpp"
+#include "runtime/base/gnuplot.hpp"
 #include "runtime/results/holdout_figures.hpp"
 #include "runtime/results/metrics.hpp"
 #include "runtime/results/released_model.hpp"
@@ -31,15 +32,14 @@ class Outputs {
   void write_model(const ReleasedModel& model) const;
   /// Writes the released figures of held-out rows. classes: their names.
   void write_holdout(const HoldoutFigures& figures, const std::vector<std::string>& classes) const;
-  /// Writes the figures of the test set, and pictures of them except for held-out rows. Returns
-  /// false if gnuplot is missing or fails.
-  bool write_evaluation(const Evaluation& evaluation, const std::vector<std::string>& classes,
-                        const std::string& title) const;
+  /// Writes the figures of the test set, and starts to draw them, except those of held-out rows.
+  void write_evaluation(const Evaluation& evaluation, const std::vector<std::string>& classes,
+                        const std::string& title, Pictures& pictures) const;
   /// Returns the rows without numbers that may not leave private/.
   std::vector<MetricsRow> public_part(const std::vector<MetricsRow>& metrics) const;
-  /// Draws the curves. Returns false if gnuplot is missing or fails.
-  bool draw_curves(const std::vector<MetricsRow>& metrics, const std::string& model,
-                   const privacy::Certificate& certificate) const;
+  /// Starts to draw the curves. Returns false if there are no rows.
+  bool start_curves(const std::vector<MetricsRow>& metrics, const std::string& model,
+                    const privacy::Certificate& certificate, Pictures& pictures) const;
 
  private:
   struct Destination {

@@ -108,11 +108,14 @@ void Run::advance() {
   training->advance();
   const std::uint64_t last = training->last_step();
   // Steps after the last checkpoint are repeated on a resume, to the bit.
-  if (interrupts() || !training->is_finished())
-    throw Error(fmt::format("interrupted at step {}{}; {}", training->step(),
-                            last == Method::kOpenEnded ? "" : fmt::format(" of {}", last),
-                            resume_command(folder.root().string())),
-                Exit::again);
+  if (interrupts() || !training->is_finished()) {
+    const std::string line =
+        fmt::format("interrupted at step {}{}; {}", training->step(),
+                    last == Method::kOpenEnded ? "" : fmt::format(" of {}", last),
+                    resume_command(folder.root().string()));
+    reporter_.log_end(line);
+    throw Error(line, Exit::again);
+  }
   watch_.reset();
 }
 

@@ -75,6 +75,7 @@ class Run final : public TrainingObserver {
   void measured(const std::vector<MetricsRow>& rows) override;
   void diagnosed(std::uint64_t epoch, std::uint64_t step, const Diagnostics& seen) override;
   void progressed(const Progress& progress) override { reporter_.progress(progress); }
+  void enters(const char* phase) override { reporter_.timings().enter(phase); }
   void warned(const std::string& line) override { reporter_.warn(line); }
   bool interrupts() override;
 

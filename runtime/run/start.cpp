@@ -1,6 +1,9 @@
 #include <utility>
 
+#include <spdlog/fmt/fmt.h>
+
 #include "runtime/base/interrupt.hpp"
+#include "runtime/base/threads.hpp"
 #include "runtime/config/seeded_key.hpp"
 #include "runtime/run/follow.hpp"
 #include "runtime/run/key_file.hpp"
@@ -21,12 +24,22 @@ void make_new_folder(std::optional<NewRunFolder>& new_folder, const Experiment& 
     new_folder.emplace(e.config.out);
 }
 
+/// Warns if there are more threads than cores for them.
+void warn_of_threads(const TrainConfig& config, const Ranks& ranks, Reporter& reporter) {
+  const int cores = available_cores();
+  if (config.threads <= cores) return;
+  reporter.warn(fmt::format(
+      "--threads {} is more than the {} core{} that {} can use: they take turns", config.threads,
+      cores, cores == 1 ? "" : "s", ranks.alone() ? "this process" : "a rank"));
+}
+
 }  // namespace
 
 std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
                                ReleaseObserver* release_observer, Ranks& ranks, RunCaller* caller) {
   check_release_observer(release_observer, config);
   if (!config.out.empty()) check_free(config.out);
+  warn_of_threads(config, ranks, reporter);
   const SharedKey key(config.seed ? key_from_seed(static_cast<std::uint64_t>(*config.seed))
                                   : make_key());
   std::optional<SharedKey> coins;
@@ -34,6 +47,7 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
   introduce(ranks, {.config = config, .model = "", .key = key, .coins = coins});
   Experiment experiment = prepare(config, reporter, "", std::move(coins), ranks);
   check_same_facts(experiment, key.key());
+  reporter.timings().enter("codes of the data");
   auto started = std::make_unique<Run>(RunFolder(""), experiment, key.key(), reporter, caller);
   Run& run = *started;
   make_new_folder(run.new_folder, experiment);
@@ -42,7 +56,9 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
   run.training = Training::begin(std::move(experiment), key, run, release_observer);
   observe_state(run);
 
+  reporter.timings().enter("plan's certificate");
   run.write_plan_certificate();
+  reporter.timings().enter("checkpoints");
   // The key is the last file, written after the ledger. Once moved to its final path the run can be
   // resumed.
   run.save_checkpoint();
@@ -54,7 +70,9 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
     set_interrupt_line("interrupted; " + resume_command(run.folder.root().string()));
   }
   run.new_folder.reset();
+  reporter.timings().enter("description");
   reporter.keep_log(run.folder.log());
+  set_interrupt_log(run.folder.log());
   run.describe();
   return started;
 }

@@ -81,6 +81,7 @@ StoredRun open_stored_run(const Settings& flags, Reporter& reporter) {
   const RunFolder folder = resumed_folder(flags);
   FolderLock lock(folder.checkpoints());
   reporter.keep_log(folder.log());
+  set_interrupt_log(folder.log());
   auto stored = newest_checkpoint(folder.checkpoints(),
                                   [&](const std::string& line) { reporter.warn(line); });
   if (!stored && read_holdout(folder))

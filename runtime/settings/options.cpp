@@ -305,6 +305,9 @@ std::vector<Option> output_options() {
                       "steps between checkpoints; 0: about every 20 seconds")),
       command(toggle("json", &Config::json, "print only the result, as JSON, on stdout")),
       command(toggle("quiet", &Config::quiet, "no progress, only warnings")),
+      command(toggle("timings", &Config::timings,
+                     "show at the end how long each phase of the run took; if the number of "
+                     "training examples is private, on a terminal and in private/log.txt only")),
   };
 }
 

@@ -42,6 +42,8 @@ class TrainingObserver {
   /// Private statistics of an epoch are available; only with --unsafe-diagnostics.
   virtual void diagnosed(std::uint64_t /*epoch*/, std::uint64_t /*step*/, const Diagnostics&) {}
   virtual void progressed(const Progress&) {}
+  /// The training enters a phase, whose duration may be measured.
+  virtual void enters(const char* /*phase*/) {}
   virtual void warned(const std::string&) {}
   /// Returns whether to stop here, with a last checkpoint. Called between steps.
   virtual bool interrupts() { return false; }

@@ -10,11 +10,16 @@
 namespace cudp {
 namespace {
 
-bool is_known(const std::future<double>& epsilon) {
-  return epsilon.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+template <class Result>
+bool is_ready(const std::future<Result>& result) {
+  return result.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
 }
 
 }  // namespace
+
+bool PendingRows::Pending::is_known() const {
+  return is_ready(epsilon) && (!test.valid() || is_ready(test));
+}
 
 void PendingRows::start(std::function<double()> spent) {
   ensure(!started_.valid(), "an epsilon was started for which no row was added");
@@ -25,19 +30,25 @@ void PendingRows::start(std::function<double()> spent) {
 
 void PendingRows::add(const MetricsRow& row) {
   ensure(started_.valid(), "a row needs an epsilon that was started");
-  rows_.push_back({row, std::move(started_)});
+  rows_.push_back({.row = row, .epsilon = std::move(started_), .test = {}});
+}
+
+void PendingRows::add(const MetricsRow& row, std::function<Metrics()> test) {
+  add(row);
+  rows_.back().test = std::async(std::launch::async, std::move(test));
 }
 
 MetricsRow PendingRows::take_first() {
   Pending first = std::move(rows_.front());
   rows_.pop_front();
   first.row.epsilon = first.epsilon.get();
+  if (first.test.valid()) first.row.test = first.test.get();
   return first.row;
 }
 
 std::vector<MetricsRow> PendingRows::known() {
   std::vector<MetricsRow> rows;
-  while (!rows_.empty() && is_known(rows_.front().epsilon)) rows.push_back(take_first());
+  while (!rows_.empty() && rows_.front().is_known()) rows.push_back(take_first());
   return rows;
 }
 

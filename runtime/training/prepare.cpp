@@ -1,7 +1,9 @@
 #include "runtime/training/prepare.hpp"
 
+#include <chrono>
 #include <cstring>
 #include <fstream>
+#include <future>
 #include <span>
 #include <sstream>
 #include <utility>
@@ -19,6 +21,7 @@
 #include "runtime/data/holdout.hpp"
 #include "runtime/data/load.hpp"
 #include "runtime/data/make_network.hpp"
+#include "runtime/data/named_datasets.hpp"
 #include "runtime/device/cuda/devices.hpp"
 #include "runtime/features/features.hpp"
 #include "runtime/methods/plan.hpp"
@@ -26,6 +29,7 @@
 #include "runtime/methods/releases_before.hpp"
 #include "runtime/results/predictions.hpp"
 #include "runtime/results/released_text.hpp"
+#include "runtime/training/plan_ahead.hpp"
 
 namespace cudp {
 namespace {
@@ -95,12 +99,78 @@ Device device_of_rank(Device device, bool may_share, const Ranks& ranks) {
   return device;
 }
 
+/// Returns the setting that only the CPU supports so far, for a message; "" if there is none.
+std::string cpu_only_settings(const TrainConfig& config) {
+  if (config.holdout) return "--holdout";
+  return config.class_weights.empty() ? "" : "--class-weights";
+}
+
+/// The first choice of a backend, made in another thread because finding and opening a CUDA device
+/// takes as long as reading a small data set.
+class FirstBackend {
+ public:
+  FirstBackend(Device device, const TrainConfig& config, Timings& timings) {
+    if (device == Device::cpu || !built_with_cuda()) {
+      chosen_ = made_up(choose_backend(device));
+      return;
+    }
+    const bool opens = trains_on_cuda(config);
+    chosen_ = std::async(std::launch::async, [device, opens, &timings] {
+      const ThreadClock clock;
+      Backend backend = choose_backend(device);
+      // The engine reports what prevents the use of the device.
+      try {
+        if (opens && backend.name == "cuda") open_cuda_device(device.number);
+      } catch (const Error&) {
+      }
+      timings.add_beside("CUDA device", clock.spent());
+      return backend;
+    });
+  }
+
+  /// Returns the backend. Throws InputError if the machine has none that was requested.
+  Backend get() { return chosen_.get(); }
+
+  /// Throws the refusal of a device at once if it is known within moments, so that the user need
+  /// not wait for the data.
+  void rethrow_if_refused() {
+    if (chosen_.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready) return;
+    chosen_ = made_up(chosen_.get());
+  }
+
+  /// Returns work(). If it throws, and the device is refused too, throws the refusal of the device,
+  /// which comes first.
+  template <class Work>
+  auto meanwhile(const Work& work) -> decltype(work()) {
+    try {
+      return work();
+    } catch (...) {
+      (void)get();
+      throw;
+    }
+  }
+
+ private:
+  static std::future<Backend> made_up(Backend backend) {
+    std::promise<Backend> known;
+    known.set_value(std::move(backend));
+    return known.get_future();
+  }
+
+  /// Returns whether a training with these settings uses a CUDA device if there is one. False if
+  /// that depends on the data.
+  static bool trains_on_cuda(const TrainConfig& config) {
+    return cpu_only_settings(config).empty() &&
+           (config.device == Device::cuda || is_named_dataset(config.dataset));
+  }
+
+  std::future<Backend> chosen_;
+};
+
 /// Returns the setting or property that only the CPU supports so far, for a message; "" if CUDA
 /// supports everything.
 std::string cpu_only_part(const TrainConfig& config, const Dataset& train) {
-  if (train.has_targets()) return "a target";
-  if (config.holdout) return "--holdout";
-  return config.class_weights.empty() ? "" : "--class-weights";
+  return train.has_targets() ? "a target" : cpu_only_settings(config);
 }
 
 /// Returns the backend that trains on this data: `first`, or the CPU if CUDA cannot train on it and
@@ -242,32 +312,41 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
   const MethodEntry& method = method_entry(config.method);
   const Device device =
       device_of_rank(device_for(method, config.device), config.share_device, ranks);
-  const Backend first_backend = choose_backend(device);
-  const std::string model =
-      known_model.empty() && !config.model.empty() ? read_model(config.model) : known_model;
+  reporter.timings().enter("data and device");
+  Experiment e;
+  e.memo = std::make_shared<privacy::AccountantMemo>();
+  FirstBackend opened(device, config, reporter.timings());
+  opened.rethrow_if_refused();
+  const std::string model = opened.meanwhile([&] {
+    return known_model.empty() && !config.model.empty() ? read_model(config.model) : known_model;
+  });
+  e.ahead = plan_ahead(config, e.memo, reporter.shared_timings());
   if (config.holdout && !coins) coins.emplace(coins_of(config));
   std::optional<Busy> reading(std::in_place, "reading " + shown(config.dataset),
                               reporter.shown_work());
-  DataSplit data = load_data({.dataset = config.dataset,
-                              .dir = config.data_dir,
-                              .schema = config.schema,
-                              .labels_path = config.labels,
-                              .test_path = config.test_data,
-                              .test_labels_path = config.test_labels,
-                              .arrays = config.of<ArraysInUse>().arrays,
-                              .test_is_public = config.test_data_is_public,
-                              .accept_private_bounds = config.accept_private_bounds,
-                              .malformed = config.malformed,
-                              .size_is_public = config.size_is_public || !method.gives_privacy,
-                              .classes = static_cast<int>(config.classes.value_or(0)),
-                              .text = config.of<TextOptions>(),
-                              .share = {ranks.rank(), ranks.size()},
-                              .holdout = coins_for(config, coins),
-                              .progress = &*reading});
+  DataSplit data = opened.meanwhile([&] {
+    return load_data({.dataset = config.dataset,
+                      .dir = config.data_dir,
+                      .schema = config.schema,
+                      .labels_path = config.labels,
+                      .test_path = config.test_data,
+                      .test_labels_path = config.test_labels,
+                      .arrays = config.of<ArraysInUse>().arrays,
+                      .test_is_public = config.test_data_is_public,
+                      .accept_private_bounds = config.accept_private_bounds,
+                      .malformed = config.malformed,
+                      .size_is_public = config.size_is_public || !method.gives_privacy,
+                      .classes = static_cast<int>(config.classes.value_or(0)),
+                      .text = config.of<TextOptions>(),
+                      .share = {ranks.rank(), ranks.size()},
+                      .holdout = coins_for(config, coins),
+                      .progress = &*reading});
+  });
   reading.reset();
+  const Backend first_backend = opened.get();
+  reporter.timings().enter("features and model");
   check_unit(method, config, data.unit_rows);
   if (config.holdout) check_holdout(data);
-  Experiment e;
   e.ranks = &ranks;
   if (!ranks.alone()) gather_answers(data, e);
   if (data.train.is_text() && config.features != Features::none)

@@ -1,10 +1,13 @@
 #pragma once
 #include <cstddef>
+#include <future>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "models/model.hpp"
+#include "privacy/memo.hpp"
 #include "runtime/base/reporter.hpp"
 #include "runtime/config/config.hpp"
 #include "runtime/data/dataset.hpp"
@@ -44,6 +47,10 @@ struct Experiment {
   Ranks* ranks = &alone();
   std::vector<std::uint8_t> test_labels = {};
   std::vector<float> test_targets = {};
+
+  /// Results of the accountant, and the thread that computes some of them ahead (plan_ahead).
+  std::shared_ptr<privacy::AccountantMemo> memo = {};
+  std::shared_future<void> ahead = {};
 
   /// Returns whether the model is tested. This is public, but the number of test rows may not be:
   /// data.test may be empty, and only numbers in private/ may reveal that.

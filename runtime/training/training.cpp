@@ -43,13 +43,15 @@ Training::Training(Experiment experiment, SharedKey key, TrainingObserver& obser
           std::move(taken)),
       gate_(experiment_.config.rng, key_, budget_, std::move(released), release_observer) {
   check_release_observer(release_observer, experiment_.config);
+  if (experiment_.memo == nullptr) experiment_.memo = std::make_shared<privacy::AccountantMemo>();
 }
 
 std::unique_ptr<Method> Training::make_method() const {
   const Experiment& e = experiment_;
-  return method_entry(e.config.method)
-      .make(method_context(e.config, e.network, size_, e.backend.arithmetic(e.network),
-                           budget_.ledger()));
+  MethodContext context =
+      method_context(e.config, e.network, size_, e.backend.arithmetic(e.network), budget_.ledger());
+  context.memo = e.memo;
+  return method_entry(e.config.method).make(context);
 }
 
 TrainingInputs Training::inputs() {
@@ -139,6 +141,7 @@ void Training::release_holdout() {
 std::unique_ptr<Training> Training::begin(Experiment experiment, SharedKey key,
                                           TrainingObserver& observer,
                                           ReleaseObserver* release_observer) {
+  observer.enters("accountant");
   const double noise =
       size_noise(experiment.data, experiment.config,
                  table_chooses_batch(experiment.config, experiment.data.train, experiment.network));
@@ -162,6 +165,7 @@ std::unique_ptr<Training> Training::begin(Experiment experiment, SharedKey key,
   }
   t->last_step_ = t->method_->steps();
   observer.planned(*t);
+  observer.enters("engine");
   release_features(e, t->size_, t->gate_);
   t->method_->start(t->inputs(), t->budget_);
   return t;
@@ -182,7 +186,9 @@ std::unique_ptr<Training> Training::resume(Experiment experiment, SharedKey key,
   t->plan_holdout(t->size_.noise);
   // completes rows written before format 2
   for (MetricsRow& row : t->metrics_) row = t->with_holdout(row);
+  observer.enters("accountant");
   t->method_ = t->make_method();
+  observer.enters("engine");
   // The rows may have changed under another key, so unreleased state of the earlier rows must not
   // be used.
   MethodState kept = same_key ? std::move(state.method) : released_part(std::move(state.method));
@@ -250,6 +256,7 @@ void Training::measure_once() {
 }
 
 void Training::measure() {
+  observer_.enters("test rows");
   const Experiment& e = experiment_;
   // A faster, slightly looser bound suffices before the end; the last one is the certificate's.
   const bool last = step_ == last_step_;
@@ -258,9 +265,18 @@ void Training::measure() {
       .epoch = static_cast<double>(step_) / static_cast<double>(method_->steps_per_epoch()),
       .step = step_,
       .learning_rate = method_->learning_rate(step_)};
-  if (e.has_test()) row.test = metrics_of(*evaluate());
-  pending_.add(row);
+  evaluated_ = nullptr;
+  if (e.has_test()) {
+    evaluated_ = std::make_shared<Evaluation>();
+    pending_.add(row, [this_step = evaluated_, work = evaluation_of(answers())] {
+      *this_step = work();
+      return metrics_of(*this_step);
+    });
+  } else {
+    pending_.add(row);
+  }
   measured_step_ = step_;
+  observer_.enters("training");
 }
 
 MetricsRow Training::with_holdout(MetricsRow row) const {
@@ -304,10 +320,18 @@ Predictions Training::answers() {
           .huber = e.network.spec.huber};
 }
 
+std::function<Evaluation()> Training::evaluation_of(Predictions predictions) const {
+  return [predictions = std::move(predictions),
+          bounds = experiment_.inputs.target().value_or(TargetBounds{}),
+          threshold = experiment_.config.of<ReportOptions>().holdout_threshold] {
+    return cudp::evaluate(predictions, bounds, threshold);
+  };
+}
+
 std::optional<Evaluation> Training::evaluate() {
   if (!experiment_.has_test()) return std::nullopt;
-  return cudp::evaluate(answers(), experiment_.inputs.target().value_or(TargetBounds{}),
-                        experiment_.config.of<ReportOptions>().holdout_threshold);
+  if (evaluated_ != nullptr && measured_step_ == step_ && pending_.empty()) return *evaluated_;
+  return evaluation_of(answers())();
 }
 
 /// One call of advance(), and its measured speed.
@@ -321,6 +345,7 @@ class Training::Loop {
         steps_per_epoch_(method_.steps_per_epoch()) {}
 
   void run() {
+    observer_.enters("training");
     while (!t_.is_finished()) {
       const std::uint64_t until = timed([&] { return authorise(t_.step_, next_checkpoint()); });
       if (until == t_.step_) stop_at_budget();
@@ -338,8 +363,10 @@ class Training::Loop {
  private:
   /// Makes a checkpoint that has all rows of the steps done.
   void checkpoint() {
+    observer_.enters("checkpoints");
     t_.add(t_.pending_.all());
     observer_.checkpoint_due(t_);
+    observer_.enters("training");
   }
 
   /// Calls `body`, and adds its duration to the training time.

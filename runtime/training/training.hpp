@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -132,6 +133,9 @@ class Training {
   void add(const std::vector<MetricsRow>& rows);
   /// Returns the model's predictions for the test set.
   Predictions answers();
+  /// Returns a function that evaluates predictions for the test set. It owns what it needs: it may
+  /// be called in another thread, while this one continues to train.
+  std::function<Evaluation()> evaluation_of(Predictions predictions) const;
 
   Experiment experiment_;
   SharedKey key_;
@@ -150,6 +154,9 @@ class Training {
   std::vector<MetricsRow> metrics_;
   std::uint64_t measured_step_ = 0;  ///< step of the last row, known or pending; 0 if there is none
   double seconds_ = 0.0;
+  /// Evaluation of the last row of this process, complete when the row is known. Null if that row
+  /// has no test set.
+  std::shared_ptr<Evaluation> evaluated_;
   PendingRows pending_;  ///< empty outside advance()
 };
 

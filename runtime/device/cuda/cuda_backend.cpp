@@ -44,6 +44,8 @@ std::vector<DeviceInfo> cuda_devices() {
   return devices;
 }
 
+void open_cuda_device(int number) { (void)cuda::CudaGpu(number); }
+
 std::unique_ptr<Engine> make_cuda_engine(const Network& network, const EngineSettings& settings) {
   if (settings.audit)
     throw InputError(

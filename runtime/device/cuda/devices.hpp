@@ -25,6 +25,10 @@ struct DeviceInfo {
 /// build without CUDA.
 std::vector<DeviceInfo> cuda_devices();
 
+/// Opens a device of cuda_devices() for this process, which takes some tenths of a second that the
+/// first use would take otherwise. Any thread may call it.
+void open_cuda_device(int number);
+
 /// Makes an engine like make_cuda_engine, but without fused kernels (fused.hpp); for tests and
 /// benchmarks. large_dense: see LayoutChoices.
 std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network& network,

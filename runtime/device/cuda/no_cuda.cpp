@@ -9,6 +9,7 @@
 namespace cudp {
 
 std::vector<DeviceInfo> cuda_devices() { return {}; }
+void open_cuda_device(int) { throw Error("this build has no CUDA backend"); }
 bool built_with_cuda() { return false; }
 
 std::unique_ptr<Engine> make_cuda_engine(const Network&, const EngineSettings&) {

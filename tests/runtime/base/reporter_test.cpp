@@ -66,6 +66,7 @@ TEST(Reporter, KeepsALogOfWhatItSays) {
   EXPECT_EQ(std::filesystem::status(folder / "log.txt").permissions(),
             std::filesystem::perms(0600));
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 2 + 10);  // a line each tenth of the way
+  EXPECT_EQ(log.find('['), std::string::npos) << log;
 }
 
 }  // namespace

@@ -45,6 +45,48 @@ TEST(ProgressCli, EvalShowsOnATerminalAloneThatItGoesOn) {
   EXPECT_NE(content_of(log).find("warning: these are exact numbers"), std::string::npos);
 }
 
+std::size_t lines_with(const std::string& text, const std::string& part) {
+  std::size_t lines = 0;
+  for (const std::string& line : lines_of(text)) lines += line.find(part) != std::string::npos;
+  return lines;
+}
+
+/// Durations of a run whose number of rows is private are for its owner.
+TEST(ProgressCli, TimingsNameThePhasesOfARun) {
+  const TemporaryFolder folder;
+  const SmallTable t = write_small_table(folder);
+  const auto training = [&](const std::string& out, const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"train",     "--dataset", t.table,   "--schema", t.schema,
+                                      "--epsilon", "3",         "--delta", "1e-5",     "--steps",
+                                      "2",         "--seed",    "1",       "--device", "cpu",
+                                      "--out",     folder / out};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_cudp(folder, words);
+  };
+  const std::string header = "seconds of each phase";
+  const Finished owner = training("private", {"--timings"});
+  ASSERT_EQ(owner.exit, 0) << owner.err;
+  EXPECT_EQ(lines_with(owner.err, header), 0u) << owner.err;
+  EXPECT_EQ(lines_with(owner.out, header), 0u) << owner.out;
+  const std::string log = content_of(folder / "private/private/log.txt");
+  for (const char* phase : {"program start", "data and device", "accountant", "training",
+                            "certificate", "pictures", "all of it"})
+    EXPECT_EQ(lines_with(log, std::string("PRIVATE   ") + phase + " "), 1u) << phase << "\n" << log;
+
+  const Finished everybody = training("public", {"--timings", "--size-is-public"});
+  ASSERT_EQ(everybody.exit, 0) << everybody.err;
+  EXPECT_EQ(lines_with(everybody.err, header), 1u) << everybody.err;
+  EXPECT_EQ(lines_with(content_of(folder / "public/private/log.txt"), header), 1u);
+
+  const Finished silent = training("silent", {});
+  ASSERT_EQ(silent.exit, 0) << silent.err;
+  EXPECT_EQ(lines_with(content_of(folder / "silent/private/log.txt"), header), 0u);
+  for (const char* name : {"model.safetensors", "privacy.json", "metrics.jsonl", "config.toml"})
+    EXPECT_EQ(content_of(folder / (std::string("silent/release/") + name)),
+              content_of(folder / (std::string("private/release/") + name)))
+        << name;
+}
+
 TEST(ProgressCli, VerifyHearsHowManyRowsHaveBeenChecked) {
   const TemporaryFolder folder;
   const SmallTable t = write_small_table(folder);

@@ -139,16 +139,20 @@ TEST_F(CliSignals, AHangUpInTrainingLeavesACheckpoint) {
   EXPECT_EQ(f.exit, 75);
   EXPECT_NE(f.err.find("interrupted at step"), std::string::npos) << f.err;
   EXPECT_EQ(lines_of(f.err).size(), 1u) << f.err;
+  const std::vector<std::string> log = lines_of(file("run/private/log.txt"));
+  EXPECT_NE(log.back().find(" info: interrupted at step "), std::string::npos) << log.back();
   EXPECT_EQ(resume("run").exit, 0);
 }
 
-/// gnuplot takes its time with the last picture.
+/// gnuplot takes its time. The files do not wait for it, and it does not outlive the program.
 TEST_F(CliSignals, WhileTheReleaseIsWrittenItCanBeResumed) {
   ASSERT_EQ(run_cudp(folder_, short_training("whole")).exit, 0);
   fs::create_directory(folder_ / "bin");
   const std::string drawing = folder_ / "drawing";
-  write_text(folder_ / "bin/gnuplot", "#!/bin/sh\ncat >/dev/null\ntouch " + drawing +
-                                          "\nwhile [ -e " + drawing + " ]; do sleep 0.02; done\n");
+  const std::string started = folder_ / "started";
+  write_text(folder_ / "bin/gnuplot", "#!/bin/sh\ncat >/dev/null\necho $$ >>" + started +
+                                          "\ntouch " + drawing + "\nwhile [ -e " + drawing +
+                                          " ]; do sleep 0.02; done\n");
   fs::permissions(folder_ / "bin/gnuplot", fs::perms::owner_all);
   const std::string path = std::getenv("PATH");
   for (const int signal : {SIGTERM, SIGHUP}) {
@@ -156,13 +160,23 @@ TEST_F(CliSignals, WhileTheReleaseIsWrittenItCanBeResumed) {
     CudpProcess process(folder_, short_training("run"));
     ::setenv("PATH", path.c_str(), 1);
     ASSERT_TRUE(soon([&] { return fs::exists(drawing); }, std::chrono::seconds(20)));
+    for (const char* name : {"run/release/model.safetensors", "run/release/privacy.json"})
+      EXPECT_TRUE(soon([&] { return file(name) == file("whole" + std::string(name).substr(3)); },
+                       std::chrono::seconds(20)))
+          << name;
     process.signal(signal);
     const Finished f = process.wait();
+    for (const std::string& id : lines_of(content_of(started)))
+      EXPECT_NE(::kill(static_cast<pid_t>(std::stol(id)), 0), 0) << "gnuplot still runs";
     fs::remove(drawing);
     EXPECT_EQ(f.exit, 75) << signal;
     EXPECT_EQ(f.err,
               "cudp: interrupted; continue with: cudp train --resume " + (folder_ / "run") + "\n");
     EXPECT_TRUE(unfinished_in(folder_ / "run").empty());
+    EXPECT_TRUE(file("run/private/log.txt")
+                    .ends_with(" info: interrupted; continue with: cudp train --resume " +
+                               (folder_ / "run") + "\n"))
+        << file("run/private/log.txt");
     const Finished resumed = resume("run");
     ASSERT_EQ(resumed.exit, 0) << resumed.err;
     for (const char* name : {"model.safetensors", "privacy.json", "metrics.jsonl"})

@@ -44,6 +44,24 @@ TEST(PendingRows, LeaveInOrderWhicheverIsKnownFirst) {
   EXPECT_TRUE(rows.all().empty());
 }
 
+TEST(PendingRows, WaitForTheirMetrics) {
+  PendingRows rows;
+  std::promise<Metrics> measured;
+  rows.start([] { return 1.0; });
+  rows.add(row_of(1), [known = measured.get_future().share()] { return known.get(); });
+  EXPECT_FALSE(rows.empty());
+  EXPECT_TRUE(rows.known().empty());
+  measured.set_value({.values = {0.5}});
+  const std::vector<MetricsRow> all = rows.all();
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].test.values, std::vector<double>{0.5});
+  EXPECT_TRUE(rows.empty());
+
+  rows.start([] { return 1.0; });
+  rows.add(row_of(2), []() -> Metrics { throw std::domain_error("no metrics"); });
+  EXPECT_THROW((void)rows.all(), std::domain_error);
+}
+
 TEST(PendingRows, PassOnWhatAnAccountantThrows) {
   PendingRows rows;
   rows.start([]() -> double { throw std::domain_error("no epsilon"); });

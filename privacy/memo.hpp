@@ -1,0 +1,55 @@
+#pragma once
+#include <cstddef>
+#include <deque>
+#include <future>
+#include <mutex>
+
+#include "privacy/accountant.hpp"
+
+namespace cudp::privacy {
+
+/// Results of accountants, kept so that the plan of a run, its description and its certificate
+/// compute each bound once. A result is found by all arguments of its computation, compared
+/// exactly, so it is the one that the computation itself would return. Any thread may call; threads
+/// that need the same result share one computation. Only the newest results are kept.
+class AccountantMemo {
+ public:
+  AccountantMemo() = default;
+  AccountantMemo(const AccountantMemo&) = delete;
+  AccountantMemo& operator=(const AccountantMemo&) = delete;
+
+  /// Returns Accountant(composition, options).epsilon(delta). Throws what it throws.
+  PrivacyBound epsilon(const Composition& composition, const AccountantOptions& options,
+                       double delta);
+  /// Returns calibrate_sigma(before, release, epsilon, delta, options). Throws what it throws.
+  double calibrated_sigma(const Composition& before, const Release& release, double epsilon,
+                          double delta, const AccountantOptions& options);
+
+  /// Number of computations that were started.
+  std::size_t computations() const;
+
+ private:
+  static constexpr std::size_t kKept = 8;  ///< results of each kind
+
+  struct Bound {
+    Composition composition;
+    AccountantOptions options;
+    double delta;
+    std::shared_future<PrivacyBound> result;
+  };
+  struct Calibration {
+    Composition before;
+    Release release;
+    double epsilon;
+    double delta;
+    AccountantOptions options;
+    std::shared_future<double> result;
+  };
+
+  mutable std::mutex mutex_;  ///< guards all that follows
+  std::deque<Bound> bounds_;
+  std::deque<Calibration> calibrations_;
+  std::size_t computations_ = 0;
+};
+
+}  // namespace cudp::privacy

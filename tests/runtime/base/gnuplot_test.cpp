@@ -1,0 +1,85 @@
+// Pictures that are drawn beside the program: complete or not at all, and no process stays.
+#include "runtime/base/gnuplot.hpp"
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include "runtime/base/error.hpp"
+#include "tests/support/temporary_folder.hpp"
+#include "tests/support/test_files.hpp"
+
+namespace fs = std::filesystem;
+
+namespace cudp {
+namespace {
+
+/// A program in place of gnuplot while the object lives.
+class FakeGnuplot {
+ public:
+  FakeGnuplot(const TemporaryFolder& folder, const std::string& body) {
+    fs::create_directory(folder / "bin");
+    write_text(folder / "bin/gnuplot", "#!/bin/sh\n" + body);
+    fs::permissions(folder / "bin/gnuplot", fs::perms::owner_all);
+    ::setenv("PATH", ((folder / "bin") + ":" + before_).c_str(), 1);
+  }
+  ~FakeGnuplot() { ::setenv("PATH", before_.c_str(), 1); }
+
+ private:
+  std::string before_ = std::getenv("PATH");
+};
+
+bool has_child() { return ::waitpid(-1, nullptr, WNOHANG) != -1; }
+
+std::size_t files_in(const std::string& folder) {
+  std::size_t files = 0;
+  for (const auto& entry : fs::directory_iterator(folder)) files += entry.is_regular_file() ? 1 : 0;
+  return files;
+}
+
+TEST(Pictures, AreDrawnSideBySide) {
+  const TemporaryFolder folder;
+  Pictures pictures;
+  const std::string numbers(200'000, '\n');  // more than a pipe holds
+  for (const char* name : {"a.png", "b.png", "c.png"})
+    pictures.start(gnuplot_header(name) + numbers + "plot x\n", folder / name);
+  if (!pictures.finish()) GTEST_SKIP() << "gnuplot is missing";
+  EXPECT_FALSE(has_child());
+  for (const char* name : {"a.png", "b.png", "c.png"})
+    EXPECT_EQ(content_of(folder / name).substr(0, 4), "\x89PNG");
+  EXPECT_EQ(files_in(folder.path()), 3u);
+}
+
+TEST(Pictures, ThatAreNotDrawnLeaveNothing) {
+  const TemporaryFolder folder;
+  Pictures pictures;
+  pictures.start("this is no command of gnuplot\n", folder / "a.png");
+  EXPECT_FALSE(pictures.finish());
+  const FakeGnuplot fake(folder, "exit 0\n");
+  EXPECT_FALSE(run_gnuplot("plot x\n", folder / "b.png"));
+  EXPECT_EQ(files_in(folder.path()), 0u);
+  fs::create_directory(folder / "c.png");
+  EXPECT_THROW(pictures.start("plot x\n", folder / "c.png"), Error);
+  EXPECT_FALSE(has_child());
+}
+
+TEST(Pictures, ThatNobodyWaitsForAreEnded) {
+  const TemporaryFolder folder;
+  const FakeGnuplot fake(folder, "sleep 60\n");
+  const auto start = std::chrono::steady_clock::now();
+  {
+    Pictures pictures;
+    pictures.start("plot x\n", folder / "a.png");
+    EXPECT_TRUE(has_child());
+    EXPECT_EQ(files_in(folder.path()), 1u);
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
+  EXPECT_FALSE(has_child());
+  EXPECT_EQ(files_in(folder.path()), 0u);
+}
+
+}  // namespace
+}  // namespace cudp
