@@ -50,7 +50,7 @@ struct ThreeRows {
   }
   static DataRequest request(GivenArrays arrays) {
     return {.dataset = "rows.npz",
-            .arrays = std::make_shared<const GivenArrays>(std::move(arrays)),
+            .given = std::make_shared<const GivenArrays>(std::move(arrays)),
             .classes = 3};
   }
 };
