@@ -34,8 +34,6 @@ __device__ __forceinline__ std::uint32_t acceptance_word(const FusedAcceptance& 
 struct WaitingCandidates {
   SeenNorm seen[kWarp];
   std::uint32_t word[kWarp];
-  float factor;  ///< of the present one
-  int taken;  ///< candidates of the block that have been decided; in no register, for want of them
 
   /// Makes those of the micro-batch's examples first, first + apart, ..., a lane of the first warp
   /// each. The block must meet before they are read.
@@ -46,15 +44,6 @@ struct WaitingCandidates {
     const std::int64_t number = example_number(a, e);
     seen[lane] = seen_norm(*a.accept.rule, a.norms[number]);
     word[lane] = acceptance_word(a.accept, number);
-  }
-
-  /// Decides about the next of them, example e of the micro-batch, and keeps its norm. By one
-  /// thread.
-  __device__ __forceinline__ void decide(const FusedSum& a, int e, float squared_norm) {
-    const int n = taken % kWarp;
-    factor = acceptance_factor(*a.accept.rule, seen[n], word[n], squared_norm);
-    a.norms[example_number(a, e)] = kept_norm(squared_norm);
-    ++taken;
   }
 };
 

@@ -41,7 +41,7 @@ __device__ __forceinline__ void build_input(const FusedSum& a, Space<P>& s, cons
   for (int item = thread_number(); item < P::kExamples * kItems; item += kThreads) {
     const int column = item % kColumns, rest = item / kColumns, row = rest % kRows;
     const int plane = rest / kRows % c.planes, e = rest / (kRows * c.planes);
-    const std::int64_t number = P::kInput == Input::bytes ? 0 : group.number(a, e);
+    [[maybe_unused]] const std::int64_t number = P::kInput == Input::bytes ? 0 : group.number(a, e);
     const int y = row - c.pad;
     // Feature n of the chunk, or 0 where there is none.
     const auto feature = [&](int n) {

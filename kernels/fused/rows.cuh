@@ -28,11 +28,6 @@ __device__ __forceinline__ void for_each_of_block(int n, const Body& body) {
   for (int i = thread_number(); i < n; i += kFusedThreads) body(i);
 }
 
-CUDP_HD constexpr int round_up(int n, int to) { return (n + to - 1) / to * to; }
-/// At least n, and 4 modulo 8: eight neighbours so far apart, read 16 bytes each, meet every bank
-/// of shared memory once.
-CUDP_HD constexpr int spread(int n) { return round_up(n - 4, 8) + 4; }
-
 template <int n>
 struct alignas(4 * n) Numbers {
   float v[n];

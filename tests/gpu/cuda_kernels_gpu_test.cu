@@ -6,6 +6,7 @@ using TestGpu = cuda::CudaGpu;
 
 #include "tests/kernels/cuda_fused_tests.hpp"
 #include "tests/kernels/cuda_fused_transformed_tests.hpp"
+#include "tests/kernels/fused_kernel_tests.hpp"
 #include "tests/kernels/cuda_half_tests.hpp"
 #include "tests/kernels/cuda_layer_tests.hpp"
 #include "tests/kernels/cuda_patch_gradient_tests.hpp"

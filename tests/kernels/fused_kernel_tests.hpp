@@ -31,7 +31,6 @@ struct TensorInstance {
   std::vector<unsigned char> (*image)();
   std::uint32_t low;
 };
-void PrintTo(const TensorInstance& c, std::ostream* os) { *os << c.name; }
 
 template <class N, fused::Split split, fused::Input input, int E, bool transforms = false>
 TensorInstance tensor_instance(const char* name, const cases::Case& network) {
