@@ -81,8 +81,8 @@ class Reasons {
             ", of delta above 1 / size and of epsilon above 20, found " + warnings.dump());
   }
 
-  /// Checks the assumptions about the rows of a table or a matrix. Images and built-in data sets
-  /// have none.
+  /// Checks the assumptions about the rows of a table or an array, or a user's own images. Named
+  /// data sets have none.
   void check_assumptions() {
     std::vector<std::string> stated;
     if (states("/assumptions"))
@@ -94,9 +94,15 @@ class Reasons {
         "a row is what the table's quotes and line breaks make one, and one example adds one such "
         "row";
     static const std::string kLine = "a row is a line of the table, and one example adds one line";
-    static const std::string kFinite =
-        "every feature is finite and every label a class: a training on a file with another is "
-        "refused, and that is not counted";
+    static const std::string kRefused =
+        ": a training on a file with another is refused, and that is not counted";
+    // Of an array, or of images, which are bytes and so finite.
+    const bool target = settings_.has("target-bounds") && !settings_.text("target-bounds").empty();
+    const std::string finite = (target ? "every feature and every target is finite"
+                                       : "every feature is finite and every label a class") +
+                               kRefused;
+    const std::string of_images =
+        (target ? "every target is finite" : "every label is a class") + kRefused;
     static const std::string kRow = "a row of the matrix is one example";
     const bool refuses = settings_.text("malformed") == "refuse";
     std::vector<std::string> due;
@@ -117,7 +123,7 @@ class Reasons {
               "the number of rows that are used, those that max_rows leaves, is public");
       }
     } else if (!stated.empty()) {
-      due.push_back(refuses ? kFinite : kRow);
+      due.push_back(!refuses ? kRow : has(of_images) ? of_images : finite);
     }
     for (const std::string& text : due)
       if (!has(text)) wrong("assumptions: expected '" + text + "', found none");

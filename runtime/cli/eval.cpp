@@ -69,6 +69,7 @@ std::vector<Option> eval_options() {
                     "score this table; --dataset is then the training table, for "
                     "--accept-private-bounds"),
       shared_option("test-labels", "the .npy file of labels of --test-data"),
+      shared_option("test-arrays", "names of the arrays of --test-data, if that is a .npz file"),
       shared_option(
           "accept-private-bounds",
           "for models of earlier versions, which do not know their bounds: read them from "

@@ -12,7 +12,10 @@ std::vector<Option> scoring_options() {
           "dataset",
           "a table, every row of which is scored (- is the standard input), a .npy or .npz "
           "file, or a folder of images or a built-in data set, whose test examples are"),
-      shared_option("labels", "the .npy file of labels of a .npy file of features"),
+      shared_option("labels", "the .npy file of labels of a .npy file of examples"),
+      shared_option("input-shape", "shape of one example of a .npy or .npz file: CxHxW or HxW"),
+      shared_option("channels-last", "images of a .npy or .npz file are [N, H, W, C]"),
+      shared_option("arrays", "names of the arrays in a .npz file, features first"),
       shared_option("data-dir", "where the files of a named data set are"),
       shared_option(
           "schema",
@@ -37,6 +40,7 @@ ScoringRequest scoring_request(const TrainConfig& c) {
   r.data.labels_path = c.labels;
   r.data.test_path = c.test_data;
   r.data.test_labels_path = c.test_labels;
+  r.data.arrays = c.of<ArrayOptions>();
   r.data.accept_private_bounds = c.accept_private_bounds;
   r.data.malformed = c.malformed;
   r.feature_cache = c.feature_cache;

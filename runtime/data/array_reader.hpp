@@ -30,6 +30,9 @@ class ArrayReader {
   /// Reads the next out.size() bytes. Throws InputError if the array ends before them, or if it
   /// has another type.
   virtual void read(std::span<std::uint8_t> out) = 0;
+  /// Reads the next out.size() numbers of any type; whole numbers beyond 2^53 are rounded. Throws
+  /// InputError if the array ends before them.
+  virtual void read(std::span<double> out) = 0;
   /// Reads the next out.size() whole numbers. A number above 2^63 - 1 becomes -1; booleans are 0
   /// and 1. Throws InputError if the array ends before them, or if they are floating-point.
   virtual void read(std::span<std::int64_t> out) = 0;

@@ -20,6 +20,7 @@ class GivenArrayReader final : public ArrayReader {
   const std::string& type() const override { return array_.type; }
   void read(std::span<float> out) override;
   void read(std::span<std::uint8_t> out) override;
+  void read(std::span<double> out) override;
   void read(std::span<std::int64_t> out) override;
   void expect_end() override;
   std::uint64_t reservable() const override { return left_; }

@@ -99,6 +99,42 @@ void GivenArrayReader::read(std::span<std::uint8_t> out) {
   for_next(out.size(), [&](const std::byte* p) { *to++ = at<std::uint8_t>(p); });
 }
 
+void GivenArrayReader::read(std::span<double> out) {
+  double* to = out.data();
+  const auto take = [&]<class T>(T) {
+    for_next(out.size(), [&](const std::byte* p) { *to++ = static_cast<double>(at<T>(p)); });
+  };
+  const std::size_t size = array_.item_size();
+  if (type()[1] == 'f') {
+    if (size == 2)
+      for_next(out.size(), [&](const std::byte* p) {
+        *to++ = static_cast<double>(float_of_half(at<std::uint16_t>(p)));
+      });
+    else if (size == 4)
+      take(float{});
+    else
+      take(double{});
+  } else if (type()[1] == 'i') {
+    if (size == 1)
+      take(std::int8_t{});
+    else if (size == 2)
+      take(std::int16_t{});
+    else if (size == 4)
+      take(std::int32_t{});
+    else
+      take(std::int64_t{});
+  } else {
+    if (size == 1)
+      take(std::uint8_t{});
+    else if (size == 2)
+      take(std::uint16_t{});
+    else if (size == 4)
+      take(std::uint32_t{});
+    else
+      take(std::uint64_t{});
+  }
+}
+
 void GivenArrayReader::read(std::span<std::int64_t> out) {
   if (is_floating()) bad_input(name(), "", "whole numbers", "type " + type());
   std::int64_t* to = out.data();

@@ -49,11 +49,11 @@ constexpr Point kNineLoop[] = {{0.5, -0.45},   {0.2, -0.06}, {-0.2, -0.02}, {-0.
                                {0.46, 0.2},    {0.3, 1.0}};
 constexpr PenStroke kNine[] = {{kNineLoop, true}};
 
-constexpr std::span<const PenStroke> kDigits[10] = {kZero, kOne, kTwo,   kThree, kFour,
-                                                    kFive, kSix, kSeven, kEight, kNine};
+constexpr std::span<const PenStroke> kDigitStrokes[10] = {kZero, kOne, kTwo,   kThree, kFour,
+                                                          kFive, kSix, kSeven, kEight, kNine};
 
 }  // namespace
 
-std::span<const PenStroke> digit_strokes(int digit) { return kDigits[digit]; }
+std::span<const PenStroke> digit_strokes(int digit) { return kDigitStrokes[digit]; }
 
 }  // namespace cudp

@@ -28,9 +28,13 @@ DataSplit load_folder(const DataRequest& request) {
   FolderFacts facts;
   if (request.classes != 0) facts.classes = request.classes;
   facts.share = request.share;
+  const auto own = [](DataSplit split) {
+    split.assumptions.emplace_back(kLabelsAreClasses);
+    return split;
+  };
   for (const std::string& stem : kIdxTrainImages)
-    if (!find_file(folder, stem).empty()) return load_idx_folder(folder, facts);
-  if (!find_file(folder, kCifarTrainImages).empty()) return load_cifar_folder(folder, facts);
+    if (!find_file(folder, stem).empty()) return own(load_idx_folder(folder, facts));
+  if (!find_file(folder, kCifarTrainImages).empty()) return own(load_cifar_folder(folder, facts));
   bad_input(folder.string(), "",
             "IDX files (train-images-idx3-ubyte, ...) or CIFAR batches (data_batch_1.bin, ...), "
             "plain, .gz or .xz",
@@ -68,14 +72,19 @@ void check_rows(const DataRequest& request, const DataSplit& split) {
               "at least one test row", "none");
 }
 
-/// Throws InputError if labels are given for anything but a matrix, or `malformed` for anything but
-/// a user's table or matrix.
+/// Throws InputError if labels or options of arrays are given for anything but an array, or
+/// `malformed` for anything but a user's table or array.
 void check_files(const DataRequest& request) {
   const bool named = is_named_dataset(request.dataset);
   const bool matrix = !named && is_matrix(request.dataset);
   if (!matrix && !(request.labels_path.empty() && request.test_labels_path.empty()))
     throw InputError("--labels and --test-labels: expected with a .npy file only, found with " +
                      request.dataset);
+  if (!matrix && request.arrays != ArrayOptions{})
+    throw InputError(
+        "--input-shape, --channels-last, --arrays, --test-arrays and --target-bounds: expected "
+        "with a .npy or .npz file only, found with " +
+        request.dataset);
   if (request.malformed != Malformed::refuse && (named || is_folder(request.dataset)))
     throw InputError(
         "--malformed missing: expected with a table or a .npy or .npz file given by its path only, "
@@ -92,7 +101,7 @@ DataSplit load(const DataRequest& request) {
     return split;
   }
   std::error_code ignored;
-  if (request.arrays == nullptr && !fs::exists(request.dataset, ignored)) {
+  if (request.given == nullptr && !fs::exists(request.dataset, ignored)) {
     std::vector<std::string> names;
     std::string list;
     for (const NamedDataset& named : named_datasets()) {
@@ -142,7 +151,7 @@ DataSplit load_data(const DataRequest& request) {
 TestData load_test_data(const DataRequest& request) {
   return with_memory(request, [&]() -> TestData {
     std::error_code ignored;
-    const bool table = request.arrays != nullptr ||
+    const bool table = request.given != nullptr ||
                        (!is_named_dataset(request.dataset) && !is_folder(request.dataset) &&
                         fs::exists(request.dataset, ignored));
     if (!table) {

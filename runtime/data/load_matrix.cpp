@@ -1,11 +1,17 @@
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "runtime/base/busy.hpp"
 #include "runtime/base/error.hpp"
+#include "runtime/data/array_options.hpp"
 #include "runtime/data/bytes.hpp"
+#include "runtime/data/examples.hpp"
 #include "runtime/data/folders.hpp"
 #include "runtime/data/holdout.hpp"
 #include "runtime/data/matrix_reader.hpp"
@@ -28,6 +34,7 @@ KeptRange kept_rows(const MatrixReader& reader, Share share, std::uint64_t rows)
   else
     empty.floats.reserve(numbers);
   empty.labels.reserve(reserved);
+  if (empty.has_targets()) empty.targets.reserve(reserved);
   return {std::move(empty), share, rows};
 }
 
@@ -42,9 +49,11 @@ Dataset borrow_rows(MatrixReader& reader, std::shared_ptr<const LentFeatures> le
   Dataset rows = reader.empty();
   rows.labels.reserve(reader.rows());
   TableBlock block;
-  while (reader.next(block))
-    rows.labels.insert(rows.labels.end(), block.examples.labels.begin(),
-                       block.examples.labels.end());
+  while (reader.next(block)) {
+    const Dataset& read = block.examples;
+    rows.labels.insert(rows.labels.end(), read.labels.begin(), read.labels.end());
+    rows.targets.insert(rows.targets.end(), read.targets.begin(), read.targets.end());
+  }
   rows.lent = std::move(lent);
   return rows;
 }
@@ -74,33 +83,73 @@ HeldOut read_held_out(const MatrixFiles& files, HoldOutCoins coins, Share share)
   return splitter.finish(files.name());
 }
 
-/// arrays: those that are read in place of the files; null: none are.
-MatrixFiles files_of(const DataRequest& request, const std::string& features,
-                     const std::string& labels, const LabelledArrays* arrays) {
-  if (request.classes == 0)
-    bad_input(features, "",
+/// Files of the training examples, or of the test examples.
+struct ArrayFiles {
+  std::string features;
+  std::string labels;
+  ArrayNames names;
+  const LabelledArrays* given = nullptr;  ///< read in place of the files; null: none are
+};
+
+ArrayFiles train_files(const DataRequest& request) {
+  return {request.dataset, request.labels_path,
+          parse_array_names(request.arrays.arrays, "--arrays"),
+          request.given != nullptr ? &request.given->train : nullptr};
+}
+
+ArrayFiles test_files(const DataRequest& request) {
+  const ArrayOptions& a = request.arrays;
+  return {request.test_path, request.test_labels_path,
+          a.test_arrays.empty() ? parse_array_names(a.arrays, "--arrays")
+                                : parse_array_names(a.test_arrays, "--test-arrays"),
+          request.given != nullptr && request.given->test ? &*request.given->test : nullptr};
+}
+
+MatrixFiles files_of(const DataRequest& request, const ArrayFiles& files) {
+  const std::optional<TargetBounds> target =
+      parse_target_bounds(request.arrays.target_bounds, "--target-bounds");
+  if (target && request.classes != 0)
+    throw InputError(
+        "--target-bounds: expected no --classes beside it, since a number that is "
+        "predicted has no classes, found " +
+        std::to_string(request.classes));
+  if (request.classes == 0 && !target)
+    bad_input(files.features, "",
               "--classes N, the number of classes, which is never read from labels since they are "
-              "private",
+              "private (or --target-bounds LOW,HIGH for a number to predict)",
               "none");
   if (!request.schema.empty())
-    bad_input(features, "", "no --schema, which only tables have", shown(request.schema));
-  return {.features = features,
-          .labels = labels,
-          .arrays = arrays,
-          .classes = request.classes,
+    bad_input(files.features, "", "no --schema, which only tables have", shown(request.schema));
+  return {.features = files.features,
+          .labels = files.labels,
+          .given = files.given,
+          .classes = target ? 1 : request.classes,
           .malformed = request.malformed,
+          .form = {.shape = parse_input_shape(request.arrays.input_shape, "--input-shape"),
+                   .channels_last = request.arrays.channels_last},
+          .names = files.names,
+          .target = target,
           .progress = request.progress};
 }
 
-const LabelledArrays* train_arrays(const DataRequest& request) {
-  return request.arrays != nullptr ? &request.arrays->train : nullptr;
+/// Returns whether a name stands for this array: a stated name, or x or X (y or Y).
+bool may_be(const std::string& stated, const std::string& usual, const std::string& name) {
+  if (!stated.empty()) return stated == name;
+  return name == usual || (name.size() == 1 && std::tolower(name[0]) == usual[0]);
 }
-const LabelledArrays* test_arrays(const DataRequest& request) {
-  return request.arrays != nullptr && request.arrays->test ? &*request.arrays->test : nullptr;
+
+/// Returns whether both files are one .npz file, and test examples and labels are in arrays of
+/// their own there.
+bool are_other_arrays(const ArrayFiles& train, const ArrayFiles& test) {
+  std::error_code ignored;
+  return fs::path(test.features).extension() == ".npz" &&
+         fs::equivalent(test.features, train.features, ignored) && !test.names.labels.empty() &&
+         !may_be(train.names.features, "x", test.names.features) &&
+         !may_be(train.names.labels, "y", test.names.labels);
 }
 
 /// Throws InputError if test rows are in the memory of training examples.
-void check_arrays_apart(const LabelledArrays& train, const LabelledArrays& test) {
+void check_given_apart(const LabelledArrays& train, const LabelledArrays& test) {
   for (const GivenArray* const mine : {&test.x, test.y ? &*test.y : nullptr})
     for (const GivenArray* const other : {&train.x, train.y ? &*train.y : nullptr})
       if (mine != nullptr && other != nullptr && overlap(*mine, *other))
@@ -108,33 +157,56 @@ void check_arrays_apart(const LabelledArrays& train, const LabelledArrays& test)
                   "memory of the training rows, " + other->name);
 }
 
-/// Throws InputError if test rows or their labels are in a file of training examples.
-void check_matrices_apart(const DataRequest& request) {
-  if (test_arrays(request) != nullptr)
-    return check_arrays_apart(*train_arrays(request), *test_arrays(request));
-  std::vector<fs::path> train{request.dataset};
-  if (!request.labels_path.empty()) train.emplace_back(request.labels_path);
-  check_apart(request.test_path, train);
-  if (!request.test_labels_path.empty()) check_apart(request.test_labels_path, train);
+/// Throws InputError if test rows or their labels are in a file of training examples, unless both
+/// are in arrays of their own in one .npz file.
+void check_matrices_apart(const ArrayFiles& train, const ArrayFiles& test) {
+  if (train.given != nullptr && test.given != nullptr)
+    return check_given_apart(*train.given, *test.given);
+  if (are_other_arrays(train, test)) return;
+  std::error_code ignored;
+  if (fs::path(test.features).extension() == ".npz" &&
+      fs::equivalent(test.features, train.features, ignored))
+    bad_input(test.features, "",
+              "test rows in a file of their own, or in arrays of their own (--test-arrays "
+              "NAME,NAME)",
+              "the arrays of the training rows");
+  std::vector<fs::path> files{train.features};
+  if (!train.labels.empty()) files.emplace_back(train.labels);
+  check_apart(test.features, files);
+  if (!test.labels.empty()) check_apart(test.labels, files);
 }
 
-/// Throws InputError unless test examples have the shape of the training examples, and features of
-/// their kind.
-void check_alike(const DataRequest& request, const DataSplit& split) {
-  const auto text = [](const Dataset& set, bool whole) {
-    const Shape& s = set.shape;
-    std::string sides;
-    for (const int side : {s.channels, s.height, s.width})
-      sides += (sides.empty() ? "" : "x") + std::to_string(side);
-    return whole ? sides + " features that are " + (set.is_bytes() ? "bytes" : "floating-point")
-                 : std::to_string(s.size());
+/// Throws InputError unless test examples are like the training examples.
+void check_alike(const DataRequest& request, const Dataset& train, const Dataset& test) {
+  const auto numbers = [](const Dataset& d) {
+    return d.is_bytes() ? "numbers of type uint8" : "floating-point numbers";
   };
-  const Dataset &train = split.train, &test = split.test;
-  if (test.shape == train.shape && test.is_bytes() == train.is_bytes()) return;
-  const bool whole = test.shape.size() == train.shape.size();
-  bad_input(request.test_path, "",
-            text(train, whole) + (whole ? "" : " features") + ", as " + request.dataset + " has",
-            text(test, whole));
+  const auto shape = [](const Shape& s) {
+    if (s.height == 1 && s.width == 1) return std::to_string(s.channels) + " features";
+    return "examples of " + std::to_string(s.channels) + "x" + std::to_string(s.height) + "x" +
+           std::to_string(s.width);
+  };
+  if (test.is_bytes() != train.is_bytes())
+    bad_input(request.test_path, "",
+              std::string(numbers(train)) + ", as " + request.dataset + " has", numbers(test));
+  if (test.shape != train.shape)
+    bad_input(request.test_path, "", shape(train.shape) + ", as " + request.dataset + " has",
+              test.shape.height == 1 && test.shape.width == 1 && train.shape.height == 1 &&
+                      train.shape.width == 1
+                  ? std::to_string(test.shape.channels)
+                  : shape(test.shape));
+}
+
+/// Returns what the guarantee assumes about the files. The verifier knows these texts
+/// (privacy/verify/release_reasons.cpp).
+std::string assumption_of(const DataRequest& request, const Dataset& train) {
+  if (request.malformed == Malformed::missing) return "a row of the matrix is one example";
+  if (train.is_bytes() && !train.has_targets()) return kLabelsAreClasses;
+  const std::string what = train.is_bytes() ? "every target is finite"
+                           : train.has_targets()
+                               ? "every feature and every target is finite"
+                               : "every feature is finite and every label a class";
+  return what + ": a training on a file with another is refused, and that is not counted";
 }
 
 }  // namespace
@@ -146,13 +218,16 @@ bool is_matrix(const fs::path& path) {
 }
 
 DataSplit load_matrix(const DataRequest& request) {
-  const MatrixFiles train =
-      files_of(request, request.dataset, request.labels_path, train_arrays(request));
+  const ArrayFiles own = train_files(request);
+  const MatrixFiles train = files_of(request, own);
   DataSplit split;
   if (request.test_path.empty()) {
-    if (!request.test_labels_path.empty())
-      throw InputError("--test-labels: expected with --test-data only, found " +
-                       shown(request.test_labels_path, 200));
+    if (!request.test_labels_path.empty() || !request.arrays.test_arrays.empty())
+      throw InputError(request.test_labels_path.empty()
+                           ? "--test-arrays: expected with --test-data only, found " +
+                                 shown(request.arrays.test_arrays, 200)
+                           : "--test-labels: expected with --test-data only, found " +
+                                 shown(request.test_labels_path, 200));
     split.held_out = request.holdout.has_value();
     if (split.held_out) {
       HeldOut parts = read_held_out(train, *request.holdout, request.share);
@@ -160,32 +235,26 @@ DataSplit load_matrix(const DataRequest& request) {
       split.test = std::move(parts.held);
     } else {
       split.train = read_rows(train, request.share);
-      split.test.shape = split.train.shape;
-      split.test.classes = split.train.classes;
+      split.test = empty_like(split.train);
     }
   } else {
-    check_matrices_apart(request);
-    const MatrixFiles test =
-        files_of(request, request.test_path, request.test_labels_path, test_arrays(request));
+    const ArrayFiles other = test_files(request);
+    check_matrices_apart(own, other);
+    const MatrixFiles test = files_of(request, other);
     MatrixReader first(test);  // finds a mistake before everything else is read
+    check_alike(request, MatrixReader(train).empty(), first.empty());
     split.train = read_rows(train, request.share);
     split.test = read_rows(test, request.share);
-    check_alike(request, split);
   }
+  split.assumptions.push_back(assumption_of(request, split.train));
   // A program that uses cudp may have scaled the rows by bounds of theirs, or counted classes.
   if (request.accept_private_bounds)
     split.unsafe.emplace_back("bounds, categories or classes were read from private rows");
-  split.assumptions.emplace_back(
-      request.malformed == Malformed::refuse
-          ? "every feature is finite and every label a class: a training on a file with another is "
-            "refused, and that is not counted"
-          : "a row of the matrix is one example");
   return split;
 }
 
 TestData load_matrix_rows(const DataRequest& request) {
-  return {"", read_rows(
-                  files_of(request, request.dataset, request.labels_path, train_arrays(request)))};
+  return {"", read_rows(files_of(request, train_files(request)))};
 }
 
 }  // namespace cudp

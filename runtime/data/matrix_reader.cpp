@@ -4,6 +4,8 @@
 #include <cmath>
 #include <optional>
 #include <span>
+#include <type_traits>
+#include <utility>
 
 #include "runtime/base/busy.hpp"
 #include "runtime/base/error.hpp"
@@ -37,9 +39,10 @@ const char* name_of_not_finite(float x) {
 class MatrixReader::Source {
  public:
   explicit Source(const MatrixFiles& files) : files_(files), faults_(files.name()) {
-    ensure(!files.read_labels || files.classes >= 2, "labels must have classes");
-    if (files.arrays != nullptr)
-      open_arrays();
+    ensure(!files.read_labels || files.classes >= 2 || files.target,
+           "labels must have classes, or bounds");
+    if (files.given != nullptr)
+      open_given();
     else if (is_npz(files.features))
       open_archive();
     else
@@ -50,9 +53,9 @@ class MatrixReader::Source {
 
   Dataset empty() const {
     Dataset set;
-    set.shape = shape_;
-    set.holds_bytes = x_->is_bytes();
+    set.shape = layout_.shape;
     set.classes = files_.classes;
+    set.holds_bytes = layout_.is_bytes;
     return set;
   }
 
@@ -60,12 +63,13 @@ class MatrixReader::Source {
   std::uint64_t reservable() const { return std::min(rows_, x_->reservable() / width_); }
 
   std::shared_ptr<const LentFeatures> lent() const {
-    if (files_.arrays == nullptr || files_.malformed != Malformed::refuse) return nullptr;
-    const GivenArray& x = files_.arrays->x;
+    if (files_.given == nullptr || files_.malformed != Malformed::refuse || layout_.channels_last)
+      return nullptr;
+    const GivenArray& x = files_.given->x;
     const auto numbers = static_cast<std::size_t>(rows_) * width_;
     if (!x.is_contiguous() || numbers == 0) return nullptr;
     LentFeatures lent{.bytes = {}, .floats = {}, .owner = x.owner};
-    if (x_->is_bytes())
+    if (layout_.is_bytes)
       lent.bytes = {reinterpret_cast<const std::uint8_t*>(x.data), numbers};
     else if (x.type == "<f4" && reinterpret_cast<std::uintptr_t>(x.data) % alignof(float) == 0)
       lent.floats = {reinterpret_cast<const float*>(x.data), numbers};
@@ -96,22 +100,11 @@ class MatrixReader::Source {
     block.first_row = row_;
     Dataset& to = block.examples;
     if (to.classes == 0) to = empty();
-    if (x_->is_bytes()) {
-      to.bytes.resize(n * width_);
-      x_->read(std::span<std::uint8_t>(to.bytes));
-    } else {
-      to.floats.resize(n * width_);
-      x_->read(std::span<float>(to.floats));
-    }
-    to.labels.assign(n, 0);
-    if (y_) {
-      labels_.resize(n);
-      y_->read(std::span<std::int64_t>(labels_));
-    }
-    for (std::size_t i = 0; i < n && !faults_.full(); ++i) {
-      if (!x_->is_bytes()) check_row(std::span(to.floats).subspan(i * width_, width_), row_ + i);
-      if (y_) to.labels[i] = class_of(labels_[i], row_ + i);
-    }
+    if (layout_.is_bytes)
+      read_examples(to.bytes, n, byte_scratch_);
+    else
+      read_examples(to.floats, n, float_scratch_);
+    read_labels(to, n);
     row_ += n;
     if (files_.progress != nullptr)
       files_.progress->done(static_cast<double>(row_) / static_cast<double>(rows_));
@@ -120,35 +113,82 @@ class MatrixReader::Source {
     return true;
   }
 
+  template <class T>
+  void read_examples(std::vector<T>& to, std::size_t n, std::vector<T>& scratch) {
+    to.resize(n * width_);
+    x_->read(std::span<T>(to));
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto row = std::span<T>(to).subspan(i * width_, width_);
+      if constexpr (std::is_same_v<T, float>)
+        if (!faults_.full()) check_row(row, row_ + i);
+      if (layout_.channels_last) channels_first(row, layout_.shape, scratch);
+    }
+  }
+
+  void read_labels(Dataset& to, std::size_t n) {
+    to.labels.assign(n, 0);
+    if (files_.classes == 1) to.targets.assign(n, 0.0f);
+    if (!y_) return;
+    if (files_.target) {
+      targets_.resize(n);
+      y_->read(std::span<double>(targets_));
+      for (std::size_t i = 0; i < n && !faults_.full(); ++i)
+        to.targets[i] = target_of(targets_[i], row_ + i);
+    } else {
+      labels_.resize(n);
+      y_->read(std::span<std::int64_t>(labels_));
+      for (std::size_t i = 0; i < n && !faults_.full(); ++i)
+        to.labels[i] = class_of(labels_[i], row_ + i);
+    }
+  }
+
   void open_archive() {
     if (!files_.labels.empty())
       bad_input(files_.labels.string(), "",
-                "no file of labels with a .npz file, whose member y has the labels", "one");
+                "no file of labels with a .npz file, which has the labels itself", "one");
     file_ = open_random_access(files_.features);
     archive_.emplace(*file_);
-    const auto member = [&](const char* name) {
-      if (!archive_->has(name)) {
-        std::string names;
-        for (const std::string& n : archive_->names())
-          names += (names.empty() ? "" : ", ") + shown(n);
-        bad_input(files_.features.string(), "",
-                  "the members x and y, as np.savez(FILE, x=x, y=y) makes them",
-                  names.empty() ? "none" : names);
-      }
-      return archive_->open(name);
-    };
-    x_ = std::make_unique<NpyReader>(member("x.npy"));
-    if (files_.read_labels) y_ = std::make_unique<NpyReader>(member("y.npy"));
+    x_ = std::make_unique<NpyReader>(member(files_.names.features, "x"));
+    if (files_.read_labels) y_ = std::make_unique<NpyReader>(member(files_.names.labels, "y"));
   }
 
-  void open_arrays() {
-    if (files_.read_labels && !files_.arrays->y)
+  void open_given() {
+    if (!files_.names.features.empty())
+      bad_input(files_.name(), "", "no --arrays with arrays in memory, which have no name there",
+                shown(files_.names.features));
+    if (files_.read_labels && !files_.given->y)
       bad_input(files_.name(), "", "labels beside it, as in (X, y)", "none");
-    x_ = std::make_unique<GivenArrayReader>(files_.arrays->x);
-    if (files_.read_labels) y_ = std::make_unique<GivenArrayReader>(*files_.arrays->y);
+    x_ = std::make_unique<GivenArrayReader>(files_.given->x);
+    if (files_.read_labels) y_ = std::make_unique<GivenArrayReader>(*files_.given->y);
+  }
+
+  /// Opens an array of the archive. name: as the user states it; empty: `usual`, or the same letter
+  /// as a capital.
+  std::unique_ptr<ByteReader> member(const std::string& name, const std::string& usual) const {
+    const std::string capital = usual == "x" ? "X" : "Y";
+    const auto has = [&](const std::string& array) { return archive_->has(array + ".npy"); };
+    if (!name.empty() && has(name)) return archive_->open(name + ".npy");
+    if (name.empty() && has(usual) != has(capital))
+      return archive_->open((has(usual) ? usual : capital) + ".npy");
+    std::string names;
+    for (std::string n : archive_->names()) {
+      if (n.ends_with(".npy")) n.resize(n.size() - 4);
+      names += (names.empty() ? "" : ", ") + shown(n);
+    }
+    const std::string file = files_.features.string();
+    if (!name.empty())
+      bad_input(file, "", "an array named " + shown(name), names.empty() ? "none" : names);
+    bad_input(file, "",
+              "the arrays x and y, or X and Y, as np.savez(FILE, x=x, y=y) makes them; --arrays "
+              "NAME,NAME names others",
+              names.empty() ? "none" : names);
   }
 
   void open_files() {
+    if (!files_.names.features.empty())
+      bad_input(files_.features.string(), "",
+                "no --arrays with a .npy file, which has one array without a name",
+                shown(files_.names.features));
     if (files_.read_labels && files_.labels.empty())
       bad_input(files_.features.string(), "", "--labels FILE.npy, or a .npz file with x and y",
                 "no labels");
@@ -157,56 +197,36 @@ class MatrixReader::Source {
   }
 
   void check_shapes() {
-    const auto& shape = x_->shape();
-    const bool images = shape.size() == 3 || shape.size() == 4;
-    if (!x_->is_floating() && !(images && x_->is_bytes()))
-      bad_input(x_->name(), "",
-                images ? "bytes (uint8) or floating-point numbers"
-                       : "floating-point numbers (<f2 or <f4)",
-                "type " + x_->type());
-    std::uint64_t width = shape.size() == 2 || images ? 1 : 0;
-    for (std::size_t d = 1; d < shape.size() && width <= kMaxFeatures; ++d)
-      width *= std::min<std::uint64_t>(shape[d], kMaxFeatures + 1);
-    if (width < 1 || width > kMaxFeatures)
-      bad_input(x_->name(), "",
-                "a matrix of rows with 1 to " + std::to_string(kMaxFeatures) +
-                    " features, or as many pixels of images (n, height, width) or (n, channels, "
-                    "height, width)",
-                "the shape " + text_of(shape));
-    rows_ = shape[0];
-    width_ = static_cast<std::size_t>(width);
-    const auto side = [&](std::size_t d) { return static_cast<int>(shape[d]); };
-    shape_ = shape.size() == 2   ? Shape{side(1), 1, 1}
-             : shape.size() == 3 ? Shape{1, side(1), side(2)}
-                                 : Shape{side(1), side(2), side(3)};
+    layout_ = array_layout(x_->name(), x_->type(), x_->shape(), files_.form);
+    rows_ = x_->shape()[0];
+    width_ = static_cast<std::size_t>(layout_.shape.size());
     if (!y_) return;
     const auto& labels = y_->shape();
-    if (y_->is_floating())
-      bad_input(y_->name(), "", "labels of a type of whole numbers, such as int64",
+    const char* const one_each =
+        files_.target ? "one target for each example" : "one label for each example";
+    if (y_->is_floating() && !files_.target)
+      bad_input(y_->name(), "",
+                "labels of a type of whole numbers, such as int64; --target-bounds LOW,HIGH "
+                "predicts a number instead",
                 "type " + y_->type());
     if (labels.size() > 2 || (labels.size() == 2 && labels[1] != 1))
-      bad_input(y_->name(), "", "one label for each row of features",
+      bad_input(y_->name(), "", one_each,
                 labels.size() == 2
                     ? std::to_string(labels[1])
                     : "an array of " + std::to_string(labels.size()) + " dimensions");
     // The number of rows may be private, so the message does not state it.
     if (labels[0] != rows_)
-      bad_input(y_->name(), "", "one label for each row of features",
-                labels[0] < rows_ ? "fewer" : "more");
+      bad_input(y_->name(), "", one_each, labels[0] < rows_ ? "fewer" : "more");
   }
 
-  /// Returns an array's shape with n for the number of rows, which may be private.
-  static std::string text_of(const std::vector<std::uint64_t>& shape) {
-    std::string out = "(n";
-    for (std::size_t d = 1; d < shape.size(); ++d) out += ", " + std::to_string(shape[d]);
-    return out + (shape.size() == 1 ? ",)" : ")");
-  }
-
+  /// row: numbers in the order of the file.
   void check_row(std::span<float> row, std::uint64_t number) {
     const std::size_t at = first_not_finite(row);
     if (at == row.size()) return;
     if (files_.malformed == Malformed::refuse)
-      faults_.add_at("row " + std::to_string(number) + ", column " + std::to_string(at),
+      faults_.add_at("row " + std::to_string(number) +
+                         (layout_.sides.size() == 1 ? ", column " : ", index ") +
+                         layout_.place_of(at),
                      "finite numbers (both counted from 0)", name_of_not_finite(row[at]));
     else
       std::fill(row.begin(), row.end(), 0.0f);
@@ -221,17 +241,27 @@ class MatrixReader::Source {
     return 0;
   }
 
+  float target_of(double target, std::uint64_t row) {
+    if (!std::isfinite(target) && files_.malformed == Malformed::refuse)
+      faults_.add_at("target of row " + std::to_string(row), "a finite number (counted from 0)",
+                     name_of_not_finite(static_cast<float>(target)));
+    return files_.target->scaled(std::isnan(target) ? files_.target->min : target);
+  }
+
   MatrixFiles files_;
   TableFaults faults_;
   std::unique_ptr<RandomAccessBytes> file_;  // file of an archive
   std::optional<ZipArchive> archive_;
   std::unique_ptr<ArrayReader> x_;
   std::unique_ptr<ArrayReader> y_;  // null if labels are not read
+  ArrayLayout layout_;
   std::uint64_t rows_ = 0;
-  std::size_t width_ = 0;  // features of a row
-  Shape shape_;
+  std::size_t width_ = 0;
   std::uint64_t row_ = 0;  // index of the next row
   std::vector<std::int64_t> labels_;
+  std::vector<double> targets_;
+  std::vector<float> float_scratch_;
+  std::vector<std::uint8_t> byte_scratch_;
 };
 
 MatrixReader::MatrixReader(const MatrixFiles& files) : source_(std::make_unique<Source>(files)) {}

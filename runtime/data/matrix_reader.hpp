@@ -2,10 +2,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/config/malformed.hpp"
+#include "runtime/data/array_layout.hpp"
+#include "runtime/data/array_options.hpp"
 #include "runtime/data/dataset.hpp"
 #include "runtime/data/given_arrays.hpp"
 #include "runtime/data/table_reader.hpp"
@@ -14,27 +17,32 @@ namespace cudp {
 
 class Busy;
 
-/// Files of a matrix of features or of images, and how they are read.
+/// Files of an array of examples, and how they are read.
 struct MatrixFiles {
-  std::filesystem::path features;  ///< .npz with members x and y, or .npy
-  std::filesystem::path labels{};  ///< .npy with the labels of a .npy file of features
+  std::filesystem::path features;  ///< .npz with the examples and their labels, or .npy
+  std::filesystem::path labels{};  ///< .npy with the labels of a .npy file of examples
   /// Arrays that are read in place of the files; must outlive the reader. Null: the files are.
-  const LabelledArrays* arrays = nullptr;
+  const LabelledArrays* given = nullptr;
   bool read_labels = true;  ///< false: labels are 0, and the file may lack them
-  int classes = 0;          ///< number of classes; labels are 0 to classes - 1
+  int classes = 0;  ///< number of classes, and labels are 0 to classes - 1; 1: `target` is set
   /// Treatment of a row with a NaN or an infinity, and of a label outside the classes: they are
-  /// refused, or the row counts as zeros and the label as class 0.
+  /// refused, or the row counts as zeros and the label as class 0. A target that is not finite is
+  /// refused, or counts as the lower bound (an infinity as the bound of its sign).
   Malformed malformed = Malformed::refuse;
+  ArrayForm form{};
+  ArrayNames names{};  ///< names of the arrays in a .npz file
+  /// Bounds of the number to predict, which the labels then are. Numbers beyond them count as the
+  /// bound.
+  std::optional<TargetBounds> target{};
   std::size_t max_rows = 4096;  ///< maximum of a block; fewer if rows are wide
   Busy* progress = nullptr;     ///< told the share of the rows that has been read; null: none
 
   /// Returns the name of the features in messages.
-  std::string name() const { return arrays != nullptr ? arrays->x.name : features.string(); }
+  std::string name() const { return given != nullptr ? given->x.name : features.string(); }
 };
 
-/// Reads n rows and n labels in blocks, in the order of the rows: a matrix [n, D] of floating-point
-/// numbers, or images [n, height, width] or [n, channels, height, width] of bytes or floating-point
-/// numbers. Memory use does not grow with n.
+/// Reads an array of n examples, floating-point numbers or images of bytes, and n labels in blocks,
+/// in the order of the rows. Memory use does not grow with n.
 class MatrixReader {
  public:
   /// Throws InputError if a file is not as MatrixFiles states.
@@ -45,7 +53,7 @@ class MatrixReader {
   MatrixReader(MatrixReader&&) = delete;
   MatrixReader& operator=(MatrixReader&&) = delete;
 
-  /// Returns an empty data set of the matrix's shape.
+  /// Returns an empty data set of the array's shape and kind of numbers.
   Dataset empty() const;
   std::uint64_t rows() const;
   /// Number of rows for which memory may be reserved, whatever the header claims.

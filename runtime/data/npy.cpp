@@ -195,38 +195,7 @@ void NpyReader::parse_type(std::string_view text) {
   size_ = static_cast<std::size_t>(text[2] - '0');
 }
 
-void NpyReader::read_bytes(std::size_t numbers) {
-  buffer_.resize(numbers * size_);
-  const std::uint64_t at = bytes_->position();
-  const std::size_t n = bytes_->read(buffer_);
-  if (n < buffer_.size())
-    bad_input(name(), "byte " + std::to_string(at + n), "all numbers that its shape has",
-              "the end of the file");
-}
-
-void NpyReader::read(std::span<float> out) {
-  if (!is_floating())
-    bad_input(name(), "", "floating-point numbers (<f2 or <f4)", "type " + shown(type_));
-  read_bytes(out.size());
-  if (size_ == 4) {
-    if (!out.empty()) std::memcpy(out.data(), buffer_.data(), buffer_.size());
-    return;
-  }
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    if (size_ == 2) {
-      std::uint16_t bits = 0;
-      std::memcpy(&bits, buffer_.data() + 2 * i, 2);
-      out[i] = float_of_half(bits);
-    } else {
-      double value = 0.0;
-      std::memcpy(&value, buffer_.data() + 8 * i, 8);
-      out[i] = static_cast<float>(value);
-    }
-  }
-}
-
-void NpyReader::read(std::span<std::uint8_t> out) {
-  if (!is_bytes()) bad_input(name(), "", "bytes (|u1)", "type " + shown(type_));
+void NpyReader::read_bytes(std::span<std::uint8_t> out) {
   const std::uint64_t at = bytes_->position();
   const std::size_t n = bytes_->read(out);
   if (n < out.size())
@@ -234,18 +203,67 @@ void NpyReader::read(std::span<std::uint8_t> out) {
               "the end of the file");
 }
 
+void NpyReader::read_numbers(std::size_t count) {
+  buffer_.resize(count * size_);
+  read_bytes(buffer_);
+}
+
+double NpyReader::floating(std::size_t i) const {
+  if (size_ == 2) {
+    std::uint16_t bits = 0;
+    std::memcpy(&bits, buffer_.data() + 2 * i, 2);
+    return static_cast<double>(float_of_half(bits));
+  }
+  if (size_ == 4) {
+    float value = 0.0f;
+    std::memcpy(&value, buffer_.data() + 4 * i, 4);
+    return static_cast<double>(value);
+  }
+  double value = 0.0;
+  std::memcpy(&value, buffer_.data() + 8 * i, 8);
+  return value;
+}
+
+std::uint64_t NpyReader::whole(std::size_t i) const {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, buffer_.data() + size_ * i, size_);
+  return bits;
+}
+
+std::int64_t NpyReader::signed_whole(std::size_t i) const {
+  const unsigned unused = 64 - 8 * static_cast<unsigned>(size_);
+  return static_cast<std::int64_t>(whole(i) << unused) >> unused;
+}
+
+void NpyReader::read(std::span<float> out) {
+  if (!is_floating())
+    bad_input(name(), "", "floating-point numbers (<f2 or <f4)", "type " + shown(type_));
+  if (size_ == 4)
+    return read_bytes({reinterpret_cast<std::uint8_t*>(out.data()), out.size_bytes()});
+  read_numbers(out.size());
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(floating(i));
+}
+
+void NpyReader::read(std::span<std::uint8_t> out) {
+  if (!is_bytes()) bad_input(name(), "", "numbers of type uint8", "type " + shown(type_));
+  read_bytes(out);
+}
+
+void NpyReader::read(std::span<double> out) {
+  read_numbers(out.size());
+  for (std::size_t i = 0; i < out.size(); ++i)
+    out[i] = is_floating()  ? floating(i)
+             : kind_ == 'i' ? static_cast<double>(signed_whole(i))
+                            : static_cast<double>(whole(i));
+}
+
 void NpyReader::read(std::span<std::int64_t> out) {
   if (is_floating()) bad_input(name(), "", "whole numbers (such as <i8)", "type " + shown(type_));
-  read_bytes(out.size());
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    std::uint64_t bits = 0;
-    std::memcpy(&bits, buffer_.data() + size_ * i, size_);
-    const unsigned unused = 64 - 8 * static_cast<unsigned>(size_);
-    if (kind_ == 'i')
-      out[i] = static_cast<std::int64_t>(bits << unused) >> unused;
-    else
-      out[i] = bits >> 63 != 0 ? -1 : static_cast<std::int64_t>(bits);
-  }
+  read_numbers(out.size());
+  for (std::size_t i = 0; i < out.size(); ++i)
+    out[i] = kind_ == 'i'          ? signed_whole(i)
+             : whole(i) >> 63 != 0 ? -1
+                                   : static_cast<std::int64_t>(whole(i));
 }
 
 void NpyReader::expect_end() { cudp::expect_end(*bytes_, "the last number"); }

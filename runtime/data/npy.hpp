@@ -22,6 +22,7 @@ class NpyReader final : public ArrayReader {
   const std::string& type() const override { return type_; }
   void read(std::span<float> out) override;
   void read(std::span<std::uint8_t> out) override;
+  void read(std::span<double> out) override;
   void read(std::span<std::int64_t> out) override;
   void expect_end() override;
   std::uint64_t reservable() const override { return bytes_->reservable() / size_; }
@@ -29,7 +30,13 @@ class NpyReader final : public ArrayReader {
  private:
   void parse_header(std::string_view text);
   void parse_type(std::string_view text);
-  void read_bytes(std::size_t numbers);
+  /// Reads the file's next bytes. Throws InputError if it ends before them.
+  void read_bytes(std::span<std::uint8_t> out);
+  /// Reads the next numbers as they lie into buffer_.
+  void read_numbers(std::size_t count);
+  double floating(std::size_t i) const;            // number i of buffer_, of a floating-point type
+  std::int64_t signed_whole(std::size_t i) const;  // number i of buffer_, of a signed type
+  std::uint64_t whole(std::size_t i) const;        // number i of buffer_, of an unsigned type
 
   std::unique_ptr<ByteReader> bytes_;
   std::string type_;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "runtime/config/malformed.hpp"
+#include "runtime/data/array_options.hpp"
 #include "runtime/data/holdout.hpp"
 #include "runtime/data/share.hpp"
 #include "runtime/data/text_options.hpp"
@@ -17,21 +18,22 @@ struct TextCoder;
 /// Request for a data set: which one, and how it is read.
 struct DataRequest {
   /// Name in named_datasets(), or a path: a folder of IDX or CIFAR files, a .csv/.tsv file (plain,
-  /// .gz or .xz), or a .npy or .npz file of features.
+  /// .gz or .xz), or a .npy or .npz file of examples.
   std::string dataset{};
   /// Folder with the files of named data sets, in DIR/NAME/ or in DIR/ itself; empty: data/.
   std::string dir{};
   /// Schema of a table given by path: a file, or the name of a shipped schema; empty:
   /// PATH.schema.toml if it exists. A named table has the shipped schema of its name.
   std::string schema{};
-  /// Path of a .npy file with the labels of a .npy file of features.
+  /// Path of a .npy file with the labels of a .npy file of examples.
   std::string labels_path{};
   /// Path of the test table of a table given by path, or of the test features; empty: no test set.
   std::string test_path{};
   std::string test_labels_path{};
+  ArrayOptions arrays{};  ///< how .npy and .npz files are read
   /// Examples that are taken in place of the files `dataset` and `test_path`, which then are the
   /// arrays' names; null: the files are read.
-  std::shared_ptr<const GivenArrays> arrays{};
+  std::shared_ptr<const GivenArrays> given{};
   bool test_is_public = false;         ///< the user declares the test rows public
   bool accept_private_bounds = false;  ///< read what a schema leaves open from private rows
   /// Treatment of cells of a table that cannot be read.

@@ -17,6 +17,10 @@ inline const std::vector<std::string> kIdxTrainImages = {"train-images-idx3-ubyt
 
 inline const std::string kCifarTrainImages = "data_batch_1.bin";
 
+/// Assumption of the guarantee about a user's own images.
+inline constexpr const char* kLabelsAreClasses =
+    "every label is a class: a training on a file with another is refused, and that is not counted";
+
 /// Facts about a folder of images, known before it is read.
 struct FolderFacts {
   /// Published name of the set; the files must then have the published content (published.hpp).
@@ -56,12 +60,12 @@ bool is_published_test_row(std::string_view text);
 /// nor a folder, nor a matrix.
 bool is_table_path(const std::string& dataset);
 
-/// Returns whether the path names a matrix of features: it ends in .npy or .npz, compressed or not.
+/// Returns whether the path names an array of examples: it ends in .npy or .npz, compressed or not.
 bool is_matrix(const std::filesystem::path& path);
 
-/// Reads matrices of features, and their labels.
+/// Reads arrays of examples, and their labels.
 DataSplit load_matrix(const DataRequest& request);
-/// Reads all rows of request.dataset, a matrix.
+/// Reads all rows of request.dataset, an array.
 TestData load_matrix_rows(const DataRequest& request);
 
 /// Reads a table file.

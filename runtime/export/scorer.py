@@ -460,7 +460,7 @@ def _blocks(path, malformed):
         bare = path[:-3] if path.endswith(".gz") else path
         if bare.endswith((".npy", ".npz")):
             x = np.load(file, allow_pickle=False)
-            x = x["x"] if bare.endswith(".npz") else x
+            x = x["x" if "x" in x else "X"] if bare.endswith(".npz") else x
         else:
             raw = file.read()
             if raw[:4] == b"\0\0\x08\x03":  # IDX images

@@ -119,7 +119,7 @@ class PythonModel {
              bool labels, const Take& take) const {
     ScoringRequest request = scoring_request(config);
     request.labels = labels;
-    request.data.arrays = arrays;
+    request.data.given = arrays;
     if (arrays != nullptr) request.data.dataset = "X.npz";
     Reporter reporter(Reporter::Silent{});
     const Backend backend = choose_backend(config.device);

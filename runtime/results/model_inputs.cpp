@@ -22,10 +22,11 @@ constexpr const char* kTargetMax = "target-max";
 constexpr const char* kPixelScale = "pixel-scale";
 constexpr const char* kPixelShift = "pixel-shift";
 
-float read_float(const TensorFile& file, const char* key, const std::string& source) {
+template <class T>
+T read_finite(const TensorFile& file, const char* key, const std::string& source) {
   const auto at = file.metadata.find(key);
   const std::string text = at == file.metadata.end() ? "" : at->second;
-  const std::optional<float> value = read_number<float>(text);
+  const std::optional<T> value = read_number<T>(text);
   if (!value || !std::isfinite(*value))
     throw InputError(source + ", " + key + ": expected a finite number, found " + shown(text));
   return *value;
@@ -41,7 +42,7 @@ std::vector<std::string> ModelInputs::classes() const {
 }
 
 std::optional<TargetBounds> ModelInputs::target() const {
-  return schema ? target_bounds(*schema) : std::nullopt;
+  return schema ? target_bounds(*schema) : array_target;
 }
 
 ModelInputs inputs_of(const DataSplit& data) {
@@ -57,10 +58,10 @@ void add_inputs(TensorFile& file, const ModelInputs& inputs) {
     file.metadata[kSchema] = schema_toml(*inputs.schema);
     if (const std::vector<std::string> names = feature_names(*inputs.schema); !names.empty())
       file.metadata[kFeatureNames] = nlohmann::json(names).dump();
-    if (const auto bounds = target_bounds(*inputs.schema)) {
-      file.metadata[kTargetMin] = privacy::number(bounds->min);
-      file.metadata[kTargetMax] = privacy::number(bounds->max);
-    }
+  }
+  if (const auto bounds = inputs.target()) {
+    file.metadata[kTargetMin] = privacy::number(bounds->min);
+    file.metadata[kTargetMax] = privacy::number(bounds->max);
   }
   if (inputs.pixels) {
     file.metadata[kPixelScale] = number_text(inputs.pixels->scale);
@@ -76,8 +77,16 @@ ModelInputs read_inputs(const TensorFile& file, const std::string& source) {
       bad_input(source + ", schema", "column " + shown(open), "bounds or values", "none");
   }
   if (file.metadata.contains(kPixelScale))
-    inputs.pixels = ModelInputs::Pixels{read_float(file, kPixelScale, source),
-                                        read_float(file, kPixelShift, source)};
+    inputs.pixels = ModelInputs::Pixels{read_finite<float>(file, kPixelScale, source),
+                                        read_finite<float>(file, kPixelShift, source)};
+  if (!inputs.schema && file.metadata.contains(kTargetMin)) {
+    const TargetBounds bounds{read_finite<double>(file, kTargetMin, source),
+                              read_finite<double>(file, kTargetMax, source)};
+    if (!(bounds.min < bounds.max))
+      throw InputError(source + ", " + kTargetMax + ": expected more than " + kTargetMin +
+                       ", found " + privacy::number(bounds.max));
+    inputs.array_target = bounds;
+  }
   return inputs;
 }
 

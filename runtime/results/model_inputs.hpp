@@ -19,6 +19,8 @@ struct ModelInputs {
     float shift = 0.0f;
   };
   std::optional<Pixels> pixels;  ///< scale of the images' bytes; empty for other data
+  /// Bounds of the target of arrays, which have no schema; empty for other data and for classes.
+  std::optional<TargetBounds> array_target;
 
   /// Returns the names of the classes; empty if they have only numbers.
   std::vector<std::string> classes() const;

@@ -83,6 +83,7 @@ Scorer::Scorer(const ReleasedModel& model, const std::string& model_name,
   if (table || matrix) {
     data.dataset = scored;
     if (apart) data.labels_path = data.test_labels_path;
+    if (apart && !data.arrays.test_arrays.empty()) data.arrays.arrays = data.arrays.test_arrays;
   }
   if (!request.group_by.empty() && !table)
     throw InputError("--group-by: expected a table given by its path, found " + scored);
@@ -125,14 +126,26 @@ void Scorer::open_matrix(const DataRequest& data, const ScoringRequest& request)
   name_ = set_name_of(data.dataset);
   stream_ = std::make_unique<Stream>();
   stream_->file = data.dataset;
-  stream_->matrix = std::make_unique<MatrixReader>(
-      MatrixFiles{.features = data.dataset,
-                  .labels = data.labels_path,
-                  .arrays = data.arrays ? &data.arrays->train : nullptr,
-                  .read_labels = request.labels,
-                  .classes = model_.network.classes,
-                  .malformed = data.malformed,
-                  .progress = data.progress});
+  const std::optional<TargetBounds> target = model_.inputs.target();
+  const bool as_given = features_.kind == Features::none;
+  stream_->matrix = std::make_unique<MatrixReader>(MatrixFiles{
+      .features = data.dataset,
+      .labels = data.labels_path,
+      .given = data.given ? &data.given->train : nullptr,
+      .read_labels = request.labels,
+      .classes = model_.network.classes,
+      .malformed = data.malformed,
+      .form = {.shape = parse_input_shape(data.arrays.input_shape, "--input-shape"),
+               .shape_of_rows = as_given ? std::optional(model_.network.input) : std::nullopt,
+               .channels_last = data.arrays.channels_last},
+      .names = parse_array_names(data.arrays.arrays, "--arrays"),
+      .target = target});
+  const bool is_bytes = stream_->matrix->empty().is_bytes();
+  if (is_bytes != model_.inputs.pixels.has_value())
+    bad_input(data.dataset, "",
+              (is_bytes ? "floating-point numbers" : "numbers of type uint8") +
+                  (", as " + model_name_ + " was trained on"),
+              is_bytes ? "numbers of type uint8" : "floating-point numbers");
 }
 
 void Scorer::load(DataRequest data) {
@@ -159,13 +172,6 @@ void Scorer::make_fit(Dataset& examples) {
     throw InputError(name_ + ": expected " + (model_.coder != nullptr ? "texts" : "no texts") +
                      ", as " + model_name_ + " was trained on, found " +
                      (model_.coder != nullptr ? "none" : "texts"));
-  if (stream_ != nullptr && stream_->matrix != nullptr &&
-      examples.is_bytes() != model_.inputs.pixels.has_value()) {
-    const auto kind = [](bool bytes) { return bytes ? "bytes" : "floating-point numbers"; };
-    throw InputError(fmt::format("{}: expected {}, as {} was trained on, found {}", name_,
-                                 kind(!examples.is_bytes()), model_name_,
-                                 kind(examples.is_bytes())));
-  }
   make_features(examples, features_, backend_, reporter_);
   apply_release(examples, features_, model_.feature_release, name_);
   if (examples.shape != model_.network.input || examples.classes != model_.network.classes)
@@ -195,6 +201,10 @@ bool Scorer::next(ScoredBlock& block) {
   }
   stream_->any = true;
   TableBlock& read = stream_->block;
+  if (model_.inputs.pixels) {
+    read.examples.scale = model_.inputs.pixels->scale;
+    read.examples.shift = model_.inputs.pixels->shift;
+  }
   // The block's memory is reused, so features are applied to a copy.
   const bool as_read = features_.kind == Features::none && features_.normalise == Normalise::none;
   Dataset changed;

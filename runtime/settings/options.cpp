@@ -9,6 +9,7 @@
 #include "runtime/config/class_weights.hpp"
 #include "runtime/config/option_rows.hpp"
 #include "runtime/config/report_options.hpp"
+#include "runtime/data/array_options.hpp"
 #include "runtime/data/named_datasets.hpp"
 #include "runtime/data/schema.hpp"
 #include "runtime/data/text_options.hpp"
@@ -34,6 +35,16 @@ std::string dataset_help() {
          "or a path to a folder, a table, or a .npy or .npz file";
 }
 
+/// Lets `parse` check the text.
+template <class Parse>
+Option parsed(Option o, const Parse& parse) {
+  o.set = [set = o.set, parse](TrainConfig& c, const Value& v, const std::string& place) {
+    set(c, v, place);
+    static_cast<void>(parse(std::get<std::string>(v), place));
+  };
+  return o;
+}
+
 std::vector<Option> data_options() {
   return {
       text("dataset", "NAME", &Config::dataset, dataset_help().c_str()),
@@ -42,12 +53,30 @@ std::vector<Option> data_options() {
       text("schema", "FILE", &Config::schema,
            "schema of a table given by path, or the name of a built-in one"),
       text("labels", "FILE", &Config::labels,
-           ".npy file with the labels of a .npy file of features"),
+           ".npy file with the labels of a .npy file of examples"),
+      parsed(text("input-shape", "SHAPE", &ArrayOptions::input_shape,
+                  "shape of one example of a .npy or .npz file, CxHxW or HxW, if it holds rows of "
+                  "numbers"),
+             parse_input_shape),
+      toggle("channels-last", &ArrayOptions::channels_last,
+             "images of a .npy or .npz file are [N, H, W, C]; otherwise [N, C, H, W]"),
+      parsed(
+          text("arrays", "NAME,NAME", &ArrayOptions::arrays,
+               "names of the two arrays of a .npz file, examples first; x,y or X,Y if not given"),
+          parse_array_names),
+      parsed(text("target-bounds", "LOW,HIGH", &ArrayOptions::target_bounds,
+                  "predict a number: the labels of a .npy or .npz file are numbers between these "
+                  "public bounds; numbers beyond count as the bound"),
+             parse_target_bounds),
       text("test-data", "FILE", &Config::test_data,
-           "test table for a table given by path, or test features (.npy, .npz); without it no "
+           "test table for a table given by path, or test examples (.npy, .npz); without it no "
            "accuracy is measured"),
       text("test-labels", "FILE", &Config::test_labels,
            ".npy file with the labels of --test-data, if that is a .npy file"),
+      parsed(text("test-arrays", "NAME,NAME", &ArrayOptions::test_arrays,
+                  "names of the arrays of --test-data, if that is a .npz file; as --arrays if not "
+                  "given"),
+             parse_array_names),
       toggle(
           "test-data-is-public", &Config::test_data_is_public,
           "the test rows are public, so that accuracies may be published; otherwise they stay in "

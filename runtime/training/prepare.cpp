@@ -15,6 +15,7 @@
 #include "runtime/config/choices.hpp"
 #include "runtime/config/class_weights.hpp"
 #include "runtime/config/report_options.hpp"
+#include "runtime/data/array_options.hpp"
 #include "runtime/data/given_arrays.hpp"
 #include "runtime/data/holdout.hpp"
 #include "runtime/data/load.hpp"
@@ -254,7 +255,8 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
                               .labels_path = config.labels,
                               .test_path = config.test_data,
                               .test_labels_path = config.test_labels,
-                              .arrays = config.of<ArraysInUse>().arrays,
+                              .arrays = config.of<ArrayOptions>(),
+                              .given = config.of<ArraysInUse>().arrays,
                               .test_is_public = config.test_data_is_public,
                               .accept_private_bounds = config.accept_private_bounds,
                               .malformed = config.malformed,
@@ -276,6 +278,8 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
   check_target(config, method, data.train);
   const Backend backend = backend_for(first_backend, config, data.train, reporter);
   e.inputs = inputs_of(data);
+  e.inputs.array_target =
+      parse_target_bounds(config.of<ArrayOptions>().target_bounds, "--target-bounds");
   for (Dataset* const part : parts_of(config, data))
     make_features(*part, feature_settings(config), backend, reporter);
 

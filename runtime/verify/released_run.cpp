@@ -18,6 +18,7 @@
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
 #include "runtime/base/safetensors.hpp"
+#include "runtime/data/array_options.hpp"
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/named_datasets.hpp"
 #include "runtime/data/schema.hpp"
@@ -165,6 +166,8 @@ verify::Statement check_tensors(const ReleasedRun& run) {
   expect("features", set("features"),
          file.metadata.contains("features") ? text("features") : std::string("none"));
   check_unit(file, source, certificate, s);
+  if (read_inputs(file, source).array_target != parse_target_bounds(set("target-bounds"), source))
+    s.wrong.emplace_back("target-bounds: expected the bounds of the model's target, found others");
   const std::string_view builtin = builtin_model(set("model"));
   if (!builtin.empty() && builtin != text("model"))
     s.wrong.push_back("model: expected the built-in " + set("model") + ", found another text");
@@ -258,6 +261,22 @@ bool states_rows(const nlohmann::json& certificate) {
   });
 }
 
+/// Checks that the certificate assumes finite features if the model takes numbers, not the bytes of
+/// images.
+void check_numbers(const ModelInputs& inputs, const nlohmann::json& certificate,
+                   verify::Statement& s) {
+  for (const auto& assumption : certificate.value("assumptions", nlohmann::json::array())) {
+    const auto text = assumption.get<std::string>();
+    const bool of_numbers = text.starts_with("every feature ");
+    const bool of_images =
+        text.starts_with("every label is a class") || text.starts_with("every target is finite");
+    if (inputs.pixels ? of_numbers : of_images)
+      s.wrong.push_back("assumptions: expected those about " +
+                        std::string(inputs.pixels ? "images" : "numbers") +
+                        ", as the model takes, found '" + text + "'");
+  }
+}
+
 /// Checks that the certificate, or the model, accounts for each file of release/, and that none is
 /// missing.
 verify::Statement check_files(const ReleasedRun& run) {
@@ -285,6 +304,7 @@ verify::Statement check_files(const ReleasedRun& run) {
     if (inputs.schema && !is_named && !states_rows(json))
       s.wrong.emplace_back(
           "assumptions: expected a statement of what a row of the table is, found none");
+    check_numbers(inputs, json, s);
     if (released_words(file, run.model())) must[kVocabularyFile] = true;
     check_holdout(run, inputs, s);
     if (inputs.schema && fs::exists(run.release / RunFolder::kSchema) &&

@@ -227,19 +227,42 @@ inline float number_of(const std::string& cell) {
   return end == cell.c_str() ? std::nanf("") : static_cast<float>(x);
 }
 
+/// The first cells of each row, in order; cells that a row lacks are NaN.
+inline std::vector<float> cells_of(const Rows& rows, int cells) {
+  std::vector<float> numbers;
+  for (const std::string& row : rows) {
+    std::istringstream in(row);
+    std::string cell;
+    for (int i = 0; i < cells; ++i)
+      numbers.push_back(std::getline(in, cell, ',') ? number_of(cell) : std::nanf(""));
+  }
+  return numbers;
+}
+
 /// The rows of a table as a .npz file of three features; cells that a row lacks are NaN.
 inline std::string matrix_of(const Rows& rows) {
-  std::vector<float> x;
   std::vector<std::int64_t> y;
-  for (const std::string& row : rows) {
-    std::istringstream cells(row);
-    std::string cell;
-    for (int i = 0; i < 3; ++i)
-      x.push_back(std::getline(cells, cell, ',') ? number_of(cell) : std::nanf(""));
+  for (const std::string& row : rows)
     y.push_back(row.ends_with("yes") ? 1 : row.ends_with("no") ? 0 : 77);
-  }
-  const std::string features = rows.empty() ? npy("<f4", "(0, 3)", "") : npy_floats(rows.size(), x);
+  const std::string features =
+      rows.empty() ? npy("<f4", "(0, 3)", "") : npy_floats(rows.size(), cells_of(rows, 3));
   return zip({{"x.npy", features}, {"y.npy", npy_labels(y)}}, {.deflate = true});
+}
+
+/// The same rows with their first number to predict, which need not be finite.
+inline std::string targets_of(const Rows& rows) {
+  const std::string n = std::to_string(rows.size());
+  return zip({{"X.npy", npy("<f4", "(" + n + ", 3)", bytes_of(cells_of(rows, 3)))},
+              {"Y.npy", npy("<f4", "(" + n + ",)", bytes_of(cells_of(rows, 1)))}});
+}
+
+/// Images as a .npz file of bytes.
+inline std::string image_array_of(const Images& all) {
+  std::string pixels;
+  for (const std::string& image : all.pixels) pixels += image;
+  const std::string n = std::to_string(all.labels.size());
+  return zip({{"x.npy", npy("|u1", "(" + n + ", 28, 28)", pixels)},
+              {"y.npy", npy("|u1", "(" + n + ",)", all.labels)}});
 }
 
 }  // namespace cudp::neighbours

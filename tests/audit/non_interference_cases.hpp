@@ -10,9 +10,9 @@
 
 namespace cudp::neighbours {
 
-enum class Kind { table, images, texts, matrix, units };
-inline constexpr const char* kDataOf[] = {"people.csv", "images", "notes.csv", "people.npz",
-                                          "visits.csv"};
+enum class Kind { table, images, texts, matrix, units, image_array, target_array };
+inline constexpr const char* kDataOf[] = {"people.csv", "images",     "notes.csv",  "people.npz",
+                                          "visits.csv", "digits.npz", "targets.npz"};
 
 struct Case {
   const char* name;
@@ -128,6 +128,10 @@ inline std::vector<Case> cases_as_listed() {
       missing("matrix_unit", Kind::matrix, {"--normalise", "unit"}),
       missing("matrix_layer_pca", Kind::matrix,
               {"--normalise", "layer", "--features", "pca", "--feature-dimensions", "2"}),
+      missing("target_array", Kind::target_array, {"--model", "linear", "--target-bounds", "0,90"}),
+      missing(
+          "target_array_mlp", Kind::target_array,
+          {"--model", "mlp", "--target-bounds", "0,90", "--loss", "huber", "--normalise", "unit"}),
       row("holdout", {"--holdout", "0.3"}),
       row("holdout_figures", {"--holdout", "0.3", "--holdout-epsilon", "1", "--holdout-delta",
                               "1e-6", "--method", "dpsgd-quantile"}),
@@ -160,6 +164,7 @@ inline std::vector<Case> cases_as_listed() {
                {"--model", "tanh.toml", "--method", "dpis", "--batch", "20"}),
       picture("cnn", {}),
       picture("cnn_tanh_per_layer", {"--activation", "tanh", "--clipping", "per-layer"}),
+      Case{"image_array", Kind::image_array, with(kPictures, {"--classes", "10"}), 0},
       picture("scatter", {"--features", "scatter", "--model", "scatter-linear"}),
       picture("scatter_standardised",
               {"--features", "scatter", "--model", "scatter-linear", "--feature-standardise"}),

@@ -54,6 +54,7 @@ class SeenTraining {
     const bool texts = case_.kind == Kind::texts;
     write_text(work / "people.csv", text_of(texts ? table() : rows));
     write_text(work / "people.npz", matrix_of(texts ? table() : rows));
+    write_text(work / "targets.npz", targets_of(texts ? table() : rows));
     write_text(work / "visits.csv.schema.toml", kUnitSchema);
     write_text(work / "visits.csv", visits.empty() ? visits_of(texts ? table() : rows) : visits);
     write_text(work / "notes.csv.schema.toml", kTextSchema);
@@ -65,6 +66,7 @@ class SeenTraining {
     write_text(work / "tanh.toml", kNormAfterTanh);
     write_text(work / "test.csv", text_of(test_rows));
     write_images(work / "images", "train", all);
+    write_text(work / "digits.npz", image_array_of(all));
     Images few = images();
     few.pixels.resize(20);
     few.labels.resize(20);

@@ -158,6 +158,7 @@ class SettingsMaker {
         "sigma",         "delta",          "batch",         "steps",           "epochs",
         "feature-cache", "device",         "evaluate-with", "features",        "classes",
         "embedding",     "embedding-dims", "compare-with",  "labels",          "test-labels",
+        "input-shape",   "channels-last",  "arrays",        "test-arrays",     "target-bounds",
         "loss",          "huber-delta",    "holdout",       "holdout-epsilon", "holdout-threshold",
         "holdout-delta", "metric"};
     return keys;

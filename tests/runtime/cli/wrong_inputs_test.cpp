@@ -227,10 +227,18 @@ const WrongInput kCases[] = {
      "read stands for, found none"},
     {{"train", "--dataset", "array.npy", "--epsilon", "1", "--delta", "1e-5"},
      "array.npy: expected --classes N, the number of classes, which is never read from labels "
-     "since "
-     "they are private, found none"},
+     "since they are private (or --target-bounds LOW,HIGH for a number to predict), found none"},
     {{"train", "--dataset", "array.npy", "--classes", "2", "--epsilon", "1", "--delta", "1e-5"},
      "array.npy: expected --labels FILE.npy, or a .npz file with x and y, found no labels"},
+    {{"train", "--dataset", "array.npy", "--classes", "2", "--input-shape", "28", "--epsilon", "1",
+      "--delta", "1e-5"},
+     "--input-shape: expected the shape of one example, CxHxW or HxW, of 1 to 1048576 numbers, "
+     "such "
+     "as 3x32x32, found '28'"},
+    {{"train", "--dataset", "p.csv", "--schema", "p.toml", "--target-bounds", "0,9", "--epsilon",
+      "1", "--delta", "1e-5"},
+     "--input-shape, --channels-last, --arrays, --test-arrays and --target-bounds: expected with a "
+     ".npy or .npz file only, found with p.csv"},
     {{"schema", "semicolon.csv"},
      "semicolon.csv, line 1: expected at least two columns, found one; the line has 2 ';': perhaps "
      "delimiter = \";\" in its schema, or cudp schema --delimiter \";\""},

@@ -131,8 +131,8 @@ TEST(Matrix, EveryFaultIsNamed) {
   EXPECT_EQ(refused(npy(">f4", "(3, 2)", bytes_of(kFeatures)), y).substr(0, 40),
             "DIR/x.npy: expected numbers of a type <f");
   EXPECT_EQ(refused(npy("<f4", "(6,)", bytes_of(kFeatures)), y),
-            "DIR/x.npy: expected a matrix of rows with 1 to 1048576 features, or as many pixels of "
-            "images (n, height, width) or (n, channels, height, width), found the shape (n,)");
+            "DIR/x.npy: expected a matrix [N, D], or images [N, H, W] or [N, C, H, W], with 1 to "
+            "1048576 numbers in each example, found the shape (N,)");
   EXPECT_EQ(refused(npy("<f4", "(0, 2)", ""), npy_labels({})), "")
       << "how many rows there are may be private";
   EXPECT_EQ(refused(npy("<f4", "(0, 2)", "more"), npy_labels({})).substr(0, 55),
@@ -140,7 +140,7 @@ TEST(Matrix, EveryFaultIsNamed) {
   EXPECT_EQ(refused(npy("<f4", "(1099511627776, 1099511627776)", ""), y),
             "DIR/x.npy: expected fewer numbers, found a shape of more than 2^60");
   EXPECT_EQ(refused(npy("<f4", "(1152921504606846976, 1)", ""), y),
-            "DIR/y.npy: expected one label for each row of features, found fewer");
+            "DIR/y.npy: expected one label for each example, found fewer");
   EXPECT_EQ(refused(npy_with_header("{'descr': '<f4', 'fortran_order': True, 'shape': (3, 2)}",
                                     bytes_of(kFeatures)),
                     y),
@@ -149,11 +149,13 @@ TEST(Matrix, EveryFaultIsNamed) {
   EXPECT_EQ(refused(npy_with_header("{'descr': '<f4'}", ""), y).substr(0, 44),
             "DIR/x.npy, header of a .npy file: expected d");
   EXPECT_EQ(refused(y, y),
-            "DIR/x.npy: expected floating-point numbers (<f2 or <f4), found type <i8");
+            "DIR/x.npy: expected numbers of type float16, float32, float64 or uint8; "
+            "x.astype(np.float32) makes such, found type <i8");
   EXPECT_EQ(refused(x, x),
-            "DIR/y.npy: expected labels of a type of whole numbers, such as int64, found type <f4");
+            "DIR/y.npy: expected labels of a type of whole numbers, such as int64; --target-bounds "
+            "LOW,HIGH predicts a number instead, found type <f4");
   EXPECT_EQ(refused(x, npy_labels({0, 1})),
-            "DIR/y.npy: expected one label for each row of features, found fewer");
+            "DIR/y.npy: expected one label for each example, found fewer");
   EXPECT_EQ(refused(x, npy_labels({0, 3, -1})),
             "DIR/x.npy: 2 errors\n"
             "  label of row 1: expected a class of 0 to 2, found 3\n"
@@ -180,8 +182,8 @@ TEST(Matrix, FaultsOfArchives) {
     return refusal_of([&] { load_data(request_of(dir.write("z.npz", archive))); }, dir.path());
   };
   EXPECT_EQ(refused(zip({{"a.npy", x}, {"b.npy", y}})),
-            "DIR/z.npz: expected the members x and y, as np.savez(FILE, x=x, y=y) makes them, "
-            "found 'a.npy', 'b.npy'");
+            "DIR/z.npz: expected the arrays x and y, or X and Y, as np.savez(FILE, x=x, y=y) makes "
+            "them; --arrays NAME,NAME names others, found 'a', 'b'");
   EXPECT_EQ(refused("short"), "DIR/z.npz, byte 0: expected a zip archive, found 5 bytes");
   EXPECT_EQ(refused(std::string(100, 'x')),
             "DIR/z.npz, byte 100: expected the directory of a zip archive at the end of the file, "
