@@ -100,26 +100,38 @@ void GivenArrayReader::read(std::span<std::uint8_t> out) {
 }
 
 void GivenArrayReader::read(std::span<double> out) {
-  const std::size_t size = array_.item_size();
   double* to = out.data();
   const auto take = [&]<class T>(T) {
     for_next(out.size(), [&](const std::byte* p) { *to++ = static_cast<double>(at<T>(p)); });
   };
-  if (is_floating() && size == 2)
-    return for_next(out.size(), [&](const std::byte* p) {
-      *to++ = static_cast<double>(float_of_half(at<std::uint16_t>(p)));
-    });
-  if (is_floating()) return size == 4 ? take(float{}) : take(double{});
-  const bool is_signed = type()[1] == 'i';
-  switch (size) {
-    case 1:
-      return is_signed ? take(std::int8_t{}) : take(std::uint8_t{});
-    case 2:
-      return is_signed ? take(std::int16_t{}) : take(std::uint16_t{});
-    case 4:
-      return is_signed ? take(std::int32_t{}) : take(std::uint32_t{});
-    default:
-      return is_signed ? take(std::int64_t{}) : take(std::uint64_t{});
+  const std::size_t size = array_.item_size();
+  if (type()[1] == 'f') {
+    if (size == 2)
+      for_next(out.size(), [&](const std::byte* p) {
+        *to++ = static_cast<double>(float_of_half(at<std::uint16_t>(p)));
+      });
+    else if (size == 4)
+      take(float{});
+    else
+      take(double{});
+  } else if (type()[1] == 'i') {
+    if (size == 1)
+      take(std::int8_t{});
+    else if (size == 2)
+      take(std::int16_t{});
+    else if (size == 4)
+      take(std::int32_t{});
+    else
+      take(std::int64_t{});
+  } else {
+    if (size == 1)
+      take(std::uint8_t{});
+    else if (size == 2)
+      take(std::uint16_t{});
+    else if (size == 4)
+      take(std::uint32_t{});
+    else
+      take(std::uint64_t{});
   }
 }
 

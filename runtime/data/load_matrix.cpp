@@ -88,7 +88,7 @@ struct ArrayFiles {
   std::string features;
   std::string labels;
   ArrayNames names;
-  const LabelledArrays* given;  ///< read in place of the files; null: the files are read
+  const LabelledArrays* given = nullptr;  ///< read in place of the files; null: none are
 };
 
 ArrayFiles train_files(const DataRequest& request) {
@@ -122,7 +122,7 @@ MatrixFiles files_of(const DataRequest& request, const ArrayFiles& files) {
     bad_input(files.features, "", "no --schema, which only tables have", shown(request.schema));
   return {.features = files.features,
           .labels = files.labels,
-          .arrays = files.given,
+          .given = files.given,
           .classes = target ? 1 : request.classes,
           .malformed = request.malformed,
           .form = {.shape = parse_input_shape(request.arrays.input_shape, "--input-shape"),
@@ -130,15 +130,6 @@ MatrixFiles files_of(const DataRequest& request, const ArrayFiles& files) {
           .names = files.names,
           .target = target,
           .progress = request.progress};
-}
-
-/// Throws InputError if test rows are in the memory of training examples.
-void check_arrays_apart(const LabelledArrays& train, const LabelledArrays& test) {
-  for (const GivenArray* const mine : {&test.x, test.y ? &*test.y : nullptr})
-    for (const GivenArray* const other : {&train.x, train.y ? &*train.y : nullptr})
-      if (mine != nullptr && other != nullptr && overlap(*mine, *other))
-        bad_input(mine->name, "", "test rows in memory of their own, as its copy() has",
-                  "memory of the training rows, " + other->name);
 }
 
 /// Returns whether a name stands for this array: a stated name, or x or X (y or Y).
@@ -157,10 +148,20 @@ bool are_other_arrays(const ArrayFiles& train, const ArrayFiles& test) {
          !may_be(train.names.labels, "y", test.names.labels);
 }
 
+/// Throws InputError if test rows are in the memory of training examples.
+void check_given_apart(const LabelledArrays& train, const LabelledArrays& test) {
+  for (const GivenArray* const mine : {&test.x, test.y ? &*test.y : nullptr})
+    for (const GivenArray* const other : {&train.x, train.y ? &*train.y : nullptr})
+      if (mine != nullptr && other != nullptr && overlap(*mine, *other))
+        bad_input(mine->name, "", "test rows in memory of their own, as its copy() has",
+                  "memory of the training rows, " + other->name);
+}
+
 /// Throws InputError if test rows or their labels are in a file of training examples, unless both
 /// are in arrays of their own in one .npz file.
 void check_matrices_apart(const ArrayFiles& train, const ArrayFiles& test) {
-  if (test.given != nullptr) return check_arrays_apart(*train.given, *test.given);
+  if (train.given != nullptr && test.given != nullptr)
+    return check_given_apart(*train.given, *test.given);
   if (are_other_arrays(train, test)) return;
   std::error_code ignored;
   if (fs::path(test.features).extension() == ".npz" &&
@@ -245,10 +246,10 @@ DataSplit load_matrix(const DataRequest& request) {
     split.train = read_rows(train, request.share);
     split.test = read_rows(test, request.share);
   }
+  split.assumptions.push_back(assumption_of(request, split.train));
   // A program that uses cudp may have scaled the rows by bounds of theirs, or counted classes.
   if (request.accept_private_bounds)
     split.unsafe.emplace_back("bounds, categories or classes were read from private rows");
-  split.assumptions.push_back(assumption_of(request, split.train));
   return split;
 }
 

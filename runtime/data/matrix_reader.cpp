@@ -41,8 +41,8 @@ class MatrixReader::Source {
   explicit Source(const MatrixFiles& files) : files_(files), faults_(files.name()) {
     ensure(!files.read_labels || files.classes >= 2 || files.target,
            "labels must have classes, or bounds");
-    if (files.arrays != nullptr)
-      open_arrays();
+    if (files.given != nullptr)
+      open_given();
     else if (is_npz(files.features))
       open_archive();
     else
@@ -63,10 +63,11 @@ class MatrixReader::Source {
   std::uint64_t reservable() const { return std::min(rows_, x_->reservable() / width_); }
 
   std::shared_ptr<const LentFeatures> lent() const {
-    if (files_.arrays == nullptr || files_.malformed != Malformed::refuse) return nullptr;
-    const GivenArray& x = files_.arrays->x;
+    if (files_.given == nullptr || files_.malformed != Malformed::refuse || layout_.channels_last)
+      return nullptr;
+    const GivenArray& x = files_.given->x;
     const auto numbers = static_cast<std::size_t>(rows_) * width_;
-    if (!x.is_contiguous() || layout_.channels_last || numbers == 0) return nullptr;
+    if (!x.is_contiguous() || numbers == 0) return nullptr;
     LentFeatures lent{.bytes = {}, .floats = {}, .owner = x.owner};
     if (layout_.is_bytes)
       lent.bytes = {reinterpret_cast<const std::uint8_t*>(x.data), numbers};
@@ -151,11 +152,14 @@ class MatrixReader::Source {
     if (files_.read_labels) y_ = std::make_unique<NpyReader>(member(files_.names.labels, "y"));
   }
 
-  void open_arrays() {
-    if (files_.read_labels && !files_.arrays->y)
+  void open_given() {
+    if (!files_.names.features.empty())
+      bad_input(files_.name(), "", "no --arrays with arrays in memory, which have no name there",
+                shown(files_.names.features));
+    if (files_.read_labels && !files_.given->y)
       bad_input(files_.name(), "", "labels beside it, as in (X, y)", "none");
-    x_ = std::make_unique<GivenArrayReader>(files_.arrays->x);
-    if (files_.read_labels) y_ = std::make_unique<GivenArrayReader>(*files_.arrays->y);
+    x_ = std::make_unique<GivenArrayReader>(files_.given->x);
+    if (files_.read_labels) y_ = std::make_unique<GivenArrayReader>(*files_.given->y);
   }
 
   /// Opens an array of the archive. name: as the user states it; empty: `usual`, or the same letter
@@ -252,7 +256,7 @@ class MatrixReader::Source {
   std::unique_ptr<ArrayReader> y_;  // null if labels are not read
   ArrayLayout layout_;
   std::uint64_t rows_ = 0;
-  std::size_t width_ = 0;  // features of a row
+  std::size_t width_ = 0;
   std::uint64_t row_ = 0;  // index of the next row
   std::vector<std::int64_t> labels_;
   std::vector<double> targets_;

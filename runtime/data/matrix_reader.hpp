@@ -22,7 +22,7 @@ struct MatrixFiles {
   std::filesystem::path features;  ///< .npz with the examples and their labels, or .npy
   std::filesystem::path labels{};  ///< .npy with the labels of a .npy file of examples
   /// Arrays that are read in place of the files; must outlive the reader. Null: the files are.
-  const LabelledArrays* arrays = nullptr;
+  const LabelledArrays* given = nullptr;
   bool read_labels = true;  ///< false: labels are 0, and the file may lack them
   int classes = 0;  ///< number of classes, and labels are 0 to classes - 1; 1: `target` is set
   /// Treatment of a row with a NaN or an infinity, and of a label outside the classes: they are
@@ -38,7 +38,7 @@ struct MatrixFiles {
   Busy* progress = nullptr;     ///< told the share of the rows that has been read; null: none
 
   /// Returns the name of the features in messages.
-  std::string name() const { return arrays != nullptr ? arrays->x.name : features.string(); }
+  std::string name() const { return given != nullptr ? given->x.name : features.string(); }
 };
 
 /// Reads an array of n examples, floating-point numbers or images of bytes, and n labels in blocks,

@@ -30,10 +30,10 @@ struct DataRequest {
   /// Path of the test table of a table given by path, or of the test features; empty: no test set.
   std::string test_path{};
   std::string test_labels_path{};
+  ArrayOptions arrays{};  ///< how .npy and .npz files are read
   /// Examples that are taken in place of the files `dataset` and `test_path`, which then are the
   /// arrays' names; null: the files are read.
   std::shared_ptr<const GivenArrays> given{};
-  ArrayOptions arrays{};               ///< how .npy and .npz files are read
   bool test_is_public = false;         ///< the user declares the test rows public
   bool accept_private_bounds = false;  ///< read what a schema leaves open from private rows
   /// Treatment of cells of a table that cannot be read.

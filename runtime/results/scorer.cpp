@@ -131,7 +131,7 @@ void Scorer::open_matrix(const DataRequest& data, const ScoringRequest& request)
   stream_->matrix = std::make_unique<MatrixReader>(MatrixFiles{
       .features = data.dataset,
       .labels = data.labels_path,
-      .arrays = data.given ? &data.given->train : nullptr,
+      .given = data.given ? &data.given->train : nullptr,
       .read_labels = request.labels,
       .classes = model_.network.classes,
       .malformed = data.malformed,
@@ -172,13 +172,6 @@ void Scorer::make_fit(Dataset& examples) {
     throw InputError(name_ + ": expected " + (model_.coder != nullptr ? "texts" : "no texts") +
                      ", as " + model_name_ + " was trained on, found " +
                      (model_.coder != nullptr ? "none" : "texts"));
-  if (stream_ != nullptr && stream_->matrix != nullptr &&
-      examples.is_bytes() != model_.inputs.pixels.has_value()) {
-    const auto kind = [](bool bytes) { return bytes ? "bytes" : "floating-point numbers"; };
-    throw InputError(fmt::format("{}: expected {}, as {} was trained on, found {}", name_,
-                                 kind(!examples.is_bytes()), model_name_,
-                                 kind(examples.is_bytes())));
-  }
   make_features(examples, features_, backend_, reporter_);
   apply_release(examples, features_, model_.feature_release, name_);
   if (examples.shape != model_.network.input || examples.classes != model_.network.classes)

@@ -27,7 +27,7 @@ from ._accounting import (
 from ._core import BudgetError, Error, InputError, InterruptedRun, PrivacyBound, __version__
 from ._runs import Certificate, Progress, Run, load, resume, train
 
-_ESTIMATORS = ("DPLinearSVC", "DPLogisticRegression", "DPMLPClassifier")
+_ESTIMATORS = ("DPLinearSVC", "DPLogisticRegression", "DPMLPClassifier", "DPRegressor")
 
 __all__ = [
     "Accountant",

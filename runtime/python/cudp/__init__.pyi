@@ -9,6 +9,7 @@ from ._accounting import Answer
 from ._estimators import DPLinearSVC as DPLinearSVC
 from ._estimators import DPLogisticRegression as DPLogisticRegression
 from ._estimators import DPMLPClassifier as DPMLPClassifier
+from ._estimators import DPRegressor as DPRegressor
 
 __version__: str
 

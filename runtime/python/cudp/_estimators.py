@@ -3,7 +3,7 @@
 import numbers
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -239,3 +239,69 @@ class DPLinearSVC(_DPClassifier):
 class DPMLPClassifier(DPLogisticRegression):
     __doc__ = "A network with one hidden layer of 1,000 units: " + _DPClassifier.__doc__
     _model = "mlp"
+
+
+class DPRegressor(RegressorMixin, _DPEstimator):
+    """Linear regression, or with model="mlp" a network, trained with differential privacy.
+
+    target_bounds: (low, high) of y, public; values beyond them count as the bound.
+    unsafe_from_data=True takes them from the rows. loss: "squared" or "huber". Other parameters are
+    those of DPLogisticRegression.
+    """
+
+    def __init__(self, epsilon=None, delta=None, *, bounds=None, target_bounds=None, model="linear",
+                 loss=None, batch_size=None, epochs=None, learning_rate=None, clip_norm=None,
+                 optimizer=None, ema=None, size_is_public=False, unsafe_from_data=False,
+                 random_state=None, device=None, threads=None):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.target_bounds = target_bounds
+        self.model = model
+        self.loss = loss
+        self.batch_size = batch_size
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.clip_norm = clip_norm
+        self.optimizer = optimizer
+        self.ema = ema
+        self.size_is_public = size_is_public
+        self.unsafe_from_data = unsafe_from_data
+        self.random_state = random_state
+        self.device = device
+        self.threads = threads
+
+    def _public_target_bounds(self, y):
+        if self.target_bounds is not None:
+            low, high = self.target_bounds
+            return float(low), float(high)
+        if not self.unsafe_from_data:
+            raise _core.InputError(
+                "target_bounds: expected (low, high) of y, found none: the smallest and the largest "
+                "value of private rows are not public; unsafe_from_data=True takes them from the "
+                "rows, for a model that may not be released"
+            )
+        low, high = float(y.min()), float(y.max())
+        return (low, high) if low < high else (low - 1.0, high + 1.0)
+
+    def fit(self, X, y, **fit_params):
+        if fit_params:
+            if "sample_weight" in fit_params:
+                raise _core.InputError(_NO_WEIGHTS)
+            raise TypeError(f"fit() got an unexpected keyword argument {next(iter(fit_params))!r}")
+        x, y = validate_data(self, X, y, dtype=[np.float64, np.float32], y_numeric=True)
+        self.bounds_ = self._public_bounds(x)
+        self.target_bounds_ = self._public_target_bounds(y)
+        settings = self._settings()
+        settings["model"] = self.model
+        settings["loss"] = self.loss
+        low, high = self.target_bounds_
+        self.run_ = _runs.train(
+            (self._scaled(x), np.asarray(y, dtype=np.float64)), target_bounds=[low, high],
+            **settings,
+        )
+        self.n_iter_ = max(1, int(self.run_.metrics[-1]["epoch"])) if self.run_.metrics else 1
+        return self
+
+    def predict(self, X):
+        return self.run_.predict(self._rows(X))

@@ -74,14 +74,11 @@ def _array(values, name):
     return array
 
 
-def _pair(data, name, channels_last):
-    """(X, y) as two arrays, images with their channels first."""
+def _pair(data, name):
+    """(X, y) as two arrays."""
     if len(data) != 2:
         raise _core.InputError(f"{name}: expected (X, y), found {len(data)} values")
-    x, y = _array(data[0], "X"), _array(data[1], "y")
-    if channels_last and x.ndim == 4:
-        x = x.transpose(0, 3, 1, 2)
-    return x, y
+    return _array(data[0], "X"), _array(data[1], "y")
 
 
 def _is_pair(data):
@@ -91,10 +88,9 @@ def _is_pair(data):
 def _named(settings, data, test_data):
     """Adds the names of the data to the settings. Returns the arrays of training and test, or
     None."""
-    channels_last = bool(settings.pop("channels_last", False))
     arrays = test_arrays = None
     if _is_pair(data):
-        arrays = _pair(data, "data", channels_last)
+        arrays = _pair(data, "data")
         name = str(settings.setdefault("dataset", _ARRAYS))
         if os.path.basename(name) != name or not name.endswith(".npz"):
             raise _core.InputError(
@@ -110,7 +106,7 @@ def _named(settings, data, test_data):
             raise _core.InputError(
                 "--test-data: expected a path, as the training data have, found arrays"
             )
-        test_arrays = _pair(test_data, "test_data", channels_last)
+        test_arrays = _pair(test_data, "test_data")
         settings["test_data"] = settings["dataset"][: -len(".npz")] + "-test.npz"
     elif test_data is not None:
         settings["test_data"] = os.fspath(test_data)
@@ -144,7 +140,8 @@ def train(data=None, *, epsilon=None, delta=None, test_data=None, out=None, on_e
     data: (X, y), the path of a data set, or the name of a built-in one; with `preset` none. X is
     [n, features] of float16, float32 or float64, or images [n, height, width] or
     [n, channels, height, width] of uint8 or floats (channels_last=True: [n, height, width,
-    channels]). y are classes 0, 1, ...; `classes` says how many. The arrays are never changed, and
+    channels]). y are classes 0, 1, ...; `classes` says how many. Or y are numbers to predict between
+    public bounds, target_bounds=(low, high). The arrays are never changed, and
     must not change meanwhile.
     test_data: rows to test on, in the same form; private unless test_data_is_public=True.
     out: the folder of the run; None: a temporary one, which goes with the Run.
@@ -177,10 +174,9 @@ def resume(run, data=None, *, test_data=None, on_epoch=None, verbose=False, **se
     path = os.fspath(getattr(run, "path", run))
     arrays = test_arrays = None
     if data is not None:
-        channels_last = bool(settings.pop("channels_last", False))
-        arrays = _pair(data, "data", channels_last)
+        arrays = _pair(data, "data")
         if test_data is not None:
-            test_arrays = _pair(test_data, "test_data", channels_last)
+            test_arrays = _pair(test_data, "test_data")
     folder = _core.resume(path, plain_settings(settings), arrays, test_arrays, _on_row(on_epoch),
                           bool(verbose))
     return Run(folder)
@@ -272,12 +268,9 @@ class Run:
 
     @staticmethod
     def _scored(data, settings, y=None):
-        channels_last = bool(settings.pop("channels_last", False))
         if isinstance(data, (str, os.PathLike)):
             return plain_settings({"dataset": data, **settings}), None
         x = _array(data, "X")
-        if channels_last and x.ndim == 4:
-            x = x.transpose(0, 3, 1, 2)
         return plain_settings(settings), (x, None if y is None else _array(y, "y"))
 
     def predict(self, data, **settings):

@@ -36,6 +36,19 @@ def test_fit_predict_pickle_and_clone(kind, rows):
     assert pipeline.predict(x).shape == y.shape
 
 
+def test_a_regressor(rows):
+    x, _ = rows
+    y = 2.0 * x[:, 0] - x[:, 1]
+    public = {key: PUBLIC[key] for key in ("epsilon", "delta", "bounds", "epochs", "batch_size")}
+    model = cudp.DPRegressor(**public, target_bounds=(-9.0, 9.0)).fit(x, y)
+    assert model.certificate_.for_release and model.score(x, y) > 0.3
+    assert (pickle.loads(pickle.dumps(model)).predict(x) == model.predict(x)).all()
+    with pytest.raises(cudp.InputError, match="target_bounds.*not public"):
+        cudp.DPRegressor(**public).fit(x, y)
+    with pytest.raises(cudp.InputError, match="sample_weight"):
+        cudp.DPRegressor(**public).fit(x, y, sample_weight=y)
+
+
 def test_what_is_not_public_is_refused(rows):
     x, y = rows
     for missing, sentence in (("bounds", "not public"), ("classes", "not public")):

@@ -61,6 +61,20 @@ def test_the_same_bytes_for_images(cli, in_folder, images):
     assert "test_accuracy" in run.metrics[-1]
 
 
+def test_the_same_bytes_for_a_number_to_predict(cli, in_folder, rows):
+    x, _ = rows
+    y = 3.0 * x[:, 0] + x[:, 1]
+    settings = {**SHORT, "target_bounds": "-12,12"}
+    del settings["classes"]
+    theirs, run = train_both(cli, (x, y), settings)
+    assert released(theirs) == released(run)
+    assert run.predict(x).dtype == np.float64 and run.classes is None
+    whole = np.round(y)
+    expected = cudp.train((x, whole), **settings).predict(x)
+    for kind in (np.float16, np.float64, np.int32):
+        assert (cudp.train((x, whole.astype(kind)), **settings).predict(x) == expected).all()
+
+
 def test_the_same_bytes_for_a_table(cli, in_folder):
     table(in_folder)
     settings = {**BUDGET, "seed": 5, "schema": "t.toml", "epochs": 3}
@@ -106,13 +120,16 @@ def test_layouts_and_types_do_not_matter(rows):
         assert released(cudp.train((x, y.astype(kind)), **SHORT)) == expected, kind
 
 
-def test_channels_last(images):
+def test_channels_last(cli, in_folder, images):
     x, y = images
     colour = np.stack([x, x // 2, 255 - x], axis=1)
     settings = {**SHORT, "batch": 32}
     first = cudp.train((colour, y), **settings)
-    last = cudp.train((np.ascontiguousarray(colour.transpose(0, 2, 3, 1)), y), channels_last=True, **settings)
-    assert released(first) == released(last)
+    rows_last = np.ascontiguousarray(colour.transpose(0, 2, 3, 1))
+    theirs, last = train_both(cli, (rows_last, y), {**settings, "channels_last": True})
+    assert released(theirs) == released(last)
+    weights = last.state_dict()
+    assert all((values == weights[name]).all() for name, values in first.state_dict().items())
     assert (first.predict(colour) == last.predict(colour.transpose(0, 2, 3, 1), channels_last=True)).all()
 
 
@@ -185,7 +202,7 @@ def nan_in(x):
     (lambda x, y: (x, y[:-1]), "fewer"),
     (lambda x, y: (x[:-1], y), "more"),
     (lambda x, y: (x[:, 0], y), "matrix"),
-    (lambda x, y: (x.astype(int), y), "X: expected"),
+    (lambda x, y: (x.astype(int), y), "numbers of type"),
     (lambda x, y: (x.astype(str), y), "an array of numbers"),
     (lambda x, y: (x, y, y), "expected \\(X, y\\)"),
     (lambda x, y: (x, None), "an array of numbers"),
@@ -230,6 +247,12 @@ def test_a_run_without_a_seed_may_be_released_and_is_verified(cli, in_folder, ro
     assert "may be released" in repr(run) and "epsilon 3" in run._repr_html_()
     assert run.certificate.epsilon <= 3.0
     cli("verify", "mine")
+
+
+def test_several_runs_together_cost_what_the_program_says(cli_json, in_folder, rows):
+    for name in ("a", "b"):
+        cudp.train(rows, out=name, **BUDGET, classes=2, epochs=1)
+    assert cudp.compose("a", cudp.load("b"), delta=1e-5) == cli_json("account", "a", "b", "--delta", "1e-5")
 
 
 def test_nothing_is_printed(rows, capfd):

@@ -34,7 +34,7 @@ GivenArray given_of(const std::vector<T>& values, const char* type,
   return a;
 }
 
-std::vector<float> counted(std::size_t n) {
+std::vector<float> numbers_from_zero(std::size_t n) {
   std::vector<float> values(n);
   std::iota(values.begin(), values.end(), 0.0f);
   return values;
@@ -56,7 +56,7 @@ struct ThreeRows {
 };
 
 TEST(GivenArrays, AnyStridesAreReadRowByRow) {
-  const std::vector<float> values = counted(24);
+  const std::vector<float> values = numbers_from_zero(24);
   for (const std::size_t part : {1, 2, 5, 24}) {
     GivenArray a = given_of(values, "<f4", {4, 3, 2});
     std::swap(a.shape[0], a.shape[2]);
@@ -79,7 +79,7 @@ TEST(GivenArrays, AnyStridesAreReadRowByRow) {
 }
 
 TEST(GivenArrays, NegativeStridesAreReadBackwards) {
-  const std::vector<float> values = counted(6);
+  const std::vector<float> values = numbers_from_zero(6);
   GivenArray a = given_of(values, "<f4", {3, 2});
   a.data += 4 * sizeof(float);
   a.strides[0] = -a.strides[0];
