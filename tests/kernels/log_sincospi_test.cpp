@@ -31,11 +31,13 @@ SineCosine<double> sine_cosine_plain(double t) {
 }
 
 #if defined(__x86_64__)
-__attribute__((target("avx2,fma"), optimize("fp-contract=fast"))) double log_fused(double x) {
-  return log_of_fraction(TwoDoubles{x, x})[0];
-}
-__attribute__((target("avx2,fma"), optimize("fp-contract=fast"))) SineCosine<double>
-sine_cosine_fused(double t) {
+#if defined(__clang__)
+#define CUDP_FUSED __attribute__((target("avx2,fma")))
+#else
+#define CUDP_FUSED __attribute__((target("avx2,fma"), optimize("O2")))  // GCC fuses from -O2 on
+#endif
+CUDP_FUSED double log_fused(double x) { return log_of_fraction(TwoDoubles{x, x})[0]; }
+CUDP_FUSED SineCosine<double> sine_cosine_fused(double t) {
   const SineCosine<TwoDoubles> both = sine_cosine_of_turn(TwoDoubles{t, t});
   return {both.sine[1], both.cosine[1]};
 }
