@@ -12,6 +12,7 @@
 
 #include "runtime/base/error.hpp"
 #include "tests/support/deflated.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace cudp {
 
@@ -19,7 +20,7 @@ namespace cudp {
 class TempFolder {
  public:
   TempFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "cudp-data-XXXXXX").string();
+    std::string name = (parent_of_test_folders() / "cudp-data-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
     path_ = name;
   }

@@ -1,4 +1,6 @@
 #pragma once
+#include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -6,15 +8,30 @@
 #include <string>
 
 #include <stdlib.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
 
 namespace cudp {
+
+/// Returns where tests make their folders: TMPDIR, or else in memory where there is room and
+/// programs may be started. Trainings write most of their files through to the disk, and wait for
+/// it.
+inline std::filesystem::path parent_of_test_folders() {
+  constexpr std::uintmax_t kRoom = std::uintmax_t{4} << 30;  // bytes
+  const char* const memory = "/dev/shm";
+  struct statvfs at {};
+  const bool fits = ::statvfs(memory, &at) == 0 && (at.f_flag & ST_NOEXEC) == 0 &&
+                    static_cast<std::uintmax_t>(at.f_bavail) * at.f_frsize >= kRoom &&
+                    ::access(memory, W_OK | X_OK) == 0;
+  return fits && std::getenv("TMPDIR") == nullptr ? memory : std::filesystem::temp_directory_path();
+}
 
 /// Temporary folder of one test, removed by the destructor.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
     // A killed process leaves its folder behind, and a later one may get its number.
-    std::string name = (std::filesystem::temp_directory_path() / "cudp-test-XXXXXX").string();
+    std::string name = (parent_of_test_folders() / "cudp-test-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
     path_ = name;
   }

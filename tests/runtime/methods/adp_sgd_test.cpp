@@ -97,6 +97,21 @@ TEST(AdpNoise, SequencesOfThousandsOfSigmasAreCalibratedTightly) {
   }
 }
 
+TEST(AdpNoise, SpansOfNoiseThatChangesByTheEpochAreThoseOfItsSteps) {
+  int asked = 0;
+  const auto alpha = [&asked](std::uint64_t t) {
+    ++asked;
+    return std::exp(-0.3 * static_cast<double>(t / 7));
+  };
+  const std::vector<NoiseSpan> steps = noise_spans(40, alpha);
+  asked = 0;
+  const std::vector<NoiseSpan> epochs = noise_spans(40, alpha, 7);
+  EXPECT_EQ(asked, 7);  // six epochs, and the first step
+  ASSERT_EQ(epochs.size(), 6u);
+  EXPECT_TRUE(epochs == steps);
+  EXPECT_EQ(epochs.back().until, 40u);
+}
+
 TEST(AdpNoise, ReleasesOfAStretchAreThoseOfItsSteps) {
   PrivacyPlan p;
   p.noise_multiplier = 2.0;
