@@ -6,7 +6,6 @@ using TestGpu = cuda::CudaGpu;
 
 #include "tests/kernels/cuda_fused_tests.hpp"
 #include "tests/kernels/cuda_fused_transformed_tests.hpp"
-#include "tests/kernels/fused_kernel_tests.hpp"
 #include "tests/kernels/cuda_half_tests.hpp"
 #include "tests/kernels/cuda_layer_tests.hpp"
 #include "tests/kernels/cuda_patch_gradient_tests.hpp"
@@ -15,6 +14,7 @@ using TestGpu = cuda::CudaGpu;
 #include "tests/kernels/cuda_scatter_tests.hpp"
 #include "tests/kernels/cuda_sum_tests.hpp"
 #include "tests/kernels/cuda_tensor_tests.hpp"
+#include "tests/kernels/fused_kernel_tests.hpp"
 #include "tests/runtime/device/cuda_linear_tests.hpp"
 
 namespace cudp {
