@@ -57,7 +57,7 @@ TEST(PtxInterpreter, WhatTheParserDoesNotKnowIsAFault) {
                                   "ld.global.nc.u32 %r2, [%rd1];",
                                   "ld.local.u32 %r2, [%rd1];",
                                   "atom.global.max.u32 %r2, [%rd1], 1;",
-                                  "atom.shared.add.u32 %r2, [%rd1], 1;",
+                                  "atom.shared.max.u32 %r2, [%rd1], 1;",
                                   "red.global.add.u32 [%rd1], 1;",
                                   "cvt.u32.f32 %r2, %f1;",
                                   "cvt.rn.f32.f32 %f1, %f2;",

@@ -145,6 +145,25 @@ TEST(PtxInterpreter, AtomicsMayMeetEachOtherButNoPlainAccess) {
                "race: a read after another thread's write", threads(64));
 }
 
+TEST(PtxInterpreter, AtomicsInSharedMemoryAddAndMayMeetEachOther) {
+  const std::string zero =
+      ".shared .align 4 .b8 a[4];\nmov.u32 %r4, a;\nsetp.eq.s32 %p1, %r1, 0;\n"
+      "@%p1 st.shared.u32 [%r4], 0;\nbar.sync 0;\n";
+  const std::string add = "atom.shared.add.u32 %r2, [%r4], 3;\n";
+  expect_found(zero + add + "ld.shared.u32 %r3, [%r4];\nret;",
+               zero + add + "bar.sync 0;\nld.shared.u32 %r3, [%r4];\nret;", "race: a read",
+               threads(64));
+  Module module(one_kernel("ld.param.u64 %rd1, [k_param_0];\nmov.u32 %r1, %tid.x;\n" + zero + add +
+                           "bar.sync 0;\nld.shared.u32 %r3, [%r4];\n"
+                           "@%p1 st.global.u32 [%rd1], %r3;\nret;"));
+  for (u64 seed = 1; seed <= kSeeds; ++seed) {
+    Machine machine(seed);
+    const u64 at = machine.upload(std::vector<u32>(1));
+    machine.run(*module.find("k"), {}, {96, 1, 1}, {at});
+    EXPECT_EQ(machine.download<u32>(at, 1)[0], 288u);
+  }
+}
+
 TEST(PtxInterpreter, AddsAtomically) {
   Module module(one_kernel(
       "ld.param.u64 %rd1, [k_param_0];\nmov.u32 %r1, %tid.x;\natom.global.add.u32 %r2, [%rd1], 1;\n"

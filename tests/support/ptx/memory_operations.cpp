@@ -227,10 +227,10 @@ void add_load_of_matrices(Table& t) {
   t[name + ".trans.shared.b16"] = {load_matrices<matrices, true>, Syntax::matrix_load, shape};
 }
 
-template <class T>
+template <class T, Space space>
 void atomic_add(Warp& w, const Instruction& i, u32 lanes) {
-  Accessor<Space::global> memory(w, sizeof(T), Access::atomic);
-  const Addresses<Space::global> address(w, i);
+  Accessor<space> memory(w, sizeof(T), Access::atomic);
+  const Addresses<space> address(w, i);
   const u8* const s = w.row(i.s[1]);
   u8* const d = w.result(i.d[0]);
   each_lane(lanes, [&](u32 l) {
@@ -332,8 +332,9 @@ void add_memory(Table& t) {
   for (const char* type : {"u64", "b64"}) add_type<u64>(t, type);
   add_type<float>(t, "f32");
   add_type<double>(t, "f64");
-  t["atom.global.add.u32"] = {atomic_add<u32>, Syntax::atomic, "4:4"};
-  t["atom.global.add.u64"] = {atomic_add<u64>, Syntax::atomic, "8:8"};
+  t["atom.global.add.u32"] = {atomic_add<u32, Space::global>, Syntax::atomic, "4:4"};
+  t["atom.shared.add.u32"] = {atomic_add<u32, Space::shared>, Syntax::atomic, "4:4"};
+  t["atom.global.add.u64"] = {atomic_add<u64, Space::global>, Syntax::atomic, "8:8"};
   t["cvta.to.global.u64"] = {same_address, Syntax::plain, "8:8"};
   t["cvta.shared.u64"] = {to_generic, Syntax::plain, "8:8"};
   t["cvta.to.shared.u64"] = {to_shared, Syntax::plain, "8:8"};
