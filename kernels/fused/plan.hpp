@@ -507,20 +507,25 @@ struct Plan {
     int layer, parameter;
     int a, b;  ///< places in the vector of the two numbers whose product it is
   };
+  /// i: first convolution that n may be a bias of. A template's argument, because a device has no
+  /// memory of the plan: what it reads of it must be a constant.
+  template <int i = 0>
   static constexpr Small small_number(int n) {
-    for (int i = 0; i < kConvolutions; ++i) {
-      if (n < stage(i).out)
-        return {i, stage(i).bias + n, kVector.bias + channels_before(i) + n, kVector.one};
-      n -= stage(i).out;
+    if constexpr (i < kConvolutions) {
+      constexpr ConvStage c = stage(i);
+      constexpr int kFirst = kVector.bias + channels_before(i);
+      if (n < c.out) return {i, c.bias + n, kFirst + n, kVector.one};
+      return small_number<i + 1>(n - c.out);
+    } else {
+      if (n < kDense.hidden)
+        return {kConvolutions, kDense.bias + n, kVector.gradient_hidden + n, kVector.one};
+      n -= kDense.hidden;
+      if (n < kDense.outputs * kDense.hidden)
+        return {kConvolutions + 1, kDense.last_weight + n, kVector.gradient + n / kDense.hidden,
+                kVector.hidden + n % kDense.hidden};
+      n -= kDense.outputs * kDense.hidden;
+      return {kConvolutions + 1, kDense.last_bias + n, kVector.gradient + n, kVector.one};
     }
-    if (n < kDense.hidden)
-      return {kConvolutions, kDense.bias + n, kVector.gradient_hidden + n, kVector.one};
-    n -= kDense.hidden;
-    if (n < kDense.outputs * kDense.hidden)
-      return {kConvolutions + 1, kDense.last_weight + n, kVector.gradient + n / kDense.hidden,
-              kVector.hidden + n % kDense.hidden};
-    n -= kDense.outputs * kDense.hidden;
-    return {kConvolutions + 1, kDense.last_bias + n, kVector.gradient + n, kVector.one};
   }
 
   /// Sums of a thread: of each convolution's units, the hidden layer's blocks, the small numbers.
