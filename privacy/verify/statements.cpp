@@ -286,7 +286,6 @@ bool is_epoch_total(const StatedNumbers& c, const privacy::Mechanism& m) {
 
 privacy::AccountantOptions accountant_options(const StatedNumbers& c, bool engine) {
   privacy::AccountantOptions options;
-  if (engine && c.accountant == "pld") options.kind = privacy::AccountantKind::pld;
   if (engine && c.accountant == "rdp") options.kind = privacy::AccountantKind::rdp;
   if (engine && c.accountant == "advanced") options.kind = privacy::AccountantKind::advanced;
   if (c.order_fixed) options.orders = {c.order};

@@ -21,7 +21,8 @@ bool is_epoch_total(const StatedNumbers& certificate, const privacy::Mechanism& 
 /// Grid of an engine's sums of values up to max_norm.
 inline double engine_grid(double max_norm) { return std::ldexp(1.0, std::ilogb(max_norm) - 20); }
 
-/// Options of the accountant that a certificate names. `engine`: the method sums clipped gradients
+/// Returns the options of the accountant of a run: the smallest of all bounds, unless the
+/// certificate names one that only a setting chooses. `engine`: the method sums clipped gradients
 /// of Poisson batches.
 privacy::AccountantOptions accountant_options(const StatedNumbers& certificate, bool engine);
 

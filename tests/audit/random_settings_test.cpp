@@ -335,11 +335,11 @@ TEST(RandomSettings, TrainOrAreRefusedInOneLine) {
             << " of what rounding may explain" << std::endl;
   // A preset is for published data, which a test has not; --compare-with asks for another run,
   // --evaluate-with for a library. Several ranks are not observed, and --resume-or-start is one of
-  // two others. --metric is of a picture.
+  // two others. --metric is of a picture. Flags of arrays are tried by arrays_cli_test.cpp.
   if (how_many() >= 400) {
     EXPECT_EQ(never,
-              " preset compare-with evaluate-with ranks share-device sum-by rank-timeout "
-              "resume-or-start metric");
+              " input-shape channels-last arrays target-bounds test-arrays preset compare-with "
+              "evaluate-with ranks share-device sum-by rank-timeout resume-or-start metric");
     for (const char* way :
          {"finished", "interrupted", "killed", "fresh noise", "killed in the fresh noise", "table",
           "units", "matrix", "texts", "images", "rng chacha20", "rng philox", "device cpu",
@@ -365,6 +365,21 @@ std::vector<RandomSettings> found_once() {
                  {"batch", "31"},
                  {"seed", "616"},
                  {"out", "run"}},
+       .in_file = {}},
+      // Where steps cost next to nothing, the first rows have their epsilon by Renyi divergences.
+      {.data = "texts",
+       .ending = "interrupted",
+       .flags = {{"method", "adp-sgd"},
+                 {"dataset", "notes.csv"},
+                 {"embedding", "vectors.safetensors"},
+                 {"embedding-tensor", "b"},
+                 {"vocabulary", "words.txt"},
+                 {"epsilon", "3"},
+                 {"delta", "1e-5"},
+                 {"batch", "27"},
+                 {"seed", "360"},
+                 {"out", "run"},
+                 {"calibration", "theorem41"}},
        .in_file = {}},
   };
 }
