@@ -577,7 +577,10 @@ TEST(FusedArguments, AreChecked) {
   a.turn = kTileExamples;
   a.blocks = 1;
   a.slabs = &slab;
+  EXPECT_THROW(validate(a), std::invalid_argument);  // convolutions without packed weights
+  a.packed = &byte;
   EXPECT_NO_THROW(validate(a));
+  a.packed = nullptr;
   for (const DenseShapes& good : {DenseShapes{3, 0, 2, kMaxTile}, DenseShapes{60, 1000, 10, 4}}) {
     a.dense = good;
     EXPECT_NO_THROW(validate(a));

@@ -457,7 +457,7 @@ TEST(PtxArithmetic, FusesWithOneRounding) {
           {0x7bff7c00, 0x40003c00, 0x0000fc00, 0x7c007fff},  // 2 65504, inf - inf
           // (1 + 2^-10)(1 - 2^-10) + 2050 = 2051 - 2^-20: below the middle of 2050 and 2052.
           {0x3c013c01, 0x3bfe3bfe, 0x68016800, 0x68016800},
-          {0x64016464, 0x1c001c00, 0xc400c400, 0x1c003a40}});  // bytes 1 and 100, by 256
+          {0x64016464, 0x1c001c00, 0xc400c400, 0x1c003640}});  // bytes 1 and 100, by 256
 }
 
 TEST(PtxArithmetic, DividesAndTakesRootsRoundedToNearest) {

@@ -353,7 +353,7 @@ TEST_F(CliCrash, WithoutItsKeyARunStatesItsBudgetAlone) {
   none.erase("keys_lost");
   for (const auto& [forged, why] :
        {std::pair{groups, "groups: expected no bounds after a key was lost"},
-        {low, "equal to the settings' after a key was lost"},
+        {low, "equal to the settings' after a key was"},
         {one_more, "keys_lost: expected 1, found 2"},
         {none, "keys_lost: expected 1, found 0"}}) {
     write_text(release + "privacy.json", forged.dump(2));
