@@ -234,8 +234,9 @@ struct Sums {
       const float square = total_square(squares);
       if (adds && first_lane) a.norms[group.number(a, e)] = kept_norm(square);
       if (task == FusedTask::norms) return;
-      const float factor = acceptance_factor(*a.accept.rule, s.candidates.seen[waiting],
-                                             s.candidates.word[waiting], square);
+      const float factor = adds ? acceptance_factor(*a.accept.rule, s.candidates.seen[waiting],
+                                                    s.candidates.word[waiting], square)
+                                : 0.0f;
       CUDP_UNROLL for (int layer = 0; layer < P::kLayers; ++layer) { factors[layer] = factor; }
       adds = adds && factor > 0.0f;
     }
