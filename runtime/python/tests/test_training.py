@@ -390,7 +390,15 @@ def test_a_run_of_another_build_is_not_continued(cli, in_folder, rows):
     assert cudp.resume("mine").certificate["status"] == "finished"
 
 
-def test_ctrl_c_stops_at_a_checkpoint(rows, in_folder):
+@pytest.fixture
+def heeds_ctrl_c():
+    """Python's handler, which a process that was started in the background has not."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_stops_at_a_checkpoint(rows, in_folder, heeds_ctrl_c):
     def interrupt(progress):
         os.kill(os.getpid(), signal.SIGINT)
 
