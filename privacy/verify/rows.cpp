@@ -163,7 +163,15 @@ class Rows {
       const bool has_totals = c_.norm_total_noise > 0.0;
       while (has_totals && !done.empty() && is_epoch_total(c_, done.back().mechanism))
         done.pop_back();
-      const double epsilon = epsilon_of(done);
+      double epsilon = epsilon_of(done);
+      // The smallest of all bounds is one by Renyi divergences at the end, but not at every row.
+      if (options.kind == privacy::AccountantKind::rdp && !c_.order_fixed &&
+          !(std::fabs(row.epsilon - epsilon) <= kNearly * epsilon)) {
+        options.kind = privacy::AccountantKind::best;
+        const double smallest = epsilon_of(done);
+        if (std::fabs(row.epsilon - smallest) <= kNearly * smallest) epsilon = smallest;
+        options.kind = privacy::AccountantKind::rdp;
+      }
       double most = repeated ? std::numeric_limits<double>::infinity() : epsilon;
       for (std::uint64_t totals = 1; has_totals && totals <= 2; ++totals) {
         std::vector<privacy::Release> begun = done;

@@ -366,7 +366,7 @@ std::vector<RandomSettings> found_once() {
                  {"seed", "616"},
                  {"out", "run"}},
        .in_file = {}},
-      // Where steps cost next to nothing, the first rows have their epsilon by Renyi divergences.
+      // Where steps cost next to nothing, some rows have their epsilon by Renyi divergences.
       {.data = "texts",
        .ending = "interrupted",
        .flags = {{"method", "adp-sgd"},
@@ -377,6 +377,7 @@ std::vector<RandomSettings> found_once() {
                  {"epsilon", "3"},
                  {"delta", "1e-5"},
                  {"batch", "27"},
+                 {"steps", "6"},
                  {"seed", "360"},
                  {"out", "run"},
                  {"calibration", "theorem41"}},
