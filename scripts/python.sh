@@ -14,6 +14,8 @@ leave_out() {
 }
 [[ -x $python ]] || python3 -m venv "$build/python" || leave_out "python3 -m venv fails"
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' || leave_out "Python is older than 3.10"
+"$python" -c 'import os, sysconfig; open(os.path.join(sysconfig.get_path("include"), "Python.h")).close()' 2>/dev/null ||
+  leave_out "Python's headers are missing (python3-dev)"
 "$python" -m pip install --quiet --disable-pip-version-check numpy pytest 'nanobind>=2.4' ||
   leave_out "pip cannot install numpy, pytest and nanobind"
 for optional in scikit-learn dp-accounting; do

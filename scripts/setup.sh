@@ -13,7 +13,7 @@ if [[ ${1:-} == --tests ]]; then
   shift
   tests=ON
   packages+=(libgtest-dev libbenchmark-dev clang libclang-rt-dev libzstd-dev xz-utils libopenmpi-dev openmpi-bin
-             python3-numpy)
+             python3-numpy python3-venv python3-dev)
 fi
 
 missing=()
