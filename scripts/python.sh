@@ -5,7 +5,7 @@
 # Usage: scripts/python.sh [ARGUMENT OF PYTEST...]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-build=${BUILD_DIR:-build}
+build=$(realpath -m "${BUILD_DIR:-build}")
 python=$build/python/bin/python
 
 leave_out() {
@@ -23,7 +23,7 @@ for optional in scikit-learn dp-accounting; do
     echo "python.sh: tests that need $optional are skipped" >&2
 done
 
-cmake -S . -B "$build" -DCUDP_PYTHON=ON -DPython_EXECUTABLE="$PWD/$python" >/dev/null
+cmake -S . -B "$build" -DCUDP_PYTHON=ON -DPython_EXECUTABLE="$python" >/dev/null
 cmake --build "$build" --target cudp_python cudp
 site=$("$python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')
 rm -rf "$site/cudp"
