@@ -17,6 +17,7 @@ class AccountantMemo {
   AccountantMemo() = default;
   AccountantMemo(const AccountantMemo&) = delete;
   AccountantMemo& operator=(const AccountantMemo&) = delete;
+  ~AccountantMemo() = default;
 
   /// Returns Accountant(composition, options).epsilon(delta). Throws what it throws.
   PrivacyBound epsilon(const Composition& composition, const AccountantOptions& options,

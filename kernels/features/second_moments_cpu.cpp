@@ -23,13 +23,13 @@ CUDP_INLINE void add_tile(const SecondMoments& a, int i, int j) {
   for (std::int64_t r = 0; r < a.count; ++r) {
     const double* x = a.rows + r * a.stride;
     for (int v = 0; v < kVectors; ++v) {
-      const Doubles b = load_doubles(x + j + v * kDoubles);
+      const Doubles b = load_doubles(x + j + std::ptrdiff_t{v} * kDoubles);
       for (int k = 0; k < kRows; ++k) acc[k][v] += (x[i + k] - Doubles{}) * b;
     }
   }
   for (int k = 0; k < kRows; ++k)
     for (int v = 0; v < kVectors; ++v) {
-      double* const out = a.sum + (i + k) * a.stride + j + v * kDoubles;
+      double* const out = a.sum + (i + k) * a.stride + j + std::ptrdiff_t{v} * kDoubles;
       const Doubles sum = load_doubles(out) + acc[k][v];
       __builtin_memcpy(out, &sum, sizeof sum);
     }

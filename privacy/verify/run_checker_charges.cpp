@@ -123,7 +123,8 @@ void RunChecker::check_listed() {
     stated[{l.name, l.numbers, l.sensitivity, l.noise_std, l.grid}] += l.times;
   std::map<Listing, std::uint64_t> all = max_times;
   all.insert(stated.begin(), stated.end());
-  for (const auto& [kind, unused] : all) {
+  for (const auto& entry : all) {
+    const Listing& kind = entry.first;
     const auto count = [&](const auto& counts) {
       const auto found = counts.find(kind);
       return found == counts.end() ? std::uint64_t{0} : found->second;

@@ -58,8 +58,9 @@ int find_build_id(dl_phdr_info* object, std::size_t, void* out) {
   for (int i = 0; i < object->dlpi_phnum; ++i) {
     const auto& segment = object->dlpi_phdr[i];
     if (segment.p_type != PT_NOTE) continue;
-    const std::string id = build_id_in(
-        reinterpret_cast<const char*>(object->dlpi_addr + segment.p_vaddr), segment.p_memsz);
+    const auto address = object->dlpi_addr + segment.p_vaddr;
+    // The loader gives addresses as numbers. NOLINTNEXTLINE(performance-no-int-to-ptr)
+    const std::string id = build_id_in(reinterpret_cast<const char*>(address), segment.p_memsz);
     if (!id.empty()) *static_cast<std::string*>(out) = id;
   }
   return 1;

@@ -26,6 +26,7 @@ class Timings {
   Timings();
   Timings(const Timings&) = delete;
   Timings& operator=(const Timings&) = delete;
+  ~Timings() = default;
 
   /// Ends the phase in progress and starts another. Phases of the same name are added up. The
   /// processor time of a phase is that of all threads, and of child processes that ended in it.

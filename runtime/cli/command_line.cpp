@@ -68,7 +68,7 @@ void check_first_word(const CLI::App& app, const std::vector<std::string>& words
 void refuse_leftovers(const CLI::App& app, const CLI::App& command) {
   const std::vector<std::string> left = command.remaining();
   if (left.empty() || command.get_prefix_command()) return;
-  const std::string name = command.get_name();
+  const std::string& name = command.get_name();
   const auto flag = std::ranges::find_if(left, is_flag);
   if (flag == left.end()) {
     const std::vector<std::string> commands = command_names(app);
@@ -89,7 +89,7 @@ void refuse_leftovers(const CLI::App& app, const CLI::App& command) {
 /// Returns an error of the parser in the form of cudp's own errors. command: name of the command,
 /// or of the program if none was chosen.
 std::string sentence_of(const CLI::ParseError& refusal, const std::string& command) {
-  const std::string text = refusal.what();
+  std::string text = refusal.what();
   if (constexpr std::string_view kRequired = " is required";
       refusal.get_name() == "RequiredError" && text.ends_with(kRequired))
     return command + ": expected " + text.substr(0, text.size() - kRequired.size()) +

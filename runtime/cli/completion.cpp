@@ -109,6 +109,7 @@ std::string quoted(const std::string& text) {
 
 std::vector<std::string> names_of(const std::vector<Flag>& flags) {
   std::vector<std::string> names;
+  names.reserve(flags.size());
   for (const Flag& flag : flags) names.push_back(flag.name);
   return names;
 }

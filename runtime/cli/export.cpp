@@ -58,9 +58,9 @@ std::vector<Option> export_options() {
 }
 
 fs::path export_place(const ExportFlags& flags) {
-  const fs::path out = !flags.out.empty()     ? fs::path(flags.out)
-                       : flags.to == "python" ? "scorer.py"
-                                              : "model.onnx";
+  fs::path out = !flags.out.empty()     ? fs::path(flags.out)
+                 : flags.to == "python" ? "scorer.py"
+                                        : "model.onnx";
   std::error_code ignored;
   if (flags.out.empty() && fs::exists(out, ignored))
     throw InputError(out.string() +

@@ -67,11 +67,11 @@ std::vector<GroupRow> group_rows(const privacy::Composition& composition, std::u
                                  Busy& busy) {
   std::vector<GroupRow> rows;
   for (std::uint64_t k = 1; k <= largest; ++k) {
-    privacy::PrivacyBound bound =
+    const privacy::PrivacyBound bound =
         privacy::group_epsilons(composition, std::span(&k, 1), delta, options).front();
     const double one = rows.empty() ? bound.epsilon : rows.front().bound.epsilon;
     rows.push_back({.group = k,
-                    .bound = std::move(bound),
+                    .bound = bound,
                     .vadhan = privacy::vadhan_epsilon(composition, k, delta, options),
                     .linear = static_cast<double>(k) * one});
     busy.done(static_cast<double>(k) / static_cast<double>(largest));

@@ -128,6 +128,7 @@ Answer several_runs(const std::vector<std::string>& runs, std::optional<double> 
   const std::vector<RunCertificate> all = certificates_of(runs);
   const double of_all = delta ? *delta : common_delta(all);
   std::vector<privacy::RunSpending> spendings;
+  spendings.reserve(all.size());
   for (const RunCertificate& c : all) spendings.push_back(spending_of(c));
   const std::uint64_t group = all.front().stated.max_rows;
   const double chosen = privacy::epsilon_as_chosen(spendings, of_all, group);

@@ -59,9 +59,9 @@ Changes changes_of(const std::string& text) {
     const double high = key == "delta" ? 1.0 : 1e9;
     if (!(number > 0.0 && number <= high) || (key == "delta" && number == 1.0) ||
         (is_whole(key) && number != std::floor(number)))
-      throw InputError("--what-if " + key + ": expected a " + (is_whole(key) ? "whole " : "") +
-                       "number " + (key == "delta" ? "in (0, 1)" : "> 0, up to 1e9") + ", found '" +
-                       value + "'");
+      throw InputError(fmt::format("--what-if {}: expected a {}number {}, found '{}'", key,
+                                   is_whole(key) ? "whole " : "",
+                                   key == "delta" ? "in (0, 1)" : "> 0, up to 1e9", value));
     if (!changes.emplace(key, number).second)
       throw InputError("--what-if: expected each change once, found " + key + " twice");
   }

@@ -97,6 +97,7 @@ std::string column_of_persons(const TableSchema& schema) {
 
 std::vector<std::string> names_of(const std::vector<Column>& columns) {
   std::vector<std::string> names;
+  names.reserve(columns.size());
   for (const Column& c : columns) names.push_back(c.name);
   return names;
 }

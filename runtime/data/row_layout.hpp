@@ -35,17 +35,17 @@ struct RowLayout {
 
 /// Returns code k of a row.
 inline std::uint32_t code_of(const CodedRows& rows, const std::uint8_t* row, int k) {
-  const std::uint8_t* const codes = row + 4 * (rows.numbers + 1);
+  const std::uint8_t* const codes = row + std::ptrdiff_t{4} * (rows.numbers + 1);
   std::uint16_t two = 0;
   std::uint32_t four = 0;
   switch (rows.code_bytes) {
     case 1:
       return codes[k];
     case 2:
-      std::memcpy(&two, codes + 2 * k, sizeof two);
+      std::memcpy(&two, codes + std::ptrdiff_t{2} * k, sizeof two);
       return two;
     default:
-      std::memcpy(&four, codes + 4 * k, sizeof four);
+      std::memcpy(&four, codes + std::ptrdiff_t{4} * k, sizeof four);
       return four;
   }
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <nlohmann/json.hpp>
+#include <spdlog/fmt/fmt.h>
 
 #include "runtime/base/build_info.hpp"
 #include "runtime/base/error.hpp"
@@ -59,7 +60,7 @@ class Graph {
   /// Adds a node. Returns the name of output number `chosen`, the only output that gets a name.
   std::string node(const std::string& type, const std::vector<std::string>& inputs,
                    const std::vector<Attribute>& attributes = {}, int chosen = 0) {
-    const std::string output = type + "_" + std::to_string(++nodes_);
+    std::string output = type + "_" + std::to_string(++nodes_);
     named(type, inputs, output, attributes, chosen);
     return output;
   }
@@ -80,7 +81,7 @@ class Graph {
   std::string constant(int type, const Dims& dims, const T* values, std::size_t count,
                        const std::string& name = "") {
     static_assert(std::endian::native == std::endian::little);
-    const std::string chosen = name.empty() ? "constant_" + std::to_string(++constants_) : name;
+    std::string chosen = name.empty() ? "constant_" + std::to_string(++constants_) : name;
     ProtoMessage t;  // TensorProto: dims 1, data_type 2, name 8, raw_data 9
     for (const std::int64_t d : dims) t.integer(1, d);
     t.integer(2, type);
@@ -381,7 +382,7 @@ class Layers {
       else
         append(b, 3, hidden);
     }
-    const std::int64_t directions = r.directions(), rows = r.gates() * r.hidden;
+    const std::int64_t directions = r.directions(), rows = std::int64_t{r.gates()} * r.hidden;
     std::vector<Attribute> attributes = {
         {"hidden_size", std::int64_t{r.hidden}},
         {"direction", std::string(r.bidirectional ? "bidirectional" : "forward")}};
@@ -484,7 +485,7 @@ std::string onnx_model(const ReleasedModel& model, const ExportNote& note,
   m.text(3, build_info().version);
   std::string doc = inputs_text(model);
   for (const std::string& reason : note.not_for_release)
-    doc = "NOT FOR RELEASE: " + reason + "\n" + doc;
+    doc.insert(0, fmt::format("NOT FOR RELEASE: {}\n", reason));
   m.text(6, doc);
   opset.text(1, "");
   opset.integer(2, kOpset);

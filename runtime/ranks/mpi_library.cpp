@@ -9,7 +9,7 @@ namespace {
 /// Names under which the dynamic loader may find MPI, the likeliest first.
 std::vector<std::string> candidates() {
   if (const char* const file = std::getenv("CUDP_MPI_LIBRARY"); file != nullptr) return {file};
-  const std::vector<std::string> open_mpi = {"libmpi.so.40"};
+  std::vector<std::string> open_mpi = {"libmpi.so.40"};
   const std::vector<std::string> mpich = {"libmpi.so.12", "libmpich.so.12"};
   const auto has = [](const char* name) { return std::getenv(name) != nullptr; };
   if (has("OMPI_COMM_WORLD_SIZE")) return open_mpi;

@@ -263,7 +263,7 @@ TargetErrors Evaluator::target_errors() const {
 void Evaluator::add_class(const float* logits, std::uint8_t label) {
   const std::span<const float> all(logits, static_cast<std::size_t>(outputs_));
   const int predicted = predicted_class(loss_, all, threshold_);
-  const auto columns = static_cast<std::size_t>(classes_ + 1);
+  const std::size_t columns = static_cast<std::size_t>(classes_) + 1;
   ++confusion_[label * columns + static_cast<std::size_t>(predicted < 0 ? classes_ : predicted)];
   loss_of_block_ += static_cast<double>(evaluate_loss(loss_, logits, outputs_, label, nullptr));
   if (gives_probabilities(loss_)) {

@@ -149,7 +149,9 @@ std::string confusion_script(const Evaluation& e, const std::vector<std::string>
   for (int label_at = 0; label_at < e.classes; ++label_at) {
     const auto all = static_cast<double>(e.of_class[static_cast<std::size_t>(label_at)].examples);
     for (int c = 0; c < e.classes; ++c) {
-      const std::uint64_t count = e.confusion[static_cast<std::size_t>(label_at * e.classes + c)];
+      const std::uint64_t count =
+          e.confusion[static_cast<std::size_t>(label_at) * static_cast<std::size_t>(e.classes) +
+                      static_cast<std::size_t>(c)];
       cells += fmt::format("{} {} {} {}\n", c, label_at,
                            all > 0.0 ? static_cast<double>(count) / all : 0.0, count);
     }

@@ -31,8 +31,10 @@ std::string shown_name(const std::vector<std::string>& names, int number) {
 std::string confusion_row(const Evaluation& e, const std::vector<std::string>& names, int label) {
   std::string text;
   for (int c = 0; c < e.classes; ++c)
-    text += fmt::format("{}{} {}", c > 0 ? ", " : "", shown_name(names, c),
-                        e.confusion[static_cast<std::size_t>(label * e.classes + c)]);
+    text += fmt::format(
+        "{}{} {}", c > 0 ? ", " : "", shown_name(names, c),
+        e.confusion[static_cast<std::size_t>(label) * static_cast<std::size_t>(e.classes) +
+                    static_cast<std::size_t>(c)]);
   return text;
 }
 

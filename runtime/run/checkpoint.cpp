@@ -95,7 +95,7 @@ void decode(const Json& words, std::optional<SharedKey>& coins) {
   RandomKey key{};
   for (std::size_t i = 0; i < std::size(key.words); ++i)
     key.words[i] = words.at(i).get<std::uint32_t>();
-  coins.emplace(std::move(key));
+  coins.emplace(key);
 }
 
 template <class T>

@@ -103,7 +103,7 @@ std::optional<std::string> evaluate(const Run& run, Pictures& pictures) {
   // Figures of held-out rows are only in their owner's files.
   if (!experiment.data.test_is_public && !experiment.config.holdout)
     for (const auto& [name, value] : table_of(*e, classes))
-      run.reporter().report_to_owner(name.empty() ? value : name + ": " + value);
+      run.reporter().report_to_owner(name.empty() ? value : fmt::format("{}: {}", name, value));
   const std::string title = experiment.network.spec.name + " on " + experiment.data.name;
   run.outputs().write_evaluation(*e, classes, title, pictures);
   if (prediction_kind(*e) == PredictionKind::target) return std::nullopt;

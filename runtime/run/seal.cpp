@@ -104,7 +104,8 @@ bool Seal::matches(std::string_view purpose, std::string_view bytes, std::string
 }
 
 std::string Seal::block_tags(const Dataset& train, int threads) const {
-  const auto [width, coded_width] = widths_of(train);
+  const auto widths = widths_of(train);
+  const std::size_t width = widths.first, coded_width = widths.second;
   const std::size_t blocks = (train.size() + kBlock - 1) / kBlock;
   std::string tags(blocks * kBlockBytes, '\0');
   ThreadTeam team(threads);
