@@ -104,8 +104,7 @@ bool Seal::matches(std::string_view purpose, std::string_view bytes, std::string
 }
 
 std::string Seal::block_tags(const Dataset& train, int threads) const {
-  const auto widths = widths_of(train);
-  const std::size_t width = widths.first, coded_width = widths.second;
+  const ExampleWidths widths = widths_of(train);
   const std::size_t blocks = (train.size() + kBlock - 1) / kBlock;
   std::string tags(blocks * kBlockBytes, '\0');
   ThreadTeam team(threads);
@@ -116,10 +115,10 @@ std::string Seal::block_tags(const Dataset& train, int threads) const {
     hash.add_number(train.first / kBlock + b);
     hash.add_number(count);
     hash.add_number(train.is_bytes() ? 1 : 0);
-    add_part(hash, train.byte_values(), width, begin, count);
-    add_part(hash, train.float_values(), width, begin, count);
-    add_part(hash, train.coded, coded_width, begin, count);
-    add_part(hash, train.tokens, width, begin, count);
+    add_part(hash, train.byte_values(), widths.numbers, begin, count);
+    add_part(hash, train.float_values(), widths.numbers, begin, count);
+    add_part(hash, train.coded, widths.coded, begin, count);
+    add_part(hash, train.tokens, widths.numbers, begin, count);
     add_part(hash, train.lengths, 1, begin, count);
     add_part(hash, train.labels, 1, begin, count);
     add_part(hash, train.targets, 1, begin, count);
