@@ -134,6 +134,13 @@ std::string hub_name(const std::string& name) {
   return kept;
 }
 
+/// Returns the name that model hubs have for what the model does.
+std::string task_of(const ReportFiles& files, PredictionKind kind) {
+  if (kind == PredictionKind::target) return "tabular-regression";
+  if (!meta(files, "pixel-scale").empty()) return "image-classification";
+  return meta(files, "tokenizer").empty() ? "tabular-classification" : "text-classification";
+}
+
 constexpr std::string_view kMark = "---\n";
 
 }  // namespace
@@ -162,8 +169,8 @@ std::string front_matter_of(const ReportFiles& files) {
   s += "datasets:\n- " + page::yaml(hub_name(f.dataset)) + "\n";
   if (f.has_figures() && !f.has_unpaid && !f.model.empty()) {
     const Metrics& last = f.rows.back().test;
-    s += "model-index:\n- name: " + page::yaml(f.model) + "\n  results:\n  - task:\n      type: " +
-         (last.kind == PredictionKind::classes ? "tabular-classification" : "tabular-regression") +
+    s += "model-index:\n- name: " + page::yaml(f.model) +
+         "\n  results:\n  - task:\n      type: " + task_of(files, last.kind) +
          "\n    dataset:\n      type: " + page::yaml(hub_name(f.dataset)) +
          "\n      name: " + page::yaml(f.dataset) + "\n    metrics:\n";
     for (std::size_t i = 0; i < last.values.size(); ++i) {

@@ -84,7 +84,7 @@ std::string to_text(const Document& document);
 std::string to_markdown(const Document& document);
 
 /// Returns a chart as an SVG element with text as text, for a page that defines its colours
-/// (runtime/report/page.html). id: unique on the page.
-std::string to_svg(const Chart& chart, const std::string& id);
+/// (runtime/report/page.html).
+std::string to_svg(const Chart& chart);
 
 }  // namespace cudp::page

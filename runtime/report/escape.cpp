@@ -86,9 +86,10 @@ std::string html(std::string_view text) {
 }
 
 std::string markdown(std::string_view text) {
-  // Full stops and hyphens mean something at the start of a line only, and bare addresses become
-  // links: an escaped colon, @ or www prevents that.
-  constexpr std::string_view kMeanSomething = "\\`*_{}[]()#+!|~$:@=";
+  // Some characters mean something at the start of a line only. Bare addresses become links, unless
+  // a character of "://", "www." or "@" is written as its number.
+  constexpr std::string_view kMeanSomething = "\\`*_{}[]|~$";
+  constexpr std::string_view kAtTheStart = "#+-=";
   const std::string line = one_line(text);
   std::string escaped;
   for (std::size_t i = 0; i < line.size(); ++i) {
@@ -105,16 +106,17 @@ std::string markdown(std::string_view text) {
       escaped += "&#58;";
     else if (c == '@')
       escaped += "&#64;";
-    else if (c == ':')
-      escaped += c;
-    else if (kMeanSomething.find(c) != std::string_view::npos || (i == 0 && c == '-'))
+    else if (kMeanSomething.find(c) != std::string_view::npos ||
+             (i == 0 && kAtTheStart.find(c) != std::string_view::npos))
       escaped += std::string("\\") + c;
     else
       escaped += c;
   }
   // "1." at the start of a line begins a list.
   const std::size_t digits = line.find_first_not_of("0123456789");
-  if (digits != 0 && digits != std::string::npos && line[digits] == '.')
+  const bool ends = digits + 1 == line.size() || line.compare(digits + 1, 1, " ") == 0;
+  if (digits != 0 && digits != std::string::npos && (line[digits] == '.' || line[digits] == ')') &&
+      ends)
     escaped.insert(digits, "\\");
   return escaped;
 }

@@ -35,8 +35,7 @@ class Blocks {
     close_row();
     return std::move(s_);
   }
-  void add(const Block& block, const std::string& section) {
-    section_ = section;
+  void add(const Block& block) {
     if (!std::holds_alternative<Chart>(block)) close_row();
     std::visit(*this, block);
   }
@@ -47,13 +46,13 @@ class Blocks {
     if (!b.items.empty()) s_ += list(b.items);
   }
   void operator()(const Answers& a) {
-    s_ += a.in_short ? "<dl class=\"short\">\n" : "<dl>\n";
+    s_ += a.in_short ? "<div class=\"short\">\n" : "<div class=\"answers\">\n";
     for (const auto& [question, sentences] : a.questions) {
-      s_ += "<div>\n<dt>" + html(question) + "</dt>\n";
-      for (const std::string& sentence : sentences) s_ += "<dd>" + html(sentence) + "</dd>\n";
-      s_ += "</div>\n";
+      s_ += "<div>\n<h3>" + html(question) + "</h3>\n<div>\n";
+      for (const std::string& sentence : sentences) s_ += "<p>" + html(sentence) + "</p>\n";
+      s_ += "</div>\n</div>\n";
     }
-    s_ += "</dl>\n";
+    s_ += "</div>\n";
   }
   void operator()(const Table& t) {
     s_ += "<table>\n<caption>" + html(t.caption) + "</caption>\n<thead>\n<tr>";
@@ -71,8 +70,7 @@ class Blocks {
   void operator()(const Chart& c) {
     if (!in_row_) s_ += "<div class=\"charts\">\n";
     in_row_ = true;
-    s_ += "<figure>\n" + to_svg(c, fmt::format("{}-chart-{}", section_, ++charts_)) +
-          "<figcaption>" + html(c.title) + "</figcaption>\n</figure>\n";
+    s_ += "<figure>\n" + to_svg(c) + "<figcaption>" + html(c.title) + "</figcaption>\n</figure>\n";
   }
   void operator()(const Code& c) {
     s_ += "<pre tabindex=\"0\"><code>" + lines_of(c.text) + "</code></pre>\n";
@@ -85,8 +83,6 @@ class Blocks {
   }
 
   std::string s_;
-  std::string section_;
-  int charts_ = 0;
   bool in_row_ = false;
 };
 
@@ -121,7 +117,7 @@ std::string to_html(const Document& d) {
   for (std::size_t i = 0; i < d.sections.size(); ++i) {
     const Section& section = d.sections[i];
     Blocks blocks;
-    for (const Block& block : section.blocks) blocks.add(block, section.id);
+    for (const Block& block : section.blocks) blocks.add(block);
     body += "<section aria-labelledby=\"" + section.id + "\">\n<h2 id=\"" + section.id + "\">" +
             html(section.title) + "</h2>\n" + blocks.take() + "</section>\n";
     if (i == 0 && d.sections.size() > 2) body += contents_of(d);

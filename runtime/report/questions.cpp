@@ -49,8 +49,10 @@ page::Section guarantee(const RunFacts& f) {
   else
     q.add("Unit of privacy",
           {"One row (one example). It is a person's privacy only if no person has several rows."});
-  q.add("Neighbouring data sets", {"Two data sets are neighbours that differ by this: " +
-                                   c.text("neighbouring_relation") + "."});
+  q.add("Neighbouring data sets",
+        {fmt::format("Two data sets are neighbours if one has one {} more than the other and is "
+                     "the same otherwise (add or remove one).",
+                     c.has_unit() ? "unit" : "row")});
   Sentence parameters = {fmt::format(
       "Approximate differential privacy with epsilon {} and delta {:.3g}, for everything in "
       "release/.",
@@ -68,8 +70,9 @@ page::Section guarantee(const RunFacts& f) {
   q.add("Composition with other releases",
         {"Not counted. Each other run or publication on the same rows has an epsilon of its own; "
          "cudp account RUN RUN adds those of runs."});
-  q.add("Choice of settings", {"Not counted: the certificate says of hyperparameter tuning: " +
-                               c.text("hyperparameter_tuning") + "."});
+  q.add("Choice of settings",
+        {"If settings were chosen by looking at other runs on the same rows, those runs are " +
+         c.text("hyperparameter_tuning") + "."});
   return {.id = "guarantee", .title = "The guarantee", .blocks = {q.answers}};
 }
 
@@ -123,7 +126,9 @@ Sentence sensitivity_of(const RunCertificate& c) {
   if (const double norm = c.number("max_norm"); norm > 0.0)
     all.push_back(fmt::format("Each row is scaled to norm {:.4g} at most.", norm));
   if (s.max_rows > 1)
-    all.push_back(fmt::format("A unit has {} times the part of a row.", s.max_rows));
+    all.push_back(fmt::format(
+        "A unit moves it by up to {0} times that; the accountant counts with {0} rows at once.",
+        s.max_rows));
   return all;
 }
 

@@ -34,8 +34,8 @@ Sentence how_much(const RunFacts& f) {
   const verify::StatedNumbers& s = f.certificate->stated;
   Sentence all = {
       fmt::format("Epsilon {} at delta {:.3g}.", rounded_up(s.epsilon), s.delta),
-      fmt::format("Whoever must say whether a certain {} was used, and would toss a coin without "
-                  "this release, is right in at most {} of all cases with it.",
+      fmt::format("Someone who guesses whether a certain {} was in the data is right in 50 % of "
+                  "all cases without this release, and in at most {} with it.",
                   f.certificate->has_unit() ? "unit" : "row",
                   percent_up(max_right_guesses(s.epsilon, s.delta)))};
   if (s.epsilon > 10.0)
@@ -74,7 +74,9 @@ Sentence may_publish(const RunFacts& f, Detail detail) {
                       ? "Yes: this page and all of release/. Never publish private/."
                       : "Yes: all of this folder. Never publish the run's folder private/."};
   if (!c.texts("assumptions").empty())
-    all.emplace_back("If what is assumed about the files is true: see The data.");
+    all.emplace_back(detail == Detail::page
+                         ? "That rests on assumptions about the files: see The data."
+                         : "That rests on assumptions about the files: see report.html.");
   all.emplace_back("Whether this epsilon is small enough for these persons is for you to decide.");
   return all;
 }

@@ -72,7 +72,7 @@ bool is_drawn(const std::pair<double, double>& p) {
 
 }  // namespace
 
-std::string to_svg(const Chart& chart, const std::string& id) {
+std::string to_svg(const Chart& chart) {
   Range xs, ys;
   for (const Curve& c : chart.curves)
     for (const auto& p : c.points)
@@ -98,10 +98,9 @@ std::string to_svg(const Chart& chart, const std::string& id) {
   };
 
   std::string s = fmt::format(
-      "<svg viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" aria-labelledby=\"{}-title {}-text\" "
-      "xmlns=\"http://www.w3.org/2000/svg\">\n<title id=\"{}-title\">{}</title>\n"
-      "<desc id=\"{}-text\">{}</desc>\n",
-      kWidth, height, id, id, id, html(chart.title), id, html(chart.description));
+      "<svg viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" aria-label=\"{}\" "
+      "xmlns=\"http://www.w3.org/2000/svg\">\n",
+      kWidth, height, html(chart.title + ". " + chart.description));
   for (int i = 0; i < y_ticks.count; ++i) {
     const double y = y_at(y_ticks.at(i));
     s += fmt::format(
