@@ -64,7 +64,16 @@ FIND = r"""
     const large = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700);
     const c = contrast(ink, ground);
     if (c < (large ? 3 : 4.5)) found.push(`contrast ${c.toFixed(2)}: ${shown(e)}`);
-    const scrolls = e.closest("pre");
+    const scrolls = e.closest("pre, .scroll");
+    if (e.closest("table"))
+      for (const word of node.textContent.matchAll(/[^\s-]{2,18}/g)) {
+        if (word[0].length === 18) continue;
+        const part = document.createRange();
+        part.setStart(node, word.index);
+        part.setEnd(node, word.index + word[0].length);
+        const lines = new Set([...part.getClientRects()].map((r) => Math.round(r.top)));
+        if (lines.size > 1) found.push(`a word broken in a table: ${word[0]}`);
+      }
     const range = document.createRange();
     range.selectNodeContents(node);
     const box = range.getBoundingClientRect();
@@ -213,7 +222,7 @@ def check(browser, page, pictures):
         found += [f"{name}: {what}" for what in browser.evaluate(FIND) + seen_events(browser.events, address)]
         if pictures:
             where = pathlib.Path(pictures) / (f"{page.parent.parent.name}-{page.parent.name}-{media}-{width}-{scheme}.png")
-            shot = browser.call("Page.captureScreenshot", captureBeyondViewport=True)
+            shot = browser.call("Page.captureScreenshot")
             where.write_bytes(base64.b64decode(shot["data"]))
             if media == "screen" and scheme == "light":
                 size = browser.evaluate("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]")

@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <iterator>
+#include <span>
 
 #include <spdlog/fmt/fmt.h>
 
@@ -55,7 +55,8 @@ class Blocks {
     s_ += "</div>\n";
   }
   void operator()(const Table& t) {
-    s_ += "<table>\n<caption>" + html(t.caption) + "</caption>\n<thead>\n<tr>";
+    s_ += "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"" + html(t.caption) +
+          "\">\n<table>\n<caption>" + html(t.caption) + "</caption>\n<thead>\n<tr>";
     for (const std::string& c : t.columns) s_ += "<th scope=\"col\">" + html(c) + "</th>";
     s_ += "</tr>\n</thead>\n<tbody>\n";
     for (const std::vector<std::string>& row : t.rows) {
@@ -65,7 +66,7 @@ class Blocks {
                      : "<td>" + html(row[i]) + "</td>";
       s_ += "</tr>\n";
     }
-    s_ += "</tbody>\n</table>\n";
+    s_ += "</tbody>\n</table>\n</div>\n";
   }
   void operator()(const Chart& c) {
     if (!in_row_) s_ += "<div class=\"charts\">\n";
@@ -101,7 +102,7 @@ std::string top_of(const Document& d) {
 
 std::string contents_of(const Document& d) {
   std::string s = "<nav aria-label=\"Contents\">\n<ul>\n";
-  for (const Section& section : d.sections)
+  for (const Section& section : std::span(d.sections).subspan(1))
     s += "<li><a href=\"#" + section.id + "\">" + html(section.title) + "</a></li>\n";
   return s + "</ul>\n</nav>\n";
 }

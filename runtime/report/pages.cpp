@@ -1,5 +1,6 @@
 #include "runtime/report/pages.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include <spdlog/fmt/fmt.h>
@@ -69,12 +70,14 @@ Section not_covered_of(const RunCertificate& c) {
 }
 
 Section results_of(const RunFacts& f, const ReportFiles& files) {
-  Section s{.id = "results", .title = "Budget and figures", .blocks = charts_of(f)};
+  Section s{.id = "results",
+            .title = f.is_private() ? "Budget and figures" : "Figures",
+            .blocks = charts_of(f)};
   for (Block& b : figures_of(f, files)) s.blocks.push_back(std::move(b));
   if (!f.is_private()) return s;
   for (const Sentences& part : sentences_of(*f.certificate))
     if (part.heading == "test rows")
-      for (const std::string& sentence : part.sentences) s.blocks.push_back(Paragraph{sentence});
+      s.blocks.push_back(page::Answers{.questions = {{"Test rows", part.sentences}}});
   return s;
 }
 
@@ -109,8 +112,14 @@ Section settings_of(const RunFacts& f) {
   page::Table table{.caption = "Settings of the run; config.toml has all of them",
                     .columns = {"setting", "value"},
                     .rows = {}};
+  const auto is_shown = [&](const std::string& key) {
+    constexpr std::string_view kOfPrivacy[] = {"clip", "clipping", "rng", "accountant",
+                                               "size-is-public"};
+    return f.settings.has(key) &&
+           (f.is_private() || std::ranges::find(kOfPrivacy, key) == std::end(kOfPrivacy));
+  };
   for (const char* const key : kShownSettings)
-    if (f.settings.has(key)) table.rows.push_back({key, f.settings.text(key)});
+    if (is_shown(key)) table.rows.push_back({key, f.settings.text(key)});
   return {.id = "settings", .title = "Settings", .blocks = {table}};
 }
 
@@ -118,19 +127,23 @@ Section settings_of(const RunFacts& f) {
 /// describe them.
 std::string dp_accounting_code(const verify::StatedNumbers& c) {
   if (c.max_rows > 1 || c.split || c.holdout || c.releases.empty()) return "";
+  // A filter's budget, or a lost key's, is not the epsilon of the releases that were made.
+  if (c.order_fixed || c.lost_a_key()) return "";
   constexpr std::size_t kMostReleases = 12;
   if (c.releases.size() > kMostReleases) return "";
   std::string events;
   for (const privacy::Release& r : c.releases) {
     std::string event;
     if (const auto* sampled = std::get_if<privacy::PoissonGaussian>(&r.mechanism))
-      event = fmt::format("dp_event.PoissonSampledDpEvent({}, dp_event.GaussianDpEvent({}))",
-                          privacy::number(sampled->q), privacy::number(sampled->sigma));
+      event = fmt::format(
+          "dp_event.PoissonSampledDpEvent(\n            {}, dp_event.GaussianDpEvent({}))",
+          privacy::number(sampled->q), privacy::number(sampled->sigma));
     else if (const auto* gaussian = std::get_if<privacy::Gaussian>(&r.mechanism))
       event = fmt::format("dp_event.GaussianDpEvent({})", privacy::number(gaussian->sigma));
     else
       return "";
-    events += fmt::format("    dp_event.SelfComposedDpEvent({}, {}),\n", event, r.count);
+    events += fmt::format("    dp_event.SelfComposedDpEvent(\n        {},\n        {}),\n", event,
+                          r.count);
   }
   return fmt::format(
       "from dp_accounting import dp_event\n"

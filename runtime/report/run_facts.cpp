@@ -44,6 +44,8 @@ RunFacts facts_of(const ReportFiles& files) {
   if (!files.schema.empty()) f.schema = parse_schema(files.schema, "schema.toml");
   f.dataset = f.certificate ? f.certificate->text("dataset") : f.setting("dataset");
   if (files.model) {
+    const auto dataset = files.model->metadata.find("dataset");
+    if (!f.certificate && dataset != files.model->metadata.end()) f.dataset = dataset->second;
     f.model = network_name(*files.model);
     if (f.model.empty()) f.model = f.setting("model");
   }

@@ -21,10 +21,10 @@ Sentence whose(const RunFacts& f) {
   const RunCertificate& c = *f.certificate;
   const char* const held = c.stated.holdout ? ", trained on or held out" : "";
   if (c.has_unit())
-    return {
-        fmt::format("That of each unit of {}{}: all rows with one text in the column {}, of "
-                    "which at most {} were used.",
-                    f.dataset, held, c.stated.unit, c.stated.max_rows)};
+    return {fmt::format("That of each unit{}: all rows of {} with the same text in the column "
+                        "\"{}\", together.",
+                        held, f.dataset, c.stated.unit),
+            fmt::format("At most {} rows of a unit were used.", c.stated.max_rows)};
   return {fmt::format("That of each single row of {}{}.", f.dataset, held),
           "It is a person's privacy only if no person has several rows."};
 }
@@ -50,8 +50,9 @@ Sentence left_out(const RunFacts& f) {
   const RunCertificate& c = *f.certificate;
   Sentence all = {
       "Other runs and other publications about the same persons: their epsilons add up."};
-  all.push_back(c.has_unit() ? "Several units together, a family's say."
-                             : "Several rows of one person: their epsilon is larger.");
+  all.push_back(c.has_unit()
+                    ? "Several units together, for example a family: their epsilon is larger."
+                    : "Several rows of one person: their epsilon is larger.");
   if (c.stated.test_set.starts_with("public"))
     all.emplace_back("The test rows, which count as public.");
   else if (c.stated.test_set.starts_with("not public") && !c.stated.holdout)
@@ -73,6 +74,8 @@ Sentence may_publish(const RunFacts& f, Detail detail) {
   Sentence all = {detail == Detail::page
                       ? "Yes: this page and all of release/. Never publish private/."
                       : "Yes: all of this folder. Never publish the run's folder private/."};
+  if (c.stated.epsilon > 10.0 || !c.texts("warnings").empty())
+    all = {"Nothing forbids it, but the promise is so weak that it protects next to nobody."};
   if (!c.texts("assumptions").empty())
     all.emplace_back(detail == Detail::page
                          ? "That rests on assumptions about the files: see The data."

@@ -26,7 +26,7 @@ struct Range {
   }
 };
 
-/// Numbers at which an axis is labelled: multiples of 1, 2 or 5 times a power of ten.
+/// Numbers at which an axis is labelled: multiples of 1, 2, 2.5 or 5 times a power of ten.
 struct Ticks {
   double first = 0.0;
   double step = 1.0;
@@ -40,7 +40,7 @@ Ticks ticks_of(double low, double high, int wanted) {
   const double raw = (high - low) / wanted;
   const double power = std::pow(10.0, std::floor(std::log10(raw)));
   double step = 10.0 * power;
-  for (const double m : {1.0, 2.0, 5.0})
+  for (const double m : {1.0, 2.0, 2.5, 5.0})
     if (raw <= m * power * (1.0 + 1e-9)) {
       step = m * power;
       break;
