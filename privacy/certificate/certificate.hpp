@@ -93,6 +93,8 @@ struct Certificate {
   /// Assumptions about the data files that the promise rests on.
   std::vector<std::string> assumptions;
   std::vector<std::string> warnings;  ///< ways in which the promise is weak
+  /// Format of the pages in release/ that say this in words; 0: there are none.
+  int pages = 0;
   Build build;
 
   bool for_release() const { return not_for_release.empty(); }

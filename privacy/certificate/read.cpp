@@ -297,6 +297,7 @@ void read_settings(const Json& j, Certificate& c) {
   if (j.contains("keys_lost")) c.keys_lost = j["keys_lost"].get<std::uint64_t>();
   c.assumptions = texts(j, "assumptions");
   c.warnings = texts(j, "warnings");
+  c.pages = static_cast<int>(count(j, "pages"));
   const Json build = j.value("build", Json::object());
   c.build = {.version = text(build, "version"),
              .commit = text(build, "commit"),

@@ -308,8 +308,9 @@ Json to_json(const Certificate& c) {
     j.update({{"keys_lost", *c.keys_lost}, {"releases_repeated", c.releases_repeated}});
   j.update({{"warnings", c.warnings},
             {"hyperparameter_tuning", "not counted in epsilon"},
-            {"test_set", text_of(c.test_set)},
-            {"build",
+            {"test_set", text_of(c.test_set)}});
+  if (c.pages > 0) j["pages"] = c.pages;
+  j.update({{"build",
              {{"program", "cudp"},
               {"version", c.build.version},
               {"commit", c.build.commit},

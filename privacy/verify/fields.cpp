@@ -363,6 +363,7 @@ class Format {
          one_of({"none", "public; read for test_accuracy only, not covered by the guarantee",
                  "not public: what was measured on it is not released, nor covered by the "
                  "guarantee"}));
+    may("pages", whole());  // compared with the files elsewhere
     must("build", object());
     for (const char* const name : {"program", "version", "commit", "compiler", "backend"})
       must(std::string("build.") + name, any_text());

@@ -1,10 +1,6 @@
 #include "runtime/cli/answer.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <iostream>
 #include <utility>
 
@@ -12,18 +8,6 @@
 #include "runtime/cli/accountant.hpp"
 
 namespace cudp {
-namespace {
-
-std::string six_digits(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.6g", value);
-  return text.data();
-}
-
-/// Value of one unit in the sixth significant digit.
-double sixth_digit(double value) { return std::pow(10.0, std::floor(std::log10(value)) - 5.0); }
-
-}  // namespace
 
 void add_releases(Answer& answer, const std::vector<privacy::Release>& releases) {
   const auto text = [](const nlohmann::ordered_json& value) {
@@ -80,18 +64,6 @@ void print(const Answer& answer, bool as_json) {
   for (const auto& [name, value] : answer.rows) width = std::max(width, characters(name));
   for (const auto& [name, value] : answer.rows)
     std::cout << name << std::string(width + 2 - characters(name), ' ') << value << "\n";
-}
-
-std::string rounded_up(double value) {
-  std::string nearest = six_digits(value);
-  if (std::strtod(nearest.c_str(), nullptr) >= value) return nearest;
-  return six_digits(value + sixth_digit(value));
-}
-
-std::string rounded_down(double value) {
-  std::string nearest = six_digits(value);
-  if (std::strtod(nearest.c_str(), nullptr) <= value) return nearest;
-  return six_digits(value - sixth_digit(value));
 }
 
 }  // namespace cudp

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "privacy/mechanism/mechanism.hpp"
+#include "runtime/base/rounded_text.hpp"
 
 namespace cudp {
 
@@ -31,10 +32,5 @@ void add_wrapped(Answer& answer, const std::string& name, const std::string& tex
 
 /// Prints the JSON or the table to stdout.
 void print(const Answer& answer, bool as_json);
-
-/// Returns a number with six digits, rounded up or down, so that a number copied from a table is on
-/// the safe side. Requires value finite and >= 0.
-std::string rounded_up(double value);
-std::string rounded_down(double value);
 
 }  // namespace cudp

@@ -112,6 +112,7 @@ AddCommands commands_of_cudp(ReleaseObserver* release_observer) {
     add_audit_command(app, body);
     add_verify_command(app, body);
     add_account_command(app, body);
+    add_report_command(app, body);
     add_calibrate_command(app, body);
     add_reproduce_command(app, body);
     add_info_command(app, body);

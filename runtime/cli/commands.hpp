@@ -27,6 +27,7 @@ void add_export_command(CLI::App& app, CommandBody& body);
 void add_audit_command(CLI::App& app, CommandBody& body);
 void add_verify_command(CLI::App& app, CommandBody& body);
 void add_account_command(CLI::App& app, CommandBody& body);
+void add_report_command(CLI::App& app, CommandBody& body);
 void add_calibrate_command(CLI::App& app, CommandBody& body);
 void add_reproduce_command(CLI::App& app, CommandBody& body);
 void add_info_command(CLI::App& app, CommandBody& body);

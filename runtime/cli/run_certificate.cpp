@@ -26,34 +26,9 @@ fs::path certificate_in(const fs::path& place) {
 
 }  // namespace
 
-std::string RunCertificate::text(const char* key) const {
-  return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : "";
-}
-
-std::vector<std::string> RunCertificate::texts(const char* key) const {
-  std::vector<std::string> all;
-  if (!json.contains(key) || !json[key].is_array()) return all;
-  for (const nlohmann::json& entry : json[key])
-    if (entry.is_string()) all.push_back(entry.get<std::string>());
-  return all;
-}
-
-RunCertificate read_run_certificate(const fs::path& place) {
-  RunCertificate c;
-  c.file = certificate_in(place);
-  const auto refuse = [&](const std::string& why) {
-    throw InputError(c.file.string() + ": expected a certificate of cudp, found " + why);
-  };
-  const std::string text = read_user_file(c.file);
-  c.json = nlohmann::json::parse(text, nullptr, false);
-  if (!c.json.is_object() || !c.text("format").starts_with("cudp privacy certificate"))
-    refuse("another file");
-  try {
-    c.stated = verify::read_stated_numbers(text);
-  } catch (const std::exception& e) {
-    refuse(std::string("a damaged one: ") + e.what());
-  }
-  return c;
+NamedCertificate read_run_certificate(const fs::path& place) {
+  const fs::path file = certificate_in(place);
+  return {parse_run_certificate(read_user_file(file), file.string()), file};
 }
 
 }  // namespace cudp

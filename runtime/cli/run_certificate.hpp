@@ -4,28 +4,19 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
-#include "privacy/verify/stated_numbers.hpp"
 #include "runtime/cli/answer.hpp"
+#include "runtime/report/run_certificate.hpp"
 
 namespace cudp {
 
-/// The certificate of a run, as JSON and as numbers.
-struct RunCertificate {
+/// The certificate of a run, and the path of its file.
+struct NamedCertificate : RunCertificate {
   std::filesystem::path file;
-  nlohmann::json json;
-  verify::StatedNumbers stated;
-
-  /// Returns a text of the file; empty if there is none of that name.
-  std::string text(const char* key) const;
-  /// Returns a list of texts of the file; empty if there is none of that name.
-  std::vector<std::string> texts(const char* key) const;
 };
 
 /// Reads a run's certificate. place: a run's folder, its release folder, or a privacy.json. Throws
 /// InputError if there is no certificate, or if it cannot be read.
-RunCertificate read_run_certificate(const std::filesystem::path& place);
+NamedCertificate read_run_certificate(const std::filesystem::path& place);
 
 // Answers of `cudp account` about runs. All throw InputError. A run is given as for
 // read_run_certificate.

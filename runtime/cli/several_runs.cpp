@@ -41,7 +41,7 @@ bool is_fixed_ahead(const verify::StatedNumbers& c) {
 }
 
 /// Returns the spending of a run, from its certificate.
-privacy::RunSpending spending_of(const RunCertificate& c) {
+privacy::RunSpending spending_of(const NamedCertificate& c) {
   const verify::StatedNumbers& stated = c.stated;
   if (!std::isfinite(stated.epsilon))
     throw InputError(c.file.string() + ": expected a certificate with an epsilon, found none");
@@ -69,7 +69,7 @@ privacy::RunSpending spending_of(const RunCertificate& c) {
 
 /// Throws InputError if the neighbouring relations differ, e.g. persons and rows: such runs have no
 /// common guarantee.
-void hold_same_neighbours(const RunCertificate& first, const RunCertificate& c) {
+void hold_same_neighbours(const NamedCertificate& first, const NamedCertificate& c) {
   const auto expect = [&](const char* key, const std::string& expected, const std::string& found) {
     if (found != expected)
       throw InputError(c.file.string() + ", " + key + ": expected that of " + first.file.string() +
@@ -83,11 +83,11 @@ void hold_same_neighbours(const RunCertificate& first, const RunCertificate& c) 
          c.text("neighbouring_relation"));
 }
 
-std::vector<RunCertificate> certificates_of(const std::vector<std::string>& runs) {
-  std::vector<RunCertificate> all;
+std::vector<NamedCertificate> certificates_of(const std::vector<std::string>& runs) {
+  std::vector<NamedCertificate> all;
   for (const std::string& run : runs) {
-    RunCertificate c = read_run_certificate(run);
-    const auto same = std::ranges::find_if(all, [&](const RunCertificate& earlier) {
+    NamedCertificate c = read_run_certificate(run);
+    const auto same = std::ranges::find_if(all, [&](const NamedCertificate& earlier) {
       std::error_code none;
       return fs::equivalent(earlier.file, c.file, none);
     });
@@ -98,8 +98,8 @@ std::vector<RunCertificate> certificates_of(const std::vector<std::string>& runs
   return all;
 }
 
-double common_delta(const std::vector<RunCertificate>& all) {
-  for (const RunCertificate& c : all)
+double common_delta(const std::vector<NamedCertificate>& all) {
+  for (const NamedCertificate& c : all)
     if (c.stated.delta != all.front().stated.delta)
       throw InputError("account: expected --delta where runs state different ones, " +
                        privacy::number(all.front().stated.delta) + " and " +
@@ -108,7 +108,7 @@ double common_delta(const std::vector<RunCertificate>& all) {
 }
 
 /// Returns in words how a run's spending is counted.
-std::string counted_as(const RunCertificate& c, const privacy::RunSpending& spending) {
+std::string counted_as(const NamedCertificate& c, const privacy::RunSpending& spending) {
   std::string how = c.text("method");
   if (std::holds_alternative<privacy::StatedRun>(spending.run))
     how += ", its epsilon and delta";
@@ -125,17 +125,17 @@ std::string counted_as(const RunCertificate& c, const privacy::RunSpending& spen
 
 Answer several_runs(const std::vector<std::string>& runs, std::optional<double> delta,
                     bool fixed_ahead) {
-  const std::vector<RunCertificate> all = certificates_of(runs);
+  const std::vector<NamedCertificate> all = certificates_of(runs);
   const double of_all = delta ? *delta : common_delta(all);
   std::vector<privacy::RunSpending> spendings;
   spendings.reserve(all.size());
-  for (const RunCertificate& c : all) spendings.push_back(spending_of(c));
+  for (const NamedCertificate& c : all) spendings.push_back(spending_of(c));
   const std::uint64_t group = all.front().stated.max_rows;
   const double chosen = privacy::epsilon_as_chosen(spendings, of_all, group);
   // The certificate of a refused run states the cost of its count, not the spending that was
   // planned. It therefore has no plan that was fixed beforehand.
   const auto refused =
-      std::ranges::find(all, "refused", [](const RunCertificate& c) { return c.stated.status; });
+      std::ranges::find(all, "refused", [](const NamedCertificate& c) { return c.stated.status; });
   if (fixed_ahead && refused != all.end())
     throw InputError("--fixed-ahead: expected runs that were not refused, found " +
                      refused->file.string() +
@@ -167,7 +167,7 @@ Answer several_runs(const std::vector<std::string>& runs, std::optional<double> 
   }
   std::size_t not_for_release = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const RunCertificate& c = all[i];
+    const NamedCertificate& c = all[i];
     const std::string how = counted_as(c, spendings[i]);
     a.json["runs"].push_back({{"certificate", c.file.string()},
                               {"dataset", c.text("dataset")},

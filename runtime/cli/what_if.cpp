@@ -74,7 +74,7 @@ Changes changes_of(const std::string& text) {
 
 /// Returns the accountant in the run's settings, if they are in the certificate's folder, else
 /// `best`.
-privacy::AccountantKind accountant_of(const RunCertificate& c) {
+privacy::AccountantKind accountant_of(const NamedCertificate& c) {
   const std::filesystem::path settings = c.file.parent_path() / RunFolder::kConfig;
   std::error_code none;
   if (!std::filesystem::is_regular_file(settings, none)) return privacy::AccountantKind::best;
@@ -103,7 +103,7 @@ bool is_before(const privacy::Release& r, const verify::StatedNumbers& c) {
 
 /// Returns the plan of a run. Throws InputError if the certificate's releases are not those of
 /// equal steps.
-Planned planned_run(const RunCertificate& certificate) {
+Planned planned_run(const NamedCertificate& certificate) {
   const verify::StatedNumbers& c = certificate.stated;
   const std::string file = certificate.file.string();
   if (!c.is_finished())
@@ -212,7 +212,7 @@ void add_row(Answer& answer, const std::string& name, const Planned& run) {
 }  // namespace
 
 Answer what_if(const std::string& run, const std::vector<std::string>& changes) {
-  const RunCertificate certificate = read_run_certificate(run);
+  const NamedCertificate certificate = read_run_certificate(run);
   const Planned own = planned_run(certificate);
   Answer answer{.json = {{"certificate", certificate.file.string()}},
                 .rows = {{"", fmt::format("{:<10}{:<10}{:<10}{:<8}{:<10}{}", "epsilon", "delta",

@@ -11,6 +11,7 @@ struct ReportOptions {
   std::optional<double> holdout_threshold;
   /// Metric in curves.png, a name in kSchemaMetrics (data/schema.hpp); empty: the schema's metric.
   std::string metric;
+  std::string license;  ///< licence of the model in the front matter of its card; empty: not stated
 };
 
 }  // namespace cudp

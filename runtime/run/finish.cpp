@@ -7,6 +7,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/base/error.hpp"
+#include "runtime/report/write.hpp"
 #include "runtime/results/evaluation_report.hpp"
 #include "runtime/results/metrics.hpp"
 #include "runtime/run/checkpoint.hpp"
@@ -139,7 +140,9 @@ RunResult train(Run& run) {
   Pictures figures_drawn, curves_drawn;
   std::optional<std::string> majority_class = evaluate(run, figures_drawn);
   outputs.write_model(model);
+  outputs.write_pages(certificate);
   outputs.write_certificate(certificate);
+  write_private_page(run.folder.root());
   const bool has_curves =
       outputs.start_curves(t.metrics(), model.network.spec.name, certificate, curves_drawn);
   RunResult result = result_of(run, certificate, std::move(majority_class));

@@ -9,6 +9,7 @@
 #include "runtime/config/report_options.hpp"
 #include "runtime/data/schema_text.hpp"
 #include "runtime/methods/registry.hpp"
+#include "runtime/report/write.hpp"
 #include "runtime/results/curves.hpp"
 #include "runtime/results/evaluation_report.hpp"
 #include "runtime/settings/settings.hpp"
@@ -71,6 +72,14 @@ void Outputs::write_certificate(const privacy::Certificate& certificate) const {
   else
     write_atomically(folder_.not_for_release(), note_of(reasons));
   write_atomically(folder_.certificate(), to_text(certificate));
+}
+
+void Outputs::write_pages(const privacy::Certificate& certificate) const {
+  if (!gives_privacy_) return;
+  const std::filesystem::path release = folder_.certificate().parent_path();
+  ReportFiles files = read_release_files(release);
+  files.certificate = to_text(certificate);
+  write_release_pages(release, files);
 }
 
 void Outputs::write_metrics(const std::vector<MetricsRow>& metrics) const {

@@ -26,6 +26,10 @@ class Outputs {
   /// Writes the certificate; nothing without privacy. If it states a reason why the run is not for
   /// release, other than that it is not finished, writes a note into release/, too.
   void write_certificate(const privacy::Certificate& certificate) const;
+  /// Writes the pages of release/ (runtime/report/pages.hpp) from the files that are there and this
+  /// certificate; nothing without privacy. Call before write_certificate(), so that a finished
+  /// certificate has its pages.
+  void write_pages(const privacy::Certificate& certificate) const;
   /// Writes the rows so far.
   void write_metrics(const std::vector<MetricsRow>& metrics) const;
   /// Writes the model, its words if it is for texts, and its schema if it is for a table.

@@ -42,7 +42,10 @@ void Run::refused(const Training& t, const Error& reason) {
                                                // only
   write_atomically(folder.config(), write_config(e.config, Audience::release));
   write_atomically(folder.ledger(), ledger.to_text(), 0600);
-  Outputs(folder, e).write_certificate(make_refusal_certificate(e, t.size(), ledger));
+  const Outputs outputs(folder, e);
+  const privacy::Certificate certificate_of_count = make_refusal_certificate(e, t.size(), ledger);
+  outputs.write_pages(certificate_of_count);
+  outputs.write_certificate(certificate_of_count);
   const FilesInChange lock;
   const std::string certificate = new_folder->publish().certificate().string();
   const std::string line = std::string(reason.what()) +

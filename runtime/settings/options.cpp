@@ -330,6 +330,9 @@ std::vector<Option> output_options() {
                   "average-precision; if not given, the schema's, or else one that fits the class "
                   "shares of public test rows"),
              {std::begin(kSchemaMetrics), std::end(kSchemaMetrics)}),
+      text("license", "NAME", &ReportOptions::license,
+           "licence of the released model, as model hubs name it (mit, cc-by-4.0): for the front "
+           "matter of the model card"),
       machine(integer("checkpoint-every", "N", &Config::checkpoint_every, kCountOrZero,
                       "steps between checkpoints; 0: about every 20 seconds")),
       command(toggle("json", &Config::json, "print only the result, as JSON, on stdout")),

@@ -9,6 +9,7 @@
 #include "runtime/base/build_info.hpp"
 #include "runtime/config/choices.hpp"
 #include "runtime/methods/releases_before.hpp"
+#include "runtime/report/pages.hpp"
 
 namespace cudp {
 namespace {
@@ -82,6 +83,7 @@ Certificate fill(Status status, const Experiment& e, const TrainingSize& size,
   c.warnings = privacy_warnings(size.value,
                                 std::fmax(c.promise.epsilon, config.holdout_epsilon.value_or(0.0)),
                                 std::fmax(c.promise.delta, config.holdout_delta.value_or(0.0)));
+  c.pages = kPagesFormat;
   const BuildInfo build = build_info();
   c.build = {.version = build.version,
              .commit = build.commit,

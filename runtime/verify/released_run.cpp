@@ -22,6 +22,7 @@
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/named_datasets.hpp"
 #include "runtime/data/schema.hpp"
+#include "runtime/report/pages.hpp"
 #include "runtime/results/evaluation_report.hpp"
 #include "runtime/results/holdout_bars.hpp"
 #include "runtime/results/model_inputs.hpp"
@@ -36,6 +37,7 @@ namespace cudp {
 namespace {
 
 constexpr const char* kNote = "NOT-FOR-RELEASE.txt";
+constexpr const char* kPages[] = {kReportPage, kPrivacyText, kModelCard};
 
 std::string shape_text(const std::vector<int>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
@@ -286,6 +288,8 @@ verify::Statement check_files(const ReleasedRun& run) {
   const verify::StatedNumbers c = verify::read_stated_numbers(run.evidence.certificate);
   std::map<std::string, bool> must = {{"privacy.json", true}, {RunFolder::kConfig, true}};
   if (json.contains("not_for_release")) must[kNote] = true;
+  // Runs of earlier versions have no pages unless cudp report made them.
+  for (const char* const page : kPages) must[page] = json.contains("pages");
   if (c.is_finished()) {
     must.insert(
         {{RunFolder::kModel, true}, {RunFolder::kMetrics, true}, {RunFolder::kCurves, false}});
@@ -320,6 +324,46 @@ verify::Statement check_files(const ReleasedRun& run) {
       s.wrong.push_back(name + ": unexpected file: the certificate does not account for it");
   check_note(run, json, s);
   for (std::string& wrong : data_differences(run)) s.wrong.push_back(std::move(wrong));
+  return s;
+}
+
+/// Makes the pages of release/ again, and compares their bytes.
+verify::Statement check_pages(const ReleasedRun& run) {
+  verify::Statement s{.name = "pages", .found = {}, .wrong = {}};
+  const auto json = nlohmann::json::parse(run.evidence.certificate);
+  const auto has = [&](const char* name) { return std::ranges::binary_search(run.files, name); };
+  const bool stated = json.contains("pages");
+  if (!stated && std::ranges::none_of(kPages, has)) {
+    s.found = "none: an earlier version of the program made the run";
+    s.is_checked = false;
+    return s;
+  }
+  if (const auto format = json.value("pages", nlohmann::json(kPagesFormat));
+      format != nlohmann::json(kPagesFormat)) {
+    s.wrong.push_back(fmt::format(
+        "pages: expected format {}, which this program makes, found {}: verify with the program "
+        "that made them, or make pages elsewhere with cudp report {} --out DIR",
+        kPagesFormat, format.dump(), run.release.string()));
+    return s;
+  }
+  try {
+    const Pages expected = make_pages(read_release_files(run.release));
+    const std::pair<const char*, const std::string*> pages[] = {{kReportPage, &expected.report},
+                                                                {kPrivacyText, &expected.privacy},
+                                                                {kModelCard, &expected.card}};
+    for (const auto& [name, content] : pages) {
+      if (!has(name)) continue;  // "files" states what is missing
+      const std::string found = read_input(run.release / name);
+      const bool is_card = std::string_view(name) == kModelCard;
+      if ((is_card ? split_card(found).body : found) != *content)
+        s.wrong.push_back(std::string(name) +
+                          ": expected the page that the other files give, found another; cudp "
+                          "report makes it again");
+    }
+    s.found = "as the other files give them; the front matter of README.md is the user's";
+  } catch (const InputError& e) {
+    s.wrong.emplace_back(e.what());
+  }
   return s;
 }
 
@@ -369,6 +413,7 @@ std::vector<verify::Statement> check_released_run(const ReleasedRun& run, verify
     if (all.size() > 1) {
       all.push_back(check_tensors(run));
       all.push_back(check_files(run));
+      all.push_back(check_pages(run));
       all.push_back(check_settings_file(run));
     }
   } catch (const std::invalid_argument& e) {

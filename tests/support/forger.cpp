@@ -210,6 +210,7 @@ class Forger {
     for (const char* const file : kJsonFiles)
       if (fs::exists(release_ / file)) json_file(file);
     metrics();
+    pages();
     settings();
     files();
     return std::move(all_);
@@ -259,6 +260,21 @@ class Forger {
         std::swap(changed[i - 1], changed[i]);
         add(file, "", "rows swapped", joined(changed));
       }
+    }
+  }
+
+  void pages() {
+    for (const char* const file : {"report.html", "PRIVACY.txt", "README.md"}) {
+      if (!fs::exists(release_ / file)) continue;
+      const std::string text = content(file);
+      std::string changed = text;
+      const std::size_t number = changed.find_first_of("0123456789", changed.find("Epsilon "));
+      changed[number] = changed[number] == '1' ? '2' : '1';
+      add(file, "", "epsilon changed", changed);
+      add(file, "", "line added", text + "\n");
+      add(file, "", "cut", text.substr(0, text.size() - 1));
+      if (text.starts_with("---\n"))
+        add(file, "front matter", "line added", "---\nlicense: mit\n" + text.substr(4));
     }
   }
 

@@ -1,0 +1,90 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+// A page as data. Texts are plain: each renderer escapes them (runtime/report/escape.hpp).
+
+namespace cudp::page {
+
+struct Paragraph {
+  std::string text;
+};
+
+/// A warning, shown in red.
+struct Alarm {
+  std::string text;
+};
+
+struct Bullets {
+  std::vector<std::string> items;
+};
+
+/// Questions, each with the sentences of its answer.
+struct Answers {
+  std::vector<std::pair<std::string, std::vector<std::string>>> questions;
+  bool in_short = false;  ///< the answers are shown as boxes side by side
+};
+
+/// A table. The first cell of each row is the row's heading.
+struct Table {
+  std::string caption;
+  std::vector<std::string> columns;
+  std::vector<std::vector<std::string>> rows;  ///< each as long as `columns`
+};
+
+/// A line of a chart. Points whose numbers are not finite are left out.
+struct Curve {
+  std::string name;
+  std::vector<std::pair<double, double>> points;
+  bool dashed = false;
+};
+
+/// A line chart. The vertical axis begins at y_min, or near the smallest number if it is empty.
+struct Chart {
+  std::string title;
+  std::string x;  ///< name of the horizontal axis, with its unit
+  std::string y;
+  std::vector<Curve> curves;
+  std::optional<double> y_min = {};
+  std::string description;  ///< what the chart shows, for readers who do not see it
+};
+
+struct Code {
+  std::string language;
+  std::string text;
+};
+
+using Block = std::variant<Paragraph, Alarm, Bullets, Answers, Table, Chart, Code>;
+
+struct Section {
+  std::string id;  ///< letters and '-' only
+  std::string title;
+  std::vector<Block> blocks;
+};
+
+struct Document {
+  std::string title;
+  std::string subtitle;
+  /// Line at the top if the page, or the run it describes, is not for release; empty if it is.
+  std::string not_for_release;
+  std::vector<std::string> reasons;  ///< why it is not for release
+  std::vector<std::string> alarms;   ///< other warnings
+  std::vector<Section> sections;
+};
+
+/// Returns a page that opens without a network: one HTML file without scripts. The style follows
+/// the reader's choice of light or dark.
+std::string to_html(const Document& document);
+/// Returns plain text of 80 columns. A chart becomes its description.
+std::string to_text(const Document& document);
+/// Returns Markdown. A chart becomes its description.
+std::string to_markdown(const Document& document);
+
+/// Returns a chart as an SVG element with text as text, for a page that defines its colours
+/// (runtime/report/page.html).
+std::string to_svg(const Chart& chart);
+
+}  // namespace cudp::page

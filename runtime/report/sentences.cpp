@@ -1,0 +1,230 @@
+#include "runtime/report/sentences.hpp"
+
+#include <cmath>
+
+#include <spdlog/fmt/fmt.h>
+
+#include "runtime/base/rounded_text.hpp"
+
+namespace cudp {
+namespace {
+
+using nlohmann::json;
+
+double number_at(const json& j, const char* key) {
+  return j.contains(key) && j[key].is_number() ? j[key].get<double>() : 0.0;
+}
+
+/// Name of the host's release of the row count in certificates.
+constexpr std::string_view kSizeRelease = "size of the training set";
+
+Sentences status(const RunCertificate& c) {
+  Sentences p{.heading = "status", .sentences = {}};
+  if (c.stated.status == "refused")
+    p.sentences.emplace_back(
+        "Nothing was trained: the noisy row count allowed no plan. That count was released, and "
+        "this is what it spent.");
+  else if (c.stated.status != "finished")
+    p.sentences.emplace_back("The run is not finished: what follows is its plan.");
+  else
+    p.sentences.emplace_back("The run is finished.");
+  const std::vector<std::string> reasons = c.texts("not_for_release");
+  if (!reasons.empty()) p.sentences.emplace_back("It is NOT for release:");
+  for (const std::string& reason : reasons) p.sentences.push_back("- " + reason);
+  return p;
+}
+
+Sentences promise(const RunCertificate& c) {
+  Sentences p{.heading = "promise", .sentences = {}};
+  p.sentences.push_back(fmt::format("Epsilon is {} at delta {:.3g}, for one {} of {} more or less.",
+                                    rounded_up(c.stated.epsilon), c.stated.delta,
+                                    c.has_unit()       ? "unit"
+                                    : c.stated.holdout ? "row"
+                                                       : "training row",
+                                    c.text("dataset")));
+  if (c.has_unit())
+    p.sentences.push_back(
+        fmt::format("A unit is all rows with one text in the column {}; the first {} of them were "
+                    "used at most.",
+                    c.stated.unit, c.stated.max_rows));
+  else
+    p.sentences.emplace_back(
+        "It is the privacy of each row: if a person can have several rows, set unit = \"COLUMN\" "
+        "and max_rows in the schema of the table.");
+  return p;
+}
+
+/// Returns e^epsilon as text, rounded up; "any number of" above 1e6.
+std::string times_text(double epsilon) {
+  const double times = std::exp(epsilon);
+  if (!(times < 1e6)) return "any number of";
+  return times < 100.0 ? fmt::format("{:.2f}", std::ceil(100.0 * times) / 100.0)
+                       : fmt::format("{:.0f}", std::ceil(times));
+}
+
+Sentences meaning(const RunCertificate& c) {
+  const double epsilon = c.stated.epsilon;
+  const double delta = c.stated.delta;
+  const char* const one = c.has_unit() ? "unit" : "row";
+  Sentences p{.heading = "meaning", .sentences = {}};
+  p.sentences.push_back(fmt::format(
+      "Whatever is seen of the release, with one {0} or without it, is at most {1} times as likely "
+      "in one case as in the other, but for a part of probability {2:.3g}.",
+      one, times_text(epsilon), delta));
+  p.sentences.push_back(fmt::format(
+      "Whoever would toss a coin on whether a certain {0} was used is right in at most {1} of all "
+      "cases instead of 50 %, even with every other {0} at hand.",
+      one, percent_up(max_right_guesses(epsilon, delta))));
+  if (epsilon > 10.0)
+    p.sentences.emplace_back("An epsilon above 10 rules out very little.");
+  else if (epsilon > 3.0)
+    p.sentences.emplace_back("An epsilon above 3 is a weak promise; attacks do worse in practice.");
+  if (const std::string none = c.text("groups"); !none.empty())
+    p.sentences.push_back(
+        (c.has_unit() ? "Several units together: " : "Persons with several rows: ") + none + ".");
+  if (!c.json.contains("groups") || !c.json["groups"].is_array()) return p;
+  std::string groups;
+  for (const json& row : c.json["groups"]) {
+    const double size = number_at(row, c.has_unit() ? "units" : "examples");
+    if (size > 1.0 && row.contains("epsilon") && row["epsilon"].is_number())
+      groups += fmt::format("{}{:.0f} {}s {}", groups.empty() ? "" : ", ", size, one,
+                            rounded_up(number_at(row, "epsilon")));
+  }
+  if (!groups.empty())
+    p.sentences.push_back((c.has_unit() ? "Several units together, a family's say, have a larger "
+                                          "epsilon: "
+                                        : "A person with several rows has a larger epsilon: ") +
+                          groups + ".");
+  return p;
+}
+
+Sentences how(const RunCertificate& c) {
+  const verify::StatedNumbers& s = c.stated;
+  Sentences p{.heading = "how", .sentences = {}};
+  const std::string noise =
+      c.json.contains("noise_over_time")
+          ? "Gaussian noise, more of it in some steps than in others,"
+          : fmt::format("Gaussian noise of {:.4g} (sigma {:.4g})", s.noise_std, s.sigma);
+  if (s.sampling == "poisson" && s.sigma > 0.0)
+    p.sentences.push_back(fmt::format(
+        "{}: {} times, each row was drawn with probability {:.4g} (about {:.0f} rows), its part in "
+        "the sum was bounded to norm {:.4g}, and {} was added to the sum.",
+        s.method, s.steps, s.q, s.expected_batch, s.clip, noise));
+  else
+    p.sentences.push_back(s.method + ": " + c.text("mechanism") + ".");
+  p.sentences.push_back("What these releases come to together was bounded by the accountant " +
+                        s.accountant + "; cudp verify checks that.");
+  if (s.split)
+    p.sentences.push_back(fmt::format(
+        "They were planned by looking at a noisy row count. Before that was made, the budget was "
+        "divided: the count has epsilon {:.4g} at delta {:.3g}, and the releases after it, "
+        "whatever it had been, {:.4g} at {:.3g}. By basic composition both parts add up to the "
+        "whole; of several rows together no such proof is known.",
+        s.split->count_epsilon, s.split->count_delta, s.split->training_epsilon,
+        s.split->training_delta));
+  if (s.lost_a_key())
+    p.sentences.push_back(fmt::format(
+        "The key of the noise was lost or renewed on the way, and {} releases were made, and paid "
+        "for, again. How many there are may have been chosen by what they showed, so that the "
+        "epsilon of this run is that of its budget, for single {}s alone.",
+        s.repeated, c.has_unit() ? "unit" : "row"));
+  return p;
+}
+
+Sentences released(const RunCertificate& c) {
+  Sentences p{.heading = "released", .sentences = {}};
+  if (c.stated.status == "finished")
+    p.sentences.emplace_back("The model, and everything else in release/.");
+  if (c.stated.examples)
+    p.sentences.push_back(
+        fmt::format("The row count, {}: it counts as public.", *c.stated.examples));
+  else if (c.stated.size_noise > 0.0)
+    p.sentences.push_back(fmt::format(
+        "A noisy row count, {:.0f} +- {:.3g}: {} part of epsilon.", c.stated.size,
+        c.stated.size_noise,
+        c.stated.split ? fmt::format("{:.4g} is its", c.stated.split->count_epsilon) : "it is"));
+  if (c.json.contains("feature_release") && c.json["feature_release"].is_object()) {
+    const json& what = c.json["feature_release"];
+    p.sentences.push_back("For the features: " +
+                          (what.contains("what") && what["what"].is_string()
+                               ? what["what"].get<std::string>()
+                               : std::string("a noisy summary")) +
+                          "; it is part of epsilon.");
+  }
+  for (const privacy::NoisyValue& l : c.stated.noisy_values)
+    if (l.name != kSizeRelease)
+      p.sentences.push_back(fmt::format("Besides the steps: {}, with noise {:.4g}, {}.", l.name,
+                                        l.noise_std,
+                                        l.times == 1 ? "once" : fmt::format("{} times", l.times)));
+  return p;
+}
+
+Sentences test_rows(const RunCertificate& c) {
+  const std::string set = c.text("test_set");
+  Sentences p{.heading = "test rows", .sentences = {}};
+  if (const auto& held = c.stated.holdout) {
+    p.sentences.push_back(
+        fmt::format("{:.3g} % of the {} were held out, each by a secret coin, and not trained on.",
+                    100.0 * held->share, c.has_unit() ? "units" : "rows"));
+    p.sentences.emplace_back("Exact figures of them stay in private/.");
+    if (held->releases > 0)
+      p.sentences.push_back(
+          fmt::format("release/holdout.json has noisy ones, once, for epsilon {} at delta {:.3g}.",
+                      rounded_up(held->epsilon), held->delta));
+    p.sentences.push_back(fmt::format(
+        "Nobody is in both parts: what was trained on is promised epsilon {} at delta {:.3g}, and "
+        "the larger epsilon and delta of both parts are those of all that was released.",
+        rounded_up(c.stated.training_epsilon), c.stated.training_delta));
+    return p;
+  }
+  if (set.starts_with("public"))
+    p.sentences.emplace_back(
+        "They count as public: accuracies are exact and in release/. Epsilon does not cover them.");
+  else if (set.starts_with("not public"))
+    p.sentences.emplace_back(
+        "They are private, and epsilon does not cover them: accuracies are exact, stay in "
+        "private/, and are not for others.");
+  else
+    p.sentences.emplace_back("There are none: no accuracy was measured.");
+  return p;
+}
+
+Sentences not_covered(const RunCertificate& c) {
+  Sentences p{.heading = "not covered", .sentences = {}};
+  p.sentences = {
+      "Settings that were chosen by looking at other runs on the same rows: each of those runs "
+      "spends a budget of its own; cudp account RUN RUN ... adds them up.",
+      "Other publications about the same persons: their epsilons add up.",
+      "The time that steps took, memory, and messages about rows that do not fit the schema, for "
+      "anyone who watched the training."};
+  if (!c.stated.examples && c.stated.size_noise == 0.0) p.sentences.emplace_back("The row count.");
+  for (const std::string& flag : c.texts("unsafe_flags"))
+    p.sentences.push_back("Chosen to be left out: " + flag + ".");
+  if (c.text("arithmetic").starts_with("proved for real numbers"))
+    p.sentences.emplace_back(
+        "What floating-point rounding reveals: the proof is for real numbers.");
+  for (const std::string& warning : c.texts("warnings"))
+    p.sentences.push_back("Warning: " + warning);
+  return p;
+}
+
+}  // namespace
+
+double max_right_guesses(double epsilon, double delta) {
+  return (1.0 + delta * std::exp(-epsilon)) / (1.0 + std::exp(-epsilon));
+}
+
+std::string percent_up(double share) {
+  return fmt::format("{:.1f} %", std::fmin(100.0, std::ceil(1000.0 * share - 1e-9) / 10.0));
+}
+
+std::vector<Sentences> sentences_of(const RunCertificate& c) {
+  std::vector<Sentences> all = {status(c)};
+  if (!std::isfinite(c.stated.epsilon)) return all;
+  for (auto* const part : {promise, meaning}) all.push_back(part(c));
+  if (c.stated.status != "refused") all.push_back(how(c));
+  for (auto* const part : {released, test_rows, not_covered}) all.push_back(part(c));
+  return all;
+}
+
+}  // namespace cudp

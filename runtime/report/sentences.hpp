@@ -1,0 +1,28 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "runtime/report/run_certificate.hpp"
+
+namespace cudp {
+
+/// One heading of a certificate's explanation, and its sentences.
+struct Sentences {
+  std::string heading;
+  std::vector<std::string> sentences;
+};
+
+/// Explains a certificate in sentences, under the headings status, promise, meaning, how, released,
+/// test rows and not covered; only status if it claims no epsilon, and no how if the run was
+/// refused. `cudp account RUN` prints them, and the pages of release/ contain them.
+std::vector<Sentences> sentences_of(const RunCertificate& certificate);
+
+/// Returns the largest share of right guesses about one unit that is in the data with probability
+/// 1/2: (e^epsilon + delta) / (e^epsilon + 1). It is 1/2 plus half of the total variation that
+/// (epsilon, delta) allows (Kairouz, Oh, Viswanath 2015).
+double max_right_guesses(double epsilon, double delta);
+
+/// Returns a share as text with one digit, rounded up: "95.3 %".
+std::string percent_up(double share);
+
+}  // namespace cudp

@@ -1,0 +1,18 @@
+#pragma once
+#include <string>
+
+#include "runtime/report/document.hpp"
+#include "runtime/report/run_facts.hpp"
+
+namespace cudp {
+
+enum class Detail { page, card };
+
+/// Returns four questions with short answers: whose privacy, how much, what is not covered, and
+/// whether it may be published.
+page::Answers in_short(const RunFacts& facts, Detail detail);
+
+/// Returns a page without sections: its title, the run, whether it is for release, and why not.
+page::Document headed(const std::string& title, const RunFacts& facts);
+
+}  // namespace cudp

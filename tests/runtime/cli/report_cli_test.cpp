@@ -1,0 +1,208 @@
+// The pages that a run leaves, and cudp report.
+#include <filesystem>
+#include <sstream>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/cudp_process.hpp"
+#include "tests/support/small_data.hpp"
+
+namespace fs = std::filesystem;
+
+namespace cudp {
+namespace {
+
+using PageJson = nlohmann::ordered_json;
+
+/// Returns the text with single spaces in place of spaces and line breaks.
+std::string in_one_line(const std::string& text) {
+  std::istringstream in(text);
+  std::string all;
+  for (std::string word; in >> word;) all += (all.empty() ? "" : " ") + word;
+  return all;
+}
+
+class ReportCli : public testing::Test {
+ protected:
+  void train(const std::string& out, const Words& more) const {
+    const Finished f =
+        run_cudp(folder_, with({"train", "--dataset", table_.table, "--schema", table_.schema,
+                                "--model", "logistic", "--batch", "40", "--threads", "1",
+                                "--device", "cpu", "--quiet", "--out", folder_ / out},
+                               more));
+    ASSERT_EQ(f.exit, 0) << f.err;
+  }
+  void train_private(const std::string& out, const Words& more = {}) const {
+    train(out, with({"--epsilon", "3", "--delta", "1e-5", "--epochs", "3"}, more));
+  }
+  Finished cudp(const Words& words) const { return run_cudp(folder_, words); }
+  std::string release(const std::string& run, const std::string& name) const {
+    return content_of(folder_ / (run + "/release/" + name));
+  }
+  /// Returns what verify finds of the pages and its exit code: "ok, exit 0".
+  std::string verified(const std::string& run) const {
+    const Finished f = cudp({"verify", folder_ / run, "--json"});
+    const PageJson answer = PageJson::parse(f.out);
+    for (const PageJson& check : answer["checks"])
+      if (check["check"] == "pages")
+        return check["result"].get<std::string>() + ", exit " + std::to_string(f.exit);
+    return "none, exit " + std::to_string(f.exit);
+  }
+
+  TemporaryFolder folder_;
+  SmallTable table_ = write_small_table(folder_, 400);
+};
+
+constexpr const char* kPageNames[] = {"report.html", "PRIVACY.txt", "README.md"};
+
+TEST_F(ReportCli, EveryRunLeavesPagesThatVerifyMakesAgain) {
+  train_private("run");
+  for (const char* const name : kPageNames) {
+    const std::string page = release("run", name);
+    EXPECT_NE(page.find("What is not covered?"), std::string::npos) << name;
+    EXPECT_EQ(page.find(folder_.path().string()), std::string::npos) << name;
+  }
+  EXPECT_FALSE(fs::exists(folder_ / "run/private/report.html"));
+  EXPECT_EQ(verified("run"), "ok, exit 0");
+  const Finished again = cudp({"report", folder_ / "run"});
+  EXPECT_EQ(again.exit, 0) << again.err;
+  EXPECT_EQ(verified("run"), "ok, exit 0");
+}
+
+TEST_F(ReportCli, ThePagesHaveTheSentencesOfAccount) {
+  train_private("run");
+  const std::string page = in_one_line(release("run", "PRIVACY.txt"));
+  const PageJson account = PageJson::parse(cudp({"account", folder_ / "run", "--json"}).out);
+  for (const char* const heading : {"promise", "meaning", "how", "released", "not covered"})
+    for (const PageJson& sentence : account[heading])
+      EXPECT_NE(page.find(in_one_line(sentence.get<std::string>())), std::string::npos)
+          << heading << ": " << sentence << "\n"
+          << page;
+}
+
+TEST_F(ReportCli, ForgedAndMissingPagesAreFound) {
+  train_private("run");
+  for (const char* const name : kPageNames) {
+    const std::string before = release("run", name);
+    std::string forged = before;
+    const std::size_t at = forged.find("Epsilon 3 at");
+    ASSERT_NE(at, std::string::npos) << name;
+    forged[at + 8] = '1';
+    write_text(folder_ / ("run/release/" + std::string(name)), forged);
+    EXPECT_EQ(verified("run"), "differs, exit 1") << name;
+    fs::remove(folder_ / ("run/release/" + std::string(name)));
+    const Finished f = cudp({"verify", folder_ / "run"});
+    EXPECT_EQ(f.exit, 1) << name;
+    EXPECT_NE(f.out.find(std::string(name) + ": missing"), std::string::npos) << f.out;
+    write_text(folder_ / ("run/release/" + std::string(name)), before);
+  }
+  EXPECT_EQ(verified("run"), "ok, exit 0");
+}
+
+TEST_F(ReportCli, TheFrontMatterIsTheUsers) {
+  train_private("run", {"--license", "cc-by-4.0"});
+  const std::string card = release("run", "README.md");
+  EXPECT_TRUE(card.starts_with("---\nlicense: \"cc-by-4.0\"\n")) << card;
+  const std::string mine = "---\nlicense: mit\n---\n\n" + card.substr(card.find("# "));
+  write_text(folder_ / "run/release/README.md", mine);
+  EXPECT_EQ(verified("run"), "ok, exit 0");
+  EXPECT_EQ(cudp({"report", folder_ / "run"}).exit, 0);
+  EXPECT_EQ(release("run", "README.md"), mine);
+}
+
+TEST_F(ReportCli, RunsOfEarlierVersionsStandWithoutPages) {
+  train_private("run");
+  PageJson certificate = PageJson::parse(release("run", "privacy.json"));
+  certificate.erase("pages");
+  write_text(folder_ / "run/release/privacy.json", certificate.dump(2) + "\n");
+  for (const char* const name : kPageNames)
+    fs::remove(folder_ / ("run/release/" + std::string(name)));
+  EXPECT_EQ(verified("run"), "not checked, exit 0");
+  EXPECT_EQ(cudp({"report", folder_ / "run"}).exit, 0);
+  EXPECT_EQ(verified("run"), "ok, exit 0");
+  write_text(folder_ / "run/release/PRIVACY.txt", "Epsilon 0.1\n");
+  EXPECT_EQ(verified("run"), "differs, exit 1");
+}
+
+TEST_F(ReportCli, PagesOfAnUnknownFormatAreRefusedInWords) {
+  train_private("run");
+  PageJson certificate = PageJson::parse(release("run", "privacy.json"));
+  certificate["pages"] = 2;
+  write_text(folder_ / "run/release/privacy.json", certificate.dump(2) + "\n");
+  const Finished f = cudp({"verify", folder_ / "run"});
+  EXPECT_EQ(f.exit, 1);
+  EXPECT_NE(f.out.find("expected format 1"), std::string::npos) << f.out;
+}
+
+TEST_F(ReportCli, FiguresThatWereNotPaidForAreInPrivateAlone) {
+  write_text(folder_ / "test.csv", content_of(table_.table));
+  train_private("run", {"--test-data", folder_ / "test.csv"});
+  EXPECT_EQ(release("run", "report.html").find("balanced accuracy"), std::string::npos);
+  const std::string page = content_of(folder_ / "run/private/report.html");
+  EXPECT_NE(page.find("NOT FOR RELEASE"), std::string::npos);
+  EXPECT_NE(page.find("balanced accuracy"), std::string::npos);
+  EXPECT_EQ(fs::status(folder_ / "run/private/report.html").permissions(),
+            fs::perms::owner_read | fs::perms::owner_write);
+  EXPECT_EQ(verified("run"), "ok, exit 0");
+}
+
+TEST_F(ReportCli, ARunWithoutPrivacyHasAPrivatePage) {
+  train("run", {"--method", "sgd", "--epochs", "2"});
+  EXPECT_FALSE(fs::exists(folder_ / "run/release/report.html"));
+  EXPECT_NE(content_of(folder_ / "run/private/report.html")
+                .find("NOT FOR RELEASE: trained without privacy"),
+            std::string::npos);
+}
+
+TEST_F(ReportCli, SeveralRunsAreComparedInOut) {
+  write_text(folder_ / "test.csv", content_of(table_.table));
+  train_private("one", {"--test-data", folder_ / "test.csv"});
+  train_private("two", {"--test-data", folder_ / "test.csv"});
+  train("free", {"--method", "sgd", "--epochs", "2", "--test-data", folder_ / "test.csv"});
+  const Finished none = cudp({"report", folder_ / "one", folder_ / "free"});
+  EXPECT_EQ(none.exit, 2);
+  EXPECT_NE(none.err.find("--out DIR"), std::string::npos);
+  const Finished f =
+      cudp({"report", folder_ / "one", folder_ / "two", folder_ / "free", "--out", folder_ / "o"});
+  ASSERT_EQ(f.exit, 0) << f.err;
+  const std::string page = content_of(folder_ / "o/report.html");
+  for (const char* const words :
+       {"NOT FOR RELEASE", "without privacy (free)", "What the private runs spend together"})
+    EXPECT_NE(page.find(words), std::string::npos) << words;
+  EXPECT_EQ(page.find(folder_.path().string()), std::string::npos);
+}
+
+TEST_F(ReportCli, HostileNamesAreShownAndDoNothing) {
+  const std::string name = "<script>alert(1)</script>";
+  std::string table = name + ",class\n";
+  for (int i = 0; i < 200; ++i) table += std::to_string(i % 7) + (i % 2 ? ",<b>\n" : ",![x](y)\n");
+  write_text(folder_ / "hostile.csv", table);
+  write_text(folder_ / "hostile.csv.schema.toml",
+             "name = \"</title>`--- \\u202E\"\ncolumns = [\n  {name = \"" + name +
+                 "\", kind = \"numeric\", min = 0, max = 6},\n"
+                 "  {name = \"class\", kind = \"label\", values = [\"<b>\", \"![x](y)\"]},\n]\n");
+  const Finished f = cudp({"train", "--dataset", folder_ / "hostile.csv", "--model", "logistic",
+                           "--epsilon", "3", "--delta", "1e-5", "--batch", "20", "--epochs", "1",
+                           "--quiet", "--out", folder_ / "run"});
+  ASSERT_EQ(f.exit, 0) << f.err;
+  const std::string page = release("run", "report.html");
+  EXPECT_EQ(page.find("<script"), std::string::npos);
+  EXPECT_EQ(page.find("<b>"), std::string::npos);
+  EXPECT_NE(page.find("&lt;script&gt;alert(1)&lt;/script&gt;"), std::string::npos);
+  EXPECT_NE(page.find("&lt;/title&gt;`--- \\u{202e}"), std::string::npos);
+  EXPECT_EQ(release("run", "README.md").find("</title>"), std::string::npos);
+  EXPECT_EQ(verified("run"), "ok, exit 0");
+}
+
+TEST_F(ReportCli, RefusesWhatIsNoFinishedRun) {
+  const Finished f = cudp({"report", folder_ / "nowhere"});
+  EXPECT_EQ(f.exit, 2);
+  EXPECT_NE(f.err.find("expected a run's folder or its release folder, found none"),
+            std::string::npos)
+      << f.err;
+}
+
+}  // namespace
+}  // namespace cudp
