@@ -142,8 +142,8 @@ Layer parse_layer(const LayerTable& t, const std::string& activation, int output
     t.allow({"name", "out", "per_token", "lr_scale"});
     if (t.is_text("out") && t.text("out") != "outputs")
       t.fail("expected a number or \"outputs\" for 'out'");
-    return Dense{t.text("name"), t.is_text("out") ? outputs : t.integer("out"),
-                 t.flag("per_token"), t.lr_scale()};
+    return Dense{t.text("name"), t.is_text("out") ? outputs : t.integer("out"), t.flag("per_token"),
+                 t.lr_scale()};
   }
   if (type == "embedding") return parse_embedding(t);
   if (type == "lstm") return parse_recurrent(t, Cell::lstm);
@@ -162,8 +162,7 @@ Layer parse_layer(const LayerTable& t, const std::string& activation, int output
   }
   if (type == "groupnorm") {
     t.allow({"name", "groups", "epsilon", "lr_scale"});
-    return GroupNorm{t.text("name"), t.integer("groups"), t.number("epsilon", 1e-5f),
-                     t.lr_scale()};
+    return GroupNorm{t.text("name"), t.integer("groups"), t.number("epsilon", 1e-5f), t.lr_scale()};
   }
   if (type == "tempered_sigmoid") {
     t.allow({"scale", "temperature", "offset"});

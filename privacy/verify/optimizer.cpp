@@ -127,8 +127,8 @@ std::string follows(const transcript::State& before, std::span<const double> rel
     if (!u.coordinates) {
       const Parameter p =
           step(u, u.lr_scale.empty() ? 1.0 : static_cast<double>(u.lr_scale[j]),
-               at(before.parameters, j), at(before.moment1, j), at(before.moment2, j),
-               released[j], at(u.moment1, j), at(u.moment2, j));
+               at(before.parameters, j), at(before.moment1, j), at(before.moment2, j), released[j],
+               at(u.moment1, j), at(u.moment2, j));
       if (moments && !p.moment1.admits(u.moment1[j]))
         return wrong("moment", j, p.moment1, u.moment1[j]);
       if (squares && !p.moment2.admits(u.moment2[j]))

@@ -137,9 +137,9 @@ void append_floats(const Entry& e, std::string_view data, const std::string& sou
     const char* const at = data.data() + e.begin + i * width;
     const float x = e.dtype == "F32"   ? read_stored<float>(at)
                     : e.dtype == "F64" ? static_cast<float>(read_stored<double>(at))
-                    : e.dtype == "F16" ? from_half(read_stored<std::uint16_t>(at))
-                                       : std::bit_cast<float>(std::uint32_t{
-                                             read_stored<std::uint16_t>(at)} << 16);
+                    : e.dtype == "F16"
+                        ? from_half(read_stored<std::uint16_t>(at))
+                        : std::bit_cast<float>(std::uint32_t{read_stored<std::uint16_t>(at)} << 16);
     if (!std::isfinite(x))
       throw InputError(source + ", " + e.tensor.name + ": expected finite numbers, found others");
     to.push_back(x);

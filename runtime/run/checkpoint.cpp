@@ -201,8 +201,8 @@ Checkpoint decode_checkpoint(const std::string& file, const std::string& source)
     bytes.remove_prefix(length);
     visit_parts(c, [&](const char* name, auto& part) { decode(header.at(name), part); });
     if (header.contains(kInitial)) {
-      c.training.initial = PublicWeights{
-          .input = privacy::read_public_input(header[kInitial].at(0)), .frozen = {}};
+      c.training.initial =
+          PublicWeights{.input = privacy::read_public_input(header[kInitial].at(0)), .frozen = {}};
       c.training.first_parameters = header[kInitial].at(1).get<std::string>();
     }
     for (const Json& entry : header.at("arrays")) {

@@ -67,9 +67,11 @@ std::string facts_of(const Experiment& e, const RandomKey& key) {
   const std::string rows =
       Seal(key).tag("rows", fmt::format("{} {}", train.whole_size(), e.data.test.whole_size()));
   return fmt::format(
-      "program {}\narithmetic {}\nexamples {}x{}x{} of {} classes\nrows {}\nvectors {}\nfile of weights {}\n{}",
+      "program {}\narithmetic {}\nexamples {}x{}x{} of {} classes\nrows {}\nvectors {}\nfile of "
+      "weights {}\n{}",
       program_id(), e.backend.arithmetic_name, s.channels, s.height, s.width, train.classes, rows,
-      vectors, e.initial ? e.initial->input.sha256 : "none", write_config(e.config, Audience::owner));
+      vectors, e.initial ? e.initial->input.sha256 : "none",
+      write_config(e.config, Audience::owner));
 }
 
 /// Describes the first line that differs between two ranks' facts, for an error message. For a code

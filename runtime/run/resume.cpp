@@ -104,11 +104,9 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
   const std::optional<SharedKey>& coins = stored.checkpoint.training.coins;
   const std::optional<PublicWeights>& initial = stored.checkpoint.training.initial;
   check_named_weights(flags, stored);
-  introduce(ranks, {.config = stored.config,
-                    .model = model,
-                    .key = key,
-                    .coins = coins,
-                    .initial = initial});
+  introduce(
+      ranks,
+      {.config = stored.config, .model = model, .key = key, .coins = coins, .initial = initial});
   Experiment prepared =
       prepare(stored.config, reporter, model, coins, ranks, initial ? &*initial : nullptr);
   check_same_facts(prepared, key.key());

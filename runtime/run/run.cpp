@@ -144,8 +144,7 @@ void Run::describe() const {
       e.network.spec.name, count_of_all_parameters(e.network),
       e.network.frozen.empty() ? ""
                                : fmt::format(", {} of them trained", e.network.parameter_count),
-      e.backend.name,
-      e.config.precision == Precision::tf32 ? " in TF32" : ""));
+      e.backend.name, e.config.precision == Precision::tf32 ? " in TF32" : ""));
   for (const std::string& note : e.data.notes) reporter_.info(note);
   if (const std::string chosen = table_defaults_line(e.config, size, e.data.train, e.network);
       !chosen.empty())

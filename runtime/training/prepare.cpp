@@ -176,8 +176,7 @@ bool gives_own_rates(const TrainConfig& config, const std::string& model, const 
   if (model.find("lr_scale") == std::string::npos) return false;
   try {
     const ModelSpec spec = parse_model(model, config.model, train.classes, config.activation);
-    return std::ranges::any_of(spec.layers,
-                               [](const Layer& l) { return lr_scale_of(l) != 1.0f; });
+    return std::ranges::any_of(spec.layers, [](const Layer& l) { return lr_scale_of(l) != 1.0f; });
   } catch (const std::invalid_argument&) {
     return false;  // refused later, with its reason
   }

@@ -209,9 +209,9 @@ PublicWeights start_from_public_weights(const FineTuning& settings, Network& net
     std::ranges::copy(from, values.begin() + static_cast<std::ptrdiff_t>(t.offset));
   }
   if (found.empty())
-    throw InputError(fmt::format(
-        "--init {}: expected tensors named as the model's ({}), found {}", path, listed(missing),
-        file.names().empty() ? "none" : listed(file.names())));
+    throw InputError(fmt::format("--init {}: expected tensors named as the model's ({}), found {}",
+                                 path, listed(missing),
+                                 file.names().empty() ? "none" : listed(file.names())));
   add_second_biases(file, network, values);
 
   PublicWeights w;
@@ -251,8 +251,7 @@ void freeze_again(const FineTuning& settings, const PublicWeights& weights, Netw
     for (std::size_t k = 0; k < network.layers[i].parameter_count; ++k) {
       const ParameterTensor& t = network.tensor(network.layers[i], k);
       ensure(left.size() >= t.size, "the checkpoint lacks frozen weights");
-      std::ranges::copy(left.first(t.size),
-                        values.begin() + static_cast<std::ptrdiff_t>(t.offset));
+      std::ranges::copy(left.first(t.size), values.begin() + static_cast<std::ptrdiff_t>(t.offset));
       left = left.subspan(t.size);
     }
   }

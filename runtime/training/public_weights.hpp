@@ -28,8 +28,8 @@ std::vector<std::string> tensors_of_layers(const Network& network, const std::ve
 
 /// Reads the weights for a network, of which nothing is frozen, and freezes its layers. Tensors are
 /// found by name; those that the file lacks are drawn. The two biases of an LSTM are added up.
-/// Throws InputError if the file has no tensor of the model, one of another shape, or lacks a frozen
-/// one.
+/// Throws InputError if the file has no tensor of the model, one of another shape, or lacks a
+/// frozen one.
 PublicWeights start_from_public_weights(const FineTuning& settings, Network& network);
 
 /// Freezes the layers of the network of a resumed run.

@@ -31,9 +31,9 @@ struct TrainingState {
   std::vector<PrivacyBudget::Taken> taken;    ///< charges without a number that were used
   std::vector<privacy::NoisyValue> released;  ///< values listed by the gate
   std::vector<MetricsRow> metrics;
-  double seconds = 0.0;                ///< training time so far
-  std::vector<float> feature_release;  ///< see Experiment
-  std::optional<SharedKey> coins;      ///< see Experiment
+  double seconds = 0.0;                       ///< training time so far
+  std::vector<float> feature_release;         ///< see Experiment
+  std::optional<SharedKey> coins;             ///< see Experiment
   std::optional<PublicWeights> initial = {};  ///< see Experiment
   std::string first_parameters = {};  ///< digest of the trained parameters before the first step
 };
@@ -154,7 +154,7 @@ class Training {
   HoldoutPlan holdout_plan_;
   std::optional<HoldoutFigures> holdout_figures_;
   std::optional<Predictor> predictor_;  ///< created when the first row is measured
-  std::string first_parameters_;  ///< see TrainingState; empty if all weights were drawn
+  std::string first_parameters_;        ///< see TrainingState; empty if all weights were drawn
   std::uint64_t step_ = 0;
   std::optional<std::uint64_t> last_step_;  ///< nullopt until it is known
   std::vector<MetricsRow> metrics_;

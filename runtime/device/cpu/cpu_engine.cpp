@@ -467,7 +467,7 @@ class CpuEngine final : public Engine {
   const CpuKernels& k_;
   ThreadTeam team_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<Rate> rates_;  ///< ascending; the last one ends at the last parameter
+  std::vector<Rate> rates_;              ///< ascending; the last one ends at the last parameter
   std::optional<LinearSum> linear_sum_;  ///< set for networks that it supports
   Canaries canaries_;
   std::vector<float> ordinary_sum_;  ///< audits only

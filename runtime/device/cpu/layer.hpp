@@ -198,6 +198,8 @@ class WholeGradientLayer : public CpuLayer {
     size_ = size;
     offset_ = Storage::reserve(storage.example_gradient, size);
   }
+  /// Returns the memory for an example's gradient.
+  float* gradient_memory(Workspace& w) const;
   /// Writes one example's gradient, packed like the weights, including all padding.
   virtual void make_gradient(Workspace& w, int example, float* out) const = 0;
 

@@ -37,7 +37,8 @@ class FineTuningCli : public testing::Test {
                 more);
   }
   static Words private_table(const Words& more) {
-    return with({"--model", "table.toml", "--epsilon", "3", "--delta", "1e-5", "--steps", "6"},
+    return with({"--model", "table.toml", "--epsilon", "3", "--delta", "1e-5", "--steps", "6",
+                 "--size-is-public"},
                 more);
   }
   Finished train(const std::string& run, const Words& more) const {
@@ -88,10 +89,7 @@ TEST_F(FineTuningCli, FrozenLayersAreReleasedAsTheyWereAndTheOthersTrained) {
   }
   const Json input = certificate("run").at("public_inputs").at(0);
   EXPECT_EQ(input.at("file"), kStart);
-  const Finished sum = [&] {
-    CudpProcess process(folder_, {"predict", "run", "--dataset", "test.csv"}, folder_.path());
-    return process.wait();
-  }();
+  const Finished sum = cudp({"predict", "run", "--dataset", "test.csv", "--out", "answers.csv"});
   EXPECT_EQ(sum.exit, 0) << sum.err;
   EXPECT_EQ(input.at("sha256").get<std::string>().size(), 64u);
   EXPECT_EQ(input.at("frozen"), Json({"fc1.weight", "fc1.bias"}));
@@ -118,9 +116,9 @@ TEST_F(FineTuningCli, WithoutFreezeAllIsTrainedFromTheFile) {
 
 /// The digest is that of sha256sum.
 TEST_F(FineTuningCli, TheDigestIsThatOfTheFile) {
-  write_text(folder_ / "empty.toml", "");
   ASSERT_EQ(train("run", {"--init", kStart}).exit, 0);
-  const std::string command = "cd " + folder_.path().string() + " && sha256sum " + kStart + " > digest.txt";
+  const std::string command =
+      "cd " + folder_.path().string() + " && sha256sum " + kStart + " > digest.txt";
   ASSERT_EQ(std::system(command.c_str()), 0);
   EXPECT_EQ(file("digest.txt").substr(0, 64),
             certificate("run").at("public_inputs").at(0).at("sha256"));
@@ -154,7 +152,7 @@ TEST_F(FineTuningCli, RefusesInOneLineWhatCannotWork) {
                  "--freeze: expected a layer that is left to train, found every one frozen: *");
   expect_refused({"--init", kStart, "--freeze", "fc1,conv*"},
                  "--freeze: expected names of the model's tensors or layers (fc1.weight, fc1.bias, "
-                 "fc2.weight, fc2.bias), found \"conv*\"");
+                 "fc2.weight, fc2.bias), found 'conv*'");
   expect_refused({"--init", kStart, "--freeze", "fc1.bias"},
                  "--freeze: expected all tensors of a layer or none, found some of fc1; its name "
                  "alone freezes all of it");
@@ -202,11 +200,11 @@ TEST_F(FineTuningCli, EveryMethodTrainsTheRestOrSaysThatItHasNoUseForIt) {
     SCOPED_TRACE(method.name);
     const std::string run = "run-" + method.name;
     Words words = {"--init", kStart, "--freeze", "fc1*", "--method", method.name};
-    if (method.gives_privacy) words = with(words, {"--epsilon", "3", "--delta", "1e-5"});
     const bool engine = takes(method, "init");
+    if (method.gives_privacy) words = with(words, {"--epsilon", "3", "--delta", "1e-5"});
+    if (engine) words = with(words, {"--batch", "30"});
     if (engine) words = with(words, {"--steps", "5"});
     if (!method.linear_model) words = with(words, {"--model", "table.toml"});
-    if (method.name == "dpis") words = with(words, {"--batch", "30"});
     const Finished f = cudp(with({"train", "--dataset", "people.csv", "--device", "cpu", "--quiet",
                                   "--seed", "7", "--out", run},
                                  words));
@@ -328,7 +326,7 @@ TEST_F(FineTuningCli, WhatAModelOfCudpSpentIsNamedAsNotCounted) {
   const Json input = certificate("second").at("public_inputs").at(0);
   EXPECT_TRUE(input.at("not_counted")
                   .get<std::string>()
-                  .starts_with("cudp trained the file on \"people\": epsilon 3 at delta 1e-05 of "
+                  .starts_with("cudp trained the file on 'people': epsilon 3 at delta 1e-05 of "
                                "that run is not counted "
                                "here"))
       << input;
@@ -344,7 +342,7 @@ TEST_F(FineTuningCli, WhatAModelOfCudpSpentIsNamedAsNotCounted) {
   fs::copy(folder_ / "first/release/model.safetensors", folder_ / "alone.safetensors");
   ASSERT_EQ(train("third", {"--init", "alone.safetensors"}).exit, 0);
   EXPECT_EQ(certificate("third").at("public_inputs").at(0).at("not_counted"),
-            "cudp trained the file on \"people\" and no certificate is beside it: what it may show "
+            "cudp trained the file on 'people' and no certificate is beside it: what it may show "
             "of those rows is not counted here");
   expect_verified("third");
 }
