@@ -64,7 +64,7 @@ Entry read_entry(const std::string& name, const Json& entry, std::size_t data_si
   }
   const std::size_t width = width_of(e.dtype);
   const bool inside = e.begin <= e.end && e.end <= data_size;
-  if (!inside || (width > 0 && (e.begin % width != 0 || e.end - e.begin != size * width)))
+  if (!inside || (width > 0 && e.end - e.begin != size * width))
     fail("expected " + std::to_string(size * std::max<std::size_t>(width, 1)) +
          " bytes inside the " + std::to_string(data_size) + " of data, found " + text(offsets));
   t.offset = width > 0 ? e.begin / width : 0;
@@ -197,6 +197,10 @@ TensorFile decode_safetensors(std::string_view bytes, const std::string& source)
   for (const Entry& e : header.entries) {
     if (e.dtype != "F32")
       throw InputError(source + ", " + e.tensor.name + ": expected dtype F32, found " + e.dtype);
+    if (e.begin % sizeof(float) != 0)
+      throw InputError(source + ", " + e.tensor.name +
+                       ": expected data_offsets that are multiples of 4, found " +
+                       std::to_string(e.begin));
     file.tensors.push_back(e.tensor);
     used += e.end - e.begin;
   }

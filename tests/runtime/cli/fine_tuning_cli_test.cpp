@@ -202,7 +202,7 @@ TEST_F(FineTuningCli, EveryMethodTrainsTheRestOrSaysThatItHasNoUseForIt) {
     Words words = {"--init", kStart, "--freeze", "fc1*", "--method", method.name};
     const bool engine = takes(method, "init");
     if (method.gives_privacy) words = with(words, {"--epsilon", "3", "--delta", "1e-5"});
-    if (engine) words = with(words, {"--batch", "30"});
+    if (engine) words = with(words, {"--batch", "30", "--size-is-public"});
     if (engine) words = with(words, {"--steps", "5"});
     if (!method.linear_model) words = with(words, {"--model", "table.toml"});
     const Finished f = cudp(with({"train", "--dataset", "people.csv", "--device", "cpu", "--quiet",
