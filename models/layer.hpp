@@ -18,6 +18,8 @@ struct Shape {
   bool operator==(const Shape&) const = default;
 };
 
+// `lr_scale` of a layer: factor of the learning rate of its parameters, > 0.
+
 /// Convolution. weight [out_channels, in_channels, kernel, kernel], bias [out_channels]; zero
 /// padding of `pad` pixels on every side. Output height: (height + 2 pad - kernel) / stride + 1,
 /// rounded down.
@@ -27,6 +29,7 @@ struct Conv2d {
   int kernel = 0;
   int stride = 1;
   int pad = 0;
+  float lr_scale = 1.0f;
 };
 
 /// Dense layer. weight [out, in], bias [out]; an image input is flattened channel by channel, row
@@ -35,6 +38,7 @@ struct Dense {
   std::string name;
   int out = 0;
   bool per_token = false;  ///< apply the same weights at every position of a sequence
+  float lr_scale = 1.0f;
 };
 
 struct MaxPool2d {
@@ -53,6 +57,7 @@ struct GroupNorm {
   std::string name;
   int groups = 1;
   float epsilon = 1e-5f;
+  float lr_scale = 1.0f;
 };
 
 /// Embedding of words as rows of a table. Frozen: the rows are the data set's vectors, and there
@@ -63,6 +68,7 @@ struct Embedding {
   bool trainable = false;
   int rows = 0;     ///< largest number of rows of the weight; 0: every word
   int columns = 0;  ///< columns of the weight; 0: as many as the data set's vectors have
+  float lr_scale = 1.0f;
 };
 
 enum class Cell { lstm, gru };
@@ -81,6 +87,7 @@ struct Recurrent {
   int hidden = 0;
   bool bidirectional = false;
   RecurrentOutput output = RecurrentOutput::last;
+  float lr_scale = 1.0f;
 
   int directions() const { return bidirectional ? 2 : 1; }
   int gates() const { return cell == Cell::lstm ? 4 : 3; }

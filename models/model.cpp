@@ -21,6 +21,7 @@ class Builder {
   bool is_sequence() const { return sequence_; }
 
   void add(const Layer& layer, std::size_t number) {
+    lr_scale_ = lr_scale_of(layer);
     where_ = net_.spec.name + ", layer " + std::to_string(number + 1);
     NetworkLayer& out = net_.layers.emplace_back();
     out.layer = layer;
@@ -89,7 +90,8 @@ class Builder {
                                .fan_out = fan_out,
                                .is_bias = is_bias,
                                .group = l.group,
-                               .touched = size});
+                               .touched = size,
+                               .lr_scale = lr_scale_});
     net_.parameter_count += size;
   }
 
@@ -189,11 +191,23 @@ class Builder {
   Network& net_;
   Shape shape_;
   bool sequence_ = false;
+  float lr_scale_ = 1.0f;  ///< of the layer that is being added
   std::string where_;
   std::set<std::string> names_;
 };
 
 }  // namespace
+
+float lr_scale_of(const Layer& layer) {
+  return std::visit(
+      [](const auto& l) {
+        if constexpr (requires { l.lr_scale; })
+          return l.lr_scale;
+        else
+          return 1.0f;
+      },
+      layer);
+}
 
 Network build_network(const ModelSpec& spec, const Shape& input, int classes,
                       const TextShape& text_shape) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,7 @@ struct ParameterTensor {
   bool is_bias = false;     ///< initialised to zero (a group-norm weight: to one)
   int group = 0;            ///< index of its parametric layer, 0..Network::groups-1
   std::size_t touched = 0;  ///< largest number of entries that are not 0 in one example's gradient
+  float lr_scale = 1.0f;    ///< factor of the learning rate
 };
 
 /// The properties of texts that a network depends on.
@@ -44,11 +46,13 @@ struct NetworkLayer {
   Shape out;
   bool in_sequence = false;         ///< the input is a sequence as long as the text
   bool out_sequence = false;        ///< the output is a sequence as long as the text
-  std::size_t first_parameter = 0;  ///< index into Network::parameters
+  std::size_t first_parameter = 0;  ///< index into Network::parameters, or Network::frozen
   std::size_t parameter_count = 0;  ///< number of tensors, consecutive there and in the flat vector
-  int group = -1;  ///< index among parametric layers, for per-layer clipping; -1: none
+  int group = -1;       ///< index among trained layers, for per-layer clipping; -1: none
+  bool frozen = false;  ///< its tensors are constants, in Network::frozen (models/freeze.hpp)
 
-  bool has_parameters() const { return parameter_count > 0; }
+  /// Returns whether the layer has parameters that are trained.
+  bool has_parameters() const { return parameter_count > 0 && !frozen; }
 };
 
 /// A model whose shapes are all known and checked.
@@ -59,12 +63,21 @@ struct Network {
   int classes = 0;  ///< 1: the examples have targets and no classes
   int outputs = 0;  ///< logits: `classes` for softmax, 1 for every other loss
   std::vector<NetworkLayer> layers;
-  std::vector<ParameterTensor> parameters;
+  std::vector<ParameterTensor> parameters;  ///< tensors that are trained
   /// Tensors that PyTorch's layers have and this network does not. They are always zero, and are
   /// written to the released model so that PyTorch can load it. `offset` is unused.
   std::vector<ParameterTensor> zeros;
-  std::size_t parameter_count = 0;
+  /// Tensors of frozen layers. Their offsets continue those of `parameters`: the first one is
+  /// parameter_count. Their values are frozen_values, from that offset on.
+  std::vector<ParameterTensor> frozen;
+  std::shared_ptr<const std::vector<float>> frozen_values;  ///< null if no layer is frozen
+  std::size_t parameter_count = 0;                          ///< numbers that are trained, d
   int groups = 0;
+
+  /// Returns the i-th tensor of a layer.
+  const ParameterTensor& tensor(const NetworkLayer& layer, std::size_t i) const {
+    return (layer.frozen ? frozen : parameters)[layer.first_parameter + i];
+  }
 };
 
 /// Builds a network: checks every shape and lays out the parameters. input: shape of one example.
@@ -83,6 +96,9 @@ Network build_network(const ModelSpec& spec, const Shape& input, int classes,
 /// because it mixes examples.
 ModelSpec parse_model(std::string_view toml, const std::string& source, int classes,
                       const std::string& activation = "");
+
+/// Returns the factor of a layer's learning rate; 1 for layers without parameters.
+float lr_scale_of(const Layer& layer);
 
 /// Returns the names of the built-in models, models/*.toml.
 std::vector<std::string> model_names();

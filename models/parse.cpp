@@ -66,6 +66,13 @@ class LayerTable {
     return static_cast<float>(*v);
   }
 
+  /// Returns the factor of the learning rate.
+  float lr_scale() const {
+    if (table_["lr_scale"].value<double>() == 0.0)
+      fail("expected lr_scale > 0, found 0: a layer that is not trained is named by --freeze");
+    return number("lr_scale", 1.0f);
+  }
+
   bool flag(std::string_view key) const {
     if (!table_.contains(key)) return false;
     const auto v = table_[key].value_exact<bool>();
@@ -94,21 +101,22 @@ Activate activation_named(const std::string& name, const LayerTable& at) {
 }
 
 Embedding parse_embedding(const LayerTable& t) {
-  t.allow({"name", "trainable", "trainable_rows", "columns"});
+  t.allow({"name", "trainable", "trainable_rows", "columns", "lr_scale"});
   Embedding e{t.text("name"), t.flag("trainable"), t.optional_integer("trainable_rows", 0),
-              t.optional_integer("columns", 0)};
-  if (!e.trainable && (e.rows > 0 || e.columns > 0))
-    t.fail("'trainable_rows' and 'columns' need trainable = true");
+              t.optional_integer("columns", 0), t.lr_scale()};
+  if (!e.trainable && (e.rows > 0 || e.columns > 0 || e.lr_scale != 1.0f))
+    t.fail("'trainable_rows', 'columns' and 'lr_scale' need trainable = true");
   return e;
 }
 
 Recurrent parse_recurrent(const LayerTable& t, Cell cell) {
-  t.allow({"name", "hidden", "bidirectional", "output"});
+  t.allow({"name", "hidden", "bidirectional", "output", "lr_scale"});
   Recurrent r{.name = t.text("name"),
               .cell = cell,
               .hidden = t.integer("hidden"),
               .bidirectional = t.flag("bidirectional"),
-              .output = RecurrentOutput::last};
+              .output = RecurrentOutput::last,
+              .lr_scale = t.lr_scale()};
   const std::string output = t.optional_text("output", "last");
   if (output == "mean")
     r.output = RecurrentOutput::mean;
@@ -122,16 +130,20 @@ Recurrent parse_recurrent(const LayerTable& t, Cell cell) {
 Layer parse_layer(const LayerTable& t, const std::string& activation, int outputs) {
   const std::string type = t.text("type");
   if (type == "conv2d") {
-    t.allow({"name", "out", "kernel", "stride", "pad"});
-    return Conv2d{t.text("name"), t.integer("out"), t.integer("kernel"),
-                  t.optional_integer("stride", 1), t.optional_integer("pad", 0)};
+    t.allow({"name", "out", "kernel", "stride", "pad", "lr_scale"});
+    return Conv2d{t.text("name"),
+                  t.integer("out"),
+                  t.integer("kernel"),
+                  t.optional_integer("stride", 1),
+                  t.optional_integer("pad", 0),
+                  t.lr_scale()};
   }
   if (type == "dense") {
-    t.allow({"name", "out", "per_token"});
-    const bool per_token = t.flag("per_token");
-    if (!t.is_text("out")) return Dense{t.text("name"), t.integer("out"), per_token};
-    if (t.text("out") != "outputs") t.fail("expected a number or \"outputs\" for 'out'");
-    return Dense{t.text("name"), outputs, per_token};
+    t.allow({"name", "out", "per_token", "lr_scale"});
+    if (t.is_text("out") && t.text("out") != "outputs")
+      t.fail("expected a number or \"outputs\" for 'out'");
+    return Dense{t.text("name"), t.is_text("out") ? outputs : t.integer("out"), t.flag("per_token"),
+                 t.lr_scale()};
   }
   if (type == "embedding") return parse_embedding(t);
   if (type == "lstm") return parse_recurrent(t, Cell::lstm);
@@ -149,8 +161,8 @@ Layer parse_layer(const LayerTable& t, const std::string& activation, int output
     return AvgPool2d{t.optional_integer("kernel", 2), t.optional_integer("stride", 2)};
   }
   if (type == "groupnorm") {
-    t.allow({"name", "groups", "epsilon"});
-    return GroupNorm{t.text("name"), t.integer("groups"), t.number("epsilon", 1e-5f)};
+    t.allow({"name", "groups", "epsilon", "lr_scale"});
+    return GroupNorm{t.text("name"), t.integer("groups"), t.number("epsilon", 1e-5f), t.lr_scale()};
   }
   if (type == "tempered_sigmoid") {
     t.allow({"scale", "temperature", "offset"});

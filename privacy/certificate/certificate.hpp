@@ -57,6 +57,16 @@ struct Certificate {
     std::optional<std::int64_t> dimensions;
   };
 
+  /// File that decided a part of the model, and that the guarantee does not cover.
+  struct PublicInput {
+    std::string file;                 ///< its name, without folders
+    std::string sha256;               ///< of its bytes, hexadecimal
+    std::vector<std::string> frozen;  ///< tensors that are the file's in the released model, too
+    /// A training of its own that the file is the result of, if it is known; or "".
+    std::string not_counted;
+    bool operator==(const PublicInput&) const = default;
+  };
+
   int format = 2;  ///< format of the file: 2, or 1 in files of older versions
   Status status = Status::finished;
   std::vector<std::string> not_for_release;  ///< reasons; empty if the run may be released
@@ -92,6 +102,7 @@ struct Certificate {
   std::optional<std::uint64_t> keys_lost;
   /// Assumptions about the data files that the promise rests on.
   std::vector<std::string> assumptions;
+  std::optional<PublicInput> initial_weights;  ///< weights that the training began with
   std::vector<std::string> warnings;  ///< ways in which the promise is weak
   /// Format of the pages in release/ that say this in words; 0: there are none.
   int pages = 0;
@@ -106,6 +117,11 @@ struct Certificate {
 
 std::string_view text_of(Certificate::Status status);
 std::string_view text_of(Certificate::TestSet test_set);
+
+/// Returns a public input in the published form, which a released model has, too.
+nlohmann::ordered_json to_json(const Certificate::PublicInput& input);
+/// Reads it. Missing parts are empty.
+Certificate::PublicInput read_public_input(const nlohmann::json& json);
 
 /// Returns the certificate in the published form, format 2.
 nlohmann::ordered_json to_json(const Certificate& certificate);

@@ -296,6 +296,8 @@ void read_settings(const Json& j, Certificate& c) {
   c.releases_repeated = count(j, "releases_repeated");
   if (j.contains("keys_lost")) c.keys_lost = j["keys_lost"].get<std::uint64_t>();
   c.assumptions = texts(j, "assumptions");
+  if (j.contains("public_inputs") && j["public_inputs"].is_array())
+    for (const Json& input : j["public_inputs"]) c.initial_weights = read_public_input(input);
   c.warnings = texts(j, "warnings");
   c.pages = static_cast<int>(count(j, "pages"));
   const Json build = j.value("build", Json::object());
@@ -323,6 +325,13 @@ Certificate read(const Json& j) {
 }
 
 }  // namespace
+
+Certificate::PublicInput read_public_input(const nlohmann::json& j) {
+  return {.file = text(j, "file"),
+          .sha256 = text(j, "sha256"),
+          .frozen = texts(j, "frozen"),
+          .not_counted = text(j, "not_counted")};
+}
 
 Certificate read_certificate(std::string_view text) {
   try {

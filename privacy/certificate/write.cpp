@@ -265,6 +265,14 @@ Json parts_json(const Certificate::Holdout& held, const Promise& promise) {
 
 }  // namespace
 
+Json to_json(const Certificate::PublicInput& input) {
+  Json j{{"what", "initial weights"}, {"file", input.file}, {"sha256", input.sha256}};
+  if (!input.frozen.empty()) j["frozen"] = input.frozen;
+  j["guarantee"] = "does not cover the file: that no training example decided it is an assumption";
+  if (!input.not_counted.empty()) j["not_counted"] = input.not_counted;
+  return j;
+}
+
 Json to_json(const Certificate& c) {
   Json j{{"format", "cudp privacy certificate 2"},
          {"status", text_of(c.status)},
@@ -302,6 +310,7 @@ Json to_json(const Certificate& c) {
             {"seeded", c.seeded},
             {"unsafe_flags", c.unsafe_flags}});
   if (!c.assumptions.empty()) j["assumptions"] = c.assumptions;
+  if (c.initial_weights) j["public_inputs"] = Json::array({to_json(*c.initial_weights)});
   if (c.allow_weak_privacy) j["allow_weak_privacy"] = true;
   if (c.fresh_noise_allowed) j["fresh_noise_allowed"] = true;
   if (c.keys_lost.value_or(0) > 0)

@@ -80,6 +80,7 @@ void for_each_array(R& r, Visit visit) {
     visit("moment2", r.moment2);
     visit("average", r.average);
   }
+  if constexpr (std::is_same_v<T, Update>) visit("lr_scale", r.lr_scale);
 }
 
 /// Returns the number as JSON; NaN and infinities, which JSON cannot represent, become texts.

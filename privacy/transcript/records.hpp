@@ -61,6 +61,8 @@ struct Update {
   // State after the update, [parameters] or empty. The state before it is in the last Update or
   // State record.
   std::vector<float> parameters, moment1, moment2, average;
+  /// Factor of the learning rate of each parameter; empty if all are 1.
+  std::vector<float> lr_scale;
   bool operator==(const Update&) const = default;
 };
 

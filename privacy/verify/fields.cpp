@@ -348,6 +348,17 @@ class Format {
     must("seeded", flag());
     must("unsafe_flags", texts());
     may("assumptions", texts());
+    if (s_.has("init")) {
+      must("public_inputs", objects());
+      must("public_inputs[].what", one_of({"initial weights"}));
+      must("public_inputs[].file", one_of({s_.text("init")}));
+      must("public_inputs[].sha256", any_text());  // compared with the released model
+      must_if(s_.has("freeze"), "public_inputs[].frozen", texts());
+      must("public_inputs[].guarantee",
+           one_of({"does not cover the file: that no training example decided it is an "
+                   "assumption"}));
+      may("public_inputs[].not_counted", any_text());
+    }
     for (const char* const name : {"allow_weak_privacy", "fresh_noise_allowed"})
       may(name, flag());  // compared with the settings
     // Both or neither; format 1 had the second one alone.

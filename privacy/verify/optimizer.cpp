@@ -30,11 +30,12 @@ struct Parameter {
 };
 
 /// Computes one parameter's step. m_after and v_after are the moments stored after the step, which
-/// the parameter's update uses.
-Parameter step(const transcript::Update& u, double theta_before, double m_before, double v_before,
-               double g_sum, double m_after, double v_after) {
+/// the parameter's update uses. scale: factor of its learning rate.
+Parameter step(const transcript::Update& u, double scale, double theta_before, double m_before,
+               double v_before, double g_sum, double m_after, double v_after) {
   const Approximate theta = exactly(theta_before);
-  const Approximate rate = exactly(u.learning_rate);
+  const Approximate rate =
+      scale == 1.0 ? exactly(u.learning_rate) : exactly(u.learning_rate) * exactly(scale);
   const Approximate decay = exactly(u.weight_decay);
   const bool adamw = u.optimizer == "adamw";
   Approximate g = exactly(g_sum) * exactly(u.inverse_batch);
@@ -119,12 +120,15 @@ std::string follows(const transcript::State& before, std::span<const double> rel
       !fits(before.moment2, squares) || u.average.size() != before.average.size() ||
       (!u.average.empty() && u.average.size() != n))
     return "moments or averages of another length";
+  if (!u.lr_scale.empty() && u.lr_scale.size() != n)
+    return "factors of the learning rate of another length";
 
   for (std::size_t j = 0; j < n; ++j) {
     if (!u.coordinates) {
       const Parameter p =
-          step(u, at(before.parameters, j), at(before.moment1, j), at(before.moment2, j),
-               released[j], at(u.moment1, j), at(u.moment2, j));
+          step(u, u.lr_scale.empty() ? 1.0 : static_cast<double>(u.lr_scale[j]),
+               at(before.parameters, j), at(before.moment1, j), at(before.moment2, j), released[j],
+               at(u.moment1, j), at(u.moment2, j));
       if (moments && !p.moment1.admits(u.moment1[j]))
         return wrong("moment", j, p.moment1, u.moment1[j]);
       if (squares && !p.moment2.admits(u.moment2[j]))

@@ -455,6 +455,8 @@ class ReleasedChecker {
     if (settings_.is_on("size-is-public") && c_.holdout)
       wrong("size-is-public: expected a private size with held-out rows, found a public one");
     check_class_weights();
+    if (states("/public_inputs") && json_["public_inputs"].size() != 1)
+      wrong("public_inputs: expected the one that the settings name");
     for (const auto& [key, pointer] : {Pair{"fresh-noise-allowed", "/fresh_noise_allowed"},
                                        Pair{"allow-weak-privacy", "/allow_weak_privacy"}})
       if (settings_.has(key))
@@ -530,6 +532,8 @@ std::vector<std::string> taken_on_trust(const Evidence& evidence) {
       "that noise was drawn as stated, once for each release",
       "that the run was made by the named program (build) from the named rows (dataset)",
       "the assumptions, and that no setting was chosen by looking at other runs on the same rows"};
+  if (Settings(evidence.settings).has("init"))
+    all.emplace_back("that no row decided the initial weights, whose file the certificate names");
   if (c.status == "finished" && kinds.engine)
     all.emplace_back("the sensitivity that rounding adds to C, up to a thousandth of C");
   if (c.status == "finished" && c.method == "outpert")

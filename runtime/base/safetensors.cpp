@@ -32,7 +32,11 @@ struct Entry {
 };
 
 /// Returns the size of a number in bytes; 0 if the type is not supported.
-std::size_t width_of(std::string_view dtype) { return dtype == "F32" ? 4 : dtype == "F16" ? 2 : 0; }
+std::size_t width_of(std::string_view dtype) {
+  if (dtype == "F64") return 8;
+  if (dtype == "F32") return 4;
+  return dtype == "F16" || dtype == "BF16" ? 2 : 0;
+}
 
 Entry read_entry(const std::string& name, const Json& entry, std::size_t data_size,
                  const std::string& place) {
@@ -60,7 +64,7 @@ Entry read_entry(const std::string& name, const Json& entry, std::size_t data_si
   }
   const std::size_t width = width_of(e.dtype);
   const bool inside = e.begin <= e.end && e.end <= data_size;
-  if (!inside || (width > 0 && (e.begin % width != 0 || e.end - e.begin != size * width)))
+  if (!inside || (width > 0 && e.end - e.begin != size * width))
     fail("expected " + std::to_string(size * std::max<std::size_t>(width, 1)) +
          " bytes inside the " + std::to_string(data_size) + " of data, found " + text(offsets));
   t.offset = width > 0 ? e.begin / width : 0;
@@ -117,6 +121,31 @@ float from_half(std::uint16_t half) {
   return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
 }
 
+template <class Stored>
+Stored read_stored(const char* bytes) {
+  Stored value;
+  std::memcpy(&value, bytes, sizeof value);
+  return value;
+}
+
+/// Appends an entry's numbers as float32. Throws InputError on one that is not finite.
+void append_floats(const Entry& e, std::string_view data, const std::string& source,
+                   std::vector<float>& to) {
+  const std::size_t width = width_of(e.dtype);
+  to.reserve(to.size() + e.tensor.size);
+  for (std::size_t i = 0; i < e.tensor.size; ++i) {
+    const char* const at = data.data() + e.begin + i * width;
+    const float x = e.dtype == "F32"   ? read_stored<float>(at)
+                    : e.dtype == "F64" ? static_cast<float>(read_stored<double>(at))
+                    : e.dtype == "F16"
+                        ? from_half(read_stored<std::uint16_t>(at))
+                        : std::bit_cast<float>(std::uint32_t{read_stored<std::uint16_t>(at)} << 16);
+    if (!std::isfinite(x))
+      throw InputError(source + ", " + e.tensor.name + ": expected finite numbers, found others");
+    to.push_back(x);
+  }
+}
+
 /// Returns the matrix with that name, or the only matrix if `name` is empty. Throws InputError if
 /// there is none, or more than one.
 const Entry& matrix_entry(const Header& header, const std::string& source,
@@ -125,7 +154,7 @@ const Entry& matrix_entry(const Header& header, const std::string& source,
   std::string names;
   int count = 0;
   for (const Entry& e : header.entries) {
-    if (width_of(e.dtype) == 0 || e.tensor.shape.size() != 2) continue;
+    if ((e.dtype != "F32" && e.dtype != "F16") || e.tensor.shape.size() != 2) continue;
     if (name.empty() || e.tensor.name == name) found = &e;
     if (count++ < 8) names.append(names.empty() ? "" : ", ").append(e.tensor.name);
   }
@@ -168,6 +197,10 @@ TensorFile decode_safetensors(std::string_view bytes, const std::string& source)
   for (const Entry& e : header.entries) {
     if (e.dtype != "F32")
       throw InputError(source + ", " + e.tensor.name + ": expected dtype F32, found " + e.dtype);
+    if (e.begin % sizeof(float) != 0)
+      throw InputError(source + ", " + e.tensor.name +
+                       ": expected data_offsets that are multiples of 4, found " +
+                       std::to_string(e.begin));
     file.tensors.push_back(e.tensor);
     used += e.end - e.begin;
   }
@@ -179,24 +212,24 @@ TensorFile decode_safetensors(std::string_view bytes, const std::string& source)
   return file;
 }
 
+TensorFile decode_floats(std::string_view bytes, const std::string& source) {
+  Header header = read_header(bytes, source);
+  TensorFile file;
+  file.metadata = std::move(header.metadata);
+  for (const Entry& e : header.entries) {
+    if (width_of(e.dtype) == 0) continue;
+    file.tensors.push_back(e.tensor);
+    file.tensors.back().offset = file.values.size();
+    append_floats(e, header.data, source, file.values);
+  }
+  return file;
+}
+
 Matrix decode_matrix(std::string_view bytes, const std::string& source, const std::string& name) {
   const Header header = read_header(bytes, source);
   const Entry& e = matrix_entry(header, source, name);
   Matrix m{.rows = e.tensor.shape[0], .columns = e.tensor.shape[1], .values = {}};
-  m.values.resize(e.tensor.size);
-  const char* const numbers = header.data.data() + e.begin;
-  if (e.dtype == "F32") {
-    std::memcpy(m.values.data(), numbers, e.end - e.begin);
-  } else {
-    for (std::size_t i = 0; i < m.values.size(); ++i) {
-      std::uint16_t half = 0;
-      std::memcpy(&half, numbers + i * sizeof half, sizeof half);
-      m.values[i] = from_half(half);
-    }
-  }
-  for (const float x : m.values)
-    if (!std::isfinite(x))
-      throw InputError(source + ", " + e.tensor.name + ": expected finite numbers, found others");
+  append_floats(e, header.data, source, m.values);
   return m;
 }
 

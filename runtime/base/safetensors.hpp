@@ -24,6 +24,11 @@ std::string encode_safetensors(const TensorFile& file);
 /// the file in errors. Throws InputError if the file is malformed.
 TensorFile decode_safetensors(std::string_view bytes, const std::string& source);
 
+/// Reads the tensors of floating-point numbers (F16, BF16, F32, F64), converted to float32, and
+/// skips tensors of other types. Throws InputError if the file is malformed, or on a number that is
+/// not finite.
+TensorFile decode_floats(std::string_view bytes, const std::string& source);
+
 /// Rows of numbers, row-major.
 struct Matrix {
   int rows = 0;

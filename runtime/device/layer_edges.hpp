@@ -12,7 +12,7 @@ namespace cudp {
 struct LayerEdges {
   std::size_t in = 0;
   std::size_t out = 0;
-  bool gives_input_gradient = false;  ///< whether a layer before it has parameters
+  bool gives_input_gradient = false;  ///< whether a layer before it is trained
 
   bool is_in_place() const { return in == out; }
 };
@@ -23,12 +23,12 @@ struct LayerEdges {
 template <class Layers>
 std::vector<LayerEdges> edges_of(const Network& network, const Layers& layers) {
   std::vector<LayerEdges> all(1);
-  bool has_parameters_before = false;
+  bool trained_before = false;
   for (std::size_t i = 1; i < layers.size(); ++i) {
     const std::size_t in = all.back().out;
     const bool in_place = layers[i]->works_in_place() && !layers[i - 1]->reads_own_output();
-    all.push_back({in, in_place ? in : in + 1, has_parameters_before});
-    has_parameters_before = has_parameters_before || network.layers[i - 1].has_parameters();
+    all.push_back({in, in_place ? in : in + 1, trained_before});
+    trained_before = trained_before || network.layers[i - 1].has_parameters();
   }
   return all;
 }

@@ -44,7 +44,8 @@ transcript::Update update_record(std::uint64_t step, const StepRecipe& recipe,
           .parameters = state.parameters,
           .moment1 = state.moment1,
           .moment2 = state.moment2,
-          .average = state.average};
+          .average = state.average,
+          .lr_scale = {}};
 }
 
 }  // namespace cudp

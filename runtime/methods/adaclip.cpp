@@ -16,7 +16,8 @@ namespace {
 /// of a gradient nonzero, so a table's gradient would no longer have only a few rows.
 void check_tables(const Network& network) {
   for (const NetworkLayer& l : network.layers)
-    if (const auto* table = std::get_if<Embedding>(&l.layer); table != nullptr && table->trainable)
+    if (const auto* table = std::get_if<Embedding>(&l.layer);
+        table != nullptr && table->trainable && l.has_parameters())
       throw InputError("--model: expected no trainable embedding with --method adaclip, found " +
                        table->name);
 }

@@ -111,6 +111,8 @@ void EngineMethod::start(const TrainingInputs& inputs, const PrivacyBudget&) {
   TrainState s;
   s.parameters =
       initial_weights(context_.network, config().rng, inputs.key.key(), inputs.train.vectors.get());
+  for (std::size_t j = 0; j < inputs.initial.size(); ++j)
+    if (!std::isnan(inputs.initial[j])) s.parameters[j] = inputs.initial[j];
   if (has_first_moment(config().optimizer)) s.moment1.resize(s.parameters.size());
   if (has_second_moment(config().optimizer)) s.moment2.resize(s.parameters.size());
   if (config().ema > 0.0) s.average = s.parameters;
@@ -345,7 +347,9 @@ privacy::Ledger EngineMethod::planned(privacy::Ledger ledger, std::uint64_t last
 }
 
 std::vector<std::string> engine_method_options() {
-  return {"sigma",
+  return {"init",
+          "freeze",
+          "sigma",
           "clipping",
           "class-weights",
           "unsafe-diagnostics",

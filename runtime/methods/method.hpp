@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -61,6 +62,8 @@ struct TrainingInputs {
   SharedKey key;
   Gate& gate;               ///< uses the same generator and key
   Ranks* ranks = &alone();  ///< `train` is this rank's range
+  /// Public weights to start from, [d]; NaN: the weight is drawn. Empty: all are drawn.
+  std::span<const float> initial = {};
 };
 
 /// State of a method that a checkpoint keeps.

@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include <nlohmann/json.hpp>
 #include <spdlog/fmt/fmt.h>
 
 #include "privacy/text/number.hpp"
@@ -29,6 +30,7 @@ constexpr const char* kDataset = "dataset";
 constexpr const char* kLoss = "loss";          // loss of a model that predicts a target
 constexpr const char* kHuber = "huber-delta";  // width of the Huber loss [scaled target]
 constexpr const char* kNormalise = "normalise";
+constexpr const char* kInitial = "initial-weights";  // JSON, as in the certificate
 constexpr const char* kFeatureKeys[] = {"features", "feature-groups", "feature-standardise"};
 
 Shape parse_shape(const std::string& text, const std::string& source) {
@@ -94,6 +96,7 @@ std::string encode_model(const ReleasedModel& model) {
   }
   add_release(file, model.features, model.feature_release);
   add_inputs(file, model.inputs);
+  if (model.initial_weights) file.metadata[kInitial] = to_json(*model.initial_weights).dump();
   if (model.coder != nullptr) add_text(file, *model.coder);
   return encode_safetensors(file);
 }
@@ -119,6 +122,7 @@ ReleasedModel read_released_model(const std::filesystem::path& path, const Vecto
   m.activation = released_text(file, kActivation, source);
   m.features = released_features(file, source);
   m.inputs = read_inputs(file, source);
+  m.initial_weights = released_initial_weights(file);
   m.coder = read_text(file, path, vectors);
   TextShape words;
   if (m.coder != nullptr)
@@ -137,6 +141,13 @@ const std::string& released_text(const TensorFile& file, const char* key,
   if (it == file.metadata.end())
     throw InputError(source + ": expected a model made by cudp, found no '" + key + "' in it");
   return it->second;
+}
+
+std::optional<privacy::Certificate::PublicInput> released_initial_weights(const TensorFile& file) {
+  const auto text = file.metadata.find(kInitial);
+  if (text == file.metadata.end()) return std::nullopt;
+  const auto json = nlohmann::json::parse(text->second, nullptr, false);
+  return privacy::read_public_input(json.is_object() ? json : nlohmann::json::object());
 }
 
 FeatureSettings released_features(const TensorFile& file, const std::string& source) {

@@ -1,10 +1,12 @@
 #pragma once
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "models/model.hpp"
+#include "privacy/certificate/certificate.hpp"
 #include "runtime/base/safetensors.hpp"
 #include "runtime/data/text.hpp"
 #include "runtime/features/features.hpp"
@@ -26,6 +28,8 @@ struct ReleasedModel {
   std::vector<float> feature_release;      ///< released numbers that the transforms use
   std::shared_ptr<const TextCoder> coder;  ///< null unless it is a model of texts
   ModelInputs inputs;                      ///< meaning of its inputs
+  /// Weights that its training began with, and that no guarantee covers; nullopt: none.
+  std::optional<privacy::Certificate::PublicInput> initial_weights = {};
 };
 
 /// Returns a shape as in metadata and messages: "3x32x32", channels first.
@@ -48,6 +52,9 @@ ReleasedModel read_released_model(const std::filesystem::path& file, const Vecto
 /// Returns a text of the metadata. Throws InputError if it is missing.
 const std::string& released_text(const TensorFile& file, const char* key,
                                  const std::string& source);
+
+/// Returns the weights that its training began with, if they were a file's.
+std::optional<privacy::Certificate::PublicInput> released_initial_weights(const TensorFile& file);
 
 /// Returns the settings of the features that it was trained on: kind, groups, whether channels are
 /// standardised.

@@ -28,6 +28,9 @@ constexpr std::string_view kPurpose = "checkpoint";
 
 /// Name of the release for features, among the method's arrays.
 constexpr const char* kFeatureRelease = "feature_release";
+/// Name of the weights of frozen layers, among them, and of the file that they are from.
+constexpr const char* kFrozen = "frozen";
+constexpr const char* kInitial = "initial_weights";
 
 void append_number(std::string& bytes, std::uint64_t number) {
   bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
@@ -159,7 +162,10 @@ std::vector<fs::path> checkpoints_in(const fs::path& folder) {
 std::string encode_checkpoint(const Checkpoint& c) {
   auto arrays = c.training.method.arrays;
   arrays.emplace_back(kFeatureRelease, c.training.feature_release);
+  const std::optional<PublicWeights>& initial = c.training.initial;
+  if (initial) arrays.emplace_back(kFrozen, initial->frozen);
   Json header;
+  if (initial) header[kInitial] = {to_json(initial->input), c.training.first_parameters};
   visit_parts(c, [&](const char* name, const auto& part) { header[name] = encoded(part); });
   header["arrays"] = Json::array();
   for (const auto& [name, array] : arrays) header["arrays"].push_back({name, array.size()});
@@ -194,6 +200,11 @@ Checkpoint decode_checkpoint(const std::string& file, const std::string& source)
     const Json header = Json::parse(bytes.substr(0, length));
     bytes.remove_prefix(length);
     visit_parts(c, [&](const char* name, auto& part) { decode(header.at(name), part); });
+    if (header.contains(kInitial)) {
+      c.training.initial =
+          PublicWeights{.input = privacy::read_public_input(header[kInitial].at(0)), .frozen = {}};
+      c.training.first_parameters = header[kInitial].at(1).get<std::string>();
+    }
     for (const Json& entry : header.at("arrays")) {
       const auto count = entry.at(1).get<std::size_t>();
       if (count > bytes.size() / sizeof(float)) fail("damaged: it is too short");
@@ -204,6 +215,8 @@ Checkpoint decode_checkpoint(const std::string& file, const std::string& source)
       const auto name = entry.at(0).get<std::string>();
       if (name == kFeatureRelease)
         c.training.feature_release = std::move(array);
+      else if (name == kFrozen && c.training.initial)
+        c.training.initial->frozen = std::move(array);
       else
         c.training.method.arrays.emplace_back(name, std::move(array));
     }

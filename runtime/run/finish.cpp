@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <spdlog/fmt/fmt.h>
 
+#include "models/freeze.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/report/write.hpp"
 #include "runtime/results/evaluation_report.hpp"
@@ -66,7 +67,7 @@ RunResult result_of(const Run& run, const privacy::Certificate& certificate,
           .not_for_release = certificate.not_for_release,
           .dataset = e.data.name,
           .model = e.network.spec.name,
-          .parameters = e.network.parameter_count,
+          .parameters = count_of_all_parameters(e.network),
           .backend = e.backend.name};
 }
 
@@ -155,6 +156,10 @@ RunResult train(Run& run) {
   // The run is complete after this write.
   write_atomically(run.folder.result(), to_json(result).dump(2) + "\n", 0600);
   remove_leftovers(run.folder);
+  if (t.is_unchanged())
+    throw InputError("no weight changed: " + result.run_dir + " has the weights of " +
+                     t.experiment().initial->input.file +
+                     " as they were; try a larger lr, more epochs, or less weight frozen");
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <nlohmann/json.hpp>
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/base/build_info.hpp"
@@ -35,6 +36,23 @@ void broadcast_key(Ranks& ranks, std::optional<SharedKey>& key) {
   wipe(words);
 }
 
+/// Sends the weights of a resumed run from rank 0 to the others, if it began with those of a file.
+/// The other ranks need only the frozen ones.
+void broadcast_weights(Ranks& ranks, std::optional<PublicWeights>& weights) {
+  std::uint64_t there = weights.has_value() ? 1 : 0;
+  ranks.broadcast("whether weights are a file's", std::as_writable_bytes(std::span(&there, 1)));
+  if (there == 0) return;
+  if (!weights) weights.emplace();
+  std::string input = to_json(weights->input).dump();
+  broadcast_text(ranks, "the file of weights", input);
+  weights->input = privacy::read_public_input(nlohmann::json::parse(input));
+  std::uint64_t count = weights->frozen.size();
+  ranks.broadcast("the number of frozen weights", std::as_writable_bytes(std::span(&count, 1)));
+  weights->frozen.resize(count);
+  if (count > 0)
+    ranks.broadcast("frozen weights", std::as_writable_bytes(std::span(weights->frozen)));
+}
+
 /// Returns the facts that must be the same on all ranks, one a line. Rank 0 shows the text of a
 /// line that differs, unless it is a code made with the run's key.
 std::string facts_of(const Experiment& e, const RandomKey& key) {
@@ -49,9 +67,11 @@ std::string facts_of(const Experiment& e, const RandomKey& key) {
   const std::string rows =
       Seal(key).tag("rows", fmt::format("{} {}", train.whole_size(), e.data.test.whole_size()));
   return fmt::format(
-      "program {}\narithmetic {}\nexamples {}x{}x{} of {} classes\nrows {}\nvectors {}\n{}",
+      "program {}\narithmetic {}\nexamples {}x{}x{} of {} classes\nrows {}\nvectors {}\nfile of "
+      "weights {}\n{}",
       program_id(), e.backend.arithmetic_name, s.channels, s.height, s.width, train.classes, rows,
-      vectors, write_config(e.config, Audience::owner));
+      vectors, e.initial ? e.initial->input.sha256 : "none",
+      write_config(e.config, Audience::owner));
 }
 
 /// Describes the first line that differs between two ranks' facts, for an error message. For a code
@@ -115,6 +135,8 @@ void introduce(Ranks& ranks, const Introduction& introduction) {
   broadcast_key(ranks, key);
   std::optional<SharedKey> coins = introduction.coins;
   broadcast_key(ranks, coins);
+  std::optional<PublicWeights> initial = introduction.initial;
+  broadcast_weights(ranks, initial);
 }
 
 void check_same_facts(const Experiment& e, const RandomKey& key) {
@@ -166,8 +188,10 @@ Exit follow_run(Ranks& ranks) {
   std::optional<SharedKey> key;
   broadcast_key(ranks, key);
   broadcast_key(ranks, heard.coins);
+  broadcast_weights(ranks, heard.initial);
   Reporter silent(Reporter::Silent{});
-  std::optional<Experiment> e(prepare(heard.config, silent, heard.model, heard.coins, ranks));
+  std::optional<Experiment> e(prepare(heard.config, silent, heard.model, heard.coins, ranks,
+                                      heard.initial ? &*heard.initial : nullptr));
   send_facts(*e, key->key());
 
   TrainingObserver nobody;

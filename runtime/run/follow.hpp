@@ -16,6 +16,8 @@ struct Introduction {
   std::string model;   ///< argument known_model of prepare()
   SharedKey key;
   std::optional<SharedKey> coins;
+  /// Argument `initial` of prepare(); nullopt for a new run.
+  std::optional<PublicWeights> initial = {};
 };
 
 /// Sends an Introduction to the other ranks. Called by rank 0 before it prepares. Throws InputError

@@ -19,6 +19,18 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
+/// Throws InputError if the user names a file of weights that is not the one the run began with.
+void check_named_weights(const Settings& flags, const StoredRun& stored) {
+  if (!flags.contains("init") || !stored.checkpoint.training.initial) return;
+  const std::string& path = stored.config.of<FineTuning>().init;
+  const std::string& then = stored.checkpoint.training.initial->input.sha256;
+  const std::string now = digest_of_file(path);
+  if (now != then)
+    throw InputError("--init: expected the file that the run began with, SHA-256 " + then +
+                     ", found " + path + ", SHA-256 " + now +
+                     "; the run has its weights, and needs no --init");
+}
+
 /// Throws Error if the ledger cannot be continued.
 void check_ledger(const RunFolder& folder, const TrainingState& state) {
   try {
@@ -90,8 +102,13 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
   const SharedKey key = same_key ? *stored.key : SharedKey(make_key());
   const std::string& model = stored.checkpoint.model;
   const std::optional<SharedKey>& coins = stored.checkpoint.training.coins;
-  introduce(ranks, {.config = stored.config, .model = model, .key = key, .coins = coins});
-  Experiment prepared = prepare(stored.config, reporter, model, coins, ranks);
+  const std::optional<PublicWeights>& initial = stored.checkpoint.training.initial;
+  check_named_weights(flags, stored);
+  introduce(
+      ranks,
+      {.config = stored.config, .model = model, .key = key, .coins = coins, .initial = initial});
+  Experiment prepared =
+      prepare(stored.config, reporter, model, coins, ranks, initial ? &*initial : nullptr);
   check_same_facts(prepared, key.key());
   check_same_run(stored, prepared);
   auto restored = std::make_unique<Run>(stored.folder, prepared, key.key(), reporter, caller);

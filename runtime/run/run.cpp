@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <spdlog/fmt/fmt.h>
 
+#include "models/freeze.hpp"
 #include "runtime/base/build_info.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/methods/releases_before.hpp"
@@ -122,19 +123,37 @@ void Run::advance() {
   watch_.reset();
 }
 
+namespace {
+
+/// Returns the line for weights that cudp trained: what that training spent is not counted.
+std::string own_training_line(const Experiment& e, const RunFolder& folder) {
+  const std::string& path = e.config.of<FineTuning>().init;
+  const std::string run = run_of_weights(path);
+  return path + ": " + e.initial->input.not_counted +
+         (run.empty() ? std::string()
+                      : "; for rows that are in both data sets: cudp account " + run + " " +
+                            folder.root().string());
+}
+
+}  // namespace
+
 void Run::describe() const {
   const Experiment& e = training->experiment();
   const TrainingSize& size = training->size();
   const Method& method = training->method();
   reporter_.info(fmt::format(
-      "{}{}, {} ({} parameters) on {}{}", e.data.name,
+      "{}{}, {} ({} parameters{}) on {}{}", e.data.name,
       size.is_public() ? fmt::format(" ({} training examples)", e.data.train.whole_size()) : "",
-      e.network.spec.name, e.network.parameter_count, e.backend.name,
-      e.config.precision == Precision::tf32 ? " in TF32" : ""));
+      e.network.spec.name, count_of_all_parameters(e.network),
+      e.network.frozen.empty() ? ""
+                               : fmt::format(", {} of them trained", e.network.parameter_count),
+      e.backend.name, e.config.precision == Precision::tf32 ? " in TF32" : ""));
   for (const std::string& note : e.data.notes) reporter_.info(note);
   if (const std::string chosen = table_defaults_line(e.config, size, e.data.train, e.network);
       !chosen.empty())
     reporter_.info(chosen);
+  if (e.initial && !e.initial->input.not_counted.empty())
+    reporter_.warn(own_training_line(e, folder));
   reporter_.info(method.describe());
   if (const HoldoutPlan& held = training->holdout_plan(); held.releases_figures())
     reporter_.info(

@@ -3,6 +3,7 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/base/listed.hpp"
+#include "runtime/config/fine_tuning.hpp"
 #include "runtime/config/report_options.hpp"
 #include "runtime/data/named_datasets.hpp"
 #include "runtime/methods/plan.hpp"
@@ -119,6 +120,10 @@ void check_complete(TrainConfig& c) {
   if (c.of<ReportOptions>().holdout_threshold && !c.holdout)
     throw InputError("--holdout-threshold: expected --holdout with it, found none");
   if (c.holdout) check_holdout(c, method);
+  if (const FineTuning& f = c.of<FineTuning>(); f.init.empty() && !f.freeze.empty())
+    throw InputError(
+        "--freeze: expected --init FILE with it, since weights that are drawn at random are not "
+        "worth keeping, found none");
   if (method.complete != nullptr) method.complete(c);
   if (c.schedule == ScheduleKind::adaptive && !method.adapts_step_size)
     throw InputError("--schedule: expected method " + adaptive_methods() +

@@ -7,6 +7,7 @@
 #include "runtime/base/error.hpp"
 #include "runtime/base/number_text.hpp"
 #include "runtime/config/class_weights.hpp"
+#include "runtime/config/fine_tuning.hpp"
 #include "runtime/config/option_rows.hpp"
 #include "runtime/config/report_options.hpp"
 #include "runtime/data/array_options.hpp"
@@ -172,6 +173,12 @@ std::vector<Option> model_options() {
            "imdb-rnn, imdb-lstm, imdb-mean, sentences-lstm, or a .toml file of layers"),
       text("activation", "NAME", &Config::activation,
            "kind of the model's `activation` layers: relu, tanh or tempered-sigmoid"),
+      text("init", "FILE", &FineTuning::init,
+           "start from the public weights of a .safetensors file, matched by name; what the model "
+           "has and the file lacks is drawn anew"),
+      text("freeze", "NAME,...", &FineTuning::freeze,
+           "leave these layers as --init gives them: names of layers or tensors, with * for any "
+           "characters; they take no part in gradients, clipping and noise"),
       one_of(text("loss", "NAME", &Config::loss,
                   "loss of a target, the number that a regression predicts: squared, if not given, "
                   "or huber"),

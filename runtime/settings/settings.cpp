@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/base/error.hpp"
+#include "runtime/config/fine_tuning.hpp"
 #include "runtime/data/named_datasets.hpp"
 #include "runtime/data/schema.hpp"
 #include "runtime/data/text_options.hpp"
@@ -105,6 +106,7 @@ void make_absolute(TrainConfig& c) {
   from_root(c.data_dir);
   if (shipped_schema(c.schema).empty()) from_root(c.schema);
   from_root(c.labels);
+  from_root(c.of<FineTuning>().init);
   from_root(c.test_data);
   from_root(c.test_labels);
   // Words and vectors may be named relative to the data folder.

@@ -96,6 +96,10 @@ constexpr Synonym kOptions[] = {
     // Optimisation.
     {"learning-rate", "lr"},
     {"learning-rate-init", "lr"},
+    {"pretrained", "init"},
+    {"initial-weights", "init"},
+    {"frozen", "freeze"},
+    {"freeze-layers", "freeze"},
     {"eta", "lr"},
     {"eta0", "lr"},
     {"step-size", "lr"},

@@ -80,6 +80,7 @@ Certificate fill(Status status, const Experiment& e, const TrainingSize& size,
   c.allow_weak_privacy = config.allow_weak_privacy;
   c.fresh_noise_allowed = config.fresh_noise_allowed;
   c.assumptions = e.data.assumptions;
+  if (e.initial) c.initial_weights = e.initial->input;
   c.warnings = privacy_warnings(size.value,
                                 std::fmax(c.promise.epsilon, config.holdout_epsilon.value_or(0.0)),
                                 std::fmax(c.promise.delta, config.holdout_delta.value_or(0.0)));

@@ -11,6 +11,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "kernels/features/scatter.hpp"
+#include "models/freeze.hpp"
 #include "runtime/base/busy.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/nearest.hpp"
@@ -103,6 +104,7 @@ Device device_of_rank(Device device, bool may_share, const Ranks& ranks) {
 /// Returns the setting that only the CPU supports so far, for a message; "" if there is none.
 std::string cpu_only_settings(const TrainConfig& config) {
   if (config.holdout) return "--holdout";
+  if (!config.of<FineTuning>().freeze.empty()) return "--freeze";
   return config.class_weights.empty() ? "" : "--class-weights";
 }
 
@@ -168,17 +170,31 @@ class FirstBackend {
   std::future<Backend> chosen_;
 };
 
+/// Returns whether a model's text gives a layer a learning rate of its own. False if there is no
+/// text yet: a built-in model, which gives none, is chosen later.
+bool gives_own_rates(const TrainConfig& config, const std::string& model, const Dataset& train) {
+  if (model.find("lr_scale") == std::string::npos) return false;
+  try {
+    const ModelSpec spec = parse_model(model, config.model, train.classes, config.activation);
+    return std::ranges::any_of(spec.layers, [](const Layer& l) { return lr_scale_of(l) != 1.0f; });
+  } catch (const std::invalid_argument&) {
+    return false;  // refused later, with its reason
+  }
+}
+
 /// Returns the setting or property that only the CPU supports so far, for a message; "" if CUDA
 /// supports everything.
-std::string cpu_only_part(const TrainConfig& config, const Dataset& train) {
-  return train.has_targets() ? "a target" : cpu_only_settings(config);
+std::string cpu_only_part(const TrainConfig& config, const std::string& model,
+                          const Dataset& train) {
+  if (train.has_targets()) return "a target";
+  return gives_own_rates(config, model, train) ? "lr_scale" : cpu_only_settings(config);
 }
 
 /// Returns the backend that trains on this data: `first`, or the CPU if CUDA cannot train on it and
 /// was not requested by name, which is reported. Throws InputError if CUDA was requested.
-Backend backend_for(const Backend& first, const TrainConfig& config, const Dataset& train,
-                    Reporter& reporter) {
-  const std::string part = cpu_only_part(config, train);
+Backend backend_for(const Backend& first, const TrainConfig& config, const std::string& model,
+                    const Dataset& train, Reporter& reporter) {
+  const std::string part = cpu_only_part(config, model, train);
   if (part.empty() || first.name != "cuda") return first;
   if (config.device == Device::cuda)
     throw InputError("--device: expected cpu with " + part +
@@ -246,6 +262,27 @@ void check_unit(const MethodEntry& method, const TrainConfig& config, std::uint6
                    why + ", found " + std::to_string(rows));
 }
 
+/// Throws InputError if layers have learning rates of their own and the method has no use for them.
+void check_rates(const MethodEntry& method, const Network& network) {
+  if (has_own_rates(network) && (method.linear_model || method.adapts_step_size))
+    throw InputError("--model: expected no lr_scale with --method " + method.name +
+                     ", whose step sizes are those of all layers together, found one");
+}
+
+/// Reads the weights that the training starts from, and freezes layers. stored: those of a run that
+/// is resumed, or null.
+void take_public_weights(Experiment& e, const PublicWeights* stored, Reporter& reporter) {
+  const FineTuning& settings = e.config.of<FineTuning>();
+  if (settings.init.empty()) return;
+  if (stored != nullptr) {
+    freeze_again(settings, *stored, e.network);
+    e.initial = *stored;
+    return;
+  }
+  e.initial = start_from_public_weights(settings, e.network);
+  for (const std::string& note : e.initial->notes) reporter.info(note);
+}
+
 /// Returns the coins by which rows are held out, if they are.
 std::optional<HoldOutCoins> coins_for(const TrainConfig& config,
                                       const std::optional<SharedKey>& key) {
@@ -309,7 +346,7 @@ std::string read_model(const std::string& name) {
 }
 
 Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::string& known_model,
-                   std::optional<SharedKey> coins, Ranks& ranks) {
+                   std::optional<SharedKey> coins, Ranks& ranks, const PublicWeights* initial) {
   const MethodEntry& method = method_entry(config.method);
   const Device device =
       device_of_rank(device_for(method, config.device), config.share_device, ranks);
@@ -355,7 +392,7 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
     throw InputError("--features: expected none with texts, found " +
                      std::string(name_of(config.features)));
   check_target(config, method, data.train);
-  const Backend backend = backend_for(first_backend, config, data.train, reporter);
+  const Backend backend = backend_for(first_backend, config, model, data.train, reporter);
   e.inputs = inputs_of(data);
   e.inputs.array_target =
       parse_target_bounds(config.of<ArrayOptions>().target_bounds, "--target-bounds");
@@ -374,6 +411,8 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
   e.network = make_network(e.model_text, e.config.model, config.activation, shape,
                            e.data.train.classes, text_shape(e.data.train));
   if (const auto bounds = e.inputs.target()) choose_loss(config, *bounds, e.network.spec);
+  check_rates(method, e.network);
+  take_public_weights(e, initial, reporter);
   check_class_weights(config.class_weights, e.network.classes);
   if (config.of<ReportOptions>().holdout_threshold)
     check_threshold("--holdout-threshold", e.network.spec.loss, e.network.outputs);

@@ -16,6 +16,7 @@
 #include "runtime/gate/gate.hpp"
 #include "runtime/methods/method.hpp"
 #include "runtime/results/model_inputs.hpp"
+#include "runtime/training/public_weights.hpp"
 
 namespace cudp {
 
@@ -31,6 +32,7 @@ struct Experiment {
   ModelInputs inputs;      ///< meaning of the data's numbers
   std::string model_text;  ///< the model's layers, as TOML
   Network network;
+  std::optional<PublicWeights> initial = {};  ///< weights of --init; nullopt: all are drawn
   /// Release that the features need (release_for_features). Empty before it is made, or if they
   /// need none. Until it is made, `data` has the inputs of the features; afterwards, the features.
   std::vector<float> feature_release;
@@ -59,11 +61,12 @@ struct Experiment {
 
 /// Reads the data and the model, or takes the model of a run that is resumed. Writes nothing.
 /// coins: key of a run that is resumed; a new run makes its own. ranks: all of them prepare the
-/// same, with the same coins. Throws InputError, also if the method cannot train such a model or on
+/// same, with the same coins. initial: weights of a run that is resumed, or null; a new run reads
+/// its own. Throws InputError, also if the method cannot train such a model or on
 /// such a device.
 Experiment prepare(const TrainConfig& config, Reporter& reporter,
                    const std::string& known_model = "", std::optional<SharedKey> coins = {},
-                   Ranks& ranks = alone());
+                   Ranks& ranks = alone(), const PublicWeights* initial = nullptr);
 
 /// Returns the key of a new run's coins, independent of the training's key unless the run is
 /// seeded.

@@ -10,6 +10,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include "models/freeze.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/config/report_options.hpp"
 #include "runtime/config/seeded_key.hpp"
@@ -59,7 +60,9 @@ TrainingInputs Training::inputs() {
           .backend = experiment_.backend,
           .key = key_,
           .gate = gate_,
-          .ranks = experiment_.ranks};
+          .ranks = experiment_.ranks,
+          .initial = experiment_.initial ? std::span<const float>(experiment_.initial->initial)
+                                         : std::span<const float>()};
 }
 
 MethodState Training::joined_state() const {
@@ -168,6 +171,7 @@ std::unique_ptr<Training> Training::begin(Experiment experiment, SharedKey key,
   observer.enters("engine");
   release_features(e, t->size_, t->gate_);
   t->method_->start(t->inputs(), t->budget_);
+  if (e.initial) t->first_parameters_ = digest_of(t->method_->parameters());
   return t;
 }
 
@@ -182,6 +186,7 @@ std::unique_ptr<Training> Training::resume(Experiment experiment, SharedKey key,
   t->metrics_ = std::move(state.metrics);
   if (!t->metrics_.empty()) t->measured_step_ = t->metrics_.back().step;
   t->seconds_ = state.seconds;
+  t->first_parameters_ = std::move(state.first_parameters);
   show_features(t->experiment_, std::move(state.feature_release));
   t->plan_holdout(t->size_.noise);
   // completes rows written before format 2
@@ -213,7 +218,9 @@ TrainingState Training::state() const {
           .metrics = metrics_,
           .seconds = seconds_,
           .feature_release = experiment_.feature_release,
-          .coins = experiment_.coins};
+          .coins = experiment_.coins,
+          .initial = experiment_.initial,
+          .first_parameters = first_parameters_};
 }
 
 privacy::Certificate Training::with_holdout(privacy::Certificate c) const {
@@ -242,13 +249,18 @@ ReleasedModel Training::model() const {
   const Experiment& e = experiment_;
   return {.text = e.model_text,
           .activation = e.config.activation,
-          .network = e.network,
-          .parameters = method_->parameters(),
+          .network = unfrozen(e.network),
+          .parameters = whole_parameters(e.network, method_->parameters()),
           .dataset = e.data.name,
           .features = feature_settings(e.config),
           .feature_release = e.feature_release,
           .coder = e.data.text,
-          .inputs = e.inputs};
+          .inputs = e.inputs,
+          .initial_weights = e.initial ? std::optional(e.initial->input) : std::nullopt};
+}
+
+bool Training::is_unchanged() const {
+  return experiment_.initial && digest_of(method_->parameters()) == first_parameters_;
 }
 
 void Training::measure_once() {

@@ -31,9 +31,11 @@ struct TrainingState {
   std::vector<PrivacyBudget::Taken> taken;    ///< charges without a number that were used
   std::vector<privacy::NoisyValue> released;  ///< values listed by the gate
   std::vector<MetricsRow> metrics;
-  double seconds = 0.0;                ///< training time so far
-  std::vector<float> feature_release;  ///< see Experiment
-  std::optional<SharedKey> coins;      ///< see Experiment
+  double seconds = 0.0;                       ///< training time so far
+  std::vector<float> feature_release;         ///< see Experiment
+  std::optional<SharedKey> coins;             ///< see Experiment
+  std::optional<PublicWeights> initial = {};  ///< see Experiment
+  std::string first_parameters = {};  ///< digest of the trained parameters before the first step
 };
 
 /// Training in progress. It needs no folder, no terminal and no file; an observer stores or shows
@@ -95,6 +97,9 @@ class Training {
   privacy::Certificate plan_certificate() const;
   /// Returns the model as it may be published.
   ReleasedModel model() const;
+  /// Returns whether the trained parameters of that model are those before the first step, if the
+  /// training began with weights of a file. It follows from what is released.
+  bool is_unchanged() const;
   /// Return the plan for the noisy figures of held-out rows (its share is 0 if none are held out),
   /// and the released figures (empty until the training is finished).
   const HoldoutPlan& holdout_plan() const { return holdout_plan_; }
@@ -149,6 +154,7 @@ class Training {
   HoldoutPlan holdout_plan_;
   std::optional<HoldoutFigures> holdout_figures_;
   std::optional<Predictor> predictor_;  ///< created when the first row is measured
+  std::string first_parameters_;        ///< see TrainingState; empty if all weights were drawn
   std::uint64_t step_ = 0;
   std::optional<std::uint64_t> last_step_;  ///< nullopt until it is known
   std::vector<MetricsRow> metrics_;

@@ -29,6 +29,7 @@
 #include "runtime/results/released_model.hpp"
 #include "runtime/results/released_text.hpp"
 #include "runtime/run/folder.hpp"
+#include "runtime/training/public_weights.hpp"
 #include "runtime/verify/released_settings.hpp"
 
 namespace fs = std::filesystem;
@@ -138,6 +139,29 @@ void check_unit(const TensorFile& file, const std::string& source,
                       found);
 }
 
+/// Compares the file that the training began with: the certificate's, the settings' and the
+/// model's.
+void check_initial_weights(const TensorFile& file, const Network& network,
+                           const std::string& certificate, const verify::Settings& settings,
+                           verify::Statement& s) {
+  const auto stated = privacy::read_certificate(certificate).initial_weights;
+  if (stated != released_initial_weights(file))
+    s.wrong.emplace_back(
+        "public_inputs: expected the file of initial weights that the model names, found another");
+  if (!stated) return;
+  std::vector<std::string> frozen;
+  if (settings.has("freeze")) {
+    try {
+      frozen = tensors_of_layers(network, frozen_layers(network, settings.text("freeze")));
+    } catch (const InputError& e) {
+      s.wrong.emplace_back(e.what());
+    }
+  }
+  if (frozen != stated->frozen)
+    s.wrong.push_back(fmt::format("frozen: expected {} as the settings name them, found {}",
+                                  fmt::join(frozen, ", "), fmt::join(stated->frozen, ", ")));
+}
+
 verify::Statement check_tensors(const ReleasedRun& run) {
   verify::Statement s{.name = "model", .found = {}, .wrong = {}};
   if (run.status == "refused") {
@@ -187,6 +211,7 @@ verify::Statement check_tensors(const ReleasedRun& run) {
   if (set("store-embedding") == "true") extra.insert(kStoredVectors);
   for (std::string& wrong : tensor_differences(file, network, extra))
     s.wrong.push_back(std::move(wrong));
+  check_initial_weights(file, network, run.evidence.certificate, settings, s);
   // These methods release all parameters, or their gradient, as one vector each time.
   if (certificate.method == "dp-agd" || certificate.method == "outpert")
     for (const privacy::NoisyValue& l : certificate.noisy_values)

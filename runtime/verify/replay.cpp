@@ -17,6 +17,7 @@
 #include "runtime/base/files.hpp"
 #include "runtime/base/random_key.hpp"
 #include "runtime/base/safetensors.hpp"
+#include "runtime/config/fine_tuning.hpp"
 #include "runtime/config/seeded_key.hpp"
 #include "runtime/data/load.hpp"
 #include "runtime/data/schema.hpp"
@@ -64,7 +65,8 @@ TrainConfig replay_config(const ReleasedRun& run, const ReplaySettings& s) {
     find_file(c.dataset, c.data_dir);
   if (shipped_schema(c.schema).empty()) find_file(c.schema, c.data_dir);
   if (!s.schema.empty()) c.schema = s.schema;
-  for (std::string* const file : {&c.test_data, &c.labels, &c.test_labels})
+  for (std::string* const file :
+       {&c.test_data, &c.labels, &c.test_labels, &c.of<FineTuning>().init})
     find_file(*file, c.data_dir);
   TextOptions& text = c.of<TextOptions>();
   find_file(text.vocabulary, c.data_dir);

@@ -23,6 +23,7 @@
 #include "runtime/report/write.hpp"
 #include "runtime/verify/released_run.hpp"
 #include "tests/support/cudp_process.hpp"
+#include "tests/support/settings_data.hpp"
 
 namespace fs = std::filesystem;
 
@@ -85,6 +86,10 @@ std::vector<Forged> runs() {
       {"weights", of(with(kSmall, {"--class-weights", "1,3", "--normalise", "unit"}))},
       {"seeded", of(with(kSmall, {"--seed", "3", "--rng", "philox", "--unsafe-diagnostics"}))},
       {"test", of(with(kSmall, {"--test-data", "test.csv", "--test-data-is-public"}))},
+      {"init",
+       of(with(kSmall, {"--size-is-public", "--model", "mlp", "--init", "start.safetensors",
+                        "--freeze", "fc1"})),
+       true},
       {"private-test", of(with(kSmall, {"--test-data", "test.csv"}))},
       {"lost-key",
        of({"--batch", "40", "--steps", "3000", "--checkpoint-every", "7", "--size-is-public",
@@ -201,6 +206,10 @@ class Forger : public testing::Test {
     for (const char* const name : {"visits.csv", "rows.csv"}) write_text(folder_ / name, visits);
     write_text(folder_ / "stays.csv", stays);
     write_text(folder_ / "test.csv", test);
+    settings_data::write_weights(folder_ / "start.safetensors", {{"fc1.weight", {1000, 2}},
+                                                                 {"fc1.bias", {1000}},
+                                                                 {"fc2.weight", {1, 1000}},
+                                                                 {"fc2.bias", {1}}});
     const std::string label = R"({name = "ill", kind = "label", values = ["no", "yes"]})";
     write_text(folder_ / "visits.csv.schema.toml", schema("unit = \"who\"\nmax_rows = 2\n", label));
     write_text(folder_ / "rows.csv.schema.toml", schema("", label));

@@ -163,7 +163,7 @@ class SettingsMaker {
         "embedding",     "embedding-dims", "compare-with",  "labels",          "test-labels",
         "input-shape",   "channels-last",  "arrays",        "test-arrays",     "target-bounds",
         "loss",          "huber-delta",    "holdout",       "holdout-epsilon", "holdout-threshold",
-        "holdout-delta", "metric"};
+        "holdout-delta", "metric",         "init",          "freeze"};
     return keys;
   }
 
@@ -198,6 +198,7 @@ class SettingsMaker {
     if (given(s, "holdout-epsilon") && !s.has("dataset", "stays.csv") && !s.has("model", "svm"))
       add(s, "holdout-threshold", "0.4");
     add_budget(s, method);
+    add_weights(s, method);
     for (const Option& option : train_options()) {
       if (own().contains(option.key) || !takes(method, option.key) || !chance(0.2)) continue;
       if (option.group == "Text" && s.data != "texts") continue;
@@ -324,6 +325,31 @@ class SettingsMaker {
       add(s, a, of_a);
     else
       add(s, b, of_b);
+  }
+
+  /// Adds public weights to start from, and layers to freeze. What is added follows from the run's
+  /// seed, so that the other settings stay what they were.
+  static void add_weights(RandomSettings& s, const MethodEntry& method) {
+    const auto seed = std::ranges::find(s.flags, "seed", &RandomSettings::Flag::first);
+    const unsigned long dice = std::stoul(seed->second);
+    if (!takes(method, "init") || dice % 4 != 0) return;
+    struct Start {
+      const char* model;
+      const char* file;
+      std::vector<const char*> freeze;
+    };
+    static const std::vector<Start> all = {
+        {"table.toml", "start-table.safetensors", {"fc1*", "fc2"}},
+        {"mlp", "start-mlp.safetensors", {"fc1", "fc2.*"}},
+        {"image.toml", "start-image.safetensors", {"conv*,norm1", "norm1", "fc", "conv1"}},
+        {"text-gru.toml", "start-notes.safetensors", {"gru*"}},
+        {"text-lstm.toml", "start-notes.safetensors", {"lstm"}},
+    };
+    for (const Start& start : all) {
+      if (!s.has("model", start.model)) continue;
+      add(s, "init", start.file);
+      if (dice % 5 != 0) add(s, "freeze", start.freeze[dice / 4 % start.freeze.size()]);
+    }
   }
 
   void add_budget(RandomSettings& s, const MethodEntry& method) {

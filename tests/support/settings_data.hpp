@@ -6,6 +6,7 @@
 #include <random>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <spdlog/fmt/fmt.h>
@@ -103,7 +104,7 @@ inline void write_images(const std::filesystem::path& folder, const std::string&
   small_data::write_grey_images(folder, part, pixels, labels);
 }
 
-inline std::string text_model(const char* layer) {
+inline std::string text_model(const char* layer, const char* rate = "") {
   return std::string(R"(name = "notes"
 loss = "cross_entropy"
 activation = "tanh"
@@ -112,9 +113,53 @@ layers = [
   )") + layer +
          R"(
   { type = "activation" },
-  { type = "dense", name = "fc", out = "outputs" },
+  { type = "dense", name = "fc", out = "outputs")" +
+         rate +
+         R"( },
 ]
 )";
+}
+
+/// Writes public weights, small random numbers, of tensors with these names and shapes.
+inline void write_weights(const std::filesystem::path& file,
+                          const std::vector<std::pair<std::string, std::vector<int>>>& tensors) {
+  std::mt19937_64 random(11);
+  TensorFile weights;
+  for (const auto& [name, shape] : tensors) {
+    std::size_t size = 1;
+    for (const int d : shape) size *= static_cast<std::size_t>(d);
+    weights.tensors.push_back(
+        {.name = name, .shape = shape, .offset = weights.values.size(), .size = size});
+    for (std::size_t i = 0; i < size; ++i)
+      weights.values.push_back(std::uniform_real_distribution<float>(-0.4f, 0.4f)(random));
+  }
+  write_text(file, encode_safetensors(weights));
+}
+
+/// Writes public weights for the models of tables, images and texts.
+inline void write_all_weights(const std::filesystem::path& work) {
+  for (const auto& [file, hidden] : {std::pair("start-table", 7), std::pair("start-mlp", 1000)})
+    write_weights(work / (std::string(file) + ".safetensors"), {{"fc1.weight", {hidden, 5}},
+                                                                {"fc1.bias", {hidden}},
+                                                                {"fc2.weight", {1, hidden}},
+                                                                {"fc2.bias", {1}}});
+  write_weights(work / "start-image.safetensors", {{"conv1.weight", {6, 1, 5, 5}},
+                                                   {"conv1.bias", {6}},
+                                                   {"norm1.weight", {6}},
+                                                   {"norm1.bias", {6}},
+                                                   {"fc.weight", {10, 96}},
+                                                   {"fc.bias", {10}}});
+  std::vector<std::pair<std::string, std::vector<int>>> texts = {{"gru.weight_ih_l0", {15, 6}},
+                                                                 {"gru.weight_hh_l0", {15, 5}},
+                                                                 {"gru.bias_ih_l0", {15}},
+                                                                 {"gru.bias_hh_l0", {15}}};
+  for (const std::string end : {"_l0", "_l0_reverse"}) {
+    texts.insert(texts.end(), {{"lstm.weight_ih" + end, {16, 6}},
+                               {"lstm.weight_hh" + end, {16, 4}},
+                               {"lstm.bias_ih" + end, {16}},
+                               {"lstm.bias_hh" + end, {16}}});
+  }
+  write_weights(work / "start-notes.safetensors", texts);
 }
 
 inline void write_data(const std::filesystem::path& work) {
@@ -194,7 +239,7 @@ columns = [
   write_text(work / "text-gru.toml", text_model(R"({ type = "gru", name = "gru", hidden = 5 },)"));
   write_text(work / "text-lstm.toml",
              text_model(R"({ type = "lstm", name = "lstm", hidden = 4, bidirectional = true },)"));
-  write_text(work / "text-mean.toml", text_model(R"({ type = "mean" },)"));
+  write_text(work / "text-mean.toml", text_model(R"({ type = "mean" },)", ", lr_scale = 2"));
   write_text(work / "image.toml", R"(name = "image"
 loss = "cross_entropy"
 activation = "relu"
@@ -215,6 +260,7 @@ layers = [
   { type = "dense", name = "fc2", out = "outputs" },
 ]
 )");
+  write_all_weights(work);
 }
 
 }  // namespace cudp::settings_data

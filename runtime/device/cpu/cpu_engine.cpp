@@ -9,6 +9,7 @@
 #include "kernels/common/simd_level.hpp"
 #include "kernels/cpu_kernels.hpp"
 #include "kernels/step/step_size.hpp"
+#include "models/freeze.hpp"
 #include "runtime/base/aligned.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/threads.hpp"
@@ -57,6 +58,8 @@ class CpuEngine final : public Engine {
     if (LinearSum::fits(network_))
       linear_sum_.emplace(network_, layout_, k_, settings_.class_weights, team_.size());
     check_class_weights();
+    if (network_.frozen_values) pack_range(*network_.frozen_values, network_.parameter_count);
+    make_rates();
     const OptimizerSettings& o = settings.recipe.optimizer;
     if (has_first_moment(o.kind)) state_.moment1.resize(network_.parameter_count);
     if (has_second_moment(o.kind)) state_.moment2.resize(network_.parameter_count);
@@ -92,7 +95,7 @@ class CpuEngine final : public Engine {
     std::vector<float> norms = std::move(state_.norms);
     state_ = state;
     if (state.norms.empty()) state_.norms = std::move(norms);  // `state` has none
-    pack(state_.parameters);
+    pack_range(state_.parameters, 0);
   }
 
   TrainState state() override { return state_; }
@@ -309,19 +312,32 @@ class CpuEngine final : public Engine {
 
   void update(const StepRecipe& recipe, std::uint64_t step, const StepScalars& scalars) {
     team_.run(to_size(ranges(parameter_count(), kParameterRange)), [&](std::size_t i, int) {
-      const UpdateArgs args = update_args(recipe, scalars, i);
-      k_.update(args);
-      pack_range(state_.parameters, args.begin, args.end);
+      UpdateArgs args = update_args(recipe, scalars, i);
+      const std::int64_t end = args.end;
+      for (const Rate& rate : rates_) {  // each part of the range that has a rate of its own
+        if (rate.end <= args.begin) continue;
+        args.end = std::min(end, rate.end);
+        args.scalars.learning_rate = scalars.learning_rate * rate.scale;
+        k_.update(args);
+        args.begin = args.end;
+        if (args.begin == end) break;
+      }
+      const auto begin = to_size(static_cast<std::int64_t>(i) * kParameterRange);
+      pack_range(std::span(state_.parameters).subspan(begin, to_size(end) - begin), begin);
     });
-    if (SecretObserver* const o = observer(settings_.release_observer))
-      o->on_record(update_record(step, recipe, scalars, state_));
+    if (SecretObserver* const o = observer(settings_.release_observer)) {
+      transcript::Update record = update_record(step, recipe, scalars, state_);
+      record.lr_scale = own_rates();
+      o->on_record(record);
+    }
   }
 
   /// Returns the sum in grid steps, in the order of the parameters.
   std::vector<std::int64_t> sums() const {
     std::vector<std::int64_t> all;
     all.reserve(network_.parameter_count);
-    for (const std::int32_t at : layout_.storage.packed_offset) all.push_back(sum_[to_size(at)]);
+    for (std::size_t j = 0; j < network_.parameter_count; ++j)
+      all.push_back(sum_[to_size(layout_.storage.packed_offset[j])]);
     return all;
   }
 
@@ -398,15 +414,37 @@ class CpuEngine final : public Engine {
     seen_ = Diagnostics::of_words(words);
   }
 
-  void pack(const std::vector<float>& parameters) {
-    pack_range(parameters, 0, static_cast<std::int64_t>(parameters.size()));
+  /// Writes weights to where products read them. first: offset of the first one.
+  void pack_range(std::span<const float> weights, std::size_t first) {
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      packed_[to_size(layout_.storage.packed_offset[first + i])] = weights[i];
+      if (layout_.storage.transposed_offset[first + i] >= 0)
+        transposed_[to_size(layout_.storage.transposed_offset[first + i])] = weights[i];
+    }
   }
 
-  void pack_range(const std::vector<float>& parameters, std::int64_t begin, std::int64_t end) {
-    for (std::size_t j = to_size(begin); j < to_size(end); ++j) {
-      packed_[to_size(layout_.storage.packed_offset[j])] = parameters[j];
-      if (layout_.storage.transposed_offset[j] >= 0)
-        transposed_[to_size(layout_.storage.transposed_offset[j])] = parameters[j];
+  /// Factor of the learning rate of the parameters before `end`, from the end of the Rate before.
+  struct Rate {
+    std::int64_t end = 0;
+    float scale = 1.0f;
+  };
+
+  /// Returns the factor of each parameter, [d]; empty if all are 1.
+  std::vector<float> own_rates() const {
+    if (!has_own_rates(network_)) return {};
+    std::vector<float> all(network_.parameter_count);
+    for (const ParameterTensor& t : network_.parameters)
+      std::fill_n(all.begin() + static_cast<std::ptrdiff_t>(t.offset), t.size, t.lr_scale);
+    return all;
+  }
+
+  void make_rates() {
+    for (const ParameterTensor& t : network_.parameters) {
+      const auto end = static_cast<std::int64_t>(t.offset + t.size);
+      if (!rates_.empty() && rates_.back().scale == t.lr_scale)
+        rates_.back().end = end;
+      else
+        rates_.push_back({end, t.lr_scale});
     }
   }
 
@@ -429,6 +467,7 @@ class CpuEngine final : public Engine {
   const CpuKernels& k_;
   ThreadTeam team_;
   std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<Rate> rates_;              ///< ascending; the last one ends at the last parameter
   std::optional<LinearSum> linear_sum_;  ///< set for networks that it supports
   Canaries canaries_;
   std::vector<float> ordinary_sum_;  ///< audits only

@@ -19,9 +19,13 @@ PackedMatrix PackedMatrix::reserve(Storage& storage, int rows, int columns,
   return m;
 }
 
+float* WholeGradientLayer::gradient_memory(Workspace& w) const {
+  return w.example_gradient(offset_);
+}
+
 void WholeGradientLayer::gradient(Workspace& w, int first, int count) const {
   for (int e = first; e < first + count; ++e) {
-    float* const g = w.example_gradient(offset_);
+    float* const g = gradient_memory(w);
     make_gradient(w, e, g);
     if (w.coordinates == nullptr) {
       w.norm(e, group()) = w.kernels.square_sum(g, size_);
@@ -34,7 +38,7 @@ void WholeGradientLayer::gradient(Workspace& w, int first, int count) const {
 }
 
 void WholeGradientLayer::add(Workspace& w, int first, int count, const GradientSum& sum) const {
-  const float* const g = w.example_gradient(offset_);
+  const float* const g = gradient_memory(w);
   for (int e = first; e < first + count; ++e) {
     const float factor = w.factor(e, group());
     if (factor == 0.0f) continue;

@@ -62,8 +62,8 @@ struct Storage {
   std::int64_t example_gradient = 0;  ///< whole parameter gradients, of the current example
   std::int64_t saved = 0;    ///< numbers that forward() saves for backward(), per example in flight
   std::int64_t numbers = 0;  ///< integers of scratch memory, of the current example
-  /// Offset of each parameter in the packed and in the transposed weights, [d]. In the latter, -1
-  /// for none.
+  /// Offset of each parameter in the packed and in the transposed weights: the trained ones, [d],
+  /// then those of frozen layers. In the latter, -1 for none.
   std::vector<std::int32_t> packed_offset;
   std::vector<std::int32_t> transposed_offset;
 
@@ -81,7 +81,7 @@ struct LayerSite {
   const NetworkLayer* layer = nullptr;  ///< null for the input
   CpuEdge in;
   CpuEdge out;
-  bool gives_input_gradient = false;  ///< whether an earlier layer has parameters
+  bool gives_input_gradient = false;  ///< whether an earlier layer is trained
   /// Whether the first layer reads coded rows directly from the data set. Set for the input and for
   /// the first layer.
   bool passes_codes = false;
@@ -125,7 +125,11 @@ class CpuLayer {
     site_ = site;
     reserve(storage);
   }
+  /// Returns whether the layer has parameters that are trained.
   bool has_parameters() const { return site_.layer != nullptr && site_.layer->has_parameters(); }
+  /// Returns whether the layer has parameters that are constants: gradient() and add() are not
+  /// called then.
+  bool is_frozen() const { return site_.layer != nullptr && site_.layer->frozen; }
   /// Returns NetworkLayer::group. Requires parameters.
   int group() const { return site_.layer->group; }
 
@@ -137,8 +141,8 @@ class CpuLayer {
   /// w.coordinates is set. Called before backward() if the layer processes single examples or its
   /// gradients are added together; otherwise after backward() of all layers.
   virtual void gradient(Workspace&, int, int) const {}
-  /// Computes the gradient with respect to the input. Called only if an earlier layer has
-  /// parameters, or if needs_backward().
+  /// Computes the gradient with respect to the input. Called only if an earlier layer is trained,
+  /// or if needs_backward().
   virtual void backward(Workspace&, int, int) const {}
   /// Adds w.factor() times the parameters' gradients to `sum`. Skips examples with factor 0,
   /// because their numbers may be NaN.
@@ -158,7 +162,7 @@ class CpuLayer {
   bool passes_codes() const { return site_.passes_codes; }
   /// Returns the i-th of the layer's tensors.
   const ParameterTensor& parameter(std::size_t i) const {
-    return site_.network->parameters[site_.layer->first_parameter + i];
+    return site_.network->tensor(*site_.layer, i);
   }
 
  private:
@@ -194,6 +198,8 @@ class WholeGradientLayer : public CpuLayer {
     size_ = size;
     offset_ = Storage::reserve(storage.example_gradient, size);
   }
+  /// Returns the memory for an example's gradient.
+  float* gradient_memory(Workspace& w) const;
   /// Writes one example's gradient, packed like the weights, including all padding.
   virtual void make_gradient(Workspace& w, int example, float* out) const = 0;
 

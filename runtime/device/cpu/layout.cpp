@@ -34,8 +34,10 @@ class LayoutBuilder {
     add_sites();
     place_gradients();
     for (const CpuEdge& e : l_.edges) add_zeros(e);
-    l_.storage.packed_offset.resize(network.parameter_count);
-    l_.storage.transposed_offset.assign(network.parameter_count, -1);
+    std::size_t parameters = network.parameter_count;
+    for (const ParameterTensor& t : network.frozen) parameters += t.size;
+    l_.storage.packed_offset.resize(parameters);
+    l_.storage.transposed_offset.assign(parameters, -1);
     for (std::size_t i = 0; i < sites_.size(); ++i) lay_out(i);
     if (l_.storage.example_gradient == 0 && l_.storage.packed > std::int64_t{128} * 1024)
       l_.chunk = kMaxChunk;
@@ -47,7 +49,7 @@ class LayoutBuilder {
 
  private:
   /// Makes the edges, and sets which of them each layer reads and writes. Only layers after the
-  /// first one with parameters compute the gradient of their input.
+  /// first one that is trained compute the gradient of their input.
   void add_sites() {
     const Network& network = *l_.network;
     sites_ = edges_of(network, l_.layers);

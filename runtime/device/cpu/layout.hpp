@@ -29,7 +29,7 @@ struct CpuLayout {
   /// nothing depends on the previous content of the example's memory.
   std::vector<ValueRange> zeros;
   std::size_t first_together = 0;    ///< first layer that processes all examples in flight together
-  std::size_t first_parametric = 0;  ///< first layer with parameters; backward stops there
+  std::size_t first_parametric = 0;  ///< first layer that is trained; backward stops there
 };
 
 /// Makes the layout. Keeps a pointer to `network`. Throws Error if 32-bit offsets are too small.

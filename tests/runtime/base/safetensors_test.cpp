@@ -108,6 +108,34 @@ TEST(Safetensors, ReadsAMatrixOfHalves) {
   EXPECT_THROW(decode_matrix(infinite, "m", ""), InputError);
 }
 
+/// Numbers of any floating-point type, at any offset; whole numbers are left out.
+TEST(Safetensors, ReadsTensorsOfAllFloatingPointTypes) {
+  const std::string header = R"({"half":{"dtype":"F16","shape":[1],"data_offsets":[0,2]},)"
+                             R"("float":{"dtype":"F32","shape":[2],"data_offsets":[2,10]},)"
+                             R"("brain":{"dtype":"BF16","shape":[2],"data_offsets":[10,14]},)"
+                             R"("ids":{"dtype":"I64","shape":[1],"data_offsets":[14,22]},)"
+                             R"("double":{"dtype":"F64","shape":[1],"data_offsets":[22,30]}})";
+  const float floats[] = {1.5f, -0x1p-149f};
+  const double wide = 1.0 + 0x1p-30;
+  std::string data("\x00\xc0", 2);  // -2
+  data.append(reinterpret_cast<const char*>(floats), sizeof floats);
+  data += std::string("\x80\x3f\x00\xc0", 4);  // 1, -2
+  data += std::string(8, '\x07');
+  data.append(reinterpret_cast<const char*>(&wide), sizeof wide);
+  const TensorFile file = decode_floats(with_header(header, 0) + data, "m");
+  EXPECT_EQ(file.values, (std::vector<float>{-2.0f, 1.5f, -0x1p-149f, 1.0f, -2.0f, 1.0f}));
+  ASSERT_EQ(file.tensors.size(), 4u);
+  EXPECT_EQ(file.tensors[3].name, "double");
+  EXPECT_EQ(file.tensors[3].offset, 5u);
+  EXPECT_THROW(decode_safetensors(with_header(header, 0) + data, "m"), InputError);
+  std::string infinite = with_header(header, 0) + data;
+  infinite[infinite.size() - data.size() + 1] = '\x7c';
+  EXPECT_THROW(decode_floats(infinite, "m"), InputError);
+  const double huge = 1e300;  // infinite as float32
+  std::memcpy(data.data() + 22, &huge, sizeof huge);
+  EXPECT_THROW(decode_floats(with_header(header, 0) + data, "m"), InputError);
+}
+
 TEST(Safetensors, FindsTheMatrixAmongOtherTensors) {
   const std::string bytes =
       with_header(R"({"ids":{"dtype":"I64","shape":[1,1],"data_offsets":[0,8]},)"

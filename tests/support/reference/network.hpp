@@ -18,9 +18,9 @@ namespace cudp::reference {
 inline LayerParameters parameters_of(const Network& net, const NetworkLayer& l, const Input& input,
                                      const double* theta, double* gradient) {
   LayerParameters p{.length = input.length, .vectors = input.vectors};
-  if (!l.has_parameters()) return p;
-  const std::size_t w = net.parameters[l.first_parameter].offset;
-  const std::size_t b = w + net.parameters[l.first_parameter].size;
+  if (l.parameter_count == 0) return p;
+  const std::size_t w = net.tensor(l, 0).offset;
+  const std::size_t b = w + net.tensor(l, 0).size;
   p.weight = theta + w;
   p.bias = theta + b;
   p.weight_gradient = gradient ? gradient + w : nullptr;
@@ -343,13 +343,21 @@ inline Input features(const Dataset& data, std::size_t i) {
   return x;
 }
 
+/// Returns the trained parameters, [d], followed by the frozen ones, at the offsets of the tensors.
+inline Values with_frozen(const Network& net, Values theta) {
+  if (net.frozen_values)
+    theta.insert(theta.end(), net.frozen_values->begin(), net.frozen_values->end());
+  return theta;
+}
+
 /// Returns the logits [outputs] at theta [d]. `trace`, unless null, receives every layer's input.
 inline Values logits(const Network& net, const Values& theta, const Input& input,
                      std::vector<Values>* trace = nullptr) {
+  const Values all = with_frozen(net, theta);
   Values x = input.values;
   for (const NetworkLayer& l : net.layers) {
     if (trace) trace->push_back(x);
-    const LayerParameters p = parameters_of(net, l, input, theta.data(), nullptr);
+    const LayerParameters p = parameters_of(net, l, input, all.data(), nullptr);
     x = std::visit([&](const auto& layer) { return forward(layer, l, p, x); }, l.layer);
   }
   return x;
@@ -365,15 +373,17 @@ inline ExampleGradient gradient(const Network& net, const Values& theta, const I
   std::vector<Values> inputs;
   const Values z = logits(net, theta, input, &inputs);
   ExampleGradient out;
-  out.gradient.assign(net.parameter_count, 0.0);
+  const Values all = with_frozen(net, theta);
+  out.gradient.assign(all.size(), 0.0);  // with those of frozen layers, which are left out below
   Values dx;
   out.loss = loss(net.spec.loss, z, answer, &dx, net.spec.huber);
   for (std::size_t k = net.layers.size(); k-- > 0;) {
     const NetworkLayer& l = net.layers[k];
-    const LayerParameters p = parameters_of(net, l, input, theta.data(), out.gradient.data());
+    const LayerParameters p = parameters_of(net, l, input, all.data(), out.gradient.data());
     dx = std::visit([&](const auto& layer) { return backward(layer, l, p, inputs[k], dx); },
                     l.layer);
   }
+  out.gradient.resize(net.parameter_count);
   return out;
 }
 

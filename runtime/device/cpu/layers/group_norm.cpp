@@ -23,8 +23,12 @@ class CpuGroupNorm final : public WholeGradientLayer {
                                     .inverse = inverse(w, e)});
   }
 
-  // There is no backward(): the kernel that computes the parameters' gradient computes the input's
-  // too.
+  /// Computes the input's gradient if the layer is frozen. Otherwise gradient() has done so: one
+  /// kernel computes the parameters' gradient and the input's.
+  void backward(Workspace& w, int first, int count) const override {
+    if (!is_frozen()) return;
+    for (int e = first; e < first + count; ++e) make_gradient(w, e, gradient_memory(w));
+  }
 
  private:
   void reserve(Storage& s) override {

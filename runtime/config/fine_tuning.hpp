@@ -1,0 +1,12 @@
+#pragma once
+#include <string>
+
+namespace cudp {
+
+/// Settings of a training that starts from public weights.
+struct FineTuning {
+  std::string init;    ///< path of a .safetensors file; empty: weights are drawn
+  std::string freeze;  ///< globs of names of tensors or layers, separated by commas; empty: none
+};
+
+}  // namespace cudp

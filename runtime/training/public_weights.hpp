@@ -1,0 +1,46 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "models/model.hpp"
+#include "privacy/certificate/certificate.hpp"
+#include "runtime/config/fine_tuning.hpp"
+
+namespace cudp {
+
+/// Weights of a file, from which a training starts.
+struct PublicWeights {
+  privacy::Certificate::PublicInput input;  ///< what the certificate states about the file
+  std::vector<float> frozen = {};           ///< values of frozen tensors, in their order
+
+  // Only of a training that starts; a resumed one has its weights in the checkpoint.
+  std::vector<float> initial = {};      ///< values of trained tensors, [d]; NaN: not in the file
+  std::vector<std::string> notes = {};  ///< what was read, one line each, for the user
+};
+
+/// Returns whether each layer of the network is frozen by the globs of --freeze, [layers]. A glob
+/// matches the name of a tensor or of a layer. Throws InputError if a glob matches nothing, if it
+/// matches some tensors of a layer only, or if no layer is left to train.
+std::vector<bool> frozen_layers(const Network& network, const std::string& globs);
+
+/// Returns the names of the tensors of those layers.
+std::vector<std::string> tensors_of_layers(const Network& network, const std::vector<bool>& layers);
+
+/// Reads the weights for a network, of which nothing is frozen, and freezes its layers. Tensors are
+/// found by name; those that the file lacks are drawn. The two biases of an LSTM are added up.
+/// Throws InputError if the file has no tensor of the model, one of another shape, or lacks a
+/// frozen one.
+PublicWeights start_from_public_weights(const FineTuning& settings, Network& network);
+
+/// Freezes the layers of the network of a resumed run.
+void freeze_again(const FineTuning& settings, const PublicWeights& weights, Network& network);
+
+/// Returns the SHA-256 of a file, hexadecimal. Throws InputError if it cannot be read.
+std::string digest_of_file(const std::string& path);
+/// Returns the SHA-256 of numbers, hexadecimal.
+std::string digest_of(const std::vector<float>& numbers);
+
+/// Returns the folder of the run that made the file, if a certificate is beside it; or "".
+std::string run_of_weights(const std::string& path);
+
+}  // namespace cudp
