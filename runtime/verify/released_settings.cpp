@@ -28,7 +28,7 @@ bool is_of_this_program(const ReleasedRun& run) {
 }
 
 /// Returns whether the name of the data set is that of a table file.
-bool is_table(const std::string& dataset) {
+bool is_table_file(const std::string& dataset) {
   static constexpr std::string_view kEndings[] = {".csv",    ".tsv",    ".csv.gz",
                                                   ".tsv.gz", ".csv.xz", ".tsv.xz"};
   return std::ranges::any_of(kEndings,
@@ -65,7 +65,7 @@ std::vector<std::string> data_differences(const ReleasedRun& run) {
   std::vector<std::string> wrong;
   if (c.examples && !settings.is_on("size-is-public"))
     wrong.emplace_back("size-is-public: expected it as the certificate has no noisy row count");
-  if (!is_table(dataset)) return wrong;
+  if (!is_table_file(dataset)) return wrong;
   // A refused run has no model, whose schema would state the meaning of a row.
   if (c.status == "refused" && json.value("assumptions", nlohmann::json::array()).empty())
     wrong.emplace_back("assumptions: expected what a row of the table is, found nothing of it");
