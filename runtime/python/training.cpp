@@ -2,6 +2,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -134,6 +135,8 @@ std::string train_run(nb::handle on_row, bool verbose, const Start& start) {
       failed = e.code() == Exit::again
                    ? std::make_exception_ptr(Error(in_python(e.what()), Exit::again))
                    : std::current_exception();
+    } catch (const std::domain_error& e) {  // a plan that no noise reaches
+      failed = std::make_exception_ptr(BudgetError(e.what()));
     } catch (...) {
       failed = std::current_exception();
     }

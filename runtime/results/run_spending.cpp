@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "privacy/accountant.hpp"
 #include "privacy/filter.hpp"
@@ -18,11 +19,20 @@ constexpr const char* kPlanning[] = {"dpsgd",      "dpsgd-ts", "dpsgd-decay", "d
                                      "adp-sgd",    "adaclip",  "sgd-ma",      "sgd-adv",
                                      "norm-bound", "outpert",  "privgene"};
 
+/// Those of them whose plan lists all releases before the first one.
+constexpr const char* kPlannedAtStart[] = {
+    "dpsgd",   "dpsgd-ts", "dpsgd-decay", "dpsgd-quantile", "adp-sgd",
+    "adaclip", "sgd-ma",   "sgd-adv",     "norm-bound",     "outpert"};
+
+bool names(std::span<const char* const> methods, const std::string& method) {
+  return std::ranges::find(methods, method) != methods.end();
+}
+
 /// Whether all releases of the certificate were fixed before the first of them. They were not if
 /// steps, rates and choices follow from a noisy number of examples, if the number of steps may have
 /// been chosen after a lost key, or if epsilon is above that of the releases and so is a budget.
 bool is_fixed_ahead(const verify::StatedNumbers& c) {
-  if (std::ranges::find(kPlanning, c.method) == std::end(kPlanning)) return false;
+  if (!names(kPlanning, c.method)) return false;
   if (c.size_noise > 0.0 || c.order_fixed || c.lost_a_key()) return false;
   if (c.steps_planned == 0) return true;  // trained in one step, which has only one key
   const double of_releases = privacy::Accountant({.releases = c.releases, .group = c.max_rows},
@@ -44,17 +54,17 @@ privacy::RunSpending spending_of(const nlohmann::json& certificate,
   if (certificate.contains("filter"))
     return {.run = privacy::ZcdpFilteredRun{certificate["filter"].at("rho").get<double>()},
             .failure = stated.failure};
-  // Until the run ends, only its budget bounds the releases that its filter will admit.
-  if (stated.split && stated.order_fixed && !stated.is_finished())
-    return {.run = privacy::StatedRun{stated.epsilon, stated.delta}};
-  // Batches, steps and noise follow from the run's noisy row count.
-  if (stated.split) return {.run = privacy::ChosenRun{stated.releases}, .failure = stated.failure};
-  if (stated.order_fixed) {
+  if (stated.order_fixed && !stated.split) {
     const privacy::Filter filter(
         privacy::renyi_budget(stated.order, stated.epsilon, stated.delta - stated.failure));
     return {.run = privacy::RenyiFilteredRun{stated.order, filter.limit()},
             .failure = stated.failure};
   }
+  // The certificate of a run in progress lists all releases to come only if they are planned.
+  if (stated.status == "not finished" && !names(kPlannedAtStart, stated.method))
+    return {.run = privacy::StatedRun{stated.epsilon, stated.delta}};
+  // Batches, steps and noise follow from the run's noisy row count.
+  if (stated.split) return {.run = privacy::ChosenRun{stated.releases}, .failure = stated.failure};
   // A run without releases would count as epsilon 0.
   if (stated.releases.empty())
     throw InputError(source + ", releases: expected what the run released, found none");

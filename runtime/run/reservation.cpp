@@ -130,6 +130,9 @@ void Reservation::charge_plan(const Training& t) {
       return by_losses(count, planned, spending.failure, demand.unit_rows,
                        kFailureOfOne * 0.5 * stated.delta);
     });
+  demand.bounds.emplace_back([&] {
+    return Parts{{.run = privacy::StatedRun{stated.epsilon, stated.delta}}};
+  });
   charge(demand);
 }
 

@@ -69,7 +69,9 @@ std::unique_ptr<Run> start_charged(const Charged& what, Reporter& reporter,
                        {"device", {std::string("cpu"), "test"}},
                        {"out", {what.out, "test"}}};
   if (what.method != "sgd") settings["epsilon"] = {what.epsilon, "test"};
-  if (what.method == "dpsgd") settings["epochs"] = {std::int64_t{3}, "test"};
+  if (what.method == "dpsgd" || what.method == "dpis")
+    settings["epochs"] = {std::int64_t{3}, "test"};
+  if (what.method == "dpis") settings["batch"] = {std::int64_t{60}, "test"};
   if (what.size_is_public) settings["size-is-public"] = {true, "test"};
   std::vector<std::string> notes;
   TrainConfig config = resolve_config(settings, notes);
@@ -192,6 +194,7 @@ TEST(Reservation, MethodsOfAllKindsAreCharged) {
     const std::string budget = dir / "budget";
     BudgetFile::create(budget, 20.0, 1e-2);
     Reporter reporter(Reporter::Silent{});
+    SCOPED_TRACE(method);
     const auto run = start_charged(
         {.out = dir / "run", .budgets = {budget}, .size_is_public = true, .method = method},
         reporter);
