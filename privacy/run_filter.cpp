@@ -159,10 +159,10 @@ double RunFilter::delta_left() const {
          static_cast<double>(kBudgetUnits);
 }
 
-double RunFilter::epsilon_left(double delta) const {
+double RunFilter::epsilon_left(double delta, double factor) const {
   check_delta(delta);
   // The divergence of a Gaussian mechanism is order mu^2 / 2.
-  const double mu = std::sqrt(2.0 * limit_ * remaining() / budget_.order) * (1.0 - 1e-9);
+  const double mu = std::sqrt(2.0 * limit_ * remaining() / (factor * budget_.order)) * (1.0 - 1e-9);
   return mu > 0.0 ? gaussian_epsilon(mu, delta) : 0.0;
 }
 

@@ -68,9 +68,9 @@ class RunFilter {
   /// Fraction of the budget's divergence, and part of its delta, that is left.
   double remaining() const;
   double delta_left() const;
-  /// Returns the epsilon at `delta` of a Gaussian mechanism that uses the rest of the divergence; 0
-  /// if nothing is left. A training of this epsilon costs about that much.
-  double epsilon_left(double delta) const;
+  /// Returns the epsilon at `delta` of a Gaussian mechanism whose divergence, times `factor`, uses
+  /// up the rest; 0 if nothing is left. A training of this epsilon costs about that much.
+  double epsilon_left(double delta, double factor = 1.0) const;
 
   /// Returns the filter as text, with checksums, and reads it: like Ledger::to_text. from_text
   /// throws std::invalid_argument if the text is damaged or has charged more than the budget.
