@@ -15,17 +15,7 @@ namespace cudp::privacy {
 namespace {
 
 constexpr double rounding = std::numeric_limits<double>::epsilon();
-constexpr std::uint64_t whole = std::uint64_t{1} << 62;  // number of units in a budget
-constexpr std::uint64_t too_much = whole + 1;
-
-/// Returns the units of `part` in a budget of `all`, rounded up, or too_much if it exceeds the
-/// budget.
-std::uint64_t units(double part, double all) {
-  if (part == 0.0) return 0;
-  const double share = part / all * (1.0 + 2.0 * rounding);
-  if (!(share <= 1.0)) return part <= all ? whole : too_much;
-  return static_cast<std::uint64_t>(std::ceil(share * 0x1p62));
-}
+constexpr std::uint64_t whole = kBudgetUnits;
 
 /// Returns the largest divergence that this order converts to at most epsilon.
 double largest_divergence(double order, double epsilon, double delta) {
@@ -46,6 +36,13 @@ Ledger empty_ledger(const Budget& budget) {
 }
 
 }  // namespace
+
+std::uint64_t budget_units(double part, double all) {
+  if (part == 0.0) return 0;
+  const double share = part / all * (1.0 + 2.0 * rounding);
+  if (!(share <= 1.0)) return part <= all ? whole : whole + 1;
+  return static_cast<std::uint64_t>(std::ceil(share * 0x1p62));
+}
 
 Filter::Filter(const Budget& budget) : Filter(empty_ledger(budget)) {}
 
@@ -75,8 +72,9 @@ Filter::Price Filter::price(const Mechanism& mechanism) const {
     check(mechanism);
     return {};
   }
-  return {.divergence = units(cost(mechanism), limit_),
-          .failure = units(failure_of(mechanism, {.group = budget().group}), budget().failure)};
+  return {
+      .divergence = budget_units(cost(mechanism), limit_),
+      .failure = budget_units(failure_of(mechanism, {.group = budget().group}), budget().failure)};
 }
 
 bool Filter::fits(const Price& price, std::uint64_t count) const {

@@ -83,6 +83,12 @@ class Filter {
   Price spent_;
 };
 
+/// Filters count in units of 2^-62 of their budget.
+inline constexpr std::uint64_t kBudgetUnits = std::uint64_t{1} << 62;
+/// Returns the units of `part` in a budget of `all`, rounded up; kBudgetUnits + 1 if the part
+/// exceeds the budget.
+std::uint64_t budget_units(double part, double all);
+
 /// Budgets of the two filters. `failure` is the part of delta reserved for ApproximateDp
 /// mechanisms; no other mechanism uses it.
 inline Budget renyi_budget(double order, double epsilon, double delta, double failure = 0.0,

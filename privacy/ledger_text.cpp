@@ -4,6 +4,7 @@
 
 #include "privacy/ledger.hpp"
 #include "privacy/mechanism/mechanism_text.hpp"
+#include "privacy/text/checked_lines.hpp"
 #include "privacy/text/words.hpp"
 
 //   cudp-ledger 2 #<checksum>
@@ -24,45 +25,9 @@ namespace {
 
 constexpr std::string_view title = "cudp-ledger 2", first_title = "cudp-ledger 1";
 
-/// FNV-1a checksum. Every step is a bijection of the state, so a change of one byte changes every
-/// checksum from there on. It detects damage, not forgery.
-class Checksum {
- public:
-  void add(std::string_view text) {
-    for (const char c : text) state_ = (state_ ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  }
-  std::string text() const {
-    std::string digits(16, '0');
-    for (std::size_t i = 0; i < 16; ++i)
-      digits[i] = "0123456789abcdef"[(state_ >> (60 - 4 * i)) & 15];
-    return digits;
-  }
-
- private:
-  std::uint64_t state_ = 14695981039346656037u;
-};
-
 std::string join(std::initializer_list<std::string_view> words) {
   std::string line;
   for (const std::string_view word : words) line.append(line.empty() ? "" : " ").append(word);
-  return line;
-}
-
-/// Removes the next line from `text` and returns it without its checksum. The checksum is verified
-/// first, so that a damaged line is never parsed.
-///
-std::string_view take_line(std::string_view& text, Checksum& checksum) {
-  const std::size_t newline = text.find('\n');
-  if (newline == std::string_view::npos) expected("a whole line, and more up to 'end'", text);
-  std::string_view line = text.substr(0, newline);
-  text.remove_prefix(newline + 1);
-  const std::size_t mark = line.rfind(" #");
-  if (mark == std::string_view::npos) expected("a line with its checksum", line);
-  const std::string_view found = line.substr(mark + 2);
-  line = line.substr(0, mark);
-  checksum.add(line);
-  checksum.add("\n");
-  if (found != checksum.text()) expected(join({"checksum", checksum.text()}), found);
   return line;
 }
 
@@ -142,13 +107,8 @@ Ledger::Record Ledger::record_of(std::string_view line, int version) {
 }
 
 std::string Ledger::to_text() const {
-  std::string text;
-  Checksum checksum;
-  const auto write = [&](std::string_view line) {
-    checksum.add(line);
-    checksum.add("\n");
-    text.append(line).append(" #").append(checksum.text()).append("\n");
-  };
+  CheckedLines lines;
+  const auto write = [&](std::string_view line) { lines.add(line); };
   write(title);
   if (split_)
     write(with_group(join({"count", hex(split_->sigma), hex(split_->epsilon), hex(split_->delta),
@@ -161,26 +121,25 @@ std::string Ledger::to_text() const {
                      budget_->group));
   for (const Record& record : records_) write(line_of(record));
   write("end");
-  return text;
+  return lines.text();
 }
 
 Ledger Ledger::from_text(std::string_view text, std::string_view name) {
   Ledger ledger;
-  Checksum checksum;
-  std::size_t line_number = 1;
-  try {
-    const std::string_view first = take_line(text, checksum);
+  LineReader lines(text, name);
+  lines.read([&] {
+    const std::string_view first = lines.take();
     if (first != title && first != first_title) expected(join({"the title", title}), first);
     const int version = first == title ? 2 : 1;
     for (;;) {
-      ++line_number;
-      const std::string_view line = take_line(text, checksum);
+      const std::string_view line = lines.take();
       if (line == "end") break;
-      if (version > 1 && line_number == 2 && line.starts_with("count ")) {
+      if (version > 1 && lines.number() == 2 && line.starts_with("count ")) {
         ledger.count_first(split_of(line));
         continue;
       }
-      if (version > 1 && line_number == (ledger.split() ? 3u : 2u) && line.starts_with("budget ")) {
+      if (version > 1 && lines.number() == (ledger.split() ? 3u : 2u) &&
+          line.starts_with("budget ")) {
         ledger.limit(budget_of(line));
         continue;
       }
@@ -194,13 +153,7 @@ Ledger Ledger::from_text(std::string_view text, std::string_view name) {
         expected(join({"a key from at most step", std::to_string(ledger.until_)}), line);
       ledger.append(record);
     }
-    ++line_number;
-    if (!text.empty()) expected("nothing after 'end'", text);
-  } catch (const std::invalid_argument& damage) {
-    std::string where(name);
-    where.append(", line ").append(std::to_string(line_number)).append(": ");
-    throw std::invalid_argument(where + damage.what());
-  }
+  });
   return ledger;
 }
 

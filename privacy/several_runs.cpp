@@ -115,6 +115,13 @@ double by_losses(std::span<const RunSpending> runs, double delta, std::uint64_t 
 
 }  // namespace
 
+RunCost cost_at(const RunSpending& run, double order, std::uint64_t group) {
+  check_order(order);
+  check_group(group);
+  const Curve curve(run, group);
+  return {.divergence = curve.at(order), .failure = curve.failure()};
+}
+
 double epsilon_as_chosen(std::span<const RunSpending> runs, double delta, std::uint64_t group) {
   const std::vector<Curve> curves = curves_of(runs, delta, group);
   const double half = 0.5 * delta;

@@ -47,6 +47,15 @@ struct RunSpending {
   double failure = 0.0;
 };
 
+/// Cost of a run for a filter that adds divergences of one order.
+struct RunCost {
+  double divergence = 0.0;  ///< Renyi divergence of all its releases [nats]; may be infinite
+  double failure = 0.0;     ///< probability of an event on which there is no guarantee
+};
+/// Returns the cost at this order. Throws std::invalid_argument if a number is out of range,
+/// std::domain_error if the run has no bound.
+RunCost cost_at(const RunSpending& run, double order, std::uint64_t group = 1);
+
 /// Returns epsilon at `delta` for all the runs together, if each may have been chosen after looking
 /// at the earlier ones: its method, its settings, whether to run it at all, and when to stop.
 ///

@@ -1,71 +1,20 @@
 #include "privacy/several_runs.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <system_error>
 
 #include <spdlog/fmt/fmt.h>
 
-#include "privacy/accountant.hpp"
-#include "privacy/filter.hpp"
 #include "privacy/text/number.hpp"
-#include "privacy/verify/statements.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/cli/run_certificate.hpp"
+#include "runtime/results/run_spending.hpp"
 
 namespace cudp {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Methods whose releases follow from settings and a public number of examples alone. The releases
-/// of `dp-agd` and `dpis` are chosen adaptively. The bound of `objpert` is for all its releases
-/// together.
-constexpr const char* kPlanning[] = {"dpsgd",      "dpsgd-ts", "dpsgd-decay", "dpsgd-quantile",
-                                     "adp-sgd",    "adaclip",  "sgd-ma",      "sgd-adv",
-                                     "norm-bound", "outpert",  "privgene"};
-
-/// Whether all releases of the certificate were fixed before the first of them. They were not if
-/// steps, rates and choices follow from a noisy number of examples, if the number of steps may have
-/// been chosen after a lost key, or if epsilon is above that of the releases and so is a budget.
-bool is_fixed_ahead(const verify::StatedNumbers& c) {
-  if (std::ranges::find(kPlanning, c.method) == std::end(kPlanning)) return false;
-  if (c.size_noise > 0.0 || c.order_fixed || c.lost_a_key()) return false;
-  if (c.steps_planned == 0) return true;  // trained in one step, which has only one key
-  const double of_releases = privacy::Accountant({.releases = c.releases, .group = c.max_rows},
-                                                 verify::accountant_options(c, true))
-                                 .epsilon(c.delta - c.failure)
-                                 .epsilon;
-  return c.epsilon <= of_releases * (1.0 + 1e-6);
-}
-
-/// Returns the spending of a run, from its certificate.
-privacy::RunSpending spending_of(const NamedCertificate& c) {
-  const verify::StatedNumbers& stated = c.stated;
-  if (!std::isfinite(stated.epsilon))
-    throw InputError(c.file.string() + ": expected a certificate with an epsilon, found none");
-  // The only bound for both parts together is the stated one.
-  if (stated.holdout) return {.run = privacy::StatedRun{c.stated.epsilon, c.stated.delta}};
-  // Releases that a filter admits are chosen adaptively, so that its whole budget counts.
-  if (c.json.contains("filter"))
-    return {.run = privacy::ZcdpFilteredRun{c.json["filter"].at("rho").get<double>()},
-            .failure = stated.failure};
-  // Batches, steps and noise follow from the run's noisy row count.
-  if (stated.split) return {.run = privacy::ChosenRun{stated.releases}, .failure = stated.failure};
-  if (stated.order_fixed) {
-    const privacy::Filter filter(
-        privacy::renyi_budget(stated.order, stated.epsilon, stated.delta - stated.failure));
-    return {.run = privacy::RenyiFilteredRun{stated.order, filter.limit()},
-            .failure = stated.failure};
-  }
-  // A run without releases would count as epsilon 0.
-  if (stated.releases.empty())
-    throw InputError(c.file.string() + ", releases: expected what the run released, found none");
-  if (stated.status != "refused" && !is_fixed_ahead(stated))
-    return {.run = privacy::StatedRun{stated.epsilon, stated.delta}};
-  return {.run = privacy::PlannedRun{stated.releases}, .failure = stated.failure};
-}
 
 /// Throws InputError if the neighbouring relations differ, e.g. persons and rows: such runs have no
 /// common guarantee.
@@ -129,7 +78,8 @@ Answer several_runs(const std::vector<std::string>& runs, std::optional<double> 
   const double of_all = delta ? *delta : common_delta(all);
   std::vector<privacy::RunSpending> spendings;
   spendings.reserve(all.size());
-  for (const NamedCertificate& c : all) spendings.push_back(spending_of(c));
+  for (const NamedCertificate& c : all)
+    spendings.push_back(spending_of(c.json, c.stated, c.file.string()));
   const std::uint64_t group = all.front().stated.max_rows;
   const double chosen = privacy::epsilon_as_chosen(spendings, of_all, group);
   // The certificate of a refused run states the cost of its count, not the spending that was

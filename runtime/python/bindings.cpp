@@ -69,6 +69,7 @@ NB_MODULE(_core, m) {
   m.attr("__version__") = cudp::build_info().version;
   cudp::python::bind_errors(m);
   cudp::python::bind_accounting(m);
+  cudp::python::bind_budget(m);
   cudp::python::bind_training(m);
   cudp::python::bind_models(m);
 }

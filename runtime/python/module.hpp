@@ -6,6 +6,7 @@ namespace cudp::python {
 /// Each function adds one part of the extension to the module.
 void bind_accounting(nanobind::module_& m);
 void bind_training(nanobind::module_& m);
+void bind_budget(nanobind::module_& m);
 void bind_models(nanobind::module_& m);
 
 }  // namespace cudp::python

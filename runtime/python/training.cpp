@@ -2,6 +2,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -9,6 +10,7 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 #include <nlohmann/json.hpp>
 
 #include "privacy/certificate/certificate.hpp"
@@ -134,6 +136,8 @@ std::string train_run(nb::handle on_row, bool verbose, const Start& start) {
       failed = e.code() == Exit::again
                    ? std::make_exception_ptr(Error(in_python(e.what()), Exit::again))
                    : std::current_exception();
+    } catch (const std::domain_error& e) {  // a plan that no noise reaches
+      failed = std::make_exception_ptr(BudgetError(e.what()));
     } catch (...) {
       failed = std::current_exception();
     }
@@ -146,7 +150,7 @@ std::string train_run(nb::handle on_row, bool verbose, const Start& start) {
 }
 
 std::string train_new(const nb::dict& given, nb::handle data, nb::handle test, nb::handle on_row,
-                      bool verbose) {
+                      bool verbose, const std::vector<std::string>& budgets) {
   const Settings settings = settings_of(given, train_options(), "train");
   check_settings(settings);
   const ArraysInUse arrays{given_arrays(data, test)};
@@ -155,19 +159,21 @@ std::string train_new(const nb::dict& given, nb::handle data, nb::handle test, n
     TrainConfig config = resolve_config(settings, notes);
     for (const std::string& note : notes) reporter.info(note);
     config.of<ArraysInUse>() = arrays;
+    config.of<BudgetsInUse>().files = budgets;
     return start_run(config, reporter, nullptr, alone(), &caller);
   });
 }
 
 std::string train_on(const std::string& run, const nb::dict& given, nb::handle data,
-                     nb::handle test, nb::handle on_row, bool verbose) {
+                     nb::handle test, nb::handle on_row, bool verbose,
+                     const std::vector<std::string>& budgets) {
   Settings settings = settings_of(given, train_options(), "train");
   check_settings(settings);
   settings["resume"] = {run, "--resume"};
   const ArraysInUse arrays{given_arrays(data, test)};
   if (finished_result(settings)) return run;
   return train_run(on_row, verbose, [&](Reporter& reporter, RunCaller& caller) {
-    return resume_run(settings, reporter, nullptr, alone(), &caller, arrays);
+    return resume_run(settings, reporter, nullptr, alone(), &caller, arrays, {budgets});
   });
 }
 
@@ -184,9 +190,9 @@ std::string certificate(const std::string& text, const std::string& source) {
 
 void bind_training(nb::module_& m) {
   m.def("train", &train_new, nb::arg("settings"), nb::arg("data").none(), nb::arg("test").none(),
-        nb::arg("on_row").none(), nb::arg("verbose"));
+        nb::arg("on_row").none(), nb::arg("verbose"), nb::arg("budgets"));
   m.def("resume", &train_on, nb::arg("run"), nb::arg("settings"), nb::arg("data").none(),
-        nb::arg("test").none(), nb::arg("on_row").none(), nb::arg("verbose"));
+        nb::arg("test").none(), nb::arg("on_row").none(), nb::arg("verbose"), nb::arg("budgets"));
   m.def("certificate", &certificate);
 }
 

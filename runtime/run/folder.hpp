@@ -75,6 +75,7 @@ class NewRunFolder {
   NewRunFolder& operator=(const NewRunFolder&) = delete;
 
   RunFolder folder() const { return RunFolder(temporary_); }
+  const std::filesystem::path& path() const { return path_; }  ///< its final path
   RunFolder publish();
 
  private:

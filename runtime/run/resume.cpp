@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <sstream>
 #include <stdexcept>
@@ -90,13 +91,28 @@ void forget_diagnostics_after(const Run& run) {
   write_atomically(path, kept, 0600);
 }
 
+/// Throws InputError if the run is resumed within a budget that it did not begin in.
+void check_began_in(const BudgetsInUse& budgets, const BudgetsInUse& began_in,
+                    const RunFolder& folder) {
+  for (const std::string& file : budgets.files) {
+    if (std::ranges::find(began_in.files, fs::weakly_canonical(file).string()) !=
+        began_in.files.end())
+      continue;
+    throw InputError(folder.root().string() +
+                     ": expected a run that began within the budget it is resumed in, " + file +
+                     ", which was charged then, found one that began outside it");
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
                                 ReleaseObserver* release_observer, Ranks& ranks, RunCaller* caller,
-                                const ArraysInUse& arrays) {
+                                const ArraysInUse& arrays, const BudgetsInUse& budgets) {
   StoredRun stored = open_stored_run(flags, reporter);
   stored.config.of<ArraysInUse>() = arrays;
+  const BudgetsInUse began_in = Reservation::read(stored.folder);
+  check_began_in(budgets, began_in, stored.folder);
   check_release_observer(release_observer, stored.config);
   const bool same_key = stored.key.has_value();
   const SharedKey key = same_key ? *stored.key : SharedKey(make_key());
@@ -126,6 +142,8 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
   const Training& t = *run.training;
   if (!same_key) {
     check_not_older(run);
+    Reservation(began_in, "training with a new key in " + fs::absolute(run.folder.root()).string())
+        .charge_again(t);
     pay_again(run, stored.why);
   }
   run.opens(t);

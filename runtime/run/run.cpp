@@ -35,7 +35,10 @@ Run::Run(RunFolder where, const Experiment& experiment, const RandomKey& key, Re
 
 void Run::charged(const privacy::Ledger& ledger) { write_ledger(folder, ledger, seal); }
 
-void Run::opens(const Training& t) { observe_beginning(*this, t); }
+void Run::opens(const Training& t) {
+  reservation.charge_count(t);
+  observe_beginning(*this, t);
+}
 
 void Run::refused(const Training& t, const Error& reason) {
   const Experiment& e = t.experiment();
@@ -56,6 +59,8 @@ void Run::refused(const Training& t, const Error& reason) {
 }
 
 void Run::planned(const Training& t) {
+  reservation.charge_plan(t);
+  reservation.write(folder);
   Outputs(folder, t.experiment()).write_config(t.experiment().config);
 }
 

@@ -11,6 +11,7 @@
 #include "runtime/results/result.hpp"
 #include "runtime/run/folder.hpp"
 #include "runtime/run/outputs.hpp"
+#include "runtime/run/reservation.hpp"
 #include "runtime/run/seal.hpp"
 #include "runtime/settings/settings.hpp"
 #include "runtime/training/training.hpp"
@@ -49,6 +50,7 @@ class Run final : public TrainingObserver {
   std::string data_tag;          ///< result of data_tag_of
   bool ledger_was_lost = false;  ///< see Checkpoint
   std::unique_ptr<Training> training;
+  Reservation reservation;  ///< charges to budgets of several trainings
 
   /// Returns the writer of the run's results.
   Outputs outputs() const { return {folder, training->experiment()}; }
@@ -99,11 +101,13 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
                                RunCaller* caller = nullptr);
 
 /// Opens an interrupted run at its newest intact checkpoint. `flags` may change only settings that
-/// do not affect the result. arrays: those that the run began with, if it did. Throws InputError,
+/// do not affect the result. arrays: those that the run began with, if it did. budgets: those that
+/// it is resumed in; it must have begun in them. Throws InputError,
 /// BudgetError.
 std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
                                 ReleaseObserver* release_observer = nullptr, Ranks& ranks = alone(),
-                                RunCaller* caller = nullptr, const ArraysInUse& arrays = {});
+                                RunCaller* caller = nullptr, const ArraysInUse& arrays = {},
+                                const BudgetsInUse& budgets = {});
 
 /// Returns the command with which a user resumes an interrupted run.
 std::string resume_command(const std::string& run);

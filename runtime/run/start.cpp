@@ -33,6 +33,13 @@ void warn_of_threads(const TrainConfig& config, const Ranks& ranks, Reporter& re
       cores, cores == 1 ? "" : "s", ranks.alone() ? "this process" : "a rank"));
 }
 
+/// Returns which training it is, for the ledgers of budgets.
+std::string note_of(const Experiment& e, const Run& run) {
+  const fs::path place = run.new_folder->path();
+  return fmt::format("training of {} on {} in {}", e.network.spec.name, e.data.name,
+                     fs::absolute(place).string());
+}
+
 }  // namespace
 
 std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
@@ -52,6 +59,7 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
   Run& run = *started;
   make_new_folder(run.new_folder, experiment);
   run.folder = run.new_folder->folder();
+  run.reservation = Reservation(config.of<BudgetsInUse>(), note_of(experiment, run));
   announce(ranks, {.kind = Order::Kind::begin});
   run.training = Training::begin(std::move(experiment), key, run, release_observer);
   observe_state(run);

@@ -24,6 +24,7 @@ from ._accounting import (
     compose,
     from_dp_event,
 )
+from ._budget import Budget
 from ._core import BudgetError, Error, InputError, InterruptedRun, PrivacyBound, __version__
 from ._runs import Certificate, Progress, Run, load, resume, train
 
@@ -33,6 +34,7 @@ __all__ = [
     "Accountant",
     "ApproximateDp",
     "BoundedRange",
+    "Budget",
     "BudgetError",
     "Certificate",
     "Error",

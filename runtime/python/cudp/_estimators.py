@@ -1,13 +1,15 @@
 """Estimators for scikit-learn."""
 
 import numbers
+import sys
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from . import _core, _runs
+from . import _budget, _core, _runs
 
 _NO_WEIGHTS = (
     "sample_weight: expected none, since a row's weight multiplies what it adds to a sum, and the "
@@ -15,10 +17,52 @@ _NO_WEIGHTS = (
 )
 
 
+def _search_that_refits():
+    """The search whose best model is being trained; None if there is none."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_name
+        if name == "_fit_and_score":
+            return None  # one of the candidates
+        if name == "fit" and isinstance(frame.f_locals.get("self"), BaseSearchCV):
+            return frame.f_locals["self"]
+        frame = frame.f_back
+    return None
+
+
 class _DPEstimator(BaseEstimator):
     """What all estimators have: their features are scaled by public bounds, and their budget."""
 
     _model = ""
+
+    # Budgets go with an estimator that is pickled within them, to other processes (n_jobs).
+
+    def __getstate__(self):
+        state = super().__getstate__()
+        budgets = _budget.entries(state.get("_budgets", ()))
+        return {**state, "_budgets": budgets} if budgets else state
+
+    def __sklearn_clone__(self):
+        copy = BaseEstimator.__sklearn_clone__(self)
+        if hasattr(self, "_budgets"):
+            copy._budgets = self._budgets
+        return copy
+
+    def _train(self, data, **settings):
+        """Trains a model within the budgets."""
+        carried = getattr(self, "_budgets", ())
+        charged = _budget.Charged(carried)
+        budgets = _budget.entries(carried)
+        search = _search_that_refits() if budgets else None
+        if search is not None and not all(b["scores_are_public"] for b in budgets):
+            vars(search).pop("best_estimator_", None)
+            raise _core.BudgetError(
+                f"{type(search).__name__}: best_estimator_ would be chosen by exact scores of private "
+                "rows, which no budget covers: a choice within the guarantee is `cudp tune`'s, if "
+                "this version has it; Budget(..., scores_are_public=True) states that the scores "
+                "are of public rows"
+            )
+        return _runs.train_within(charged, data, **settings)
 
     def _scaled(self, x):
         """Features scaled from the bounds to -1..1; beyond them they count as the bound."""
@@ -142,7 +186,7 @@ class _DPClassifier(ClassifierMixin, _DPEstimator):
         labels = np.where(known, at, -1)  # -1: refused by the reader, as in a file
         settings = self._settings()
         settings["class_weights"] = self._class_weights()
-        self.run_ = _runs.train(
+        self.run_ = self._train(
             (self._scaled(x), labels), classes=len(self.classes_), **self._with_model(settings)
         )
         self.n_iter_ = max(1, int(self.run_.metrics[-1]["epoch"])) if self.run_.metrics else 1
@@ -296,7 +340,7 @@ class DPRegressor(RegressorMixin, _DPEstimator):
         settings["model"] = self.model
         settings["loss"] = self.loss
         low, high = self.target_bounds_
-        self.run_ = _runs.train(
+        self.run_ = self._train(
             (self._scaled(x), np.asarray(y, dtype=np.float64)), target_bounds=[low, high],
             **settings,
         )

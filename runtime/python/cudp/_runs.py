@@ -11,7 +11,7 @@ import weakref
 
 import numpy as np
 
-from . import _core
+from . import _budget, _core
 from ._settings import plain_settings
 
 _ARRAYS = "arrays.npz"
@@ -151,7 +151,14 @@ def train(data=None, *, epsilon=None, delta=None, test_data=None, out=None, on_e
     Ctrl-C stops at a checkpoint and raises InterruptedRun, a KeyboardInterrupt; `resume` goes on.
     Raises InputError, a ValueError, and BudgetError.
     """
-    settings = {"epsilon": epsilon, "delta": delta, **settings}
+    return train_within(_budget.Charged(), data, epsilon=epsilon, delta=delta,
+                        test_data=test_data, out=out, on_epoch=on_epoch, verbose=verbose,
+                        **settings)
+
+
+def train_within(charged, data, *, test_data=None, out=None, on_epoch=None, verbose=False,
+                 **settings):
+    """Trains within the budgets of `charged`, a _budget.Charged."""
     arrays, test_arrays = _named(settings, data, test_data)
     keeper = None
     if out is None:
@@ -160,7 +167,7 @@ def train(data=None, *, epsilon=None, delta=None, test_data=None, out=None, on_e
     settings["out"] = os.fspath(out)
     try:
         path = _core.train(plain_settings(settings), arrays, test_arrays, _on_row(on_epoch),
-                           bool(verbose))
+                           bool(verbose), charged.files)
     except BaseException:
         if keeper is not None:
             _remove_if_finished(keeper)
@@ -170,15 +177,17 @@ def train(data=None, *, epsilon=None, delta=None, test_data=None, out=None, on_e
 
 def resume(run, data=None, *, test_data=None, on_epoch=None, verbose=False, **settings):
     """Goes on with an interrupted run, and returns the Run. run: its folder. data, test_data: the
-    arrays that it began with; none if it began with a path or a name."""
+    arrays that it began with; none if it began with a path or a name. Within a Budget it must be a run
+    that began in it."""
     path = os.fspath(getattr(run, "path", run))
     arrays = test_arrays = None
     if data is not None:
         arrays = _pair(data, "data")
         if test_data is not None:
             test_arrays = _pair(test_data, "test_data")
+    charged = _budget.Charged()
     folder = _core.resume(path, plain_settings(settings), arrays, test_arrays, _on_row(on_epoch),
-                          bool(verbose))
+                          bool(verbose), charged.files)
     return Run(folder)
 
 

@@ -1,0 +1,69 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+// Text whose damage is noticed: each line ends with a checksum of everything up to it, and the last
+// line is "end".
+
+namespace cudp::privacy {
+
+/// FNV-1a checksum. Every step is a bijection of the state, so a change of one byte changes every
+/// checksum from there on. It detects damage, not forgery.
+class Checksum {
+ public:
+  void add_line(std::string_view line);
+  std::string text() const;
+
+ private:
+  void add(std::string_view text);
+  std::uint64_t state_ = 14695981039346656037u;
+};
+
+/// Writer of such lines.
+class CheckedLines {
+ public:
+  void add(std::string_view line);
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+  Checksum checksum_;
+};
+
+/// Reader of such lines. name: name of the text in messages. `text` must outlive the reader.
+class LineReader {
+ public:
+  LineReader(std::string_view text, std::string_view name) : text_(text), name_(name) {}
+
+  /// Returns the next line without its checksum. The checksum is verified first, so that a damaged
+  /// line is never parsed. Throws std::invalid_argument.
+  std::string_view take();
+  /// Number of the last line that was taken, from 1.
+  std::size_t number() const { return number_; }
+
+  /// Calls body(), which takes all lines up to "end". Throws std::invalid_argument, "NAME, line L:
+  /// expected ..., found ...", if body throws it or if there is more text.
+  template <class Body>
+  void read(const Body& body) {
+    try {
+      body();
+      expect_end();
+    } catch (const std::invalid_argument& damage) {
+      throw std::invalid_argument(name_ + ", line " + std::to_string(number_) + ": " +
+                                  damage.what());
+    }
+  }
+
+ private:
+  void expect_end();
+
+  std::string_view text_;
+  std::string name_;
+  std::size_t number_ = 0;
+  Checksum checksum_;
+};
+
+}  // namespace cudp::privacy

@@ -1,0 +1,76 @@
+#include "runtime/results/run_spending.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "privacy/accountant.hpp"
+#include "privacy/filter.hpp"
+#include "privacy/verify/statements.hpp"
+#include "runtime/base/error.hpp"
+
+namespace cudp {
+namespace {
+
+/// Methods whose releases follow from settings and a public number of examples alone. The releases
+/// of `dp-agd` and `dpis` are chosen adaptively. The bound of `objpert` is for all its releases
+/// together.
+constexpr const char* kPlanning[] = {"dpsgd",      "dpsgd-ts", "dpsgd-decay", "dpsgd-quantile",
+                                     "adp-sgd",    "adaclip",  "sgd-ma",      "sgd-adv",
+                                     "norm-bound", "outpert",  "privgene"};
+
+/// Those of them whose plan lists all releases before the first one.
+constexpr const char* kPlannedAtStart[] = {
+    "dpsgd",   "dpsgd-ts", "dpsgd-decay", "dpsgd-quantile", "adp-sgd",
+    "adaclip", "sgd-ma",   "sgd-adv",     "norm-bound",     "outpert"};
+
+bool names(std::span<const char* const> methods, const std::string& method) {
+  return std::ranges::find(methods, method) != methods.end();
+}
+
+/// Whether all releases of the certificate were fixed before the first of them. They were not if
+/// steps, rates and choices follow from a noisy number of examples, if the number of steps may have
+/// been chosen after a lost key, or if epsilon is above that of the releases and so is a budget.
+bool is_fixed_ahead(const verify::StatedNumbers& c) {
+  if (!names(kPlanning, c.method)) return false;
+  if (c.size_noise > 0.0 || c.order_fixed || c.lost_a_key()) return false;
+  if (c.steps_planned == 0) return true;  // trained in one step, which has only one key
+  const double of_releases = privacy::Accountant({.releases = c.releases, .group = c.max_rows},
+                                                 verify::accountant_options(c, true))
+                                 .epsilon(c.delta - c.failure)
+                                 .epsilon;
+  return c.epsilon <= of_releases * (1.0 + 1e-6);
+}
+
+}  // namespace
+
+privacy::RunSpending spending_of(const nlohmann::json& certificate,
+                                 const verify::StatedNumbers& stated, const std::string& source) {
+  if (!std::isfinite(stated.epsilon))
+    throw InputError(source + ": expected a certificate with an epsilon, found none");
+  // The only bound for both parts together is the stated one.
+  if (stated.holdout) return {.run = privacy::StatedRun{stated.epsilon, stated.delta}};
+  // Releases that a filter admits are chosen adaptively, so that its whole budget counts.
+  if (certificate.contains("filter"))
+    return {.run = privacy::ZcdpFilteredRun{certificate["filter"].at("rho").get<double>()},
+            .failure = stated.failure};
+  if (stated.order_fixed && !stated.split) {
+    const privacy::Filter filter(
+        privacy::renyi_budget(stated.order, stated.epsilon, stated.delta - stated.failure));
+    return {.run = privacy::RenyiFilteredRun{stated.order, filter.limit()},
+            .failure = stated.failure};
+  }
+  // The certificate of a run in progress lists all releases to come only if they are planned.
+  if (stated.status == "not finished" && !names(kPlannedAtStart, stated.method))
+    return {.run = privacy::StatedRun{stated.epsilon, stated.delta}};
+  // Batches, steps and noise follow from the run's noisy row count.
+  if (stated.split) return {.run = privacy::ChosenRun{stated.releases}, .failure = stated.failure};
+  // A run without releases would count as epsilon 0.
+  if (stated.releases.empty())
+    throw InputError(source + ", releases: expected what the run released, found none");
+  if (stated.status != "refused" && !is_fixed_ahead(stated))
+    return {.run = privacy::StatedRun{stated.epsilon, stated.delta}};
+  return {.run = privacy::PlannedRun{stated.releases}, .failure = stated.failure};
+}
+
+}  // namespace cudp

@@ -1,0 +1,17 @@
+#pragma once
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "privacy/several_runs.hpp"
+#include "privacy/verify/stated_numbers.hpp"
+
+namespace cudp {
+
+/// Returns the privacy that a run spends, or will have spent if it is not finished. certificate,
+/// stated: the run's certificate, as JSON and as numbers. source: its name in messages. Throws
+/// InputError if it states no epsilon or no releases.
+privacy::RunSpending spending_of(const nlohmann::json& certificate,
+                                 const verify::StatedNumbers& stated, const std::string& source);
+
+}  // namespace cudp
