@@ -39,12 +39,16 @@ std::vector<std::string> RunCertificate::texts(const char* key) const {
 }
 
 RunCertificate read_run_certificate(const fs::path& place) {
+  const fs::path file = certificate_in(place);
+  return parse_run_certificate(read_user_file(file), file);
+}
+
+RunCertificate parse_run_certificate(const std::string& text, const fs::path& file) {
   RunCertificate c;
-  c.file = certificate_in(place);
+  c.file = file;
   const auto refuse = [&](const std::string& why) {
     throw InputError(c.file.string() + ": expected a certificate of cudp, found " + why);
   };
-  const std::string text = read_user_file(c.file);
   c.json = nlohmann::json::parse(text, nullptr, false);
   if (!c.json.is_object() || !c.text("format").starts_with("cudp privacy certificate"))
     refuse("another file");

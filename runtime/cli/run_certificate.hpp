@@ -27,6 +27,28 @@ struct RunCertificate {
 /// InputError if there is no certificate, or if it cannot be read.
 RunCertificate read_run_certificate(const std::filesystem::path& place);
 
+/// Reads a certificate from its text. file: its name in messages. Throws InputError.
+RunCertificate parse_run_certificate(const std::string& text, const std::filesystem::path& file);
+
+/// Privacy that several runs spend together.
+struct SpentTogether {
+  double epsilon = 0.0;
+  double delta = 0.0;
+};
+
+/// A run, by the text of its certificate, or by a promise if there is none yet ("").
+struct SpendingRun {
+  std::string certificate;
+  double epsilon = 0.0;
+  double delta = 0.0;
+};
+
+/// Returns epsilon of all the runs together, as if each had been chosen by looking at the earlier
+/// ones. delta: that of all runs; if not given, the largest of a run, or the sum of all if a run
+/// has no certificate yet. Throws InputError if runs have different neighbouring relations,
+/// BudgetError if there is no bound at this delta.
+SpentTogether spent_together(const std::vector<SpendingRun>& runs, std::optional<double> delta);
+
 // Answers of `cudp account` about runs. All throw InputError. A run is given as for
 // read_run_certificate.
 

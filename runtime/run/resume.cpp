@@ -82,9 +82,10 @@ void forget_diagnostics_after(const Run& run) {
 
 std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
                                 ReleaseObserver* release_observer, Ranks& ranks, RunCaller* caller,
-                                const ArraysInUse& arrays) {
+                                const ArraysInUse& arrays, const DataInUse& data) {
   StoredRun stored = open_stored_run(flags, reporter);
   stored.config.of<ArraysInUse>() = arrays;
+  stored.config.of<DataInUse>() = data;
   check_release_observer(release_observer, stored.config);
   const bool same_key = stored.key.has_value();
   const SharedKey key = same_key ? *stored.key : SharedKey(make_key());

@@ -13,6 +13,7 @@
 #include "runtime/run/outputs.hpp"
 #include "runtime/run/seal.hpp"
 #include "runtime/settings/settings.hpp"
+#include "runtime/training/loaded_data.hpp"
 #include "runtime/training/training.hpp"
 
 namespace cudp {
@@ -99,11 +100,12 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
                                RunCaller* caller = nullptr);
 
 /// Opens an interrupted run at its newest intact checkpoint. `flags` may change only settings that
-/// do not affect the result. arrays: those that the run began with, if it did. Throws InputError,
-/// BudgetError.
+/// do not affect the result. arrays: those that the run began with, if it did. data: the data,
+/// if they are in memory. Throws InputError, BudgetError.
 std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
                                 ReleaseObserver* release_observer = nullptr, Ranks& ranks = alone(),
-                                RunCaller* caller = nullptr, const ArraysInUse& arrays = {});
+                                RunCaller* caller = nullptr, const ArraysInUse& arrays = {},
+                                const DataInUse& data = {});
 
 /// Returns the command with which a user resumes an interrupted run.
 std::string resume_command(const std::string& run);
@@ -112,8 +114,15 @@ std::string resume_command(const std::string& run);
 /// is not. Throws InputError, naming the setting, if `flags` would change the experiment.
 std::optional<RunResult> finished_result(const Settings& flags);
 
+/// Whether the end of a run draws pictures of its results.
+enum class DrawPictures { yes, no };
+
 /// Trains to the end, writes the results, and removes the key and the checkpoints. Throws Error,
 /// with the command that resumes, if a signal interrupts it.
-RunResult train(Run& run);
+RunResult train(Run& run, DrawPictures draw = DrawPictures::yes);
+
+/// Returns the stored result of a run folder; nullopt if its run is not complete. Throws Error if
+/// the file is damaged.
+std::optional<RunResult> stored_result(const RunFolder& folder);
 
 }  // namespace cudp
