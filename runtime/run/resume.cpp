@@ -137,6 +137,7 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
   if (same_key) run.measured(t.metrics());
   forget_diagnostics_after(run);
   reporter.info(fmt::format("resuming {} at step {}", run.folder.root().string(), t.step()));
+  run.open_metrics_file();
   run.describe();
   return restored;
 }

@@ -10,6 +10,7 @@
 #include "runtime/data/given_arrays.hpp"
 #include "runtime/results/result.hpp"
 #include "runtime/run/folder.hpp"
+#include "runtime/run/metrics_file.hpp"
 #include "runtime/run/outputs.hpp"
 #include "runtime/run/seal.hpp"
 #include "runtime/settings/settings.hpp"
@@ -75,18 +76,24 @@ class Run final : public TrainingObserver {
   void holdout_due(const Training& training) override;
   void measured(const std::vector<MetricsRow>& rows) override;
   void diagnosed(std::uint64_t epoch, std::uint64_t step, const Diagnostics& seen) override;
-  void progressed(const Progress& progress) override { reporter_.progress(progress); }
+  void progressed(const Progress& progress) override {
+    reporter_.progress(progress);
+    if (metrics_file_) metrics_file_->progressed(progress);
+  }
   void enters(const char* phase) override { reporter_.timings().enter(phase); }
   void warned(const std::string& line) override { reporter_.warn(line); }
   bool interrupts() override;
 
   Reporter& reporter() const { return reporter_; }
+  /// Starts to keep --metrics-file, if it is set. Throws InputError.
+  void open_metrics_file();
 
  private:
   void save_checkpoint(const Training& training) const;
 
   Reporter& reporter_;
   RunCaller* caller_;
+  mutable std::optional<MetricsFile> metrics_file_;
   std::optional<InterruptWatch> watch_;  ///< set while it trains without a caller
   bool stopped_ = false;                 ///< the caller has interrupted it
 };

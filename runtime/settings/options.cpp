@@ -330,6 +330,9 @@ std::vector<Option> output_options() {
                   "average-precision; if not given, the schema's, or else one that fits the class "
                   "shares of public test rows"),
              {std::begin(kSchemaMetrics), std::end(kSchemaMetrics)}),
+      machine(text("metrics-file", "FILE", &ReportOptions::metrics_file,
+                   "keep the progress in this file for a monitoring system, in the textfile format "
+                   "of Prometheus' node exporter")),
       machine(integer("checkpoint-every", "N", &Config::checkpoint_every, kCountOrZero,
                       "steps between checkpoints; 0: about every 20 seconds")),
       command(toggle("json", &Config::json, "print only the result, as JSON, on stdout")),

@@ -8,6 +8,7 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/base/nearest.hpp"
+#include "runtime/base/number_text.hpp"
 #include "runtime/config/option_rows.hpp"
 #include "runtime/methods/registry.hpp"
 #include "runtime/settings/options.hpp"
@@ -47,6 +48,7 @@ void check_distinct(const std::vector<Setting>& values) {
 }
 
 std::string text_of(const Value& value) {
+  if (const auto* x = std::get_if<double>(&value)) return number_text(*x);  // 1, not 1.0
   const auto* text = std::get_if<std::string>(&value);
   return text != nullptr ? *text : value_text(value);
 }
@@ -79,6 +81,7 @@ const std::vector<Option>& sweep_options() {
 const Option* swept_option(std::string_view key) {
   const Option* const option = find_option(key);
   if (option == nullptr || (option->scope == Scope::command && key != "config")) return nullptr;
+  if (key == "metrics-file") return nullptr;  // runs at the same time would share it
   return option;
 }
 
