@@ -308,7 +308,7 @@ bare_root() {
     cudp-*/bin/cudp verify run >verified
     if /src/scripts/setup.sh 2>said; then exit 1; fi
     grep -q "there is no sudo here" said'
-  chroot "$root" dpkg -i /tmp/cudp_*.deb
+  chroot "$root" sh -c 'dpkg -i /tmp/cudp_*.deb'
   chroot "$root" su someone -c 'cd && cudp verify run >/dev/null && cudp info'
   ls -l dist
 }
