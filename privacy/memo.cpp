@@ -59,7 +59,7 @@ auto found_or_computed(std::mutex& mutex, std::deque<Entry>& entries, std::size_
 PrivacyBound AccountantMemo::epsilon(const Composition& composition,
                                      const AccountantOptions& options, double delta) {
   return found_or_computed(
-      mutex_, bounds_, computations_, kKept, Bound{composition, options, delta, {}},
+      mutex_, bounds_, computations_, kept_, Bound{composition, options, delta, {}},
       [&](const Bound& b) {
         return same(b.composition, composition) && same(b.options, options) && b.delta == delta;
       },
@@ -70,7 +70,7 @@ double AccountantMemo::calibrated_sigma(const Composition& before, const Release
                                         double epsilon, double delta,
                                         const AccountantOptions& options) {
   return found_or_computed(
-      mutex_, calibrations_, computations_, kKept,
+      mutex_, calibrations_, computations_, kept_,
       Calibration{before, release, epsilon, delta, options, {}},
       [&](const Calibration& c) {
         return same(c.before, before) && c.release == release && c.epsilon == epsilon &&

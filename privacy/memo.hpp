@@ -14,7 +14,11 @@ namespace cudp::privacy {
 /// that need the same result share one computation. Only the newest results are kept.
 class AccountantMemo {
  public:
-  AccountantMemo() = default;
+  /// Number of results of each kind that one run needs at most.
+  static constexpr std::size_t kOfOneRun = 8;
+
+  /// kept: number of results of each kind that are kept.
+  explicit AccountantMemo(std::size_t kept = kOfOneRun) : kept_(kept) {}
   AccountantMemo(const AccountantMemo&) = delete;
   AccountantMemo& operator=(const AccountantMemo&) = delete;
   ~AccountantMemo() = default;
@@ -30,8 +34,6 @@ class AccountantMemo {
   std::size_t computations() const;
 
  private:
-  static constexpr std::size_t kKept = 8;  ///< results of each kind
-
   struct Bound {
     Composition composition;
     AccountantOptions options;
@@ -47,6 +49,7 @@ class AccountantMemo {
     std::shared_future<double> result;
   };
 
+  const std::size_t kept_;
   mutable std::mutex mutex_;  ///< guards all that follows
   std::deque<Bound> bounds_;
   std::deque<Calibration> calibrations_;

@@ -4,9 +4,10 @@
 # every type, sanitizers, a build without CUDA, a machine without MPI, who draws noise, whether anything else leaves, on
 # all changes of the data, whether what an engine finds in its memory matters, how far one row moves a
 # sum, whether runs of settings made by machine are what they say, which faults that catches, how often audits
-# catch what, ranks at every SIMD level and 200 killed, the release file on a bare Debian 12, and, where nvcc is, all CUDA tests on interpreted PTX and which wrong kernels they find.
+# catch what, ranks at every SIMD level and 200 killed, jobs interrupted by every signal, the release file on a bare Debian 12 and Ubuntu
+# 24.04, the program for aarch64, and, where nvcc is, all CUDA tests on interpreted PTX and which wrong kernels they find.
 # scripts/test.sh runs the first three; the others are too slow for every build.
-# Usage: scripts/check.sh [includes] [noise] [paths] [interference] [kernels] [format] [tidy] [odr] [address] [thread] [no-cuda] [no-mpi] [ranks] [scratch] [influence] [transcripts] [forge] [faults] [audit] [bare] [ptx] [mutants]   (default: all but the last two)
+# Usage: scripts/check.sh [includes] [noise] [paths] [interference] [kernels] [format] [tidy] [odr] [address] [thread] [no-cuda] [no-mpi] [ranks] [scratch] [influence] [transcripts] [forge] [faults] [audit] [queue] [bare] [aarch64] [ptx] [mutants]   (default: all but the last three)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -24,7 +25,7 @@ readonly folders="
   kernels/features kernels/linear kernels/fused kernels models
   privacy/math privacy/text privacy/mechanism privacy/rdp privacy/pld privacy privacy/certificate privacy/transcript privacy/verify
   runtime/base runtime/ranks runtime/gate runtime/config runtime/data runtime/device runtime/features runtime/methods
-  runtime/settings runtime/results runtime/export runtime/report runtime/training runtime/run runtime/audit runtime/verify runtime/cli runtime/python runtime
+  runtime/settings runtime/results runtime/export runtime/report runtime/training runtime/run runtime/audit runtime/verify runtime/sweep runtime/cli runtime/python runtime
   bench/reproduce bench"
 
 includes() {
@@ -265,14 +266,38 @@ mutants() {
   scripts/mutants.py build-ptx
 }
 
-# The release file and the .deb in roots of bare Debian 12, made by debootstrap (as root): another user trains a preset,
-# without /proc and gnuplot; setup.sh says what root must install.
+# The release file and the .deb in roots of bare Debian 12 and Ubuntu 24.04, made by debootstrap (as root): another user
+# trains a preset, without /proc and gnuplot; setup.sh says what root must install. Debian's debootstrap has no keys of
+# Ubuntu. BARE_ROOTS names a folder with roots that exist (DIR/bookworm, DIR/noble).
 bare() {
   scripts/package.sh -DCUDP_CUDA=OFF
-  local root=build-package/bare-root
-  rm -rf "$root"
-  debootstrap --variant=minbase bookworm "$root" "${DEBIAN_MIRROR:-http://deb.debian.org/debian}" >build-package/bare.log
-  chroot "$root" useradd -m someone
+  mkdir -p build-package/bare
+  local roots=${BARE_ROOTS:-build-package/bare}
+  [[ -d $roots/bookworm ]] || debootstrap --variant=minbase bookworm "$roots/bookworm" \
+    "${DEBIAN_MIRROR:-http://deb.debian.org/debian}" >build-package/bare.log
+  [[ -d $roots/noble ]] || debootstrap --no-check-gpg --variant=minbase noble "$roots/noble" \
+    "${UBUNTU_MIRROR:-http://archive.ubuntu.com/ubuntu}" gutsy >>build-package/bare.log
+  bare_root "$roots/bookworm"
+  bare_root "$roots/noble"
+  packed
+}
+
+# Size of the release file (at most 25 MB), and what it needs: the C library alone.
+packed() {
+  local file needed
+  file=$(ls dist/cudp-*-linux-x86_64.tar.gz)
+  (($(stat -c %s "$file") <= 25000000)) || { echo "$file: more than 25 MB" >&2; return 1; }
+  needed=$(ldd "${BUILD_DIR:-build-package}/cudp" | awk '{ print $1 }' |
+    grep -vE '^(linux-vdso|libc|libm|/lib64/ld-linux-x86-64)[.]so' || true)
+  [[ -z $needed ]] || { echo "cudp needs $needed" >&2; return 1; }
+  tar tzf "$file" | grep -c /licences/ | awk '{ print "licence texts: " $1 }'
+}
+
+bare_root() {
+  local root=$1
+  echo "-- $root" >&2
+  chroot "$root" id someone >/dev/null 2>&1 || chroot "$root" useradd -m someone
+  rm -rf "$root"/home/someone/* "$root"/tmp/* "$root/src"
   cp dist/cudp-*-linux-*.tar.gz dist/cudp_*.deb "$root/tmp/"
   mkdir "$root/src"
   cp -r scripts "$root/src/"
@@ -284,18 +309,46 @@ bare() {
     cudp-*/bin/cudp verify run >verified
     if /src/scripts/setup.sh 2>said; then exit 1; fi
     grep -q "there is no sudo here" said'
-  chroot "$root" dpkg -i /tmp/cudp_*.deb
+  chroot "$root" sh -c 'dpkg -i /tmp/cudp_*.deb'
   chroot "$root" su someone -c 'cd && cudp verify run >/dev/null && cudp info'
   ls -l dist
 }
 
-if (($# == 0)); then set -- includes noise paths interference kernels format tidy odr address thread no-cuda no-mpi ranks scratch influence transcripts forge faults audit bare; fi
+# Interruptions by each signal at 20 random moments, under a loop of the same command (4 in the ordinary tests).
+queue() {
+  configure build-cpu -DCUDP_CUDA=OFF
+  cmake --build build-cpu --target cudp_tests
+  CUDP_KILLS=20 build-cpu/tests/cudp_tests --gtest_filter='QueueCli.InterruptedByAny*'
+}
+
+# The program for aarch64 (Grace), by Debian's cross compiler; qemu-user runs it. Its libraries come from packages of that
+# architecture, which are unpacked into build-aarch64/root: nothing of this machine is changed.
+aarch64() {
+  local root=$PWD/build-aarch64/root
+  mkdir -p "$root" build-aarch64/debs
+  (cd build-aarch64/debs &&
+    apt-get download libsodium-dev:arm64 libutf8proc-dev:arm64 zlib1g-dev:arm64 liblzma-dev:arm64 >/dev/null)
+  local deb
+  for deb in build-aarch64/debs/*.deb; do dpkg -x "$deb" "$root"; done
+  local library=$root/usr/lib/aarch64-linux-gnu
+  cmake -S . -B build-aarch64/build -G Ninja -DCMAKE_BUILD_TYPE=Release -DCUDP_UNITY=ON -DCUDP_CUDA=OFF -DCUDP_TESTS=OFF \
+    -DCUDP_BENCH=OFF -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
+    -DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ -DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc \
+    -DSODIUM_ARCHIVE="$library/libsodium.a" -DUTF8PROC_ARCHIVE="$library/libutf8proc.a" \
+    -DZLIB_ARCHIVE="$library/libz.a" -DLZMA_ARCHIVE="$library/liblzma.a" >/dev/null
+  cmake --build build-aarch64/build --target cudp
+  rm -rf build-aarch64/run
+  qemu-aarch64 -L /usr/aarch64-linux-gnu build-aarch64/build/cudp train --preset glyphs-cnn --steps 20 --out build-aarch64/run
+  qemu-aarch64 -L /usr/aarch64-linux-gnu build-aarch64/build/cudp verify build-aarch64/run
+}
+
+if (($# == 0)); then set -- includes noise paths interference kernels format tidy odr address thread no-cuda no-mpi ranks scratch influence transcripts forge faults audit queue bare; fi
 for check in "$@"; do
   echo "== $check" >&2
   case $check in
-    includes | noise | paths | interference | kernels | format | tidy | odr | address | thread | no-cuda | no-mpi | ranks | scratch | influence | transcripts | forge | faults | audit | bare | ptx | mutants) "$check" ;;
+    includes | noise | paths | interference | kernels | format | tidy | odr | address | thread | no-cuda | no-mpi | ranks | scratch | influence | transcripts | forge | faults | audit | queue | bare | aarch64 | ptx | mutants) "$check" ;;
     *)
-      echo "check.sh: expected includes, noise, paths, interference, kernels, format, tidy, odr, address, thread, no-cuda, no-mpi, ranks, scratch, influence, transcripts, forge, faults, audit, bare, ptx or mutants, found '$check'" >&2
+      echo "check.sh: expected includes, noise, paths, interference, kernels, format, tidy, odr, address, thread, no-cuda, no-mpi, ranks, scratch, influence, transcripts, forge, faults, audit, queue, bare, aarch64, ptx or mutants, found '$check'" >&2
       exit 2
       ;;
   esac

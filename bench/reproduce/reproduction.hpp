@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/base/mean.hpp"
 #include "runtime/base/reporter.hpp"
 
 namespace cudp {
@@ -71,12 +72,5 @@ nlohmann::ordered_json table_json(const ReproducedTable& table);
 
 /// Draws one plot per group with gnuplot. Returns false if gnuplot is missing or fails.
 bool draw_table(const ReproducedTable& table, const std::filesystem::path& picture);
-
-/// Mean and sample standard deviation.
-struct MeanAndDeviation {
-  double mean = 0.0;
-  double deviation = 0.0;
-};
-MeanAndDeviation mean_and_deviation(const std::vector<double>& values);
 
 }  // namespace cudp

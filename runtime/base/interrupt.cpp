@@ -130,6 +130,29 @@ BlockedSignals::BlockedSignals() {
 
 BlockedSignals::~BlockedSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
+QueuedSignals::QueuedSignals() {
+  sigemptyset(&signals_);
+  sigaddset(&signals_, SIGCHLD);
+  for (const int signal : kSignals) {
+    struct sigaction now {};
+    sigaction(signal, nullptr, &now);
+    // A blocked signal is queued even if it is ignored.
+    if (signal != SIGHUP || now.sa_handler != SIG_IGN) sigaddset(&signals_, signal);
+  }
+  ::pthread_sigmask(SIG_BLOCK, &signals_, &before_);
+}
+
+QueuedSignals::~QueuedSignals() { release(); }
+
+bool QueuedSignals::wait() const {
+  for (;;) {
+    const int signal = ::sigwaitinfo(&signals_, nullptr);
+    if (signal > 0) return signal != SIGCHLD;
+  }
+}
+
+void QueuedSignals::release() const { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
 EndOnSignal::EndOnSignal(const std::string& line) {
   std::array<int, 2> pipe{};
   if (::pipe2(pipe.data(), O_CLOEXEC) != 0)

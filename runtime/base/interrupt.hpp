@@ -27,6 +27,25 @@ class BlockedSignals {
   sigset_t before_{};
 };
 
+/// While an object lives, interrupt signals and the ends of child processes are queued for wait().
+/// Requires that the process has one thread.
+class QueuedSignals {
+ public:
+  QueuedSignals();
+  ~QueuedSignals();
+  QueuedSignals(const QueuedSignals&) = delete;
+  QueuedSignals& operator=(const QueuedSignals&) = delete;
+
+  /// Waits for a signal. Returns true for an interrupt signal, false if children may have ended.
+  bool wait() const;
+  /// Delivers signals again. Called in a child process, which must not destroy the object.
+  void release() const;
+
+ private:
+  sigset_t signals_{};
+  sigset_t before_{};
+};
+
 /// While an object lives, an interrupt signal ends the process at once, with Exit::again and one
 /// line on stderr, and unfinished files are removed. An InterruptWatch takes precedence while it
 /// lives. At most one object may live. It starts a thread, so processes must be forked before.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <sched.h>
+#include <unistd.h>
 
 namespace cudp {
 namespace {
@@ -20,6 +21,8 @@ int shares = 1;
 }  // namespace
 
 int available_cores() { return std::max(cores_of_process() / shares, 1); }
+
+int cores_of_node() { return std::max(1, static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN))); }
 
 void share_cores(int processes) { shares = processes; }
 

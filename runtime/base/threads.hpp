@@ -45,6 +45,8 @@ class ThreadTeam {
 
 /// Returns the number of cores available to this process, at least 1.
 int available_cores();
+/// Returns the number of cores of this node, whatever this process may use.
+int cores_of_node();
 /// Divides the cores evenly among this number of processes: available_cores() returns one share
 /// from now on.
 void share_cores(int processes);

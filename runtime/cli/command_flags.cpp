@@ -36,8 +36,9 @@ CLI::Option* add_flag(CLI::App& command, const Option& option, Repeated repeated
   if (option.kind == ValueKind::list)
     return flag->expected(CLI::detail::expected_max_vector_size)->delimiter(',');
   if (option.positional) flag->required(!option.may_lack);
-  if (repeated == Repeated::last_counts)
-    flag->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  if (repeated == Repeated::all_count && option.kind != ValueKind::toggle)
+    return flag->expected(1, CLI::detail::expected_max_vector_size)->allow_extra_args(false);
+  if (repeated != Repeated::refused) flag->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   return flag;
 }
 
@@ -67,6 +68,13 @@ Settings CommandFlags::given() const {
     settings[option.key] = {parse_value(option, text_of(option, *flag), place), place};
   }
   return settings;
+}
+
+std::map<std::string, std::vector<std::string>> CommandFlags::given_texts() const {
+  std::map<std::string, std::vector<std::string>> all;
+  for (const auto& [option, flag] : flags_)
+    if (flag->count() > 0) all[option.key] = flag->results();
+  return all;
 }
 
 TrainConfig CommandFlags::values() const {

@@ -1,5 +1,6 @@
 #pragma once
 #include <functional>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,7 +16,7 @@ class Option;
 namespace cudp {
 
 /// Treatment of a flag that is given twice.
-enum class Repeated { refused, last_counts };
+enum class Repeated { refused, last_counts, all_count };
 
 /// Flags of a command, one per option.
 class CommandFlags {
@@ -26,6 +27,9 @@ class CommandFlags {
 
   /// Returns the values that the user gave, by option key. Throws InputError.
   Settings given() const;
+
+  /// Returns the texts of each option that the user gave, by option key; "true" for a toggle.
+  std::map<std::string, std::vector<std::string>> given_texts() const;
 
   /// Returns a config with the default values, overwritten by those that the user gave. Throws
   /// InputError.

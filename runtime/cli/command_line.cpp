@@ -27,15 +27,21 @@ namespace {
 constexpr int kBadUsage = static_cast<int>(Exit::bad_input);
 
 constexpr Synonym kCommands[] = {
-    {"fit", "train"},         {"run", "train"},       {"learn", "train"},
-    {"training", "train"},    {"resume", "train"},    {"evaluate", "eval"},
-    {"test", "eval"},         {"score", "eval"},      {"attack", "audit"},
-    {"check", "verify"},      {"epsilon", "account"}, {"accountant", "account"},
-    {"privacy", "account"},   {"spent", "account"},   {"explain", "account"},
-    {"noise", "calibrate"},   {"sigma", "calibrate"}, {"calibration", "calibrate"},
-    {"paper", "reproduce"},   {"version", "info"},    {"devices", "info"},
-    {"inference", "predict"}, {"infer", "predict"},   {"apply", "predict"},
-    {"onnx", "export"},       {"convert", "export"},  {"python", "export"},
+    {"fit", "train"},       {"run", "train"},
+    {"learn", "train"},     {"training", "train"},
+    {"resume", "train"},    {"grid", "sweep"},
+    {"tune", "sweep"},      {"evaluate", "eval"},
+    {"test", "eval"},       {"score", "eval"},
+    {"attack", "audit"},    {"check", "verify"},
+    {"epsilon", "account"}, {"accountant", "account"},
+    {"privacy", "account"}, {"spent", "account"},
+    {"explain", "account"}, {"noise", "calibrate"},
+    {"sigma", "calibrate"}, {"calibration", "calibrate"},
+    {"paper", "reproduce"}, {"version", "info"},
+    {"devices", "info"},    {"inference", "predict"},
+    {"infer", "predict"},   {"apply", "predict"},
+    {"onnx", "export"},     {"convert", "export"},
+    {"python", "export"},
 };
 
 std::vector<std::string> command_names(const CLI::App& app) {
@@ -105,6 +111,7 @@ std::string sentence_of(const CLI::ParseError& refusal, const std::string& comma
 AddCommands commands_of_cudp(ReleaseObserver* release_observer) {
   return [release_observer](CLI::App& app, CommandBody& body) {
     add_train_command(app, body, release_observer);
+    add_sweep_command(app, body);
     add_schema_command(app, body);
     add_eval_command(app, body);
     add_predict_command(app, body);

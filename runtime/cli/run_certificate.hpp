@@ -18,6 +18,25 @@ struct NamedCertificate : RunCertificate {
 /// InputError if there is no certificate, or if it cannot be read.
 NamedCertificate read_run_certificate(const std::filesystem::path& place);
 
+/// Privacy that several runs spend together.
+struct SpentTogether {
+  double epsilon = 0.0;
+  double delta = 0.0;
+};
+
+/// A run, by the text of its certificate, or by a promise if there is none yet ("").
+struct SpendingRun {
+  std::string certificate;
+  double epsilon = 0.0;
+  double delta = 0.0;
+};
+
+/// Returns epsilon of all the runs together, as if each had been chosen by looking at the earlier
+/// ones. delta: that of all runs; if not given, the largest of a run, or the sum of all if a run
+/// has no certificate yet. Throws InputError if runs have different neighbouring relations,
+/// BudgetError if there is no bound at this delta.
+SpentTogether spent_together(const std::vector<SpendingRun>& runs, std::optional<double> delta);
+
 // Answers of `cudp account` about runs. All throw InputError. A run is given as for
 // read_run_certificate.
 

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
+#include <map>
+#include <stdexcept>
 #include <system_error>
 
 #include <spdlog/fmt/fmt.h>
@@ -70,7 +73,61 @@ std::string counted_as(const NamedCertificate& c, const privacy::RunSpending& sp
   return how;
 }
 
+/// Returns the sum, rounded up.
+double sum_of(const std::vector<SpendingRun>& runs, double SpendingRun::*member) {
+  double sum = 0.0;
+  for (const SpendingRun& run : runs)
+    sum = std::nextafter(sum + run.*member, std::numeric_limits<double>::infinity());
+  return sum;
+}
+
 }  // namespace
+
+SpentTogether spent_together(const std::vector<SpendingRun>& runs, std::optional<double> delta) {
+  const double deltas = sum_of(runs, &SpendingRun::delta);
+  const bool all_certified =
+      std::ranges::none_of(runs, [](const SpendingRun& r) { return r.certificate.empty(); });
+  SpentTogether spent{.epsilon = std::numeric_limits<double>::infinity(), .delta = 0.0};
+  if (delta)
+    spent.delta = *delta;
+  else
+    for (const SpendingRun& run : runs)
+      spent.delta = all_certified ? std::fmax(spent.delta, run.delta) : deltas;
+  // Runs with the same settings have the same certificate.
+  std::map<std::string, privacy::RunSpending> known;
+  std::optional<NamedCertificate> first;
+  std::vector<privacy::RunSpending> spendings;
+  for (const SpendingRun& run : runs) {
+    if (run.certificate.empty()) {
+      spendings.push_back({.run = privacy::StatedRun{run.epsilon, run.delta}});
+      continue;
+    }
+    auto at = known.find(run.certificate);
+    if (at == known.end()) {
+      const NamedCertificate c{parse_run_certificate(run.certificate, "a run"), "a run"};
+      if (first)
+        hold_same_neighbours(*first, c);
+      else
+        first = c;
+      at = known.emplace(run.certificate, spending_of(c.json, c.stated, c.file.string())).first;
+    }
+    spendings.push_back(at->second);
+  }
+  const std::uint64_t group = first ? first->stated.max_rows : 1;
+  try {
+    spent.epsilon = privacy::epsilon_as_chosen(spendings, spent.delta, group);
+  } catch (const std::domain_error&) {  // the runs' deltas take too much of it
+  }
+  // Promises add up, whatever they rest on.
+  if (!delta && !std::isfinite(spent.epsilon)) spent.delta = std::fmax(spent.delta, deltas);
+  if (deltas <= spent.delta)
+    spent.epsilon = std::fmin(spent.epsilon, sum_of(runs, &SpendingRun::epsilon));
+  if (!std::isfinite(spent.epsilon))
+    throw BudgetError(
+        fmt::format("--total-delta: expected at least {}, the sum of the runs' deltas, found {}",
+                    privacy::number(deltas), privacy::number(spent.delta)));
+  return spent;
+}
 
 Answer several_runs(const std::vector<std::string>& runs, std::optional<double> delta,
                     bool fixed_ahead) {

@@ -4,7 +4,7 @@
 
 namespace cudp {
 
-/// Settings of the figures on test rows; held-out rows are among them.
+/// Settings of what a run reports; held-out rows are among its test rows.
 struct ReportOptions {
   /// Threshold for two classes: the second class is predicted for a held-out row if its probability
   /// is at least this. If empty, the more probable class is predicted.
@@ -12,6 +12,8 @@ struct ReportOptions {
   /// Metric in curves.png, a name in kSchemaMetrics (data/schema.hpp); empty: the schema's metric.
   std::string metric;
   std::string license;  ///< licence of the model in the front matter of its card; empty: not stated
+  /// File with the run's progress for a monitoring system (run/metrics_file.hpp); empty: none.
+  std::string metrics_file;
 };
 
 }  // namespace cudp

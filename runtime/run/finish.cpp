@@ -95,8 +95,9 @@ void warn_of_guessing(const Run& run, const Evaluation& e) {
 }
 
 /// Writes the figures of the test set, starts to draw them, and reports those of a private one to
-/// the owner. Returns the most frequent class; nullopt without a test set or without classes.
-std::optional<std::string> evaluate(const Run& run, Pictures& pictures) {
+/// the owner. pictures: null if none are drawn. Returns the most frequent class; nullopt without a
+/// test set or without classes.
+std::optional<std::string> evaluate(const Run& run, Pictures* pictures) {
   const std::optional<Evaluation> e = run.training->evaluate();
   if (!e) return std::nullopt;
   const Experiment& experiment = run.training->experiment();
@@ -123,7 +124,7 @@ void check_asked(const Settings& flags, const RunFolder& folder) {
 
 }  // namespace
 
-RunResult train(Run& run) {
+RunResult train(Run& run, DrawPictures draw) {
   run.advance();
   Timings& timings = run.reporter().timings();
   timings.enter("certificate");
@@ -138,19 +139,20 @@ RunResult train(Run& run) {
   if (const auto& figures = t.holdout_figures())
     outputs.write_holdout(*figures, t.experiment().inputs.classes());
   outputs.write_metrics(t.metrics());
+  const bool draws = draw == DrawPictures::yes;
   Pictures figures_drawn, curves_drawn;
-  std::optional<std::string> majority_class = evaluate(run, figures_drawn);
+  std::optional<std::string> majority_class = evaluate(run, draws ? &figures_drawn : nullptr);
   outputs.write_model(model);
   outputs.write_pages(certificate);
   outputs.write_certificate(certificate);
   write_private_page(run.folder.root());
-  const bool has_curves =
-      outputs.start_curves(t.metrics(), model.network.spec.name, certificate, curves_drawn);
+  const bool has_curves = draws && outputs.start_curves(t.metrics(), model.network.spec.name,
+                                                        certificate, curves_drawn);
   RunResult result = result_of(run, certificate, std::move(majority_class));
   timings.enter("pictures");
   if (!figures_drawn.finish())
     run.reporter().warn("no pictures of the evaluation: gnuplot is missing or failed");
-  if (!(curves_drawn.finish() && has_curves))
+  if (draws && !(curves_drawn.finish() && has_curves))
     run.reporter().warn("no picture of the curves: gnuplot is missing or failed");
   timings.enter("results");
   // The run is complete after this write.
@@ -169,11 +171,17 @@ std::optional<RunResult> finished_result(const Settings& flags) {
   const RunFolder folder(asked.resume);
   if (!fs::exists(folder.result())) return std::nullopt;
   check_asked(flags, folder);
+  std::optional<RunResult> result = stored_result(folder);
+  remove_leftovers(folder);
+  return result;
+}
+
+std::optional<RunResult> stored_result(const RunFolder& folder) {
+  if (!fs::exists(folder.result())) return std::nullopt;
   const auto json = nlohmann::ordered_json::parse(read_file(folder.result()), nullptr, false);
   if (!json.is_object()) throw Error(folder.result().string() + ": damaged");
   RunResult result = result_from_json(json);
   result.run_dir = folder.root().string();  // the folder may have been moved
-  remove_leftovers(folder);
   return result;
 }
 

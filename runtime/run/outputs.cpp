@@ -103,7 +103,7 @@ void Outputs::write_model(const ReleasedModel& model) const {
 
 void Outputs::write_evaluation(const Evaluation& evaluation,
                                const std::vector<std::string>& classes, const std::string& title,
-                               Pictures& pictures) const {
+                               Pictures* pictures) const {
   const Destination to = has_private_test_ ? private_destination(RunFolder::kEvaluation)
                                            : destination(RunFolder::kEvaluation);
   write_atomically(
@@ -111,8 +111,9 @@ void Outputs::write_evaluation(const Evaluation& evaluation,
       to_json(evaluation, classes).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
           "\n",
       to.mode);
-  if (!has_holdout_)
-    start_evaluation_pictures(evaluation, classes, title, to.path.parent_path(), to.mode, pictures);
+  if (!has_holdout_ && pictures != nullptr)
+    start_evaluation_pictures(evaluation, classes, title, to.path.parent_path(), to.mode,
+                              *pictures);
 }
 
 void Outputs::write_holdout(const HoldoutFigures& figures,

@@ -37,8 +37,9 @@ class Outputs {
   /// Writes the released figures of held-out rows. classes: their names.
   void write_holdout(const HoldoutFigures& figures, const std::vector<std::string>& classes) const;
   /// Writes the figures of the test set, and starts to draw them, except those of held-out rows.
+  /// pictures: null if none are drawn.
   void write_evaluation(const Evaluation& evaluation, const std::vector<std::string>& classes,
-                        const std::string& title, Pictures& pictures) const;
+                        const std::string& title, Pictures* pictures) const;
   /// Returns the rows without numbers that may not leave private/.
   std::vector<MetricsRow> public_part(const std::vector<MetricsRow>& metrics) const;
   /// Starts to draw the curves. Returns false if there are no rows.

@@ -108,9 +108,10 @@ void check_began_in(const BudgetsInUse& budgets, const BudgetsInUse& began_in,
 
 std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
                                 ReleaseObserver* release_observer, Ranks& ranks, RunCaller* caller,
-                                const ArraysInUse& arrays, const BudgetsInUse& budgets) {
+                                const ArraysInUse& arrays, const BudgetsInUse& budgets, const DataInUse& data) {
   StoredRun stored = open_stored_run(flags, reporter);
   stored.config.of<ArraysInUse>() = arrays;
+  stored.config.of<DataInUse>() = data;
   const BudgetsInUse began_in = Reservation::read(stored.folder);
   check_began_in(budgets, began_in, stored.folder);
   check_release_observer(release_observer, stored.config);
@@ -171,6 +172,7 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
   if (same_key) run.measured(t.metrics());
   forget_diagnostics_after(run);
   reporter.info(fmt::format("resuming {} at step {}", run.folder.root().string(), t.step()));
+  run.open_metrics_file();
   run.describe();
   return restored;
 }

@@ -9,6 +9,7 @@
 #include "models/freeze.hpp"
 #include "runtime/base/build_info.hpp"
 #include "runtime/base/error.hpp"
+#include "runtime/config/report_options.hpp"
 #include "runtime/methods/releases_before.hpp"
 #include "runtime/run/checkpoint.hpp"
 #include "runtime/run/key_file.hpp"
@@ -106,6 +107,12 @@ void Run::save_checkpoint(const Training& t) const {
                          .key_check = key_check,
                          .ledger_was_lost = ledger_was_lost},
                         seal);
+  if (metrics_file_) metrics_file_->checkpointed();
+}
+
+void Run::open_metrics_file() {
+  const std::string& file = training->experiment().config.of<ReportOptions>().metrics_file;
+  if (!file.empty()) metrics_file_.emplace(file, folder.root().filename().string(), reporter_);
 }
 
 void Run::write_plan_certificate() const {
@@ -115,6 +122,7 @@ void Run::write_plan_certificate() const {
 void Run::advance() {
   if (caller_ == nullptr) watch_.emplace();
   training->advance();
+  if (metrics_file_) metrics_file_->ended();
   const std::uint64_t last = training->last_step();
   // Steps after the last checkpoint are repeated on a resume, to the bit.
   if (interrupts() || !training->is_finished()) {

@@ -10,10 +10,12 @@
 #include "runtime/data/given_arrays.hpp"
 #include "runtime/results/result.hpp"
 #include "runtime/run/folder.hpp"
+#include "runtime/run/metrics_file.hpp"
 #include "runtime/run/outputs.hpp"
 #include "runtime/run/reservation.hpp"
 #include "runtime/run/seal.hpp"
 #include "runtime/settings/settings.hpp"
+#include "runtime/training/loaded_data.hpp"
 #include "runtime/training/training.hpp"
 
 namespace cudp {
@@ -76,18 +78,24 @@ class Run final : public TrainingObserver {
   void holdout_due(const Training& training) override;
   void measured(const std::vector<MetricsRow>& rows) override;
   void diagnosed(std::uint64_t epoch, std::uint64_t step, const Diagnostics& seen) override;
-  void progressed(const Progress& progress) override { reporter_.progress(progress); }
+  void progressed(const Progress& progress) override {
+    reporter_.progress(progress);
+    if (metrics_file_) metrics_file_->progressed(progress);
+  }
   void enters(const char* phase) override { reporter_.timings().enter(phase); }
   void warned(const std::string& line) override { reporter_.warn(line); }
   bool interrupts() override;
 
   Reporter& reporter() const { return reporter_; }
+  /// Starts to keep --metrics-file, if it is set. Throws InputError.
+  void open_metrics_file();
 
  private:
   void save_checkpoint(const Training& training) const;
 
   Reporter& reporter_;
   RunCaller* caller_;
+  mutable std::optional<MetricsFile> metrics_file_;
   std::optional<InterruptWatch> watch_;  ///< set while it trains without a caller
   bool stopped_ = false;                 ///< the caller has interrupted it
 };
@@ -102,12 +110,13 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
 
 /// Opens an interrupted run at its newest intact checkpoint. `flags` may change only settings that
 /// do not affect the result. arrays: those that the run began with, if it did. budgets: those that
-/// it is resumed in; it must have begun in them. Throws InputError,
-/// BudgetError.
+/// it is resumed in; it must have begun in them. data: the data, if they are in memory. Throws
+/// InputError, BudgetError.
 std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
                                 ReleaseObserver* release_observer = nullptr, Ranks& ranks = alone(),
                                 RunCaller* caller = nullptr, const ArraysInUse& arrays = {},
-                                const BudgetsInUse& budgets = {});
+                                const BudgetsInUse& budgets = {},
+                                const DataInUse& data = {});
 
 /// Returns the command with which a user resumes an interrupted run.
 std::string resume_command(const std::string& run);
@@ -116,8 +125,15 @@ std::string resume_command(const std::string& run);
 /// is not. Throws InputError, naming the setting, if `flags` would change the experiment.
 std::optional<RunResult> finished_result(const Settings& flags);
 
+/// Whether the end of a run draws pictures of its results.
+enum class DrawPictures { yes, no };
+
 /// Trains to the end, writes the results, and removes the key and the checkpoints. Throws Error,
 /// with the command that resumes, if a signal interrupts it.
-RunResult train(Run& run);
+RunResult train(Run& run, DrawPictures draw = DrawPictures::yes);
+
+/// Returns the stored result of a run folder; nullopt if its run is not complete. Throws Error if
+/// the file is damaged.
+std::optional<RunResult> stored_result(const RunFolder& folder);
 
 }  // namespace cudp

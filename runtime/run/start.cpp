@@ -1,9 +1,12 @@
+#include <algorithm>
 #include <utility>
 
 #include <spdlog/fmt/fmt.h>
 
+#include "runtime/base/error.hpp"
 #include "runtime/base/interrupt.hpp"
 #include "runtime/base/threads.hpp"
+#include "runtime/config/report_options.hpp"
 #include "runtime/config/seeded_key.hpp"
 #include "runtime/run/follow.hpp"
 #include "runtime/run/key_file.hpp"
@@ -24,13 +27,31 @@ void make_new_folder(std::optional<NewRunFolder>& new_folder, const Experiment& 
     new_folder.emplace(e.config.out);
 }
 
-/// Warns if there are more threads than cores for them.
+/// Throws InputError if there is no folder for --metrics-file, before anything is written.
+void check_metrics_folder(const TrainConfig& config) {
+  const fs::path file = config.of<ReportOptions>().metrics_file;
+  if (!file.empty() && !fs::is_directory(file.parent_path()))
+    throw InputError("--metrics-file: expected a file in a folder that exists, found " +
+                     file.string());
+}
+
+/// Warns if there are more threads than cores for them, on this node for its ranks together.
 void warn_of_threads(const TrainConfig& config, const Ranks& ranks, Reporter& reporter) {
-  const int cores = available_cores();
-  if (config.threads <= cores) return;
-  reporter.warn(fmt::format(
-      "--threads {} is more than the {} core{} that {} can use: they take turns", config.threads,
-      cores, cores == 1 ? "" : "s", ranks.alone() ? "this process" : "a rank"));
+  const int cores = ranks.alone() ? available_cores() : cores_of_node();
+  const int threads = config.threads > 0 ? static_cast<int>(config.threads) : available_cores();
+  const int processes = ranks.local_size();
+  if (threads * processes <= cores) return;
+  const char* const plural = cores == 1 ? "" : "s";
+  if (ranks.alone())
+    reporter.warn(
+        fmt::format("--threads {} is more than the {} core{} that this process can use: they take "
+                    "turns",
+                    threads, cores, plural));
+  else
+    reporter.warn(
+        fmt::format("{} ranks with {} threads each are more than the {} core{} of this "
+                    "node: they take turns (--threads {} fits)",
+                    processes, threads, cores, plural, std::max(1, cores / processes)));
 }
 
 /// Returns which training it is, for the ledgers of budgets.
@@ -46,6 +67,7 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
                                ReleaseObserver* release_observer, Ranks& ranks, RunCaller* caller) {
   check_release_observer(release_observer, config);
   if (!config.out.empty()) check_free(config.out);
+  check_metrics_folder(config);
   warn_of_threads(config, ranks, reporter);
   const SharedKey key(config.seed ? key_from_seed(static_cast<std::uint64_t>(*config.seed))
                                   : make_key());
@@ -81,6 +103,7 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
   reporter.timings().enter("description");
   reporter.keep_log(run.folder.log());
   set_interrupt_log(run.folder.log());
+  run.open_metrics_file();
   run.describe();
   return started;
 }

@@ -14,7 +14,7 @@ namespace cudp {
 namespace {
 
 /// Returns whether the name of the data set is that of a table file.
-bool is_table(const std::string& dataset) {
+bool is_table_file(const std::string& dataset) {
   for (const char* const ending : {".csv", ".tsv", ".csv.gz", ".tsv.gz", ".csv.xz", ".tsv.xz"})
     if (dataset.ends_with(ending)) return true;
   return false;
@@ -27,7 +27,7 @@ void check_not_much_missing(const TrainConfig& c, const MethodEntry& method) {
   if (c.dataset.empty()) missing.emplace_back("--dataset");
   if (method.gives_privacy && !c.epsilon && !c.sigma) missing.emplace_back("--epsilon");
   if (method.gives_privacy && !c.delta) missing.emplace_back("--delta");
-  if (c.schema.empty() && is_table(c.dataset)) missing.emplace_back("--schema");
+  if (c.schema.empty() && is_table_file(c.dataset)) missing.emplace_back("--schema");
   if (missing.size() < 2) return;
   throw InputError("expected " + listed(missing) + ", found none of them; " +
                    (c.dataset.empty() ? "a preset has them all (--preset NAME)"

@@ -340,6 +340,9 @@ std::vector<Option> output_options() {
       text("license", "NAME", &ReportOptions::license,
            "licence of the released model, as model hubs name it (mit, cc-by-4.0): for the front "
            "matter of the model card"),
+      machine(text("metrics-file", "FILE", &ReportOptions::metrics_file,
+                   "keep the progress in this file for a monitoring system, in the textfile format "
+                   "of Prometheus' node exporter")),
       machine(integer("checkpoint-every", "N", &Config::checkpoint_every, kCountOrZero,
                       "steps between checkpoints; 0: about every 20 seconds")),
       command(toggle("json", &Config::json, "print only the result, as JSON, on stdout")),

@@ -7,6 +7,7 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/config/fine_tuning.hpp"
+#include "runtime/config/report_options.hpp"
 #include "runtime/data/named_datasets.hpp"
 #include "runtime/data/schema.hpp"
 #include "runtime/data/text_options.hpp"
@@ -109,6 +110,7 @@ void make_absolute(TrainConfig& c) {
   from_root(c.of<FineTuning>().init);
   from_root(c.test_data);
   from_root(c.test_labels);
+  from_root(c.of<ReportOptions>().metrics_file);
   // Words and vectors may be named relative to the data folder.
   TextOptions& text = c.of<TextOptions>();
   for (std::string* const file : {&text.vocabulary, &text.embedding})

@@ -31,6 +31,7 @@
 #include "runtime/methods/releases_before.hpp"
 #include "runtime/results/predictions.hpp"
 #include "runtime/results/released_text.hpp"
+#include "runtime/training/loaded_data.hpp"
 #include "runtime/training/plan_ahead.hpp"
 
 namespace cudp {
@@ -345,6 +346,28 @@ std::string read_model(const std::string& name) {
   return text.str();
 }
 
+DataSplit read_data(const TrainConfig& config, const std::optional<SharedKey>& coins,
+                    const Ranks& ranks, Busy* progress) {
+  return load_data(
+      {.dataset = config.dataset,
+       .dir = config.data_dir,
+       .schema = config.schema,
+       .labels_path = config.labels,
+       .test_path = config.test_data,
+       .test_labels_path = config.test_labels,
+       .arrays = config.of<ArrayOptions>(),
+       .given = config.of<ArraysInUse>().arrays,
+       .test_is_public = config.test_data_is_public,
+       .accept_private_bounds = config.accept_private_bounds,
+       .malformed = config.malformed,
+       .size_is_public = config.size_is_public || !method_entry(config.method).gives_privacy,
+       .classes = static_cast<int>(config.classes.value_or(0)),
+       .text = config.of<TextOptions>(),
+       .share = {ranks.rank(), ranks.size()},
+       .holdout = coins_for(config, coins),
+       .progress = progress});
+}
+
 Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::string& known_model,
                    std::optional<SharedKey> coins, Ranks& ranks, const PublicWeights* initial) {
   const MethodEntry& method = method_entry(config.method);
@@ -352,7 +375,9 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
       device_of_rank(device_for(method, config.device), config.share_device, ranks);
   reporter.timings().enter("data and device");
   Experiment e;
-  e.memo = std::make_shared<privacy::AccountantMemo>();
+  const DataInUse& in_use = config.of<DataInUse>();
+  LoadedData* const loaded = in_use.loaded.get();
+  e.memo = loaded != nullptr ? loaded->memo : std::make_shared<privacy::AccountantMemo>();
   FirstBackend opened(device, config, reporter.timings());
   opened.rethrow_if_refused();
   const std::string model = opened.meanwhile([&] {
@@ -360,28 +385,11 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
   });
   e.ahead = plan_ahead(config, e.memo, reporter.shared_timings());
   if (config.holdout && !coins) coins.emplace(coins_of(config));
-  std::optional<Busy> reading(std::in_place, "reading " + shown(config.dataset),
-                              reporter.shown_work());
   DataSplit data = opened.meanwhile([&] {
-    return load_data({.dataset = config.dataset,
-                      .dir = config.data_dir,
-                      .schema = config.schema,
-                      .labels_path = config.labels,
-                      .test_path = config.test_data,
-                      .test_labels_path = config.test_labels,
-                      .arrays = config.of<ArrayOptions>(),
-                      .given = config.of<ArraysInUse>().arrays,
-                      .test_is_public = config.test_data_is_public,
-                      .accept_private_bounds = config.accept_private_bounds,
-                      .malformed = config.malformed,
-                      .size_is_public = config.size_is_public || !method.gives_privacy,
-                      .classes = static_cast<int>(config.classes.value_or(0)),
-                      .text = config.of<TextOptions>(),
-                      .share = {ranks.rank(), ranks.size()},
-                      .holdout = coins_for(config, coins),
-                      .progress = &*reading});
+    if (loaded != nullptr) return in_use.takes ? std::move(loaded->data) : loaded->data;
+    Busy reading("reading " + shown(config.dataset), reporter.shown_work());
+    return read_data(config, coins, ranks, &reading);
   });
-  reading.reset();
   const Backend first_backend = opened.get();
   reporter.timings().enter("features and model");
   check_unit(method, config, data.unit_rows);
@@ -396,8 +404,9 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
   e.inputs = inputs_of(data);
   e.inputs.array_target =
       parse_target_bounds(config.of<ArrayOptions>().target_bounds, "--target-bounds");
-  for (Dataset* const part : parts_of(config, data))
-    make_features(*part, feature_settings(config), backend, reporter);
+  if (loaded == nullptr || !loaded->has_features)
+    for (Dataset* const part : parts_of(config, data))
+      make_features(*part, feature_settings(config), backend, reporter);
 
   e.config = config;
   e.data = std::move(data);

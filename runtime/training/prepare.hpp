@@ -8,6 +8,7 @@
 
 #include "models/model.hpp"
 #include "privacy/memo.hpp"
+#include "runtime/base/busy.hpp"
 #include "runtime/base/reporter.hpp"
 #include "runtime/config/config.hpp"
 #include "runtime/data/dataset.hpp"
@@ -67,6 +68,10 @@ struct Experiment {
 Experiment prepare(const TrainConfig& config, Reporter& reporter,
                    const std::string& known_model = "", std::optional<SharedKey> coins = {},
                    Ranks& ranks = alone(), const PublicWeights* initial = nullptr);
+
+/// Reads the data of a training. `progress` may show how far it is. Throws InputError.
+DataSplit read_data(const TrainConfig& config, const std::optional<SharedKey>& coins,
+                    const Ranks& ranks, Busy* progress);
 
 /// Returns the key of a new run's coins, independent of the training's key unless the run is
 /// seeded.

@@ -102,15 +102,15 @@ void Training::plan() {
   }
 }
 
-void Training::plan_holdout(double size_noise) {
-  const TrainConfig& c = experiment_.config;
-  if (!c.holdout) return;
-  const DataSplit& data = experiment_.data;
-  holdout_plan_ = {.share = *c.holdout, .unit_rows = data.unit_rows};
+HoldoutPlan holdout_plan_of(const Experiment& e, double size_noise) {
+  const TrainConfig& c = e.config;
+  if (!c.holdout) return {};
+  HoldoutPlan plan{.share = *c.holdout, .unit_rows = e.data.unit_rows};
   if (c.holdout_epsilon)
-    holdout_plan_ = cudp::plan_holdout(*c.holdout, *c.holdout_epsilon, *c.holdout_delta,
-                                       data.train.has_targets(), size_noise, data.unit_rows);
-  holdout_plan_.threshold = c.of<ReportOptions>().holdout_threshold;
+    plan = cudp::plan_holdout(*c.holdout, *c.holdout_epsilon, *c.holdout_delta,
+                              e.data.train.has_targets(), size_noise, e.data.unit_rows);
+  plan.threshold = c.of<ReportOptions>().holdout_threshold;
+  return plan;
 }
 
 namespace {
@@ -154,7 +154,8 @@ std::unique_ptr<Training> Training::begin(Experiment experiment, SharedKey key,
   std::unique_ptr<Training> t(
       new Training(std::move(experiment), std::move(key), observer, release_observer, {}, {}, {}));
   Experiment& e = t->experiment_;
-  t->plan_holdout(noise);  // depends on public settings only, so a refusal costs nothing
+  t->holdout_plan_ = holdout_plan_of(
+      t->experiment_, noise);  // depends on public settings only, so a refusal costs nothing
   if (noise > 0.0) t->budget_.plan(counted);
   observer.opens(*t);
   t->size_ = training_size(e.data, noise, t->gate_);
@@ -188,7 +189,7 @@ std::unique_ptr<Training> Training::resume(Experiment experiment, SharedKey key,
   t->seconds_ = state.seconds;
   t->first_parameters_ = std::move(state.first_parameters);
   show_features(t->experiment_, std::move(state.feature_release));
-  t->plan_holdout(t->size_.noise);
+  t->holdout_plan_ = holdout_plan_of(t->experiment_, t->size_.noise);
   // completes rows written before format 2
   for (MetricsRow& row : t->metrics_) row = t->with_holdout(row);
   observer.enters("accountant");

@@ -38,6 +38,10 @@ struct TrainingState {
   std::string first_parameters = {};  ///< digest of the trained parameters before the first step
 };
 
+/// Plans the figures of held-out rows; its share is 0 if none are held out. size_noise: noise of
+/// the released number of training examples. Throws BudgetError.
+HoldoutPlan holdout_plan_of(const Experiment& experiment, double size_noise);
+
 /// Training in progress. It needs no folder, no terminal and no file; an observer stores or shows
 /// its results. Everything that it releases is charged first and then passes its gate.
 class Training {
@@ -123,9 +127,6 @@ class Training {
   std::vector<float> joined_logits();
   TrainingInputs inputs();
   void plan();
-  /// Plans the figures of held-out rows. size_noise: noise of the released number of training
-  /// examples.
-  void plan_holdout(double size_noise);
   /// Releases the figures of held-out rows that the plan pays for, once. Their noise comes from the
   /// run's key, so the same key gives the same figures again.
   void release_holdout();

@@ -18,7 +18,7 @@ install(FILES ${completion}/bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-compl
 install(FILES ${completion}/zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions RENAME _cudp OPTIONAL)
 install(FILES ${completion}/fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d RENAME cudp.fish OPTIONAL)
 install(FILES ${completion}/man DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 RENAME cudp.1 OPTIONAL)
-install(PROGRAMS scripts/slurm/train.sbatch scripts/slurm/array.sbatch
+install(PROGRAMS scripts/slurm/train.sbatch scripts/slurm/array.sbatch scripts/slurm/sweep.sbatch
   DESTINATION ${CMAKE_INSTALL_DATADIR}/cudp/slurm)
 
 # The licence files that Debian's packages bring. Another distribution's packager names them.

@@ -28,7 +28,7 @@ std::string on_terminal(const Words& words, unsigned short columns) {
 
 TEST(Help, OfTrainAndAuditFitsOneScreen) {
   const TemporaryFolder folder;
-  for (const char* const command : {"train", "audit"}) {
+  for (const char* const command : {"train", "sweep", "audit"}) {
     const Finished f = run_cudp(folder, {command, "--help"});
     EXPECT_EQ(f.exit, 0);
     EXPECT_EQ(f.err, "");

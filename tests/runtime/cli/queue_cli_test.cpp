@@ -1,8 +1,14 @@
 // Trainings as a queue of jobs runs them: several at once, and read later from their logs.
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <random>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -75,6 +81,92 @@ TEST_F(QueueCli, TheLogHasNoBars) {
   const std::string log = content_of(folder_ / "run/private/log.txt");
   EXPECT_EQ(log.find("=="), std::string::npos) << log;
   EXPECT_NE(log.find(" step 20/20  epsilon "), std::string::npos) << log;
+}
+
+TEST_F(QueueCli, RanksWithMoreThreadsThanTheNodeAreReported) {
+  const Finished f = run_cudp(
+      folder_, job({"--quiet", "--ranks", "2", "--threads", "700", "--out", folder_ / "run"}));
+  ASSERT_EQ(f.exit, 0) << f.err;
+  EXPECT_NE(f.err.find("2 ranks with 700 threads each are more than the "), std::string::npos)
+      << f.err;
+}
+
+TEST_F(QueueCli, AMonitoringSystemReadsTheProgress) {
+  const std::string file = folder_ / "cudp.prom";
+  const Finished f =
+      run_cudp(folder_, job({"--quiet", "--metrics-file", file, "--out", folder_ / "run"}));
+  ASSERT_EQ(f.exit, 0) << f.err;
+  const std::string text = content_of(file);
+  for (const char* line :
+       {"# TYPE cudp_steps gauge\ncudp_steps{run=\"run\"} 20\n",
+        "\ncudp_steps_planned{run=\"run\"} 20\n", "\ncudp_epsilon_spent{run=\"run\"} 2.9",
+        "\ncudp_examples_per_second{run=\"run\"} ", "\ncudp_running{run=\"run\"} 0\n",
+        "\ncudp_updated_timestamp_seconds{run=\"run\"} 1"})
+    EXPECT_NE(text.find(line), std::string::npos) << line << "in:\n" << text;
+  EXPECT_EQ(text.find("accuracy"), std::string::npos);
+  const Finished none = run_cudp(folder_, job({"--quiet", "--metrics-file",
+                                               folder_ / "no/cudp.prom", "--out", folder_ / "b"}));
+  EXPECT_EQ(none.exit, 2);
+  EXPECT_NE(none.err.find("--metrics-file: expected a file in a folder that exists"),
+            std::string::npos);
+  EXPECT_FALSE(fs::exists(folder_ / "b"));
+}
+
+/// Number of interruptions by each signal: 20 in scripts/check.sh queue.
+int interruptions() {
+  const char* const given = std::getenv("CUDP_KILLS");
+  return given != nullptr ? std::stoi(given) : 4;
+}
+
+/// A job that is interrupted at random moments, and started by the same command each time, ends
+/// with the files of one that never was.
+TEST_F(QueueCli, InterruptedByAnySignalItEndsTheSame) {
+  std::mt19937 random(57);
+  const auto long_job = [&](const std::string& run) {
+    return with({"train",       "--dataset",
+                 table_.table,  "--schema",
+                 table_.schema, "--epsilon",
+                 "3",           "--delta",
+                 "1e-5",        "--steps",
+                 "400000",      "--batch",
+                 "64",          "--eval-every",
+                 "0",           "--device",
+                 "cpu",         "--size-is-public",
+                 "--seed",      "5",
+                 "--threads",   "1",
+                 "--quiet"},
+                {"--resume-or-start", folder_ / run});
+  };
+  const auto released = [&](const std::string& run) {
+    std::map<std::string, std::string> files;
+    for (const auto& file : fs::directory_iterator(folder_ / run / "release"))
+      if (file.path().extension() != ".png")
+        files[file.path().filename()] = content_of(file.path());
+    return files;
+  };
+  ASSERT_EQ(run_cudp(folder_, long_job("whole")).exit, 0);
+  const auto whole = released("whole");
+  EXPECT_GT(whole.size(), 3u);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
+    const std::string run = "signal" + std::to_string(signal);
+    int interrupted = 0;
+    for (int i = 0; i < interruptions(); ++i) {
+      CudpProcess process(folder_, long_job(run));
+      // A process is its parent's image until it has started, and has no handlers until then.
+      std::this_thread::sleep_for(std::chrono::milliseconds(60 + random() % 200));
+      process.signal(signal);
+      const Finished f = process.wait();
+      if (f.exit == 0) break;
+      EXPECT_EQ(f.exit, 75) << f.err;
+      EXPECT_EQ(lines_of(f.err).size(), 1u) << f.err;
+      ++interrupted;
+    }
+    EXPECT_GT(interrupted, 0);
+    RecordProperty("interrupted by " + std::to_string(signal), interrupted);
+    const Finished f = run_cudp(folder_, long_job(run));
+    EXPECT_EQ(f.exit, 0) << f.err;
+    EXPECT_EQ(released(run), whole);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,228 @@
+#include "runtime/sweep/sweep.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <spdlog/fmt/fmt.h>
+
+#include "privacy/text/number.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/base/files.hpp"
+#include "runtime/base/interrupt.hpp"
+#include "runtime/cli/answer.hpp"
+#include "runtime/cli/command_flags.hpp"
+#include "runtime/cli/commands.hpp"
+#include "runtime/cli/run_certificate.hpp"
+#include "runtime/cli/short_help.hpp"
+#include "runtime/settings/options.hpp"
+
+namespace cudp {
+namespace {
+
+constexpr const char* kSweepUsage =
+    "cudp sweep SETTINGS OF TRAININGS [flags]  trains with all combinations of lists of settings\n";
+constexpr const char* kSweepExamples = R"(Examples:
+  cudp sweep --preset adult-logistic --data-dir data --epsilon 0.5,1,3 --repeats 3
+  cudp sweep sweep.toml --out sweeps/first --total-epsilon 8
+  cudp sweep --resume sweeps/first
+cudp sweep --help-all lists all settings.
+)";
+constexpr HelpLine kSweepLines[] = {
+    {"", "Sweep"},
+    {"repeats", "runs of each combination, each with a key of its own"},
+    {"jobs", "runs at a time, 0: one a core"},
+    {"total-epsilon", "refuse the sweep if all runs together may spend more"},
+    {"total-delta", "delta of all runs together"},
+    {"out", "folder of the sweep; the same command continues it"},
+    {"resume", "continue the sweep in this folder"},
+    {"share", "every N-th run only, from the K-th on: a task of an array"},
+    {"", "Settings, as of cudp train; a list has values between commas"},
+    {"preset", "tuned settings of a data set"},
+    {"config", "settings of a file, such as a run's release/config.toml"},
+    {"dataset", "a data set's name, a table or a folder"},
+    {"epsilon", "privacy budget of each run"},
+    {"delta", "probability that a run's guarantee fails"},
+    {"lr", "learning rate"},
+    {"batch", "expected batch size"},
+    {"epochs", "length of a training"},
+    {"method", "training method"},
+    {"model", "network"},
+    {"json", "print the table as JSON"},
+    {"quiet", "no progress, only warnings"},
+};
+
+/// Returns the options of `cudp train` that a sweep takes lists of, and --json and --quiet.
+std::vector<Option> setting_options() {
+  std::vector<Option> all;
+  for (const Option& option : train_options()) {
+    const bool own = option.key == "json" || option.key == "quiet";
+    if (swept_option(option.key) == nullptr && !own) continue;
+    all.push_back(option);
+    if (!own && option.kind != ValueKind::toggle &&
+        option.value_name.find(',') == std::string::npos)
+      all.back().value_name += ",...";
+  }
+  return all;
+}
+
+/// Settings and flags as the user gave them.
+struct GivenSweep {
+  SweepRequest request;
+  bool json = false;
+  bool quiet = false;
+};
+
+/// Returns the settings of the command line alone. Throws InputError.
+GivenSweep on_command_line(const CommandFlags& settings, const CommandFlags& own) {
+  GivenSweep given;
+  given.request.flags = own.values().of<SweepFlags>();
+  for (const auto& [key, texts] : settings.given_texts()) {
+    if (key == "json" || key == "quiet") {
+      (key == "json" ? given.json : given.quiet) = true;
+      continue;
+    }
+    const std::string place = "--" + key;
+    const Option& option = *swept_option(key);
+    std::vector<Setting> values = option.kind == ValueKind::toggle
+                                      ? std::vector<Setting>{{Value(true), place}}
+                                      : parse_values(option, texts, place);
+    TrainConfig tried;
+    for (const Setting& value : values) option.set(tried, value.value, place);
+    given.request.lists[key] = std::move(values);
+  }
+  if (given.json) given.quiet = true;
+  return given;
+}
+
+/// Adds the settings of SWEEP.toml, or of the sweep that is continued. Throws InputError.
+void add_files(GivenSweep& given, const CommandFlags& own) {
+  SweepFlags& flags = given.request.flags;
+  if (!flags.resume.empty()) {
+    if (!flags.out.empty() || !flags.file.empty() || !given.request.lists.empty() ||
+        own.given_texts().contains("repeats"))
+      throw InputError("--resume: expected no settings, no file and no --out with it, found some");
+    const std::filesystem::path file =
+        std::filesystem::path(flags.resume) / "private" / "sweep.toml";
+    if (!std::filesystem::exists(file))
+      throw InputError("--resume " + flags.resume + ": expected the folder of a sweep, found none");
+    add_sweep_file(read_file(file), file.string(), own.given(), given.request);
+  } else if (!flags.file.empty()) {
+    add_sweep_file(read_user_file(flags.file), flags.file, own.given(), given.request);
+  }
+}
+
+/// Privacy of all runs together, and what a user is told of it.
+struct Total {
+  std::optional<SpentTogether> spent;
+  std::string text;
+};
+
+Total total_of(const Sweep& sweep, const SweepFlags& flags) {
+  std::vector<SpendingRun> runs;
+  std::size_t without = 0;
+  for (const PlannedSpending& s : sweep.spendings()) {
+    if (std::isfinite(s.epsilon))
+      runs.push_back({.certificate = s.certificate, .epsilon = s.epsilon, .delta = s.delta});
+    else
+      ++without;
+  }
+  Total total;
+  const std::string note =
+      without == 0 ? ""
+                   : fmt::format("{} run{} without privacy, of which nothing may be released",
+                                 without, without == 1 ? "" : "s");
+  if (runs.empty()) return {.spent = std::nullopt, .text = note};
+  total.spent = spent_together(runs, flags.total_delta);
+  total.text =
+      fmt::format("{} at delta {}, as chosen on the way{}", rounded_up(total.spent->epsilon),
+                  privacy::number(total.spent->delta), note.empty() ? "" : "; " + note);
+  return total;
+}
+
+void check_total(const Total& total, const Sweep& sweep, const SweepFlags& flags) {
+  if (!flags.total_epsilon || !total.spent || total.spent->epsilon <= *flags.total_epsilon) return;
+  throw BudgetError(fmt::format(
+      "--total-epsilon {}: the {} runs together may spend epsilon {} at delta {}; lower --epsilon, "
+      "or make fewer runs",
+      privacy::number(*flags.total_epsilon), sweep.size(), rounded_up(total.spent->epsilon),
+      privacy::number(total.spent->delta)));
+}
+
+/// Writes the tables and prints what may be shown.
+void finish(const Sweep& sweep, const SweepFlags& flags, bool as_json) {
+  SweepTable table = sweep.table();
+  const Total total = total_of(sweep, flags);
+  if (total.spent) {
+    table.epsilon = total.spent->epsilon;
+    table.delta = total.spent->delta;
+  }
+  sweep.write(table);
+  const SweepTable released = released_part(table);
+  Answer a{.json = to_json(released), .rows = rows_of(released)};
+  a.json["folder"] = sweep.folder().string();
+  if (!total.text.empty()) a.rows.emplace_back("all runs together: epsilon", total.text);
+  if (Sweep::has_private_part(table))
+    a.rows.emplace_back("exact figures", "in private/sweep.csv, not for release");
+  a.rows.emplace_back("sweep folder", sweep.folder().string());
+  print(a, as_json);
+}
+
+int run_sweep(GivenSweep given, const CommandFlags& own) {
+  add_files(given, own);
+  Reporter reporter(given.quiet);
+  const SweepFlags flags = given.request.flags;
+  std::optional<EndOnSignal> end(
+      std::in_place, "interrupted before the first run; the same command starts or continues");
+  Sweep sweep(std::move(given.request), reporter);
+  if (sweep.to_do() > 0) {
+    sweep.prepare();
+    const Total total = total_of(sweep, flags);
+    check_total(total, sweep, flags);
+    if (!total.text.empty()) reporter.info("all runs together: epsilon " + total.text);
+    try {
+      sweep.run(end);
+    } catch (const Error& e) {
+      // The table of the runs that are finished, if there is a folder.
+      if (!sweep.folder().empty()) sweep.write(sweep.table());
+      throw;
+    }
+  }
+  if (!end) end.emplace("interrupted while the table was written; the same command writes it");
+  finish(sweep, flags, given.json);
+  return 0;
+}
+
+}  // namespace
+
+void add_sweep_command(CLI::App& app, CommandBody& body) {
+  CLI::App* command =
+      app.add_subcommand("sweep", "Train with all combinations of lists of settings");
+  command->footer(kSweepExamples);
+  std::vector<Option> own_options = sweep_options();
+  use_short_help(*command,
+                 kSweepUsage + help_lines_text(kSweepLines, own_options) + kSweepExamples);
+  const auto settings =
+      std::make_shared<CommandFlags>(*command, setting_options(), Repeated::all_count);
+  const auto own =
+      std::make_shared<CommandFlags>(*command, std::move(own_options), Repeated::last_counts);
+  command->callback([&body, settings, own] {
+    body = {.run = [settings, own] { return run_sweep(on_command_line(*settings, *own), *own); },
+            .check =
+                [settings, own] {
+                  for (const auto& [key, values] : on_command_line(*settings, *own).request.lists)
+                    for (const Setting& value : values) {
+                      TrainConfig tried;
+                      swept_option(key)->set(tried, value.value, value.place);
+                      check_names(tried);
+                    }
+                }};
+  });
+}
+
+}  // namespace cudp

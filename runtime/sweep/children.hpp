@@ -1,0 +1,57 @@
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "runtime/base/error.hpp"
+#include "runtime/base/interrupt.hpp"
+
+namespace cudp {
+
+/// A child process that has ended.
+struct EndedChild {
+  std::size_t number = 0;  ///< number that its start was given
+  Exit code = Exit::ok;
+  std::string message;  ///< its error; "" if it succeeded
+};
+
+/// Child processes, each of which is a copy of this process and does one piece of work. Requires
+/// that this process has one thread. While an object lives, interrupt signals are queued for
+/// wait().
+class ChildProcesses {
+ public:
+  ChildProcesses() = default;
+  ~ChildProcesses();  ///< Ends and awaits all children.
+  ChildProcesses(const ChildProcesses&) = delete;
+  ChildProcesses& operator=(const ChildProcesses&) = delete;
+
+  /// Starts a child that calls `work` and ends. An exception of `work` is its message and code.
+  /// `work` must release the signals once it handles them. Throws Error if there can be no process.
+  void start(std::size_t number, const std::function<void(const QueuedSignals&)>& work);
+  std::size_t running() const { return children_.size(); }
+  /// Waits until a child ends or an interrupt signal arrives. Returns whether it was a signal.
+  bool wait();
+  /// Sends SIGTERM to all children.
+  void interrupt() const;
+  /// Returns the children that have ended since the last call.
+  std::vector<EndedChild> ended();
+
+ private:
+  struct Child {
+    std::size_t number;
+    pid_t process;
+    int errors;  ///< read end of the pipe with its message
+  };
+
+  QueuedSignals signals_;
+  std::vector<Child> children_;
+};
+
+/// Returns the answer of `work`, which a child process computes. Throws Error with the message and
+/// the code of what `work` throws. An EndOnSignal of this process also ends the child.
+std::string answer_of_child(const std::function<std::string()>& work);
+
+}  // namespace cudp

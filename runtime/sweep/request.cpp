@@ -1,0 +1,206 @@
+#include "runtime/sweep/request.hpp"
+
+#include <algorithm>
+#include <sstream>
+
+#include <spdlog/fmt/fmt.h>
+#include <toml++/toml.h>
+
+#include "runtime/base/error.hpp"
+#include "runtime/base/nearest.hpp"
+#include "runtime/base/number_text.hpp"
+#include "runtime/config/option_rows.hpp"
+#include "runtime/methods/registry.hpp"
+#include "runtime/settings/options.hpp"
+#include "runtime/settings/synonyms.hpp"
+
+namespace cudp {
+namespace {
+
+using Flags = SweepFlags;
+
+/// Maximum number of runs of a sweep.
+constexpr std::size_t kMaxRuns = 100000;
+
+const Option* sweep_option(std::string_view key) {
+  for (const Option& o : sweep_options())
+    if (o.key == key) return &o;
+  return nullptr;
+}
+
+Value entry_value(const toml::node& node, const std::string& place) {
+  if (const auto* b = node.as_boolean()) return b->get();
+  if (const auto* i = node.as_integer()) return i->get();
+  if (const auto* f = node.as_floating_point()) return f->get();
+  if (const auto* s = node.as_string()) return s->get();
+  std::ostringstream type;
+  type << node.type();
+  throw InputError(place + ": expected a value or a list of values, found " + type.str());
+}
+
+/// Throws InputError if a value is twice in the list: the same runs would count as two settings.
+void check_distinct(const std::vector<Setting>& values) {
+  for (std::size_t i = 0; i < values.size(); ++i)
+    for (std::size_t k = 0; k < i; ++k)
+      if (values[i].value == values[k].value)
+        throw InputError(values[i].place + ": expected each value once (--repeats trains " +
+                         "several times), found " + value_text(values[i].value) + " twice");
+}
+
+std::string text_of(const Value& value) {
+  if (const auto* x = std::get_if<double>(&value)) return number_text(*x);  // 1, not 1.0
+  const auto* text = std::get_if<std::string>(&value);
+  return text != nullptr ? *text : value_text(value);
+}
+
+}  // namespace
+
+const std::vector<Option>& sweep_options() {
+  using namespace option_rows;
+  static const std::vector<Option> all = {
+      optional_positional(text("file", "SWEEP.toml", &Flags::file,
+                               "File with settings, lists of them, and the keys of these flags")),
+      integer("repeats", "N", &Flags::repeats, kCount,
+              "Runs of each combination of settings, each with a key of its own"),
+      integer("jobs", "N", &Flags::jobs, kThreads,
+              "Runs at a time, 0: one a core, or 8 on a CUDA device"),
+      number("total-epsilon", "E", &Flags::total_epsilon, kPositive,
+             "Refuse the sweep if all its runs together may spend more"),
+      number("total-delta", "D", &Flags::total_delta, kInsideUnit,
+             "Delta of all runs together; the runs' own if not given, or their sum if numbers of "
+             "examples are private"),
+      text("share", "K/N", &Flags::share,
+           "Make every N-th run only, from the K-th on: a task of an array of jobs"),
+      text("out", "DIR", &Flags::out,
+           "Folder of the sweep; the same command continues it. runs/sweep-TIME if not given"),
+      text("resume", "DIR", &Flags::resume, "Continue the sweep in DIR"),
+  };
+  return all;
+}
+
+const Option* swept_option(std::string_view key) {
+  const Option* const option = find_option(key);
+  if (option == nullptr || (option->scope == Scope::command && key != "config")) return nullptr;
+  if (key == "metrics-file") return nullptr;  // runs at the same time would share it
+  return option;
+}
+
+std::vector<Setting> parse_values(const Option& option, const std::vector<std::string>& texts,
+                                  const std::string& place) {
+  std::vector<Setting> values;
+  const bool holds_commas = option.value_name.find(',') != std::string::npos;
+  for (const std::string& text : texts) {
+    std::size_t at = 0;
+    for (bool more = true; more;) {
+      const std::size_t end = holds_commas ? std::string::npos : text.find(',', at);
+      more = end != std::string::npos;
+      values.push_back({parse_value(option, text.substr(at, more ? end - at : end), place), place});
+      at = end + 1;
+    }
+  }
+  check_distinct(values);
+  return values;
+}
+
+void add_sweep_file(std::string_view toml, const std::string& source, const Settings& given,
+                    SweepRequest& request) {
+  toml::table table;
+  try {
+    table = toml::parse(toml, source);
+  } catch (const toml::parse_error& e) {
+    throw InputError(fmt::format("{}, line {}: {}", source, e.source().begin.line,
+                                 std::string(e.description())));
+  }
+  TrainConfig own;
+  own.of<SweepFlags>() = request.flags;
+  for (const auto& [name, node] : table) {
+    const std::string key(name.str());
+    const std::string place = fmt::format("{}, line {}, {}", source, node.source().begin.line, key);
+    if (const Option* const option = sweep_option(key);
+        option != nullptr && key != "file" && key != "out" && key != "resume" && key != "share") {
+      if (!given.contains(key)) option->set(own, entry_value(node, place), place);
+      continue;
+    }
+    if (node.is_table() && find_method(key) != nullptr)
+      throw InputError(place +
+                       ": expected settings of a single method in a file that config = "
+                       "\"FILE\" names, found them here");
+    if (swept_option(key) == nullptr) {
+      if (find_option(key) != nullptr || sweep_option(key) != nullptr)
+        throw InputError(place +
+                         ": expected on the command line of a single run or of the sweep, "
+                         "found in a sweep's file");
+      throw InputError(place + ": expected a known key, found '" + key + "'; " +
+                       nearest_or_all(key, option_keys(), option_synonyms(),
+                                      "cudp sweep --help-all lists them"));
+    }
+    if (request.lists.contains(key)) continue;  // the command line's
+    std::vector<Setting> values;
+    if (const toml::array* const list = node.as_array()) {
+      for (const toml::node& entry : *list) values.push_back({entry_value(entry, place), place});
+      if (values.empty()) throw InputError(place + ": expected at least one value, found none");
+    } else {
+      values.push_back({entry_value(node, place), place});
+    }
+    check_distinct(values);
+    request.lists[key] = std::move(values);
+  }
+  request.flags = own.of<SweepFlags>();
+}
+
+std::string sweep_text(const SweepRequest& request) {
+  std::string text = fmt::format("repeats = {}\n", request.flags.repeats);
+  for (const auto& [key, values] : request.lists) {
+    text += key + " = ";
+    if (values.size() > 1) text += "[";
+    for (std::size_t i = 0; i < values.size(); ++i)
+      text += (i > 0 ? ", " : "") + value_text(values[i].value);
+    text += values.size() > 1 ? "]\n" : "\n";
+  }
+  return text;
+}
+
+std::vector<SweepCell> cells_of(const SweepRequest& request, std::vector<std::string>& notes) {
+  std::vector<SweepCell> cells(1);
+  for (const Option& option : train_options()) {
+    const auto list = request.lists.find(option.key);
+    if (list == request.lists.end()) continue;
+    const std::vector<Setting>& values = list->second;
+    if (cells.size() * values.size() * static_cast<std::size_t>(request.flags.repeats) > kMaxRuns)
+      throw InputError(fmt::format("sweep: expected at most {} runs, found more", kMaxRuns));
+    std::vector<SweepCell> more;
+    for (const SweepCell& cell : cells)
+      for (const Setting& value : values) {
+        more.push_back(cell);
+        more.back().settings[option.key] = value;
+        if (values.size() > 1) more.back().varied.emplace_back(option.key, text_of(value.value));
+      }
+    cells = std::move(more);
+  }
+  for (SweepCell& cell : cells) {
+    std::vector<std::string> lines;
+    try {
+      cell.config = resolve_config(cell.settings, lines);
+    } catch (const InputError& e) {
+      if (cell.varied.empty()) throw;
+      std::string where;
+      for (const auto& [key, value] : cell.varied)
+        where += (where.empty() ? "" : ", ") + key + " = " + value;
+      throw InputError(std::string(e.what()) + " (the runs with " + where + ")");
+    }
+    if (cell.config.seed && request.flags.repeats > 1)
+      throw InputError(fmt::format(
+          "--repeats: expected 1 with --seed, since runs of one seed are the same, found {}",
+          request.flags.repeats));
+    // A line that is not the same for all cells names settings of one of them.
+    if (&cell == &cells.front())
+      notes = std::move(lines);
+    else
+      std::erase_if(notes, [&](const std::string& line) {
+        return std::ranges::find(lines, line) == lines.end();
+      });
+  }
+  return cells;
+}
+
+}  // namespace cudp

@@ -1,0 +1,66 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/settings/settings.hpp"
+
+namespace cudp {
+
+/// Values of each setting of a sweep, by option key.
+using SettingLists = std::map<std::string, std::vector<Setting>, std::less<>>;
+
+/// Flags of `cudp sweep` that are no settings of its runs.
+struct SweepFlags {
+  std::string file;          ///< TOML file with settings, lists of settings and these keys
+  std::string out;           ///< folder of the sweep
+  std::string resume;        ///< folder of a sweep that is continued
+  std::int64_t repeats = 1;  ///< runs of each combination of settings
+  std::int64_t jobs = 0;     ///< maximum number of runs at a time; 0 to choose
+  std::optional<double> total_epsilon;  ///< budget of all runs together
+  std::optional<double> total_delta;
+  std::string share;  ///< "K/N": this process makes every N-th run, from the K-th on
+};
+
+/// Returns the options of SweepFlags.
+const std::vector<Option>& sweep_options();
+
+/// Settings and lists of a sweep.
+struct SweepRequest {
+  SettingLists lists;
+  SweepFlags flags;
+};
+
+/// Returns the option of `cudp train` if a sweep may set it for its runs; null if not.
+const Option* swept_option(std::string_view key);
+
+/// Parses a flag's values: parts between commas, unless a single value of the option may contain
+/// commas. Throws InputError.
+std::vector<Setting> parse_values(const Option& option, const std::vector<std::string>& texts,
+                                  const std::string& place);
+
+/// Adds the settings of a TOML file to those of the command line, which take priority. given: keys
+/// of SweepFlags that the command line sets. Throws InputError.
+void add_sweep_file(std::string_view toml, const std::string& source, const Settings& given,
+                    SweepRequest& request);
+
+/// Formats the settings and the number of repeats as a sweep file.
+std::string sweep_text(const SweepRequest& request);
+
+/// A combination of settings, which a sweep trains with `repeats` times.
+struct SweepCell {
+  Settings settings;
+  /// Settings of which the sweep has several values, with the text of this cell's value.
+  std::vector<std::pair<std::string, std::string>> varied;
+  TrainConfig config;
+};
+
+/// Returns all combinations of the lists, the last setting varying fastest, in the order of the
+/// table of options. Throws InputError if one of them is no valid training, naming its settings.
+/// notes: receives lines for the user that hold for all of them.
+std::vector<SweepCell> cells_of(const SweepRequest& request, std::vector<std::string>& notes);
+
+}  // namespace cudp

@@ -1,0 +1,381 @@
+#include "runtime/sweep/sweep.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+#include <spdlog/fmt/fmt.h>
+
+#include "runtime/base/error.hpp"
+#include "runtime/base/interrupt.hpp"
+#include "runtime/base/number_text.hpp"
+#include "runtime/base/threads.hpp"
+#include "runtime/device/cuda/devices.hpp"
+#include "runtime/run/run.hpp"
+#include "runtime/sweep/children.hpp"
+#include "runtime/training/foresee.hpp"
+
+namespace fs = std::filesystem;
+
+namespace cudp {
+namespace {
+
+using SweepJson = nlohmann::ordered_json;
+
+constexpr const char* kFile = "sweep.toml";
+/// Number of runs at a time on a CUDA device. bench/results has the measurement.
+constexpr int kJobsOfDevice = 8;
+
+bool may_use_cuda(const TrainConfig& config) {
+  return built_with_cuda() && config.device != Device::cpu;
+}
+
+/// Returns the K and N of --share "K/N". Throws InputError.
+std::pair<std::size_t, std::size_t> share_of(const std::string& text) {
+  if (text.empty()) return {1, 1};
+  const std::size_t slash = text.find('/');
+  if (slash != std::string::npos) {
+    const auto k = read_number<std::size_t>(text.substr(0, slash));
+    const auto n = read_number<std::size_t>(text.substr(slash + 1));
+    if (k && n && *k >= 1 && *k <= *n) return {*k, *n};
+  }
+  throw InputError("--share: expected K/N with K of 1 to N, found \"" + text + "\"");
+}
+
+/// Returns the status of a run's certificate; "" if there is none.
+std::string certified_status(const RunFolder& folder) {
+  std::error_code none;
+  if (!fs::exists(folder.certificate(), none)) return "";
+  const SweepJson json = SweepJson::parse(read_file(folder.certificate()), nullptr, false);
+  return json.is_object() ? json.value("status", "") : "";
+}
+
+SweepJson to_json(const PlannedSpending& s) {
+  // JSON has no infinity.
+  return {{"epsilon", std::isfinite(s.epsilon) ? SweepJson(s.epsilon) : SweepJson()},
+          {"delta", s.delta},
+          {"certificate", s.certificate}};
+}
+
+PlannedSpending from_json(const SweepJson& j) {
+  return {.epsilon = j["epsilon"].is_null() ? std::numeric_limits<double>::infinity()
+                                            : j["epsilon"].get<double>(),
+          .delta = j["delta"],
+          .certificate = j["certificate"]};
+}
+
+}  // namespace
+
+Sweep::Sweep(SweepRequest request, Reporter& reporter)
+    : request_(std::move(request)), reporter_(reporter) {
+  const SweepFlags& flags = request_.flags;
+  std::vector<std::string> notes;
+  cells_ = cells_of(request_, notes);
+  for (const std::string& note : notes) reporter_.info(note);
+  const auto [mine, shares] = share_of(flags.share);
+  for (std::size_t cell = 0; cell < cells_.size(); ++cell)
+    for (std::int64_t repeat = 0; repeat < flags.repeats; ++repeat)
+      runs_.push_back({.cell = cell, .mine = runs_.size() % shares == mine - 1});
+  folder_ = flags.resume.empty() ? flags.out : flags.resume;
+  if (folder_.empty()) {
+    if (shares > 1)
+      throw InputError("--share: expected --out DIR with it, the folder of all tasks, found none");
+    return;
+  }
+  folder_ = fs::absolute(folder_).lexically_normal();
+  if (!folder_.has_filename()) folder_ = folder_.parent_path();
+  const fs::path stored = folder_ / "private" / kFile;
+  std::error_code none;
+  if (!fs::exists(stored, none)) {
+    check_free(flags.out.empty() ? flags.resume : flags.out);
+    return;
+  }
+  if (read_file(stored) != sweep_text(request_))
+    throw InputError("--out " + folder_.string() +
+                     ": expected the settings of the sweep in it, which " + stored.string() +
+                     " has, found others");
+}
+
+std::string Sweep::run_name(std::size_t run) const {
+  const std::size_t digits = std::max<std::size_t>(3, std::to_string(runs_.size()).size());
+  return fmt::format("runs/{:0{}}", run + 1, digits);
+}
+
+RunFolder Sweep::run_folder(std::size_t run) const { return RunFolder(folder_ / run_name(run)); }
+
+std::string Sweep::description(std::size_t run) const {
+  const SweepCell& cell = cells_[runs_[run].cell];
+  std::string text;
+  for (const auto& [key, value] : cell.varied)
+    text += (text.empty() ? "" : ", ") + key + " " + value;
+  if (request_.flags.repeats > 1)
+    text += fmt::format("{}repeat {}", text.empty() ? "" : ", ",
+                        run % static_cast<std::size_t>(request_.flags.repeats) + 1);
+  return text.empty() ? "the only run" : text;
+}
+
+bool Sweep::is_over(std::size_t run) const {
+  if (folder_.empty()) return false;
+  std::error_code none;
+  const RunFolder folder = run_folder(run);
+  return fs::exists(folder.result(), none) || certified_status(folder) == "refused";
+}
+
+std::size_t Sweep::to_do() const {
+  std::size_t n = 0;
+  for (std::size_t r = 0; r < runs_.size(); ++r) n += runs_[r].mine && !is_over(r) ? 1 : 0;
+  return n;
+}
+
+int Sweep::jobs() const {
+  const auto left = static_cast<int>(std::min<std::size_t>(to_do(), 1 << 20));
+  int jobs = static_cast<int>(request_.flags.jobs);
+  if (jobs == 0) {
+    const auto threads = static_cast<int>(std::ranges::max(cells_, {}, [](const SweepCell& c) {
+                                            return c.config.threads;
+                                          }).config.threads);
+    jobs = std::max(1, available_cores() / std::max(threads, 1));
+    if (std::ranges::any_of(cells_, [](const SweepCell& c) { return may_use_cuda(c.config); }))
+      jobs = std::min(jobs, kJobsOfDevice);
+  }
+  return std::max(1, std::min(jobs, left));
+}
+
+TrainConfig Sweep::config_of(std::size_t run, bool takes) const {
+  TrainConfig config = cells_[runs_[run].cell].config;
+  config.out = run_folder(run).root().string();
+  const auto data = loaded_.find(loading_key(config));
+  if (data != loaded_.end()) config.of<DataInUse>() = {.loaded = data->second, .takes = takes};
+  if (config.threads == 0) config.threads = std::max(1, available_cores() / at_once_);
+  return config;
+}
+
+std::vector<PlannedSpending> Sweep::plan(const std::vector<std::size_t>& cells) const {
+  std::vector<PlannedSpending> all;
+  Reporter silent(Reporter::Silent{});
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    TrainConfig config = cells_[cells[i]].config;
+    const auto data = loaded_.find(loading_key(config));
+    const std::shared_ptr<LoadedData> loaded = data == loaded_.end() ? nullptr : data->second;
+    if (loaded != nullptr) config.of<DataInUse>() = {.loaded = loaded, .takes = true};
+    // The first run's warnings and notes stand for those of all.
+    Experiment e = cudp::prepare(config, i == 0 ? reporter_ : silent);
+    const Foreseen f = foresee(e);
+    all.push_back({.epsilon = f.epsilon,
+                   .delta = f.delta,
+                   .certificate = f.plan ? privacy::to_text(*f.plan) : ""});
+    if (loaded != nullptr) loaded->data = std::move(e.data);
+  }
+  return all;
+}
+
+void Sweep::prepare() {
+  std::vector<std::size_t> cells;
+  bool on_device = false;
+  for (std::size_t r = 0; r < runs_.size(); ++r) {
+    const std::size_t cell = runs_[r].cell;
+    if (is_over(r) || std::ranges::find(cells, cell) != cells.end()) continue;
+    cells.push_back(cell);
+    const TrainConfig& config = cells_[cell].config;
+    on_device = on_device || may_use_cuda(config);
+    const std::string key = loading_key(config);
+    if (!key.empty() && !loaded_.contains(key))
+      loaded_[key] = load_for_trainings(config, reporter_);
+  }
+  // A process that has opened a CUDA device cannot fork others that use it.
+  const std::vector<PlannedSpending> plans = on_device ? [&] {
+    std::vector<PlannedSpending> all;
+    for (const SweepJson& j : SweepJson::parse(answer_of_child([&] {
+           SweepJson list = SweepJson::array();
+           for (const PlannedSpending& s : plan(cells)) list.push_back(to_json(s));
+           return list.dump();
+         })))
+      all.push_back(from_json(j));
+    return all;
+  }() : plan(cells);
+  for (std::size_t i = 0; i < cells.size(); ++i) planned_[cells[i]] = plans[i];
+}
+
+std::vector<PlannedSpending> Sweep::spendings() const {
+  std::vector<PlannedSpending> all;
+  for (std::size_t r = 0; r < runs_.size(); ++r) {
+    const auto planned = planned_.find(runs_[r].cell);
+    PlannedSpending s = planned == planned_.end() ? PlannedSpending{} : planned->second;
+    std::error_code none;
+    // Numbers that a run has stated replace those of its plan.
+    if (!folder_.empty() && fs::exists(run_folder(r).certificate(), none)) {
+      s.certificate = read_file(run_folder(r).certificate());
+      const SweepJson json = SweepJson::parse(s.certificate, nullptr, false);
+      const auto number = [&](const char* key, double& to) {
+        if (json.is_object() && json.contains(key) && json[key].is_number()) to = json[key];
+      };
+      number("epsilon", s.epsilon);
+      number("delta", s.delta);
+    } else if (!folder_.empty() && fs::exists(run_folder(r).no_privacy(), none)) {
+      s.epsilon = std::numeric_limits<double>::infinity();
+    }
+    all.push_back(std::move(s));
+  }
+  return all;
+}
+
+void Sweep::make_folder() {
+  const FilesInChange lock;
+  if (!folder_.empty() && fs::exists(folder_ / "private" / kFile)) return;
+  std::optional<NewRunFolder> made;
+  if (folder_.empty())
+    made.emplace(reserve_run_folder("sweep"));
+  else
+    made.emplace(folder_);
+  write_atomically(made->folder().owner(kFile), sweep_text(request_), 0600);
+  std::error_code failed;
+  fs::create_directory(made->folder().root() / "runs", failed);
+  if (failed) throw Error(made->folder().root().string() + ": cannot make the folder of the runs");
+  try {
+    folder_ = fs::absolute(made->publish().root());
+  } catch (const Error&) {
+    // Another task of the same array was faster.
+    if (!fs::exists(folder_ / "private" / kFile) ||
+        read_file(folder_ / "private" / kFile) != sweep_text(request_))
+      throw;
+  }
+}
+
+void Sweep::train_here(std::size_t run, const QueuedSignals& signals) const {
+  const EndOnSignal end("interrupted before the first step");
+  signals.release();
+  Reporter silent(Reporter::Silent{});
+  TrainConfig config = config_of(run, true);
+  std::unique_ptr<Run> started;
+  if (fs::exists(config.out)) {
+    const Settings flags{{"resume", {config.out, "sweep"}},
+                         {"threads", {std::int64_t{config.threads}, "sweep"}}};
+    started = resume_run(flags, silent, nullptr, alone(), nullptr, {}, {}, config.of<DataInUse>());
+  } else {
+    started = start_run(config, silent);
+  }
+  (void)train(*started, DrawPictures::no);
+}
+
+void Sweep::report(std::size_t run) const {
+  const std::optional<RunResult> result = stored_result(run_folder(run));
+  std::string line = fmt::format("run {} of {} (", run + 1, runs_.size());
+  line += description(run) + "): ";
+  if (!result) {
+    reporter_.info(line + "refused; its noisy number of examples was paid for");
+    return;
+  }
+  SweepTable one{.keys = {},
+                 .cells = {{.settings = {}, .runs = {{"", "finished", result}}}},
+                 .epsilon = {},
+                 .delta = {}};
+  const SweepTable released = released_part(one);
+  const std::vector<SweptFigure> figures = figures_of(released);
+  if (!figures.empty())
+    line +=
+        figures.front().name + " " +
+        figures.front().text(*figure_of(*released.cells[0].runs[0].result, figures.front().key));
+  else
+    line += "finished";
+  reporter_.info(line);
+}
+
+void Sweep::run(std::optional<EndOnSignal>& end) {
+  make_folder();
+  std::optional<FolderLock> lock;
+  if (request_.flags.share.empty()) lock.emplace(folder_ / "private");
+  std::vector<std::size_t> left;
+  for (std::size_t r = 0; r < runs_.size(); ++r)
+    if (runs_[r].mine && !is_over(r)) left.push_back(r);
+  at_once_ = jobs();
+  if (!left.empty())
+    reporter_.info(fmt::format("{} of {} runs, {} at a time, in {}", left.size(), runs_.size(),
+                               at_once_, folder_.string()));
+  std::string failure;
+  Exit code = Exit::ok;
+  bool interrupted = false;
+  {
+    ChildProcesses children;  // queues signals, so that none is lost in between
+    end.reset();
+    std::size_t next = 0;
+    while (true) {
+      while (!interrupted && code == Exit::ok && next < left.size() &&
+             children.running() < static_cast<std::size_t>(at_once_)) {
+        const std::size_t r = left[next++];
+        children.start(r, [this, r](const QueuedSignals& signals) { train_here(r, signals); });
+      }
+      if (children.running() == 0) break;
+      if (children.wait()) {
+        interrupted = true;
+        children.interrupt();
+      }
+      for (const EndedChild& child : children.ended()) {
+        const std::size_t r = child.number;
+        if (child.code == Exit::again) {
+          // Only this process passes signals on, but anyone may send one to a run.
+          if (!interrupted) children.interrupt();
+          interrupted = true;
+        } else if (child.code == Exit::ok || is_over(r)) {
+          report(r);
+        } else if (code == Exit::ok) {
+          code = child.code;
+          failure = run_name(r) + " (" + description(r) + "): " + child.message;
+          children.interrupt();
+        }
+      }
+    }
+  }
+  if (code != Exit::ok) throw Error(failure, code);
+  if (interrupted)
+    throw Error(fmt::format("interrupted; {} of {} runs are left; continue with: cudp sweep "
+                            "--resume {}",
+                            to_do(), left.size(), folder_.string()),
+                Exit::again);
+}
+
+SweepTable Sweep::table() const {
+  SweepTable table;
+  for (const auto& [key, value] : cells_.front().varied) table.keys.push_back(key);
+  for (const SweepCell& cell : cells_) {
+    SweptCell row;
+    for (const auto& [key, value] : cell.varied) row.settings.push_back(value);
+    table.cells.push_back(std::move(row));
+  }
+  for (std::size_t r = 0; r < runs_.size(); ++r) {
+    SweptRun run{
+        .folder = run_name(r), .status = "missing", .result = stored_result(run_folder(r))};
+    if (run.result)
+      run.status = "finished";
+    else if (certified_status(run_folder(r)) == "refused")
+      run.status = "refused";
+    table.cells[runs_[r].cell].runs.push_back(std::move(run));
+  }
+  return table;
+}
+
+bool Sweep::has_private_part(const SweepTable& table) {
+  for (const SweptCell& cell : table.cells)
+    for (const SweptRun& run : cell.runs)
+      if (run.result && (!run.result->for_release || !std::isfinite(run.result->epsilon) ||
+                         run.result->test_set == "private"))
+        return true;
+  return false;
+}
+
+void Sweep::write(const SweepTable& table) const {
+  const auto write_part = [&](const SweepTable& part, const char* name, unsigned mode) {
+    const fs::path to = folder_ / name;
+    write_atomically(to / "sweep.csv", cells_csv(part), mode);
+    write_atomically(to / "runs.csv", runs_csv(part), mode);
+    write_atomically(to / "sweep.json", cudp::to_json(part).dump(2) + "\n", mode);
+    return part.keys.empty() || figures_of(part).empty() ||
+           draw_sweep(part, to / "sweep.png", mode);
+  };
+  bool drawn = write_part(released_part(table), "release", 0644);
+  if (has_private_part(table)) drawn = write_part(table, "private", 0600) && drawn;
+  if (!drawn) reporter_.warn("no picture of the sweep: gnuplot is missing or failed");
+}
+
+}  // namespace cudp

@@ -1,0 +1,93 @@
+#pragma once
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/files.hpp"
+#include "runtime/base/interrupt.hpp"
+#include "runtime/base/reporter.hpp"
+#include "runtime/run/folder.hpp"
+#include "runtime/sweep/request.hpp"
+#include "runtime/sweep/table.hpp"
+#include "runtime/training/loaded_data.hpp"
+
+namespace cudp {
+
+/// Privacy that a run of a sweep will spend.
+struct PlannedSpending {
+  double epsilon = 0.0;  ///< infinite without privacy
+  double delta = 0.0;
+  /// Text of the certificate of the plan, or of the run if it has begun; "" without privacy, and if
+  /// the plan will follow from a noisy number of examples.
+  std::string certificate;
+};
+
+/// Trainings of all combinations of some settings. The data are read once, and the accountant's
+/// results are shared. Each run is a process of its own, forked from this one, with a folder, a key
+/// of the operating system, a ledger and a certificate like any other run.
+class Sweep {
+ public:
+  /// Resolves the settings of all runs, and finds those that an earlier call has finished. Writes
+  /// nothing. Throws InputError, also if the folder has another sweep.
+  Sweep(SweepRequest request, Reporter& reporter);
+  Sweep(const Sweep&) = delete;
+  Sweep& operator=(const Sweep&) = delete;
+
+  /// Returns the number of runs, those of this process's share that are not finished, and runs at a
+  /// time.
+  std::size_t size() const { return runs_.size(); }
+  std::size_t to_do() const;
+  int jobs() const;
+
+  /// Reads the data of the runs that are not finished, and plans each of them. Writes nothing.
+  /// Throws the first error that a run would end with before it releases anything.
+  void prepare();
+
+  /// Returns the spending of each run of the whole sweep. Call after prepare().
+  std::vector<PlannedSpending> spendings() const;
+
+  /// Trains. Creates the folder first, if it is not there. end: handles signals until the first run
+  /// starts; it is then destroyed, because its thread must not live while processes are forked.
+  /// Throws Error if a run fails or a signal interrupts it; the runs in progress are then ended
+  /// with a checkpoint.
+  void run(std::optional<EndOnSignal>& end);
+
+  /// Returns the results so far.
+  SweepTable table() const;
+  /// Writes the table's files: into release/ what may be released, into private/ all.
+  void write(const SweepTable& table) const;
+
+  const std::filesystem::path& folder() const { return folder_; }
+  /// Returns whether the metrics of some run belong into private/ only.
+  static bool has_private_part(const SweepTable& table);
+
+ private:
+  struct OneRun {
+    std::size_t cell = 0;
+    bool mine = true;  ///< in this process's share
+  };
+  RunFolder run_folder(std::size_t run) const;
+  std::string run_name(std::size_t run) const;
+  std::string description(std::size_t run) const;
+  bool is_over(std::size_t run) const;
+  /// Returns the config of a run in its folder, with data in memory.
+  TrainConfig config_of(std::size_t run, bool takes) const;
+  std::vector<PlannedSpending> plan(const std::vector<std::size_t>& cells) const;
+  void make_folder();
+  void train_here(std::size_t run, const QueuedSignals& signals) const;
+  void report(std::size_t run) const;
+
+  SweepRequest request_;
+  Reporter& reporter_;
+  std::vector<SweepCell> cells_;
+  std::vector<OneRun> runs_;
+  std::filesystem::path folder_;
+  int at_once_ = 1;                                            ///< runs at a time
+  std::map<std::string, std::shared_ptr<LoadedData>> loaded_;  ///< by loading_key
+  std::map<std::size_t, PlannedSpending> planned_;             ///< by cell
+};
+
+}  // namespace cudp

@@ -1,0 +1,283 @@
+#include "runtime/sweep/table.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include <nlohmann/json.hpp>
+#include <spdlog/fmt/fmt.h>
+
+#include "privacy/text/number.hpp"
+#include "runtime/base/gnuplot.hpp"
+#include "runtime/base/mean.hpp"
+#include "runtime/base/number_text.hpp"
+
+namespace cudp {
+namespace {
+
+using SweepJson = nlohmann::ordered_json;
+using privacy::number;
+
+/// Returns the bar of held-out rows that a table shows; null if the run has none.
+const ErrorBar* held_out(const RunResult& r) {
+  return r.held_out.empty() ? nullptr : &r.held_out.front();
+}
+
+std::string plain_text(double value) { return fmt::format("{:.4g}", value); }
+
+/// Returns a field of a CSV file.
+std::string field(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+std::vector<double> values_of(const SweptCell& cell, const std::string& key) {
+  std::vector<double> values;
+  for (const SweptRun& run : cell.runs)
+    if (run.result)
+      if (const auto value = figure_of(*run.result, key); value && std::isfinite(*value))
+        values.push_back(*value);
+  return values;
+}
+
+std::size_t finished(const SweptCell& cell) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(cell.runs, [](const SweptRun& r) { return r.result.has_value(); }));
+}
+
+/// Returns the number of privacy of a cell's finished runs, which are the same; empty if there is
+/// none.
+std::optional<double> largest(const SweptCell& cell, double RunResult::*member) {
+  std::optional<double> most;
+  for (const SweptRun& run : cell.runs)
+    if (run.result && std::isfinite(run.result.value().*member))
+      most = std::fmax(most.value_or(0.0), run.result.value().*member);
+  return most;
+}
+
+std::string optional_number(const std::optional<double>& x) { return x ? number(*x) : ""; }
+
+}  // namespace
+
+SweepTable released_part(SweepTable table) {
+  for (SweptCell& cell : table.cells)
+    for (SweptRun& run : cell.runs) {
+      if (!run.result) continue;
+      RunResult& r = *run.result;
+      if (!r.for_release || !std::isfinite(r.epsilon)) {
+        run = {.folder = run.folder, .status = "not for release", .result = std::nullopt};
+        continue;
+      }
+      if (r.test_set != "public") {
+        r.test.values.clear();
+        r.majority_class.reset();
+      }
+      r.seconds = 0.0;
+      r.examples_per_second = 0.0;
+    }
+  return table;
+}
+
+std::vector<SweptFigure> figures_of(const SweepTable& table) {
+  std::vector<SweptFigure> all;
+  const auto add = [&](SweptFigure figure) {
+    if (std::ranges::find(all, figure.key, &SweptFigure::key) == all.end())
+      all.push_back(std::move(figure));
+  };
+  for (const SweptCell& cell : table.cells)
+    for (const SweptRun& run : cell.runs) {
+      if (!run.result) continue;
+      const RunResult& r = *run.result;
+      if (!r.test.values.empty())
+        for (const Metric& m : metrics(r.test.kind))
+          if (m.in_result) add({m.key, m.name, m.text});
+      if (const ErrorBar* const bar = held_out(r))
+        add({"held_out " + bar->name, bar->name + " of held-out rows, with noise", plain_text});
+    }
+  return all;
+}
+
+std::optional<double> figure_of(const RunResult& r, const std::string& key) {
+  if (const ErrorBar* const bar = held_out(r); bar != nullptr && key == "held_out " + bar->name)
+    return bar->value;
+  return r.test.of(key);
+}
+
+std::vector<std::pair<std::string, std::string>> rows_of(const SweepTable& table) {
+  std::vector<std::pair<std::string, std::string>> rows;
+  const std::vector<SweptFigure> figures = figures_of(table);
+  for (const SweptCell& cell : table.cells) {
+    std::string name;
+    for (std::size_t i = 0; i < table.keys.size(); ++i)
+      name += (i > 0 ? ", " : "") + table.keys[i] + " " + cell.settings[i];
+    std::string text;
+    if (!figures.empty()) {
+      const SweptFigure& figure = figures.front();
+      const std::vector<double> values = values_of(cell, figure.key);
+      if (!values.empty()) {
+        const MeanAndDeviation m = mean_and_deviation(values);
+        text = figure.name + " " + figure.text(m.mean);
+        if (values.size() > 1) text += " +- " + figure.text(m.deviation);
+        text += ", ";
+      }
+    }
+    const std::size_t done = finished(cell);
+    text += done == cell.runs.size() ? fmt::format("{} run{}", done, done == 1 ? "" : "s")
+                                     : fmt::format("{} of {} runs", done, cell.runs.size());
+    rows.emplace_back(name.empty() ? "all runs" : name, text);
+  }
+  return rows;
+}
+
+std::string cells_csv(const SweepTable& table) {
+  const std::vector<SweptFigure> figures = figures_of(table);
+  std::string csv;
+  for (const std::string& key : table.keys) csv += field(key) + ",";
+  // The settings' own epsilon is a request; spent_epsilon is what a run of the cell spends.
+  csv += "runs,spent_epsilon,spent_delta";
+  for (const SweptFigure& f : figures)
+    csv += "," + field(f.key + "_mean") + "," + field(f.key + "_deviation");
+  csv += "\n";
+  for (const SweptCell& cell : table.cells) {
+    for (const std::string& value : cell.settings) csv += field(value) + ",";
+    csv +=
+        fmt::format("{},{},{}", finished(cell), optional_number(largest(cell, &RunResult::epsilon)),
+                    optional_number(largest(cell, &RunResult::delta)));
+    for (const SweptFigure& f : figures) {
+      const std::vector<double> values = values_of(cell, f.key);
+      const MeanAndDeviation m = mean_and_deviation(values);
+      csv += values.empty() ? "," : "," + number(m.mean);
+      csv += values.size() < 2 ? "," : "," + number(m.deviation);
+    }
+    csv += "\n";
+  }
+  return csv;
+}
+
+std::string runs_csv(const SweepTable& table) {
+  const std::vector<SweptFigure> figures = figures_of(table);
+  std::string csv = "run,status";
+  for (const std::string& key : table.keys) csv += "," + field(key);
+  csv += ",spent_epsilon,spent_delta";
+  for (const SweptFigure& f : figures) csv += "," + field(f.key);
+  csv += "\n";
+  for (const SweptCell& cell : table.cells)
+    for (const SweptRun& run : cell.runs) {
+      csv += field(run.folder) + "," + run.status;
+      for (const std::string& value : cell.settings) csv += "," + field(value);
+      const bool is_private = run.result && std::isfinite(run.result->epsilon);
+      csv +=
+          is_private ? "," + number(run.result->epsilon) + "," + number(run.result->delta) : ",,";
+      for (const SweptFigure& f : figures) {
+        const auto value = run.result ? figure_of(*run.result, f.key) : std::nullopt;
+        csv += value && std::isfinite(*value) ? "," + number(*value) : ",";
+      }
+      csv += "\n";
+    }
+  return csv;
+}
+
+SweepJson to_json(const SweepTable& table) {
+  const auto or_null = [](const std::optional<double>& x) {
+    return x ? SweepJson(*x) : SweepJson();
+  };
+  SweepJson j{{"settings", table.keys},
+              {"epsilon_of_all_runs", or_null(table.epsilon)},
+              {"delta_of_all_runs", or_null(table.delta)},
+              {"stated_as", "as chosen on the way"},
+              {"cells", SweepJson::array()}};
+  const std::vector<SweptFigure> figures = figures_of(table);
+  for (const SweptCell& cell : table.cells) {
+    SweepJson c{{"settings", SweepJson::object()}, {"runs", SweepJson::array()}};
+    for (std::size_t i = 0; i < table.keys.size(); ++i)
+      c["settings"][table.keys[i]] = cell.settings[i];
+    c["finished"] = finished(cell);
+    c["spent_epsilon"] = or_null(largest(cell, &RunResult::epsilon));
+    c["spent_delta"] = or_null(largest(cell, &RunResult::delta));
+    for (const SweptFigure& f : figures) {
+      const std::vector<double> values = values_of(cell, f.key);
+      if (values.empty()) continue;
+      const MeanAndDeviation m = mean_and_deviation(values);
+      c[f.key] = {{"mean", m.mean},
+                  {"deviation", values.size() > 1 ? SweepJson(m.deviation) : SweepJson()}};
+    }
+    for (const SweptRun& run : cell.runs) {
+      SweepJson r{{"run", run.folder}, {"status", run.status}};
+      for (const SweptFigure& f : figures)
+        if (run.result)
+          if (const auto value = figure_of(*run.result, f.key); value && std::isfinite(*value))
+            r[f.key] = *value;
+      c["runs"].push_back(std::move(r));
+    }
+    j["cells"].push_back(std::move(c));
+  }
+  return j;
+}
+
+bool draw_sweep(const SweepTable& table, const std::filesystem::path& picture, unsigned mode) {
+  const std::vector<SweptFigure> figures = figures_of(table);
+  if (figures.empty() || table.keys.empty()) return false;
+  const SweptFigure& figure = figures.front();
+  // The axis is the first setting whose values are all numbers; without one, the first setting.
+  std::size_t axis = table.keys.size();
+  for (std::size_t k = 0; k < table.keys.size() && axis == table.keys.size(); ++k)
+    if (std::ranges::all_of(table.cells, [&](const SweptCell& c) {
+          return read_number<double>(c.settings[k]).has_value();
+        }))
+      axis = k;
+  const bool numbers = axis < table.keys.size();
+  if (!numbers) axis = 0;
+  std::vector<std::string> ticks;
+  std::map<std::string, std::string> series;  // by the other settings
+  std::vector<std::string> order;
+  double low = INFINITY, high = 0.0;
+  bool any = false;
+  for (const SweptCell& cell : table.cells) {
+    std::string name;
+    for (std::size_t k = 0; k < table.keys.size(); ++k)
+      if (k != axis) name += (name.empty() ? "" : ", ") + table.keys[k] + " " + cell.settings[k];
+    if (!series.contains(name)) order.push_back(name);
+    std::string& points = series[name];
+    const std::string& value = cell.settings[axis];
+    auto at = std::ranges::find(ticks, value);
+    if (at == ticks.end()) at = ticks.insert(ticks.end(), value);
+    const double x =
+        numbers ? *read_number<double>(value) : static_cast<double>(at - ticks.begin());
+    low = std::fmin(low, x);
+    high = std::fmax(high, x);
+    const std::vector<double> values = values_of(cell, figure.key);
+    if (values.empty()) continue;
+    const MeanAndDeviation m = mean_and_deviation(values);
+    points += fmt::format("{} {} {}\n", x, m.mean, m.deviation);
+    any = true;
+  }
+  if (!any) return false;
+  const bool logarithmic = numbers && low > 0.0 && high / low > 8.0;
+  std::string s = gnuplot_header(figure.name + ", mean and standard deviation of single runs");
+  s += "set xlabel " + gnuplot_text(table.keys[axis]) + "\nset ylabel " +
+       gnuplot_text(figure.name) + "\nset key outside bottom center horizontal\n";
+  const double margin = high > low ? 0.05 * (high - low) : 0.5;
+  s += logarithmic ? fmt::format("set logscale x\nset xrange [{}:{}]\n", low / 1.2, high * 1.2)
+                   : fmt::format("set xrange [{}:{}]\n", low - margin, high + margin);
+  s += "set xtics (";
+  for (std::size_t i = 0; i < ticks.size(); ++i)
+    s += (i > 0 ? ", " : "") + gnuplot_text(ticks[i]) + " " +
+         (numbers ? ticks[i] : std::to_string(i));
+  s += ")\n";
+  std::string plots;
+  std::size_t i = 0;
+  for (const std::string& name : order) {
+    if (series[name].empty()) continue;
+    s += fmt::format("$data{} << EOD\n{}EOD\n", i, series[name]);
+    plots += fmt::format("{}$data{} using 1:2:3 with yerrorlines lw 2 pt 7 ps 0.6 {}",
+                         plots.empty() ? "plot " : ", ", i,
+                         name.empty() ? "notitle" : "title " + gnuplot_text(name));
+    ++i;
+  }
+  return run_gnuplot(s + plots + "\n", picture, mode);
+}
+
+}  // namespace cudp

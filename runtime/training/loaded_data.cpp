@@ -1,0 +1,57 @@
+#include "runtime/training/loaded_data.hpp"
+
+#include <optional>
+
+#include "runtime/base/busy.hpp"
+#include "runtime/data/bytes.hpp"
+#include "runtime/data/given_arrays.hpp"
+#include "runtime/device/cuda/devices.hpp"
+#include "runtime/features/features.hpp"
+#include "runtime/methods/registry.hpp"
+#include "runtime/settings/options.hpp"
+#include "runtime/training/prepare.hpp"
+
+namespace cudp {
+namespace {
+
+/// Number of the accountant's results that are kept for all trainings.
+constexpr std::size_t kResults = 4096;
+
+/// Returns whether a training with this config runs on the CPU, whatever devices there are.
+bool is_on_cpu(const TrainConfig& config) {
+  return !built_with_cuda() || config.device == Device::cpu || method_entry(config.method).cpu_only;
+}
+
+}  // namespace
+
+std::string loading_key(const TrainConfig& config) {
+  if (config.holdout || config.of<ArraysInUse>().arrays != nullptr) return "";
+  std::string key = is_on_cpu(config) ? "cpu" : "device";
+  key += method_entry(config.method).gives_privacy ? "" : ", no privacy";
+  for (const Option& option : train_options()) {
+    if (option.group != "Data" && option.group != "Text") continue;
+    const auto value = option.get(config);
+    if (value) key += "\n" + option.key + " = " + value_text(*value);
+  }
+  return key;
+}
+
+std::shared_ptr<LoadedData> load_for_trainings(const TrainConfig& config, Reporter& reporter) {
+  auto loaded = std::make_shared<LoadedData>();
+  loaded->memo = std::make_shared<privacy::AccountantMemo>(kResults);
+  {
+    Busy reading("reading " + shown(config.dataset), reporter.shown_work());
+    loaded->data = read_data(config, std::nullopt, alone(), &reading);
+  }
+  if (!is_on_cpu(config)) return loaded;
+  // Texts have no features, which prepare() refuses.
+  if (loaded->data.train.is_text() && config.features != Features::none) return loaded;
+  const Backend backend = choose_backend(Device::cpu);
+  make_features(loaded->data.train, feature_settings(config), backend, reporter);
+  if (has_test_rows(config, loaded->data))
+    make_features(loaded->data.test, feature_settings(config), backend, reporter);
+  loaded->has_features = true;
+  return loaded;
+}
+
+}  // namespace cudp

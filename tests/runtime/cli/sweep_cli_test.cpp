@@ -1,0 +1,172 @@
+// cudp sweep: runs of all combinations of settings, on data that are read once.
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/args.hpp"
+#include "tests/support/cudp_process.hpp"
+
+namespace fs = std::filesystem;
+
+namespace cudp {
+namespace {
+
+class SweepCli : public testing::Test {
+ protected:
+  /// Returns a sweep of the table. Its test rows are public if `more` says so.
+  Words sweep(const Words& more, const Words& size = {"--size-is-public"}) const {
+    return with(with({"sweep", "--dataset", table_.table, "--schema", table_.schema, "--test-data",
+                      table_.test},
+                     args("--delta 1e-5 --steps 20 --batch 64 --device cpu --quiet")),
+                with(size, more));
+  }
+  std::string out(const std::string& name = "sweep") const { return folder_ / name; }
+  std::string text(const std::string& file, const std::string& name = "sweep") const {
+    return content_of(out(name) + "/" + file);
+  }
+  nlohmann::json certificate(const std::string& run) const {
+    return nlohmann::json::parse(text("runs/" + run + "/release/privacy.json"));
+  }
+
+  TemporaryFolder folder_;
+  SmallTable table_ = write_small_table(folder_);
+};
+
+TEST_F(SweepCli, TrainsEachCombinationInAFolderOfItsOwn) {
+  const Finished f = run_cudp(folder_, sweep({"--epsilon", "1,3", "--lr", "0.1,0.5", "--repeats",
+                                              "2", "--test-data-is-public", "--out", out()}));
+  ASSERT_EQ(f.exit, 0) << f.err;
+  std::set<std::string> models;
+  for (int i = 1; i <= 8; ++i) {
+    const std::string run = "00" + std::to_string(i);
+    EXPECT_EQ(certificate(run)["status"], "finished");
+    models.insert(text("runs/" + run + "/release/model.safetensors"));
+    EXPECT_TRUE(fs::exists(out() + "/runs/" + run + "/private/ledger"));
+  }
+  EXPECT_EQ(models.size(), 8u) << "two runs have the same noise";
+  EXPECT_NEAR(certificate("001")["epsilon"].get<double>(), 1.0, 0.01);
+  EXPECT_NEAR(certificate("008")["epsilon"].get<double>(), 3.0, 0.01);
+  const std::vector<std::string> lines = lines_of(text("release/sweep.csv"));
+  ASSERT_EQ(lines.size(), 5u);
+  EXPECT_EQ(lines[0].substr(0, 66),
+            "epsilon,lr,runs,spent_epsilon,spent_delta,test_accuracy_mean,test_");
+  EXPECT_TRUE(lines[1].starts_with("1,0.1,2,")) << lines[1];
+  EXPECT_TRUE(lines[4].starts_with("3,0.5,2,")) << lines[4];
+  EXPECT_EQ(lines_of(text("release/runs.csv")).size(), 9u);
+  const auto json = nlohmann::json::parse(text("release/sweep.json"));
+  EXPECT_EQ(json["cells"].size(), 4u);
+  EXPECT_GT(json["epsilon_of_all_runs"].get<double>(), 3.0);
+  EXPECT_FALSE(fs::exists(out() + "/private/sweep.csv")) << "nothing of these runs is private";
+  EXPECT_EQ(run_cudp(folder_, {"verify", out() + "/runs/003"}).exit, 0);
+  // The total is that of `cudp account` for the runs.
+  Words account = {"account", "--json"};
+  for (int i = 1; i <= 8; ++i) account.push_back(out() + "/runs/00" + std::to_string(i));
+  const auto all = nlohmann::json::parse(run_cudp(folder_, account).out);
+  EXPECT_EQ(json["epsilon_of_all_runs"], all["as_chosen_on_the_way"]);
+}
+
+TEST_F(SweepCli, FinishedRunsAreNotRepeated) {
+  const Words words = sweep({"--epsilon", "1,3", "--test-data-is-public", "--out", out()});
+  ASSERT_EQ(run_cudp(folder_, words).exit, 0);
+  const auto time = fs::last_write_time(out() + "/runs/002/release/model.safetensors");
+  fs::remove_all(out() + "/runs/001");
+  ASSERT_EQ(run_cudp(folder_, words).exit, 0);
+  EXPECT_TRUE(fs::exists(out() + "/runs/001/private/result.json"));
+  EXPECT_EQ(fs::last_write_time(out() + "/runs/002/release/model.safetensors"), time);
+  EXPECT_EQ(run_cudp(folder_, {"sweep", "--resume", out(), "--quiet"}).exit, 0);
+  const Finished other =
+      run_cudp(folder_, sweep({"--epsilon", "1,4", "--test-data-is-public", "--out", out()}));
+  EXPECT_EQ(other.exit, 2);
+  EXPECT_NE(other.err.find("expected the settings of the sweep in it"), std::string::npos);
+}
+
+TEST_F(SweepCli, AKilledSweepGoesOn) {
+  const Words words = sweep({"--epsilon", "1,3", "--repeats", "2", "--test-data-is-public",
+                             "--eval-every", "0", "--steps", "60000", "--out", out()});
+  int interrupted = 0;
+  for (const int signal : {SIGTERM, SIGINT, SIGKILL, SIGTERM, SIGTERM}) {
+    CudpProcess process(folder_, words);
+    std::this_thread::sleep_for(std::chrono::milliseconds(300 + 150 * interrupted));
+    process.signal(signal);
+    const Finished f = process.wait();
+    if (f.exit == 0) break;
+    EXPECT_EQ(f.exit, signal == SIGKILL ? -1 : 75) << f.err;
+    ++interrupted;
+    // Runs of a sweep that was killed outright end by themselves.
+    if (signal == SIGKILL) std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  }
+  EXPECT_GT(interrupted, 0);
+  const Finished f = run_cudp(folder_, words);
+  ASSERT_EQ(f.exit, 0) << f.err;
+  for (const char* run : {"001", "002", "003", "004"}) {
+    EXPECT_EQ(certificate(run)["status"], "finished");
+    EXPECT_EQ(certificate(run)["steps"], 60000);
+    EXPECT_FALSE(certificate(run).contains("keys_lost"));
+  }
+}
+
+TEST_F(SweepCli, IsCheckedBeforeTheFirstRun) {
+  const auto refused = [&](const Words& more, int code, const std::string& why) {
+    const Finished f = run_cudp(folder_, sweep(with(more, {"--out", out("refused")})));
+    EXPECT_EQ(f.exit, code) << f.err;
+    EXPECT_EQ(lines_of(f.err).size(), 1u) << f.err;
+    EXPECT_NE(f.err.find(why), std::string::npos) << f.err;
+    EXPECT_FALSE(fs::exists(out("refused")));
+  };
+  refused({"--epsilon", "1,300"}, 2, "the runs with epsilon = 300");
+  refused({"--epsilon", "1", "--model", "logistic,resnot"}, 2, "resnot");
+  refused({"--epsilon", "1", "--lr", "0.1,x"}, 2, "--lr");
+  refused({"--epsilon", "1,1"}, 2, "each value once");
+  refused({"--epsilon", "1", "--seed", "3", "--repeats", "2"}, 2, "--repeats");
+  refused({"--epsilon", "1,3", "--total-epsilon", "3"}, 3, "the 2 runs together may spend");
+  refused({"--epsilon", "1", "--share", "3/2"}, 2, "--share");
+}
+
+TEST_F(SweepCli, ExactFiguresOfPrivateRowsStayPrivate) {
+  const Finished f = run_cudp(folder_, sweep({"--epsilon", "1,3", "--out", out()}, {}));
+  ASSERT_EQ(f.exit, 0) << f.err;
+  EXPECT_EQ(f.out.find("accuracy"), std::string::npos) << f.out;
+  for (const char* file : {"sweep.csv", "runs.csv", "sweep.json"}) {
+    EXPECT_EQ(text(std::string("release/") + file).find("accuracy"), std::string::npos);
+    EXPECT_NE(text(std::string("private/") + file).find("accuracy"), std::string::npos);
+    const auto mode = fs::status(out() + "/private/" + file).permissions();
+    EXPECT_EQ(mode & (fs::perms::group_all | fs::perms::others_all), fs::perms::none);
+  }
+  EXPECT_FALSE(fs::exists(out() + "/release/sweep.png"));
+  // Each run has counted its rows with noise of its own.
+  EXPECT_NE(certificate("001")["noisy_values"], certificate("002")["noisy_values"]);
+}
+
+TEST_F(SweepCli, TasksOfAnArrayShareTheRuns) {
+  const auto task = [&](const std::string& share) {
+    return run_cudp(folder_, sweep({"--epsilon", "1,2,3", "--test-data-is-public", "--share", share,
+                                    "--out", out()}));
+  };
+  ASSERT_EQ(task("1/2").exit, 0);
+  EXPECT_TRUE(fs::exists(out() + "/runs/001"));
+  EXPECT_FALSE(fs::exists(out() + "/runs/002"));
+  ASSERT_EQ(task("2/2").exit, 0);
+  EXPECT_NE(text("release/sweep.csv").find("\n2,1,"), std::string::npos);
+}
+
+TEST_F(SweepCli, AFileHasTheSameSettings) {
+  write_text(folder_ / "sweep.toml", "repeats = 2\nepsilon = [1, 3.5]\nfeature-whiten = false\n");
+  const Finished f =
+      run_cudp(folder_, sweep({folder_ / "sweep.toml", "--test-data-is-public", "--out", out()}));
+  ASSERT_EQ(f.exit, 0) << f.err;
+  EXPECT_EQ(lines_of(text("release/runs.csv")).size(), 5u);
+  write_text(folder_ / "bad.toml", "epsilon = [1, 3]\nepslon = 2\n");
+  const Finished bad = run_cudp(folder_, sweep({folder_ / "bad.toml", "--out", out("bad")}));
+  EXPECT_EQ(bad.exit, 2);
+  EXPECT_NE(bad.err.find("line 2, epslon: expected a known key"), std::string::npos) << bad.err;
+}
+
+}  // namespace
+}  // namespace cudp
