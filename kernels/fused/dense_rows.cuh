@@ -154,14 +154,20 @@ __device__ __forceinline__ void tile_forward(const DenseLayer& l, const TileRows
                                              const Function& f) {
   const bool aligned = l.is_aligned();
   const int parts = dense_parts(l.in, l.out);
-  const TileRows to = parts > 1 ? partial : y;
+  const float* const bias = l.parameters + l.bias_at();
   tile_product<kTiles>(
       x, l.in, l.out, parts, [&](int o, int k) { return l.of_output(o, k, aligned); },
-      [&](int e, int o, int part, float sum) { to[e][part * l.out + o] = sum; });
+      [&](int e, int o, int part, float sum) {
+        if (parts == 1)
+          y[e][o] = f(sum + bias[o]);
+        else
+          partial[e][part * l.out + o] = sum;
+      });
   __syncthreads();
+  if (parts == 1) return;
   y.for_each(0, l.out, [&](int e, int o) {
-    float z = l.parameters[l.bias_at() + o];
-    for (int part = 0; part < parts; ++part) z += to[e][part * l.out + o];
+    float z = bias[o];
+    for (int part = 0; part < parts; ++part) z += partial[e][part * l.out + o];
     y[e][o] = f(z);
   });
   __syncthreads();
@@ -188,29 +194,41 @@ struct TilePart {
   __device__ __forceinline__ void for_each(const Body& body) const {
     CUDP_UNROLL for (int i = 0; i < kIn; ++i) {
       const int in = input + i * apart;
+      const bool is_weight = in < layer.in;
+      const int end = in > layer.in ? 0 : layer.out - output;
+      const int at =
+          is_weight ? layer.weight_at + output * layer.in + in : layer.bias_at() + output;
+      const int next = is_weight ? layer.in : 1;
       CUDP_UNROLL for (int k = 0; k < kOut; ++k) {
-        const int o = output + k;
-        if (in <= layer.in && o < layer.out)
-          body(i, k, in < layer.in ? layer.weight_at + o * layer.in + in : layer.bias_at() + o);
+        if (k < end) body(i, k, at + k * next);
       }
     }
   }
-  /// Calls body(i, k, x, dy) for all numbers, those that do not exist included, of example e.
-  template <class Body>
-  __device__ __forceinline__ void for_each_product(const TileRows& x, const TileRows& gradient,
-                                                   int e, const Body& body) const {
-    float dy[kOut];
-    CUDP_UNROLL for (int k = 0; k < kOut; k += 4) {
-      if constexpr (kOut == 1) {
-        dy[0] = gradient[e][output];
-      } else {
-        const Four four = load_four(gradient[e] + output + k);
+};
+
+/// What the numbers of a part are made of, those that do not exist included, of example e.
+template <class Part>
+struct PartTerms {
+  float x[Part::kIn], dy[Part::kOut];
+
+  __device__ __forceinline__ PartTerms(const Part& part, const TileRows& in,
+                                       const TileRows& gradient, int e) {
+    const float* const row = gradient[e] + part.output;
+    if constexpr (Part::kOut == 1) {
+      dy[0] = *row;
+    } else {
+      CUDP_UNROLL for (int k = 0; k < Part::kOut; k += 4) {
+        const Four four = load_four(row + k);
         CUDP_UNROLL for (int n = 0; n < 4; ++n) { dy[k + n] = four.v[n]; }
       }
     }
-    CUDP_UNROLL for (int i = 0; i < kIn; ++i) {
-      const float from = x[e][input + i * apart];
-      CUDP_UNROLL for (int k = 0; k < kOut; ++k) { body(i, k, from, dy[k]); }
+    CUDP_UNROLL for (int i = 0; i < Part::kIn; ++i) { x[i] = in[e][part.input + i * part.apart]; }
+  }
+  /// Calls body(i, k).
+  template <class Body>
+  static __device__ __forceinline__ void for_each(const Body& body) {
+    CUDP_UNROLL for (int i = 0; i < Part::kIn; ++i) {
+      CUDP_UNROLL for (int k = 0; k < Part::kOut; ++k) { body(i, k); }
     }
   }
 };
@@ -248,8 +266,9 @@ __device__ __forceinline__ void tile_squares(const DenseLayer& l, const Transfor
     const TileTransform<Part> by(t, part);
     CUDP_UNROLL for (int e = 0; e < kMaxTile; ++e) {
       if (e >= x.n) break;
-      part.for_each_product(x, gradient, e, [&](int i, int k, float from, float dy) {
-        const float w = by.product(i, k, from, dy);
+      const PartTerms<Part> v(part, x, gradient, e);
+      v.for_each([&](int i, int k) {
+        const float w = by.product(i, k, v.x[i], v.dy[k]);
         own[e] += w * w;
       });
     }
@@ -283,20 +302,45 @@ __device__ __forceinline__ void tile_sum(const DenseLayer& l, const TileRows& x,
       else
         return NoTransform();
     }();
-    CUDP_UNROLL_BY(2)
-    for (unsigned left = adding; left != 0; left &= left - 1) {
+    const auto units = [&](const PartTerms<Part>& v, int e, int i, int k) {
+      if constexpr (transforms)
+        return biased_product(scales[e], by.product(i, k, v.x[i], v.dy[k]));
+      else
+        return biased_product(v.x[i], v.dy[k]);
+    };
+    // By two: three integers are added at once.
+    for (unsigned left = adding; left != 0;) {
       const int e = __ffs(static_cast<int>(left)) - 1;
-      part.for_each_product(x, gradient, e, [&](int i, int k, float from, float dy) {
-        if constexpr (transforms)
-          sums[i][k] += biased_product(scales[e], by.product(i, k, from, dy));
-        else
-          sums[i][k] += biased_product(from, dy);
-      });
+      left &= left - 1;
+      const PartTerms<Part> v(part, x, gradient, e);
+      if (left == 0) {
+        v.for_each([&](int i, int k) { sums[i][k] += units(v, e, i, k); });
+      } else {
+        const int next = __ffs(static_cast<int>(left)) - 1;
+        left &= left - 1;
+        const PartTerms<Part> w(part, x, gradient, next);
+        v.for_each([&](int i, int k) { sums[i][k] += units(v, e, i, k) + units(w, next, i, k); });
+      }
     }
     part.for_each([&](int i, int k, int parameter) {
       const auto sum = static_cast<std::int32_t>(sums[i][k] - bias);
       slab[parameter] = is_first ? sum : slab[parameter] + sum;
     });
+  }
+}
+
+/// row[i] = feature(i) for i < n, by a warp: 8 of a lane are asked for at once.
+template <class Feature>
+__device__ __forceinline__ void copy_row(float* row, int n, const Feature& feature) {
+  constexpr int kAtOnce = 8;
+  for (int i = thread_number() % kWarp; i < n; i += kAtOnce * kWarp) {
+    float x[kAtOnce];
+    CUDP_UNROLL for (int k = 0; k < kAtOnce; ++k) {
+      x[k] = i + k * kWarp < n ? feature(i + k * kWarp) : 0.0f;
+    }
+    CUDP_UNROLL for (int k = 0; k < kAtOnce; ++k) {
+      if (i + k * kWarp < n) row[i + k * kWarp] = x[k];
+    }
   }
 }
 
@@ -307,14 +351,13 @@ __device__ __forceinline__ void load_row(const FusedSum& a, std::int64_t number,
   const int lane = thread_number() % kWarp, features = a.dense.features;
   const bool is_coded = a.coded.rows != nullptr;
   const std::int64_t at = number * features;
-  CUDP_UNROLL_BY(8)
-  for (int i = lane; i < width; i += kWarp) {
-    float x = i == features ? 1.0f : 0.0f;
-    if (i < features && !is_coded)
-      x = a.bytes != nullptr ? a.scale * static_cast<float>(a.bytes[at + i]) + a.shift
-                             : a.floats[at + i];
-    row[i] = x;
-  }
+  if (a.bytes != nullptr)
+    copy_row(row, features,
+             [&](int i) { return a.scale * static_cast<float>(a.bytes[at + i]) + a.shift; });
+  else if (!is_coded)
+    copy_row(row, features, [&](int i) { return a.floats[at + i]; });
+  for (int i = (is_coded ? 0 : features) + lane; i < width; i += kWarp)
+    row[i] = i == features ? 1.0f : 0.0f;
   if (!is_coded) return;
   __syncwarp();
   const CodedRecord record(a.coded, number);
@@ -381,7 +424,9 @@ __global__ void __launch_bounds__(kThreads, 1) dense_rows_kernel(FusedSum a) {
     const auto number_of = [&](int e) { return example_number(a, index_of(begin + e)); };
     if (begin > 0) __syncthreads();  // the tile before is done with
 
-    // Features, and what stands beyond each array's numbers.
+    // The label, features, and what stands beyond each array's numbers.
+    const bool is_loss = thread_number() < x.n && task != FusedTask::forward;
+    const int label = is_loss ? a.labels[number_of(thread_number())] : 0;
     x.for_each_row([&](int e, float* to) {
       load_row(a, number_of(e), to, row.hidden);
       for (int i = row.hidden + lane; has_hidden && i < row.gradient_hidden; i += kWarp)
@@ -394,7 +439,7 @@ __global__ void __launch_bounds__(kThreads, 1) dense_rows_kernel(FusedSum a) {
 
     // Forward, and backward.
     if constexpr (has_hidden)
-      tile_forward<kTiles>(first, x, partial, hidden, [&](float z) { return f.value(z); });
+      tile_forward<4>(first, x, partial, hidden, [&](float z) { return f.value(z); });
     tile_forward<kTiles>(last, last_in, partial, gradient, [](float z) { return z; });
     if (task == FusedTask::forward) {
       gradient.for_each(0, d.outputs, [&](int e, int o) {
@@ -402,10 +447,10 @@ __global__ void __launch_bounds__(kThreads, 1) dense_rows_kernel(FusedSum a) {
       });
       continue;
     }
-    if (thread_number() < x.n) {
+    if (is_loss) {
       const int e = thread_number();
       float* const z = gradient[e];
-      losses[e] = evaluate_loss(a.loss, z, d.outputs, a.labels[number_of(e)], z);
+      losses[e] = evaluate_loss(a.loss, z, d.outputs, label, z);
     } else if (task == FusedTask::accept && thread_number() / kWarp == 1 && lane < x.n) {
       words[lane] = acceptance_word(a.accept, number_of(lane));
     }

@@ -457,6 +457,29 @@ TEST_P(FusedStep, NormsAndLogitsOfAllExamples) {
   }
 }
 
+/// Features of dense rows may have any size: those here are beyond fp16's, and weights make up for
+/// it.
+TEST_P(FusedStep, RowsMayHoldNumbersOfAnySize) {
+  if (kernels_[0].dense.tile == 0) GTEST_SKIP() << "fp16 has a range";
+  const std::vector<float> weights = theta_;
+  for (const float size : {0x1p20f, 0x1p-30f}) {
+    Dataset data = cases::as_floats(examples(3));
+    for (float& x : data.floats) x *= size;
+    theta_ = weights;
+    for (std::size_t j = 0; j < net_.parameters[0].size; ++j) theta_[j] /= size;
+    const std::vector<float> norms = norms_of(data, 0, 3, kernels_[0]);
+    const std::vector<float> logits = logits_of(data, 0, 3, kernels_[0]);
+    for (std::uint32_t e = 0; e < 3; ++e) {
+      const double norm = norm_of(truth(data, e));
+      EXPECT_TRUE(std::abs(norms[e] - norm) <= precision() * norm) << e << ": " << norms[e];
+      const reference::Values z = reference::logits(
+          net_, reference::Values(theta_.begin(), theta_.end()), reference::features(data, e));
+      for (std::size_t o = 0; o < z.size(); ++o)
+        expect_near(logits[z.size() * e + o], z[o], 1.0 + std::abs(z[o]), static_cast<int>(o));
+    }
+  }
+}
+
 TEST_P(FusedStep, AnEmptyBatchAddsNothing) {
   const auto sum = sum_of(examples(1), {}, 3, {}, kernels_[0]);
   for (const std::int32_t v : sum.slabs) ASSERT_EQ(v, kLoudUnits);
