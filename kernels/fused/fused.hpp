@@ -30,8 +30,8 @@ static_assert(2.0 * kFusedExamples * kMaxUnits <= 0x1p31);
 /// second-level cache (132 of them are 42 MB, of 50 on an H200; 108 are 35 MB, of 40 on an A100).
 inline constexpr int kFusedParameters = 80'000;
 
-/// Number of examples that blocks are assigned in turn in a network of dense layers, so that a small
-/// batch occupies few blocks, which read the weights and write slabs.
+/// Number of examples that blocks are assigned in turn in a network of dense layers, so that a
+/// small batch occupies few blocks, which read the weights and write slabs.
 inline constexpr int kTileExamples = 4;
 
 /// Largest number of examples that a block processes at once in a network of dense layers: one per
