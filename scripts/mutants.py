@@ -105,7 +105,7 @@ def undefined_register(text):
 def ptx_mutants(texts, wanted):
     """(name, number of the module, change, tests, expected to be found, what is to be said)"""
     kernels = next(n for n, t in texts.items() if "patch_gradient" in t and "tally_kernel" in t and ".target sm_80" in t)
-    fused = [n for n, t in texts.items() if "bar.warp.sync" in t or "barrier.warp" in t or "fused_mlp" in t]
+    fused = [n for n, t in texts.items() if "bar.warp.sync" in t or "barrier.warp" in t or "dense_rows_kernel" in t]
     all_of = []
     for name, group, i, j in [("mma a1-a2", 1, 1, 2), ("mma b0-b1", 2, 0, 1), ("mma d1-d2", 0, 1, 2)]:
         all_of.append((name, kernels, swap_operands(group, i, j), TENSOR, True, ""))
@@ -152,7 +152,7 @@ SOURCE_MUTANTS = [
      "atomicAdd(&a.cursor->pending, 1u);\n          continue;", "atomicAdd(&a.cursor->pending, 1u);", FINISH),
     ("a pair completed twice", "kernels/step/finish.cuh", "    atomicAdd(bits, 0u - bit);\n", "", FINISH),
     ("steps go on after one that waits", "kernels/step/step_cursor.hpp", "return c.pending != 0 || c.crowded != 0", "return c.crowded != 0", FINISH),
-    ("the number of a thread along y", "kernels/fused/rows.cuh", "mov.u32 %0, %%tid.x;", "mov.u32 %0, %%tid.y;", KERNELS + ":" + ENGINE),
+    ("the number of a thread along y", "kernels/fused/candidates.cuh", "mov.u32 %0, %%tid.x;", "mov.u32 %0, %%tid.y;", KERNELS + ":" + ENGINE),
 ]
 
 

@@ -1,6 +1,7 @@
 #pragma once
 // Matrix product by tensor cores in TF32: operands are float32 with a mantissa of 10 bits, sums are
 // float32. From Ampere on.
+#include "kernels/common/lanes.hpp"
 #include "kernels/common/precision.hpp"
 #include "kernels/common/simt.cuh"
 #ifndef __CUDACC__
@@ -18,6 +19,17 @@ __device__ __forceinline__ float to_tf32(float x) {
 #else
   return simt::to_tf32(x);
 #endif
+}
+
+/// A number as the sum of two TF32 numbers, which keep 22 of its 24 bits whatever its size. Neither
+/// NaN nor infinity is lost: `low` is NaN then.
+struct SplitTf32 {
+  float high, low;
+};
+__device__ __forceinline__ SplitTf32 split_tf32(float x) {
+  constexpr std::uint32_t kKept = ~0x1fffu;
+  const float high = ScalarLanes::from_bits((ScalarLanes::bits(x) + 0x1000u) & kKept);
+  return {high, ScalarLanes::from_bits(ScalarLanes::bits(x - high) & kKept)};
 }
 
 /// Returns the value to write to memory. If tensor-core kernels read it, it is rounded to TF32

@@ -7,10 +7,21 @@
 #include "kernels/common/half_core.cuh"
 #include "kernels/fused/candidates.cuh"
 #include "kernels/fused/packed.hpp"
-#include "kernels/fused/rows.cuh"
 #include "kernels/layers/any_function.cuh"
 
 namespace cudp::fused::inline CUDP_SIMT {
+
+template <class T, int n, std::size_t... i>
+__device__ __forceinline__ void clear_each(T (&v)[n], std::index_sequence<i...>) {
+  ((v[i] = 0), ...);
+}
+/// Zeros. Not by `= {}` or a loop: those become a memset, and v would be kept in memory.
+template <class T, int n>
+__device__ __forceinline__ void clear(T (&v)[n]) {
+  clear_each(v, std::make_index_sequence<n>());
+}
+
+static_assert(kThreads == kFusedThreads);
 
 /// Shared memory of a block.
 template <class P>

@@ -1,5 +1,5 @@
 #pragma once
-// Fused step of small networks (fused_kernel.cuh: with convolutions; fused_mlp.cuh: dense layers
+// Fused step of small networks (fused_kernel.cuh: with convolutions; dense_rows.cuh: dense layers
 // only). One kernel computes each block's sum of clipped gradients directly from the data set. A
 // second kernel adds the blocks' sums. No per-example value is ever stored in device memory.
 #include <cmath>
@@ -17,6 +17,9 @@
 
 namespace cudp {
 
+/// Threads of a block of every fused kernel.
+inline constexpr int kFusedThreads = 512;
+
 /// Largest number of gradients that a block adds in 32-bit integers, in units of the sum's grid.
 /// The numbers of each example are rounded independently, so an example adds the same units
 /// whatever the other examples of its batch are, in any order and in any block.
@@ -27,20 +30,19 @@ static_assert(2.0 * kFusedExamples * kMaxUnits <= 0x1p31);
 /// second-level cache (132 of them are 42 MB, of 50 on an H200; 108 are 35 MB, of 40 on an A100).
 inline constexpr int kFusedParameters = 80'000;
 
-/// Number of examples that a thread processes at once in a network of dense layers. Blocks are
-/// assigned that many in turn, so that a small batch occupies few blocks, which read the weights
-/// and write slabs.
+/// Number of examples that blocks are assigned in turn in a network of dense layers, so that a
+/// small batch occupies few blocks, which read the weights and write slabs.
 inline constexpr int kTileExamples = 4;
 
 /// Largest number of examples that a block processes at once in a network of dense layers: one per
 /// lane.
-inline constexpr int kMaxTile = 28;
+inline constexpr int kMaxTile = 32;
 static_assert(kMaxTile % kTileExamples == 0 && kFusedExamples % kTileExamples == 0);
 
-/// Number of partial squares of an example: two layers times the 8 warps of a block.
-inline constexpr int kDenseSquares = 16;
+/// Number of partial squares of an example: two layers times the 16 warps of a block.
+inline constexpr int kDenseSquares = 32;
 
-/// Shape of a linear model or of a network with one hidden layer, for fused_mlp.cuh.
+/// Shape of a linear model or of a network with one hidden layer, for dense_rows.cuh.
 struct DenseShapes {
   int features;
   int hidden;  ///< 0 without a hidden layer
@@ -54,19 +56,41 @@ inline std::int64_t parameters(const DenseShapes& d) {
                       : layer(d.features, d.outputs);
 }
 
+/// Number of parts that the terms of a dense layer are divided into, so that 16 warps, of 16
+/// outputs each, have work: a property of the layer alone.
+CUDP_HD int dense_parts(int in, int out) {
+  const int blocks = (out + 15) / 16, steps = (in + 15) / 16;
+  if (blocks > 8) return 1;
+  const int each = (steps + 16 / blocks - 1) / (16 / blocks);
+  return (steps + each - 1) / each;
+}
+
 /// Offsets of an example's arrays in shared memory [floats]: features, hidden layer (each followed
-/// by a 1, the bias's input), then the gradient of the loss with respect to the hidden layer's
-/// pre-activations and to the outputs. Every array starts at a multiple of 4; zeros fill the gap
-/// before it.
+/// by a 1, the bias's input), the gradient of the loss with respect to the hidden layer's
+/// pre-activations and to the outputs, then partial sums of a layer. Every array starts at a
+/// multiple of 16; zeros fill the gap before the next. Rows are an odd multiple of 16 apart: 16
+/// bytes of two neighbouring rows have different banks.
 struct DenseRow {
-  int hidden, gradient_hidden, gradient, size;
+  int hidden, gradient_hidden, gradient, partial, size;
 
   CUDP_HD explicit DenseRow(const DenseShapes& d)
-      : hidden(fours(d.features + 1)),
-        gradient_hidden(hidden + (d.hidden > 0 ? fours(d.hidden + 1) : 0)),
-        gradient(gradient_hidden + fours(d.hidden)),
-        size(gradient + fours(d.outputs)) {}
-  static CUDP_HD int fours(int n) { return (n + 3) / 4 * 4; }
+      : hidden(sixteens(d.features + 1)),
+        gradient_hidden(hidden + (d.hidden > 0 ? sixteens(d.hidden + 1) : 0)),
+        gradient(gradient_hidden + sixteens(d.hidden)),
+        partial(gradient + sixteens(d.outputs)),
+        size(partial + sixteens(d.hidden > 0 ? larger(partial_sums(d.features, d.hidden),
+                                                      partial_sums(d.hidden, d.outputs))
+                                             : partial_sums(d.features, d.outputs))) {
+    if (size % 32 == 0) size += 16;
+  }
+
+ private:
+  static CUDP_HD int sixteens(int n) { return (n + 15) / 16 * 16; }
+  static CUDP_HD int larger(int a, int b) { return a > b ? a : b; }
+  static CUDP_HD int partial_sums(int in, int out) {
+    const int parts = dense_parts(in, out);
+    return parts > 1 ? parts * out : 0;
+  }
 };
 
 /// Shared memory of a block [bytes]: per example a row, its loss, its acceptance word and whether
@@ -115,8 +139,8 @@ struct FusedSum {
   const float* parameters;      ///< [d], flat in PyTorch's order
   const unsigned char* packed;  ///< the same for fused_kernel.cuh (packed.hpp), or null
   Activate functions[4];        ///< activations of the layers except the last
-  DenseShapes dense;            ///< shape for fused_mlp.cuh; fused_kernel.cuh leaves it 0
-  Loss loss;  ///< loss for fused_mlp.cuh; networks with convolutions use cross-entropy
+  DenseShapes dense;            ///< shape for dense_rows.cuh; fused_kernel.cuh leaves it 0
+  Loss loss;  ///< loss for dense_rows.cuh; networks with convolutions use cross-entropy
   ClippedGradient clip;
   Transform transform;  ///< [d] each, applied before clipping; or null
   FusedAcceptance accept;

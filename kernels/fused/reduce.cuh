@@ -1,18 +1,16 @@
 #pragma once
-// Parts that every fused kernel has: sums in units, and the reduction of the blocks' sums.
+// Launch shape of every fused kernel, and the reduction of the blocks' sums.
 #include <cstdint>
 
 #include "kernels/common/fixed_point.cuh"
 #include "kernels/fused/fused.hpp"
-#include "kernels/fused/rows.cuh"
-#include "kernels/layers/any_function.cuh"
 
 namespace cudp::inline CUDP_SIMT {
 
-inline LaunchShape fused_shape(const FusedSum& a, std::size_t shared_bytes,
-                               unsigned threads = kFusedThreads) {
-  return {
-      .grid = {static_cast<unsigned>(a.blocks)}, .block = {threads}, .shared_bytes = shared_bytes};
+inline LaunchShape fused_shape(const FusedSum& a, std::size_t shared_bytes) {
+  return {.grid = {static_cast<unsigned>(a.blocks)},
+          .block = {kFusedThreads},
+          .shared_bytes = shared_bytes};
 }
 
 // grid, block: any, a thread a number. smem: none.

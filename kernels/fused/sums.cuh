@@ -225,21 +225,13 @@ struct Sums {
     float squares[P::kLayers], factors[P::kLayers];
     layer_squares(a, s, e, squares);
     const FusedTask task = P::kTransforms ? FusedTask::clip : a.task;
-    bool adds = group.has(e);
-    if (task == FusedTask::clip) {
-      const float total =
-          clip_factors(clip_settings(a.clip, *a.sum_scale), squares, P::kLayers, factors);
-      adds = adds && total < INFINITY;
-    } else {
-      const float square = total_square(squares);
-      if (adds && first_lane) a.norms[group.number(a, e)] = kept_norm(square);
-      if (task == FusedTask::norms) return;
-      const float factor = adds ? acceptance_factor(*a.accept.rule, s.candidates.seen[waiting],
-                                                    s.candidates.word[waiting], square)
-                                : 0.0f;
-      CUDP_UNROLL for (int layer = 0; layer < P::kLayers; ++layer) { factors[layer] = factor; }
-      adds = adds && factor > 0.0f;
-    }
+    const bool adds = decide_example(
+        a, task, group.has(e), [&] { return group.number(a, e); }, squares, factors,
+        [&](float, float square) {
+          return acceptance_factor(*a.accept.rule, s.candidates.seen[waiting],
+                                   s.candidates.word[waiting], square);
+        });
+    if (task == FusedTask::norms) return;
     if (!first_lane) return;
     s.adds[e] = adds ? 1 : 0;
     const float* const vector = plane_of<float>(s, P::planes().vector, e);
@@ -248,21 +240,12 @@ struct Sums {
     CUDP_UNROLL for (int layer = 0; layer < P::kLayers; ++layer) {
       s.scale[e][layer] = factors[layer] * unit;
     }
-    if (a.losses == nullptr || !group.has(e)) return;
-    const int at = group.at(e);
-    a.losses[at] = vector[P::kVector.loss];
-    CUDP_UNROLL for (int layer = 0; layer < P::kLayers; ++layer) {
-      a.squared_norms[P::kLayers * at + layer] = squares[layer];
-      a.factors[P::kLayers * at + layer] = factors[layer];
-    }
+    if (group.has(e)) report_example(a, group.at(e), vector[P::kVector.loss], squares, factors);
   }
 
-  // What an example adds: its numbers times the layer's scale, rounded. They are finite, and the
-  // norm was made of them: no product is above the clipping norm, which is at most 2^21 units. The
-  // constant of the rounding comes off at the end.
-  static __device__ __forceinline__ u32 rounded(float x, float y) {
-    return ScalarLanes::bits(ScalarLanes::fma(x, y, kToUnits));
-  }
+  // An example adds its numbers times the layer's scale, rounded. They are finite, and the norm was
+  // made of them: no product is above the clipping norm, which is at most 2^21 units. The constant
+  // of the rounding comes off at the end.
 
   template <int i>
   __device__ __forceinline__ void add_units(const FusedSum& a, Space<P>& s) {
@@ -274,7 +257,7 @@ struct Sums {
       const float scale = s.scale[e][i] * factor;
       for_each_unit<i>([&](int q, int, const Unit<P, i>&) {
         CUDP_UNROLL for (int n = 0; n < kNumbers; ++n) {
-          sum[P::first_sum(i) + q * kNumbers + n] += rounded(kept.number[q][n], scale);
+          sum[P::first_sum(i) + q * kNumbers + n] += biased_product(kept.number[q][n], scale);
         }
       });
     } else {
@@ -287,7 +270,7 @@ struct Sums {
           if constexpr (P::kTransforms)
             transform_unit<P, i>(a.transform, unit, factor_of<i>(a, s, e), d);
           CUDP_UNROLL for (int n = 0; n < kNumbers; ++n) {
-            sum[P::first_sum(i) + q * kNumbers + n] += rounded(d[n], scale);
+            sum[P::first_sum(i) + q * kNumbers + n] += biased_product(d[n], scale);
           }
         }
       });
@@ -298,8 +281,8 @@ struct Sums {
     const float* const vector = plane_of<float>(s, P::planes().vector, e);
     const float scale = s.scale[e][P::kConvolutions];
     if constexpr (P::kTransforms) {
-      for_each_transformed(a, s, e,
-                           [&](int k, float w) { sum[P::kHiddenSums + k] += rounded(w, scale); });
+      for_each_transformed(
+          a, s, e, [&](int k, float w) { sum[P::kHiddenSums + k] += biased_product(w, scale); });
     } else {
       for_each_hidden_block<P>([&](int first, int o, int in) {
         Four x = hidden_inputs(s, e, in);
@@ -308,7 +291,7 @@ struct Sums {
           const Four dy = load_four(vector + P::kVector.gradient_hidden + o + r);
           CUDP_UNROLL for (int n = 0; n < 4; ++n) {
             CUDP_UNROLL for (int k = 0; k < 4; ++k) {
-              sum[P::kHiddenSums + first + 4 * (r + n) + k] += rounded(x.v[k], dy.v[n]);
+              sum[P::kHiddenSums + first + 4 * (r + n) + k] += biased_product(x.v[k], dy.v[n]);
             }
           }
         }
@@ -318,10 +301,10 @@ struct Sums {
     for_each_small<P>([&](int k, const typename P::Small& n) {
       const float own = s.scale[e][n.layer];
       if constexpr (P::kTransforms)
-        sum[P::kSmallSums + k] +=
-            rounded(transformed(a.transform, vector[n.a] * inverse, vector[n.b], n.parameter), own);
+        sum[P::kSmallSums + k] += biased_product(
+            transformed(a.transform, vector[n.a] * inverse, vector[n.b], n.parameter), own);
       else
-        sum[P::kSmallSums + k] += rounded(vector[n.a] * own, vector[n.b]);
+        sum[P::kSmallSums + k] += biased_product(vector[n.a] * own, vector[n.b]);
     });
   }
 

@@ -51,11 +51,10 @@ class CudaKernel : public testing::Test {
   }
   std::size_t shared_bytes() { return gpu().limits().shared_bytes; }
   template <class Args>
-  void run_fused(void (*kernel)(Args), const Args& args, std::size_t shared_bytes,
-                 unsigned threads) {
+  void run_fused(void (*kernel)(Args), const Args& args, std::size_t shared_bytes) {
     validate(args);
     allow_shared(kernel, shared_bytes);
-    gpu().launch("kernel", kernel, fused_shape(args, shared_bytes, threads), args);
+    gpu().launch("kernel", kernel, fused_shape(args, shared_bytes), args);
   }
   /// In a shape of the test's.
   void launch(void (*kernel)(SampleArgs, SampleSpace), const SampleArgs& args,

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -25,6 +26,15 @@ inline LaunchShape launch_shape(const RoundNumbers& a) { return strided_shape(a.
 __global__ inline void round_numbers_kernel(RoundNumbers a) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (i < a.n) a.to[i] = to_tf32(a.from[i]);
+}
+/// to [2 n]: the parts of each number.
+// grid, block: any.
+__global__ inline void split_numbers_kernel(RoundNumbers a) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i >= a.n) return;
+  const SplitTf32 parts = split_tf32(a.from[i]);
+  a.to[2 * i] = parts.high;
+  a.to[2 * i + 1] = parts.low;
 }
 
 /// d [16, 8] += a [16, 8] b [8, 8], row by row.
@@ -103,6 +113,31 @@ TEST_F(CudaKernel, OperandsAreRoundedToNearestTiesAway) {
   for (std::size_t i = 0; i < to.size(); ++i)
     EXPECT_EQ(std::bit_cast<std::uint32_t>(got[i]), std::bit_cast<std::uint32_t>(to[i])) << from[i];
   EXPECT_TRUE(std::isnan(got.back()));
+}
+
+TEST_F(CudaKernel, TwoNumbersOfTf32HoldANumber) {
+  std::vector<float> from = normals(1000, 4);
+  for (const float v : {0.0f, -1.0f, 0x1.ffep0f, 0x1.ffefffp0f, 0x1.fffffep0f, 1e30f, -3e-30f})
+    from.push_back(v);
+  const std::size_t finite = from.size();
+  for (const float v : {kNan, -kNan, std::numeric_limits<float>::infinity(),
+                        std::bit_cast<float>(0x7fffffffu), std::bit_cast<float>(0xffffffffu)})
+    from.push_back(v);
+  const int n = static_cast<int>(from.size());
+  const RoundNumbers a{device(from), device(std::vector<float>(2 * from.size(), kLoud)), n};
+  run(split_numbers_kernel, a);
+  const std::vector<float> got = host(a.to, 2 * from.size());
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    const float high = got[2 * i], low = got[2 * i + 1];
+    if (i >= finite) {
+      EXPECT_TRUE(std::isnan(high + low)) << "nothing that is not finite is lost: " << i;
+      continue;
+    }
+    for (const float part : {high, low})
+      EXPECT_EQ(std::bit_cast<std::uint32_t>(part) & 0x1fffu, 0u) << from[i];
+    EXPECT_LE(std::abs(double{from[i]} - high), 0x1p-11 * std::abs(from[i])) << from[i];
+    EXPECT_LE(std::abs(double{from[i]} - high - low), 0x1p-21 * std::abs(from[i])) << from[i];
+  }
 }
 
 TEST_F(CudaKernel, ATensorCoreMultipliesWhatItsFragmentsHold) {

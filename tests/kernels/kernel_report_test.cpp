@@ -77,7 +77,7 @@ struct Stated {
 };
 constexpr Stated kStated[] = {
     {"fused_kernel<", 512, 1},
-    {"fused_mlp_kernel<", 256, 1},
+    {"dense_rows_kernel<", 512, 1},
     {"product_kernel<FloatTile<16, 32, 64>", 64, 4},
     {"product_kernel<FloatTile<16, 8, 64>", 64, 8},
     {"product_kernel<FloatTile<32, 8, 64>", 64, 8},
@@ -167,7 +167,7 @@ TEST_P(KernelReport, NothingSpillsAndOccupancyIsAsStated) {
   int patch = 0;
   int texts = 0;
   for (const auto& [name, u] : kernels) {
-    for (const char* fused : {"fused_kernel<", "fused_mlp_kernel"})
+    for (const char* fused : {"fused_kernel<", "dense_rows_kernel"})
       fused_kernels += name.find(fused) != std::string::npos;
     linear += name.find(" linear_") != std::string::npos || name.starts_with("linear_");
     tensor += name.find("TensorTile<") != std::string::npos;

@@ -86,6 +86,33 @@ TEST(Simt, FindsAMissingBarrier) {
   EXPECT_FALSE(reverses<false>(1));
 }
 
+/// Every warp writes after many warp operations, and the first one reads after many more.
+template <bool with_barrier>
+__global__ void read_late(int* out) {
+  CUDP_SHARED(int, part, [16]);
+  const auto warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  int one = 1;
+  for (int i = 0; i < 100; ++i) one = __shfl_xor_sync(0xffffffffu, one, 1);
+  if (lane == 0) part[warp] = one;
+  if (with_barrier) __syncthreads();
+  if (warp > 0) return;
+  for (int i = 0; i < 50; ++i) one = __shfl_xor_sync(0xffffffffu, one, 1);
+  if (lane < 16) out[lane] = part[lane];
+}
+
+TEST(Simt, FindsAMissingBarrierWhoseReaderComesLate) {
+  const auto all_ones = [](auto* kernel, unsigned seed) {
+    std::vector<int> out(16);
+    simt::launch(kernel, dim3(1), dim3(512), 0, {.seed = seed}, out.data());
+    return out == std::vector<int>(16, 1);
+  };
+  for (unsigned seed = 1; seed <= 10; ++seed) EXPECT_TRUE(all_ones(read_late<true>, seed));
+  if (simt::races_end_the_program()) GTEST_SKIP() << "TSan would report the race";
+  int found = 0;
+  for (unsigned seed = 1; seed <= 20; ++seed) found += all_ones(read_late<false>, seed) ? 0 : 1;
+  EXPECT_GE(found, 4) << "of 20 schedules";
+}
+
 __global__ void read_uninitialised(float* out, int* key) {
   CUDP_SHARED(float, fixed, [2][32]);
   CUDP_DYNAMIC_SMEM(int, dynamic);

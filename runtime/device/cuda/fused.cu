@@ -4,8 +4,9 @@
 #include <variant>
 #include <vector>
 
+#include "kernels/fused/dense_rows.cuh"
 #include "kernels/fused/fused_kernel.cuh"
-#include "kernels/fused/fused_mlp.cuh"
+#include "kernels/fused/reduce.cuh"
 #include "kernels/step/packed_image.cuh"
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/fused.hpp"
@@ -68,7 +69,6 @@ void add_plan(const DeviceLimits& limits, const std::array<Activate, 4>& functio
     to.push_back({.sum = fused::fused_kernel<P>,
                   .shared_bytes = kBytes,
                   .functions = functions,
-                  .threads = fused::kThreads,
                   .examples = P::kExamples,
                   .wants_bytes = P::kInput == fused::Input::bytes,
                   .packing = {.places = fused::Packed<P>::places,
@@ -106,7 +106,7 @@ std::vector<FusedKernel> tensor_kernels_of(const Network& net, const DeviceLimit
   return kernels;
 }
 
-/// Iterator over the layers of a network, in the order in which fused_mlp.cuh expects them.
+/// Iterator over the layers of a network, in the order in which dense_rows.cuh expects them.
 class LayerWalk {
  public:
   explicit LayerWalk(const Network& n) : layers_(n.layers) {}
@@ -153,9 +153,9 @@ std::vector<FusedKernel> dense_kernels_of(const Network& net, const DeviceLimits
       std::min(std::size_t{kMaxTile}, limits.shared_bytes / fused_bytes(d, transforms)));
   if (d.tile < kTileExamples) return {};
   k.shared_bytes = fused_bytes(d, transforms);
-  k.sum = d.hidden > 0     ? fused_mlp_kernel<4, true, transforms>
-          : d.outputs == 1 ? fused_mlp_kernel<1, false, transforms>
-                           : fused_mlp_kernel<4, false, transforms>;
+  k.sum = d.hidden > 0     ? fused::dense_rows_kernel<false, true, transforms>
+          : d.outputs == 1 ? fused::dense_rows_kernel<true, false, transforms>
+                           : fused::dense_rows_kernel<false, false, transforms>;
   return {k};
 }
 
@@ -246,7 +246,7 @@ const FusedKernel& FusedNetwork::choose(const std::vector<FusedKernel>& kernels,
 
 void FusedNetwork::launch_kernel(const char* name, const FusedKernel& kernel, FusedSum args) {
   args.dense = kernel.dense;
-  launch(gpu_, name, kernel.sum, fused_shape(args, kernel.shared_bytes, kernel.threads), args);
+  launch(gpu_, name, kernel.sum, fused_shape(args, kernel.shared_bytes), args);
 }
 
 Unfinished FusedNetwork::sum_clipped(const Drawn& drawn, const ClippedGradient& clip,

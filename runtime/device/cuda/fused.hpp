@@ -1,5 +1,5 @@
 #pragma once
-// Fused kernels (kernels/fused/fused_kernel.cuh, kernels/fused/fused_mlp.cuh): choice for a
+// Fused kernels (kernels/fused/fused_kernel.cuh, kernels/fused/dense_rows.cuh): choice for a
 // network, and launches.
 #include <array>
 #include <cstddef>
@@ -30,7 +30,6 @@ struct FusedKernel {
   std::size_t shared_bytes = 0;
   std::array<Activate, 4> functions{};
   DenseShapes dense{};       ///< shapes of a network without convolutions
-  unsigned threads = 256;    ///< of a block
   int examples = 1;          ///< that a block of one with convolutions processes at once
   bool wants_bytes = false;  ///< features must be bytes without a shift
   FusedPacking packing{};    ///< of a network with convolutions

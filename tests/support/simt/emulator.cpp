@@ -174,8 +174,9 @@ class Machine {
   std::vector<std::unique_ptr<Lane>> pool_;
   std::vector<unsigned> order_;  // block numbers still to start, from the back
   std::vector<Warp*> runnable_;
-  Warp* warp_ = nullptr;  // the one that runs on
-  Lane* lane_ = nullptr;  // the one that runs now
+  Warp* warp_ = nullptr;   // the one that runs on
+  unsigned patience_ = 2;  // warp operations that it runs on for, on average
+  Lane* lane_ = nullptr;   // the one that runs now
   Fiber caller_;
   std::string error_;
   std::exception_ptr exception_;
@@ -242,7 +243,7 @@ Lane* Machine::next() {
     }
     if (w.waiting != 0) {
       if (!resolve(w)) fail(*w.block, explain_stuck(w));
-      if (random(2) == 0) warp_ = nullptr;  // or run ahead
+      if (random(patience_) == 0) warp_ = nullptr;  // or run ahead
       continue;
     }
     runnable_.erase(std::find(runnable_.begin(), runnable_.end(), warp_));
@@ -372,6 +373,7 @@ void Machine::turn(Block& b) {
 }
 
 void Machine::set_ready(Block& b) {
+  patience_ = 2u << 2 * random(4);  // warps side by side, or one far ahead of the others
   for (Warp& w : b.warps) {
     w.ready = w.members;
     runnable_.push_back(&w);

@@ -1,0 +1,526 @@
+#pragma once
+// Linear models and networks of one hidden layer, of any width: a block takes a tile of examples,
+// whose features and activations are rows of shared memory.
+//
+// Products forward and back are made by tensor cores: 16 rows of examples, weights as they are read
+// from the parameters, operands in two parts of TF32 (split_tf32), so features may have any size.
+// No weight's gradient of one example exists: a layer's squared norm is (|x|^2 + 1) |dy|^2
+// (dense_squared_norm) of the float32 numbers that are added. Once the factors are known, a thread
+// adds the tile's products x dy, as integers, for a few weights in registers, and writes them to
+// the block's slab. A network is limited by the slabs (kFusedParameters), and by the rows of
+// kTileExamples examples:
+//
+//   examples a tile, 32 at most | H200, 227 KB | A100, 163 KB | Ada, 99 KB
+//   logistic, 124 features      |           32 |           32 |         32
+//   10 classes, 784 features    |           32 |           32 |         25
+//   10 classes, 3,969 features  |           13 |            9 |          6
+//   60 -> 1000 -> 10 (DP-PCA)   |           25 |           18 |         11
+//   most features, one output   |       14,479 |       10,383 |      6,287
+//   most features, 10 outputs   |        7,999 |        7,999 |      6,143
+//
+// mlp on 784 features has 795,010 parameters: slabs of 420 MB, which would be written and read for
+// every micro-batch. It goes layer by layer (runtime/device/cuda/layer_wise.hpp).
+//
+// If gradients are transformed before they are clipped (contribution/coordinates_math.hpp), a
+// tile's w are made twice, for their squares and as they are added, by one function
+// (transformed_product).
+#include <cstdint>
+
+#include "kernels/common/coded_rows.cuh"
+#include "kernels/common/fixed_point.cuh"
+#include "kernels/common/tensor_core.cuh"
+#include "kernels/contribution/clip_math.hpp"
+#include "kernels/contribution/coordinates_math.hpp"
+#include "kernels/fused/block.cuh"
+#include "kernels/layers/loss_math.hpp"
+
+namespace cudp::fused::inline CUDP_SIMT {
+
+/// n rows of a tile from `first` on, `stride` floats apart.
+struct TileRows {
+  float* first;
+  int stride;
+  int n;
+
+  __device__ __forceinline__ TileRows at(int offset) const { return {first + offset, stride, n}; }
+  __device__ __forceinline__ float* operator[](int e) const { return first + e * stride; }
+  /// The last row for those that do not exist: their results are not kept.
+  __device__ __forceinline__ const float* or_last(int e) const { return (*this)[min(e, n - 1)]; }
+  /// Calls body(e, i) for columns begin .. end - 1 of every row, by the block.
+  template <class Body>
+  __device__ __forceinline__ void for_each(int begin, int end, const Body& body) const {
+    const int width = end - begin;
+    for (int i = thread_number(); i < n * width; i += kThreads) body(i / width, begin + i % width);
+  }
+  /// Calls body(e, row) by a warp for each row.
+  template <class Body>
+  __device__ __forceinline__ void for_each_row(const Body& body) const {
+    for (int e = warp_number(); e < n; e += kWarps) body(e, (*this)[e]);
+  }
+};
+
+/// A dense layer: weight [out, in] and bias [out] from weight_at on in the parameters.
+struct DenseLayer {
+  const float* parameters;
+  int in, out;
+  int weight_at;
+
+  __device__ __forceinline__ int bias_at() const { return weight_at + out * in; }
+  __device__ __forceinline__ int end() const { return bias_at() + out; }
+  /// Whether four weights of an output that begin at a multiple of four may be read at once.
+  __device__ __forceinline__ bool is_aligned() const {
+    return in % 4 == 0 && reinterpret_cast<std::uintptr_t>(parameters + weight_at) % kChunk == 0;
+  }
+  /// Weights of output o and inputs i .. i + 3, 0 where there is none; of another output if there
+  /// is no output o.
+  __device__ __forceinline__ Four of_output(int o, int i, bool aligned) const {
+    const float* const from = parameters + weight_at + min(o, out - 1) * in + i;
+    Four w{};
+    if (aligned && i < in) return load_four(from);
+    CUDP_UNROLL for (int k = 0; k < 4; ++k) { w.v[k] = i + k < in ? from[k] : 0.0f; }
+    return w;
+  }
+  /// Weights of input i and outputs o .. o + 3.
+  __device__ __forceinline__ Four of_input(int i, int o) const {
+    Four w{};
+    CUDP_UNROLL for (int k = 0; k < 4; ++k) {
+      w.v[k] = o + k < out ? parameters[weight_at + (o + k) * in + min(i, in - 1)] : 0.0f;
+    }
+    return w;
+  }
+};
+
+/// Operands of two parts for 4 terms of a lane. Terms 4 t .. 4 t + 3 of a step take the places of
+/// terms t, t + 4 of two products.
+struct SplitFour {
+  SplitTf32 v[4];
+  __device__ __forceinline__ explicit SplitFour(const Four& x) {
+    CUDP_UNROLL for (int k = 0; k < 4; ++k) { v[k] = split_tf32(x.v[k]); }
+  }
+};
+
+/// Calls store(e, o, part, sum) for the sums of weight(o, k) x[e][k] over a part of the `terms`
+/// terms k. A warp takes 16 examples, 8 kTiles outputs and one part at once. weight(o, k): Four
+/// numbers, 0 for k >= terms. A sum's order depends on `terms` and `parts` alone.
+template <int kTiles, class Weight, class Store>
+__device__ __forceinline__ void tile_product(const TileRows& x, int terms, int outputs, int parts,
+                                             const Weight& weight, const Store& store) {
+  const Lane l;
+  const int blocks = quotient_up(outputs, 8 * kTiles);
+  const int steps = quotient_up(terms, 16), each = quotient_up(steps, parts);
+  const int items = blocks * parts * quotient_up(x.n, 16);
+  CUDP_UNROLL_BY(1)
+  for (int item = warp_number(); item < items; item += kWarps) {
+    const int output = item % blocks * 8 * kTiles, part = item / blocks % parts;
+    const int example = item / (blocks * parts) * 16 + l.g;
+    const float* const top_row = x.or_last(example) + 4 * l.t;
+    const float* const bottom_row = x.or_last(example + 8) + 4 * l.t;
+    float d[kTiles][4];
+    CUDP_UNROLL for (int n = 0; n < kTiles; ++n) { clear(d[n]); }
+    CUDP_UNROLL_BY(2)
+    for (int step = part * each; step < min(steps, (part + 1) * each); ++step) {
+      Four w[kTiles];
+      CUDP_UNROLL for (int n = 0; n < kTiles; ++n) {
+        w[n] = weight(output + 8 * n + l.g, 16 * step + 4 * l.t);
+      }
+      const SplitFour top(load_four(top_row + 16 * step)),
+          bottom(load_four(bottom_row + 16 * step));
+      CUDP_UNROLL for (int n = 0; n < kTiles; ++n) {
+        const SplitFour b(w[n]);
+        CUDP_UNROLL for (int k = 0; k < 4; k += 2) {
+          const float high[4] = {top.v[k].high, bottom.v[k].high, top.v[k + 1].high,
+                                 bottom.v[k + 1].high};
+          const float low[4] = {top.v[k].low, bottom.v[k].low, top.v[k + 1].low,
+                                bottom.v[k + 1].low};
+          const float b_high[2] = {b.v[k].high, b.v[k + 1].high};
+          const float b_low[2] = {b.v[k].low, b.v[k + 1].low};
+          mma_tf32(d[n], d[n] + 2, low, b_high);
+          mma_tf32(d[n], d[n] + 2, high, b_low);
+          mma_tf32(d[n], d[n] + 2, high, b_high);
+        }
+      }
+    }
+    CUDP_UNROLL for (int n = 0; n < 4 * kTiles; ++n) {
+      const int e = example + n % 4 / 2 * 8, o = output + n / 4 * 8 + 2 * l.t + n % 2;
+      if (e < x.n && o < outputs) store(e, o, part, d[n / 4][n % 4]);
+    }
+  }
+}
+
+/// y = f(weight x + bias). partial: the parts' sums, if there are several.
+template <int kTiles, class Function>
+__device__ __forceinline__ void tile_forward(const DenseLayer& l, const TileRows& x,
+                                             const TileRows& partial, const TileRows& y,
+                                             const Function& f) {
+  const bool aligned = l.is_aligned();
+  const int parts = dense_parts(l.in, l.out);
+  const float* const bias = l.parameters + l.bias_at();
+  tile_product<kTiles>(
+      x, l.in, l.out, parts, [&](int o, int k) { return l.of_output(o, k, aligned); },
+      [&](int e, int o, int part, float sum) {
+        if (parts == 1)
+          y[e][o] = f(sum + bias[o]);
+        else
+          partial[e][part * l.out + o] = sum;
+      });
+  __syncthreads();
+  if (parts == 1) return;
+  y.for_each(0, l.out, [&](int e, int o) {
+    float z = bias[o];
+    for (int part = 0; part < parts; ++part) z += partial[e][part * l.out + o];
+    y[e][o] = f(z);
+  });
+  __syncthreads();
+}
+
+/// Numbers of a layer that a thread works on at once: kIn inputs, the bias's 1 among them, of kOut
+/// outputs. Neighbouring threads have neighbouring inputs.
+template <int kIn_, int kOut_>
+struct TilePart {
+  static constexpr int kIn = kIn_, kOut = kOut_;
+  const DenseLayer& layer;
+  int input, apart, output;
+
+  static __device__ __forceinline__ int count(const DenseLayer& l) {
+    return quotient_up(l.out, kOut) * quotient_up(l.in + 1, kIn);
+  }
+  __device__ __forceinline__ TilePart(const DenseLayer& l, int item)
+      : layer(l), apart(quotient_up(l.in + 1, kIn)) {
+    input = item % apart;
+    output = item / apart * kOut;
+  }
+  /// Calls body(i, k, parameter) for the numbers that exist.
+  template <class Body>
+  __device__ __forceinline__ void for_each(const Body& body) const {
+    CUDP_UNROLL for (int i = 0; i < kIn; ++i) {
+      const int in = input + i * apart;
+      const bool is_weight = in < layer.in;
+      const int end = in > layer.in ? 0 : layer.out - output;
+      const int at =
+          is_weight ? layer.weight_at + output * layer.in + in : layer.bias_at() + output;
+      const int next = is_weight ? layer.in : 1;
+      CUDP_UNROLL for (int k = 0; k < kOut; ++k) {
+        if (k < end) body(i, k, at + k * next);
+      }
+    }
+  }
+};
+
+/// What the numbers of a part are made of, those that do not exist included, of example e.
+template <class Part>
+struct PartTerms {
+  float x[Part::kIn], dy[Part::kOut];
+
+  __device__ __forceinline__ PartTerms(const Part& part, const TileRows& in,
+                                       const TileRows& gradient, int e) {
+    const float* const row = gradient[e] + part.output;
+    if constexpr (Part::kOut == 1) {
+      dy[0] = *row;
+    } else {
+      CUDP_UNROLL for (int k = 0; k < Part::kOut; k += 4) {
+        const Four four = load_four(row + k);
+        CUDP_UNROLL for (int n = 0; n < 4; ++n) { dy[k + n] = four.v[n]; }
+      }
+    }
+    CUDP_UNROLL for (int i = 0; i < Part::kIn; ++i) { x[i] = in[e][part.input + i * part.apart]; }
+  }
+  /// Calls body(i, k).
+  template <class Body>
+  static __device__ __forceinline__ void for_each(const Body& body) {
+    CUDP_UNROLL for (int i = 0; i < Part::kIn; ++i) {
+      CUDP_UNROLL for (int k = 0; k < Part::kOut; ++k) { body(i, k); }
+    }
+  }
+};
+
+/// m and 1 / scale of such numbers, 0 for those that do not exist.
+template <class Part>
+struct TileTransform {
+  float mean[Part::kIn][Part::kOut], inverse[Part::kIn][Part::kOut];
+
+  __device__ __forceinline__ TileTransform(const Transform& t, const Part& part) {
+    CUDP_UNROLL for (int i = 0; i < Part::kIn; ++i) {
+      clear(mean[i]);
+      clear(inverse[i]);
+    }
+    part.for_each([&](int i, int k, int parameter) {
+      mean[i][k] = t.mean[parameter];
+      inverse[i][k] = t.inverse[parameter];
+    });
+  }
+  __device__ __forceinline__ float product(int i, int k, float x, float dy) const {
+    return transformed_product(x, dy, mean[i][k], inverse[i][k]);
+  }
+};
+struct NoTransform {};
+
+/// squares[warp * x.n + e] = the squares that a warp's threads have of row e's w of a layer.
+template <class Part>
+__device__ __forceinline__ void tile_squares(const DenseLayer& l, const Transform& t,
+                                             const TileRows& x, const TileRows& gradient,
+                                             float* squares) {
+  float own[kMaxTile];
+  clear(own);
+  for (int item = thread_number(); item < Part::count(l); item += kThreads) {
+    const Part part(l, item);
+    const TileTransform<Part> by(t, part);
+    CUDP_UNROLL for (int e = 0; e < kMaxTile; ++e) {
+      if (e >= x.n) break;
+      const PartTerms<Part> v(part, x, gradient, e);
+      v.for_each([&](int i, int k) {
+        const float w = by.product(i, k, v.x[i], v.dy[k]);
+        own[e] += w * w;
+      });
+    }
+  }
+  const int warp = warp_number();
+  CUDP_UNROLL for (int e = 0; e < kMaxTile; ++e) {
+    if (e >= x.n) break;
+    const float sum = warp_sum(own[e]);
+    if (thread_number() % kWarp == 0) squares[warp * x.n + e] = sum;
+  }
+}
+
+/// slab = a layer's sum over those rows e of the tile whose bit e of `adding` is set, or is added
+/// to what is there. Of x gradient, which has been clipped and is in units; or if gradients are
+/// transformed of w, made again of x and the gradient as it is, times scales[e]. Rows are finite,
+/// so no product is above the clipping norm, which is at most 2^21 units.
+template <class Part, bool transforms>
+__device__ __forceinline__ void tile_sum(const DenseLayer& l, const TileRows& x,
+                                         const TileRows& gradient, unsigned adding, bool is_first,
+                                         const Transform& t, const float* scales,
+                                         std::int32_t* slab) {
+  const u32 bias = static_cast<u32>(__popc(adding)) * kToUnitsBits;
+  CUDP_UNROLL_BY(1)
+  for (int item = thread_number(); item < Part::count(l); item += kThreads) {
+    const Part part(l, item);
+    u32 sums[Part::kIn][Part::kOut];
+    CUDP_UNROLL for (int i = 0; i < Part::kIn; ++i) { clear(sums[i]); }
+    const auto by = [&] {
+      if constexpr (transforms)
+        return TileTransform<Part>(t, part);
+      else
+        return NoTransform();
+    }();
+    const auto units = [&](const PartTerms<Part>& v, int e, int i, int k) {
+      if constexpr (transforms)
+        return biased_product(scales[e], by.product(i, k, v.x[i], v.dy[k]));
+      else
+        return biased_product(v.x[i], v.dy[k]);
+    };
+    // By two: three integers are added at once.
+    for (unsigned left = adding; left != 0;) {
+      const int e = __ffs(static_cast<int>(left)) - 1;
+      left &= left - 1;
+      const PartTerms<Part> v(part, x, gradient, e);
+      if (left == 0) {
+        v.for_each([&](int i, int k) { sums[i][k] += units(v, e, i, k); });
+      } else {
+        const int next = __ffs(static_cast<int>(left)) - 1;
+        left &= left - 1;
+        const PartTerms<Part> w(part, x, gradient, next);
+        v.for_each([&](int i, int k) { sums[i][k] += units(v, e, i, k) + units(w, next, i, k); });
+      }
+    }
+    part.for_each([&](int i, int k, int parameter) {
+      const auto sum = static_cast<std::int32_t>(sums[i][k] - bias);
+      slab[parameter] = is_first ? sum : slab[parameter] + sum;
+    });
+  }
+}
+
+/// row[i] = feature(i) for i < n, by a warp: 8 of a lane are asked for at once.
+template <class Feature>
+__device__ __forceinline__ void copy_row(float* row, int n, const Feature& feature) {
+  constexpr int kAtOnce = 8;
+  for (int i = thread_number() % kWarp; i < n; i += kAtOnce * kWarp) {
+    float x[kAtOnce];
+    CUDP_UNROLL for (int k = 0; k < kAtOnce; ++k) {
+      x[k] = i + k * kWarp < n ? feature(i + k * kWarp) : 0.0f;
+    }
+    CUDP_UNROLL for (int k = 0; k < kAtOnce; ++k) {
+      if (i + k * kWarp < n) row[i + k * kWarp] = x[k];
+    }
+  }
+}
+
+/// Writes example `number`'s features to a row of `width` numbers, then 1, the bias's input, and
+/// zeros. By a warp.
+__device__ __forceinline__ void load_row(const FusedSum& a, std::int64_t number, float* row,
+                                         int width) {
+  const int lane = thread_number() % kWarp, features = a.dense.features;
+  const bool is_coded = a.coded.rows != nullptr;
+  const std::int64_t at = number * features;
+  if (a.bytes != nullptr)
+    copy_row(row, features,
+             [&](int i) { return a.scale * static_cast<float>(a.bytes[at + i]) + a.shift; });
+  else if (!is_coded)
+    copy_row(row, features, [&](int i) { return a.floats[at + i]; });
+  for (int i = (is_coded ? 0 : features) + lane; i < width; i += kWarp)
+    row[i] = i == features ? 1.0f : 0.0f;
+  if (!is_coded) return;
+  __syncwarp();
+  const CodedRecord record(a.coded, number);
+  for (int k = lane; k < a.coded.numbers + a.coded.codes; k += kWarp) {
+    if (k < a.coded.numbers) {
+      row[a.coded.number_feature[k]] = record.number(k);
+    } else if (const int feature = record.code(k - a.coded.numbers); feature < features) {
+      row[feature] = 1.0f;
+    }
+  }
+}
+
+/// Sum of the squares of a row's first `width` numbers, by a warp.
+__device__ __forceinline__ float row_square(const float* row, int width) {
+  float square = 0.0f;
+  for (int i = thread_number() % kWarp; i < width; i += kWarp) square += row[i] * row[i];
+  return warp_sum(square);
+}
+
+// grid: a.blocks, one a multiprocessor is best. block: 512. dynamic smem: fused_bytes(a.dense,
+// transforms). has_one: one output. transforms: gradients are, before they are clipped, and the
+// task is a clipped sum.
+template <bool has_one, bool has_hidden, bool transforms>
+__global__ void __launch_bounds__(kThreads, 1) dense_rows_kernel(FusedSum a) {
+  constexpr int kLayers = has_hidden ? 2 : 1, kTiles = has_one ? 1 : 2;
+  using Part = TilePart<has_one ? 1 : transforms ? 2 : 4, has_one ? 1 : transforms ? 4 : 8>;
+  const DenseShapes& d = a.dense;
+  const DenseRow row(d);
+  CUDP_DYNAMIC_SMEM(float, space);
+  float* const losses = space + d.tile * row.size;
+  auto* const words = reinterpret_cast<u32*>(losses + d.tile);
+  auto* const adds = words + d.tile;             // 1 or 0
+  float* const scales = losses + 3 * d.tile;     // with transforms, and so the squares
+  float* const layer_squares = scales + d.tile;  // [kLayers][kWarps][rows]
+  const FusedTask task = transforms ? FusedTask::clip : a.task;
+  const int live = live_examples(a.batch);
+  const auto block = static_cast<int>(blockIdx.x), blocks = static_cast<int>(gridDim.x);
+  const int lane = thread_number() % kWarp;
+  const DenseLayer first{.parameters = a.parameters,
+                         .in = d.features,
+                         .out = has_hidden ? d.hidden : d.outputs,
+                         .weight_at = 0};
+  const DenseLayer last{.parameters = a.parameters,
+                        .in = has_hidden ? d.hidden : d.features,
+                        .out = d.outputs,
+                        .weight_at = has_hidden ? first.end() : 0};
+  std::int32_t* const slab =
+      is_summed(task) ? a.slabs + static_cast<std::int64_t>(block) * last.end() : nullptr;
+  const AnyFunction f(a.functions[0]);
+
+  // The block's n-th example in the micro-batch, and how many it has.
+  const auto index_of = [&](int n) {
+    return (n / kTileExamples * blocks + block) * kTileExamples + n % kTileExamples;
+  };
+  const int rounds = live / (blocks * kTileExamples);
+  const int rest = live - index_of(rounds * kTileExamples);
+  const int mine = rounds * kTileExamples + max(0, min(rest, kTileExamples));
+
+  for (int begin = 0; begin < mine; begin += d.tile) {
+    const TileRows x{.first = space, .stride = row.size, .n = min(mine - begin, d.tile)};
+    const TileRows hidden = x.at(row.hidden), gradient_hidden = x.at(row.gradient_hidden);
+    const TileRows gradient = x.at(row.gradient), partial = x.at(row.partial);
+    const TileRows& last_in = has_hidden ? hidden : x;
+    const auto number_of = [&](int e) { return example_number(a, index_of(begin + e)); };
+    if (begin > 0) __syncthreads();  // the tile before is done with
+
+    // The label, features, and what stands beyond each array's numbers.
+    const bool is_loss = thread_number() < x.n && task != FusedTask::forward;
+    const int label = is_loss ? a.labels[number_of(thread_number())] : 0;
+    x.for_each_row([&](int e, float* to) {
+      load_row(a, number_of(e), to, row.hidden);
+      for (int i = row.hidden + lane; has_hidden && i < row.gradient_hidden; i += kWarp)
+        if (i >= row.hidden + d.hidden) to[i] = i == row.hidden + d.hidden ? 1.0f : 0.0f;
+      for (int i = row.gradient_hidden + d.hidden + lane; i < row.gradient; i += kWarp)
+        to[i] = 0.0f;
+      for (int i = row.gradient + d.outputs + lane; i < row.partial; i += kWarp) to[i] = 0.0f;
+    });
+    __syncthreads();
+
+    // Forward, and backward.
+    if constexpr (has_hidden)
+      tile_forward<4>(first, x, partial, hidden, [&](float z) { return f.value(z); });
+    tile_forward<kTiles>(last, last_in, partial, gradient, [](float z) { return z; });
+    if (task == FusedTask::forward) {
+      gradient.for_each(0, d.outputs, [&](int e, int o) {
+        a.logits[static_cast<std::int64_t>(index_of(begin + e)) * d.outputs + o] = gradient[e][o];
+      });
+      continue;
+    }
+    if (is_loss) {
+      const int e = thread_number();
+      float* const z = gradient[e];
+      losses[e] = evaluate_loss(a.loss, z, d.outputs, label, z);
+    } else if (task == FusedTask::accept && thread_number() / kWarp == 1 && lane < x.n) {
+      words[lane] = acceptance_word(a.accept, number_of(lane));
+    }
+    __syncthreads();
+    if constexpr (has_hidden) {
+      tile_product<kTiles>(
+          gradient, d.outputs, d.hidden, 1, [&](int i, int o) { return last.of_input(i, o); },
+          [&](int e, int i, int, float sum) {
+            gradient_hidden[e][i] = sum * f.derivative(hidden[e][i]);
+          });
+      __syncthreads();
+    }
+
+    if constexpr (transforms) {
+      if constexpr (has_hidden)
+        tile_squares<Part>(first, a.transform, x, gradient_hidden, layer_squares);
+      tile_squares<Part>(last, a.transform, last_in, gradient,
+                         layer_squares + (kLayers - 1) * kWarps * x.n);
+      __syncthreads();
+    }
+
+    // Norms and factors, a warp an example.
+    x.for_each_row([&](int e, float* to) {
+      float squares[kLayers], factors[kLayers];
+      if constexpr (transforms) {
+        CUDP_UNROLL for (int layer = 0; layer < kLayers; ++layer) {
+          squares[layer] = 0.0f;
+          for (int warp = 0; warp < kWarps; ++warp)
+            squares[layer] += layer_squares[(layer * kWarps + warp) * x.n + e];
+        }
+      } else {
+        const float* const dy = has_hidden ? gradient_hidden[e] : gradient[e];
+        squares[0] =
+            dense_squared_norm(row_square(to, first.in), row_square(dy, first.out), first.out);
+        if constexpr (has_hidden)
+          squares[1] = dense_squared_norm(row_square(hidden[e], last.in),
+                                          row_square(gradient[e], last.out), last.out);
+      }
+      __syncwarp();  // every lane has read the row: it is overwritten below
+      const bool is_added = decide_example(
+          a, task, true, [&] { return number_of(e); }, squares, factors,
+          [&](float seen, float square) {
+            return acceptance_factor(*a.accept.rule, seen_norm(*a.accept.rule, seen), words[e],
+                                     square);
+          });
+      if (!is_summed(task)) return;
+      const float inverse_grid = a.sum_scale->inverse_grid;
+      if (lane == 0) {
+        adds[e] = is_added ? 1 : 0;
+        if constexpr (transforms) scales[e] = factors[0] * inverse_grid;
+        report_example(a, index_of(begin + e), losses[e], squares, factors);
+      }
+      if constexpr (!transforms) {
+        const float scale_first = factors[0] * inverse_grid;
+        const float scale_last = factors[kLayers - 1] * inverse_grid;
+        for (int i = row.gradient_hidden + lane; i < row.partial; i += kWarp)
+          to[i] *= i < row.gradient ? scale_first : scale_last;
+      }
+    });
+    if (!is_summed(task)) continue;
+    __syncthreads();
+
+    const unsigned adding = __ballot_sync(kFullWarp, lane < x.n && adds[lane] != 0);
+    const bool is_first = begin == 0;
+    if constexpr (has_hidden)
+      tile_sum<Part, transforms>(first, x, gradient_hidden, adding, is_first, a.transform, scales,
+                                 slab);
+    tile_sum<Part, transforms>(last, last_in, gradient, adding, is_first, a.transform, scales,
+                               slab);
+  }
+}
+
+}  // namespace cudp::fused::inline CUDP_SIMT
