@@ -205,8 +205,12 @@ struct TextSums {
       CUDP_UNROLL for (int n = 0; n < P::kLayers; ++n) { squares[n] += part.v[n]; }
     }
     if constexpr (!P::kTransforms) {
-      squares[0] *= inverse * inverse;
-      squares[1] *= inverse * inverse;
+      // Squares and sums below 2^-126 have few bits or none. The scale may magnify what they lose,
+      // so the largest possible loss is added; `factor * inverse` is then bounded, too.
+      constexpr float kLoss = static_cast<float>(P::kParameters + 4 * P::kThreads) * 0x1p-126f;
+      CUDP_UNROLL for (int n = 0; n < 2; ++n) {
+        squares[n] = (squares[n] + kLoss) * (inverse * inverse);
+      }
     }
     const FusedTask task = P::kTransforms ? FusedTask::clip : a.task;
     const bool is_first = thread_number() == 0;
