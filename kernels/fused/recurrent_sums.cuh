@@ -220,7 +220,8 @@ struct TextSums {
                  INFINITY &&
              adds;
     } else {
-      const float square = total_square(squares);
+      float square = 0.0f;
+      CUDP_UNROLL for (int n = 0; n < P::kLayers; ++n) { square += squares[n]; }
       if (adds && is_first) a.norms[group.number(a, e)] = kept_norm(square);
       if (task == FusedTask::norms) return;
       const float factor = adds ? acceptance_factor(*a.accept.rule, s.candidates.seen[waiting],
