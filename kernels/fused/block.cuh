@@ -21,7 +21,7 @@ __device__ __forceinline__ void clear(T (&v)[n]) {
   clear_each(v, std::make_index_sequence<n>());
 }
 
-static_assert(kThreads == kFusedThreads);
+static_assert(unsigned{kThreads} == kFusedThreads);
 
 /// Shared memory of a block.
 template <class P>

@@ -12,13 +12,14 @@
 #include "kernels/contribution/clip.hpp"
 #include "kernels/contribution/coordinates_math.hpp"
 #include "kernels/contribution/importance.hpp"
+#include "kernels/layers/embedding.hpp"
 #include "kernels/layers/kinds.hpp"
 #include "kernels/step/block_sums.hpp"
 
 namespace cudp {
 
-/// Threads of a block of every fused kernel.
-inline constexpr int kFusedThreads = 512;
+/// Threads of a block of a fused kernel, except those of texts (recurrent_plan.hpp).
+inline constexpr unsigned kFusedThreads = 512;
 
 /// Largest number of gradients that a block adds in 32-bit integers, in units of the sum's grid.
 /// The numbers of each example are rounded independently, so an example adds the same units
@@ -123,6 +124,14 @@ struct FusedAcceptance {
   std::int64_t first = 0;      ///< index of example 0's word in the stream
 };
 
+/// Texts, for recurrent_kernel.cuh.
+struct FusedTexts {
+  device::Texts of;                  ///< of the data set; without texts, `tokens` is null
+  std::int32_t places = 0;           ///< T
+  std::int32_t group = 0;            ///< texts that a block processes at once, 1 to 8
+  unsigned char* scratch = nullptr;  ///< [blocks, bytes], see TextPlan::scratch_bytes()
+};
+
 /// Computes slabs[block] = sum of the contributions of the block's examples, in fixed-point units.
 /// Blocks are assigned `turn` examples of the micro-batch in turn. Blocks without examples write
 /// nothing. Tasks without a sum write no slabs.
@@ -132,7 +141,8 @@ struct FusedSum {
   const std::uint32_t* examples;  ///< indices in the data set, from batch.first on, or null
   const std::uint8_t* bytes;      ///< [data set, features], or null
   const float* floats;            ///< [data set, features], or null
-  CodedRows coded;                ///< coded rows, or null; exactly one of the three is set
+  CodedRows coded;                ///< coded rows, or null
+  FusedTexts texts;               ///< or none; exactly one of the four is set
   const std::uint8_t* labels;     ///< [data set]
   float scale;                    ///< a feature is scale * byte + shift
   float shift;
@@ -169,8 +179,12 @@ inline void validate(const FusedSum& a) {
   validate(a.batch);
   const DenseShapes& d = a.dense;
   const bool is_coded = a.coded.rows != nullptr;
-  expect((a.bytes != nullptr) + (a.floats != nullptr) + is_coded == 1,
-         "fused: expected bytes, floats or codes");
+  const bool has_texts = a.texts.of.tokens != nullptr;
+  expect((a.bytes != nullptr) + (a.floats != nullptr) + is_coded + has_texts == 1,
+         "fused: expected bytes, floats, codes or texts");
+  expect(!has_texts || (a.texts.of.lengths && a.texts.of.vectors && a.texts.scratch &&
+                        a.texts.places > 0 && a.texts.group > 0 && d.features == 0),
+         "fused: expected texts with lengths, vectors, scratch memory and sizes > 0");
   expect(!is_coded || (d.features > 0 && a.coded.features == d.features),
          "fused: expected codes only without convolutions, and of the network's features");
   expect(a.labels && a.parameters, "fused: expected pointers");
@@ -178,7 +192,7 @@ inline void validate(const FusedSum& a) {
              (a.losses == nullptr) == (a.factors == nullptr),
          "fused: expected all of the per-example results or none");
   expect(a.blocks > 0 && a.turn > 0, "fused: expected blocks and turn > 0");
-  expect((a.packed != nullptr) == (d.features == 0),
+  expect((a.packed != nullptr) == (d.features == 0 && !has_texts),
          "fused: expected packed weights with convolutions, and with them alone");
   if (is_summed(a.task)) {
     expect(a.examples && a.slabs && a.sum_scale, "fused: expected pointers of a sum");

@@ -7,9 +7,10 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-inline LaunchShape fused_shape(const FusedSum& a, std::size_t shared_bytes) {
+inline LaunchShape fused_shape(const FusedSum& a, std::size_t shared_bytes,
+                               unsigned threads = kFusedThreads) {
   return {.grid = {static_cast<unsigned>(a.blocks)},
-          .block = {kFusedThreads},
+          .block = {threads},
           .shared_bytes = shared_bytes};
 }
 

@@ -114,7 +114,7 @@ class FusedStep : public CudaKernel, public testing::WithParamInterface<FusedCas
     FusedSum a = arguments(FusedTask::norms, data, 3, kernel);
     a.batch = batch(first, n, static_cast<unsigned>(first + n));
     a.norms = device(std::vector<float>(static_cast<std::size_t>(first + n) + 1, kLoud));
-    run_fused(kernel.sum, a, kernel.shared_bytes);
+    run_fused(kernel.sum, a, kernel.shared_bytes, kernel.threads);
     return host(a.norms, static_cast<std::size_t>(first + n) + 1);
   }
   std::vector<float> logits_of(const Dataset& data, int first, int n,
@@ -123,7 +123,7 @@ class FusedStep : public CudaKernel, public testing::WithParamInterface<FusedCas
     a.batch = batch(first, n + 1, static_cast<unsigned>(first + n));
     const auto size = static_cast<std::size_t>((n + 1) * net_.outputs);
     a.logits = device(std::vector<float>(size, kLoud));
-    run_fused(kernel.sum, a, kernel.shared_bytes);
+    run_fused(kernel.sum, a, kernel.shared_bytes, kernel.threads);
     return host(a.logits, size);
   }
 
@@ -165,7 +165,7 @@ class FusedStep : public CudaKernel, public testing::WithParamInterface<FusedCas
     a.losses = device(std::vector<float>(rows, kLoud));
     a.squared_norms = device(std::vector<float>(layers_ * rows, kLoud));
     a.factors = device(std::vector<float>(layers_ * rows, kLoud));
-    run_fused(kernel.sum, a, kernel.shared_bytes);
+    run_fused(kernel.sum, a, kernel.shared_bytes, kernel.threads);
     FusedReduce r{};
     r.left = {a.batch, a.slabs, a.turn, a.blocks};
     r.n = static_cast<std::int64_t>(d_);
@@ -535,7 +535,7 @@ TEST_F(FusedKernels, ReadRowsOfATableByTheirCodes) {
         a.losses = device(std::vector<float>(29, kLoud));
         a.squared_norms = device(std::vector<float>(layers, kLoud));
         a.factors = device(std::vector<float>(layers, kLoud));
-        run_fused(kernel->sum, a, kernel->shared_bytes);
+        run_fused(kernel->sum, a, kernel->shared_bytes, kernel->threads);
         sums[coded] = host(a.slabs, slabs);
         norms[coded] = host(a.squared_norms, layers);
         FusedSum b = a;
@@ -543,7 +543,7 @@ TEST_F(FusedKernels, ReadRowsOfATableByTheirCodes) {
         b.losses = b.squared_norms = b.factors = nullptr;
         const auto outputs = 29 * static_cast<std::size_t>(net.outputs);
         b.logits = device(std::vector<float>(outputs, kLoud));
-        run_fused(kernel->sum, b, kernel->shared_bytes);
+        run_fused(kernel->sum, b, kernel->shared_bytes, kernel->threads);
         logits[coded] = host(b.logits, outputs);
       }
       EXPECT_EQ(sums[0], sums[1]);

@@ -51,10 +51,11 @@ class CudaKernel : public testing::Test {
   }
   std::size_t shared_bytes() { return gpu().limits().shared_bytes; }
   template <class Args>
-  void run_fused(void (*kernel)(Args), const Args& args, std::size_t shared_bytes) {
+  void run_fused(void (*kernel)(Args), const Args& args, std::size_t shared_bytes,
+                 unsigned threads = kFusedThreads) {
     validate(args);
     allow_shared(kernel, shared_bytes);
-    gpu().launch("kernel", kernel, fused_shape(args, shared_bytes), args);
+    gpu().launch("kernel", kernel, fused_shape(args, shared_bytes, threads), args);
   }
   /// In a shape of the test's.
   void launch(void (*kernel)(SampleArgs, SampleSpace), const SampleArgs& args,

@@ -40,6 +40,35 @@ TEST(PtxInterpreter, FindsRacesInSharedMemoryWhateverTheOrder) {
                "race: a write after another thread's write", threads(64));
 }
 
+/// bar.sync with a number and a count orders those that come to it, and nobody else.
+TEST(PtxInterpreter, FindsRacesAroundNamedBarriers) {
+  // Of four warps, %r14 is the word of the other in the same half, %r15 of one in the other half.
+  const std::string begin =
+      kShared +
+      "shr.u32 %r16, %r1, 6;\nadd.s32 %r16, %r16, 1;\nxor.b32 %r15, %r1, 64;\n"
+      "mul.lo.s32 %r15, %r15, 4;\nadd.s32 %r15, %r10, %r15;\n";
+  const std::string write = "st.shared.u32 [%r12], %r1;\n", half = "ld.shared.u32 %r2, [%r14];\n",
+                    other = "ld.shared.u32 %r2, [%r15];\n", named = "bar.sync %r16, 64;\n",
+                    all = "bar.sync 0;\n";
+  expect_found(begin + write + half + "ret;", begin + write + named + half + "ret;", "race: a ",
+               threads(128));
+  expect_found(begin + write + named + half + write + "ret;",
+               begin + write + named + half + named + write + "ret;", "race: a ", threads(128));
+  expect_found(begin + write + named + other + "ret;", begin + write + named + all + other + "ret;",
+               "race: a ", threads(128));
+  expect_found(begin + write + named + other + "ret;",
+               begin + write + "bar.sync 3, 128;\n" + other + "ret;", "race: a ", threads(128));
+  // One half may pass its barrier more often, and what it knew of the other half stays known.
+  EXPECT_EQ(fault_of(begin + write + "bar.sync 3, 128;\nsetp.eq.s32 %p1, %r16, 1;\n@%p1 bra $A;\n" +
+                         named + named + "$A:\n" + named + other + "ret;",
+                     threads(128)),
+            "");
+  expect_found(begin + "bar.sync 5, 96;\nret;", begin + "bar.sync 5, 128;\nret;",
+               "too few threads reach", threads(64 + 64));
+  expect_found(begin + "bar.sync 16, 128;\nret;", begin + "bar.sync 15, 128;\nret;",
+               "that no device has", threads(128));
+}
+
 TEST(PtxInterpreter, FindsRacesBetweenLanesOfAWarp) {
   const std::string write = "st.shared.u32 [%r12], %r1;\n", lanes = "ld.shared.u32 %r2, [%r13];\n",
                     barrier = "bar.warp.sync -1;\n";

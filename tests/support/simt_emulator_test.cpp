@@ -10,6 +10,7 @@
 
 #include "kernels/common/copy_async.cuh"
 #include "kernels/common/half_core.cuh"
+#include "kernels/common/named_barrier.cuh"
 #include "kernels/common/simt.cuh"
 #include "kernels/common/tensor_core.cuh"
 
@@ -197,6 +198,53 @@ TEST(Simt, FindsBarrierDivergence) {
   EXPECT_SAYS("names a lane elsewhere: thread (0,0,0) is at __syncthreads",
               simt::launch(barrier_against_warp, dim3(1), dim3(32), 0, {}));
   EXPECT_TRUE(reverses<true>(1)) << "the emulator works after an error";
+}
+
+/// Two halves of a block, each of which passes numbers on by a barrier of its own, `left` times.
+template <bool waits>
+__global__ void two_halves(int left, int* out) {
+  CUDP_SHARED(int, number, [2][128]);
+  const auto thread = static_cast<int>(threadIdx.x);
+  const int half = thread / 64, own = thread % 64;
+  int value = thread;
+  for (int step = 0; step < left * (1 + half); ++step) {  // one goes on longer than the other
+    number[step % 2][thread] = value;
+    if constexpr (waits) named_barrier<64>(1 + half);
+    value = number[step % 2][64 * half + (own + 33) % 64] + 1;
+  }
+  out[thread] = value;
+}
+__global__ void too_few_meet() {
+  if (threadIdx.x < 32) named_barrier<64>(3);
+}
+__global__ void counts_differ() {
+  if (threadIdx.x < 32)
+    named_barrier<64>(3);
+  else
+    named_barrier<96>(3);
+}
+__global__ void no_such_barrier() { named_barrier<64>(16); }
+
+TEST(Simt, NamedBarriersOrderTheirWarpsAlone) {
+  const auto run = [](auto kernel, unsigned seed) {
+    std::vector<int> out(128);
+    simt::launch(kernel, dim3(1), dim3(128), 0, {.seed = seed}, 5, out.data());
+    return out;
+  };
+  std::vector<int> want(128);
+  for (int thread = 0; thread < 128; ++thread) {
+    const int half = thread / 64, steps = 5 * (1 + half);
+    want[static_cast<std::size_t>(thread)] = 64 * half + (thread % 64 + 33 * steps) % 64 + steps;
+  }
+  bool differs = false;
+  for (unsigned seed = 1; seed <= 20; ++seed) {
+    EXPECT_EQ(run(two_halves<true>, seed), want);
+    if (!simt::races_end_the_program()) differs = differs || run(two_halves<false>, seed) != want;
+  }
+  EXPECT_TRUE(differs || simt::races_end_the_program()) << "without barriers";
+  EXPECT_SAYS("too few threads", simt::launch(too_few_meet, dim3(1), dim3(64), 0, {}));
+  EXPECT_SAYS("another number of threads", simt::launch(counts_differ, dim3(1), dim3(96), 0, {}));
+  EXPECT_SAYS("no named barrier 16", simt::launch(no_such_barrier, dim3(1), dim3(64), 0, {}));
 }
 
 // --- Warp operations ---

@@ -6,6 +6,7 @@
 
 #include "kernels/fused/dense_rows.cuh"
 #include "kernels/fused/fused_kernel.cuh"
+#include "kernels/fused/recurrent_kernel.cuh"
 #include "kernels/fused/reduce.cuh"
 #include "kernels/step/packed_image.cuh"
 #include "runtime/base/error.hpp"
@@ -159,17 +160,80 @@ std::vector<FusedKernel> dense_kernels_of(const Network& net, const DeviceLimits
   return {k};
 }
 
+/// Whether a network has these layers, and which functions it has.
+bool matches(const Network& net, const fused::TextLayers& want,
+             std::array<Activate, 4>& functions) {
+  const std::vector<NetworkLayer>& l = net.layers;
+  if (l.size() != 7 || net.spec.loss != Loss::softmax_cross_entropy || net.text.words == 0 ||
+      net.outputs != want.outputs)
+    return false;
+  const auto is_dense = [](const Layer& layer, int out, bool per_token) {
+    const auto* const d = std::get_if<Dense>(&layer);
+    return d != nullptr && d->out == out && d->per_token == per_token;
+  };
+  const auto* const embedding = std::get_if<Embedding>(&l[0].layer);
+  const auto* const recurrent = std::get_if<Recurrent>(&l[3].layer);
+  const Activate* const f[] = {std::get_if<Activate>(&l[2].layer),
+                               std::get_if<Activate>(&l[5].layer)};
+  if (embedding == nullptr || embedding->trainable || net.text.columns != want.columns ||
+      recurrent == nullptr || recurrent->cell != Cell::lstm ||
+      recurrent->output != RecurrentOutput::last || recurrent->hidden != want.hidden ||
+      recurrent->directions() != want.directions || !is_dense(l[1].layer, want.words, true) ||
+      !is_dense(l[4].layer, want.head, false) || !is_dense(l[6].layer, want.outputs, false) ||
+      f[0] == nullptr || f[1] == nullptr)
+    return false;
+  functions = {*f[0], *f[1]};
+  return true;
+}
+
+/// Kernels of a network of texts, the smallest groups first. A group of three would need more than
+/// one block of random words.
+template <class N, bool transforms>
+std::vector<FusedKernel> text_kernels_of(const Network& net, const DeviceLimits& limits,
+                                         Precision precision) {
+  using P = fused::TextPlan<N, transforms>;
+  std::vector<FusedKernel> kernels;
+  std::array<Activate, 4> functions{};
+  if (precision != Precision::tf32 || !matches(net, N::kLayers, functions)) return kernels;
+  ensure(net.parameter_count == static_cast<std::size_t>(P::kParameters),
+         "the fused kernel has another network's parameters");
+  const int places = net.input.size();
+  for (int texts = 1; texts <= fused::kMaxTexts; texts *= 2) {
+    const std::size_t bytes = fused::text_shared_bytes<P>(texts, places);
+    if (bytes > limits.shared_bytes) break;
+    kernels.push_back({.sum = fused::recurrent_kernel<P>,
+                       .shared_bytes = bytes,
+                       .functions = functions,
+                       .threads = P::kThreads,
+                       .examples = texts,
+                       .places = places,
+                       .scratch = P::scratch_bytes(texts, places)});
+  }
+  return kernels;
+}
+
 template <bool transforms>
 std::vector<FusedKernel> kernels_for(const Network& net, const DeviceLimits& limits,
                                      Precision precision) {
   auto kernels = tensor_kernels_of<fused::Cnn, true, transforms>(net, limits, precision);
   if (kernels.empty())
     kernels = tensor_kernels_of<fused::ScatterCnn, false, transforms>(net, limits, precision);
+  if (kernels.empty())
+    kernels = text_kernels_of<fused::ImdbRnn, transforms>(net, limits, precision);
   return kernels.empty() ? dense_kernels_of<transforms>(net, limits) : kernels;
 }
 
 /// Cycles of a group, relative to a group of one (bench/roofline.md).
-double group_cost(int examples) { return examples == 4 ? 1.75 : examples == 2 ? 1.28 : 1.0; }
+double group_cost(int examples) {
+  return examples == 8 ? 3.1 : examples == 4 ? 1.75 : examples == 2 ? 1.28 : 1.0;
+}
+
+/// The largest scratch memory of a block [bytes].
+std::int64_t largest_scratch(const std::vector<FusedKernel>& kernels) {
+  std::int64_t bytes = 0;
+  for (const FusedKernel& k : kernels) bytes = std::max(bytes, k.scratch);
+  return bytes;
+}
 
 }  // namespace
 
@@ -184,7 +248,7 @@ Precision device_precision(const Network& net, const DeviceLimits& limits, Preci
   const auto kernels = fused_kernels_for(net, limits, requested, transforms);
   const bool gains = kernels.empty()
                          ? build_layout(net, {.precision = requested}).storage.uses_tensor_cores
-                         : kernels[0].packing.places != nullptr;
+                         : kernels[0].has_tensor_cores();
   return gains ? requested : Precision::fp32;
 }
 
@@ -200,6 +264,7 @@ FusedNetwork::FusedNetwork(Gpu& gpu, const Network& net, std::vector<FusedKernel
       turn_(kernels_.at(0).turn()),
       capacity_(fused_capacity(blocks_, turn_)),
       slabs_(gpu, static_cast<std::size_t>(blocks_) * parameters_),
+      scratch_(gpu, static_cast<std::size_t>(blocks_ * largest_scratch(kernels_))),
       losses_(gpu, diagnostics ? static_cast<std::size_t>(capacity_) : 0),
       squared_norms_(gpu, losses_.size() * static_cast<std::size_t>(groups_)),
       factors_(gpu, squared_norms_.size()) {
@@ -246,7 +311,9 @@ const FusedKernel& FusedNetwork::choose(const std::vector<FusedKernel>& kernels,
 
 void FusedNetwork::launch_kernel(const char* name, const FusedKernel& kernel, FusedSum args) {
   args.dense = kernel.dense;
-  launch(gpu_, name, kernel.sum, fused_shape(args, kernel.shared_bytes), args);
+  if (kernel.places > 0) args.texts.group = kernel.examples;
+  scratch_.fill_scratch();
+  launch(gpu_, name, kernel.sum, fused_shape(args, kernel.shared_bytes, kernel.threads), args);
 }
 
 Unfinished FusedNetwork::sum_clipped(const Drawn& drawn, const ClippedGradient& clip,
@@ -337,6 +404,7 @@ FusedSum FusedNetwork::args_of(FusedTask task, const DeviceData& data,
           .bytes = data.bytes,
           .floats = data.floats,
           .coded = data.coded,
+          .texts = {.of = data.texts, .places = kernels_[0].places, .scratch = scratch_.get()},
           .labels = data.labels,
           .scale = data.scale,
           .shift = data.shift,

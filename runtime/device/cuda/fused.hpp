@@ -29,11 +29,15 @@ struct FusedKernel {
   void (*sum)(FusedSum) = nullptr;
   std::size_t shared_bytes = 0;
   std::array<Activate, 4> functions{};
+  unsigned threads = kFusedThreads;
   DenseShapes dense{};       ///< shapes of a network without convolutions
   int examples = 1;          ///< that a block of one with convolutions processes at once
   bool wants_bytes = false;  ///< features must be bytes without a shift
   FusedPacking packing{};    ///< of a network with convolutions
+  int places = 0;            ///< of a network of texts: T
+  std::int64_t scratch = 0;  ///< bytes in device memory for each block
 
+  bool has_tensor_cores() const { return packing.places != nullptr || places > 0; }
   /// Examples that a block is assigned in turn.
   int turn() const { return dense.tile > 0 ? kTileExamples : 1; }
   bool takes(const DeviceData& data) const {
@@ -132,7 +136,8 @@ class FusedNetwork {
   int turn_;
   int capacity_;
   Buffer<std::int32_t> slabs_;  // [blocks, d]
-  Buffer<float> losses_;        // [capacity], like the next two; empty without diagnostics
+  Buffer<unsigned char> scratch_;
+  Buffer<float> losses_;  // [capacity], like the next two; empty without diagnostics
   Buffer<float> squared_norms_;
   Buffer<float> factors_;
 };

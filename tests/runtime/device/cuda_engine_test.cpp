@@ -431,6 +431,31 @@ TEST(TensorLayers, FusedKernelsOfConvolutionsUseThemAndOthersDoNot) {
   EXPECT_EQ(precision("logistic", {124, 1, 1}, tf32, true), fp32) << "ten outputs gain nothing";
 }
 
+/// As many texts at once as shared memory holds; longer texts, and other networks, go layer by
+/// layer.
+TEST(FusedChoice, OfTextsIsByTheirLengthAndLayers) {
+  const DeviceLimits h100{.multiprocessors = 132, .shared_bytes = std::size_t{227} * 1024};
+  const auto texts = [&](const Case& c, Precision precision = Precision::tf32,
+                         bool transforms = false) {
+    const auto kernels = cuda::fused_kernels_for(cases::network_of(c), h100, precision, transforms);
+    return kernels.empty() ? 0 : kernels.back().examples;
+  };
+  const auto imdb = [](int words, int columns = 100) {
+    return Case{"imdb", "imdb-rnn", {1, 1, words}, 2, {50, columns}};
+  };
+  EXPECT_EQ(texts(imdb(80)), 8);
+  EXPECT_EQ(texts(imdb(81)), 4);
+  EXPECT_EQ(texts(imdb(160)), 4);
+  EXPECT_EQ(texts(imdb(161)), 2);
+  EXPECT_EQ(texts(imdb(500)), 1);
+  EXPECT_EQ(texts(imdb(5000)), 0);
+  EXPECT_EQ(texts(imdb(80), Precision::tf32, true), 8);
+  EXPECT_EQ(texts(imdb(80), Precision::fp32), 0) << "its operands are fp16 numbers";
+  EXPECT_EQ(texts(imdb(80, 50)), 0) << "another table of words";
+  for (const Case& c : cases::kTextCases)
+    if (std::string(c.name) != "imdb_rnn") EXPECT_EQ(texts(c), 0) << c.name;
+}
+
 /// What a library gives is as near to what our kernels give as sums in another order are.
 TEST(CudaEvaluation, ALibraryConvolvesAsOurKernelsDo) {
   for (const Case& c : emulated_cases()) {

@@ -199,6 +199,7 @@ TEST(CudaSteps, LaunchesOfAStepAreThoseOfTheTable) {
       {"`cifar-cnn`, TF32", kCifar, 512, Precision::tf32},
       {"`cifar-cnn`, TF32, 2,048 examples", kCifar, 2048, Precision::tf32},
       {"`imdb-rnn`, 80 words", kImdbRnn},
+      {"`imdb-rnn`, 80 words, TF32", kImdbRnn, 512, Precision::tf32},
       {"`imdb-lstm`, 256 words, TF32", kImdbLstm, 512, Precision::tf32},
       {"`imdb-mean`, 256 words", kImdbMean},
       {"`sentences-lstm`", kSentences},

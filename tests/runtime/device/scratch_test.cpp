@@ -118,6 +118,19 @@ TEST_P(ScratchOfCudaTexts, LeavesNoTrace) {
 INSTANTIATE_TEST_SUITE_P(All, ScratchOfCudaTexts, testing::ValuesIn(cases::kTextCases),
                          [](const auto& i) { return std::string(i.param.name); });
 
+/// In TF32 a network of texts that fits is one kernel, with scratch memory of its own.
+TEST(ScratchOfFusedTexts, LeavesNoTrace) {
+  const Case& c = cases::kTextCases[0];
+  const Network net = cases::network_of(c);
+  const Dataset data = cases::examples_for(c, 7);
+  expect_same_bits([&] {
+    return all_of(net, data, [&](EngineSettings s) {
+      s.precision = Precision::tf32;
+      return device_engine(net, s, {.shared_bytes = std::size_t{227} * 1024});
+    });
+  });
+}
+
 class ScratchOfRandomModels : public testing::TestWithParam<unsigned> {};
 
 TEST_P(ScratchOfRandomModels, LeavesNoTrace) {

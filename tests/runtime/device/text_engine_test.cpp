@@ -143,6 +143,43 @@ TEST(CudaTexts, BitsDoNotDependOnTheDevice) {
   }
 }
 
+/// A network of texts as one kernel: neither the texts of a block nor the multiprocessors change a
+/// bit, and every text is near what its layers give one by one.
+TEST(CudaTexts, AWholeNetworkGivesTheSameBitsOnEveryDevice) {
+  const Case& c = cases::kTextCases[0];
+  const Network net = cases::network_of(c);
+  const Dataset data = texts_for(c, 33);
+  constexpr std::size_t kKB = 1024;
+  const TestDevice devices[] = {{.seed = 1, .shared_bytes = 227 * kKB, .multiprocessors = 1},
+                                {.seed = 2, .shared_bytes = 99 * kKB, .multiprocessors = 3},
+                                {.seed = 3, .shared_bytes = 227 * kKB, .multiprocessors = 132}};
+  EngineSettings s;
+  s.recipe.draw = Poisson{std::uint64_t{3} << 30};
+  const auto sums = [&](const TestDevice& device) {
+    const auto engine = device_engine(net, s, device);
+    engine->load(data);
+    engine->set_state(weights_for(net));
+    std::vector<float> numbers = engine->logits(data);
+    const std::vector<float> sum = clipped_sum(*engine, s.recipe, net, data, 0.3f);
+    numbers.insert(numbers.end(), sum.begin(), sum.end());
+    return numbers;
+  };
+  const std::vector<float> by_layers = sums(devices[0]);
+  s.precision = Precision::tf32;
+  const std::vector<float> first = sums(devices[0]);
+  EXPECT_FALSE(first == by_layers) << "of fp16 operands";
+  double error = 0, size = 0;
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    error += std::pow(static_cast<double>(first[i]) - static_cast<double>(by_layers[i]), 2);
+    size += std::pow(static_cast<double>(by_layers[i]), 2);
+  }
+  EXPECT_TRUE(std::sqrt(error) <= 1.5e-3 * std::sqrt(size)) << std::sqrt(error / size);
+  for (const TestDevice& device : devices) {
+    if (device.seed == 1) continue;
+    EXPECT_TRUE(sums(device) == first) << "device " << device.seed;
+  }
+}
+
 /// Half a tile where a layer would leave the other half empty.
 TEST(CudaTexts, TilesOfGradientsFollowTheLayer) {
   const auto tiles = [](int rows, int columns) {

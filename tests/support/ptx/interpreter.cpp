@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <utility>
 
 #include "tests/support/ptx/warp.hpp"
 
@@ -96,7 +97,7 @@ void Interpreter::begin(Block& b, const Launch& launch, u64 number) {
   b.number = static_cast<u32>(number);
   b.id = {static_cast<u32>(number % b.grid.x), static_cast<u32>(number / b.grid.x % b.grid.y),
           static_cast<u32>(number / b.grid.x / b.grid.y)};
-  b.interval = next_interval();
+  const u32 interval = next_interval();
   const u32 shared = k.shared_bytes + launch.dynamic_shared;
   b.shared.assign(shared, 0xff);
   b.shadow.reset(shared);
@@ -128,6 +129,8 @@ void Interpreter::begin(Block& b, const Launch& launch, u64 number) {
     w.waiting = 0;
     w.current = 0;
     w.sync = 0;
+    w.interval = interval;
+    w.ended.fill(interval - 1);
     w.at_barrier = false;
     w.pc.fill(0);
     for (auto& copies : w.copies) copies.clear();
@@ -154,8 +157,62 @@ void Interpreter::begin(Block& b, const Launch& launch, u64 number) {
 
 namespace {
 
+void pass_barrier(Warp& w, u32 interval) {
+  w.at_barrier = false;
+  w.waiting = 0;
+  w.sync = 0;
+  w.interval = interval;
+  for (u32& pc : w.pc) ++pc;
+}
+
+/// The named barrier that a warp waits at, and for how many threads; 0 if it is none.
+std::pair<u32, u32> named_barrier_of(const Warp& w) {
+  const Instruction& i = w.kernel->code[w.current];
+  if (w.live == 0 || !w.at_barrier || i.sources == 0) return {0, 0};
+  const auto lane = static_cast<u32>(__builtin_ctz(w.live));
+  const auto id = get<u32>(w.row(i.s[0]), lane), threads = get<u32>(w.row(i.s[1]), lane);
+  for (u32 l = 0; l < kLanes; ++l)
+    if ((w.live >> l & 1) != 0 && get<u32>(w.row(i.s[0]), l) != id)
+      fault(w, l, "lanes of a warp wait at different named barriers");
+  if (id == 0 || id > 15 || threads == 0 || threads % kLanes != 0)
+    fault(w, lane, "a named barrier that no device has");
+  return {id, threads};
+}
+
+/// Opens the named barriers at which all that they wait for are. What these warps did before is
+/// ordered before what they do from now on, and nothing else is. False if there is none.
+bool open_named_barriers(Block& b, const std::function<u32()>& next_interval) {
+  bool any = false;
+  if (!b.kernel->has_named_barriers) return any;
+  std::array<std::vector<Warp*>, 16> at;
+  std::array<u32, 16> wanted{};
+  for (u32 n = 0; n < b.warp_count; ++n) {
+    const auto [id, threads] = named_barrier_of(b.warps[n]);
+    if (id == 0) continue;
+    if (!at[id].empty() && wanted[id] != threads)
+      fault(b.warps[n], 0, "a named barrier is waited at for different numbers of threads");
+    wanted[id] = threads;
+    at[id].push_back(&b.warps[n]);
+  }
+  for (u32 id = 1; id < 16; ++id) {
+    if (at[id].empty() || at[id].size() * kLanes != wanted[id]) continue;
+    std::array<u32, kMaxWarps> ended{};
+    for (const Warp* w : at[id]) {
+      for (u32 n = 0; n < b.warp_count; ++n) ended[n] = std::max(ended[n], w->ended[n]);
+      ended[w->index] = std::max(ended[w->index], w->interval);
+    }
+    const u32 interval = next_interval();
+    for (Warp* w : at[id]) {
+      w->ended = ended;
+      pass_barrier(*w, interval);
+    }
+    any = true;
+  }
+  return any;
+}
+
 /// Opens the barrier if all that have not ended are there.
-bool open_barrier(Block& b) {
+bool open_barrier(Block& b, const std::function<u32()>& next_interval) {
   const Warp* first = nullptr;
   for (u32 n = 0; n < b.warp_count; ++n) {
     const Warp& w = b.warps[n];
@@ -167,12 +224,12 @@ bool open_barrier(Block& b) {
             "warps of a block wait at different barriers; the other is at line " +
                 std::to_string(w.kernel->places[first->current].line));
   }
+  if (first != nullptr && first->kernel->code[first->current].sources > 0)
+    fault(*first, 0, "a named barrier that too few threads reach");
+  const u32 interval = next_interval();
   for (u32 n = 0; n < b.warp_count; ++n) {
-    Warp& w = b.warps[n];
-    w.at_barrier = false;
-    w.waiting = 0;
-    w.sync = 0;
-    for (u32& pc : w.pc) ++pc;
+    pass_barrier(b.warps[n], interval);
+    b.warps[n].ended.fill(interval - 1);
   }
   return true;
 }
@@ -191,7 +248,8 @@ bool run_turn(Block& b, Random& random, Totals& totals, const std::function<u32(
       waits = waits && (w.live == 0 || w.at_barrier);
     }
     if (!running) return false;
-    if (waits && open_barrier(b)) b.interval = next_interval();
+    if (open_named_barriers(b, next_interval)) continue;
+    if (waits) open_barrier(b, next_interval);
   }
   return true;
 }

@@ -15,8 +15,8 @@ namespace cudp::ptx {
 
 enum class Access : u8 { read, write, atomic };
 
-/// Who touches memory. An interval is what lies between two barriers of one block, or one copy; its
-/// number is used once, and numbers of later launches are larger.
+/// Who touches memory. An interval is what lies between two barriers of one block, or of some of
+/// its warps, or one copy; its number is used once, and numbers of later launches are larger.
 struct Toucher {
   u32 interval = 0;
   u32 block = 0;
@@ -29,6 +29,12 @@ class Order {
  public:
   /// The first interval of the operation that runs; what is at or beyond it is of this operation.
   u32 first = 0;
+  /// Where barriers order some of a block's warps alone: of each warp of the block, the last
+  /// interval that has ended before what the running warp does. Null: all but its own have.
+  mutable const u32* ended = nullptr;
+  bool ended_in_block(u32 interval, u32 warp, u32 own) const {
+    return ended == nullptr || warp == own || interval <= ended[warp];
+  }
   /// True if the operation that had this earlier interval has ended before this one begins.
   bool before(u32 interval) const {
     return all_before_ || interval == 0 || interval == last_known_ || ask(interval);
@@ -77,10 +83,14 @@ template <bool shared>
     if (!same_warp || (others & kOtherWarps) != 0 ||
         ((last.thread != who.thread || (others & kOtherLanes) != 0) && last.sync >= who.sync))
       return Conflict::same_block;
-  } else if constexpr (!shared) {
-    if (last.interval >= order.first) {
-      if (last.block != who.block || (others & kOtherBlocks) != 0) return Conflict::other_block;
-    } else if (!order.before(last.interval)) {
+  } else if (shared || last.interval >= order.first) {
+    if (!shared && (last.block != who.block || (others & kOtherBlocks) != 0))
+      return Conflict::other_block;
+    if (last.interval >= order.first &&
+        !order.ended_in_block(last.interval, last.thread / kLanes, who.thread / kLanes))
+      return Conflict::same_block;
+  } else {
+    if (!order.before(last.interval)) {
       return Conflict::other_operation;
     }
   }

@@ -37,7 +37,9 @@ class Accessor {
         who_(w.toucher(0)),
         bytes_(bytes),
         used_(used),
-        kind_(kind) {}
+        kind_(kind) {
+    order_.ended = w.kernel->has_named_barriers ? w.ended.data() : nullptr;
+  }
 
   u8* place(u32 lane, u64 address) {
     // A value of its own stays in the processor's registers.

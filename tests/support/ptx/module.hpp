@@ -94,6 +94,7 @@ inline constexpr u32 kSpecialRegisters = 13;
 
 struct Kernel {
   const Module* module = nullptr;
+  bool has_named_barriers = false;
   std::string name;
   std::vector<Instruction> code;
   std::vector<Place> places;  ///< of `code`

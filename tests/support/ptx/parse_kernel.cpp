@@ -493,7 +493,13 @@ class KernelParser {
         break;
       case Syntax::barrier:
         i.form = Form::block_barrier;
-        if (take() != "0") unknown("barrier");
+        if (operands.size() == 1) {
+          if (take() != "0") unknown("barrier");
+        } else {  // a named one: its number, and how many threads come
+          add_source(i, take(), '4');
+          add_source(i, take(), '4');
+          kernel_->has_named_barriers = true;
+        }
         break;
       case Syntax::warp:
         i.form = Form::warp;

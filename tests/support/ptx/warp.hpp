@@ -39,6 +39,8 @@ class Rows {
   u64 bytes_ = 0;
 };
 
+inline constexpr u32 kMaxWarps = 32;  ///< of a block
+
 /// A copy to shared memory that is on its way.
 struct AsyncCopy {
   u32 to = 0;
@@ -53,8 +55,7 @@ struct Block {
   const Order* order = nullptr;
   std::map<std::string, u64>* notes = nullptr;
   Dim grid, block, id;
-  u32 number = 0;    ///< of the block in the launch
-  u32 interval = 0;  ///< between barriers
+  u32 number = 0;  ///< of the block in the launch
   std::vector<u8> shared;
   Shadow shadow;
   Rows rows;
@@ -69,17 +70,20 @@ struct Warp {
   u32* predicates = nullptr;
   u32* written = nullptr;  ///< lanes that have written a register, for each register
   u32* predicates_written = nullptr;
-  u32 index = 0;    ///< in the block
-  u32 live = 0;     ///< lanes that have not ended
-  u32 waiting = 0;  ///< lanes that wait in a warp operation or at a barrier
-  u32 current = 0;  ///< the instruction that runs
-  u16 sync = 0;     ///< warp-wide barriers in this interval
+  u32 index = 0;     ///< in the block
+  u32 live = 0;      ///< lanes that have not ended
+  u32 waiting = 0;   ///< lanes that wait in a warp operation or at a barrier
+  u32 current = 0;   ///< the instruction that runs
+  u32 interval = 0;  ///< between barriers
+  /// The last interval of each warp of the block that has ended before this warp's own.
+  std::array<u32, kMaxWarps> ended{};
+  u16 sync = 0;  ///< warp-wide barriers in this interval
   bool at_barrier = false;
   std::array<u32, kLanes> pc{};
   std::array<std::vector<AsyncCopy>, kLanes> copies;
 
   Toucher toucher(u32 lane) const {
-    return {block->interval, block->number, static_cast<u16>(index * kLanes + lane), sync};
+    return {interval, block->number, static_cast<u16>(index * kLanes + lane), sync};
   }
   const u8* row(const Operand& o) const {
     return (o.is_constant() ? kernel->constants.data() : registers) + o.at;

@@ -74,6 +74,7 @@ struct Lane {
   unsigned number = 0;  // in the block
   dim3 thread;
   bool exited = false, at_barrier = false;
+  int named = 0;  // id of the named barrier it waits at
   WarpOp op = WarpOp::sync;
   unsigned mask = 0;
   int source = -1;
@@ -84,8 +85,15 @@ struct Lane {
   int line = 0;
 };
 
+struct NamedBarrier {
+  unsigned threads = 0, arrived = 0, generation = 0;
+  char sync[2] = {};
+};
+constexpr int kNamedBarriers = 16;
+
 struct Block {
   dim3 index;
+  NamedBarrier named[kNamedBarriers];
   std::vector<Warp> warps;
   unsigned first = 0;  // thread 0's place in the pool
   unsigned size = 0, running_warps = 0, arrived = 0, exited = 0;

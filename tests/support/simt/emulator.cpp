@@ -48,6 +48,26 @@ class Machine {
     acquire(sync);
   }
 
+  void named_barrier(int id, unsigned threads, const char* file, int line) {
+    Lane& me = *lane_;
+    Block& b = *me.warp->block;
+    stop_at(me, file, line);
+    me.named = id;
+    if (id < 1 || id >= kNamedBarriers || threads % kLanes != 0) {
+      fail(b, where(me) + ": no named barrier " + std::to_string(id) + " of " +
+                  std::to_string(threads) + " threads");
+      leave();
+    }
+    NamedBarrier& n = b.named[id];
+    if (n.arrived++ == 0) n.threads = threads;
+    if (n.threads != threads) fail(b, where(me) + ": it waits for another number of threads");
+    char* sync = &n.sync[n.generation & 1];
+    release(sync);
+    if (n.arrived == n.threads) open(b, id);
+    leave();
+    acquire(sync);
+  }
+
   std::uint64_t warp_op(WarpOp op, unsigned mask, std::uint64_t value, int source, const char* file,
                         int line) {
     Lane& me = *lane_;
@@ -142,6 +162,7 @@ class Machine {
   std::string explain_stuck(Warp& w);
   void* make_static_shared(Block& b, const void* key, std::size_t bytes, std::size_t align);
   void turn(Block& b);
+  void open(Block& b, int id);
   void start_next(Block& b);
   void set_ready(Block& b);
   void check_shape(std::size_t smem) const;
@@ -344,6 +365,24 @@ void* Machine::make_static_shared(Block& b, const void* key, std::size_t bytes, 
   return at->second.data();
 }
 
+/// All threads of a named barrier have come.
+void Machine::open(Block& b, int id) {
+  const HiddenFromTsan hidden;
+  b.named[id].arrived = 0;
+  ++b.named[id].generation;
+  for (Warp& w : b.warps) {
+    for (unsigned l = 0; l < kLanes; ++l) {
+      if ((w.members >> l & 1) == 0 || pool_[w.first + l]->named != id) continue;
+      pool_[w.first + l]->named = 0;
+      w.ready |= 1u << l;
+    }
+    if (w.ready == 0 || std::find(runnable_.begin(), runnable_.end(), &w) != runnable_.end())
+      continue;
+    runnable_.push_back(&w);
+    ++b.running_warps;
+  }
+}
+
 /// No warp of the block can go on: the block is done, or at a barrier, or wrong.
 void Machine::turn(Block& b) {
   if (b.exited == b.size) {
@@ -355,6 +394,12 @@ void Machine::turn(Block& b) {
     return;
   }
   const auto lanes = pool_.begin() + b.first;
+  const auto named =
+      std::find_if(lanes, lanes + b.size, [](const auto& l) { return l->named != 0; });
+  if (named != lanes + b.size) {
+    fail(b, where(**named) + ", a named barrier that too few threads reach");
+    return;
+  }
   const Lane& at =
       **std::find_if(lanes, lanes + b.size, [](const auto& l) { return l->at_barrier; });
   for (auto it = lanes; it != lanes + b.size; ++it) {
@@ -388,6 +433,7 @@ void Machine::start_next(Block& b) {
   b.index = dim3(n % gridDim.x, n / gridDim.x % gridDim.y, n / gridDim.x / gridDim.y);
   b.exited = 0;
   for (unsigned i = 0; i < b.size; ++i) pool_[b.first + i]->exited = false;
+  for (NamedBarrier& n : b.named) n = {};
   b.dynamic->poison();
   for (auto& [key, array] : b.fixed) array.poison();
   release(&b.started);
@@ -470,6 +516,9 @@ void run(const Body& body, dim3 grid, dim3 block, std::size_t smem_bytes, const 
   machine().run(body, grid, block, smem_bytes, options);
 }
 void barrier(const char* file, int line) { machine().barrier(file, line); }
+void named_barrier(int id, int threads, const char* file, int line) {
+  machine().named_barrier(id, static_cast<unsigned>(threads), file, line);
+}
 std::uint64_t warp_op(WarpOp op, unsigned mask, std::uint64_t value, int source, const char* file,
                       int line) {
   return machine().warp_op(op, mask, value, source, file, line);

@@ -3,6 +3,7 @@
 // blocks in flight. Lanes, warps and blocks run in seeded random order, a warp as far ahead of the
 // others as its barriers allow. What it reports, as std::runtime_error with file and line:
 //   - __syncthreads that some threads of the block never reach, or reach at another line;
+//   - named barriers that too few threads reach, or that threads reach with different counts;
 //   - warp operations whose mask names a lane that is elsewhere, has exited or does not exist, or
 //     leaves out the caller, and shuffles that read a lane outside their mask;
 //   - writes past the end of shared memory (at the block's end; at once under ASan);
@@ -59,6 +60,8 @@ void launch(void (*kernel)(P...), dim3 grid, dim3 block, std::size_t smem_bytes,
 
 enum class WarpOp { sync, shuffle, ballot, together };
 void barrier(const char* file, int line);
+/// bar.sync id, threads.
+void named_barrier(int id, int threads, const char* file, int line);
 std::uint64_t warp_op(WarpOp op, unsigned mask, std::uint64_t value, int source, const char* file,
                       int line);
 /// What a whole warp does at once: work(lanes) is called when all 32 have come to one line, with

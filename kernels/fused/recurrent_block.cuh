@@ -1,0 +1,215 @@
+#pragma once
+// What the phases of the fused kernel of texts share: a block's shared memory, its texts, and the
+// layer of the words.
+#include <cstdint>
+
+#include "kernels/fused/head.cuh"
+#include "kernels/fused/recurrent_plan.hpp"
+
+namespace cudp::fused::inline CUDP_SIMT {
+
+/// Shared memory of a block. The texts' rows follow it.
+template <class P>
+struct TextSpace {
+  /// Deltas of a piece of a text. Before they are there: the low parts of word vectors, then the
+  /// deltas that the steps exchange.
+  alignas(kChunk) unsigned char deltas[P::kPiece * P::kDeltaRow];
+  alignas(kChunk) unsigned char vectors[P::kPiece * P::kVectorRow];   ///< of a piece's words
+  alignas(kChunk) unsigned char inputs[P::kGateRows * P::kInputRow];  ///< W
+  alignas(kChunk) unsigned char back[P::kWords * P::kBackRow];  ///< gradient of the words' sums
+  alignas(kChunk) float text[kMaxTexts][P::kText.size];
+  Four parts[P::kWarps];  ///< squares of the layers, by warp
+  int length[kMaxTexts];
+  alignas(16) WaitingCandidates candidates;
+  AnyFunction functions[2];
+
+  static_assert(P::kPiece * P::kVectorRow <= P::kPiece * P::kDeltaRow);
+  static_assert(2 * P::kDirections * P::kExchange <= P::kPiece * P::kDeltaRow);
+};
+
+/// Bytes of shared memory of a block with so many texts at once.
+template <class P>
+constexpr std::size_t text_shared_bytes(int texts, int places) {
+  return sizeof(TextSpace<P>) + static_cast<std::size_t>(texts) * P::text_bytes(places);
+}
+
+/// Gates, then deltas, of a unit at one position of a text, fp16.
+struct alignas(8) UnitGates {
+  u32 word[2];
+};
+
+/// The group of texts that a block processes, and where their numbers are.
+template <class P>
+struct Texts {
+  Group group;
+  int count, places;  ///< texts at once; T
+  int stride;         ///< bytes from one text's rows to the next
+  unsigned char* first;
+  unsigned char* scratch;
+
+  __device__ __forceinline__ Texts(const FusedSum& a, TextSpace<P>& s, const Group& g)
+      : group(g),
+        count(a.texts.group),
+        places(a.texts.places),
+        stride(P::text_bytes(places)),
+        first(reinterpret_cast<unsigned char*>(&s + 1)),
+        scratch(a.texts.scratch +
+                static_cast<std::int64_t>(blockIdx.x) * P::scratch_bytes(count, places)) {}
+
+  /// Row of position p - 1 of text e.
+  __device__ __forceinline__ unsigned char* row(int e, int p) const {
+    return first + e * stride + p * P::kRow;
+  }
+  /// [places][kGateRows / 4] of text e.
+  __device__ __forceinline__ UnitGates* gates(int e) const {
+    return reinterpret_cast<UnitGates*>(scratch + e * places * P::kGateBytes);
+  }
+  /// [places][kStepThreads] of a direction: c of two texts, by step.
+  __device__ __forceinline__ u32* cells(int direction) const {
+    return reinterpret_cast<u32*>(scratch + count * places * P::kGateBytes) +
+           direction * places * P::kStepThreads;
+  }
+  /// Sums of deltas [kGateRows] of text e.
+  __device__ __forceinline__ float* delta_sums(int e) const {
+    return reinterpret_cast<float*>(cells(P::kDirections)) + e * P::kGateRows;
+  }
+};
+
+/// Word vectors of a piece of a text on their way from the table to shared memory, where a 1
+/// follows each: the bias's input. Rows behind the text's end become 0.
+template <class P>
+struct PieceVectors {
+  static constexpr int kFours = P::kColumns / 4;
+  static constexpr int kEach = quotient_up(P::kPiece * kFours, P::kThreads);
+  Four four[kEach];
+  int rows;
+
+  /// first: position of the piece.
+  __device__ __forceinline__ void fetch(const FusedSum& a, std::int64_t number, int first,
+                                        int length) {
+    const std::uint16_t* const tokens = a.texts.of.tokens + number * a.texts.places + first;
+    rows = length - first;
+    CUDP_UNROLL for (int k = 0; k < kEach; ++k) {
+      const int i = thread_number() + k * P::kThreads;
+      const int row = i / kFours;
+      four[k] = Four{};
+      if (row < rows && row < P::kPiece)
+        four[k] = load_four(a.texts.of.vectors + std::int64_t{tokens[row]} * P::kColumns +
+                            i % kFours * 4);
+    }
+  }
+
+  template <bool with_low>
+  __device__ __forceinline__ void put(TextSpace<P>& s) const {
+    CUDP_UNROLL for (int k = 0; k < kEach; ++k) {
+      const int i = thread_number() + k * P::kThreads;
+      const int row = i / kFours;
+      if (row >= P::kPiece) continue;
+      const int at = row * P::kVectorRow + i % kFours * 8;
+      const SplitHalves a = split_halves(four[k].v[0], four[k].v[1]);
+      const SplitHalves b = split_halves(four[k].v[2], four[k].v[3]);
+      *reinterpret_cast<UnitGates*>(s.vectors + at) = {{a.high, b.high}};
+      if constexpr (with_low) *reinterpret_cast<UnitGates*>(s.deltas + at) = {{a.low, b.low}};
+    }
+    constexpr int kWordsLeft = P::kWordSteps * 8 - P::kColumns / 2;
+    for (int i = thread_number(); i < P::kPiece * kWordsLeft; i += P::kThreads) {
+      const int row = i / kWordsLeft, word = P::kColumns / 2 + i % kWordsLeft;
+      const int at = row * P::kVectorRow + 4 * word;
+      constexpr u32 kOne = 0x3c00;
+      *reinterpret_cast<u32*>(s.vectors + at) = word == P::kColumns / 2 && row < rows ? kOne : 0u;
+      if constexpr (with_low) *reinterpret_cast<u32*>(s.deltas + at) = 0u;
+    }
+  }
+};
+
+/// Copies W, and makes the functions.
+template <class P>
+__device__ __forceinline__ void begin_texts(const FusedSum& a, TextSpace<P>& s) {
+  for (int i = thread_number(); i < P::kGateRows * P::kWords / 2; i += P::kThreads) {
+    const int row = i / (P::kWords / 2), column = i % (P::kWords / 2) * 2;
+    const float* const w = a.parameters + P::gate_parameter(row, column);
+    *reinterpret_cast<u32*>(s.inputs + row * P::kInputRow + 2 * column) = halves(w[0], w[1]);
+  }
+  if (thread_number() < 2) s.functions[thread_number()] = AnyFunction(a.functions[thread_number()]);
+  if (thread_number() < kMaxTexts) s.text[thread_number()][P::kText.one] = 1.0f;
+}
+
+/// The lengths of the group's texts, and zeros in the states that no step of a text writes: those
+/// before its first step in each direction, and those beyond its end, which products multiply by
+/// zeros. They may hold another text's numbers, and those may be NaN.
+template <class P>
+__device__ __forceinline__ void begin_group(const FusedSum& a, TextSpace<P>& s, const Texts<P>& t) {
+  if (thread_number() < kMaxTexts) {
+    const int e = thread_number();
+    const bool is_text = e < t.count && t.group.has(e);
+    s.length[e] = is_text ? int{a.texts.of.lengths[t.group.number(a, e)]} : 0;
+  }
+  __syncthreads();
+  constexpr int kChunks = 2 * P::kStates / kChunk;
+  for (int e = 0; e < t.count; ++e) {
+    const int length = s.length[e], end = P::rows(length);
+    for (int i = thread_number(); i < (end - length) * kChunks; i += P::kThreads) {
+      const int row = i / kChunks == 0 ? 0 : length + i / kChunks;
+      *reinterpret_cast<Chunk*>(t.row(e, row) + 2 * P::kWords + i % kChunks * kChunk) = Chunk{};
+    }
+  }
+}
+
+/// The words' layer of all texts. Both operands are sums of two fp16 numbers, so that a function
+/// with a kink sees the sums of float32.
+template <class P>
+__device__ __forceinline__ void dense_words(const FusedSum& a, TextSpace<P>& s, const Texts<P>& t) {
+  constexpr int kColumnTiles = P::kWords / 8, kOwners = P::kWarps / kColumnTiles;
+  const Lane l;
+  const int warp = warp_number();
+  const int o = warp % kColumnTiles * 8;
+  u32 high[P::kWordSteps][2], low[P::kWordSteps][2];
+  CUDP_UNROLL for (int k = 0; k < P::kWordSteps; ++k) {
+    CUDP_UNROLL for (int half = 0; half < 2; ++half) {
+      const int column = 16 * k + 8 * half + 2 * l.t;
+      const float* const w = a.parameters + (o + l.g) * P::kColumns + column;
+      const bool is_weight = column < P::kColumns;
+      const SplitHalves parts = split_halves(is_weight ? w[0] : 0.0f, is_weight ? w[1] : 0.0f);
+      high[k][half] = parts.high;
+      low[k][half] = parts.low;
+    }
+  }
+  const float* const bias = a.parameters + P::kWordBias + o + 2 * l.t;
+  const float bias0 = bias[0], bias1 = bias[1];
+  const AnyFunction f = s.functions[0];
+  PieceVectors<P> vectors;
+  vectors.fetch(a, t.group.number(a, 0), 0, s.length[0]);
+  for (int e = 0, first = 0; e < t.count;) {
+    const int length = s.length[e];
+    __syncthreads();
+    vectors.template put<true>(s);
+    const int now = e, begin = first;
+    first += P::kPiece;
+    if (first >= length) {
+      first = 0;
+      ++e;
+    }
+    if (e < t.count) vectors.fetch(a, t.group.number(a, e), first, s.length[e]);
+    __syncthreads();
+    for (int tile = warp / kColumnTiles; tile < P::kPiece / 16 && begin + 16 * tile < length;
+         tile += kOwners) {
+      float c[4] = {bias0, bias1, bias0, bias1}, rest[4];
+      clear(rest);
+      const int at = (16 * tile + l.lane % 16) * P::kVectorRow + l.lane / 16 * kChunk;
+      CUDP_UNROLL for (int k = 0; k < P::kWordSteps; ++k) {
+        u32 x[4], x_low[4];
+        ldmatrix_x4(x, s.vectors + at + 32 * k);
+        ldmatrix_x4(x_low, s.deltas + at + 32 * k);
+        multiply_add(c, x, high[k]);
+        multiply_add(rest, x, low[k]);
+        multiply_add(rest, x_low, high[k]);
+      }
+      unsigned char* const to = t.row(now, begin + 16 * tile + l.g + 1) + 2 * (o + 2 * l.t);
+      *reinterpret_cast<u32*>(to) = halves(f.value(c[0] + rest[0]), f.value(c[1] + rest[1]));
+      *reinterpret_cast<u32*>(to + 8 * P::kRow) =
+          halves(f.value(c[2] + rest[2]), f.value(c[3] + rest[3]));
+    }
+  }
+}
+
+}  // namespace cudp::fused::inline CUDP_SIMT

@@ -1,0 +1,235 @@
+#pragma once
+// The steps of the fused kernel of texts, forward and back. A warp has 8 units of one direction of
+// all texts of the group: a product's rows are gates of these units, its columns are the texts. So
+// a lane finds all gates of one unit of two texts in its own registers. The warps of a direction
+// exchange states, or deltas, once a step.
+#include "kernels/common/named_barrier.cuh"
+#include "kernels/fused/recurrent_block.cuh"
+#include "kernels/layers/recurrent_math.hpp"
+
+namespace cudp::fused::inline CUDP_SIMT {
+
+/// What a lane has of the steps: one unit of a direction, of texts a and a + 1. As a column of
+/// operands it has text `column`.
+template <class P>
+struct StepLane {
+  Lane l;
+  int direction, unit, a, column;
+  int length[2];
+  int longest;
+
+  __device__ __forceinline__ StepLane(const TextSpace<P>& s, const Texts<P>& t)
+      : direction(warp_number() / P::kStepWarps),
+        unit(warp_number() % P::kStepWarps * 8 + l.g),
+        a(2 * l.t),
+        column(l.g < t.count ? l.g : t.count - 1),
+        length{s.length[a], s.length[a + 1]},
+        longest(0) {
+    CUDP_UNROLL for (int e = 0; e < kMaxTexts; ++e) {
+      longest = s.length[e] > longest ? s.length[e] : longest;
+    }
+  }
+  __device__ __forceinline__ bool has_steps() const { return direction < P::kDirections; }
+  /// The lane's text a + i, or the last if there is none.
+  __device__ __forceinline__ int text(const Texts<P>& t, int i) const {
+    return a + i < t.count ? a + i : t.count - 1;
+  }
+  /// Position of step `step` of a text.
+  __device__ __forceinline__ int position(int i, int step) const {
+    return direction == 0 ? step : length[i] - 1 - step;
+  }
+  __device__ __forceinline__ void meet() const { named_barrier<P::kStepThreads>(1 + direction); }
+  __device__ __forceinline__ const float* weights(const FusedSum& s) const {
+    return s.parameters + P::kRecurrent + direction * P::kDirection;
+  }
+};
+
+/// Four gates of a unit, fp16.
+__device__ __forceinline__ UnitGates gates_of(const LstmUnit<float>& u) {
+  return {{halves(u.i, u.f), halves(u.g, u.o)}};
+}
+__device__ __forceinline__ LstmUnit<float> unit_of(const UnitGates& g) {
+  return {low_half(g.word[0]), high_half(g.word[0]), low_half(g.word[1]), high_half(g.word[1])};
+}
+
+/// All steps. W x of a step is made during the step before it.
+template <class P>
+__device__ __forceinline__ void steps_forward(const FusedSum& args, TextSpace<P>& s,
+                                              const Texts<P>& t) {
+  const StepLane<P> w(s, t);
+  if (!w.has_steps()) return;
+  const Lane& l = w.l;
+  // Tile j has gates 2 j and 2 j + 1. Terms are in the order in which a lane reads an operand in
+  // one piece: those of lane t are 8 t .. 8 t + 7.
+  u32 wx[2][2][4], wh[2][2][4];
+  float bias[2][4];
+  CUDP_UNROLL for (int j = 0; j < 2; ++j) {
+    CUDP_UNROLL for (int half = 0; half < 2; ++half) {
+      const int line = (2 * j + half) * P::kHidden + w.unit;
+      const auto take = [&](u32(&to)[2][4], const float* from) {
+        const Four a = load_four(from + 8 * l.t), b = load_four(from + 8 * l.t + 4);
+        to[0][half] = halves(a.v[0], a.v[1]);
+        to[0][half + 2] = halves(a.v[2], a.v[3]);
+        to[1][half] = halves(b.v[0], b.v[1]);
+        to[1][half + 2] = halves(b.v[2], b.v[3]);
+      };
+      take(wx[j], w.weights(args) + line * P::kWords);
+      take(wh[j], w.weights(args) + P::kStateWeights + line * P::kHidden);
+      bias[j][2 * half] = w.weights(args)[P::kGateBias + line];
+      bias[j][2 * half + 1] = bias[j][2 * half];
+    }
+  }
+  const auto multiply = [](float(&to)[2][4], const u32(&by)[2][2][4], const Chunk& v) {
+    CUDP_UNROLL for (int k = 0; k < 2; ++k) {
+      const u32 terms[2] = {v.word[2 * k], v.word[2 * k + 1]};
+      CUDP_UNROLL for (int j = 0; j < 2; ++j) { multiply_add(to[j], by[j][k], terms); }
+    }
+  };
+  const int own = s.length[w.column];
+  const unsigned char* const column = t.row(w.column, 0) + 16 * l.t;
+  const int states = 2 * P::kWords + w.direction * 2 * P::kHidden;
+  // Rows of a step's input, and of the states before it. Beyond a text's end they are another
+  // text's, or of no use; they reach columns of that text alone, and nothing of them is stored.
+  const auto row_at = [&](int step) {
+    return w.direction == 0 ? step + 1 : own - step > 0 ? own - step : 0;
+  };
+  const int before = w.direction == 0 ? -P::kRow : P::kRow;
+  const auto chunk_at = [&](int row, int byte) {
+    return *reinterpret_cast<const Chunk*>(column + row * P::kRow + byte);
+  };
+  float sums[2][4];
+  const auto begin_sums = [&](int row) {
+    CUDP_UNROLL for (int j = 0; j < 2; ++j) {
+      CUDP_UNROLL for (int i = 0; i < 4; ++i) { sums[j][i] = bias[j][i]; }
+    }
+    multiply(sums, wx, chunk_at(row, 0));
+  };
+  begin_sums(row_at(0));
+  Chunk h = chunk_at(row_at(0), before + states);
+  float c[2] = {0.0f, 0.0f};
+  u32* const cells = t.cells(w.direction) + thread_number() % P::kStepThreads;
+  for (int step = 0; step < w.longest; ++step) {
+    multiply(sums, wh, h);
+    float now[2][4];
+    CUDP_UNROLL for (int j = 0; j < 2; ++j) {
+      CUDP_UNROLL for (int i = 0; i < 4; ++i) { now[j][i] = sums[j][i]; }
+    }
+    const int row = row_at(step + 1);
+    begin_sums(row);
+    LstmUnit<float> unit[2];
+    CUDP_UNROLL for (int i = 0; i < 2; ++i) {
+      unit[i] = {now[0][i], now[0][2 + i], now[1][i], now[1][2 + i]};
+      unit[i].activate();
+      c[i] = unit[i].state(c[i]);
+      const float out = unit[i].output(tanh_of(c[i]));
+      if (step < w.length[i])
+        *reinterpret_cast<std::uint16_t*>(t.row(w.a + i, w.position(i, step) + 1) + states +
+                                          2 * w.unit) =
+            static_cast<std::uint16_t>(halves(out, 0.0f));
+    }
+    w.meet();
+    h = chunk_at(row, before + states);
+    CUDP_UNROLL for (int i = 0; i < 2; ++i) {
+      if (step < w.length[i])
+        t.gates(w.a +
+                i)[w.position(i, step) * (P::kGateRows / 4) + w.direction * P::kHidden + w.unit] =
+            gates_of(unit[i]);
+    }
+    cells[step * P::kStepThreads] = halves(c[0], c[1]);
+  }
+}
+
+/// All steps back: deltas take the place of the gates.
+template <class P>
+__device__ __forceinline__ void steps_backward(const FusedSum& args, TextSpace<P>& s,
+                                               const Texts<P>& t) {
+  const StepLane<P> w(s, t);
+  if (!w.has_steps()) return;
+  const Lane& l = w.l;
+  // Rows 0 to 7 of U' are the warp's units, the others 0. Terms are units, and of each its gates;
+  // a lane's are those that it reads in one piece.
+  constexpr int kSteps = P::kGates / 16;
+  u32 back[kSteps][4];
+  CUDP_UNROLL for (int k = 0; k < kSteps; ++k) {
+    const int from = 8 * (k / 2) + 2 * l.t + k % 2;
+    const float* const u = w.weights(args) + P::kStateWeights + from * P::kHidden + w.unit;
+    constexpr int kGate = P::kHidden * P::kHidden;
+    back[k][0] = halves(u[0], u[kGate]);
+    back[k][1] = 0;
+    back[k][2] = halves(u[2 * kGate], u[3 * kGate]);
+    back[k][3] = 0;
+  }
+  unsigned char* const exchange = s.deltas + w.direction * 2 * P::kExchange;
+  const unsigned char* const read = exchange + P::exchange_column(l.g) + 16 * l.t;
+  const auto delta_at = [&](int i, int buffer) -> UnitGates& {
+    return *reinterpret_cast<UnitGates*>(exchange + buffer * P::kExchange +
+                                         P::exchange_column(w.a + i) + 8 * w.unit);
+  };
+  float last[2], dc[2] = {0.0f, 0.0f}, sum[2][4];
+  CUDP_UNROLL for (int i = 0; i < 2; ++i) {
+    delta_at(i, 0) = UnitGates{};
+    last[i] = s.text[w.a + i][P::kText.back + w.direction * P::kHidden + w.unit];
+    clear(sum[i]);
+  }
+  // What steps read is fetched four steps before.
+  struct Saved {
+    UnitGates gates[2];
+    float c[2];
+  };
+  Saved saved[4];
+  const u32* const cells = t.cells(w.direction) + thread_number() % P::kStepThreads;
+  const auto place_of = [&](int i, int step) {
+    return t.gates(w.text(t, i)) + w.position(i, step) * (P::kGateRows / 4) +
+           w.direction * P::kHidden + w.unit;
+  };
+  const auto fetch = [&](Saved& to, int step) {
+    const u32 both = step >= 0 && step < w.longest ? cells[step * P::kStepThreads] : 0u;
+    CUDP_UNROLL for (int i = 0; i < 2; ++i) {
+      // Beyond a text's end its gates and cells are 0, and so are its deltas.
+      const bool has = step >= 0 && step < w.length[i];
+      to.gates[i] = has ? *place_of(i, step) : UnitGates{};
+      to.c[i] = !has ? 0.0f : i == 0 ? low_half(both) : high_half(both);
+    }
+  };
+  const int end = (w.longest + 3) / 4 * 4;
+  CUDP_UNROLL for (int k = 0; k < 4; ++k) { fetch(saved[k], end - 1 - k); }
+  w.meet();
+  for (int top = end - 1; top >= 0; top -= 4) {
+    CUDP_UNROLL for (int k = 0; k < 4; ++k) {
+      const int step = top - k;
+      float product[4][4];
+      CUDP_UNROLL for (int j = 0; j < kSteps / 2; ++j) {
+        const Chunk v = *reinterpret_cast<const Chunk*>(read + k % 2 * P::kExchange + 64 * j);
+        const u32 first[2] = {v.word[0], v.word[1]}, second[2] = {v.word[2], v.word[3]};
+        clear(product[j]);
+        multiply_add(product[j], back[2 * j], first);
+        multiply_add(product[j], back[2 * j + 1], second);
+      }
+      UnitGates delta[2];
+      CUDP_UNROLL for (int i = 0; i < 2; ++i) {
+        LstmUnit<float> unit = unit_of(saved[k].gates[i]);
+        const float more = step == w.length[i] - 1 ? last[i] : 0.0f;
+        const float dh = ((product[0][i] + product[1][i]) + (product[2][i] + product[3][i])) + more;
+        unit.backward(dh, dc[i], saved[(k + 1) % 4].c[i], tanh_of(saved[k].c[i]));
+        delta[i] = gates_of(unit);
+        delta_at(i, (k + 1) % 2) = delta[i];
+        sum[i][0] += unit.i;
+        sum[i][1] += unit.f;
+        sum[i][2] += unit.g;
+        sum[i][3] += unit.o;
+      }
+      w.meet();
+      CUDP_UNROLL for (int i = 0; i < 2; ++i) {
+        if (step < w.length[i]) *place_of(i, step) = delta[i];
+      }
+      fetch(saved[k], step - 4);
+    }
+  }
+  CUDP_UNROLL for (int i = 0; i < 2; ++i) {
+    if (w.a + i < t.count)
+      *reinterpret_cast<Four*>(t.delta_sums(w.a + i) + w.direction * P::kGates + 4 * w.unit) =
+          Four{{sum[i][0], sum[i][1], sum[i][2], sum[i][3]}};
+  }
+}
+
+}  // namespace cudp::fused::inline CUDP_SIMT

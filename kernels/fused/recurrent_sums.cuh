@@ -1,0 +1,278 @@
+#pragma once
+// What the fused kernel of texts adds of a text: its gradient in a thread's registers, the norm of
+// exactly these numbers, factors, and the thread's part of the block's sum. The order of all
+// additions depends on the text alone.
+#include "kernels/common/copy_async.cuh"
+#include "kernels/fused/recurrent_block.cuh"
+#include "kernels/fused/sums.cuh"
+
+namespace cudp::fused::inline CUDP_SIMT {
+
+/// Begins to copy the deltas of a piece of a text. Rows beyond the text's end become 0.
+template <class P>
+__device__ __forceinline__ void fetch_deltas(TextSpace<P>& s, const Texts<P>& t, int e, int first) {
+  constexpr int kChunks = 2 * P::kGateRows / kChunk;
+  const int rows = s.length[e] - first, filled = round_up_to(rows, 16);
+  const int count = filled < P::kPiece ? filled : P::kPiece;
+  const auto* const from = reinterpret_cast<const float*>(t.gates(e)) + first * P::kGateRows / 2;
+  for (int i = thread_number(); i < count * kChunks; i += P::kThreads) {
+    const int row = i / kChunks, chunk = i % kChunks;
+    copy_four_async(reinterpret_cast<float*>(s.deltas + row * P::kDeltaRow + chunk * kChunk),
+                    from + row * P::kGateRows / 2 + 4 * chunk, row < rows);
+  }
+}
+
+/// Gradient of the sums of the words' layer in a piece, from W' and the deltas: row = number,
+/// column = position.
+template <class P>
+__device__ __forceinline__ void words_back(TextSpace<P>& s, const Texts<P>& t, int e, int first) {
+  const Lane l;
+  const AnyFunction f = s.functions[0];
+  const int tiles = round_up_to(s.length[e] - first, 16) / 8;
+  for (int tile = warp_number(); tile < tiles && tile < P::kPiece / 8; tile += P::kWarps) {
+    float d[P::kWordTiles][4];
+    CUDP_UNROLL for (int j = 0; j < P::kWordTiles; ++j) { clear(d[j]); }
+    const unsigned char* const delta =
+        s.deltas + (8 * tile + l.row) * P::kDeltaRow + l.matrix * kChunk;
+    const unsigned char* const w =
+        s.inputs + (l.matrix / 2 * 8 + l.row) * P::kInputRow + l.matrix % 2 * kChunk;
+    CUDP_UNROLL_BY(2) for (int k = 0; k < P::kGateRows / 32; ++k) {
+      u32 terms[4];
+      ldmatrix_x4(terms, delta + 64 * k);
+      CUDP_UNROLL for (int half = 0; half < 2; ++half) {
+        CUDP_UNROLL for (int j = 0; j < P::kWordTiles; ++j) {
+          u32 weights[4];
+          ldmatrix_x4_trans(weights, w + (2 * k + half) * 16 * P::kInputRow + 32 * j);
+          multiply_add_half(d[j], weights, terms, half);
+        }
+      }
+    }
+    CUDP_UNROLL for (int j = 0; j < P::kWordTiles; ++j) {
+      CUDP_UNROLL for (int i = 0; i < 2; ++i) {
+        const int number = 16 * j + l.g + 8 * i, position = 8 * tile + 2 * l.t;
+        const unsigned char* const y = t.row(e, first + position + 1) + 2 * number;
+        const float now = low_half(*reinterpret_cast<const std::uint16_t*>(y));
+        const float next = low_half(*reinterpret_cast<const std::uint16_t*>(y + P::kRow));
+        *reinterpret_cast<u32*>(s.back + number * P::kBackRow + 2 * position) =
+            halves(d[j][2 * i] * f.derivative(now), d[j][2 * i + 1] * f.derivative(next));
+      }
+    }
+  }
+}
+
+template <class P>
+struct TextSums {
+  u32 sum[P::kNumbers];
+  u32 added = 0;  ///< texts
+
+  __device__ __forceinline__ TextSums() { clear(sum); }
+
+  /// Calls body(k, layer, parameter) for the thread's numbers: k-th, offset or -1.
+  template <class Body>
+  static __device__ __forceinline__ void for_each_number(const Body& body) {
+    const Lane l;
+    const int warp = warp_number();
+    for_constants<P::kGateNumbers>([&](auto k) {
+      constexpr int i = k % 4, n = k / 4 % P::kGateColumns, m = k / 4 / P::kGateColumns;
+      body(k, 1,
+           P::gate_parameter(16 * (warp * P::kGateTiles + m) + l.g + 8 * (i / 2),
+                             8 * n + 2 * l.t + i % 2));
+    });
+    for_constants<P::kWordNumbers>([&](auto k) {
+      constexpr int i = k % 4, m = k / 4 % P::kWordTiles, q = k / 4 / P::kWordTiles;
+      body(P::kGateNumbers + k, 0,
+           P::word_parameter(16 * m + l.g + 8 * (i / 2),
+                             8 * (warp + q * P::kWarps) + 2 * l.t + i % 2));
+    });
+    constexpr int kBias = P::kGateNumbers + P::kWordNumbers;
+    const int thread = thread_number();
+    body(kBias, 1, thread < P::kGateRows ? P::bias_parameter(thread) : -1);
+    for_constants<P::kSmallOwned>([&](auto k) {
+      const int n = thread + k * P::kThreads;
+      const auto small = P::small_number(n);
+      body(kBias + 1 + k, small.layer, n < P::kSmall ? small.parameter : -1);
+    });
+  }
+
+  /// Number of products of a piece: of [W U] from deltas and rows, of the words' layer from `back`
+  /// and word vectors.
+  static __device__ __forceinline__ void multiply_gates(TextSpace<P>& s, const Texts<P>& t, int e,
+                                                        int first, float (&d)[P::kNumbers]) {
+    const Lane l;
+    const int steps = steps_of(s, e, first);
+    const int row = warp_number() * P::kGateTiles * 16;
+    const unsigned char* delta =
+        s.deltas + (l.matrix / 2 * 8 + l.row) * P::kDeltaRow + 2 * row + l.matrix % 2 * kChunk;
+    const unsigned char* x = t.row(e, first + 1 + l.matrix % 2 * 8 + l.row) + l.matrix / 2 * kChunk;
+    // The states before a step are those of the position before, or after.
+    const int direction = row / P::kGates;
+    const int states =
+        (direction == 0 ? -P::kRow : P::kRow) + 2 * P::kWords + direction * 2 * P::kHidden;
+    for (int k = 0; k < steps; ++k) {
+      u32 rows[P::kGateTiles][4];
+      CUDP_UNROLL for (int m = 0; m < P::kGateTiles; ++m) {
+        ldmatrix_x4_trans(rows[m], delta + 32 * m);
+      }
+      for_constants<P::kGateColumns / 2>([&](auto pair) {
+        constexpr int n = 2 * pair;
+        u32 columns[4];
+        ldmatrix_x4_trans(columns,
+                          8 * n < P::kWords ? x + 16 * n : x + states + 16 * n - 2 * P::kWords);
+        for_constants<P::kGateTiles>([&](auto m) {
+          for_constants<2>([&](auto half) {
+            constexpr int at = 4 * (m * P::kGateColumns + n + half);
+            multiply_to<at>(d, rows[m], columns, half);
+          });
+        });
+      });
+      delta += 16 * P::kDeltaRow;
+      x += 16 * P::kRow;
+    }
+  }
+  static __device__ __forceinline__ void multiply_words(TextSpace<P>& s, int e, int first,
+                                                        float (&d)[P::kNumbers]) {
+    const Lane l;
+    const int steps = steps_of(s, e, first), warp = warp_number();
+    const unsigned char* back =
+        s.back + (l.matrix % 2 * 8 + l.row) * P::kBackRow + l.matrix / 2 * kChunk;
+    const unsigned char* vectors = s.vectors + l.lane % 16 * P::kVectorRow + warp * kChunk;
+    for (int k = 0; k < steps; ++k) {
+      u32 rows[P::kWordTiles][4];
+      CUDP_UNROLL for (int m = 0; m < P::kWordTiles; ++m) {
+        ldmatrix_x4(rows[m], back + m * 16 * P::kBackRow);
+      }
+      for_constants<P::kWordOwned>([&](auto q) {
+        if (warp + q * P::kWarps >= P::kWordColumns) return;
+        u32 columns[2];
+        ldmatrix_x2_trans(columns, vectors + q * P::kWarps * kChunk);
+        for_constants<P::kWordTiles>([&](auto m) {
+          constexpr int at = P::kGateNumbers + 4 * (q * P::kWordTiles + m);
+          const u32 both[4] = {columns[0], columns[1], 0, 0};
+          multiply_to<at>(d, rows[m], both, 0);
+        });
+      });
+      back += 32;
+      vectors += 16 * P::kVectorRow;
+    }
+  }
+
+  /// The numbers that no product makes.
+  static __device__ __forceinline__ void make_others(TextSpace<P>& s, const Texts<P>& t, int e,
+                                                     float (&d)[P::kNumbers]) {
+    constexpr int kBias = P::kGateNumbers + P::kWordNumbers;
+    const int thread = thread_number();
+    d[kBias] = thread < P::kGateRows ? t.delta_sums(e)[thread] : 0.0f;
+    for_constants<P::kSmallOwned>([&](auto k) {
+      const int n = thread + k * P::kThreads;
+      const auto small = P::small_number(n < P::kSmall ? n : 0);
+      d[kBias + 1 + k] = n < P::kSmall ? s.text[e][small.a] * s.text[e][small.b] : 0.0f;
+    });
+  }
+
+  /// Puts w = (g - m) / scale in the place of each number g.
+  static __device__ __forceinline__ void transform(const FusedSum& a, TextSpace<P>& s, int e,
+                                                   float (&d)[P::kNumbers]) {
+    const float inverse = s.text[e][P::kText.inverse];
+    for_each_number([&](int k, int layer, int parameter) {
+      d[k] = transformed(a.transform, d[k], layer < 2 ? inverse : 1.0f, parameter);
+    });
+  }
+
+  /// Writes the squares of the warp's numbers, by layer.
+  static __device__ __forceinline__ void square(TextSpace<P>& s, const float (&d)[P::kNumbers]) {
+    Four squares{};
+    for_each_number([&](int k, int layer, int) {
+      CUDP_UNROLL for (int n = 0; n < P::kLayers; ++n) {
+        if (layer == n) squares.v[n] = ScalarLanes::fma(d[k], d[k], squares.v[n]);
+      }
+    });
+    CUDP_UNROLL for (int n = 0; n < P::kLayers; ++n) { squares.v[n] = warp_sum(squares.v[n]); }
+    const int warp = warp_number();
+    if (thread_number() % kWarp == 0) s.parts[warp] = squares;
+  }
+
+  /// The text's norm, whether and with what factors it is added, and what is written of it. Every
+  /// thread computes the same. waiting: the candidate's place among those that wait.
+  __device__ __forceinline__ void decide_and_add(const FusedSum& a, TextSpace<P>& s,
+                                                 const Group& group, int e, int waiting,
+                                                 const float (&d)[P::kNumbers]) {
+    const float* const text = s.text[e];
+    const float inverse = text[P::kText.inverse];
+    float squares[P::kLayers], factors[P::kLayers];
+    clear(squares);
+    CUDP_UNROLL for (int w = 0; w < P::kWarps; ++w) {
+      const Four part = s.parts[w];
+      CUDP_UNROLL for (int n = 0; n < P::kLayers; ++n) { squares[n] += part.v[n]; }
+    }
+    if constexpr (!P::kTransforms) {
+      // Squares and sums below 2^-126 have few bits or none. The scale may magnify what they lose,
+      // so the largest possible loss is added; `factor * inverse` is then bounded, too.
+      constexpr float kLoss = static_cast<float>(P::kParameters + 4 * P::kThreads) * 0x1p-126f;
+      CUDP_UNROLL for (int n = 0; n < 2; ++n) {
+        squares[n] = (squares[n] + kLoss) * (inverse * inverse);
+      }
+    }
+    const FusedTask task = P::kTransforms ? FusedTask::clip : a.task;
+    const bool is_first = thread_number() == 0;
+    bool adds = group.has(e);
+    if (task == FusedTask::clip) {
+      adds = clip_factors(clip_settings(a.clip, *a.sum_scale), squares, P::kLayers, factors) <
+                 INFINITY &&
+             adds;
+    } else {
+      float square = 0.0f;
+      CUDP_UNROLL for (int n = 0; n < P::kLayers; ++n) { square += squares[n]; }
+      if (adds && is_first) a.norms[group.number(a, e)] = kept_norm(square);
+      if (task == FusedTask::norms) return;
+      const float factor = adds ? acceptance_factor(*a.accept.rule, s.candidates.seen[waiting],
+                                                    s.candidates.word[waiting], square)
+                                : 0.0f;
+      CUDP_UNROLL for (int n = 0; n < P::kLayers; ++n) { factors[n] = factor; }
+      adds = adds && factor > 0.0f;
+    }
+    if (is_first && a.losses != nullptr && group.has(e)) {
+      const int at = group.at(e);
+      a.losses[at] = text[P::kText.loss];
+      CUDP_UNROLL for (int n = 0; n < P::kLayers; ++n) {
+        a.squared_norms[P::kLayers * at + n] = squares[n];
+        a.factors[P::kLayers * at + n] = factors[n];
+      }
+    }
+    if (!adds) return;
+    ++added;
+    float scale[P::kLayers];
+    CUDP_UNROLL for (int n = 0; n < P::kLayers; ++n) {
+      scale[n] =
+          factors[n] * a.sum_scale->inverse_grid * (n < 2 && !P::kTransforms ? inverse : 1.0f);
+    }
+    for_each_number([&](int k, int layer, int) {
+      float by = scale[0];
+      CUDP_UNROLL for (int n = 1; n < P::kLayers; ++n) { by = layer == n ? scale[n] : by; }
+      sum[k] += ScalarLanes::bits(ScalarLanes::fma(d[k], by, kToUnits));
+    });
+  }
+
+  /// Writes the block's sums, in the parameters' order.
+  __device__ __forceinline__ void store(std::int32_t* slab) const {
+    for_each_number([&](int k, int, int parameter) {
+      if (parameter >= 0)
+        slab[parameter] = static_cast<std::int32_t>(sum[k] - added * kToUnitsBits);
+    });
+  }
+
+ private:
+  /// Steps of 16 positions of a piece.
+  static __device__ __forceinline__ int steps_of(const TextSpace<P>& s, int e, int first) {
+    const int steps = (s.length[e] - first + 15) / 16;
+    return steps < P::kPiece / 16 ? steps : P::kPiece / 16;
+  }
+  template <int at>
+  static __device__ __forceinline__ void multiply_to(float (&d)[P::kNumbers], const u32 (&a)[4],
+                                                     const u32 (&b)[4], int half) {
+    float tile[4] = {d[at], d[at + 1], d[at + 2], d[at + 3]};
+    multiply_add_half(tile, a, b, half);
+    CUDP_UNROLL for (int i = 0; i < 4; ++i) { d[at + i] = tile[i]; }
+  }
+};
+
+}  // namespace cudp::fused::inline CUDP_SIMT

@@ -1,0 +1,358 @@
+#pragma once
+// The fused kernel of texts (kernels/fused/recurrent_kernel.cuh) against the oracle, text by text,
+// and against itself: results depend on no group, grid, place or neighbour, by a bit.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "kernels/fused/recurrent_kernel.cuh"
+#include "tests/kernels/cuda_kernel_fixture.hpp"
+#include "tests/support/engine_cases.hpp"
+#include "tests/support/reference/engine.hpp"
+
+namespace cudp {
+namespace {
+
+constexpr const char* kOneWay = R"(
+name = "one-way"
+activation = "relu"
+layers = [
+  { type = "embedding", name = "embedding" },
+  { type = "dense", name = "fc1", out = 32, per_token = true },
+  { type = "activation" },
+  { type = "lstm", name = "lstm", hidden = 32 },
+  { type = "dense", name = "fc2", out = 9 },
+  { type = "activation" },
+  { type = "dense", name = "fc3", out = "outputs" },
+]
+)";
+struct OneWay {
+  static constexpr fused::TextLayers kLayers{36, 32, 32, 1, 9, 5};
+};
+
+/// An instance of the kernel, for one network and length of texts.
+struct TextInstance {
+  cases::Case network;
+  void (*kernel)(FusedSum);
+  std::size_t (*shared_bytes)(int texts, int places);
+  std::int64_t (*scratch_bytes)(int texts, int places);
+  bool transforms;
+};
+
+template <class N, bool transforms = false>
+TextInstance text_instance(const cases::Case& network) {
+  using P = fused::TextPlan<N, transforms>;
+  return {network, fused::recurrent_kernel<P>,
+          [](int texts, int places) { return fused::text_shared_bytes<P>(texts, places); },
+          [](int texts, int places) { return P::scratch_bytes(texts, places); }, transforms};
+}
+
+const cases::Case kImdbRnn{"imdb_rnn", "imdb-rnn", {1, 1, 21}, 2, {50, 100}};
+const cases::Case kLongTexts{"long", "imdb-rnn", {1, 1, 97}, 2, {50, 100}};
+const cases::Case kOneWayTexts{"one_way", kOneWay, {1, 1, 21}, 5, {50, 36}};
+
+class TextStep : public CudaKernel {
+ protected:
+  /// How a launch divides the texts.
+  struct Shape {
+    int group = 1, blocks = 1;
+  };
+  struct Left {
+    std::vector<float> losses, squared_norms, factors;
+    std::vector<std::int64_t> sum;
+  };
+
+  void use(const TextInstance& t) {
+    net_ = cases::network_of(t.network);
+    theta_ = cases::weights_for(net_).parameters;
+    d_ = net_.parameter_count;
+    layers_ = static_cast<std::size_t>(net_.groups);
+    places_ = t.network.input.width;
+  }
+
+  /// Words of its own for a text: the table's last row.
+  static void spoil(Dataset& data, std::uint32_t e, float value) {
+    WordVectors v = *data.vectors;
+    const auto columns = static_cast<std::size_t>(v.columns);
+    v.values[(static_cast<std::size_t>(v.rows) - 1) * columns + 3] = value;
+    for (std::uint16_t& token : data.tokens)
+      if (token == v.rows - 1) token = 0;
+    const auto places = static_cast<std::size_t>(data.shape.size());
+    data.lengths[e] = static_cast<std::uint16_t>(places);
+    data.tokens[e * places + places / 2] = static_cast<std::uint16_t>(v.rows - 1);
+    data.vectors = std::make_shared<const WordVectors>(std::move(v));
+  }
+
+  FusedSum arguments(FusedTask task, const TextInstance& t, const Dataset& data,
+                     const Shape& shape) {
+    FusedSum a{};
+    a.task = task;
+    const std::int64_t scratch = shape.blocks * t.scratch_bytes(shape.group, places_);
+    a.texts = {
+        .of = {.tokens = device(data.tokens),
+               .lengths = device(data.lengths),
+               .vectors = device(data.vectors->values)},
+        .places = places_,
+        .group = shape.group,
+        .scratch = device(std::vector<unsigned char>(static_cast<std::size_t>(scratch), fill_))};
+    a.labels = device(data.labels);
+    a.parameters = device(theta_);
+    int n = 0;
+    for (const NetworkLayer& l : net_.layers)
+      if (const auto* f = std::get_if<Activate>(&l.layer)) a.functions[n++] = *f;
+    a.turn = 1;
+    a.blocks = shape.blocks;
+    return a;
+  }
+
+  void run_texts(const TextInstance& t, const FusedSum& a) {
+    validate(a);
+    const std::size_t bytes = t.shared_bytes(a.texts.group, a.texts.places);
+    ASSERT_LE(bytes, shared_bytes());
+    allow_shared(t.kernel, bytes);
+    launch(t.kernel, a,
+           LaunchShape{
+               .grid = {static_cast<unsigned>(a.blocks)}, .block = {256}, .shared_bytes = bytes});
+  }
+
+  Left left_by(const TextInstance& t, FusedSum a, const std::vector<std::uint32_t>& examples) {
+    const auto n = static_cast<int>(examples.size());
+    a.batch = batch(0, n, static_cast<unsigned>(n));
+    a.examples = device(examples);
+    const auto size = static_cast<std::size_t>(a.blocks) * d_;
+    a.slabs = device(std::vector<std::int32_t>(size, 0));
+    a.losses = device(std::vector<float>(examples.size(), kLoud));
+    a.squared_norms = device(std::vector<float>(layers_ * examples.size(), kLoud));
+    a.factors = device(std::vector<float>(layers_ * examples.size(), kLoud));
+    run_texts(t, a);
+    Left left{.losses = host(a.losses, examples.size()),
+              .squared_norms = host(a.squared_norms, layers_ * examples.size()),
+              .factors = host(a.factors, layers_ * examples.size()),
+              .sum = std::vector<std::int64_t>(d_, 0)};
+    const auto slabs = host(a.slabs, size);
+    for (std::size_t j = 0; j < size; ++j) left.sum[j % d_] += slabs[j];
+    return left;
+  }
+  Left sum_of(const TextInstance& t, const Dataset& data,
+              const std::vector<std::uint32_t>& examples, const Shape& shape,
+              const ClipSettings& clip, float mean = 0.0f, float inverse = 1.0f) {
+    FusedSum a = arguments(FusedTask::clip, t, data, shape);
+    a.clip = {clip.kind, clip.stability};
+    if (t.transforms)
+      a.transform = {.mean = device(std::vector<float>(d_, mean)),
+                     .inverse = device(std::vector<float>(d_, inverse))};
+    a.sum_scale = device_scale(clip.clip_norm, sum_grid(static_cast<double>(clip.clip_norm)));
+    return left_by(t, a, examples);
+  }
+
+  reference::ExampleGradient truth(const Dataset& data, std::uint32_t example) const {
+    return reference::gradient(net_, reference::Values(theta_.begin(), theta_.end()),
+                               reference::features(data, example), data.labels[example]);
+  }
+  double norm_of(const Dataset& data, std::uint32_t example) const {
+    double square = 0;
+    for (const double s : reference::squared_norms(net_, truth(data, example).gradient))
+      square += s;
+    return std::sqrt(square);
+  }
+  void choose(const Activate& f) {
+    for (NetworkLayer& l : net_.layers)
+      if (auto* a = std::get_if<Activate>(&l.layer)) *a = f;
+  }
+
+  /// With a bound above every norm, the sum over one text is its gradient.
+  void expect_gradients(const TextInstance& t, const std::vector<std::uint32_t>& examples) {
+    use(t);
+    const Dataset data = cases::examples_for(t.network, 6);
+    const Activate functions[] = {
+        {Activation::relu}, {Activation::tanh}, {Activation::tempered_sigmoid, 1.6f, 1.3f, 0.7f}};
+    for (const std::uint32_t e : examples) {
+      choose(functions[e % 3]);
+      const auto want = truth(data, e);
+      const auto squares = reference::squared_norms(net_, want.gradient);
+      const double norm = norm_of(data, e);
+      const ClipSettings clip{Clipping::flat, static_cast<float>(norm * 1.01 + 1e-3), 0.01f};
+      const Left left = sum_of(t, data, {e}, {4, 1}, clip);
+      EXPECT_NEAR(left.losses[0], want.loss, kPrecision * (1 + want.loss)) << e;
+      const double unit = sum_grid(static_cast<double>(clip.clip_norm));
+      for (const ParameterTensor& p : net_.parameters) {
+        std::vector<double> got(p.size);
+        for (std::size_t j = 0; j < p.size; ++j)
+          got[j] = static_cast<double>(left.sum[p.offset + j]) * unit;
+        const auto [error, size] =
+            cases::distance(got.data(), want.gradient.data() + p.offset, p.size);
+        EXPECT_TRUE(error <= kPrecision * (size + norm * 0.01) +
+                                 unit * std::sqrt(static_cast<double>(p.size)))
+            << t.network.name << " " << e << " of " << data.lengths[e] << " words, " << p.name
+            << ": " << error << " of " << size;
+      }
+      for (std::size_t g = 0; g < layers_; ++g) {
+        EXPECT_NEAR(left.squared_norms[g], squares[g],
+                    2 * kPrecision * (squares[g] + norm * norm * 0.01))
+            << "layer " << g;
+        EXPECT_EQ(left.factors[g], 1.0f);
+      }
+    }
+  }
+
+  static constexpr double kPrecision = 1.5e-3;  ///< of norms and sums, relative
+  Network net_;
+  std::vector<float> theta_;
+  std::size_t d_ = 0, layers_ = 0;
+  int places_ = 0;
+  unsigned char fill_ = 0xff;  ///< of scratch memory before a launch: NaN
+};
+
+TEST_F(TextStep, GivesTheGradientOfOneText) {
+  expect_gradients(text_instance<fused::ImdbRnn>(kImdbRnn), {0, 1, 2, 3, 4, 5});
+  expect_gradients(text_instance<OneWay>(kOneWayTexts), {0, 1, 3});
+}
+
+/// Texts of more positions than are in shared memory at once.
+TEST_F(TextStep, GivesTheGradientOfOneLongText) {
+  expect_gradients(text_instance<fused::ImdbRnn>(kLongTexts), {1, 3});
+}
+
+/// What a text gives is the same, bit for bit, in every place of a group and of the grid, beside
+/// any others, one that is not finite among them, and whatever is in scratch memory.
+TEST_F(TextStep, ATextGivesTheSameBitsInEveryPlace) {
+  for (const TextInstance& t :
+       {text_instance<fused::ImdbRnn>(kImdbRnn), text_instance<OneWay>(kOneWayTexts)}) {
+    use(t);
+    constexpr std::uint32_t kTexts = 10;
+    for (const float value : {kNan, 1e5f, std::numeric_limits<float>::infinity()}) {
+      Dataset data = cases::examples_for(t.network, kTexts);
+      const std::uint32_t bad = 3;
+      spoil(data, bad, value);
+      const ClipSettings clip{Clipping::per_layer, 0.7f, 0.05f};
+      fill_ = 0x7e;
+      std::vector<Left> alone;
+      for (std::uint32_t e = 0; e < kTexts; ++e)
+        alone.push_back(sum_of(t, data, {e}, {1, 1}, clip));
+      EXPECT_EQ(alone[bad].sum, std::vector<std::int64_t>(d_, 0));
+      EXPECT_EQ(alone[bad].factors[0], 0.0f);
+      fill_ = 0xff;
+      const std::vector<std::uint32_t> orders[] = {
+          {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, {5, 3, 0, 4, 1}, {3, 2}, {3, 3, 3, 3, 0, 2, 4, 6, 8, 9}};
+      for (const auto& order : orders)
+        for (const Shape& shape : {Shape{8, 1}, Shape{4, 2}, Shape{2, 1}, Shape{8, 2}}) {
+          const Left left = sum_of(t, data, order, shape, clip);
+          std::vector<std::int64_t> want(d_, 0);
+          for (std::size_t i = 0; i < order.size(); ++i) {
+            const Left& one = alone[order[i]];
+            for (std::size_t j = 0; j < d_; ++j) want[j] += one.sum[j];
+            if (order[i] == bad) continue;
+            for (std::size_t g = 0; g < layers_; ++g)
+              ASSERT_EQ(left.squared_norms[i * layers_ + g], one.squared_norms[g])
+                  << t.network.name << ", place " << i << ", layer " << g;
+            EXPECT_EQ(left.losses[i], one.losses[0]);
+          }
+          ASSERT_EQ(left.sum, want) << shape.group << " texts, " << shape.blocks << " blocks";
+        }
+      if (t.network.classes != 2) break;
+    }
+  }
+}
+
+TEST_F(TextStep, NormsLogitsAndTransforms) {
+  const TextInstance t = text_instance<fused::ImdbRnn>(kImdbRnn);
+  use(t);
+  constexpr int kTexts = 6;
+  const Dataset data = cases::examples_for(t.network, kTexts);
+  const auto written = [&](FusedTask task, const Shape& shape) {
+    FusedSum a = arguments(task, t, data, shape);
+    a.batch = batch(0, kTexts, kTexts);
+    const std::size_t size = task == FusedTask::norms ? kTexts : 2 * kTexts;
+    float* const to = device(std::vector<float>(size, kLoud));
+    (task == FusedTask::norms ? a.norms : a.logits) = to;
+    run_texts(t, a);
+    return host(to, size);
+  };
+  const std::vector<float> norms = written(FusedTask::norms, {8, 1});
+  const std::vector<float> logits = written(FusedTask::forward, {8, 1});
+  for (std::uint32_t e = 0; e < kTexts; ++e) {
+    const double norm = norm_of(data, e);
+    EXPECT_NEAR(norms[e], norm, kPrecision * norm);
+    const reference::Values z = reference::logits(
+        net_, reference::Values(theta_.begin(), theta_.end()), reference::features(data, e));
+    for (std::size_t o = 0; o < 2; ++o) EXPECT_NEAR(logits[2 * e + o], z[o], 1e-3) << e;
+  }
+  EXPECT_EQ(written(FusedTask::norms, {2, 2}), norms);
+  EXPECT_EQ(written(FusedTask::forward, {4, 1}), logits);
+
+  const ClipSettings clip{Clipping::flat, 0.7f, 0.05f};
+  const std::vector<std::uint32_t> order{0, 1, 2, 3, 4, 5};
+  const TextInstance transformed = text_instance<fused::ImdbRnn, true>(kImdbRnn);
+  const auto want = [&](std::uint32_t e, float mean, float inverse) {  // w of the oracle
+    reference::Values w = truth(data, e).gradient;
+    for (double& x : w) x = (x - mean) * inverse;
+    return w;
+  };
+  for (const auto& [mean, inverse] : {std::pair{0.0f, 1.0f}, {0.003f, 1.5f}}) {
+    const Left left = sum_of(transformed, data, order, {4, 1}, clip, mean, inverse);
+    reference::Values exact(d_, 0.0);
+    for (const std::uint32_t e : order) {
+      const auto w = want(e, mean, inverse);
+      const auto squares = reference::squared_norms(net_, w);
+      const auto factors = reference::clip_factors(clip, squares);
+      for (std::size_t g = 0; g < layers_; ++g)
+        EXPECT_NEAR(left.squared_norms[e * layers_ + g], squares[g],
+                    2 * kPrecision * (squares[g] + 0.01));
+      for (std::size_t j = 0; j < d_; ++j) exact[j] += factors[0] * w[j];
+    }
+    std::vector<double> got(d_);
+    const double unit = sum_grid(static_cast<double>(clip.clip_norm));
+    for (std::size_t j = 0; j < d_; ++j) got[j] = static_cast<double>(left.sum[j]) * unit;
+    const auto [error, size] = cases::distance(got.data(), exact.data(), d_);
+    EXPECT_TRUE(error <= kPrecision * size) << error / size;
+    EXPECT_EQ(sum_of(transformed, data, order, {8, 2}, clip, mean, inverse).sum, left.sum);
+  }
+}
+
+/// Accepted candidates add their direction, as the norm and their second word say.
+TEST_F(TextStep, AcceptsCandidates) {
+  const TextInstance t = text_instance<fused::ImdbRnn>(kImdbRnn);
+  use(t);
+  constexpr std::uint32_t kTexts = 6;
+  const Dataset data = cases::examples_for(t.network, kTexts);
+  const ImportanceRule rule{.clip = 1.0, .rate = 0.9};
+  const RandomStream stream{Generator::chacha20, {1, 2, 3}, Stream::acceptance, 0};
+  const auto accepted = [&](const std::vector<std::uint32_t>& order, const Shape& shape) {
+    FusedSum a = arguments(FusedTask::accept, t, data, shape);
+    a.accept = {.rule = device(std::vector{rule}),
+                .stream = stream,
+                .step = device(std::vector<std::uint64_t>{7})};
+    a.norms = device(std::vector<float>(kTexts, 0.8f));
+    a.sum_scale = device_scale(1.0f, sum_grid(1.0));
+    return std::pair{left_by(t, a, order), host(a.norms, kTexts)};
+  };
+  const auto [all, norms] = accepted({0, 1, 2, 3, 4, 5}, {8, 1});
+  int taken = 0;
+  std::vector<std::int64_t> want(d_, 0);
+  for (std::uint32_t e = 0; e < kTexts; ++e) {
+    EXPECT_NEAR(norms[e], norm_of(data, e), kPrecision * norm_of(data, e));
+    const auto [alone, norm] = accepted({e}, {1, 1});
+    EXPECT_EQ(norm[e], norms[e]);
+    EXPECT_EQ(alone.factors[0], all.factors[layers_ * e]);
+    RandomStream at = stream;
+    at.step = 7;
+    float seen = 0.8f;
+    const float factor = accept_candidate(rule, at, e, norms[e] * norms[e], &seen);
+    EXPECT_NEAR(alone.factors[0], factor, 1e-5f * factor);
+    taken += factor > 0.0f ? 1 : 0;
+    for (std::size_t j = 0; j < d_; ++j) want[j] += alone.sum[j];
+  }
+  EXPECT_GT(taken, 0);
+  EXPECT_EQ(all.sum, want);
+  EXPECT_EQ(accepted({5, 0, 3, 1, 2, 4}, {2, 2}).first.sum, want);
+}
+
+}  // namespace
+}  // namespace cudp
