@@ -84,6 +84,7 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
                                 ReleaseObserver* release_observer, Ranks& ranks, RunCaller* caller,
                                 const ArraysInUse& arrays) {
   StoredRun stored = open_stored_run(flags, reporter);
+  check_events(stored.config, stored.folder.root());
   stored.config.of<ArraysInUse>() = arrays;
   check_release_observer(release_observer, stored.config);
   const bool same_key = stored.key.has_value();
@@ -118,6 +119,7 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
     run.save_checkpoint();
     run.charged(t.ledger());
   }
+  run.open_events();
   if (!same_key) {
     // This order leaves, after a crash in between, no key and a ledger that covers what was
     // reported.

@@ -8,6 +8,7 @@
 #include "runtime/base/interrupt.hpp"
 #include "runtime/base/reporter.hpp"
 #include "runtime/data/given_arrays.hpp"
+#include "runtime/results/event_file.hpp"
 #include "runtime/results/result.hpp"
 #include "runtime/run/folder.hpp"
 #include "runtime/run/outputs.hpp"
@@ -50,6 +51,10 @@ class Run final : public TrainingObserver {
   bool ledger_was_lost = false;  ///< see Checkpoint
   std::unique_ptr<Training> training;
 
+  /// Starts to write an event file too, if the settings ask for one. Call it when the run has its
+  /// folder, and its rows so far.
+  void open_events();
+
   /// Returns the writer of the run's results.
   Outputs outputs() const { return {folder, training->experiment()}; }
   /// Saves a checkpoint of the current state in the run's folder.
@@ -87,7 +92,8 @@ class Run final : public TrainingObserver {
   Reporter& reporter_;
   RunCaller* caller_;
   std::optional<InterruptWatch> watch_;  ///< set while it trains without a caller
-  bool stopped_ = false;                 ///< the caller has interrupted it
+  std::optional<EventFile> events_;
+  bool stopped_ = false;  ///< the caller has interrupted it
 };
 
 /// Starts a run. Everything that can be refused is refused before anything is written. Then creates
@@ -104,6 +110,10 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
 std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
                                 ReleaseObserver* release_observer = nullptr, Ranks& ranks = alone(),
                                 RunCaller* caller = nullptr, const ArraysInUse& arrays = {});
+
+/// Throws InputError if the events of the run in `folder` may not be written where --tensorboard
+/// says: its numbers are private, or the place is among its results. folder: empty if not known.
+void check_events(const TrainConfig& config, const std::filesystem::path& folder);
 
 /// Returns the command with which a user resumes an interrupted run.
 std::string resume_command(const std::string& run);
