@@ -23,21 +23,43 @@ for sigma in 0.6 1 2; do
 done >"$table"
 
 gnuplot <<END
-set terminal pngcairo size 960,600 font 'Sans,12' noenhanced
+width = 1280
+height = 480
+load 'runtime/base/style.gp'
 set output 'privacy/accountants.png'
-set title 'The same steps by each accountant (q = 0.01, delta = 1e-6)'
-set border 11 lc rgb '#808080'
-set grid lc rgb '#e0e0e0'
-set key box lc rgb '#c0c0c0' opaque top right
-set rmargin 6
-set tics nomirror textcolor rgb '#404040'
+set multiplot title 'The same steps by each accountant (q = 0.01, delta = 1e-6)'
+unset key
 set logscale x
 set format x '%.0f'
 set xlabel 'steps'
-set ylabel 'epsilon / PLD upper bound'
-set yrange [0:2.4]
-set arrow from graph 0, first 1 to graph 1, first 1 nohead lc rgb '#202020'
-plot for [i=0:2] '$table' index i using 1:(\$4/\$2) with linespoints lw 2 pt 7 ps 0.6 lc rgb word('#7fb3d5 #2e86c1 #1b4f72', i+1) title 'RDP (a bound), sigma '.word('0.6 1 2', i+1), \
-     for [i=0:2] '$table' index i using 1:(\$5/\$2) with linespoints lw 2 dt 2 pt 5 ps 0.6 lc rgb word('#f5b041 #dc7633 #a04000', i+1) title 'GDP (an estimate), sigma '.word('0.6 1 2', i+1), \
-     '$table' index 1 using 1:(\$3/\$2) with lines lw 2 lc rgb '#27ae60' title 'PLD lower bound, sigma 1'
+set yrange [0:4]
+set ytics 1
+set xtics 10,100
+set size 0.27,0.92
+array sigmas = ['0.6', '1', '2']
+do for [i=0:2] {
+  set origin 0.27*i,0
+  set title 'sigma = '.sigmas[i+1]
+  if (i == 0) { set ylabel 'epsilon / upper bound of the PLD' } else { unset ylabel }
+  plot '$table' index i using 1:(\$4/\$2) with linespoints lt 1, \
+       1 with lines lt 8, \
+       '$table' index i using 1:(\$3/\$2) with lines lt 3 dt 2, \
+       '$table' index i using 1:(\$5/\$2) with linespoints lt 2 dt 3
+}
+set origin 0.82,0
+set size 0.18,0.92
+set lmargin 0
+set rmargin 0
+unset title
+unset border
+unset tics
+unset grid
+unset xlabel
+unset logscale
+set key inside left center
+plot NaN with linespoints lt 1 title 'RDP, a bound', \
+     NaN with lines lt 8 title 'PLD, upper bound', \
+     NaN with lines lt 3 dt 2 title 'PLD, lower bound', \
+     NaN with linespoints lt 2 dt 3 title 'GDP, an estimate'
+unset multiplot
 END

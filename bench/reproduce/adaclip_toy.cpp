@@ -13,10 +13,11 @@ ReproducedTable adaclip_toy(const ReproduceOptions& options, Reporter& reporter)
   table.columns = {1, 3, 10, 30, 100, 300, 1000};
   if (options.quick) table.columns.pop_back();
   table.value_label = "1000 x error above the least";
+  table.log_values = true;
   TableGroup group;
   group.name = "points (+-1, 0, ..., 0)";
   const auto add = [&](const char* name, RegressionToy toy) {
-    ResultRow row{name, {}, {}, seeds};
+    ResultRow row{.name = name, .values = {}, .deviations = {}, .runs = seeds};
     for (const double d : table.columns) {
       toy.dimensions = static_cast<int>(d);
       std::vector<double> errors;

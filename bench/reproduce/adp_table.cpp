@@ -65,10 +65,10 @@ TableGroup group_of(const Part& part, const Runs& runs) {
       {row_of("ADP-SGD", runs.adp), row_of("DP-SGD", runs.dp), row_of("lead", runs.lead),
        row_of("ADP-SGD, best on the way", runs.adp_best),
        row_of("DP-SGD, best on the way", runs.dp_best), row_of("lead of the best", runs.lead_best)},
-      {{"ADP-SGD, paper (CIFAR-10, best)", part.adp, {}, 0},
-       {"DP-SGD, paper (CIFAR-10, best)", part.dp, {}, 0}},
+      {published_row("ADP-SGD, paper (CIFAR-10, best)", "ADP-SGD", part.adp),
+       published_row("DP-SGD, paper (CIFAR-10, best)", "DP-SGD", part.dp)},
       {}};
-  ResultRow lead{"lead, paper", {}, {}, 0};
+  ResultRow lead = published_row("lead, paper (CIFAR-10, best)", "lead");
   for (std::size_t i = 0; i < kEpochs.size(); ++i) lead.values.push_back(part.adp[i] - part.dp[i]);
   group.published.push_back(lead);
   // The picture shows only the differences to DP-SGD; in one plot with accuracies they would lie on
@@ -108,6 +108,7 @@ ReproducedTable adp_table2(const ReproduceOptions& options, Reporter& reporter) 
   table.column_label = "epochs";
   table.columns = kEpochs;
   table.value_label = "test accuracy, and lead of ADP-SGD (%)";
+  table.picture_shows = "lead of ADP-SGD (percentage points)";
   for (std::size_t p = 0; p < wanted.size(); ++p)
     table.groups.push_back(group_of(wanted[p], runs[p]));
   table.notes = {

@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include <spdlog/fmt/fmt.h>
+#include <unistd.h>
 
 #include "bench/reproduce/reproduction.hpp"
 #include "runtime/base/build_info.hpp"
@@ -13,6 +14,7 @@
 #include "runtime/base/nearest.hpp"
 #include "runtime/cli/command_flags.hpp"
 #include "runtime/cli/commands.hpp"
+#include "runtime/cli/short_help.hpp"
 #include "runtime/config/option_rows.hpp"
 
 namespace fs = std::filesystem;
@@ -30,6 +32,7 @@ struct ReproduceFlags {
   std::string name;
   ReproduceOptions options;
   std::string out;
+  bool redraw = false;
   bool json = false;
 };
 
@@ -49,6 +52,8 @@ std::vector<Option> reproduce_options() {
       shared_option("out",
                     "folder for NAME.json, NAME.png and NAME.runs.jsonl, from which an "
                     "interrupted table goes on"),
+      toggle("redraw", &ReproduceFlags::redraw,
+             "run nothing: draw NAME.png again from the NAME.json in --out"),
       json_option(),
   };
 }
@@ -73,10 +78,27 @@ const Reproduction& named(const std::string& name) {
                    nearest_or_all(name, names));
 }
 
+/// Draws the picture of a table that was made earlier.
+int redraw(const std::string& name, const std::string& folder) {
+  if (folder.empty()) throw InputError("--redraw: expected --out with it, found none");
+  const fs::path file = fs::path(folder) / (name + ".json");
+  const auto json = nlohmann::ordered_json::parse(read_file(file), nullptr, false);
+  ReproducedTable table;
+  try {
+    table = table_from_json(json);
+  } catch (const nlohmann::json::exception&) {
+    throw InputError(file.string() + ": expected a table of cudp reproduce, found something else");
+  }
+  if (!draw_table(table, fs::path(folder) / (name + ".png")))
+    throw Error("no picture: gnuplot is missing or failed");
+  return 0;
+}
+
 int reproduce(const ReproduceFlags& f) {
   const Reproduction& wanted = named(f.name);
   if (!f.options.epsilons.empty() && !wanted.takes_epsilons)
     throw InputError("--epsilons: expected none with " + f.name + ", found some");
+  if (f.redraw) return redraw(wanted.name, f.out);
   ReproduceOptions options = f.options;
   if (!f.out.empty()) {
     std::error_code failed;
@@ -107,7 +129,8 @@ int reproduce(const ReproduceFlags& f) {
   if (f.json)
     std::cout << j.dump(2) << "\n";
   else
-    std::cout << table_text(table) << fmt::format("{}\n", duration_text(seconds));
+    std::cout << fitting_text(table_text(table), STDOUT_FILENO)
+              << fmt::format("{}\n", duration_text(seconds));
   return 0;
 }
 

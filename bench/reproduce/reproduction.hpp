@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -20,7 +21,18 @@ struct ResultRow {
   std::vector<double> deviations;
   int runs = 0;
   bool drawn = true;  ///< also shown in the picture
+  bool published = false;
+  std::string of = {};  ///< name of the measured row that a published one is to be compared with
 };
+
+/// Returns a published row. of: name of the measured row that it is to be compared with.
+inline ResultRow published_row(std::string name, std::string of, std::vector<double> values = {}) {
+  return {.name = std::move(name),
+          .values = std::move(values),
+          .deviations = {},
+          .published = true,
+          .of = std::move(of)};
+}
 
 /// A part of a table, e.g. for one data set and model.
 struct TableGroup {
@@ -39,6 +51,11 @@ struct ReproducedTable {
   std::vector<TableGroup> groups;
   std::vector<std::string> notes;  ///< settings, and differences from the paper
   bool log_values = false;  ///< logarithmic value axis; the column axis is always logarithmic
+  std::string picture_shows = {};  ///< value_label of the drawn rows alone, if it differs
+
+  const std::string& picture_label() const {
+    return picture_shows.empty() ? value_label : picture_shows;
+  }
 
   const std::vector<double>& columns_of(const TableGroup& group) const {
     return group.columns.empty() ? columns : group.columns;
@@ -69,8 +86,11 @@ const std::vector<Reproduction>& reproductions();
 /// Returns rows of "mean +-sd". Below each group are its published numbers.
 std::string table_text(const ReproducedTable& table);
 nlohmann::ordered_json table_json(const ReproducedTable& table);
+/// Reads what table_json() makes. Throws nlohmann::json::exception on anything else.
+ReproducedTable table_from_json(const nlohmann::ordered_json& json);
 
-/// Draws one plot per group with gnuplot. Returns false if gnuplot is missing or fails.
+/// Draws one plot per group with gnuplot, and a legend beside them. A table with a single column is
+/// drawn as dots, a line per method. Returns false if gnuplot is missing or fails.
 bool draw_table(const ReproducedTable& table, const std::filesystem::path& picture);
 
 }  // namespace cudp

@@ -133,7 +133,7 @@ Trained Trainings::kept_or_made(const std::string& what, const std::string& sett
 }
 
 ResultRow row_of(const std::string& name, const std::vector<std::vector<double>>& runs_by_column) {
-  ResultRow row{name, {}, {}, 0};
+  ResultRow row{.name = name, .values = {}, .deviations = {}};
   for (const std::vector<double>& runs : runs_by_column) {
     const MeanAndDeviation m = mean_and_deviation(runs);
     row.values.push_back(m.mean);

@@ -36,27 +36,33 @@ std::string bars(const AuditResult& r) {
 }
 
 std::string script(const AuditResult& r) {
-  return gnuplot_header("") + distribution(r, "$in", true) + distribution(r, "$out", false) +
-         bars(r) +
-         fmt::format(R"(set multiplot layout 1,2
-set bmargin 5
+  return gnuplot_header("", {.width = 1100, .height = 520}) + distribution(r, "$in", true) +
+         distribution(r, "$out", false) + bars(r) +
+         fmt::format(R"(unset title
+set multiplot layout 1,2
 set title 'Scores of {} canaries'
-set key outside bottom center horizontal
-set ylabel 'share below'
+set bmargin 4
+# At high scores both curves are near 1, which leaves this corner free.
+set key inside bottom right
+set xlabel 'score'
+set ylabel 'share of canaries with a lower score'
 set yrange [0:1]
-plot $out using 1:2 with lines lw 2 lc rgb '#0060ad' title 'not in the training set', \
-     $in using 1:2 with lines lw 2 lc rgb '#dd5511' title 'in the training set'
+plot $out using 1:2 with lines lt 1 title 'not in the training set', \
+     $in using 1:2 with lines lt 2 title 'in the training set'
 set title 'Epsilon at delta {:g}'
 unset key
-unset ylabel
+unset xlabel
+set ylabel 'epsilon'
+set grid noxtics
+set xrange [-0.6:{}.6]
 set yrange [0:{}]
 set style fill solid 0.8
 set boxwidth 0.6
-plot $bars using 0:2:xtic(1) with boxes lc rgb '#0060ad', \
+plot $bars using 0:2:xtic(1) with boxes lt 1 lw 1, \
      $bars using 0:2:(sprintf('%.2f', $2)) with labels offset 0,0.7
 unset multiplot
 )",
-                     *r.settings.canaries, r.delta, 1.1 * std::max(r.epsilon, 0.01));
+                     *r.settings.canaries, r.delta, r.own ? 3 : 2, 1.1 * std::max(r.epsilon, 0.01));
 }
 
 }  // namespace

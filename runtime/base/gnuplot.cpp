@@ -19,6 +19,8 @@
 #include "runtime/base/error.hpp"
 #include "runtime/base/interrupt.hpp"
 
+#include "picture_style.hpp"
+
 namespace fs = std::filesystem;
 
 namespace cudp {
@@ -81,14 +83,11 @@ std::string gnuplot_text(const std::string& text) {
   return out + "'";
 }
 
-std::string gnuplot_header(const std::string& title) {
-  return R"(set terminal pngcairo size 960,600 font 'Sans,12' noenhanced
-set border 11 lc rgb '#808080'
-set grid lc rgb '#e0e0e0'
-set key box lc rgb '#c0c0c0' opaque
-set tics nomirror textcolor rgb '#404040'
-)" + ("set title " + gnuplot_text(title)) +
-         "\n";
+std::string gnuplot_header(const std::string& title, PictureSize size) {
+  std::string script =
+      "width = " + std::to_string(size.width) + "\nheight = " + std::to_string(size.height) + "\n";
+  for (const EmbeddedText& style : picture_style()) script += style.text;
+  return script + "set title " + gnuplot_text(title) + "\n";
 }
 
 /// A process that draws a picture.

@@ -9,9 +9,20 @@ namespace cudp {
 /// Returns the text as a single-quoted string of gnuplot.
 std::string gnuplot_text(const std::string& text);
 
-/// Returns the first lines of most scripts: a PNG of 960 x 600 pixels with a light grid and grey
-/// axes.
-std::string gnuplot_header(const std::string& title);
+/// Line types of runtime/base/style.gp that have a meaning; 1 to 7 are colours without one.
+inline constexpr int kLineColours = 7;
+inline constexpr int kLineWithoutPrivacy = 8;
+inline constexpr int kLineByChance = 9;
+
+/// Size of a picture [pixels].
+struct PictureSize {
+  int width = 960;
+  int height = 540;
+};
+
+/// Returns the first lines of every script: the style (runtime/base/style.gp) for a PNG of this
+/// size, and the title.
+std::string gnuplot_header(const std::string& title, PictureSize size = {});
 
 /// Pictures that gnuplot draws, each in a process of its own, while the program continues. A
 /// picture appears at its path complete or not at all.

@@ -40,6 +40,7 @@ std::recursive_mutex& changes() {
 struct Ending {
   std::string line;
   fs::path log;
+  LogLineForm form = nullptr;
   std::map<fs::path, Unfinished::Remove> unfinished;
   std::set<pid_t> children;
 };
@@ -81,6 +82,12 @@ void listen_no_more(const std::array<struct sigaction, kSignals.size()>& before)
 void append_to_log(const fs::path& log, const std::string& line) {
   const int file = ::open(log.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   if (file < 0) return;
+  if (ending().form != nullptr) {
+    const std::string text = ending().form("error", line) + "\n";
+    (void)!::write(file, text.data(), text.size());
+    ::close(file);
+    return;
+  }
   const std::time_t now = std::time(nullptr);
   std::tm local{};
   ::localtime_r(&now, &local);
@@ -109,8 +116,10 @@ void append_to_log(const fs::path& log, const std::string& line) {
   }
   if (!ending().log.empty()) append_to_log(ending().log, ending().line);
   // Overwrites a progress bar.
-  const std::string line =
-      (::isatty(STDERR_FILENO) == 1 ? "\r\033[K" : "") + ("cudp: " + ending().line) + "\n";
+  const std::string line = (::isatty(STDERR_FILENO) == 1 ? "\r\033[K" : "") +
+                           (ending().form != nullptr ? ending().form("error", ending().line)
+                                                     : "cudp: " + ending().line) +
+                           "\n";
   (void)!::write(STDERR_FILENO, line.data(), line.size());
   ::_exit(static_cast<int>(Exit::again));
 }
@@ -186,6 +195,11 @@ void set_interrupt_line(const std::string& line) {
 void set_interrupt_log(const fs::path& file) {
   const FilesInChange lock;
   ending().log = file;
+}
+
+void set_interrupt_form(LogLineForm form) {
+  const FilesInChange lock;
+  ending().form = form;
 }
 
 FilesInChange::FilesInChange() { changes().lock(); }

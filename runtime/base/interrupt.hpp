@@ -68,6 +68,12 @@ void set_interrupt_line(const std::string& line);
 /// Without effect if no EndOnSignal lives.
 void set_interrupt_log(const std::filesystem::path& file);
 
+/// Returns a message as a log line, given its level.
+using LogLineForm = std::string (*)(const std::string& level, const std::string& message);
+
+/// Sets the form of the line that EndOnSignal prints and appends to the log; null: plain text.
+void set_interrupt_form(LogLineForm form);
+
 /// While an object lives, the end of the process by a signal is delayed, because files are being
 /// changed. Requires that this takes moments, not seconds.
 class FilesInChange {

@@ -1,10 +1,14 @@
 #include "runtime/base/reporter.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
+#include <ctime>
 #include <utility>
 
+#include <nlohmann/json.hpp>
 #include <spdlog/fmt/fmt.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
@@ -77,12 +81,28 @@ std::string progress_line(const Progress& p, int width) {
   return line;
 }
 
-Reporter::Reporter(bool quiet)
-    : log_(std::make_shared<spdlog::logger>(
+bool may_colour(int file) {
+  const char* const no_colour = std::getenv("NO_COLOR");
+  return ::isatty(file) == 1 && (no_colour == nullptr || *no_colour == '\0');
+}
+
+std::string json_log_line(const std::string& level, const std::string& message) {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  ::gmtime_r(&now, &utc);
+  std::array<char, 32> time{};
+  std::strftime(time.data(), time.size(), "%Y-%m-%dT%H:%M:%SZ", &utc);
+  const nlohmann::ordered_json line{{"time", time.data()}, {"level", level}, {"message", message}};
+  return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+Reporter::Reporter(bool quiet, LogForm form)
+    : form_(form),
+      log_(std::make_shared<spdlog::logger>(
           "cudp", std::make_shared<spdlog::sinks::stderr_color_sink_mt>())),
       quiet_(quiet),
       terminal_(::isatty(STDERR_FILENO) == 1) {
-  log_->set_pattern("%H:%M:%S %v");
+  log_->set_pattern(form_ == LogForm::json ? "%v" : "%H:%M:%S %v");
   log_->sinks()[0]->set_level(quiet ? spdlog::level::warn : spdlog::level::info);
 }
 
@@ -93,41 +113,59 @@ Reporter::~Reporter() { clear_bar(); }
 void Reporter::keep_log(const std::filesystem::path& file) {
   make_private(file);
   auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(file.string());
-  sink->set_pattern("%Y-%m-%d %H:%M:%S %l: %v");
+  sink->set_pattern(form_ == LogForm::json ? "%v" : "%Y-%m-%d %H:%M:%S %l: %v");
   file_log_ = std::make_shared<spdlog::logger>("cudp", sink);
   file_log_->flush_on(spdlog::level::info);
 }
 
-void Reporter::info(const std::string& line) {
+void Reporter::to_stderr(Level level, const std::string& line) {
   clear_bar();
-  log_->info(line);
-  if (file_log_ != nullptr) file_log_->info(line);
+  const bool warns = level == Level::warning;
+  std::string text = line;
+  if (form_ == LogForm::json)
+    text = json_log_line(warns ? "warning" : "info", line);
+  else if (warns)
+    text = (may_colour(STDERR_FILENO) ? "\033[1;35mwarning:\033[0m " : "warning: ") + line;
+  log_->log(warns ? spdlog::level::warn : spdlog::level::info, text);
+}
+
+void Reporter::to_file(Level level, const std::string& line) {
+  if (file_log_ == nullptr) return;
+  const bool warns = level == Level::warning;
+  const char* const name = warns ? "warning" : level == Level::error ? "error" : "info";
+  const std::string text = form_ == LogForm::json ? json_log_line(name, line)
+                           : warns                ? "warning: " + line
+                                                  : line;
+  file_log_->log(warns ? spdlog::level::warn : spdlog::level::info, text);
+}
+
+void Reporter::info(const std::string& line) {
+  to_stderr(Level::info, line);
+  to_file(Level::info, line);
 }
 
 void Reporter::warn(const std::string& line) {
-  clear_bar();
-  log_->warn("warning: {}", line);
-  if (file_log_ != nullptr) file_log_->warn("warning: {}", line);
+  to_stderr(Level::warning, line);
+  to_file(Level::warning, line);
 }
 
 void Reporter::report_to_owner(const std::string& line) {
   const std::string marked = "PRIVATE " + line;
   if (terminal_ && !quiet_)
     info(marked);
-  else if (file_log_ != nullptr)
-    file_log_->info(marked);
+  else
+    to_file(Level::info, marked);
 }
 
-void Reporter::log_end(const std::string& line) {
-  if (file_log_ != nullptr) file_log_->info(line);
-}
+void Reporter::log_end(const std::string& line) { to_file(Level::error, line); }
 
 void Reporter::progress(const Progress& p) {
   const int tenths = p.steps ? static_cast<int>(10 * p.step / p.steps) : 10;
   const bool next_tenth = std::exchange(tenths_, tenths) != tenths;
-  if (next_tenth && file_log_ != nullptr) file_log_->info(progress_text(p));
-  if (!terminal_ || quiet_) {
-    if (next_tenth) log_->info(progress_line(p, 200));
+  if (next_tenth) to_file(Level::info, progress_text(p));
+  if (!has_bar()) {
+    if (next_tenth)
+      to_stderr(Level::info, form_ == LogForm::json ? progress_text(p) : progress_line(p, 200));
     return;
   }
   const auto now = std::chrono::steady_clock::now();
@@ -142,7 +180,7 @@ void Reporter::progress(const Progress& p) {
 }
 
 void Reporter::work(const std::string& what, double share) {
-  if (!terminal_ || quiet_) return;
+  if (!has_bar()) return;
   if (share >= 1.0) return clear_bar();
   const auto now = std::chrono::steady_clock::now();
   if (now - last_drawn_ < kRedraw) return;

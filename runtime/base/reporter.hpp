@@ -40,11 +40,23 @@ std::string progress_line(const Progress& progress, int width);
 /// The same without a bar, for a log file.
 std::string progress_text(const Progress& progress);
 
+/// Form of log lines: text, or an object of JSON with time, level and message.
+enum class LogForm { text, json };
+
+/// Returns a message as a line of JSON, without a line break: {"time": "2026-01-31T12:00:00Z",
+/// "level": "info", "message": "..."}. level: info, warning or error.
+std::string json_log_line(const std::string& level, const std::string& message);
+
+/// Returns whether text written to this file descriptor may have colours: on a terminal, unless the
+/// environment has a NO_COLOR that is not empty.
+bool may_colour(int file);
+
 /// Reports to the user on stderr: log lines, and a progress bar if stderr is a terminal, else a
-/// line every tenth of the training. `quiet` leaves warnings only.
+/// line every tenth of the training. `quiet` leaves warnings only. As JSON there is no progress
+/// bar.
 class Reporter {
  public:
-  explicit Reporter(bool quiet);
+  explicit Reporter(bool quiet, LogForm form = LogForm::text);
   /// Tag for the constructor of a reporter that prints nothing, because another process reports.
   struct Silent {};
   explicit Reporter(Silent);
@@ -65,7 +77,9 @@ class Reporter {
   void progress(const Progress& progress);
   /// Returns where work before the training, such as reading a file, may show its progress: on a
   /// terminal, unless quiet.
-  Busy::Shown shown_work() const { return quiet_ ? Busy::Shown::never : Busy::Shown::on_terminal; }
+  Busy::Shown shown_work() const {
+    return has_bar() ? Busy::Shown::on_terminal : Busy::Shown::never;
+  }
   /// Shows progress of work before the training, share in 0 to 1: a bar on a terminal, else
   /// nothing.
   void work(const std::string& what, double share);
@@ -78,8 +92,13 @@ class Reporter {
   void show_timings(bool are_public);
 
  private:
+  enum class Level { info, warning, error };
+  void to_stderr(Level level, const std::string& line);
+  void to_file(Level level, const std::string& line);
+  bool has_bar() const { return terminal_ && !quiet_ && form_ == LogForm::text; }
   void clear_bar();
 
+  LogForm form_;
   std::shared_ptr<spdlog::logger> log_;       ///< logger of stderr
   std::shared_ptr<spdlog::logger> file_log_;  ///< logger of the log file; null without one
   bool quiet_;

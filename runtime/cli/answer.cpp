@@ -3,11 +3,44 @@
 #include <algorithm>
 #include <iostream>
 #include <utility>
+#include <vector>
+
+#include <unistd.h>
 
 #include "privacy/text/number.hpp"
+#include "runtime/base/reporter.hpp"
 #include "runtime/cli/accountant.hpp"
 
 namespace cudp {
+namespace {
+
+/// Returns the number of characters of a UTF-8 text: of bytes that begin one.
+std::size_t characters(const std::string& text) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+}
+
+/// Returns the width of the values beside a column of names.
+std::size_t room_beside(std::size_t names, std::size_t width) {
+  constexpr std::size_t kLeast = 20;
+  return std::max(kLeast, width > names + 2 ? width - names - 2 : 0);
+}
+
+/// Breaks a text between words into lines of at most `room` characters.
+std::vector<std::string> wrapped(const std::string& text, std::size_t room) {
+  std::vector<std::string> lines(1);
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t space = std::min(text.find(' ', at), text.size());
+    const std::string word = text.substr(at, space - at);
+    if (!lines.back().empty() && characters(lines.back()) + 1 + characters(word) > room)
+      lines.emplace_back();
+    lines.back() += (lines.back().empty() ? "" : " ") + word;
+    at = space + 1;
+  }
+  return lines;
+}
+
+}  // namespace
 
 void add_releases(Answer& answer, const std::vector<privacy::Release>& releases) {
   const auto text = [](const nlohmann::ordered_json& value) {
@@ -33,21 +66,12 @@ void add_releases(Answer& answer, const std::vector<privacy::Release>& releases)
 
 void add_wrapped(Answer& answer, const std::string& name, const std::string& text,
                  std::size_t names) {
-  constexpr std::size_t kWidth = 80;
-  std::string line;
+  constexpr int kWidth = 80;
+  const int columns = terminal_width(STDOUT_FILENO);
+  const auto width = static_cast<std::size_t>(columns > 0 ? std::min(columns, kWidth) : kWidth);
   std::string left = name;
-  const std::size_t room = kWidth - names - 2;
-  const auto end_line = [&] {
-    answer.rows.emplace_back(std::exchange(left, ""), std::exchange(line, ""));
-  };
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t space = std::min(text.find(' ', at), text.size());
-    const std::string word = text.substr(at, space - at);
-    if (!line.empty() && line.size() + 1 + word.size() > room) end_line();
-    line += (line.empty() ? "" : " ") + word;
-    at = space + 1;
-  }
-  end_line();
+  for (std::string& line : wrapped(text, room_beside(names, width)))
+    answer.rows.emplace_back(std::exchange(left, ""), std::move(line));
 }
 
 void print(const Answer& answer, bool as_json) {
@@ -55,15 +79,18 @@ void print(const Answer& answer, bool as_json) {
     std::cout << answer.json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
     return;
   }
-  // Counts the bytes that begin a UTF-8 character.
-  const auto characters = [](const std::string& text) {
-    return static_cast<std::size_t>(std::ranges::count_if(
-        text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
-  };
   std::size_t width = 0;
   for (const auto& [name, value] : answer.rows) width = std::max(width, characters(name));
-  for (const auto& [name, value] : answer.rows)
-    std::cout << name << std::string(width + 2 - characters(name), ' ') << value << "\n";
+  // A terminal would break long values at its edge. What reads a pipe finds a row a line.
+  const int columns = terminal_width(STDOUT_FILENO);
+  for (const auto& [name, value] : answer.rows) {
+    std::string left = name + std::string(width + 2 - characters(name), ' ');
+    std::vector<std::string> lines = {value};
+    if (columns > 0 && width + 2 + characters(value) > static_cast<std::size_t>(columns))
+      lines = wrapped(value, room_beside(width, static_cast<std::size_t>(columns)));
+    for (const std::string& line : lines)
+      std::cout << std::exchange(left, std::string(width + 2, ' ')) << line << "\n";
+  }
 }
 
 }  // namespace cudp

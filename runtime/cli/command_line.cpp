@@ -171,8 +171,9 @@ struct Program {
 int run(const AddCommands& add, const std::vector<std::string>& words) {
   Program program(add);
   const auto fitting = [](const std::string& text, int file) {
+    constexpr int kWidthOfFiles = 80;
     const int width = terminal_width(file);
-    return width > 0 ? wrapped_help(text, static_cast<std::size_t>(width)) : text;
+    return wrapped_help(text, static_cast<std::size_t>(width > 0 ? width : kWidthOfFiles));
   };
   if (words.empty()) {
     std::cerr << fitting(program.app.help(), STDERR_FILENO);

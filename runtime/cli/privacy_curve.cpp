@@ -1,5 +1,7 @@
 #include "runtime/cli/privacy_curve.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -41,10 +43,10 @@ class Lines {
   std::string data_, plots_;
 };
 
-constexpr const char* kTight = "linespoints pt 7 ps 0.6 lw 2 lc rgb '#0060ad'";
-constexpr const char* kTightLine = "lines lw 2 lc rgb '#0060ad'";
-constexpr const char* kLoose = "lines lw 2 dt 2 lc rgb '#dd5511'";
-constexpr const char* kEstimate = "lines lw 2 dt 3 lc rgb '#808080'";
+constexpr const char* kTight = "linespoints lt 1";
+constexpr const char* kTightLine = "lines lt 1";
+constexpr const char* kLoose = "lines lt 2 dt 2";
+constexpr const char* kEstimate = "lines lt 9 dt 3";
 
 /// Returns the points of delta(epsilon) that are large enough to be shown; none if delta() throws
 /// for these releases.
@@ -82,21 +84,27 @@ std::vector<GroupRow> group_rows(const privacy::Composition& composition, std::u
 void draw_group_curve(const std::vector<GroupRow>& rows, double delta,
                       const std::filesystem::path& picture) {
   Points tight, vadhan, linear;
+  bool all_positive = true;
+  const auto add = [&](Points& points, std::uint64_t group, double epsilon) {
+    if (!std::isfinite(epsilon)) return;
+    points.emplace_back(static_cast<double>(group), epsilon);
+    all_positive = all_positive && epsilon > 0.0;
+  };
   for (const GroupRow& row : rows) {
-    const auto k = static_cast<double>(row.group);
-    tight.emplace_back(k, row.bound.epsilon);
-    linear.emplace_back(k, row.linear);
-    if (row.vadhan) vadhan.emplace_back(k, *row.vadhan);
+    add(tight, row.group, row.bound.epsilon);
+    add(linear, row.group, row.linear);
+    if (row.vadhan) add(vadhan, row.group, *row.vadhan);
   }
   Lines lines;
   lines.add("this accountant", kTight, tight);
   lines.add("Vadhan's lemma", kLoose, vadhan);
-  lines.add("k times epsilon of one (a lower limit of the lemma)", kEstimate, linear);
-  // The axis does not cover the lemma's large values, which would flatten the other lines.
-  lines.draw("privacy of groups",
-             fmt::format("set key top left\nset xlabel 'group size'\nset ylabel 'epsilon at delta "
-                         "= {:g}'\nset xrange [1:{}]\nset yrange [0:{}]\n",
-                         delta, rows.back().group, 2.0 * tight.back().second),
+  lines.add("k times epsilon of one", kEstimate, linear);
+  // The lemma's values are larger by powers of ten, and would flatten the others on a plain axis.
+  lines.draw("Privacy of groups",
+             fmt::format("set xlabel 'group size k [examples or units]'\nset ylabel 'epsilon at "
+                         "delta = {:g}'\nset xrange [1:{}]\n{}",
+                         delta, std::max<std::uint64_t>(rows.back().group, 2),
+                         all_positive ? "set logscale y\n" : "set yrange [0:*]\n"),
              picture);
 }
 
@@ -120,13 +128,13 @@ void draw_privacy_curve(const privacy::Composition& composition, double delta,
   const bool renyi = options.kind == privacy::AccountantKind::rdp;
   if (!renyi) add("privacy loss distribution", kTightLine, privacy::AccountantKind::best);
   add("Renyi divergences", renyi ? kTightLine : kLoose, privacy::AccountantKind::rdp);
-  lines.add("Gaussian DP (an estimate, no bound)", kEstimate, points_of(epsilons, [&](double e) {
+  lines.add("Gaussian DP, an estimate", kEstimate, points_of(epsilons, [&](double e) {
               return privacy::gdp_estimate_delta(composition.releases, e, composition.group)
                   .estimated_delta;
             }));
-  lines.draw("privacy by accountant",
-             "set key top right\nset xlabel 'epsilon'\nset ylabel 'delta'\nset logscale y\n"
-             "set format y '10^{%L}'\nset terminal pngcairo enhanced\nset xrange [0:*]\n",
+  lines.draw("Privacy by accountant",
+             "set xlabel 'epsilon'\nset ylabel 'delta'\nset logscale y\nset format y '%.0e'\n"
+             "set xrange [0:*]\n",
              picture);
 }
 

@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 #include <spdlog/fmt/fmt.h>
 
+#include "runtime/base/reporter.hpp"
 #include "runtime/settings/options.hpp"
 
 namespace cudp {
@@ -16,14 +17,14 @@ namespace {
 
 constexpr HelpLine kTrainLines[] = {
     {"", "Data"},
-    {"dataset", "a data set's name (glyphs needs no files), a table, .npy or folder of images"},
+    {"dataset", "a name (glyphs needs no files), a table, .npy or images"},
     {"data-dir", "folder with the files of named data sets"},
     {"schema", "a table's columns, categories and bounds"},
     {"test-data", "table on which accuracy is measured; without one it is not"},
     {"size-is-public", "the number of rows is no secret: less noise"},
     {"", "Model and length"},
     {"preset", "tuned settings of a data set, to start from"},
-    {"model", "logistic, svm, mlp, cnn, cifar-cnn, ... or a .toml file of layers"},
+    {"model", "logistic, svm, mlp, cnn, ... or a .toml file of layers"},
     {"method", "how it is trained; sgd is without privacy"},
     {"batch", "expected batch size"},
     {"epochs", "length of the training (or --steps)"},
@@ -102,20 +103,19 @@ std::size_t begin_of_text(const std::string& line) {
   return std::min(line.find_first_not_of(' ', gap), line.size());
 }
 
-std::string wrapped_line(const std::string& line, std::size_t width) {
-  const std::size_t begin = begin_of_text(line);
-  constexpr std::size_t kMinWords = 20;  // minimum width of the description
-  if (line.size() <= width || line.starts_with("  cudp ") || begin + kMinWords > width)
-    return line + "\n";
+/// Breaks words from position `at` on into rows, each with `indent` before it except the first,
+/// which begins with `row`. tail: the end of every row but the last.
+std::string broken(const std::string& words, std::size_t at, std::string row,
+                   const std::string& indent, const std::string& tail, std::size_t width) {
   std::string out;
-  std::string row = line.substr(0, begin);
   bool empty = true;
-  for (std::size_t at = begin; at < line.size();) {
-    const std::size_t end = std::min(line.find(' ', at), line.size());
-    const std::string word = line.substr(at, end - at);
-    if (!empty && row.size() + 1 + word.size() > width) {
-      out += row + "\n";
-      row.assign(begin, ' ');
+  while (at < words.size()) {
+    const std::size_t end = std::min(words.find(' ', at), words.size());
+    const std::string word = words.substr(at, end - at);
+    const std::size_t tail_size = end < words.size() ? tail.size() : 0;
+    if (!empty && row.size() + 1 + word.size() + tail_size > width) {
+      out += row + tail + "\n";
+      row = indent;
       empty = true;
     }
     row += (empty ? "" : " ") + word;
@@ -125,6 +125,26 @@ std::string wrapped_line(const std::string& line, std::size_t width) {
   return out + row + "\n";
 }
 
+/// Breaks an example so that a shell still reads it: the comment goes before the command, and rows
+/// of the command end in a backslash.
+std::string broken_example(const std::string& line, std::size_t width) {
+  const std::size_t comment = line.find("  # ");
+  std::string out;
+  if (comment != std::string::npos) out = broken(line, comment + 4, "  # ", "  # ", "", width);
+  const std::string command = line.substr(0, comment);
+  return out + broken(command.substr(0, command.find_last_not_of(' ') + 1), 2, "  ", "      ",
+                      " \\", width);
+}
+
+std::string wrapped_line(const std::string& line, std::size_t width) {
+  const std::size_t begin = begin_of_text(line);
+  constexpr std::size_t kMinWords = 20;  // minimum width of the description
+  if (line.size() <= width) return line + "\n";
+  if (line.starts_with("  cudp ")) return broken_example(line, width);
+  if (begin + kMinWords > width) return line + "\n";
+  return broken(line, begin, line.substr(0, begin), std::string(begin, ' '), "", width);
+}
+
 }  // namespace
 
 std::string wrapped_help(const std::string& text, std::size_t width) {
@@ -132,6 +152,11 @@ std::string wrapped_help(const std::string& text, std::size_t width) {
   std::string wrapped;
   for (std::string line; std::getline(lines, line);) wrapped += wrapped_line(line, width);
   return wrapped;
+}
+
+std::string fitting_text(const std::string& text, int file) {
+  const int width = terminal_width(file);
+  return width > 0 ? wrapped_help(text, static_cast<std::size_t>(width)) : text;
 }
 
 void use_short_help(CLI::App& command, std::string text) {

@@ -26,9 +26,12 @@ std::span<const HelpLine> train_help_lines();
 std::string help_lines_text(std::span<const HelpLine> lines, std::span<const Option> own = {});
 
 /// Returns a help text with lines broken at blanks, so that none is wider than `width` columns
-/// unless a single word is. Continuation lines are indented like the description. Examples are not
-/// broken, so that they can be copied.
+/// unless a single word is. Continuation lines are indented like the description. Those of an
+/// example follow a backslash, so that it can be copied, and its comment goes before it.
 std::string wrapped_help(const std::string& text, std::size_t width);
+
+/// Returns the text for this file descriptor: wrapped if it is a terminal, else as it is.
+std::string fitting_text(const std::string& text, int file);
 
 /// Makes --help of a command with too many options for one screen show `text`, and adds --help-all,
 /// which lists all options.

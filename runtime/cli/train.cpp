@@ -1,6 +1,7 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <iostream>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "runtime/cli/command_flags.hpp"
 #include "runtime/cli/commands.hpp"
 #include "runtime/cli/short_help.hpp"
+#include "runtime/config/log_options.hpp"
 #include "runtime/ranks/launch.hpp"
 #include "runtime/ranks/mpi.hpp"
 #include "runtime/results/evaluation_report.hpp"
@@ -27,7 +29,7 @@ namespace cudp {
 namespace {
 
 constexpr const char* kTrainUsage =
-    "cudp train --dataset NAME --epsilon E --delta D [flags]  trains with differential privacy\n";
+    "cudp train --dataset NAME --epsilon E --delta D [flags]  trains privately\n";
 constexpr const char* kTrainExamples = R"(Examples:
   cudp train --preset glyphs-cnn
   cudp train --dataset mnist --data-dir data --epsilon 3 --delta 1e-5
@@ -117,9 +119,9 @@ void show_timings(const Run& run) {
   run.reporter().show_timings(run.training->experiment().data.size_is_public);
 }
 
-int resume_training(const Settings& flags, const TrainConfig& asked,
+int resume_training(const Settings& flags, const TrainConfig& asked, LogForm form,
                     ReleaseObserver* release_observer, Ranks& ranks) {
-  Reporter reporter(asked.quiet);
+  Reporter reporter(asked.quiet, form);
   if (const auto result = finished_result(flags)) {
     reporter.info(asked.resume + " is complete; nothing to do");
     print(answer_of(*result), asked.json);
@@ -131,10 +133,11 @@ int resume_training(const Settings& flags, const TrainConfig& asked,
   return 0;
 }
 
-int start_training(const Settings& flags, ReleaseObserver* release_observer, Ranks& ranks) {
+int start_training(const Settings& flags, LogForm form, ReleaseObserver* release_observer,
+                   Ranks& ranks) {
   std::vector<std::string> notes;
   const TrainConfig config = resolve_config(flags, notes);
-  Reporter reporter(config.quiet);
+  Reporter reporter(config.quiet, form);
   for (const std::string& note : notes) reporter.info(note);
   const std::unique_ptr<Run> run = start_run(config, reporter, release_observer, ranks);
   print(answer_of(train(*run)), config.json);
@@ -169,7 +172,17 @@ Settings as_resume_or_start(Settings flags) {
   return flags;
 }
 
-int run_training(const Settings& given, ReleaseObserver* release_observer) {
+/// Returns the form of the log that the flags or the config file that they name ask for.
+LogForm log_form_of(const Settings& flags) {
+  TrainConfig asked;
+  apply_settings(flags, asked);
+  if (!asked.config.empty() && !flags.contains("log-json"))
+    if (const Settings file = read_settings(asked.config); file.contains("log-json"))
+      apply_settings({*file.find("log-json")}, asked);
+  return asked.of<LogOptions>().json ? LogForm::json : LogForm::text;
+}
+
+int run_training(const Settings& given, LogForm form, ReleaseObserver* release_observer) {
   std::optional<BlockedSignals> blocked(std::in_place);
   const Settings flags = as_resume_or_start(given);
   TrainConfig asked;
@@ -178,6 +191,7 @@ int run_training(const Settings& given, ReleaseObserver* release_observer) {
       end;  // declared first, so that it outlives the ranks, but set after them
   const std::unique_ptr<Ranks> several = ranks_of(asked);
   Ranks& ranks = several != nullptr ? *several : alone();
+  set_interrupt_form(form == LogForm::json ? json_log_line : nullptr);
   if (ranks.leads())
     end.emplace("interrupted" + (asked.resume.empty()
                                      ? std::string(" before the first step; nothing was kept, and "
@@ -191,8 +205,8 @@ int run_training(const Settings& given, ReleaseObserver* release_observer) {
     if (!ranks.alone() && release_observer != nullptr)
       throw InputError("--ranks: expected 1 for a run that is observed");
     const int code = flags.contains("resume")
-                         ? resume_training(flags, asked, release_observer, ranks)
-                         : start_training(flags, release_observer, ranks);
+                         ? resume_training(flags, asked, form, release_observer, ranks)
+                         : start_training(flags, form, release_observer, ranks);
     announce(ranks, {.kind = Order::Kind::stop});
     return code;
   } catch (const Error& e) {
@@ -208,6 +222,21 @@ int run_training(const Settings& given, ReleaseObserver* release_observer) {
   }
 }
 
+/// Runs a training. With a log of JSON, an error is its last line.
+int logged_training(const Settings& flags, ReleaseObserver* release_observer) {
+  const LogForm form = log_form_of(flags);
+  if (form == LogForm::text) return run_training(flags, form, release_observer);
+  try {
+    return run_training(flags, form, release_observer);
+  } catch (const Error& e) {
+    std::cerr << json_log_line("error", e.what()) << "\n";
+    return static_cast<int>(e.code());
+  } catch (const std::exception& e) {
+    std::cerr << json_log_line("error", e.what()) << "\n";
+    return static_cast<int>(Exit::failure);
+  }
+}
+
 }  // namespace
 
 void add_train_command(CLI::App& app, CommandBody& body, ReleaseObserver* release_observer) {
@@ -219,9 +248,9 @@ void add_train_command(CLI::App& app, CommandBody& body, ReleaseObserver* releas
   const auto flags =
       std::make_shared<CommandFlags>(*command, train_options(), Repeated::last_counts);
   command->callback([&body, flags, release_observer] {
-    body = {
-        .run = [flags, release_observer] { return run_training(flags->given(), release_observer); },
-        .check = [flags] { check_names(flags->values()); }};
+    body = {.run = [flags,
+                    release_observer] { return logged_training(flags->given(), release_observer); },
+            .check = [flags] { check_names(flags->values()); }};
   });
 }
 

@@ -13,8 +13,8 @@
 
 #include "runtime/base/build_info.hpp"
 #include "runtime/base/error.hpp"
+#include "runtime/base/protobuf.hpp"
 #include "runtime/data/schema_text.hpp"
-#include "runtime/export/protobuf.hpp"
 #include "runtime/results/evaluation_report.hpp"
 
 namespace cudp {

@@ -82,7 +82,7 @@ class PythonCaller final : public RunCaller {
 
 /// Throws InputError on settings that only the program has.
 void check_settings(const Settings& settings) {
-  for (const char* const key : {"json", "quiet", "resume", "resume-or-start"})
+  for (const char* const key : {"json", "log-json", "quiet", "resume", "resume-or-start"})
     if (settings.contains(key))
       throw InputError(std::string("--") + key + ": expected on the command line only, found in " +
                        "Python (cudp.resume resumes a run, verbose=True prints)");

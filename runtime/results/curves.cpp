@@ -18,8 +18,7 @@ const Metric& shown_metric(PredictionKind kind, const std::string& key) {
 
 std::string script(const std::vector<MetricsRow>& rows, const std::string& title,
                    const std::string& key) {
-  std::string s = gnuplot_header(title) + R"(set key bottom right
-set xlabel 'epoch'
+  std::string s = gnuplot_header(title) + R"(set xlabel 'epoch'
 set xrange [0:*]
 )";
   const bool tested = !rows.front().test.empty();
@@ -43,18 +42,23 @@ set xrange [0:*]
   const char* style = rows.size() > 1 ? "lines" : "points";
   if (!tested)
     return s + fmt::format(
-                   "set ylabel 'epsilon spent'\nset yrange [0:*]\n"
-                   "plot $rows using 1:3 with {} lw 2 lc rgb '#dd5511' title '{}'\n",
+                   "set ylabel 'epsilon spent'\nset yrange [0:*]\nunset key\n"
+                   "plot $rows using 1:3 with {} lt 2 title '{}'\n",
                    style, epsilon);
   if (!is_private)
     return s + fmt::format(
-                   "set ylabel '{1}'\n"
-                   "plot $rows using 1:2 with {0} lw 2 lc rgb '#0060ad' title '{2}'\n",
+                   "set ylabel '{1}'\nunset key\n"
+                   "plot $rows using 1:2 with {0} lt 1 title '{2}'\n",
                    style, axis, what);
-  s += "set y2tics\nset ylabel '" + axis + "'\nset y2label 'epsilon spent'\nset y2range [0:*]\n";
+  // Each axis has the colour of its line.
   s += fmt::format(
-      "plot $rows using 1:2 with {0} lw 2 lc rgb '#0060ad' title '{1}', "
-      "$rows using 1:3 axes x1y2 with {0} lw 2 dt 2 lc rgb '#dd5511' title '{2}'\n",
+      "set border 11\nset ytics textcolor lt 1\nset y2tics textcolor lt 2\n"
+      "set ylabel '{}' textcolor lt 1\nset y2label 'epsilon spent' textcolor lt 2\n"
+      "set y2range [0:*]\n",
+      axis);
+  s += fmt::format(
+      "plot $rows using 1:2 with {0} lt 1 title '{1}', "
+      "$rows using 1:3 axes x1y2 with {0} lt 2 dt 2 title '{2}'\n",
       style, what, epsilon);
   return s;
 }

@@ -1,4 +1,3 @@
-#include <array>
 #include <cmath>
 
 #include <spdlog/fmt/fmt.h>
@@ -10,8 +9,7 @@
 namespace cudp {
 namespace {
 
-constexpr std::array kColours = {"#0060ad", "#dd5511", "#2e8b57", "#8a2be2", "#b8860b",
-                                 "#d02090", "#00868b", "#556b2f", "#8b4513", "#708090"};
+constexpr int kMaxNamedClasses = 2 * kLineColours;  ///< maximum for which curves are in the legend
 constexpr std::size_t kMaxNameBytes = 24;
 constexpr int kMaxCountedClasses = 20;  ///< maximum for which the cells of the matrix show counts
 
@@ -26,6 +24,9 @@ std::string label(const std::vector<std::string>& names, int number) {
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
   return text.substr(0, end) + "...";
 }
+
+/// Size of a picture with square axes and a legend beside them.
+constexpr PictureSize kSquarePicture{.width = 760, .height = 540};
 
 constexpr const char* kUnitSquare = R"(set size square
 set xrange [0:1]
@@ -46,11 +47,12 @@ Curves curves_of(const Evaluation& e, const std::vector<std::string>& names, con
     const std::string data = points(e.of_class[static_cast<std::size_t>(c)]);
     if (data.empty()) continue;
     curves.blocks += fmt::format("$curve{} << EOD\n{}EOD\n", c, data);
-    const bool named = e.classes <= static_cast<int>(kColours.size());
-    curves.plots +=
-        fmt::format(", $curve{} using 1:2 with lines lw 2 lc rgb '{}' {}", c,
-                    kColours[static_cast<std::size_t>(e.classes == 2 ? 0 : c) % kColours.size()],
-                    named ? "title " + gnuplot_text(label(names, c)) : "notitle");
+    const bool named = e.classes <= kMaxNamedClasses;
+    const int line = e.classes == 2 ? 0 : c;
+    // More classes than colours are told apart by dashes.
+    curves.plots += fmt::format(", $curve{} using 1:2 with lines lt {} dt {} {}", c,
+                                line % kLineColours + 1, line / kLineColours + 1,
+                                named ? "title " + gnuplot_text(label(names, c)) : "notitle");
   }
   return curves;
 }
@@ -59,13 +61,14 @@ Curves curves_of(const Evaluation& e, const std::vector<std::string>& names, con
 void add_threshold(Curves& curves, const ThresholdCounts& at, double x, double y) {
   if (!std::isfinite(x) || !std::isfinite(y)) return;
   curves.blocks += fmt::format("$at << EOD\n{} {}\nEOD\n", x, y);
-  curves.plots += ", $at using 1:2 with points pt 7 ps 1.5 lc rgb '#dd5511' title 'threshold " +
+  curves.plots += ", $at using 1:2 with points lt 2 pt 7 ps 1.5 title 'threshold " +
                   threshold_text(at.threshold) + "'";
 }
 
 std::string titled(const std::string& title, const char* name, double value) {
-  return gnuplot_header(title + ": " + name +
-                        (std::isnan(value) ? " not defined" : fmt::format(" {:.4f}", value)));
+  return gnuplot_header(
+      title + ": " + name + (std::isnan(value) ? " not defined" : fmt::format(" {:.4f}", value)),
+      kSquarePicture);
 }
 
 std::string roc_script(const Evaluation& e, const std::vector<std::string>& names,
@@ -78,11 +81,10 @@ std::string roc_script(const Evaluation& e, const std::vector<std::string>& name
   });
   if (const auto& at = e.at_threshold)
     add_threshold(curves, *at, 1.0 - at->specificity(), at->sensitivity());
-  return titled(title, "AUC", e.auc) + kUnitSquare + R"(set key bottom right
-set xlabel '1 - specificity'
+  return titled(title, "AUC", e.auc) + kUnitSquare + R"(set xlabel '1 - specificity'
 set ylabel 'sensitivity'
 )" + curves.blocks +
-         "plot x with lines lw 1 dt 2 lc rgb '#808080' title 'by chance'" + curves.plots + "\n";
+         "plot x with lines lt 9 lw 1 dt 2 title 'by chance'" + curves.plots + "\n";
 }
 
 /// Draws precision against recall. The precision by chance is the share of the class.
@@ -95,15 +97,13 @@ std::string precision_recall_script(const Evaluation& e, const std::vector<std::
     return data;
   });
   const bool two = e.classes == 2 && e.examples > 0;
-  const std::string chance =
-      two ? fmt::format(
-                "{} with lines lw 1 dt 2 lc rgb '#808080' title 'by chance'",
-                static_cast<double>(e.of_class[1].examples) / static_cast<double>(e.examples))
-          : "-1 notitle";
+  const std::string chance = two ? fmt::format("{} with lines lt 9 lw 1 dt 2 title 'by chance'",
+                                               static_cast<double>(e.of_class[1].examples) /
+                                                   static_cast<double>(e.examples))
+                                 : "-1 notitle";
   if (const auto& at = e.at_threshold) add_threshold(curves, *at, at->sensitivity(), at->ppv());
   return titled(title, "average precision", e.average_precision) + kUnitSquare +
-         R"(set key top right
-set xlabel 'recall (sensitivity)'
+         R"(set xlabel 'recall (sensitivity)'
 set ylabel 'precision (PPV)'
 )" + curves.blocks +
          "plot " + chance + curves.plots + "\n";
@@ -127,14 +127,12 @@ std::string reliability_script(const Evaluation& e, const std::vector<std::strin
       gnuplot_text(two ? "share of " + label(names, 1) : "share that is right");
   std::string s = titled(title, "calibration error", e.calibration_error) +
                   fmt::format("set size square\nset xrange [0:{0}]\nset yrange [0:{0}]\n", end) +
-                  "set key bottom right\n$bins << EOD\n" + points + "EOD\nset xlabel " +
-                  (two ? gnuplot_text("p of " + label(names, 1)) : "'largest p'") +
-                  "\nset ylabel " + share +
-                  "\nplot x with lines lw 1 dt 2 lc rgb '#808080' title 'calibrated'";
+                  "$bins << EOD\n" + points + "EOD\nset xlabel " +
+                  (two ? gnuplot_text("p of " + label(names, 1)) : "'largest probability p'") +
+                  "\nset ylabel " + share + "\nplot x with lines lt 9 lw 1 dt 2 title 'calibrated'";
   if (!points.empty())
-    s += fmt::format(
-        ", $bins using 1:2 with linespoints lw 2 pt 7 lc rgb '#0060ad' title 'bins of equal {}'",
-        by_count ? "counts" : "width");
+    s += fmt::format(", $bins using 1:2 with linespoints lt 1 title 'bins of equal {}'",
+                     by_count ? "counts" : "width");
   return s + "\n";
 }
 
@@ -161,7 +159,7 @@ std::string confusion_script(const Evaluation& e, const std::vector<std::string>
     tics_x += fmt::format("{}{} {}", comma, name, label_at);
     tics_y += fmt::format("{}{} {}", comma, name, label_at);
   }
-  std::string s = gnuplot_header(title) + cells + "EOD\n" + R"(unset grid
+  std::string s = gnuplot_header(title, kSquarePicture) + cells + "EOD\n" + R"(unset grid
 set border 0
 set key off
 set size ratio -1
@@ -169,7 +167,7 @@ set xlabel 'predicted'
 set ylabel 'label'
 set cblabel 'share of the label''s examples'
 set cbrange [0:1]
-set palette defined (0 '#ffffff', 1 '#0060ad')
+set palette defined (0 '#ffffff', 1 '#0072b2')
 )";
   s += fmt::format("set xrange [-0.5:{0}]\nset yrange [{0}:-0.5]\n", e.classes - 0.5);
   s += "set xtics (" + tics_x + ")" + (e.classes > 6 && !names.empty() ? " rotate by -45" : "") +

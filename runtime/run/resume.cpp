@@ -110,6 +110,7 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
                                 ReleaseObserver* release_observer, Ranks& ranks, RunCaller* caller,
                                 const ArraysInUse& arrays, const BudgetsInUse& budgets, const DataInUse& data) {
   StoredRun stored = open_stored_run(flags, reporter);
+  check_events(stored.config, stored.folder.root());
   stored.config.of<ArraysInUse>() = arrays;
   stored.config.of<DataInUse>() = data;
   const BudgetsInUse began_in = Reservation::read(stored.folder);
@@ -154,6 +155,7 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
     run.save_checkpoint();
     run.charged(t.ledger());
   }
+  run.open_events();
   if (!same_key) {
     // This order leaves, after a crash in between, no key and a ledger that covers what was
     // reported.

@@ -9,7 +9,9 @@
 #include "models/freeze.hpp"
 #include "runtime/base/build_info.hpp"
 #include "runtime/base/error.hpp"
+#include "runtime/config/log_options.hpp"
 #include "runtime/config/report_options.hpp"
+#include "runtime/methods/registry.hpp"
 #include "runtime/methods/releases_before.hpp"
 #include "runtime/run/checkpoint.hpp"
 #include "runtime/run/key_file.hpp"
@@ -20,6 +22,15 @@
 #include "runtime/training/size_cost.hpp"
 
 namespace cudp {
+
+void check_events(const TrainConfig& config, const std::filesystem::path& folder) {
+  const std::string& events = config.of<LogOptions>().tensorboard;
+  if (events.empty()) return;
+  if (!method_entry(config.method).gives_privacy)
+    throw InputError("--tensorboard: expected none with --method " + config.method +
+                     ", which gives no privacy: its numbers stay in private/metrics.jsonl");
+  if (!folder.empty()) check_apart_from_run(events, folder);
+}
 
 std::string resume_command(const std::string& run) {
   return "continue with: cudp train --resume " + run;
@@ -71,7 +82,15 @@ void Run::holdout_due(const Training&) {
 
 void Run::measured(const std::vector<MetricsRow>& rows) {
   outputs().write_metrics(rows);
+  if (events_) events_->write(outputs().public_part(rows));
   if (caller_ != nullptr) caller_->measured(outputs().public_part(rows));
+}
+
+void Run::open_events() {
+  const TrainConfig& config = training->experiment().config;
+  const std::string& folder_of_events = config.of<LogOptions>().tensorboard;
+  if (!folder_of_events.empty())
+    events_.emplace(folder_of_events, outputs().public_part(training->metrics()));
 }
 
 bool Run::interrupts() {

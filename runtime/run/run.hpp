@@ -8,6 +8,7 @@
 #include "runtime/base/interrupt.hpp"
 #include "runtime/base/reporter.hpp"
 #include "runtime/data/given_arrays.hpp"
+#include "runtime/results/event_file.hpp"
 #include "runtime/results/result.hpp"
 #include "runtime/run/folder.hpp"
 #include "runtime/run/metrics_file.hpp"
@@ -54,6 +55,10 @@ class Run final : public TrainingObserver {
   std::unique_ptr<Training> training;
   Reservation reservation;  ///< charges to budgets of several trainings
 
+  /// Starts to write an event file too, if the settings ask for one. Call it when the run has its
+  /// folder, and its rows so far.
+  void open_events();
+
   /// Returns the writer of the run's results.
   Outputs outputs() const { return {folder, training->experiment()}; }
   /// Saves a checkpoint of the current state in the run's folder.
@@ -97,7 +102,8 @@ class Run final : public TrainingObserver {
   RunCaller* caller_;
   mutable std::optional<MetricsFile> metrics_file_;
   std::optional<InterruptWatch> watch_;  ///< set while it trains without a caller
-  bool stopped_ = false;                 ///< the caller has interrupted it
+  std::optional<EventFile> events_;
+  bool stopped_ = false;  ///< the caller has interrupted it
 };
 
 /// Starts a run. Everything that can be refused is refused before anything is written. Then creates
@@ -117,6 +123,10 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
                                 RunCaller* caller = nullptr, const ArraysInUse& arrays = {},
                                 const BudgetsInUse& budgets = {},
                                 const DataInUse& data = {});
+
+/// Throws InputError if the events of the run in `folder` may not be written where --tensorboard
+/// says: its numbers are private, or the place is among its results. folder: empty if not known.
+void check_events(const TrainConfig& config, const std::filesystem::path& folder);
 
 /// Returns the command with which a user resumes an interrupted run.
 std::string resume_command(const std::string& run);

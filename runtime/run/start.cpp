@@ -6,6 +6,7 @@
 #include "runtime/base/error.hpp"
 #include "runtime/base/interrupt.hpp"
 #include "runtime/base/threads.hpp"
+#include "runtime/config/log_options.hpp"
 #include "runtime/config/report_options.hpp"
 #include "runtime/config/seeded_key.hpp"
 #include "runtime/run/follow.hpp"
@@ -68,6 +69,10 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
   check_release_observer(release_observer, config);
   if (!config.out.empty()) check_free(config.out);
   check_metrics_folder(config);
+  if (const std::string& events = config.of<LogOptions>().tensorboard; !events.empty()) {
+    check_events(config, config.out);
+    check_events_folder(events);
+  }
   warn_of_threads(config, ranks, reporter);
   const SharedKey key(config.seed ? key_from_seed(static_cast<std::uint64_t>(*config.seed))
                                   : make_key());
@@ -104,6 +109,7 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
   reporter.keep_log(run.folder.log());
   set_interrupt_log(run.folder.log());
   run.open_metrics_file();
+  run.open_events();
   run.describe();
   return started;
 }

@@ -8,6 +8,7 @@
 #include "runtime/base/number_text.hpp"
 #include "runtime/config/class_weights.hpp"
 #include "runtime/config/fine_tuning.hpp"
+#include "runtime/config/log_options.hpp"
 #include "runtime/config/option_rows.hpp"
 #include "runtime/config/report_options.hpp"
 #include "runtime/data/array_options.hpp"
@@ -345,8 +346,13 @@ std::vector<Option> output_options() {
                    "of Prometheus' node exporter")),
       machine(integer("checkpoint-every", "N", &Config::checkpoint_every, kCountOrZero,
                       "steps between checkpoints; 0: about every 20 seconds")),
+      command(text("tensorboard", "DIR", &LogOptions::tensorboard,
+                   "also write what metrics.jsonl has into DIR, as events for TensorBoard")),
       command(toggle("json", &Config::json, "print only the result, as JSON, on stdout")),
       command(toggle("quiet", &Config::quiet, "no progress, only warnings")),
+      command(toggle("log-json", &LogOptions::json,
+                     "log on stderr and in private/log.txt as lines of JSON: time, level, "
+                     "message")),
       command(toggle("timings", &Config::timings,
                      "show at the end how long each phase of the run took; if the number of "
                      "training examples is private, on a terminal and in private/log.txt only")),

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <set>
 
@@ -56,8 +57,8 @@ TEST(ReproducedTable, SaysItAll) {
       {{"g", {{"ours", {5.0, 6.0}, {0.5, 0.25}, 4}}, {{"it's", {4.0, 7.0}, {}, 0}}}},
       {"n"}};
   EXPECT_EQ(table_text(table),
-            "t, y\n\ng\n  x     1             2\n  ours  5.00 +-0.50   6.00 +-0.25\n"
-            "  it's  4.00          7.00\n\nn\n");
+            "t, y\n\ng\n  x     1            2\n  ours  5.00 +-0.50  6.00 +-0.25\n"
+            "  it's  4.00         7.00\n\nn\n");
   ReproducedTable once = table;
   once.groups[0].measured[0] = {"ours", {5.0, 6.0}, {0.0, 0.0}, 1};
   EXPECT_EQ(table_text(once).find("+-"), std::string::npos) << table_text(once);
@@ -68,10 +69,11 @@ TEST(ReproducedTable, SaysItAll) {
   own.groups[0].columns = {3.0, 4.0};
   own.groups[0].measured[0].values[1] = std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(table_text(own),
-            "t, y\n\ng\n  x     3             4\n  ours  5.00 +-0.50   -\n"
-            "  it's  4.00          7.00\n\nn\n");
+            "t, y\n\ng\n  x     3            4\n  ours  5.00 +-0.50  -\n"
+            "  it's  4.00         7.00\n\nn\n");
   EXPECT_EQ(table_json(own)["groups"][0]["x"][1], 4.0);
   EXPECT_NE(table_json(own).dump().find("[5.0,null]"), std::string::npos);
+  EXPECT_EQ(table_json(table_from_json(table_json(own))).dump(), table_json(own).dump());
   const TemporaryFolder folder;
   if (std::system("gnuplot --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "no gnuplot";
   EXPECT_TRUE(draw_table(table, folder / "t.png"));
@@ -79,8 +81,74 @@ TEST(ReproducedTable, SaysItAll) {
   EXPECT_TRUE(draw_table(own, folder / "own.png"));
 }
 
-// Values of the project's specification, and what must hold between the rows.
-TEST(GroupFigures, AreWhatTheSpecificationSays) {
+/// Returns the script by which a table is drawn.
+std::string script_of(const ReproducedTable& table) {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "bin");
+  write_text(folder / "bin/gnuplot",
+             "#!/bin/sh\nread -r output\noutput=${output#*\\'}\ncat >\"${output%\\'*}\"\n");
+  fs::permissions(folder / "bin/gnuplot", fs::perms::owner_all);
+  const std::string before = std::getenv("PATH");
+  ::setenv("PATH", ((folder / "bin") + ":" + before).c_str(), 1);
+  EXPECT_TRUE(draw_table(table, folder / "t.png"));
+  ::setenv("PATH", before.c_str(), 1);
+  return content_of(folder / "t.png");
+}
+
+TEST(ReproducedTable, IsDrawnInOneColourAMethod) {
+  ReproducedTable table{
+      "t",
+      "x",
+      {1.0, 2.0},
+      "y",
+      {{"g",
+        {{"first", {5.0, 6.0}, {0.5, 0.25}, 4}, {"second", {1.0, 2.0}, {3.0, 0.5}, 4}},
+        {published_row("second, paper", "second", {4.0, 7.0})}}},
+      {}};
+  std::string script = script_of(table);
+  EXPECT_NE(script.find("using 1:2:3:4 with yerrorlines lt 2"), std::string::npos) << script;
+  EXPECT_NE(script.find("using 1:2 with linespoints lt 2 dt 2"), std::string::npos) << script;
+  EXPECT_NE(script.find("NaN with linespoints lt 2 dt 2 lw 1.5 title 'second, paper'"),
+            std::string::npos);
+  // The error bar of 1 +-3 ends at 0; where the axis is logarithmic, it has no lower half.
+  EXPECT_NE(script.find(" 1 0 4\n"), std::string::npos) << script;
+  table.log_values = true;
+  EXPECT_NE(script_of(table).find(" 1 1 4\n"), std::string::npos);
+  // Three groups leave a cell, which the legend takes.
+  table.groups.push_back(table.groups[0]);
+  table.groups.push_back(table.groups[0]);
+  EXPECT_NE(script_of(table).find("width = 1120\n"), std::string::npos);
+  // A single column is no curve.
+  ReproducedTable single = table;
+  single.columns = {1.0};
+  for (TableGroup& g : single.groups)
+    for (auto* rows : {&g.measured, &g.published})
+      for (ResultRow& row : *rows) {
+        row.values.resize(1);
+        row.deviations.resize(row.deviations.empty() ? 0 : 1);
+      }
+  script = script_of(single);
+  EXPECT_NE(script.find("set ytics ('first' 0, 'second' 1)"), std::string::npos) << script;
+  EXPECT_NE(script.find("with xerrorbars lt 2 pt 7"), std::string::npos);
+  EXPECT_EQ(script.find("set xtics ("), std::string::npos);
+}
+
+TEST(CliReproduce, DrawsAKeptTableAgain) {
+  const TemporaryFolder folder;
+  const Words redraw = {"reproduce", "group-fig1", "--redraw", "--out", folder.path()};
+  EXPECT_EQ(run_cudp(folder, redraw).exit, 1) << "no table";
+  write_text(folder / "group-fig1.json", "[]");
+  EXPECT_EQ(run_cudp(folder, redraw).exit, 2);
+  const ReproducedTable table{"t", "x", {1.0, 2.0}, "y", {{"g", {{"ours", {5.0, 6.0}, {}, 0}}, {}}},
+                              {}};
+  write_text(folder / "group-fig1.json", table_json(table).dump());
+  if (std::system("gnuplot --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "no gnuplot";
+  EXPECT_EQ(run_cudp(folder, redraw).exit, 0);
+  EXPECT_TRUE(fs::exists(folder / "group-fig1.png"));
+}
+
+// Values of Google's dp_accounting, and what must hold between the rows.
+TEST(GroupFigures, AreWhatAnotherLibrarySays) {
   Reporter quiet(true);
   for (const char* name : {"group-fig1", "group-fig2"}) {
     const auto found = std::ranges::find_if(reproductions(),

@@ -2,8 +2,10 @@
 #include "runtime/base/gnuplot.hpp"
 
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
+#include <set>
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -38,6 +40,31 @@ std::size_t files_in(const std::string& folder) {
   std::size_t files = 0;
   for (const auto& entry : fs::directory_iterator(folder)) files += entry.is_regular_file() ? 1 : 0;
   return files;
+}
+
+/// Contrast of a colour, "#rrggbb", with white (WCAG 2).
+double contrast_with_white(const std::string& colour) {
+  const auto part = [&](std::size_t at) {
+    const double c = std::stoi(colour.substr(at, 2), nullptr, 16) / 255.0;
+    return c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4);
+  };
+  return 1.05 / (0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5) + 0.05);
+}
+
+TEST(Pictures, HaveLinesThatAreSeenOnWhite) {
+  const std::string style = gnuplot_header("a title", {.width = 500, .height = 300});
+  EXPECT_TRUE(style.starts_with("width = 500\nheight = 300\n"));
+  EXPECT_TRUE(style.ends_with("set title 'a title'\n"));
+  EXPECT_NE(style.find("set key outside"), std::string::npos);
+  std::set<std::string> colours;
+  for (int line = 1; line <= kLineByChance; ++line) {
+    const std::string name = "set linetype " + std::to_string(line) + " lc rgb '";
+    const std::size_t at = style.find(name);
+    ASSERT_NE(at, std::string::npos) << name;
+    const std::string colour = style.substr(at + name.size(), 7);
+    EXPECT_TRUE(colours.insert(colour).second) << colour;
+    EXPECT_GE(contrast_with_white(colour), 2.2) << colour;  // yellow: 1.3
+  }
 }
 
 TEST(Pictures, AreDrawnSideBySide) {

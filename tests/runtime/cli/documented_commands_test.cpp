@@ -196,9 +196,17 @@ class Documents {
 
   void read_help(const std::string& command, const std::string& text) {
     place_ = "cudp " + command + " --help";
-    for (const std::string& line : lines_of(text))
-      if (line.starts_with("  cudp "))
-        if (const auto found = command_in(shell_parts(line).front())) add(found->words, true);
+    std::string joined;
+    for (const std::string& line : lines_of(text)) {
+      joined += line;
+      if (joined.starts_with("  cudp ") && joined.ends_with("\\")) {
+        joined.back() = ' ';
+        continue;
+      }
+      const std::string whole = std::exchange(joined, "");
+      if (!whole.starts_with("  cudp ")) continue;
+      if (const auto found = command_in(shell_parts(whole).front())) add(found->words, true);
+    }
   }
 
  private:

@@ -6,6 +6,7 @@
 
 #include "runtime/cli/short_help.hpp"
 #include "runtime/settings/options.hpp"
+#include "tests/support/args.hpp"
 #include "tests/support/cudp_process.hpp"
 
 namespace cudp {
@@ -34,7 +35,7 @@ TEST(Help, OfTrainAndAuditFitsOneScreen) {
     EXPECT_EQ(f.err, "");
     EXPECT_GT(lines_of(f.out).size(), 20u);
     EXPECT_LE(lines_of(f.out).size(), 40u) << f.out;
-    for (const std::string& line : lines_of(f.out)) EXPECT_LE(line.size(), 100u) << line;
+    for (const std::string& line : lines_of(f.out)) EXPECT_LE(line.size(), 80u) << line;
     EXPECT_TRUE(names(f.out, "help-all")) << f.out;
   }
 }
@@ -79,22 +80,57 @@ TEST(Help, FitsTheTerminal) {
   EXPECT_EQ(wrapped_help(text, 60),
             "  --flag N                    What it does in many words,\n"
             "                              more than fit into one line\n"
-            "  cudp train --dataset a-long-name-of-a-table.csv --epsilon 1\n"
+            "  cudp train --dataset a-long-name-of-a-table.csv \\\n"
+            "      --epsilon 1\n"
             "Long sentences without an indent are broken, too.\n"
             "short\n");
+  // A shell reads a broken example as it reads the whole one.
+  EXPECT_EQ(
+      wrapped_help("  cudp schema table.csv --target days --out file.toml   # what it does\n", 40),
+      "  # what it does\n"
+      "  cudp schema table.csv --target days \\\n"
+      "      --out file.toml\n");
   EXPECT_EQ(wrapped_help(text, 30).find("Long sentences without an\nindent are broken, too.\n"),
             wrapped_help(text, 30).find("Long"));
   EXPECT_EQ(wrapped_help(text, 1000), text);
-  // A terminal of 60 columns.
+}
+
+TEST(Help, HasNoLineOverTheWidth) {
   const TemporaryFolder folder;
-  const std::string shown = on_terminal({"train", "--help-all"}, 60);
-  std::size_t long_lines = 0;
-  for (std::string line : lines_of(shown)) {
-    std::erase(line, '\r');
-    long_lines += line.size() > 60 && !line.starts_with("  cudp ") ? 1 : 0;
+  std::vector<Words> commands = {{"--help"}, {"train", "--help-all"}, {"audit", "--help-all"}};
+  for (const char* const name : {"train", "schema", "eval", "predict", "export", "audit", "verify",
+                                 "account", "calibrate", "info", "completion"})
+    commands.push_back({name, "--help"});
+  for (const Words& words : commands) {
+    for (const unsigned short columns : {60, 80}) {
+      const std::string shown = on_terminal(words, columns);
+      EXPECT_GT(lines_of(shown).size(), 3u);
+      for (std::string line : lines_of(shown)) {
+        std::erase(line, '\r');
+        EXPECT_LE(line.size(), columns) << line;
+      }
+      EXPECT_EQ(shown.find('\033'), std::string::npos);
+    }
+    // Into a file or a pipe: as on a terminal of 80 columns.
+    for (const std::string& line : lines_of(run_cudp(folder, words).out))
+      EXPECT_LE(line.size(), 80u) << line;
   }
-  EXPECT_EQ(long_lines, 0u) << shown;
-  EXPECT_NE(shown.find("--weight-decay"), std::string::npos);
+}
+
+TEST(Answers, FitTheTerminal) {
+  const TemporaryFolder folder;
+  const Words account = args("account --q 0.01 --sigma 1 --steps 200 --delta 1e-6");
+  const Words info = {"info"};
+  for (const Words& words : {account, info}) {
+    for (std::string line : lines_of(on_terminal(words, 40))) {
+      line = line.substr(line.find('\033') == std::string::npos ? 0 : line.rfind('K') + 1);
+      std::erase(line, '\r');
+      EXPECT_LE(line.size(), 40u) << line;
+    }
+  }
+  // A pipe gets a row a line.
+  EXPECT_NE(run_cudp(folder, account).out.find("poisson-gaussian, q 0.01, sigma 1, steps 200\n"),
+            std::string::npos);
 }
 
 TEST(Help, OfTheProgramListsTheCommands) {

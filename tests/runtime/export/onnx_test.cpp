@@ -14,7 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/base/error.hpp"
-#include "runtime/export/protobuf.hpp"
+#include "runtime/base/protobuf.hpp"
 #include "runtime/features/normalise.hpp"
 #include "runtime/features/pca.hpp"
 #include "runtime/results/predictions.hpp"
