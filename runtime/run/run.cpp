@@ -15,6 +15,7 @@
 #include "runtime/run/stored_run.hpp"
 #include "runtime/settings/table_defaults.hpp"
 #include "runtime/training/certify.hpp"
+#include "runtime/training/memory_line.hpp"
 #include "runtime/training/size_cost.hpp"
 
 namespace cudp {
@@ -128,6 +129,8 @@ void Run::describe() const {
       size.is_public() ? fmt::format(" ({} training examples)", e.data.train.whole_size()) : "",
       e.network.spec.name, e.network.parameter_count, e.backend.name,
       e.config.precision == Precision::tf32 ? " in TF32" : ""));
+  if (const std::string line = memory_line(e); !line.empty())
+    size.is_public() ? reporter_.info(line) : reporter_.report_to_owner(line);
   for (const std::string& note : e.data.notes) reporter_.info(note);
   if (const std::string chosen = table_defaults_line(e.config, size, e.data.train, e.network);
       !chosen.empty())
