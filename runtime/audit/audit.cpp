@@ -136,6 +136,7 @@ AuditResult audit(const TrainConfig& config, const AuditSettings& settings, Repo
                                   : make_key());
   const SecretKey own_key(audit_key(config));
   TrainConfig on_cpu = config;
+  on_cpu.rows_in = RowsIn::memory;  // canaries are added to the rows
   on_cpu.device =
       cpu_alone(config.device, "audits", [&](const std::string& s) { reporter.info(s); });
   Experiment e = prepare(on_cpu, reporter);

@@ -93,8 +93,9 @@ AuditSettings settings_of(const AuditFlags& flags) {
 }
 
 void refuse_what_makes_no_sense(const Settings& flags) {
-  for (const char* key : {"resume", "resume-or-start", "fresh-noise", "unsafe-diagnostics",
-                          "compare-with", "ranks", "rank-timeout", "share-device", "sum-by"})
+  for (const char* key :
+       {"resume", "resume-or-start", "fresh-noise", "unsafe-diagnostics", "compare-with", "ranks",
+        "rank-timeout", "share-device", "sum-by", "rows-in"})
     if (flags.contains(key))
       throw InputError(std::string("--") + key +
                        ": expected none for an audit, which is a run of its own");

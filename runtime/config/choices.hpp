@@ -25,6 +25,8 @@ inline constexpr Choice<EvaluateWith> kEvaluateWith[] = {{"ours", EvaluateWith::
                                                          {"cudnn", EvaluateWith::cudnn}};
 inline constexpr Choice<SumBy> kSumBy[] = {
     {"auto", SumBy::automatic}, {"host", SumBy::host}, {"nccl", SumBy::nccl}};
+inline constexpr Choice<RowsIn> kRowsIn[] = {
+    {"auto", RowsIn::automatic}, {"memory", RowsIn::memory}, {"file", RowsIn::file}};
 inline constexpr Choice<Features> kFeatures[] = {
     {"none", Features::none}, {"scatter", Features::scatter}, {"pca", Features::pca}};
 inline constexpr Choice<Malformed> kMalformed[] = {{"refuse", Malformed::refuse},

@@ -14,6 +14,7 @@
 #include "runtime/config/evaluate_with.hpp"
 #include "runtime/config/malformed.hpp"
 #include "runtime/config/normalise.hpp"
+#include "runtime/config/rows_in.hpp"
 #include "runtime/config/sum_by.hpp"
 
 namespace cudp {
@@ -136,6 +137,7 @@ struct TrainConfig {
   Precision precision =
       Precision::tf32;  ///< replaced by the precision in use in training/prepare.hpp
   EvaluateWith evaluate_with = EvaluateWith::ours;
+  RowsIn rows_in = RowsIn::automatic;
   std::int64_t threads = 0;
   std::int64_t micro_batch = 0;
   std::int64_t ranks = 1;

@@ -40,6 +40,7 @@ class FileReader final : public ByteReader {
   FileReader& operator=(FileReader&&) = delete;
 
   std::uint64_t reservable() const override { return size_; }
+  bool is_file() const override { return true; }
 
   std::size_t head(std::span<std::uint8_t> out) const {
     const ssize_t n = ::pread(file_, out.data(), out.size(), 0);

@@ -36,6 +36,9 @@ class ByteReader {
   /// Maximum number of bytes for which memory may be reserved before they arrive, whatever a header
   /// in the stream claims. The stream may hold more.
   virtual std::uint64_t reservable() const = 0;
+  /// Returns whether the stream is a file as it lies on the disk, so that byte `position()` of the
+  /// stream is that byte of the file.
+  virtual bool is_file() const { return false; }
 
  private:
   virtual std::size_t fill(std::span<std::uint8_t> out) = 0;

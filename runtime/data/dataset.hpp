@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/layer.hpp"
+#include "runtime/data/row_file.hpp"
 #include "runtime/data/row_layout.hpp"
 
 namespace cudp {
@@ -38,6 +39,9 @@ struct Dataset {
   std::vector<float> floats;        ///< [size, shape.size()], or empty
   /// Features in the caller's memory, used in place of `bytes` or `floats`; null: none are.
   std::shared_ptr<const LentFeatures> lent;
+  /// Features in a file, [size] records of one of the arrays `bytes`, `floats`, `coded` and
+  /// `tokens`, which are then empty; null: they are in memory. Copy them with FetchedExamples.
+  std::shared_ptr<const RowFile> rows;
   std::vector<std::uint8_t> coded;          ///< [size, layout->row_bytes()], or empty
   std::shared_ptr<const RowLayout> layout;  ///< layout of coded rows; null: examples are not coded
   std::vector<std::uint16_t> tokens;   ///< [size, T], each < words, or empty; 0 after the end of a

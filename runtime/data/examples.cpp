@@ -18,11 +18,65 @@ void append_part(std::vector<T>& to, const From& from, std::size_t first, std::s
             from.begin() + static_cast<std::ptrdiff_t>(last));
 }
 
+/// Makes `out`, apart from its examples, like `data`.
+void make_like(const Dataset& data, Dataset& out) {
+  out.shape = data.shape;
+  out.classes = data.classes;
+  out.holds_bytes = data.is_bytes();
+  out.layout = data.layout;
+  out.words = data.words;
+  out.vectors = data.vectors;
+  out.scale = data.scale;
+  out.shift = data.shift;
+}
+
+/// Calls visit(array) for the array that has the features.
+template <class Visit>
+void visit_features(Dataset& data, const Visit& visit) {
+  if (data.is_coded())
+    visit(data.coded);
+  else if (data.is_text())
+    visit(data.tokens);
+  else if (data.is_bytes())
+    visit(data.bytes);
+  else
+    visit(data.floats);
+}
+
+/// Copies elements of an array; nothing if it is empty.
+template <class T>
+void gather(const std::vector<T>& from, std::span<const std::uint32_t> which, std::vector<T>& to) {
+  to.clear();
+  if (from.empty()) return;
+  for (const std::uint32_t i : which) to.push_back(from[i]);
+}
+
+/// Returns whether kernels can use the codes of rows, or the words of texts, as indices.
+bool are_in_range(const Dataset& data) {
+  if (data.is_text())
+    return std::ranges::all_of(data.tokens, [&](std::uint16_t w) { return w < data.words; });
+  if (!data.is_coded()) return true;
+  const CodedRows rows = data.coded_rows();
+  for (std::size_t i = 0; i < data.size(); ++i)
+    for (int k = 0; k < rows.codes; ++k)
+      if (code_of(rows, rows.rows + to_size(rows.row_bytes) * i, k) >
+          static_cast<std::uint32_t>(rows.features))
+        return false;
+  return true;
+}
+
 }  // namespace
 
 ExampleWidths widths_of(const Dataset& data) {
   return {.numbers = to_size(data.shape.size()),
           .coded = data.is_coded() ? to_size(data.layout->row_bytes()) : 0};
+}
+
+std::size_t feature_bytes(const Dataset& data) {
+  const auto [numbers, coded] = widths_of(data);
+  if (data.is_coded()) return coded;
+  if (data.is_text()) return numbers * sizeof(std::uint16_t);
+  return data.is_bytes() ? numbers : numbers * sizeof(float);
 }
 
 void own_features(Dataset& data) {
@@ -35,19 +89,13 @@ void own_features(Dataset& data) {
 
 Dataset empty_like(const Dataset& data) {
   Dataset out;
-  out.shape = data.shape;
-  out.classes = data.classes;
-  out.holds_bytes = data.is_bytes();
-  out.layout = data.layout;
-  out.words = data.words;
-  out.vectors = data.vectors;
-  out.scale = data.scale;
-  out.shift = data.shift;
+  make_like(data, out);
   return out;
 }
 
 void clear_examples(Dataset& data) {
   data.lent = nullptr;
+  data.rows = nullptr;
   data.bytes.clear();
   data.floats.clear();
   data.coded.clear();
@@ -104,14 +152,42 @@ void append_blanks(Dataset& data, std::size_t count) {
   }
 }
 
+void move_features(Dataset& data, RowFileWriter& to) {
+  visit_features(data, [&](auto& array) {
+    to.append({reinterpret_cast<const std::uint8_t*>(array.data()),
+               array.size() * sizeof(*array.data())});
+    array.clear();
+  });
+}
+
+const Dataset& FetchedExamples::fetch(const Dataset& from, std::span<const std::uint32_t> which) {
+  ensure(from.rows != nullptr, "the features must be in a file");
+  make_like(from, copies_);
+  copies_.first = from.first;
+  const std::size_t row_bytes = from.rows->row_bytes();
+  visit_features(copies_, [&](auto& array) {
+    array.resize(which.size() * row_bytes / sizeof(*array.data()));
+    from.rows->copy(which, reinterpret_cast<std::uint8_t*>(array.data()));
+  });
+  gather(from.lengths, which, copies_.lengths);
+  gather(from.labels, which, copies_.labels);
+  gather(from.targets, which, copies_.targets);
+  if (!are_in_range(copies_))
+    throw InputError(from.rows->name() + ": expected rows as they were written, found others");
+  for (std::size_t i = indices_.size(); i < which.size(); ++i)
+    indices_.push_back(static_cast<std::uint32_t>(i));
+  return copies_;
+}
+
 void read_floats(const Dataset& data, std::size_t example, std::span<float> x) {
   read_floats(data, example, 1, x);
 }
 
 void read_floats(const Dataset& data, std::size_t first, std::size_t count, std::span<float> x) {
   const std::size_t features = to_size(data.shape.size());
-  ensure(x.size() == count * features && !data.is_bytes() && !data.is_text(),
-         "the features must be floats, and have room");
+  ensure(
+      x.size() == count * features && !data.is_bytes() && !data.is_text() && data.rows == nullptr,
+      "the features must be floats in memory, and have room");
   if (!data.is_coded()) {
     std::copy_n(data.float_values().begin() + static_cast<std::ptrdiff_t>(first * features),
                 x.size(), x.begin());

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/error.hpp"
 #include "runtime/data/dataset.hpp"
 #include "runtime/data/share.hpp"
 
@@ -15,11 +16,14 @@ struct ExampleWidths {
   std::size_t coded = 0;    ///< size of a coded row [bytes]
 };
 ExampleWidths widths_of(const Dataset& data);
+/// Returns the size of one example's features [bytes].
+std::size_t feature_bytes(const Dataset& data);
 
 /// Calls visit(array of `to`, the same array of `from`, elements per example) for each array that
 /// `from` has. Requires that `to` is of the same kind, and that it owns its features.
 template <class To, class From, class Visit>
 void for_each_array(To& to, const From& from, const Visit& visit) {
+  ensure(from.rows == nullptr, "the features are in a file");
   const ExampleWidths widths = widths_of(from);
   if (const auto bytes = from.byte_values(); !bytes.empty()) visit(to.bytes, bytes, widths.numbers);
   if (const auto floats = from.float_values(); !floats.empty())
@@ -48,6 +52,26 @@ void append_example(const Dataset& from, std::size_t example, Dataset& to);
 Dataset select_examples(const Dataset& data, std::span<const std::size_t> which);
 /// Appends examples with all features, label and target 0.
 void append_blanks(Dataset& data, std::size_t count);
+
+/// Appends the features of a data set that owns them, [size, feature_bytes()], to a file, and
+/// removes them from the data set.
+void move_features(Dataset& data, RowFileWriter& to);
+
+/// Copies of examples whose features are in a file. One thread copies the examples that it needs
+/// next into it, computes everything from these copies, and then copies others.
+class FetchedExamples {
+ public:
+  /// Copies the listed examples. Returns them in this order, without `numbers` and `first_rows`,
+  /// and with Dataset::first of `from`. They are valid until the next call. Throws InputError as
+  /// RowFile does, and if a record of the file is none that an encoder writes.
+  const Dataset& fetch(const Dataset& from, std::span<const std::uint32_t> which);
+  /// Returns the indices of the copies: 0, 1, 2, ...
+  std::span<const std::uint32_t> indices() const { return {indices_.data(), copies_.size()}; }
+
+ private:
+  Dataset copies_;
+  std::vector<std::uint32_t> indices_;
+};
 
 /// Reads the features of a coded or dense float example into x [shape.size()]. Throws Error for
 /// other kinds.

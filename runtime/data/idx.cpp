@@ -1,6 +1,9 @@
 #include "runtime/data/idx.hpp"
 
+#include <algorithm>
 #include <array>
+#include <optional>
+#include <span>
 #include <string>
 
 namespace cudp {
@@ -37,26 +40,42 @@ void check_range(const ByteReader& reader, int byte, const char* what, std::uint
               std::to_string(value));
 }
 
-/// Reads the share's items out of `whole`, each of `bytes` bytes.
-std::vector<std::uint8_t> read_body(ByteReader& reader, std::uint64_t whole, std::uint64_t bytes,
-                                    Share share, const char* what) {
+/// Reads `whole` items, each of `bytes` bytes, to the end of the stream. Of the share's items
+/// keep(count) reads `count` bytes, and returns how many there were.
+template <class Keep>
+void read_body(ByteReader& reader, std::uint64_t whole, std::uint64_t bytes, Share share,
+               const char* what, const Keep& keep) {
   const ExampleRange range = share.of(whole);
   const std::uint64_t start = reader.position();
-  std::vector<std::uint8_t> body;
   std::uint64_t n = reader.skip(range.begin * bytes);
-  if (n == range.begin * bytes) n += append_bytes(reader, range.size() * bytes, body);
+  if (n == range.begin * bytes) n += keep(range.size() * bytes);
   if (n == range.end * bytes) n += reader.skip((whole - range.end) * bytes);
   if (n < whole * bytes)
     bad_input(reader.name(), "byte " + std::to_string(start + n),
               std::to_string(whole * bytes) + " bytes of " + what,
               "the end of the file after " + std::to_string(n));
   expect_end(reader, what);
-  return body;
+}
+
+/// Reads `count` bytes, whole images of `bytes` bytes, into a file. Returns how many there were.
+std::uint64_t write_images(ByteReader& reader, std::uint64_t count, std::uint64_t bytes,
+                           RowFileWriter& to) {
+  const std::uint64_t images = std::max<std::uint64_t>(1, (std::uint64_t{1} << 20) / bytes);
+  std::vector<std::uint8_t> part(images * bytes);
+  for (std::uint64_t done = 0; done < count;) {
+    const std::span next =
+        std::span(part).first(std::min<std::uint64_t>(part.size(), count - done));
+    const std::size_t n = reader.read(next);
+    done += n;
+    if (n < next.size()) return done;
+    to.append(next);
+  }
+  return count;
 }
 
 }  // namespace
 
-IdxImages read_idx_images(ByteReader& reader, Share share) {
+IdxImages read_idx_images(ByteReader& reader, Share share, const RowStorage& storage) {
   const auto header = read_header<4>(reader, kImagesMagic, "images");
   check_range(reader, 4, "images", header[1], 0, kMaxExamples);
   check_range(reader, 8, "rows", header[2], 1, kLongestSide);
@@ -67,14 +86,29 @@ IdxImages read_idx_images(ByteReader& reader, Share share) {
   images.whole = header[1];
   // below 2^55 for all images together
   const std::uint64_t bytes = std::uint64_t{header[2]} * header[3];
-  images.pixels = read_body(reader, images.whole, bytes, share, "pixels");
+  const ExampleRange range = share.of(images.whole);
+  const std::uint64_t first = reader.position() + range.begin * bytes;
+  std::optional<RowFileWriter> copy;
+  const bool in_file = storage.in_file(range.size() * bytes);
+  if (in_file && !reader.is_file()) copy.emplace(storage.folder, reader.name(), bytes);
+  read_body(reader, images.whole, bytes, share, "pixels", [&](std::uint64_t count) {
+    if (copy) return write_images(reader, count, bytes, *copy);
+    return in_file ? reader.skip(count) : append_bytes(reader, count, images.pixels);
+  });
+  if (copy)
+    images.file = copy->finish();
+  else if (in_file)
+    images.file = open_rows(reader.name(), first, bytes, range.size());
   return images;
 }
 
 IdxLabels read_idx_labels(ByteReader& reader, Share share) {
   const auto header = read_header<2>(reader, kLabelsMagic, "labels");
   check_range(reader, 4, "labels", header[1], 0, kMaxExamples);
-  return {header[1], read_body(reader, header[1], 1, share, "labels")};
+  IdxLabels labels{.whole = header[1]};
+  read_body(reader, header[1], 1, share, "labels",
+            [&](std::uint64_t count) { return append_bytes(reader, count, labels.labels); });
+  return labels;
 }
 
 }  // namespace cudp

@@ -1,8 +1,10 @@
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "runtime/data/bytes.hpp"
+#include "runtime/data/row_file.hpp"
 #include "runtime/data/share.hpp"
 
 namespace cudp {
@@ -11,8 +13,9 @@ namespace cudp {
 struct IdxImages {
   int rows = 0;
   int columns = 0;
-  std::uint64_t whole = 0;           ///< number of images in the file
-  std::vector<std::uint8_t> pixels;  ///< [count, rows, columns]
+  std::uint64_t whole = 0;              ///< number of images in the file
+  std::vector<std::uint8_t> pixels;     ///< [count, rows, columns]; empty if they are in a file
+  std::shared_ptr<const RowFile> file;  ///< records of rows x columns bytes; null: in memory
 
   std::uint64_t count() const {
     return pixels.size() / (static_cast<std::uint64_t>(rows) * columns);
@@ -23,12 +26,13 @@ struct IdxImages {
 /// against the number of classes.
 struct IdxLabels {
   std::uint64_t whole = 0;
-  std::vector<std::uint8_t> labels;
+  std::vector<std::uint8_t> labels{};
 };
 
-/// Reads the stream to its end and keeps a share. The file may hold no images. Throws InputError on
-/// a wrong magic number, sides outside 1..4096, or too few or too many bytes.
-IdxImages read_idx_images(ByteReader& reader, Share share = {});
+/// Reads the stream to its end and keeps a share, where `storage` states. The file may hold no
+/// images. Throws InputError on a wrong magic number, sides outside 1..4096, or too few or too many
+/// bytes.
+IdxImages read_idx_images(ByteReader& reader, Share share = {}, const RowStorage& storage = {});
 /// Reads the labels of a share to the end of the stream. Throws InputError on a wrong magic number,
 /// or too few or too many bytes.
 IdxLabels read_idx_labels(ByteReader& reader, Share share = {});

@@ -86,6 +86,7 @@ Dataset to_dataset(IdxPart part, int classes, Share share) {
   set.shape = {1, part.images.rows, part.images.columns};
   set.classes = classes;
   set.bytes = std::move(part.images.pixels);
+  set.rows = std::move(part.images.file);
   set.holds_bytes = true;
   set.labels = std::move(part.labels.labels);
   record_range(set, share, part.images.whole);
@@ -140,7 +141,9 @@ DataSplit load_idx_folder(const fs::path& folder, const FolderFacts& facts) {
     if (i < 2)
       read_claimed(part.images_path,
                    claim_of(facts.set, part.prefix + "-images-idx3-ubyte", folder),
-                   [&](ByteReader& reader) { part.images = read_idx_images(reader, facts.share); });
+                   [&](ByteReader& reader) {
+                     part.images = read_idx_images(reader, facts.share, facts.storage);
+                   });
     else
       read_claimed(part.labels_path,
                    claim_of(facts.set, part.prefix + "-labels-idx1-ubyte", folder),

@@ -20,6 +20,15 @@ constexpr Synonym kSynonyms[] = {{"fmnist", "fashion-mnist"}, {"census", "adult"
                                  {"census-income", "adult"},  {"income", "adult"},
                                  {"digits", "mnist"},         {"reviews", "imdb"}};
 
+/// Throws InputError if rows are requested to stay in a file which are always read into memory.
+void check_in_memory(const DataRequest& request) {
+  if (request.storage.where == RowsIn::file)
+    throw InputError(
+        "--rows-in: expected auto or memory with a built-in or published set, or with CIFAR files, "
+        "which are small, found file with " +
+        request.dataset);
+}
+
 DataSplit load_folder(const DataRequest& request) {
   const fs::path folder = request.dataset;
   if (!request.schema.empty() || !request.test_path.empty())
@@ -28,13 +37,17 @@ DataSplit load_folder(const DataRequest& request) {
   FolderFacts facts;
   if (request.classes != 0) facts.classes = request.classes;
   facts.share = request.share;
+  facts.storage = request.storage;
   const auto own = [](DataSplit split) {
     split.assumptions.emplace_back(kLabelsAreClasses);
     return split;
   };
   for (const std::string& stem : kIdxTrainImages)
     if (!find_file(folder, stem).empty()) return own(load_idx_folder(folder, facts));
-  if (!find_file(folder, kCifarTrainImages).empty()) return own(load_cifar_folder(folder, facts));
+  if (!find_file(folder, kCifarTrainImages).empty()) {
+    check_in_memory(request);
+    return own(load_cifar_folder(folder, facts));
+  }
   bad_input(folder.string(), "",
             "IDX files (train-images-idx3-ubyte, ...) or CIFAR batches (data_batch_1.bin, ...), "
             "plain, .gz or .xz",
@@ -96,6 +109,7 @@ DataSplit load(const DataRequest& request) {
   check_classes(request);
   check_files(request);
   if (is_named_dataset(request.dataset)) {
+    check_in_memory(request);
     DataSplit split = load_named(request);
     check_texts(request, split);
     return split;

@@ -24,8 +24,13 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Makes a KeptRange for a share of `rows` rows, with as much memory reserved as the reader allows.
-KeptRange kept_rows(const MatrixReader& reader, Share share, std::uint64_t rows) {
+KeptRange kept_rows(const MatrixFiles& files, const MatrixReader& reader, Share share,
+                    std::uint64_t rows) {
   Dataset empty = reader.empty();
+  if (const std::size_t row_bytes = feature_bytes(empty);
+      files.storage.in_file(share.of(rows).size() * row_bytes))
+    return {std::move(empty), share, rows,
+            RowFileWriter(files.storage.folder, files.name(), row_bytes)};
   const std::uint64_t reserved =
       std::min<std::uint64_t>(reader.reservable(), share.of(rows).size());
   const std::uint64_t numbers = reserved * static_cast<std::uint64_t>(empty.shape.size());
@@ -44,8 +49,8 @@ void show(const MatrixFiles& files) {
     files.progress->next("reading " + shown(fs::path(files.name()).filename().string()));
 }
 
-/// Checks the rows of arrays, and returns a data set that uses their memory.
-Dataset borrow_rows(MatrixReader& reader, std::shared_ptr<const LentFeatures> lent) {
+/// Checks the rows of arrays, and returns a data set of their labels, without features.
+Dataset check_rows(MatrixReader& reader) {
   Dataset rows = reader.empty();
   rows.labels.reserve(reader.rows());
   TableBlock block;
@@ -54,7 +59,6 @@ Dataset borrow_rows(MatrixReader& reader, std::shared_ptr<const LentFeatures> le
     rows.labels.insert(rows.labels.end(), read.labels.begin(), read.labels.end());
     rows.targets.insert(rows.targets.end(), read.targets.begin(), read.targets.end());
   }
-  rows.lent = std::move(lent);
   return rows;
 }
 
@@ -62,9 +66,18 @@ Dataset borrow_rows(MatrixReader& reader, std::shared_ptr<const LentFeatures> le
 Dataset read_rows(const MatrixFiles& files, Share share = {}) {
   show(files);
   MatrixReader reader(files);
-  if (auto lent = reader.lent(); lent != nullptr && share.is_all())
-    return borrow_rows(reader, std::move(lent));
-  KeptRange kept = kept_rows(reader, share, reader.rows());
+  if (auto lent = reader.lent(); lent != nullptr && share.is_all()) {
+    Dataset rows = check_rows(reader);
+    rows.lent = std::move(lent);
+    return rows;
+  }
+  if (share.is_all() && files.storage.in_file(reader.rows() * feature_bytes(reader.empty())))
+    if (auto in_file = reader.file_rows(); in_file != nullptr) {
+      Dataset rows = check_rows(reader);
+      rows.rows = std::move(in_file);
+      return rows;
+    }
+  KeptRange kept = kept_rows(files, reader, share, reader.rows());
   TableBlock block;
   while (reader.next(block)) kept.take(block.examples);
   return kept.finish(files.name());
@@ -76,8 +89,8 @@ HeldOut read_held_out(const MatrixFiles& files, HoldOutCoins coins, Share share)
   MatrixReader reader(files);
   std::uint64_t held = 0;
   for (std::uint64_t row = 0; row < reader.rows(); ++row) held += coins.holds_out(row) ? 1 : 0;
-  HoldOutSplitter splitter(std::move(coins), kept_rows(reader, share, reader.rows() - held),
-                           kept_rows(reader, share, held));
+  HoldOutSplitter splitter(std::move(coins), kept_rows(files, reader, share, reader.rows() - held),
+                           kept_rows(files, reader, share, held));
   TableBlock block;
   while (reader.next(block)) splitter.take(block.examples);
   return splitter.finish(files.name());
@@ -129,6 +142,7 @@ MatrixFiles files_of(const DataRequest& request, const ArrayFiles& files) {
                    .channels_last = request.arrays.channels_last},
           .names = files.names,
           .target = target,
+          .storage = request.storage,
           .progress = request.progress};
 }
 

@@ -147,9 +147,10 @@ HeldOut read_held_out(const fs::path& file, const TableSchema& schema, const Tab
   show(progress, kReading, file);
   const auto bytes = open_bytes(file, progress);
   TableReader reader(*bytes, schema, options);
-  HoldOutSplitter splitter(std::move(coins),
-                           kept_rows(reader.empty(), schema, options, share, sizes.train),
-                           kept_rows(reader.empty(), schema, options, share, sizes.other));
+  HoldOutSplitter splitter(
+      std::move(coins),
+      kept_rows(reader.empty(), schema, options, share, sizes.train, bytes->name()),
+      kept_rows(reader.empty(), schema, options, share, sizes.other, bytes->name()));
   TableBlock block;
   while (reader.next(block)) splitter.take(block.examples);
   return splitter.finish(file.string());
@@ -170,8 +171,8 @@ void read_published(const TableFiles& files, const TableSchema& schema, TableOpt
   options.ahead = false;
   read_claimed(files.train, files.claim_of_train, [&](ByteReader& bytes) {
     TableReader reader(bytes, schema, options);
-    KeptRange train = kept_rows(reader.empty(), schema, options, share, sizes.train);
-    KeptRange test = kept_rows(reader.empty(), schema, options, share, sizes.other);
+    KeptRange train = kept_rows(reader.empty(), schema, options, share, sizes.train, bytes.name());
+    KeptRange test = kept_rows(reader.empty(), schema, options, share, sizes.other, bytes.name());
     TableBlock block;
     while (reader.next(block))
       (is_published_test_row(block.rows[0]) ? test : train).take(block.examples);
@@ -220,7 +221,8 @@ DataSplit read_split(const TableFiles& files, const TableSchema& stated,
       completed(stated, files.train, request.accept_private_bounds, request.progress, split.unsafe);
   split.schema = std::make_shared<TableSchema>(schema);
   split.text = coder_for(schema, files.train, request, split.unsafe);
-  const TableOptions options{.malformed = request.malformed, .coder = split.text.get()};
+  const TableOptions options{
+      .malformed = request.malformed, .coder = split.text.get(), .storage = request.storage};
   if (files.where == TestRows::among_train) {
     read_published(files, schema, options, request.share, split);
     return split;

@@ -78,6 +78,15 @@ class MatrixReader::Source {
     return std::make_shared<const LentFeatures>(std::move(lent));
   }
 
+  std::shared_ptr<const RowFile> file_rows() const {
+    const auto* const npy = dynamic_cast<const NpyReader*>(x_.get());
+    const auto first = npy != nullptr ? npy->first_byte() : std::nullopt;
+    if (!first || files_.malformed != Malformed::refuse || layout_.channels_last) return nullptr;
+    if (!layout_.is_bytes && x_->type() != "<f4") return nullptr;
+    return open_rows(files_.features, *first, width_ * (layout_.is_bytes ? 1 : sizeof(float)),
+                     static_cast<std::size_t>(rows_));
+  }
+
   bool next(TableBlock& block) {
     while (read_block(block))
       if (!faults_.any()) return true;
@@ -272,5 +281,6 @@ std::uint64_t MatrixReader::rows() const { return source_->rows(); }
 std::uint64_t MatrixReader::reservable() const { return source_->reservable(); }
 bool MatrixReader::next(TableBlock& block) { return source_->next(block); }
 std::shared_ptr<const LentFeatures> MatrixReader::lent() const { return source_->lent(); }
+std::shared_ptr<const RowFile> MatrixReader::file_rows() const { return source_->file_rows(); }
 
 }  // namespace cudp

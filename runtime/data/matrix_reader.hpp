@@ -34,6 +34,7 @@ struct MatrixFiles {
   /// Bounds of the number to predict, which the labels then are. Numbers beyond them count as the
   /// bound.
   std::optional<TargetBounds> target{};
+  RowStorage storage{};         ///< where the features of a data set of all rows are kept
   std::size_t max_rows = 4096;  ///< maximum of a block; fewer if rows are wide
   Busy* progress = nullptr;     ///< told the share of the rows that has been read; null: none
 
@@ -65,6 +66,10 @@ class MatrixReader {
   /// float32, or bytes of images, row by row, of which no row may be replaced. Null if it cannot.
   /// All blocks must still be read, because that checks them.
   std::shared_ptr<const LentFeatures> lent() const;
+  /// Returns the features as they lie in the file, if a data set can use them so: an array of
+  /// float32, or bytes of images, not compressed, of which no row may be replaced. Null if it
+  /// cannot. All blocks must still be read, because that checks them.
+  std::shared_ptr<const RowFile> file_rows() const;
 
  private:
   class Source;

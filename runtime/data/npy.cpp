@@ -139,6 +139,7 @@ NpyReader::NpyReader(std::unique_ptr<ByteReader> bytes) : bytes_(std::move(bytes
     bad_input(name(), "byte 10", "a header of " + std::to_string(length) + " bytes",
               "the end of the file");
   parse_header(header);
+  first_byte_ = bytes_->position();
 }
 
 void NpyReader::parse_header(std::string_view text) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,6 +27,11 @@ class NpyReader final : public ArrayReader {
   void read(std::span<std::int64_t> out) override;
   void expect_end() override;
   std::uint64_t reservable() const override { return bytes_->reservable() / size_; }
+  /// Returns the position of the first number in the file; nothing if the array is not in a file of
+  /// its own, or compressed.
+  std::optional<std::uint64_t> first_byte() const {
+    return bytes_->is_file() ? std::optional(first_byte_) : std::nullopt;
+  }
 
  private:
   void parse_header(std::string_view text);
@@ -42,6 +48,7 @@ class NpyReader final : public ArrayReader {
   std::string type_;
   char kind_ = 'f';       // f: floating-point, i: signed, u: unsigned, b: boolean
   std::size_t size_ = 4;  // bytes of a number
+  std::uint64_t first_byte_ = 0;
   std::vector<std::uint64_t> shape_;
   std::vector<std::uint8_t> buffer_;
 };

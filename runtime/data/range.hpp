@@ -1,10 +1,12 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "runtime/data/dataset.hpp"
 #include "runtime/data/examples.hpp"
+#include "runtime/data/row_file.hpp"
 #include "runtime/data/share.hpp"
 
 namespace cudp {
@@ -20,6 +22,8 @@ class KeptRange {
   /// empty: a data set of the right kind, which may have memory reserved. whole: number of examples
   /// that will be passed; unused if the share is everything.
   KeptRange(Dataset empty, Share share, std::uint64_t whole);
+  /// Writes the features to a file in place of memory.
+  KeptRange(Dataset empty, Share share, std::uint64_t whole, RowFileWriter to);
 
   /// Adds the next examples: all of `block`.
   void take(const Dataset& block);
@@ -30,11 +34,16 @@ class KeptRange {
   Dataset finish(const std::string& file);
 
  private:
+  /// Moves features to the file, if there is one and if there are many.
+  void unload();
+
   Dataset kept_;
   Share share_;
   std::uint64_t whole_;
   ExampleRange range_;
   std::size_t taken_ = 0;
+  std::optional<RowFileWriter> file_;
+  std::size_t moved_ = 0;  ///< number of kept examples whose features are in the file
 };
 
 }  // namespace cudp

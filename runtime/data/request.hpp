@@ -6,6 +6,7 @@
 #include "runtime/config/malformed.hpp"
 #include "runtime/data/array_options.hpp"
 #include "runtime/data/holdout.hpp"
+#include "runtime/data/row_file.hpp"
 #include "runtime/data/share.hpp"
 #include "runtime/data/text_options.hpp"
 
@@ -41,6 +42,8 @@ struct DataRequest {
   bool size_is_public = false;  ///< the user declares the number of training rows public
   int classes = 0;     ///< number of classes, 2 to 256, if labels are numbers; 0: ten, in a folder
   TextOptions text{};  ///< how texts are read
+  /// Where the features of training and test examples are kept.
+  RowStorage storage{};
   /// Share of the training and test examples that is read; recorded in Dataset::first if it is not
   /// everything.
   Share share{};

@@ -30,6 +30,7 @@ struct FolderFacts {
   /// which are private.
   int classes = 10;
   Share share{};
+  RowStorage storage{};  ///< where pixels of IDX files are kept; those of CIFAR are in memory
 };
 
 /// Reads a folder of four IDX files.

@@ -215,7 +215,10 @@ bool TableReader::next(TableBlock& block) {
 }
 
 KeptRange kept_rows(Dataset empty, const TableSchema& schema, const TableOptions& options,
-                    Share share, std::uint64_t rows) {
+                    Share share, std::uint64_t rows, const std::string& file) {
+  if (const std::size_t row_bytes = feature_bytes(empty);
+      options.storage.in_file(share.of(rows).size() * row_bytes))
+    return {std::move(empty), share, rows, RowFileWriter(options.storage.folder, file, row_bytes)};
   RowEncoder(schema, options.coder).reserve(empty, share.of(rows).size());
   return {std::move(empty), share, rows};
 }
@@ -223,7 +226,7 @@ KeptRange kept_rows(Dataset empty, const TableSchema& schema, const TableOptions
 Dataset read_table(ByteReader& bytes, const TableSchema& schema, const TableOptions& options,
                    std::uint64_t rows, Share share) {
   TableReader reader(bytes, schema, options);
-  KeptRange kept = kept_rows(reader.empty(), schema, options, share, rows);
+  KeptRange kept = kept_rows(reader.empty(), schema, options, share, rows, bytes.name());
   TableBlock block;
   while (reader.next(block)) kept.take(block.examples);
   return kept.finish(bytes.name());

@@ -31,6 +31,7 @@ struct TableOptions {
   bool row_texts = false;            ///< keep the texts of the rows
   std::size_t max_rows = 4096;       ///< maximum of a block; fewer if rows are wide
   const TextCoder* coder = nullptr;  ///< coder for a schema with texts; must outlive the reader
+  RowStorage storage{};              ///< where the features of a data set of rows are kept
   bool ahead = true;                 ///< a thread reads the next block while one is in use
 };
 
@@ -102,9 +103,9 @@ class TableReader {
 };
 
 /// Makes a KeptRange for a share of `rows` rows, with memory reserved. empty: the reader's empty
-/// data set.
+/// data set. file: name of the table.
 KeptRange kept_rows(Dataset empty, const TableSchema& schema, const TableOptions& options,
-                    Share share, std::uint64_t rows);
+                    Share share, std::uint64_t rows, const std::string& file);
 
 /// Reads a share's range of the rows into one data set; rows of other shares are checked too. rows:
 /// number of rows in the table; if the share is everything, used only to reserve memory.

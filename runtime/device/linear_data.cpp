@@ -44,6 +44,7 @@ void put(const Dataset& data, std::size_t example, std::size_t to, std::span<flo
 }
 
 LinearData space_for(const Dataset& data, std::size_t examples) {
+  ensure(data.rows == nullptr, "the features must be in memory");
   LinearData out;
   out.d = data.shape.size() + 1;
   out.tiles = static_cast<std::int64_t>((examples + kTile - 1) / kTile);

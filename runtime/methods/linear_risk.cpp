@@ -92,6 +92,7 @@ LinearRisk::LinearRisk(const Dataset& data, const RiskSettings& settings)
       dimension_(static_cast<std::size_t>(data.shape.size()) + 1),
       curvatures_(data.size(), 0.0),
       team_(settings.threads) {
+  ensure(data.rows == nullptr, "the features must be in memory");
   if (data.classes != 2)
     throw InputError("a linear model of one score: expected two classes, found " +
                      std::to_string(data.classes));

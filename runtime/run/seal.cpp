@@ -115,6 +115,11 @@ std::string Seal::block_tags(const Dataset& train, int threads) const {
     hash.add_number(train.first / kBlock + b);
     hash.add_number(count);
     hash.add_number(train.is_bytes() ? 1 : 0);
+    if (train.rows != nullptr) {
+      std::vector<std::uint8_t> rows(count * train.rows->row_bytes());
+      train.rows->copy(begin, count, rows.data());
+      hash.add(rows.data(), rows.size());
+    }
     add_part(hash, train.byte_values(), widths.numbers, begin, count);
     add_part(hash, train.float_values(), widths.numbers, begin, count);
     add_part(hash, train.coded, widths.coded, begin, count);

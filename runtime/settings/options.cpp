@@ -300,6 +300,11 @@ std::vector<Option> machine_options() {
              "convolutions, LSTMs and GRUs of the training's evaluations on CUDA: ours, or cudnn "
              "if that library is installed; accuracies may differ in the last digit, and the run's "
              "config states which was used"),
+      machine(choice("rows-in", &Config::rows_in, kRowsIn,
+                     "where the features of tables, arrays and IDX images are kept: in memory, or "
+                     "in a file from which each step copies the rows that it draws (on the CPU); "
+                     "auto: in a file if they would take more than half of the available memory. "
+                     "The result does not depend on it")),
       machine(integer("threads", "N", &Config::threads, kThreads,
                       "CPU threads, 0 for every core; the result does not depend on it")),
       machine(

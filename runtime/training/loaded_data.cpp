@@ -25,7 +25,9 @@ bool is_on_cpu(const TrainConfig& config) {
 }  // namespace
 
 std::string loading_key(const TrainConfig& config) {
-  if (config.holdout || config.of<ArraysInUse>().arrays != nullptr) return "";
+  if (config.holdout || config.of<ArraysInUse>().arrays != nullptr ||
+      config.rows_in == RowsIn::file)
+    return "";
   std::string key = is_on_cpu(config) ? "cpu" : "device";
   key += method_entry(config.method).gives_privacy ? "" : ", no privacy";
   for (const Option& option : train_options()) {
@@ -41,7 +43,7 @@ std::shared_ptr<LoadedData> load_for_trainings(const TrainConfig& config, Report
   loaded->memo = std::make_shared<privacy::AccountantMemo>(kResults);
   {
     Busy reading("reading " + shown(config.dataset), reporter.shown_work());
-    loaded->data = read_data(config, std::nullopt, alone(), &reading);
+    loaded->data = read_data(config, std::nullopt, alone(), {}, &reading);
   }
   if (!is_on_cpu(config)) return loaded;
   // Texts have no features, which prepare() refuses.

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <future>
 #include <span>
@@ -284,6 +285,42 @@ void take_public_weights(Experiment& e, const PublicWeights* stored, Reporter& r
   for (const std::string& note : e.initial->notes) reporter.info(note);
 }
 
+/// Returns the setting whose computations need all rows in memory, for a message; "" if only steps
+/// read rows, which copy those that they draw.
+std::string in_memory_part(const TrainConfig& config, const MethodEntry& method, Device device) {
+  if (method.linear_model) return "--method " + method.name;
+  if (config.features != Features::none)
+    return "--features " + std::string(name_of(config.features));
+  if (config.normalise != Normalise::none)
+    return "--normalise " + std::string(name_of(config.normalise));
+  if (device != Device::cpu && built_with_cuda())
+    return std::string("--device ") + (device == Device::cuda ? "cuda" : "auto");
+  return "";
+}
+
+/// Returns the nearest folder above a run that exists, which has the disk that the run is on.
+std::filesystem::path folder_above(const std::string& run) {
+  std::error_code error;
+  std::filesystem::path folder = std::filesystem::absolute(run.empty() ? "runs" : run, error);
+  while (!std::filesystem::is_directory(folder, error) && folder.has_relative_path())
+    folder = folder.parent_path();
+  return folder;
+}
+
+/// Returns where rows are kept. Throws InputError if they are requested to stay in a file and
+/// cannot.
+RowStorage storage_of(const TrainConfig& config, const MethodEntry& method, Device device) {
+  if (config.rows_in == RowsIn::memory) return {};
+  const std::string part = in_memory_part(config, method, device);
+  if (part.empty())
+    return {.where = config.rows_in,
+            .folder = folder_above(config.resume.empty() ? config.out : config.resume)};
+  if (config.rows_in == RowsIn::file)
+    throw InputError("--rows-in: expected auto or memory with " + part +
+                     ", which needs all rows in memory, found file");
+  return {};
+}
+
 /// Returns the coins by which rows are held out, if they are.
 std::optional<HoldOutCoins> coins_for(const TrainConfig& config,
                                       const std::optional<SharedKey>& key) {
@@ -347,7 +384,7 @@ std::string read_model(const std::string& name) {
 }
 
 DataSplit read_data(const TrainConfig& config, const std::optional<SharedKey>& coins,
-                    const Ranks& ranks, Busy* progress) {
+                    const Ranks& ranks, const RowStorage& storage, Busy* progress) {
   return load_data(
       {.dataset = config.dataset,
        .dir = config.data_dir,
@@ -363,6 +400,7 @@ DataSplit read_data(const TrainConfig& config, const std::optional<SharedKey>& c
        .size_is_public = config.size_is_public || !method_entry(config.method).gives_privacy,
        .classes = static_cast<int>(config.classes.value_or(0)),
        .text = config.of<TextOptions>(),
+       .storage = storage,
        .share = {ranks.rank(), ranks.size()},
        .holdout = coins_for(config, coins),
        .progress = progress});
@@ -373,6 +411,7 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
   const MethodEntry& method = method_entry(config.method);
   const Device device =
       device_of_rank(device_for(method, config.device), config.share_device, ranks);
+  const RowStorage storage = storage_of(config, method, device);
   reporter.timings().enter("data and device");
   Experiment e;
   const DataInUse& in_use = config.of<DataInUse>();
@@ -388,7 +427,7 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
   DataSplit data = opened.meanwhile([&] {
     if (loaded != nullptr) return in_use.takes ? std::move(loaded->data) : loaded->data;
     Busy reading("reading " + shown(config.dataset), reporter.shown_work());
-    return read_data(config, coins, ranks, &reading);
+    return read_data(config, coins, ranks, storage, &reading);
   });
   const Backend first_backend = opened.get();
   reporter.timings().enter("features and model");

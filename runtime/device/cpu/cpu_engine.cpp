@@ -81,7 +81,7 @@ class CpuEngine final : public Engine {
     canaries_.load(train.size());
     train_ = &train;
     numbering_.emplace(train);
-    drawn_.resize(numbering_->count());
+    drawn_ = std::make_unique_for_overwrite<std::uint32_t[]>(numbering_->count());
     if (keeps_norms()) state_.norms.assign(train.size(), 0.0f);
   }
 
@@ -207,7 +207,7 @@ class CpuEngine final : public Engine {
 
   /// Writes the sum of the contributions of the batch's examples to sum_.
   void add_up(const GradientUse& use, double grid) {
-    const std::span<const std::uint32_t> batch(drawn_.data(), batch_);
+    const std::span<const std::uint32_t> batch(drawn_.get(), batch_);
     seen_ = {};
     const std::size_t ordinary = canaries_.ordinary(batch);
     const auto* const clipped = std::get_if<AddClipped>(&use);
@@ -235,6 +235,7 @@ class CpuEngine final : public Engine {
     const std::size_t n = examples.size();
     team_.run((n + chunk - 1) / chunk, [&](std::size_t i, int thread) {
       const std::size_t at = i * chunk;
+      if (train_->rows != nullptr) train_->rows->read_ahead(examples, at, chunk);
       workers_[to_size(thread)]->add(*train_, examples.subspan(at, std::min(chunk, n - at)),
                                      weights(), use,
                                      settings_.diagnostics ? records_.data() + at : nullptr);
@@ -372,7 +373,7 @@ class CpuEngine final : public Engine {
     return {settings_.generator, settings_.key.key(), purpose, step};
   }
 
-  std::span<const std::uint32_t> drawn() const { return {drawn_.data(), batch_}; }
+  std::span<const std::uint32_t> drawn() const { return {drawn_.get(), batch_}; }
 
   /// Draws the batch of a step: ascending, in drawn_[0..batch_).
   void draw(std::uint64_t step, const Draw& draw) {
@@ -391,18 +392,18 @@ class CpuEngine final : public Engine {
                              .threshold = poisson != nullptr ? poisson->threshold : 0,
                              .begin = first + begin,
                              .end = first + std::min(begin + kSampleRange, n),
-                             .drawn = drawn_.data() + begin,
+                             .drawn = drawn_.get() + begin,
                              .norms = candidates != nullptr ? all_norms : nullptr,
                              .rule = candidates != nullptr ? candidates->rule : ImportanceRule{},
                              .first = first});
     });
     batch_ = 0;
     for (std::size_t i = 0; i < counts.size(); ++i) {
-      std::copy_n(drawn_.data() + static_cast<std::int64_t>(i) * kSampleRange, counts[i],
-                  drawn_.data() + batch_);
+      std::copy_n(drawn_.get() + static_cast<std::int64_t>(i) * kSampleRange, counts[i],
+                  drawn_.get() + batch_);
       batch_ += to_size(counts[i]);
     }
-    batch_ = numbering_->to_indices({drawn_.data(), batch_});
+    batch_ = numbering_->to_indices({drawn_.get(), batch_});
   }
 
   /// Adds the sums of all ranks, and their statistics, which follow the sum in sum_.
@@ -479,7 +480,9 @@ class CpuEngine final : public Engine {
   AlignedVector<float> transposed_;
   AlignedVector<std::int64_t> sum_;  ///< [grid steps], packed; followed by the step's statistics
   std::vector<float> released_;
-  std::vector<std::uint32_t> drawn_;
+  /// [numbers of examples]. Draws write only the beginnings of its ranges, so that most of it takes
+  /// no memory.
+  std::unique_ptr<std::uint32_t[]> drawn_;
   std::size_t batch_ = 0;
   std::vector<ExampleRecord> records_;
   Diagnostics seen_;         ///< statistics of the step in progress

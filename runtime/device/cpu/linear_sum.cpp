@@ -18,7 +18,8 @@ LinearSum::LinearSum(const Network& network, const CpuLayout& layout, const CpuK
       layout_(layout),
       kernels_(kernels),
       class_weights_(class_weights),
-      parts_(to_size(threads)) {}
+      parts_(to_size(threads)),
+      fetched_(to_size(threads)) {}
 
 void LinearSum::prepare(const CodedRows& coded, std::span<const float> parameters) {
   const std::int64_t first_number = padded(std::int64_t{coded.features} + 1);
@@ -71,11 +72,22 @@ void LinearSum::add_up(const Dataset& data, std::span<const std::uint32_t> examp
   team.run(tasks, [&](std::size_t i, int thread) {
     Part& part = parts_[to_size(thread)];
     std::int32_t* const units = part.units.data();
-    add(data, coded,
-        {.examples = examples.data() + i * kTask,
-         .count = static_cast<int>(std::min(kTask, examples.size() - i * kTask)),
-         .labels = data.labels.data(),
-         .targets = has_target(network_.spec.loss) ? data.targets.data() : nullptr,
+    std::span<const std::uint32_t> task =
+        examples.subspan(i * kTask, std::min(kTask, examples.size() - i * kTask));
+    const Dataset* from = &data;
+    CodedRows rows = coded;
+    if (data.rows != nullptr) {
+      data.rows->read_ahead(examples, i * kTask, kTask);
+      FetchedExamples& fetched = fetched_[to_size(thread)];
+      from = &fetched.fetch(data, task);
+      task = fetched.indices();
+      if (data.is_coded()) rows = from->coded_rows();
+    }
+    add(*from, rows,
+        {.examples = task.data(),
+         .count = static_cast<int>(task.size()),
+         .labels = from->labels.data(),
+         .targets = has_target(network_.spec.loss) ? from->targets.data() : nullptr,
          .bias = parameters[network_.parameters[1].offset],
          .loss = network_.spec.loss,
          .huber = network_.spec.huber,

@@ -7,6 +7,7 @@
 #include "runtime/base/aligned.hpp"
 #include "runtime/base/threads.hpp"
 #include "runtime/data/dataset.hpp"
+#include "runtime/data/examples.hpp"
 #include "runtime/device/cpu/layout.hpp"
 #include "runtime/device/cpu/worker.hpp"
 #include "runtime/device/engine.hpp"
@@ -57,6 +58,8 @@ class LinearSum {
   std::int64_t first_number_ = 0;
   std::int64_t bias_ = 0;
   std::vector<Part> parts_;  ///< one per thread
+  /// Copies of the examples of a task, if their features are in a file; one per thread.
+  std::vector<FetchedExamples> fetched_;
   AlignedVector<std::int64_t> all_;
   AlignedVector<float> weights_;         ///< [features + 1], zero from `features` on
   AlignedVector<float> number_weights_;  ///< [numbers]

@@ -39,10 +39,14 @@ template <class Body>
 void Worker::for_each_part(const Dataset& data, std::span<const std::uint32_t> examples,
                            const Weights& weights, const Body& body) {
   ensure(examples.size() <= to_size(layout_.chunk), "too many examples in a chunk");
-  w_.data = &data;
+  const bool in_file = data.rows != nullptr;
+  w_.data = in_file ? &fetched_.fetch(data, examples) : &data;
+  const std::span<const std::uint32_t> indices = in_file ? fetched_.indices() : examples;
   w_.weights = weights;
   for (std::size_t i = 0; i < examples.size(); i += to_size(w_.in_flight())) {
-    w_.examples = examples.subspan(i, std::min(to_size(w_.in_flight()), examples.size() - i));
+    const std::size_t count = std::min(to_size(w_.in_flight()), examples.size() - i);
+    w_.examples = indices.subspan(i, count);
+    numbers_ = examples.subspan(i, count);
     if (const auto fill = scratch_fill()) w_.fill(*fill);
     body(i, static_cast<int>(w_.examples.size()));
   }
@@ -149,7 +153,7 @@ void Worker::choose_factors(int example, const GradientUse& use, ExampleRecord& 
     record.squared_norm = squared_norm(example);
     float factor = 1.0f;
     if (const auto* accepted = std::get_if<AddAccepted>(&use)) {
-      const std::uint32_t number = w_.examples[to_size(example)];
+      const std::uint32_t number = numbers_[to_size(example)];
       const auto in_whole = static_cast<std::int64_t>(w_.data->first + number);
       factor = accept_candidate(accepted->rule, accepted->stream, in_whole, record.squared_norm,
                                 accepted->norms + number);

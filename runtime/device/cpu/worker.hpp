@@ -9,6 +9,7 @@
 #include "kernels/cpu_kernels.hpp"
 #include "runtime/base/aligned.hpp"
 #include "runtime/data/dataset.hpp"
+#include "runtime/data/examples.hpp"
 #include "runtime/device/cpu/layout.hpp"
 #include "runtime/device/cpu/workspace.hpp"
 
@@ -51,7 +52,8 @@ struct ExampleRecord {
   bool finite = true;
 };
 
-/// Memory of one thread, and the passes over a chunk of examples in it.
+/// Memory of one thread, and the passes over a chunk of examples in it. If the features are in a
+/// file, a chunk is copied once: its norms and its contributions come from the same copy.
 class Worker {
  public:
   /// class_weights: see EngineSettings. Keeps the references.
@@ -114,6 +116,10 @@ class Worker {
   const CpuLayout& layout_;
   std::span<const float> class_weights_;
   Workspace w_;
+  FetchedExamples fetched_;  ///< copies of the examples of a chunk, if their features are in a file
+  /// Indices in the whole data set of the examples in flight. Workspace::examples are their indices
+  /// in fetched_, if that is used.
+  std::span<const std::uint32_t> numbers_;
   AlignedVector<std::int32_t> units_;
   AlignedVector<std::int64_t> totals_;
   /// Number of examples added to units_ since it was last moved to totals_.

@@ -52,6 +52,7 @@ EngineParts::EngineParts(Gpu device, const Network& of, const EngineSettings& gi
 }
 
 void EngineParts::load(const Dataset& data) {
+  ensure(data.rows == nullptr, "CUDA trains on features in memory");
   ensure(settings.class_weights.empty() && !has_target(network.spec.loss),
          "CUDA trains with no class weights and no targets");
   if (!fits(network, data) || data.classes != network.classes)

@@ -1,6 +1,7 @@
 // What a rank reads of a data set: its range of what one process reads, of every kind of data.
 #include <filesystem>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -81,9 +82,23 @@ void expect_same(const Dataset& got, const Dataset& want) {
   EXPECT_EQ(got.first_rows, want.first_rows);
 }
 
+/// Returns the data set with its features in memory.
+Dataset in_memory(const Dataset& data) {
+  if (data.rows == nullptr) return data;
+  std::vector<std::uint32_t> all(data.size());
+  std::iota(all.begin(), all.end(), 0u);
+  FetchedExamples fetched;
+  Dataset copy = fetched.fetch(data, all);
+  copy.numbers = data.numbers;
+  copy.first_rows = data.first_rows;
+  copy.whole = data.whole;
+  return copy;
+}
+
 /// Reads the data by itself and on each number of ranks, which must have its parts, one behind the
-/// other.
-void expect_ranges(DataRequest request, std::initializer_list<int> sizes = {1, 2, 3, 4, 7}) {
+/// other. has_files: features can stay in files, and are then the same.
+void expect_ranges(DataRequest request, std::initializer_list<int> sizes = {1, 2, 3, 4, 7},
+                   bool has_files = true) {
   const DataSplit whole = load_data(request);
   ASSERT_GT(whole.train.size(), 0u);
   EXPECT_EQ(whole.train.whole, 0u);
@@ -92,6 +107,18 @@ void expect_ranges(DataRequest request, std::initializer_list<int> sizes = {1, 2
       SCOPED_TRACE("rank " + std::to_string(rank) + " of " + std::to_string(size));
       request.share = {rank, size};
       const DataSplit mine = load_data(request);
+      DataRequest from_files = request;
+      if (has_files)
+        from_files.storage = {.where = RowsIn::file,
+                              .folder = std::filesystem::temp_directory_path()};
+      const DataSplit stored = load_data(from_files);
+      EXPECT_EQ(stored.train.rows != nullptr, has_files);
+      EXPECT_TRUE(!has_files || (stored.train.bytes.empty() && stored.train.floats.empty() &&
+                                 stored.train.coded.empty() && stored.train.tokens.empty()));
+      EXPECT_EQ(stored.train.first, mine.train.first);
+      EXPECT_EQ(stored.train.whole, mine.train.whole);
+      expect_same(in_memory(stored.train), mine.train);
+      expect_same(in_memory(stored.test), mine.test);
       for (const auto& [part, all] :
            {std::pair{&mine.train, &whole.train}, {&mine.test, &whole.test}}) {
         const ExampleRange range = range_of(rank, size, all->size());
@@ -142,7 +169,7 @@ TEST_F(Ranges, CifarOverItsFiles) {
       dir_.write(name, records);
   }
   dir_.write("test_batch.bin", cifar_records(9'000, 600));
-  expect_ranges({.dataset = dir_.path()});
+  expect_ranges({.dataset = dir_.path()}, {1, 2, 3, 4, 7}, false);
 }
 
 TEST_F(Ranges, Tables) {
@@ -182,6 +209,23 @@ TEST_F(Ranges, HeldOutRows) {
       .labels_path = dir_.write("y.npy", npy_labels(std::vector<std::int64_t>(kRangeRows, 1))),
       .classes = 2};
   expect_ranges(matrix);
+  const std::string y = matrix.labels_path;
+  for (const std::string& file :
+       {dir_.write("x64.npy",
+                   npy("<f8", "(3900, 3)", bytes_of(std::vector<double>(x.begin(), x.end())))),
+        dir_.write("x.npy.gz", gzipped(npy_floats(kRangeRows, x))),
+        dir_.write("bytes.npy", npy("|u1", "(3900, 2, 3)", std::string(kRangeRows * 6, 'a')))}) {
+    matrix.dataset = file;
+    expect_ranges(matrix, {1, 2});
+  }
+  matrix.dataset =
+      dir_.write("last.npy", npy("|u1", "(3900, 2, 2, 3)", std::string(kRangeRows * 12, 'a')));
+  matrix.arrays.channels_last = true;
+  expect_ranges(matrix, {1});
+  matrix = {.dataset = dir_.path() + "/x.npy", .labels_path = y, .classes = 2};
+  matrix.malformed = Malformed::missing;
+  expect_ranges(matrix, {1});
+  matrix.malformed = Malformed::refuse;
   matrix.holdout.emplace(key_from_seed(7), 0.2);
   expect_ranges(matrix, {3, 4});
 }
@@ -202,8 +246,8 @@ columns = [
 }
 
 TEST_F(Ranges, BuiltInSets) {
-  expect_ranges({.dataset = "sentences"});
-  expect_ranges({.dataset = "glyphs"}, {3});
+  expect_ranges({.dataset = "sentences"}, {1, 2, 3, 4, 7}, false);
+  expect_ranges({.dataset = "glyphs"}, {3}, false);
 }
 
 /// Published files, where a copy lies beside the project.
@@ -213,7 +257,7 @@ TEST_F(Ranges, PublishedSets) {
     SCOPED_TRACE(name);
     const std::string folder = std::string(name) == "ipums-br" ? "ipums" : name;
     if (std::filesystem::exists(data / folder))
-      expect_ranges({.dataset = name, .dir = data.string()}, {3});
+      expect_ranges({.dataset = name, .dir = data.string()}, {3}, false);
   }
 }
 

@@ -1,0 +1,53 @@
+#include "runtime/training/memory_line.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include "runtime/base/threads.hpp"
+#include "runtime/data/examples.hpp"
+#include "runtime/training/prepare.hpp"
+
+namespace cudp {
+namespace {
+
+/// Returns the memory that the examples of a data set take [bytes].
+double bytes_in_memory(const Dataset& data) {
+  const auto of = [](const auto& array) {
+    return static_cast<double>(array.size() * sizeof(*array.data()));
+  };
+  const double features = data.rows != nullptr ? 0.0
+                                               : static_cast<double>(data.size()) *
+                                                     static_cast<double>(feature_bytes(data));
+  return features + of(data.lengths) + of(data.labels) + of(data.targets) +
+         2.0 * of(data.numbers) +  // and their indices
+         of(data.first_rows);
+}
+
+double bytes_in_file(const Dataset& data) {
+  if (data.rows == nullptr) return 0.0;
+  return static_cast<double>(data.size()) * static_cast<double>(data.rows->row_bytes());
+}
+
+}  // namespace
+
+std::string memory_line(const Experiment& e) {
+  const DataSplit& data = e.data;
+  const double in_file = bytes_in_file(data.train) + bytes_in_file(data.test);
+  if (in_file == 0.0) return "";
+  const int threads = e.config.threads > 0 ? static_cast<int>(e.config.threads) : available_cores();
+  // Parameters are kept in up to 15 arrays of 4 bytes, and by each thread in sums of 16 bytes. A
+  // thread has the numbers of an example at hand, and copies of up to 256 rows.
+  const double model = static_cast<double>(e.network.parameter_count) * (60.0 + 16.0 * threads);
+  const double copies = threads * (4e6 + 256.0 * static_cast<double>(feature_bytes(data.train)));
+  constexpr double kProgram = 30e6;  // and blocks of a file that is being read
+  // Norms, for methods that draw by them, in the state and in a checkpoint; and the draws.
+  const double by_example =
+      static_cast<double>(data.train.size()) * (e.config.method == "dpis" ? 16.0 : 0.5);
+  const double peak = kProgram + model + copies + by_example + bytes_in_memory(data.train) +
+                      bytes_in_memory(data.test);
+  return fmt::format(
+      "about {:.0f} MB of memory at the peak; {:.0f} MB of features stay in files, of which the "
+      "system keeps in memory what has space",
+      peak / 1e6, in_file / 1e6);
+}
+
+}  // namespace cudp

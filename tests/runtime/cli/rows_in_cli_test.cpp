@@ -1,0 +1,234 @@
+// `--rows-in`: the same bits from memory and from files, runs that go on either way, files that are
+// cut short, and the memory that is taken.
+#include <filesystem>
+#include <map>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include "tests/support/args.hpp"
+#include "tests/support/cudp_process.hpp"
+#include "tests/support/npy_files.hpp"
+#include "tests/support/patients.hpp"
+#include "tests/support/small_data.hpp"
+
+namespace fs = std::filesystem;
+
+namespace cudp {
+namespace {
+
+class RowsInCli : public testing::Test {
+ protected:
+  RowsInCli() {
+    std::mt19937_64 random(4);
+    const auto images = [&](const std::string& part, std::size_t count) {
+      std::string pixels, labels;
+      for (std::size_t i = 0; i < count; ++i) {
+        labels += static_cast<char>(random() % 10);
+        for (int p = 0; p < 784; ++p) pixels += static_cast<char>(random());
+      }
+      small_data::write_grey_images(folder_.path() / "images", part, pixels, labels);
+    };
+    images("train", 300);
+    images("t10k", 50);
+    write_text(folder_ / "patients.csv", patients(2'000, 1));
+    write_text(folder_ / "test.csv", patients(300, 2));
+    write_text(folder_ / "patients.toml", kPatientsSchema);
+    std::string notes = "note,class\n";
+    for (int i = 0; i < 500; ++i) notes += small_data::note_of(random, 12) + "\n";
+    write_text(folder_ / "notes.csv", notes);
+    write_text(folder_ / "notes.toml",
+               "columns = [{name = \"note\", kind = \"text\"}, "
+               "{name = \"class\", kind = \"label\", values = [\"no\", \"yes\"]}]\n");
+    std::string words;
+    for (const char* word : small_data::kWords) words += std::string(word) + "\n";
+    write_text(folder_ / "words.txt", words);
+    std::vector<float> x(700 * 5);
+    std::vector<std::int64_t> y(700);
+    for (float& v : x) v = static_cast<float>(random() % 1000) / 500.0f - 1.0f;
+    for (std::size_t i = 0; i < y.size(); ++i) y[i] = x[i * 5] > 0.0f ? 1 : 0;
+    write_text(folder_ / "x.npy", npy_floats(700, x));
+    write_text(folder_ / "y.npy", npy_labels(y));
+  }
+
+  Words training(const std::string& out, const std::string& more) const {
+    return with({"train", "--delta", "1e-3", "--seed", "3", "--batch", "40", "--quiet", "--device",
+                 "cpu", "--out", folder_ / out},
+                args(more));
+  }
+  /// The files of release/, and the result.
+  std::map<std::string, std::string> made(const std::string& run) const {
+    std::map<std::string, std::string> files;
+    for (const auto& entry : fs::directory_iterator(folder_.path() / run / "release"))
+      if (entry.path().extension() != ".png")
+        files[entry.path().filename()] = content_of(entry.path());
+    files["predictions"] = content_of(folder_.path() / run / "private/metrics.jsonl");
+    return files;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(RowsInCli, TheSameBitsComeFromMemoryAndFromFiles) {
+  const std::string at = folder_.path().string() + "/";
+  const std::string table = "--dataset " + at + "patients.csv --schema " + at + "patients.toml ";
+  const std::string ways[] = {
+      table + "--test-data " + at + "test.csv --epsilon 3 --steps 30",
+      table +
+          "--model mlp --epsilon 3 --steps 30 --holdout 0.2 --holdout-epsilon 1 "
+          "--holdout-delta 1e-3",
+      table + "--method dpis --epsilon 3 --epochs 1",
+      table + "--method adp-sgd --epsilon 3 --steps 20",
+      table + "--method sgd --steps 20",
+      "--dataset " + at + "images --model cnn --epsilon 3 --steps 8",
+      "--dataset " + at + "images --model logistic --epsilon 3 --steps 20",
+      "--dataset " + at + "x.npy --labels " + at + "y.npy --classes 2 --epsilon 3 --steps 30",
+      "--dataset " + at + "notes.csv --schema " + at + "notes.toml --vocabulary " + at +
+          "words.txt --vocabulary-is-public --tokens 9 --model sentences-lstm --epsilon 3 "
+          "--steps 6",
+  };
+  for (const std::string& way : ways) {
+    SCOPED_TRACE(way);
+    std::map<std::string, std::string> of_memory;
+    for (const char* in : {"memory", "file", "file --threads 3"}) {
+      const Finished run = run_cudp(folder_, training("run", way + " --rows-in " + in));
+      ASSERT_EQ(run.exit, 0) << run.err;
+      // A file that was made for the rows has no name.
+      EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), {}), 13);
+      if (of_memory.empty())
+        of_memory = made("run");
+      else
+        EXPECT_EQ(made("run"), of_memory);
+      EXPECT_GT(of_memory.size(), 2u);
+      fs::remove_all(folder_ / "run");
+    }
+  }
+}
+
+TEST_F(RowsInCli, ARunGoesOnEitherWayAndNotWithOtherRows) {
+  const std::string at = folder_.path().string() + "/";
+  const std::string data =
+      "--dataset " + at + "x.npy --labels " + at + "y.npy --classes 2 --epsilon 3 ";
+  ASSERT_EQ(run_cudp(folder_, training("whole", data + "--steps 4000 --rows-in memory")).exit, 0);
+  const std::string x = content_of(at + "x.npy");
+  for (const auto& [first, second] : {std::pair{"memory", "file"}, {"file", "memory"}}) {
+    SCOPED_TRACE(first);
+    CudpProcess process(folder_, training("run", data +
+                                                     "--steps 4000 --checkpoint-every 50 "
+                                                     "--rows-in " +
+                                                     std::string(first)));
+    while (newest_checkpoint_file(folder_.path() / "run").empty())
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    process.signal(SIGKILL);
+    process.wait();
+    const Words resume = {"train", "--resume", folder_ / "run", "--quiet", "--rows-in", second};
+    std::string other = x;
+    other[other.size() - 2] = static_cast<char>(other[other.size() - 2] ^ 1);
+    write_text(at + "x.npy", other);
+    const Finished refused = run_cudp(folder_, resume);
+    EXPECT_EQ(refused.exit, 2);
+    EXPECT_NE(refused.err.find("expected the training data that the run began with, found other"),
+              std::string::npos)
+        << refused.err;
+    write_text(at + "x.npy", x);
+    const Finished resumed = run_cudp(folder_, resume);
+    ASSERT_EQ(resumed.exit, 0) << resumed.err;
+    EXPECT_EQ(made("run"), made("whole"));
+    fs::remove_all(folder_ / "run");
+  }
+}
+
+TEST_F(RowsInCli, AFileThatIsCutShortIsOneLine) {
+  const std::string at = folder_.path().string() + "/";
+  for (const auto& [data, file] :
+       {std::pair{"--dataset " + at + "images --model logistic",
+                  at + "images/train-images-idx3-ubyte"},
+        {"--dataset " + at + "x.npy --labels " + at + "y.npy --classes 2 --model mlp",
+         at + "x.npy"}}) {
+    SCOPED_TRACE(file);
+    const std::string content = content_of(file);
+    CudpProcess process(folder_,
+                        training("run", data + " --epsilon 3 --steps 1000000 --rows-in file"));
+    while (newest_checkpoint_file(folder_.path() / "run").empty())
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    fs::resize_file(file, content.size() - 10);
+    const Finished run = process.wait();
+    EXPECT_EQ(run.exit, 2);
+    const std::vector<std::string> lines = lines_of(run.err);
+    ASSERT_FALSE(lines.empty());
+    EXPECT_EQ(lines.back(), "error: " + file +
+                                ": expected the rows that it had when it was opened, found a file "
+                                "that was cut short or cannot be read");
+    write_text(file, content);
+    fs::remove_all(folder_ / "run");
+  }
+}
+
+TEST_F(RowsInCli, WhatNeedsAllRowsIsRefused) {
+  const std::string at = folder_.path().string() + "/";
+  const auto refusal = [&](const std::string& more) {
+    const Finished run = run_cudp(folder_, training("run", more + " --rows-in file"));
+    EXPECT_EQ(run.exit, 2);
+    return run.err;
+  };
+  const std::string table = "--dataset " + at + "patients.csv --schema " + at + "patients.toml ";
+  const auto expects = [&](const std::string& more, const std::string& with) {
+    EXPECT_NE(refusal(more).find("--rows-in: expected auto or memory with " + with +
+                                 ", which needs all rows in memory, found file"),
+              std::string::npos)
+        << more;
+  };
+  expects(table + "--method output-perturbation --epsilon 1", "--method output-perturbation");
+  expects(table + "--normalise unit --epsilon 1 --steps 5", "--normalise unit");
+  expects("--dataset " + at + "images --features scatter --epsilon 1 --steps 5",
+          "--features scatter");
+  EXPECT_NE(refusal("--dataset glyphs --epsilon 1 --steps 5")
+                .find("--rows-in: expected auto or memory with a built-in or published set"),
+            std::string::npos);
+}
+
+/// Runs cudp with a limit on its anonymous memory [bytes].
+Finished run_with_limit(const TemporaryFolder& folder, const Words& words, rlim_t bytes) {
+  rlimit before{};
+  ::getrlimit(RLIMIT_DATA, &before);
+  const rlimit limit{.rlim_cur = bytes, .rlim_max = before.rlim_max};
+  ::setrlimit(RLIMIT_DATA, &limit);
+  CudpProcess process(folder, words);
+  ::setrlimit(RLIMIT_DATA, &before);
+  return process.wait();
+}
+
+/// 300 MB of images, and a table of which the rows take 50 MB, under a limit on anonymous memory
+/// that is a fraction of them.
+TEST_F(RowsInCli, MoreRowsThanMemoryTrainFromFiles) {
+  constexpr std::size_t kImages = 382'000;
+  constexpr rlim_t kLimit = rlim_t{100} << 20;
+  const std::string at = folder_.path().string() + "/";
+  fs::create_directory(at + "many");
+  {
+    std::mt19937_64 random(9);
+    std::string block(784 * 1000, '\0');
+    for (char& c : block) c = static_cast<char>(random());
+    std::ofstream images(at + "many/train-images-idx3-ubyte", std::ios::binary);
+    images << idx_images(kImages, 28, 28, "");
+    for (std::size_t i = 0; i < kImages; i += 1000) images << block;
+    write_text(at + "many/train-labels-idx1-ubyte", idx_labels(kImages, std::string(kImages, 3)));
+    for (const char* kind : {"images-idx3", "labels-idx1"})
+      fs::copy_file(at + "images/t10k-" + kind + "-ubyte", at + "many/t10k-" + kind + "-ubyte");
+  }
+  const std::string images =
+      "--threads 2 --dataset " + at + "many --model logistic --epsilon 1 --steps 20 ";
+  const Finished in_memory =
+      run_with_limit(folder_, training("run", images + "--rows-in memory"), kLimit);
+  EXPECT_NE(in_memory.exit, 0);
+  Finished run = run_with_limit(folder_, training("run", images), kLimit);
+  EXPECT_EQ(run.exit, 0) << run.err;
+  fs::remove_all(at + "many");
+}
+
+}  // namespace
+}  // namespace cudp
