@@ -9,9 +9,8 @@ namespace cudp::inline CUDP_SIMT {
 
 inline LaunchShape fused_shape(const FusedSum& a, std::size_t shared_bytes,
                                unsigned threads = kFusedThreads) {
-  return {.grid = {static_cast<unsigned>(a.blocks)},
-          .block = {threads},
-          .shared_bytes = shared_bytes};
+  return {
+      .grid = {static_cast<unsigned>(a.blocks)}, .block = {threads}, .shared_bytes = shared_bytes};
 }
 
 // grid, block: any, a thread a number. smem: none.

@@ -103,7 +103,7 @@ struct Certificate {
   /// Assumptions about the data files that the promise rests on.
   std::vector<std::string> assumptions;
   std::optional<PublicInput> initial_weights;  ///< weights that the training began with
-  std::vector<std::string> warnings;  ///< ways in which the promise is weak
+  std::vector<std::string> warnings;           ///< ways in which the promise is weak
   /// Format of the pages in release/ that say this in words; 0: there are none.
   int pages = 0;
   Build build;

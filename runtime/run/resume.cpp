@@ -108,7 +108,8 @@ void check_began_in(const BudgetsInUse& budgets, const BudgetsInUse& began_in,
 
 std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
                                 ReleaseObserver* release_observer, Ranks& ranks, RunCaller* caller,
-                                const ArraysInUse& arrays, const BudgetsInUse& budgets, const DataInUse& data) {
+                                const ArraysInUse& arrays, const BudgetsInUse& budgets,
+                                const DataInUse& data) {
   StoredRun stored = open_stored_run(flags, reporter);
   check_events(stored.config, stored.folder.root());
   stored.config.of<ArraysInUse>() = arrays;

@@ -121,8 +121,7 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
 std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
                                 ReleaseObserver* release_observer = nullptr, Ranks& ranks = alone(),
                                 RunCaller* caller = nullptr, const ArraysInUse& arrays = {},
-                                const BudgetsInUse& budgets = {},
-                                const DataInUse& data = {});
+                                const BudgetsInUse& budgets = {}, const DataInUse& data = {});
 
 /// Throws InputError if the events of the run in `folder` may not be written where --tensorboard
 /// says: its numbers are private, or the place is among its results. folder: empty if not known.

@@ -69,7 +69,8 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter,
                    const std::string& known_model = "", std::optional<SharedKey> coins = {},
                    Ranks& ranks = alone(), const PublicWeights* initial = nullptr);
 
-/// Reads the data of a training. storage: where its rows are kept. `progress` may show how far it is. Throws InputError.
+/// Reads the data of a training. storage: where its rows are kept. `progress` may show how far it
+/// is. Throws InputError.
 DataSplit read_data(const TrainConfig& config, const std::optional<SharedKey>& coins,
                     const Ranks& ranks, const RowStorage& storage, Busy* progress);
 
