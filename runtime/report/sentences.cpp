@@ -189,6 +189,18 @@ Sentences test_rows(const RunCertificate& c) {
   return p;
 }
 
+/// Returns what a guarantee says of a file of initial weights.
+std::string public_input_text(const nlohmann::json& input) {
+  const auto text = [&](const char* key) {
+    return input.contains(key) && input[key].is_string() ? input[key].get<std::string>() : "";
+  };
+  std::string all = "The examples behind the initial weights of " + text("file") +
+                    ", a file that counts as public (SHA-256 " + text("sha256") + ").";
+  if (const std::string earlier = text("not_counted"); !earlier.empty())
+    all += " It is not counted here: " + earlier + ".";
+  return all;
+}
+
 Sentences not_covered(const RunCertificate& c) {
   Sentences p{.heading = "not covered", .sentences = {}};
   p.sentences = {
@@ -203,6 +215,9 @@ Sentences not_covered(const RunCertificate& c) {
   if (c.text("arithmetic").starts_with("proved for real numbers"))
     p.sentences.emplace_back(
         "What floating-point rounding reveals: the proof is for real numbers.");
+  if (c.json.contains("public_inputs") && c.json["public_inputs"].is_array())
+    for (const nlohmann::json& input : c.json["public_inputs"])
+      if (input.is_object()) p.sentences.push_back(public_input_text(input));
   for (const std::string& warning : c.texts("warnings"))
     p.sentences.push_back("Warning: " + warning);
   return p;
