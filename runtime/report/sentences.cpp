@@ -197,7 +197,7 @@ std::string public_input_text(const nlohmann::json& input) {
   std::string all = "The examples behind the initial weights of " + text("file") +
                     ", a file that counts as public (SHA-256 " + text("sha256") + ").";
   if (const std::string earlier = text("not_counted"); !earlier.empty())
-    all += " It is not counted here: " + earlier + ".";
+    all += " Known of it: " + earlier + ".";
   return all;
 }
 
