@@ -19,7 +19,7 @@ struct NamedCertificate : RunCertificate {
 NamedCertificate read_run_certificate(const std::filesystem::path& place);
 
 /// Privacy that several runs spend together.
-struct SpentTogether {
+struct SpentByAll {
   double epsilon = 0.0;
   double delta = 0.0;
 };
@@ -35,7 +35,7 @@ struct SpendingRun {
 /// ones. delta: that of all runs; if not given, the largest of a run, or the sum of all if a run
 /// has no certificate yet. Throws InputError if runs have different neighbouring relations,
 /// BudgetError if there is no bound at this delta.
-SpentTogether spent_together(const std::vector<SpendingRun>& runs, std::optional<double> delta);
+SpentByAll spent_together(const std::vector<SpendingRun>& runs, std::optional<double> delta);
 
 // Answers of `cudp account` about runs. All throw InputError. A run is given as for
 // read_run_certificate.

@@ -83,11 +83,11 @@ double sum_of(const std::vector<SpendingRun>& runs, double SpendingRun::*member)
 
 }  // namespace
 
-SpentTogether spent_together(const std::vector<SpendingRun>& runs, std::optional<double> delta) {
+SpentByAll spent_together(const std::vector<SpendingRun>& runs, std::optional<double> delta) {
   const double deltas = sum_of(runs, &SpendingRun::delta);
   const bool all_certified =
       std::ranges::none_of(runs, [](const SpendingRun& r) { return r.certificate.empty(); });
-  SpentTogether spent{.epsilon = std::numeric_limits<double>::infinity(), .delta = 0.0};
+  SpentByAll spent{.epsilon = std::numeric_limits<double>::infinity(), .delta = 0.0};
   if (delta)
     spent.delta = *delta;
   else

@@ -119,7 +119,7 @@ void add_files(GivenSweep& given, const CommandFlags& own) {
 
 /// Privacy of all runs together, and what a user is told of it.
 struct Total {
-  std::optional<SpentTogether> spent;
+  std::optional<SpentByAll> spent;
   std::string text;
 };
 
