@@ -1,5 +1,6 @@
 #include "runtime/audit/audit.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -95,20 +96,20 @@ AuditSettings settings_of(const AuditFlags& flags) {
 void refuse_what_makes_no_sense(const Settings& flags) {
   for (const char* key :
        {"resume", "resume-or-start", "fresh-noise", "unsafe-diagnostics", "compare-with", "ranks",
-        "rank-timeout", "share-device", "sum-by", "rows-in"})
+        "rank-timeout", "share-device", "sum-by", "rows-in", "tensorboard", "log-json"})
     if (flags.contains(key))
       throw InputError(std::string("--") + key +
                        ": expected none for an audit, which is a run of its own");
 }
 
-constexpr const char* kMeaning[] = {
-    "Each bound holds alone, with this confidence: anyone who sees what the attacker",
-    "saw learns at least so much about an example. A bound above the certificate would",
-    "show that its proof or this program is wrong. A bound below it shows only that this",
-    "attack found nothing wrong, not that the certificate could be smaller: a better",
-    "attack or more canaries may show more. It does not test what no canary passes",
-    "(which examples there are, the data's files, the key). \"Any mechanism\" assumes",
-    "nothing; the others assume that the trade-off curve has the shape they name."};
+constexpr const char* kMeaning =
+    "Each bound holds alone, with this confidence: anyone who sees what the attacker saw learns at "
+    "least so much about an example. A bound above the certificate would show that its proof or "
+    "this program is wrong. A bound below it shows only that this attack found nothing wrong, not "
+    "that the certificate could be smaller: a better attack or more canaries may show more. It "
+    "does not test what no canary passes (which examples there are, the data's files, the key). "
+    "\"Any mechanism\" assumes nothing; the others assume that the trade-off curve has the shape "
+    "they name.";
 
 std::string of_kind(CanaryKind kind) {
   return kind == CanaryKind::gradient ? "gradients along one parameter each, all noisy sums seen"
@@ -152,8 +153,9 @@ Answer answer_of(const AuditResult& r, const std::string& folder) {
     a.rows.emplace_back("REFUTED", "a bound is above the certificate; repeat with another seed");
   a.rows.emplace_back("steps", fmt::format("{} in {}", r.steps, duration_text(r.seconds)));
   if (!folder.empty()) a.rows.emplace_back("audit folder", folder + " (not for release)");
-  const char* name = "meaning";
-  for (const char* line : kMeaning) a.rows.emplace_back(std::exchange(name, ""), line);
+  std::size_t names = 0;
+  for (const auto& [name, value] : a.rows) names = std::max(names, name.size());
+  add_wrapped(a, "meaning", kMeaning, names);
   return a;
 }
 

@@ -128,6 +128,7 @@ TEST_F(CliAudit, RefusesInOneLineAndWritesNothing) {
       {"--guesses", "301"},   {"--guesses", "1"},
       {"--confidence", "1"},  {"--confidence", "0"},
       {"--resume", out},      {"--unsafe-diagnostics"},
+      {"--log-json"},         {"--tensorboard", out},
       {"--method", "sgd"},    {"--canarys", "50"}};
   for (std::vector<std::string> flags : all) {
     const std::string what = flags[0] + " " + flags.back();
