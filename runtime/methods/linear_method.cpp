@@ -8,7 +8,7 @@
 
 namespace cudp {
 
-LinearFacts linear_facts(const MethodContext& context) {
+LinearProblem linear_problem(const MethodContext& context) {
   return {.loss = context.network.spec.loss,
           .dimension = static_cast<int>(context.network.parameter_count),
           .examples = context.size.value,

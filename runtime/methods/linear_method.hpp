@@ -20,7 +20,7 @@
 namespace cudp {
 
 /// Facts about the data that a linear method may use before it reads them.
-struct LinearFacts {
+struct LinearProblem {
   Loss loss = Loss::logistic;
   int dimension = 0;          ///< number of features + 1
   double examples = 1.0;      ///< N, or the noisy N
@@ -29,7 +29,7 @@ struct LinearFacts {
   double unit_rows = 1.0;     ///< maximum number of examples in a unit: TrainingSize
   bool size_is_public = true;
 };
-LinearFacts linear_facts(const MethodContext& context);
+LinearProblem linear_problem(const MethodContext& context);
 
 /// Arguments of LinearMethod::fit: data, random streams and gate. Step numbers in the streams are
 /// the method's own.
@@ -83,7 +83,7 @@ class LinearMethod : public Method {
 
  protected:
   /// Requires that config.epsilon and config.delta are set.
-  LinearMethod(const TrainConfig& config, const LinearFacts& facts)
+  LinearMethod(const TrainConfig& config, const LinearProblem& facts)
       : config_(config), facts_(facts) {}
 
   /// Passes all of releases() through the gate. Used by a method that draws its noise itself.
@@ -95,11 +95,11 @@ class LinearMethod : public Method {
                                   std::vector<privacy::Release> releases) const = 0;
 
   const TrainConfig& config() const { return config_; }
-  const LinearFacts& facts() const { return facts_; }
+  const LinearProblem& facts() const { return facts_; }
 
  private:
   TrainConfig config_;
-  LinearFacts facts_;
+  LinearProblem facts_;
   std::optional<TrainingInputs> inputs_;
   std::vector<float> weights_;
 };
@@ -108,7 +108,7 @@ class LinearMethod : public Method {
 template <class M>
 std::unique_ptr<Method> make_linear_method(const MethodContext& context) {
   try {
-    auto method = std::make_unique<M>(context.config, linear_facts(context));
+    auto method = std::make_unique<M>(context.config, linear_problem(context));
     if (method->epsilon() <= *context.config.epsilon) return method;
     throw BudgetError(context.config.method + " spends more than the budget");
   } catch (const std::domain_error& e) {

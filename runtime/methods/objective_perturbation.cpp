@@ -20,7 +20,7 @@ double min_regulariser(double curvature, double epsilon) { return curvature / st
 
 }  // namespace
 
-ObjectivePerturbation::ObjectivePerturbation(const TrainConfig& config, const LinearFacts& facts)
+ObjectivePerturbation::ObjectivePerturbation(const TrainConfig& config, const LinearProblem& facts)
     : LinearMethod(config, facts),
       risk_(risk_settings(config, facts.loss, facts.max_examples)),
       dimension_(static_cast<std::size_t>(facts.dimension)),

@@ -30,7 +30,7 @@ namespace cudp {
 /// terms of AMP assume neighbours with equally many examples; here one is added or removed.
 class ObjectivePerturbation final : public LinearMethod {
  public:
-  ObjectivePerturbation(const TrainConfig& config, const LinearFacts& facts);
+  ObjectivePerturbation(const TrainConfig& config, const LinearProblem& facts);
 
   std::vector<privacy::Release> releases() const override;
   /// Ignores its argument: the proof covers one example only (units_unsupported).

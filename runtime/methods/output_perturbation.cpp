@@ -22,7 +22,7 @@ double grid_of(double sensitivity, double noise, std::size_t dimension) {
 
 }  // namespace
 
-OutputPerturbation::OutputPerturbation(const TrainConfig& config, const LinearFacts& facts)
+OutputPerturbation::OutputPerturbation(const TrainConfig& config, const LinearProblem& facts)
     : LinearMethod(config, facts),
       risk_(risk_settings(config, facts.loss, facts.max_examples)),
       dimension_(static_cast<std::size_t>(facts.dimension)),

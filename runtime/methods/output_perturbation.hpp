@@ -29,7 +29,7 @@ namespace cudp {
 /// 2017) stops gradient descent early, which this does not do.
 class OutputPerturbation final : public LinearMethod {
  public:
-  OutputPerturbation(const TrainConfig& config, const LinearFacts& facts);
+  OutputPerturbation(const TrainConfig& config, const LinearProblem& facts);
 
   std::vector<privacy::Release> releases() const override;
   double epsilon_of(double rows) const override;

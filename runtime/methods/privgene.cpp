@@ -64,7 +64,7 @@ Models next_generation(Models parents, std::size_t count, float reach, const Ran
 
 }  // namespace
 
-PrivGene::PrivGene(const TrainConfig& config, const LinearFacts& facts)
+PrivGene::PrivGene(const TrainConfig& config, const LinearProblem& facts)
     : LinearMethod(config, facts),
       loss_(facts.loss),
       delta_(*config.delta * (1.0 - kFailureShare)),

@@ -36,7 +36,7 @@ struct PrivGeneOptions {
 /// and by less in each later one.
 class PrivGene final : public LinearMethod {
  public:
-  PrivGene(const TrainConfig& config, const LinearFacts& facts);
+  PrivGene(const TrainConfig& config, const LinearProblem& facts);
 
   std::vector<privacy::Release> releases() const override;
   double epsilon_of(double rows) const override;

@@ -42,13 +42,13 @@ TrainConfig config(double epsilon) {
 
 struct Audited {
   const char* name;
-  std::unique_ptr<LinearMethod> (*make)(const TrainConfig& config, const LinearFacts& facts);
+  std::unique_ptr<LinearMethod> (*make)(const TrainConfig& config, const LinearProblem& facts);
   /// What the example is given, and the number of the weight that it moves.
   float feature;
   std::size_t weight;
 };
 template <class M>
-std::unique_ptr<LinearMethod> make(const TrainConfig& config, const LinearFacts& facts) {
+std::unique_ptr<LinearMethod> make(const TrainConfig& config, const LinearProblem& facts) {
   return std::make_unique<M>(config, facts);
 }
 

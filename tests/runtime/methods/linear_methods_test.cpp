@@ -41,10 +41,10 @@ TrainConfig config(double epsilon = 1.0, double delta = 1e-6) {
 double mu_of_size(double size_noise) { return size_noise > 0.0 ? 1.0 / size_noise : 0.0; }
 
 template <class M>
-std::unique_ptr<LinearMethod> make(const TrainConfig& c, const LinearFacts& facts) {
+std::unique_ptr<LinearMethod> make(const TrainConfig& c, const LinearProblem& facts) {
   return std::make_unique<M>(c, facts);
 }
-constexpr std::unique_ptr<LinearMethod> (*kMethods[])(const TrainConfig&, const LinearFacts&) = {
+constexpr std::unique_ptr<LinearMethod> (*kMethods[])(const TrainConfig&, const LinearProblem&) = {
     make<OutputPerturbation>, make<ObjectivePerturbation>, make<PrivGene>};
 
 std::vector<float> trained(const LinearMethod& method, const Dataset& data, std::uint64_t seed) {
