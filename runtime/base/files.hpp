@@ -33,7 +33,7 @@ class StagedFile {
  private:
   std::filesystem::path path_;
   std::filesystem::path temporary_;
-  std::optional<Unfinished> unfinished_;
+  std::optional<UnfinishedFile> unfinished_;
   int file_ = -1;
 };
 

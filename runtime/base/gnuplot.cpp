@@ -118,7 +118,7 @@ class Pictures::Drawing {
 
    private:
     fs::path path_;
-    Unfinished unfinished_;
+    UnfinishedFile unfinished_;
   };
 
  public:

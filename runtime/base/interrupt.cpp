@@ -41,7 +41,7 @@ struct Ending {
   std::string line;
   fs::path log;
   LogLineForm form = nullptr;
-  std::map<fs::path, Unfinished::Remove> unfinished;
+  std::map<fs::path, UnfinishedFile::Remove> unfinished;
   std::set<pid_t> children;
 };
 
@@ -109,7 +109,7 @@ void append_to_log(const fs::path& log, const std::string& line) {
   // folder.
   for (auto at = unfinished.rbegin(); at != unfinished.rend(); ++at) {
     std::error_code ignored;
-    if (at->second == Unfinished::Remove::all)
+    if (at->second == UnfinishedFile::Remove::all)
       fs::remove_all(at->first, ignored);
     else
       fs::remove(at->first, ignored);
@@ -205,12 +205,12 @@ void set_interrupt_form(LogLineForm form) {
 FilesInChange::FilesInChange() { changes().lock(); }
 FilesInChange::~FilesInChange() { changes().unlock(); }
 
-Unfinished::Unfinished(const fs::path& path, Remove what) : path_(fs::absolute(path)) {
+UnfinishedFile::UnfinishedFile(const fs::path& path, Remove what) : path_(fs::absolute(path)) {
   const FilesInChange lock;
   ending().unfinished.emplace(path_, what);
 }
 
-Unfinished::~Unfinished() {
+UnfinishedFile::~UnfinishedFile() {
   const FilesInChange lock;
   ending().unfinished.erase(path_);
 }

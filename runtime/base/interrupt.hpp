@@ -86,13 +86,13 @@ class FilesInChange {
 
 /// File or folder that EndOnSignal removes if it ends the process while this object lives. Requires
 /// that it is created, filled and moved under FilesInChange.
-class Unfinished {
+class UnfinishedFile {
  public:
   enum class Remove { all, if_empty };
-  explicit Unfinished(const std::filesystem::path& path, Remove what = Remove::all);
-  ~Unfinished();
-  Unfinished(const Unfinished&) = delete;
-  Unfinished& operator=(const Unfinished&) = delete;
+  explicit UnfinishedFile(const std::filesystem::path& path, Remove what = Remove::all);
+  ~UnfinishedFile();
+  UnfinishedFile(const UnfinishedFile&) = delete;
+  UnfinishedFile& operator=(const UnfinishedFile&) = delete;
 
  private:
   std::filesystem::path path_;  ///< absolute
