@@ -94,9 +94,9 @@ NewRunFolder::NewRunFolder(fs::path path) : path_(std::move(path)) {
 
 NewRunFolder::NewRunFolder(ReservedFolder reserved) : NewRunFolder(reserved.path) {
   reserved_ = std::move(reserved);
-  unfinished_path_.emplace(reserved_.path, Unfinished::Remove::if_empty);
+  unfinished_path_.emplace(reserved_.path, UnfinishedFile::Remove::if_empty);
   if (reserved_.made_parent)
-    unfinished_parent_.emplace(reserved_.path.parent_path(), Unfinished::Remove::if_empty);
+    unfinished_parent_.emplace(reserved_.path.parent_path(), UnfinishedFile::Remove::if_empty);
 }
 
 NewRunFolder::~NewRunFolder() {

@@ -82,7 +82,7 @@ class NewRunFolder {
   std::filesystem::path path_;
   std::filesystem::path temporary_;
   ReservedFolder reserved_;
-  std::optional<Unfinished> unfinished_, unfinished_path_, unfinished_parent_;
+  std::optional<UnfinishedFile> unfinished_, unfinished_path_, unfinished_parent_;
 };
 
 /// Throws InputError unless `path` does not exist or is an empty folder.
