@@ -85,7 +85,7 @@ class Draft {
   std::string path_;
   int file_ = -1;
   bool kept_ = false;
-  std::optional<Unfinished> unfinished_;
+  std::optional<UnfinishedFile> unfinished_;
 };
 
 bool is_features(const fs::directory_entry& e) { return e.path().extension() == ".features"; }
