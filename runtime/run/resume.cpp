@@ -22,8 +22,10 @@ namespace {
 
 /// Throws InputError if the user names a file of weights that is not the one the run began with.
 void check_named_weights(const Settings& flags, const StoredRun& stored) {
-  if (!flags.contains("init") || !stored.checkpoint.training.initial) return;
+  if (!stored.checkpoint.training.initial) return;
   const std::string& path = stored.config.of<FineTuning>().init;
+  // A file of settings may name it, too; the path that the run itself has is not looked at.
+  if (!flags.contains("init") && !(flags.contains("config") && fs::exists(path))) return;
   const std::string& then = stored.checkpoint.training.initial->input.sha256;
   const std::string now = digest_of_file(path);
   if (now != then)

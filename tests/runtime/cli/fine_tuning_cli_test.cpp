@@ -338,6 +338,15 @@ TEST_F(FineTuningCli, WhatAModelOfCudpSpentIsNamedAsNotCounted) {
   const Finished both = cudp({"account", "first", "second", "--delta", "1e-5"});
   EXPECT_EQ(both.exit, 0) << both.err;
 
+  // Who replays the run has the file, and not what was beside it.
+  fs::create_directory(folder_ / "elsewhere");
+  fs::copy(folder_ / "first/release/model.safetensors", folder_ / "elsewhere/model.safetensors");
+  fs::copy(folder_ / "people.csv", folder_ / "elsewhere/people.csv");
+  fs::copy(folder_ / "people.csv.schema.toml", folder_ / "elsewhere/people.csv.schema.toml");
+  const Finished replay = cudp({"verify", "second", "--replay", "again", "--seed", "3",
+                                "--data-dir", folder_ / "elsewhere"});
+  EXPECT_EQ(replay.exit, 0) << replay.out << replay.err;
+
   // A model without a certificate beside it.
   fs::copy(folder_ / "first/release/model.safetensors", folder_ / "alone.safetensors");
   ASSERT_EQ(train("third", {"--init", "alone.safetensors"}).exit, 0);

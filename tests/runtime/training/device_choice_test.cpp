@@ -205,6 +205,52 @@ Words short_training(const std::string& out) {
           "2",     "--threads", "1"};
 }
 
+/// Frozen layers and learning rates of layers train on the CPU; weights to start from anywhere.
+TEST_F(DeviceChoice, FrozenLayersAreTrainedOnTheCpuOnly) {
+  const auto layers = [](const char* rate) {
+    return std::string(
+               "name = \"two\"\nlayers = [\n  { type = \"dense\", name = \"fc1\", out = 5") +
+           rate + " },\n  { type = \"dense\", name = \"fc2\", out = \"outputs\" },\n]\n";
+  };
+  write_text(folder_ / "two.toml", layers(""));
+  write_text(folder_ / "slow.toml", layers(", lr_scale = 0.5"));
+  TensorFile start{.tensors = {{.name = "fc2.weight", .shape = {10, 5}, .offset = 0, .size = 50}},
+                   .values = std::vector<float>(50, 0.125f),
+                   .metadata = {}};
+  start.tensors.push_back({.name = "fc2.bias", .shape = {10}, .offset = 50, .size = 10});
+  start.values.resize(60, 0.0f);
+  write_text(folder_ / "start.safetensors", encode_safetensors(start));
+  const auto train = [](const std::string& out, const std::string& model, const Words& more) {
+    return with(
+        {"train", "--dataset", "glyphs", "--model", model, "--out", out, "--delta", "1e-5",
+         "--steps", "2", "--batch", "500", "--seed", "3", "--epsilon", "8", "--threads", "1"},
+        more);
+  };
+  const auto expect_on_cpu = [&](const std::string& what, const std::string& model,
+                                 const Words& more) {
+    SCOPED_TRACE(what);
+    const Ended cuda = run(on("cuda", train("cuda", model, more)));
+    EXPECT_EQ(cuda.exit, 2);
+    EXPECT_NE(cuda.err.find("--device: expected cpu with " + what +
+                            ", which CUDA does not train with so far, found cuda"),
+              std::string::npos)
+        << cuda.err;
+    EXPECT_FALSE(fs::exists(folder_ / "cuda"));
+    const Ended automatic = run(on("auto", train("auto" + what, model, more)));
+    EXPECT_EQ(automatic.exit, 0) << automatic.err;
+    EXPECT_NE(automatic.err.find("on the CPU: CUDA does not train with " + what + " so far"),
+              std::string::npos)
+        << automatic.err;
+  };
+  const Words init = {"--init", "start.safetensors"};
+  expect_on_cpu("--freeze", "two.toml", with(init, {"--freeze", "fc2"}));
+  expect_on_cpu("lr_scale", "slow.toml", {});
+  const Ended started = run(on("cuda", train("started", "two.toml", init)));
+  EXPECT_EQ(started.exit, 0) << started.err;
+  EXPECT_NE(content_of(folder_ / "started/release/privacy.json").find("start.safetensors"),
+            std::string::npos);
+}
+
 /// The process ends with 1 and one line, and the run goes on from its checkpoint.
 TEST_F(DeviceChoice, ADeviceThatFailsLeavesARunThatResumes) {
   const Ended failed = run_observed(folder_.path(), on("cuda", short_training("failed")), [] {
