@@ -5,9 +5,9 @@
 # all changes of the data, whether what an engine finds in its memory matters, how far one row moves a
 # sum, whether runs of settings made by machine are what they say, which faults that catches, how often audits
 # catch what, ranks at every SIMD level and 200 killed, jobs interrupted by every signal, the release file on a bare Debian 12 and Ubuntu
-# 24.04, the program for aarch64, and, where nvcc is, all CUDA tests on interpreted PTX and which wrong kernels they find.
+# 24.04, the program for aarch64, data larger than memory, and, where nvcc is, all CUDA tests on interpreted PTX and which wrong kernels they find.
 # scripts/test.sh runs the first three; the others are too slow for every build.
-# Usage: scripts/check.sh [includes] [noise] [paths] [interference] [kernels] [format] [tidy] [odr] [address] [thread] [no-cuda] [no-mpi] [ranks] [scratch] [influence] [transcripts] [forge] [faults] [audit] [queue] [bare] [aarch64] [ptx] [mutants]   (default: all but the last three)
+# Usage: scripts/check.sh [includes] [noise] [paths] [interference] [kernels] [format] [tidy] [odr] [address] [thread] [no-cuda] [no-mpi] [ranks] [scratch] [influence] [transcripts] [forge] [faults] [audit] [queue] [bare] [aarch64] [memory] [ptx] [mutants]   (default: all but the last four)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -342,13 +342,71 @@ aarch64() {
   qemu-aarch64 -L /usr/aarch64-linux-gnu build-aarch64/build/cudp verify build-aarch64/run
 }
 
+# A table and a folder of images of 12 GB each (or CUDP_GIGABYTES) train with 1 GB of anonymous memory, and in a control
+# group of 1 GB if one can be made; the seconds of 200 steps from files and from memory.
+memory() {
+  configure build-cpu -DCUDP_CUDA=OFF
+  cmake --build build-cpu --target cudp
+  local gigabytes=${CUDP_GIGABYTES:-12} data=build-cpu/large
+  rm -rf "$data"
+  mkdir -p "$data/images"
+  bench/generate_table.py "$data" visits --rows 20000 --positive 0.3
+  python3 - "$data" "$gigabytes" <<'EOF'
+import random, sys
+folder, size = sys.argv[1], int(float(sys.argv[2]) * 1e9)
+word = lambda n: n.to_bytes(4, "big")
+for part, count in ("train", size // 784), ("t10k", 1000):
+    block = random.Random(part).randbytes(784 * 1000)
+    with open(f"{folder}/images/{part}-images-idx3-ubyte", "wb") as f:
+        f.write(word(2051) + word(count) + word(28) + word(28))
+        for at in range(0, count, 1000):
+            f.write(block[:784 * (count - at)])
+    labels = bytes(b % 10 for b in block[:784 * 1000:784])
+    with open(f"{folder}/images/{part}-labels-idx1-ubyte", "wb") as f:
+        f.write(word(2049) + word(count) + (labels * (count // 1000 + 1))[:count])
+with open(f"{folder}/visits.csv") as f:
+    head, rows = next(f), f.read()
+with open(f"{folder}/large.csv", "w") as f:
+    f.write(head)
+    for _ in range(size // len(rows) + 1):
+        f.write(rows)
+EOF
+  local group=/sys/fs/cgroup/memory/cudp-check-$$
+  [[ -e /sys/fs/cgroup/cgroup.controllers ]] && group=/sys/fs/cgroup/cudp-check-$$
+  if mkdir "$group" 2>/dev/null; then
+    echo 1G >"$group/memory.max" 2>/dev/null || echo 1G >"$group/memory.limit_in_bytes"
+  else
+    group=
+  fi
+  local -a ways=("--dataset $data/images --model logistic" "--dataset $data/images --model cnn"
+    "--dataset $data/large.csv --schema $data/visits.toml")
+  local way where
+  for way in "${ways[@]}"; do
+    for where in file memory; do
+      rm -rf "$data/run"
+      (
+        if [[ $where == file ]]; then
+          [[ -z $group ]] || echo $BASHPID >"$group/cgroup.procs"
+          ulimit -d 1000000
+        fi
+        # shellcheck disable=SC2086
+        build-cpu/cudp train $way --rows-in $where --device cpu --epsilon 1 --delta 1e-9 --seed 1 --batch 8192 --steps 200 \
+          --eval-every 0 --size-is-public --timings --out "$data/run"
+      )
+      sha256sum "$data/run/release/model.safetensors"
+    done
+  done
+  rm -rf "$data"
+  [[ -z $group ]] || rmdir "$group"
+}
+
 if (($# == 0)); then set -- includes noise paths interference kernels format tidy odr address thread no-cuda no-mpi ranks scratch influence transcripts forge faults audit queue bare; fi
 for check in "$@"; do
   echo "== $check" >&2
   case $check in
-    includes | noise | paths | interference | kernels | format | tidy | odr | address | thread | no-cuda | no-mpi | ranks | scratch | influence | transcripts | forge | faults | audit | queue | bare | aarch64 | ptx | mutants) "$check" ;;
+    includes | noise | paths | interference | kernels | format | tidy | odr | address | thread | no-cuda | no-mpi | ranks | scratch | influence | transcripts | forge | faults | audit | queue | bare | aarch64 | memory | ptx | mutants) "$check" ;;
     *)
-      echo "check.sh: expected includes, noise, paths, interference, kernels, format, tidy, odr, address, thread, no-cuda, no-mpi, ranks, scratch, influence, transcripts, forge, faults, audit, queue, bare, aarch64, ptx or mutants, found '$check'" >&2
+      echo "check.sh: expected includes, noise, paths, interference, kernels, format, tidy, odr, address, thread, no-cuda, no-mpi, ranks, scratch, influence, transcripts, forge, faults, audit, queue, bare, aarch64, memory, ptx or mutants, found '$check'" >&2
       exit 2
       ;;
   esac

@@ -39,13 +39,12 @@ std::string memory_line(const Experiment& e) {
   const double model = static_cast<double>(e.network.parameter_count) * (60.0 + 16.0 * threads);
   const double copies = threads * (4e6 + 256.0 * static_cast<double>(feature_bytes(data.train)));
   constexpr double kProgram = 30e6;  // and blocks of a file that is being read
-  // Norms, for methods that draw by them, in the state and in a checkpoint; and the draws.
-  const double by_example =
-      static_cast<double>(data.train.size()) * (e.config.method == "dpis" ? 16.0 : 0.5);
+  // Methods that keep a norm for each example have it in the state and in a checkpoint.
+  const double by_example = 16.0 * static_cast<double>(data.train.size());
   const double peak = kProgram + model + copies + by_example + bytes_in_memory(data.train) +
                       bytes_in_memory(data.test);
   return fmt::format(
-      "about {:.0f} MB of memory at the peak; {:.0f} MB of features stay in files, of which the "
+      "at most about {:.0f} MB of memory; {:.0f} MB of features stay in files, of which the "
       "system keeps in memory what has space",
       peak / 1e6, in_file / 1e6);
 }

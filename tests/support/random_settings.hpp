@@ -163,7 +163,7 @@ class SettingsMaker {
         "embedding",     "embedding-dims", "compare-with",  "labels",          "test-labels",
         "input-shape",   "channels-last",  "arrays",        "test-arrays",     "target-bounds",
         "loss",          "huber-delta",    "holdout",       "holdout-epsilon", "holdout-threshold",
-        "holdout-delta", "metric",         "init",          "freeze"};
+        "holdout-delta", "metric",         "init",          "freeze",          "rows-in"};
     return keys;
   }
 
