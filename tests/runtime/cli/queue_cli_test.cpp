@@ -139,9 +139,9 @@ TEST_F(QueueCli, InterruptedByAnySignalItEndsTheSame) {
   };
   const auto released = [&](const std::string& run) {
     std::map<std::string, std::string> files;
-    for (const auto& file : fs::directory_iterator(folder_ / run / "release"))
+    for (const auto& file : fs::directory_iterator(folder_ / (run + "/release")))
       if (file.path().extension() != ".png")
-        files[file.path().filename()] = content_of(file.path());
+        files[file.path().filename().string()] = content_of(file.path());
     return files;
   };
   ASSERT_EQ(run_cudp(folder_, long_job("whole")).exit, 0);
