@@ -95,14 +95,13 @@ TEST_F(SweepCli, AKilledSweepGoesOn) {
   int interrupted = 0;
   for (const int signal : {SIGTERM, SIGINT, SIGKILL, SIGTERM, SIGTERM}) {
     CudpProcess process(folder_, words);
-    std::this_thread::sleep_for(std::chrono::milliseconds(300 + 150 * interrupted));
+    process.wait_for_handler(SIGTERM);
+    std::this_thread::sleep_for(std::chrono::milliseconds(200 + 150 * interrupted));
     process.signal(signal);
     const Finished f = process.wait();
     if (f.exit == 0) break;
     EXPECT_EQ(f.exit, signal == SIGKILL ? -1 : 75) << f.err;
-    ++interrupted;
-    // Runs of a sweep that was killed outright end by themselves.
-    if (signal == SIGKILL) std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    ++interrupted;  // the next one waits for runs of a sweep that was killed outright
   }
   EXPECT_GT(interrupted, 0);
   const Finished f = run_cudp(folder_, words);
