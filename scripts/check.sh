@@ -325,9 +325,11 @@ queue() {
 # architecture, which are unpacked into build-aarch64/root: nothing of this machine is changed.
 aarch64() {
   local root=$PWD/build-aarch64/root
-  mkdir -p "$root" build-aarch64/debs
-  (cd build-aarch64/debs &&
-    apt-get download libsodium-dev:arm64 libutf8proc-dev:arm64 zlib1g-dev:arm64 liblzma-dev:arm64 >/dev/null)
+  mkdir -p "$root" build-aarch64/debs build-aarch64/apt/lists/partial build-aarch64/cache/archives/partial
+  local apt=(apt-get -qq -o APT::Architecture=arm64 -o APT::Architectures=arm64 -o Dir::State="$PWD/build-aarch64/apt"
+    -o Dir::State::status=/dev/null -o Dir::Cache="$PWD/build-aarch64/cache")
+  "${apt[@]}" update
+  (cd build-aarch64/debs && "${apt[@]}" download libsodium-dev libutf8proc-dev zlib1g-dev liblzma-dev)
   local deb
   for deb in build-aarch64/debs/*.deb; do dpkg -x "$deb" "$root"; done
   local library=$root/usr/lib/aarch64-linux-gnu

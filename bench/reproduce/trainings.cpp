@@ -102,12 +102,17 @@ Trained Trainings::run(const std::string& what, const std::string& settings, std
 
 Trained Trainings::kept_or_made(const std::string& what, const std::string& settings,
                                 std::uint64_t seed) {
-  const TrainConfig config = resolved(settings, seed, options_);
+  TrainConfig config = resolved(settings, seed, options_);
   const std::string digest = digest_of(config);
   const auto found = kept_.find(digest);
   if (found != kept_.end()) return found->second;
 
   Reporter quiet(true);
+  if (std::string key = loading_key(config); key.empty() || key != loaded_key_) {
+    loaded_ = key.empty() ? nullptr : load_for_trainings(config, quiet);
+    loaded_key_ = std::move(key);
+  }
+  config.of<DataInUse>() = {.loaded = loaded_, .takes = false};
   Interruptible observer;
   const auto training = Training::begin(
       prepare(config, quiet), key_from_seed(static_cast<std::uint64_t>(*config.seed)), observer);

@@ -2,10 +2,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "bench/reproduce/reproduction.hpp"
+#include "runtime/training/loaded_data.hpp"
 
 namespace cudp {
 
@@ -38,6 +40,9 @@ class Trainings {
   const ReproduceOptions& options_;
   Reporter& reporter_;
   std::map<std::string, Trained> kept_;  ///< key: digest of the settings
+  /// Data of the last training, for those after it that read the same, and their loading_key.
+  std::shared_ptr<LoadedData> loaded_;
+  std::string loaded_key_;
   int count_ = 0;
   double seconds_ = 0.0;
 };

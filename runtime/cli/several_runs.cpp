@@ -75,10 +75,29 @@ std::string counted_as(const NamedCertificate& c, const privacy::RunSpending& sp
 
 /// Returns the sum, rounded up.
 double sum_of(const std::vector<SpendingRun>& runs, double SpendingRun::*member) {
-  double sum = 0.0;
-  for (const SpendingRun& run : runs)
-    sum = std::nextafter(sum + run.*member, std::numeric_limits<double>::infinity());
-  return sum;
+  constexpr long double kInfinity = std::numeric_limits<long double>::infinity();
+  long double sum = 0.0L;
+  for (const SpendingRun& run : runs) {
+    const long double before = sum;
+    const long double term = run.*member;
+    sum = before + term;
+    // Rounding error of the addition (Knuth's TwoSum), exact.
+    const long double added = sum - before;
+    const long double error = (before - (sum - added)) + (term - added);
+    if (error > 0.0L) sum = std::nextafter(sum, kInfinity);
+  }
+  const auto nearest = static_cast<double>(sum);
+  return nearest >= sum ? nearest
+                        : std::nextafter(nearest, std::numeric_limits<double>::infinity());
+}
+
+/// Returns the spending of a run, from its certificate. A plan whose releases will be chosen on the
+/// way lists none of them, and counts by its promise.
+privacy::RunSpending spending_of_plan(const NamedCertificate& c) {
+  const bool listed = !c.stated.releases.empty() || c.json.contains("filter") || c.stated.split ||
+                      c.stated.order_fixed;
+  if (listed) return spending_of(c.json, c.stated, c.file.string());
+  return {.run = privacy::StatedRun{c.stated.epsilon, c.stated.delta}};
 }
 
 }  // namespace
@@ -109,7 +128,7 @@ SpentByAll spent_together(const std::vector<SpendingRun>& runs, std::optional<do
         hold_same_neighbours(*first, c);
       else
         first = c;
-      at = known.emplace(run.certificate, spending_of(c.json, c.stated, c.file.string())).first;
+      at = known.emplace(run.certificate, spending_of_plan(c)).first;
     }
     spendings.push_back(at->second);
   }

@@ -1,8 +1,10 @@
 #include "runtime/sweep/sweep.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
+#include <thread>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -57,6 +59,21 @@ SweepJson to_json(const PlannedSpending& s) {
   return {{"epsilon", std::isfinite(s.epsilon) ? SweepJson(s.epsilon) : SweepJson()},
           {"delta", s.delta},
           {"certificate", s.certificate}};
+}
+
+/// Returns the lock on a sweep's folder. The runs of a sweep hold it, too: those of one that was
+/// killed end with a checkpoint, which this waits for. Throws Error if that takes too long.
+FolderLock locked(const fs::path& folder, Reporter& reporter) {
+  constexpr int kTries = 600;
+  for (int i = 0;; ++i) {
+    try {
+      return FolderLock(folder);
+    } catch (const Error&) {
+      if (i == kTries) throw;
+    }
+    if (i == 0) reporter.info("waiting for the runs of another call to end");
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
 }
 
 PlannedSpending from_json(const SweepJson& j) {
@@ -285,7 +302,7 @@ void Sweep::report(std::size_t run) const {
 void Sweep::run(std::optional<EndOnSignal>& end) {
   make_folder();
   std::optional<FolderLock> lock;
-  if (request_.flags.share.empty()) lock.emplace(folder_ / "private");
+  if (request_.flags.share.empty()) lock.emplace(locked(folder_ / "private", reporter_));
   std::vector<std::size_t> left;
   for (std::size_t r = 0; r < runs_.size(); ++r)
     if (runs_[r].mine && !is_over(r)) left.push_back(r);

@@ -26,6 +26,14 @@ struct Finished {
   std::string err;
 };
 
+/// Whether the process has a handler for the signal.
+inline bool hears(pid_t process, int signal) {
+  const std::string status = content_of("/proc/" + std::to_string(process) + "/status");
+  const std::size_t at = status.find("SigCgt:");
+  if (at == std::string::npos) return false;
+  return ((std::stoull(status.substr(at + 7), nullptr, 16) >> (signal - 1)) & 1) != 0;
+}
+
 /// A cudp process with its output in files of `folder`.
 class CudpProcess {
  public:
@@ -51,6 +59,12 @@ class CudpProcess {
 
   pid_t id() const { return child_; }
   void signal(int number) const { ::kill(child_, number); }
+
+  /// Waits until the process handles the signal, for a minute at most.
+  void wait_for_handler(int number) const {
+    for (int i = 0; i < 60000 && !hears(child_, number); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 
   Finished wait() {
     int status = 0;

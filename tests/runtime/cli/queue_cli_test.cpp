@@ -121,6 +121,7 @@ int interruptions() {
 /// A job that is interrupted at random moments, and started by the same command each time, ends
 /// with the files of one that never was.
 TEST_F(QueueCli, InterruptedByAnySignalItEndsTheSame) {
+  (void)std::signal(SIGHUP, SIG_DFL);  // children would inherit that it is ignored
   std::mt19937 random(57);
   const auto long_job = [&](const std::string& run) {
     return with({"train",       "--dataset",
@@ -139,9 +140,9 @@ TEST_F(QueueCli, InterruptedByAnySignalItEndsTheSame) {
   };
   const auto released = [&](const std::string& run) {
     std::map<std::string, std::string> files;
-    for (const auto& file : fs::directory_iterator(folder_ / run / "release"))
+    for (const auto& file : fs::directory_iterator(folder_ / (run + "/release")))
       if (file.path().extension() != ".png")
-        files[file.path().filename()] = content_of(file.path());
+        files[file.path().filename().string()] = content_of(file.path());
     return files;
   };
   ASSERT_EQ(run_cudp(folder_, long_job("whole")).exit, 0);
@@ -152,8 +153,8 @@ TEST_F(QueueCli, InterruptedByAnySignalItEndsTheSame) {
     int interrupted = 0;
     for (int i = 0; i < interruptions(); ++i) {
       CudpProcess process(folder_, long_job(run));
-      // A process is its parent's image until it has started, and has no handlers until then.
-      std::this_thread::sleep_for(std::chrono::milliseconds(60 + random() % 200));
+      process.wait_for_handler(signal);
+      std::this_thread::sleep_for(std::chrono::milliseconds(random() % 250));
       process.signal(signal);
       const Finished f = process.wait();
       if (f.exit == 0) break;

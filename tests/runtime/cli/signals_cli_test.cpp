@@ -15,14 +15,6 @@ namespace {
 
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 
-/// Whether the process has a handler for the signal.
-bool hears(pid_t process, int signal) {
-  const std::string status = content_of("/proc/" + std::to_string(process) + "/status");
-  const std::size_t at = status.find("SigCgt:");
-  if (at == std::string::npos) return false;
-  return ((std::stoull(status.substr(at + 7), nullptr, 16) >> (signal - 1)) & 1) != 0;
-}
-
 template <class Condition>
 bool soon(const Condition& condition, std::chrono::milliseconds within) {
   const auto end = std::chrono::steady_clock::now() + within;

@@ -21,11 +21,12 @@ namespace {
 class SweepCli : public testing::Test {
  protected:
   /// Returns a sweep of the table. Its test rows are public if `more` says so.
-  Words sweep(const Words& more, const Words& size = {"--size-is-public"}) const {
+  Words sweep(const Words& more, const Words& size = {"--size-is-public"},
+              const std::string& steps = "20") const {
     return with(with({"sweep", "--dataset", table_.table, "--schema", table_.schema, "--test-data",
                       table_.test},
-                     args("--delta 1e-5 --steps 20 --batch 64 --device cpu --quiet")),
-                with(size, more));
+                     args("--delta 1e-5 --batch 64 --device cpu --quiet")),
+                with(with({"--steps", steps}, size), more));
   }
   std::string out(const std::string& name = "sweep") const { return folder_ / name; }
   std::string text(const std::string& file, const std::string& name = "sweep") const {
@@ -89,18 +90,18 @@ TEST_F(SweepCli, FinishedRunsAreNotRepeated) {
 
 TEST_F(SweepCli, AKilledSweepGoesOn) {
   const Words words = sweep({"--epsilon", "1,3", "--repeats", "2", "--test-data-is-public",
-                             "--eval-every", "0", "--steps", "60000", "--out", out()});
+                             "--eval-every", "0", "--out", out()},
+                            {"--size-is-public"}, "60000");
   int interrupted = 0;
   for (const int signal : {SIGTERM, SIGINT, SIGKILL, SIGTERM, SIGTERM}) {
     CudpProcess process(folder_, words);
-    std::this_thread::sleep_for(std::chrono::milliseconds(300 + 150 * interrupted));
+    process.wait_for_handler(SIGTERM);
+    std::this_thread::sleep_for(std::chrono::milliseconds(200 + 150 * interrupted));
     process.signal(signal);
     const Finished f = process.wait();
     if (f.exit == 0) break;
     EXPECT_EQ(f.exit, signal == SIGKILL ? -1 : 75) << f.err;
-    ++interrupted;
-    // Runs of a sweep that was killed outright end by themselves.
-    if (signal == SIGKILL) std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    ++interrupted;  // the next one waits for runs of a sweep that was killed outright
   }
   EXPECT_GT(interrupted, 0);
   const Finished f = run_cudp(folder_, words);
@@ -142,6 +143,15 @@ TEST_F(SweepCli, ExactFiguresOfPrivateRowsStayPrivate) {
   EXPECT_FALSE(fs::exists(out() + "/release/sweep.png"));
   // Each run has counted its rows with noise of its own.
   EXPECT_NE(certificate("001")["noisy_values"], certificate("002")["noisy_values"]);
+}
+
+TEST_F(SweepCli, MethodsThatChooseTheirReleasesCountByTheirPromises) {
+  const Finished f = run_cudp(
+      folder_, with({"sweep", "--dataset", table_.table, "--schema", table_.schema, "--out", out()},
+                    args("--delta 1e-5 --epsilon 1 --device cpu --quiet --size-is-public "
+                         "--method dpsgd,dp-agd --total-epsilon 2.01")));
+  ASSERT_EQ(f.exit, 0) << f.err;
+  EXPECT_EQ(certificate("002")["method"], "dp-agd");
 }
 
 TEST_F(SweepCli, TasksOfAnArrayShareTheRuns) {
