@@ -11,7 +11,7 @@ import weakref
 
 import numpy as np
 
-from . import _budget, _core
+from . import _budget, _core, _models
 from ._settings import plain_settings
 
 _ARRAYS = "arrays.npz"
@@ -46,6 +46,31 @@ class Certificate(dict):
             return "row"
         return f"{self['max_rows']} rows by {self['unit']}"
 
+    def to_dp_event(self):
+        """What the run released, as an event of dp_accounting. Its accountants compose it for the
+        unit's single rows. If the number of rows is private, the training was planned by a noisy
+        number, and the statement is the sum of both parts' epsilon and delta: an accountant of all
+        releases at once finds less."""
+        from dp_accounting import dp_event
+
+        def of(release):
+            if "mechanism" not in release:
+                noise = dp_event.GaussianDpEvent(release["sigma"])
+                if release["q"] == 1.0:
+                    return noise, release["steps"]
+                return dp_event.PoissonSampledDpEvent(release["q"], noise), release["steps"]
+            kind, count = release["mechanism"], release["count"]
+            if kind == "gaussian":
+                return dp_event.GaussianDpEvent(release["sigma"]), count
+            if kind in ("bounded-range", "approximate-dp"):
+                return dp_event.EpsilonDeltaDpEvent(release["epsilon"], release.get("delta", 0.0)), count
+            raise _core.InputError(f"to_dp_event: expected a mechanism with an event, found {kind}")
+
+        if not self.get("releases"):
+            raise _core.InputError("to_dp_event: expected a certificate with releases, found none")
+        return dp_event.ComposedDpEvent([dp_event.SelfComposedDpEvent(event, count)
+                                         for event, count in map(of, self["releases"])])
+
     @property
     def unsafe_settings(self):
         return list(self.get("unsafe_flags") or [])
@@ -79,6 +104,36 @@ def _pair(data, name):
     if len(data) != 2:
         raise _core.InputError(f"{name}: expected (X, y), found {len(data)} values")
     return _array(data[0], "X"), _array(data[1], "y")
+
+
+def _is_frame(data):
+    """Whether data are a DataFrame of pandas or polars."""
+    return hasattr(data, "columns") and (hasattr(data, "to_csv") or hasattr(data, "write_csv"))
+
+
+def _write_frame(frame, path):
+    """Writes a DataFrame as a table for the program, readable by its owner only."""
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8",
+              newline="") as file:
+        if hasattr(frame, "write_csv"):  # polars
+            file.write(frame.write_csv())
+        else:
+            frame.to_csv(file, index=False)
+    return path
+
+
+def _frames_as_tables(data, test_data, settings, folder):
+    """Writes DataFrames into the folder, and returns the data with their paths."""
+    if _is_frame(data):
+        if "schema" not in settings:
+            raise _core.InputError(
+                "--schema: expected a .toml file for a DataFrame, since ranges and values of private "
+                "columns are not public, found none; `cudp schema TABLE` writes one to complete"
+            )
+        data = _write_frame(data, os.path.join(folder, "frame.csv"))
+    if _is_frame(test_data):
+        test_data = _write_frame(test_data, os.path.join(folder, "frame-test.csv"))
+    return data, test_data
 
 
 def _is_pair(data):
@@ -137,7 +192,8 @@ def train(data=None, *, epsilon=None, delta=None, test_data=None, out=None, on_e
           verbose=False, **settings):
     """Trains a model with differential privacy, and returns the Run.
 
-    data: (X, y), the path of a data set, or the name of a built-in one; with `preset` none. X is
+    data: (X, y), the path of a data set, or the name of a built-in one; with `preset` none; or a
+    DataFrame of pandas or polars with the setting `schema`, which is written to a temporary file. X is
     [n, features] of float16, float32 or float64, or images [n, height, width] or
     [n, channels, height, width] of uint8 or floats (channels_last=True: [n, height, width,
     channels]). y are classes 0, 1, ...; `classes` says how many. Or y are numbers to predict between
@@ -159,20 +215,53 @@ def train(data=None, *, epsilon=None, delta=None, test_data=None, out=None, on_e
 def train_within(charged, data, *, test_data=None, out=None, on_epoch=None, verbose=False,
                  **settings):
     """Trains within the budgets of `charged`, a _budget.Charged."""
+    frames = None
+    if _is_frame(data) or _is_frame(test_data):
+        frames = tempfile.mkdtemp(prefix="cudp-table-")
+    try:
+        if frames is not None:
+            data, test_data = _frames_as_tables(data, test_data, settings, frames)
+        return _train_on(charged, data, test_data, out, on_epoch, verbose, settings)
+    finally:
+        if frames is not None:
+            shutil.rmtree(frames, ignore_errors=True)
+
+
+def _train_on(charged, data, test_data, out, on_epoch, verbose, settings):
     arrays, test_arrays = _named(settings, data, test_data)
     keeper = None
     if out is None:
         keeper = tempfile.mkdtemp(prefix="cudp-")
         out = os.path.join(keeper, "run")
     settings["out"] = os.fspath(out)
+    files = None
     try:
+        if isinstance(settings.get("model"), dict):
+            files = tempfile.mkdtemp(prefix="cudp-model-")
+            _use_model(settings, files)
         path = _core.train(plain_settings(settings), arrays, test_arrays, _on_row(on_epoch),
                            bool(verbose), charged.files)
     except BaseException:
         if keeper is not None:
             _remove_if_finished(keeper)
         raise
+    finally:
+        if files is not None:
+            shutil.rmtree(files, ignore_errors=True)
     return Run(path, _keeper=keeper)
+
+
+def _use_model(settings, folder):
+    """Writes the files of a model that is a dict, and names them in the settings."""
+    model = settings["model"]
+    settings["model"] = _models.write_model(model, folder)
+    weights = getattr(model, "weights", None)
+    if weights is None:
+        return
+    if "init" in settings:
+        raise _core.InputError("--init: expected it once, found it beside public_weights=True")
+    settings["init"] = os.path.join(folder, "public.safetensors")
+    _models.write_tensors(weights, settings["init"])
 
 
 def resume(run, data=None, *, test_data=None, on_epoch=None, verbose=False, **settings):
@@ -272,6 +361,9 @@ class Run:
         return np.array(names) if names else np.arange(self._core.classes)
 
     def _outputs(self, data, settings):
+        if _is_frame(data):
+            with tempfile.TemporaryDirectory(prefix="cudp-table-") as folder:
+                return self._outputs(_write_frame(data, os.path.join(folder, "frame.csv")), settings)
         settings, arrays = self._scored(data, settings)
         return self._core.predict(settings, arrays)
 
@@ -306,6 +398,10 @@ class Run:
     def evaluate(self, data, y=None, **settings):
         """Exact figures of the model on labelled rows, as `cudp eval --json` prints. No certificate
         covers them: do not publish those of private rows."""
+        if _is_frame(data):
+            with tempfile.TemporaryDirectory(prefix="cudp-table-") as folder:
+                path = _write_frame(data, os.path.join(folder, "frame.csv"))
+                return self.evaluate(path, **settings)
         if isinstance(data, (tuple, list)) and y is None:
             data, y = data
         settings, arrays = self._scored(data, settings, y)
@@ -315,6 +411,12 @@ class Run:
         """The parameters by PyTorch's names, in its layouts, as NumPy arrays."""
         file = self.path if self.path.is_file() else self._released("model.safetensors")
         return _read_tensors(file)
+
+    def to_torch(self):
+        """An nn.Module of PyTorch that computes the program's logits from the rows that it was
+        trained on; images of uint8 are pixels."""
+        return _models.to_torch(json.loads(self._core.description()), self.state_dict(),
+                                os.fspath(self.path))
 
     def _privacy_text(self):
         c = self.certificate

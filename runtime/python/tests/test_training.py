@@ -427,3 +427,40 @@ def test_the_program_comes_along():
     assert done.returncode == 0 and f"version        {cudp.__version__}" in done.stdout
     done = subprocess.run([sys.executable, "-m", "cudp", "nothing"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
+
+
+FRAME_SCHEMA = """columns = [
+  {name = "age", kind = "numeric", min = 0, max = 100},
+  {name = "ward", kind = "categorical", values = ["north", "south, east"]},
+  {name = "ill", kind = "label", values = ["no", "yes"]},
+]
+"""
+
+
+def frame_of(kind):
+    rng = np.random.default_rng(3)
+    age = rng.integers(1, 100, size=800) / 7
+    columns = {"age": age, "ward": np.where(age > 7, "north", "south, east").tolist(),
+               "ill": np.where(age > 8, "yes", "no").tolist()}
+    return pytest.importorskip(kind).DataFrame(columns)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_a_frame_trains_as_its_table(kind, tmp_path):
+    frame = frame_of(kind)
+    schema = tmp_path / "schema.toml"
+    schema.write_text(FRAME_SCHEMA)
+    settings = {"schema": schema, "epsilon": 2.0, "delta": 1e-5, "epochs": 2, "seed": 1}
+    run = cudp.train(frame, **settings)
+    table = tmp_path / "frame.csv"
+    if kind == "pandas":
+        frame.to_csv(table, index=False)
+    else:
+        frame.write_csv(table)
+    other = cudp.train(table, **settings)
+    for name, values in other.state_dict().items():
+        assert (run.state_dict()[name] == values).all()
+    assert (run.predict(frame) == other.predict(table)).all()
+    assert run.evaluate(frame)["test_accuracy"] == other.evaluate(table)["test_accuracy"]
+    with pytest.raises(cudp.InputError, match="--schema"):
+        cudp.train(frame, epsilon=2.0, delta=1e-5)
