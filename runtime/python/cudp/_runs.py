@@ -1,5 +1,6 @@
 """Runs: training, and trained models with their certificates."""
 
+import csv
 import dataclasses
 import html
 import json
@@ -122,6 +123,71 @@ def _write_frame(frame, path):
     return path
 
 
+def _is_texts(values):
+    """Whether values are a list or an array of texts."""
+    if isinstance(values, np.ndarray):
+        return values.dtype.kind in "UO" and values.ndim == 1 and all(isinstance(v, str) for v in values)
+    return isinstance(values, (list, tuple)) and len(values) > 0 and all(
+        isinstance(v, str) for v in values)
+
+
+def _write_texts(texts, labels, path):
+    """Writes texts as a table with the columns text and, unless labels are None, label."""
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8",
+              newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["text"] if labels is None else ["text", "label"])
+        for i, text in enumerate(texts):
+            writer.writerow([text] if labels is None else [text, labels[i]])
+    return path
+
+
+def _write_vectors(vectors, path):
+    """Writes public vectors of words, a dict or (words, array), in GloVe's format."""
+    words, rows = (vectors.keys(), vectors.values()) if isinstance(vectors, dict) else vectors
+    with open(path, "w", encoding="utf-8") as file:
+        for word, row in zip(words, rows):
+            if not isinstance(word, str) or not word or any(c.isspace() for c in word):
+                raise _core.InputError(f"vectors: expected words without spaces, found {word!r}")
+            file.write(" ".join([word, *(repr(float(v)) for v in row)]) + "\n")
+    return path
+
+
+def _texts_as_table(data, test_data, settings, folder):
+    """Writes texts, and their public vectors, into the folder. Returns the data with their paths."""
+    classes = settings.pop("classes", None)
+    if classes is None:
+        raise _core.InputError(
+            "classes: expected the number of classes or their names with texts, found none: which "
+            "labels private texts have is not public"
+        )
+    names = [str(c) for c in (range(classes) if isinstance(classes, int) else classes)]
+    if "schema" in settings:
+        raise _core.InputError("--schema: expected none with a list of texts, found one")
+    schema = os.path.join(folder, "texts.toml")
+    with open(schema, "w", encoding="utf-8") as file:
+        file.write('name = "texts"\ncolumns = [\n  {name = "text", kind = "text"},\n'
+                   f'  {{name = "label", kind = "label", values = {json.dumps(names)}}},\n]\n')
+    settings["schema"] = schema
+    if "vectors" in settings:
+        if "embedding" in settings:
+            raise _core.InputError("--embedding: expected it once, found vectors beside it")
+        settings["embedding"] = _write_vectors(settings.pop("vectors"),
+                                               os.path.join(folder, "vectors.txt"))
+    # The files are gone after the training, so the model brings the vectors.
+    settings.setdefault("store_embedding", True)
+    given = []
+    for name, pair in (("texts.csv", data), ("texts-test.csv", test_data)):
+        if not _is_pair(pair):
+            given.append(pair)
+            continue
+        if len(pair) != 2 or not _is_texts(pair[0]) or len(pair[0]) != len(pair[1]):
+            raise _core.InputError("data: expected (texts, labels) of the same length, found others")
+        labels = [str(label) for label in np.asarray(pair[1]).tolist()]
+        given.append(_write_texts(pair[0], labels, os.path.join(folder, name)))
+    return given
+
+
 def _frames_as_tables(data, test_data, settings, folder):
     """Writes DataFrames into the folder, and returns the data with their paths."""
     if _is_frame(data):
@@ -193,7 +259,9 @@ def train(data=None, *, epsilon=None, delta=None, test_data=None, out=None, on_e
     """Trains a model with differential privacy, and returns the Run.
 
     data: (X, y), the path of a data set, or the name of a built-in one; with `preset` none; or a
-    DataFrame of pandas or polars with the setting `schema`, which is written to a temporary file. X is
+    DataFrame of pandas or polars with the setting `schema`, which is written to a temporary file; or
+    (texts, labels) with `classes`, and public vectors of words: `vectors`, a dict of words or (words,
+    array), or the setting `embedding`. X is
     [n, features] of float16, float32 or float64, or images [n, height, width] or
     [n, channels, height, width] of uint8 or floats (channels_last=True: [n, height, width,
     channels]). y are classes 0, 1, ...; `classes` says how many. Or y are numbers to predict between
@@ -216,10 +284,13 @@ def train_within(charged, data, *, test_data=None, out=None, on_epoch=None, verb
                  **settings):
     """Trains within the budgets of `charged`, a _budget.Charged."""
     frames = None
-    if _is_frame(data) or _is_frame(test_data):
+    texts = _is_pair(data) and len(data) == 2 and _is_texts(data[0])
+    if texts or _is_frame(data) or _is_frame(test_data):
         frames = tempfile.mkdtemp(prefix="cudp-table-")
     try:
-        if frames is not None:
+        if texts:
+            data, test_data = _texts_as_table(data, test_data, settings, frames)
+        elif frames is not None:
             data, test_data = _frames_as_tables(data, test_data, settings, frames)
         return _train_on(charged, data, test_data, out, on_epoch, verbose, settings)
     finally:
@@ -364,6 +435,10 @@ class Run:
         if _is_frame(data):
             with tempfile.TemporaryDirectory(prefix="cudp-table-") as folder:
                 return self._outputs(_write_frame(data, os.path.join(folder, "frame.csv")), settings)
+        if _is_texts(data):
+            with tempfile.TemporaryDirectory(prefix="cudp-table-") as folder:
+                table = _write_texts(data, None, os.path.join(folder, "texts.csv"))
+                return self._outputs(table, settings)
         settings, arrays = self._scored(data, settings)
         return self._core.predict(settings, arrays)
 
@@ -402,8 +477,13 @@ class Run:
             with tempfile.TemporaryDirectory(prefix="cudp-table-") as folder:
                 path = _write_frame(data, os.path.join(folder, "frame.csv"))
                 return self.evaluate(path, **settings)
-        if isinstance(data, (tuple, list)) and y is None:
+        if isinstance(data, (tuple, list)) and y is None and not _is_texts(data):
             data, y = data
+        if _is_texts(data):
+            with tempfile.TemporaryDirectory(prefix="cudp-table-") as folder:
+                labels = [str(label) for label in np.asarray(y).tolist()]
+                table = _write_texts(data, labels, os.path.join(folder, "texts.csv"))
+                return self.evaluate(table, **settings)
         settings, arrays = self._scored(data, settings, y)
         return json.loads(self._core.evaluate(settings, arrays))
 

@@ -464,3 +464,24 @@ def test_a_frame_trains_as_its_table(kind, tmp_path):
     assert run.evaluate(frame)["test_accuracy"] == other.evaluate(table)["test_accuracy"]
     with pytest.raises(cudp.InputError, match="--schema"):
         cudp.train(frame, epsilon=2.0, delta=1e-5)
+
+
+def test_a_list_of_texts_with_vectors():
+    rng = np.random.default_rng(4)
+    labels = rng.integers(0, 2, size=600)
+    words = np.array([["bad", "awful"], ["good", "great"]])
+    texts = [f'a {words[label, rng.integers(2)]} film, "x"\nand more' for label in labels]
+    vectors = {"good": [1.0, 0.5], "great": [0.9, 0.3], "bad": [-1.0, 0.2], "awful": [-0.8, 0.1],
+               "film": [0.0, 0.1]}
+    settings = {"model": "imdb-mean", "epsilon": 3.0, "delta": 1e-5, "epochs": 5, "batch": 128}
+    run = cudp.train((texts, labels), classes=2, vectors=vectors, **settings)
+    assert (run.predict(["good film", "bad film"]) == ["1", "0"]).all()
+    assert run.evaluate(texts, labels)["test_accuracy"] > 0.9
+    assert cudp.load(run.path).predict_proba(["a great film"])[0, 1] > 0.5
+    named = cudp.train((np.array(texts), np.array(["bad", "good"])[labels]), classes=["bad", "good"],
+                       vectors=(list(vectors), np.array(list(vectors.values()))), **settings)
+    assert (named.predict(["good film", "bad film"]) == ["good", "bad"]).all()
+    with pytest.raises(cudp.InputError, match="classes: .*not public"):
+        cudp.train((texts, labels), vectors=vectors, **settings)
+    with pytest.raises(cudp.InputError, match="without spaces"):
+        cudp.train((texts, labels), classes=2, vectors={"a b": [1.0]}, **settings)
