@@ -23,6 +23,13 @@ def test_check_estimator(kind):
     assert not failed, [(r["check_name"], r["exception"]) for r in failed]
 
 
+def test_check_estimator_of_the_regressor():
+    model = cudp.DPRegressor(epsilon=100.0, delta=1e-3, unsafe_from_data=True, batch_size=8, epochs=60,
+                             learning_rate=0.05, optimizer="adam", threads=1)
+    failed = [r for r in check_estimator(model, on_fail=None, on_skip=None) if r["status"] == "failed"]
+    assert not failed, [(r["check_name"], r["exception"]) for r in failed]
+
+
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_fit_predict_pickle_and_clone(kind, rows):
     x, y = rows
