@@ -16,7 +16,7 @@ ESTIMATORS = [cudp.DPLogisticRegression, cudp.DPLinearSVC, cudp.DPMLPClassifier]
 PUBLIC = {"epsilon": 3.0, "delta": 1e-5, "bounds": (-4.0, 4.0), "classes": [0, 1], "epochs": 5, "batch_size": 128}
 
 
-@pytest.mark.parametrize("kind", ESTIMATORS[:2])
+@pytest.mark.parametrize("kind", ESTIMATORS)
 def test_check_estimator(kind):
     model = kind(epsilon=100.0, delta=1e-3, unsafe_from_data=True, batch_size=8, epochs=20, threads=1)
     failed = [r for r in check_estimator(model, on_fail=None, on_skip=None) if r["status"] == "failed"]
