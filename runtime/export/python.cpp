@@ -197,10 +197,8 @@ std::string comment(const std::string& text) {
   return line + "\n";
 }
 
-}  // namespace
-
-std::string python_scorer(const ReleasedModel& model, const ExportNote& note,
-                          const std::string& name) {
+/// Throws InputError, naming the reason, on a model that cannot be described.
+void check_exported(const ReleasedModel& model, const std::string& name) {
   if (model.coder != nullptr)
     throw InputError(name +
                      ": expected a model of a table, images or features for --to python, found one "
@@ -211,6 +209,13 @@ std::string python_scorer(const ReleasedModel& model, const ExportNote& note,
                      ": expected a model of a table, images or features for --to python, found one "
                      "of --features scatter, which are not exported: --to onnx takes the features, "
                      "or cudp predict the images");
+}
+
+}  // namespace
+
+std::string python_scorer(const ReleasedModel& model, const ExportNote& note,
+                          const std::string& name) {
+  check_exported(model, name);
   Weights weights;
   const OrderedJson j = model_json(model, note, weights);
   std::string constants;
@@ -224,6 +229,12 @@ std::string python_scorer(const ReleasedModel& model, const ExportNote& note,
   const std::size_t at = text.find(kPlace);
   ensure(at != std::string::npos, "scorer.py has a place for the model");
   return "#!/usr/bin/env python3\n" + text.replace(at, kPlace.size(), constants);
+}
+
+std::string description_of(const ReleasedModel& model, const std::string& name) {
+  check_exported(model, name);
+  Weights weights;
+  return model_json(model, {}, weights).dump(-1, ' ', true, OrderedJson::error_handler_t::replace);
 }
 
 }  // namespace cudp

@@ -16,6 +16,7 @@
 #include "runtime/base/error.hpp"
 #include "runtime/cli/scoring.hpp"
 #include "runtime/config/option.hpp"
+#include "runtime/export/python.hpp"
 #include "runtime/python/arrays.hpp"
 #include "runtime/python/module.hpp"
 #include "runtime/python/settings.hpp"
@@ -65,6 +66,8 @@ class PythonModel {
     return {s.channels, s.height, s.width};
   }
   std::string model_name() const { return model_.network.spec.name; }
+  /// Returns the layers as JSON (runtime/export/python.hpp).
+  std::string description() const { return description_of(model_, name_); }
 
   /// Predicts rows of arrays (X, None), or of the data set that `given` names.
   nb::dict predict(const nb::dict& given, nb::handle data) const {
@@ -176,6 +179,7 @@ void bind_models(nb::module_& m) {
       .def_prop_ro("parameters", &PythonModel::parameters)
       .def_prop_ro("input_shape", &PythonModel::input_shape)
       .def_prop_ro("name", &PythonModel::model_name)
+      .def("description", &PythonModel::description)
       .def("predict", &PythonModel::predict, nb::arg("settings"), nb::arg("data").none())
       .def("evaluate", &PythonModel::evaluate, nb::arg("settings"), nb::arg("data").none());
 }

@@ -177,6 +177,13 @@ std::string train_on(const std::string& run, const nb::dict& given, nb::handle d
   });
 }
 
+/// Returns the names of all settings of a training.
+std::vector<std::string> setting_names() {
+  std::vector<std::string> names;
+  for (const Option& option : train_options()) names.push_back(option.key);
+  return names;
+}
+
 /// Returns a certificate in its present form. Throws InputError if the text is none.
 std::string certificate(const std::string& text, const std::string& source) {
   try {
@@ -194,6 +201,7 @@ void bind_training(nb::module_& m) {
   m.def("resume", &train_on, nb::arg("run"), nb::arg("settings"), nb::arg("data").none(),
         nb::arg("test").none(), nb::arg("on_row").none(), nb::arg("verbose"), nb::arg("budgets"));
   m.def("certificate", &certificate);
+  m.def("setting_names", &setting_names);
 }
 
 }  // namespace cudp::python

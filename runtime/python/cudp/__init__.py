@@ -26,6 +26,7 @@ from ._accounting import (
 )
 from ._budget import Budget
 from ._core import BudgetError, Error, InputError, InterruptedRun, PrivacyBound, __version__
+from ._models import from_torch
 from ._runs import Certificate, Progress, Run, load, resume, train
 
 _ESTIMATORS = ("DPLinearSVC", "DPLogisticRegression", "DPMLPClassifier", "DPRegressor")
@@ -55,6 +56,7 @@ __all__ = [
     "calibrate",
     "compose",
     "from_dp_event",
+    "from_torch",
     "load",
     "resume",
     "train",

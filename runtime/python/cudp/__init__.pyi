@@ -15,6 +15,7 @@ __version__: str
 
 Path = Union[str, os.PathLike[str]]
 Pair = Tuple[npt.ArrayLike, npt.ArrayLike]
+Frame = Any  # a DataFrame of pandas or polars
 
 class Error(RuntimeError): ...
 class InputError(Error, ValueError): ...
@@ -111,6 +112,7 @@ def compose(
     *runs: Union[Run, Path], delta: Optional[float] = None, fixed_ahead: bool = False
 ) -> Answer: ...
 def from_dp_event(event: Any) -> list[Mechanism]: ...
+def from_torch(net: Any, *, public_weights: bool = False) -> dict[str, Any]: ...
 
 class Accountant:
     def __init__(
@@ -177,6 +179,7 @@ class Certificate(dict[str, Any]):
     def not_for_release(self) -> list[str]: ...
     @property
     def unit(self) -> str: ...
+    def to_dp_event(self) -> Any: ...
     @property
     def unsafe_settings(self) -> list[str]: ...
 
@@ -209,14 +212,15 @@ class Run:
         y: Optional[npt.ArrayLike] = None,
         **settings: Any,
     ) -> dict[str, Any]: ...
+    def to_torch(self) -> Any: ...
     def state_dict(self) -> dict[str, npt.NDArray[np.float32]]: ...
 
 def train(
-    data: Union[Pair, Path, None] = None,
+    data: Union[Pair, Path, Frame, None] = None,
     *,
     epsilon: Optional[float] = None,
     delta: Optional[float] = None,
-    test_data: Union[Pair, Path, None] = None,
+    test_data: Union[Pair, Path, Frame, None] = None,
     out: Optional[Path] = None,
     on_epoch: Optional[Callable[[Progress], object]] = None,
     verbose: bool = False,

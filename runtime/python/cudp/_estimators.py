@@ -334,6 +334,8 @@ class DPRegressor(RegressorMixin, _DPEstimator):
                 raise _core.InputError(_NO_WEIGHTS)
             raise TypeError(f"fit() got an unexpected keyword argument {next(iter(fit_params))!r}")
         x, y = validate_data(self, X, y, dtype=[np.float64, np.float32], y_numeric=True)
+        if self.unsafe_from_data and len(x) == 1:  # without it, how many rows there are is private
+            raise _core.InputError("X: expected more than one row, found n_samples = 1")
         self.bounds_ = self._public_bounds(x)
         self.target_bounds_ = self._public_target_bounds(y)
         settings = self._settings()
@@ -348,4 +350,5 @@ class DPRegressor(RegressorMixin, _DPEstimator):
         return self
 
     def predict(self, X):
-        return self.run_.predict(self._rows(X))
+        rows = self._rows(X)
+        return self.run_.predict(rows)

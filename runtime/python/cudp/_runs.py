@@ -1,5 +1,6 @@
 """Runs: training, and trained models with their certificates."""
 
+import csv
 import dataclasses
 import html
 import json
@@ -11,7 +12,7 @@ import weakref
 
 import numpy as np
 
-from . import _budget, _core
+from . import _budget, _core, _models
 from ._settings import plain_settings
 
 _ARRAYS = "arrays.npz"
@@ -46,6 +47,31 @@ class Certificate(dict):
             return "row"
         return f"{self['max_rows']} rows by {self['unit']}"
 
+    def to_dp_event(self):
+        """What the run released, as an event of dp_accounting. Its accountants compose it for the
+        unit's single rows. If the number of rows is private, the training was planned by a noisy
+        number, and the statement is the sum of both parts' epsilon and delta: an accountant of all
+        releases at once finds less."""
+        from dp_accounting import dp_event
+
+        def of(release):
+            if "mechanism" not in release:
+                noise = dp_event.GaussianDpEvent(release["sigma"])
+                if release["q"] == 1.0:
+                    return noise, release["steps"]
+                return dp_event.PoissonSampledDpEvent(release["q"], noise), release["steps"]
+            kind, count = release["mechanism"], release["count"]
+            if kind == "gaussian":
+                return dp_event.GaussianDpEvent(release["sigma"]), count
+            if kind in ("bounded-range", "approximate-dp"):
+                return dp_event.EpsilonDeltaDpEvent(release["epsilon"], release.get("delta", 0.0)), count
+            raise _core.InputError(f"to_dp_event: expected a mechanism with an event, found {kind}")
+
+        if not self.get("releases"):
+            raise _core.InputError("to_dp_event: expected a certificate with releases, found none")
+        return dp_event.ComposedDpEvent([dp_event.SelfComposedDpEvent(event, count)
+                                         for event, count in map(of, self["releases"])])
+
     @property
     def unsafe_settings(self):
         return list(self.get("unsafe_flags") or [])
@@ -79,6 +105,101 @@ def _pair(data, name):
     if len(data) != 2:
         raise _core.InputError(f"{name}: expected (X, y), found {len(data)} values")
     return _array(data[0], "X"), _array(data[1], "y")
+
+
+def _is_frame(data):
+    """Whether data are a DataFrame of pandas or polars."""
+    return hasattr(data, "columns") and (hasattr(data, "to_csv") or hasattr(data, "write_csv"))
+
+
+def _write_frame(frame, path):
+    """Writes a DataFrame as a table for the program, readable by its owner only."""
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8",
+              newline="") as file:
+        if hasattr(frame, "write_csv"):  # polars
+            file.write(frame.write_csv())
+        else:
+            frame.to_csv(file, index=False)
+    return path
+
+
+def _is_texts(values):
+    """Whether values are a list or an array of texts."""
+    if isinstance(values, np.ndarray):
+        return values.dtype.kind in "UO" and values.ndim == 1 and all(isinstance(v, str) for v in values)
+    return isinstance(values, (list, tuple)) and len(values) > 0 and all(
+        isinstance(v, str) for v in values)
+
+
+def _write_texts(texts, labels, path):
+    """Writes texts as a table with the columns text and, unless labels are None, label."""
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8",
+              newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["text"] if labels is None else ["text", "label"])
+        for i, text in enumerate(texts):
+            writer.writerow([text] if labels is None else [text, labels[i]])
+    return path
+
+
+def _write_vectors(vectors, path):
+    """Writes public vectors of words, a dict or (words, array), in GloVe's format."""
+    words, rows = (vectors.keys(), vectors.values()) if isinstance(vectors, dict) else vectors
+    with open(path, "w", encoding="utf-8") as file:
+        for word, row in zip(words, rows):
+            if not isinstance(word, str) or not word or any(c.isspace() for c in word):
+                raise _core.InputError(f"vectors: expected words without spaces, found {word!r}")
+            file.write(" ".join([word, *(repr(float(v)) for v in row)]) + "\n")
+    return path
+
+
+def _texts_as_table(data, test_data, settings, folder):
+    """Writes texts, and their public vectors, into the folder. Returns the data with their paths."""
+    classes = settings.pop("classes", None)
+    if classes is None:
+        raise _core.InputError(
+            "classes: expected the number of classes or their names with texts, found none: which "
+            "labels private texts have is not public"
+        )
+    names = [str(c) for c in (range(classes) if isinstance(classes, int) else classes)]
+    if "schema" in settings:
+        raise _core.InputError("--schema: expected none with a list of texts, found one")
+    schema = os.path.join(folder, "texts.toml")
+    with open(schema, "w", encoding="utf-8") as file:
+        file.write('name = "texts"\ncolumns = [\n  {name = "text", kind = "text"},\n'
+                   f'  {{name = "label", kind = "label", values = {json.dumps(names)}}},\n]\n')
+    settings["schema"] = schema
+    if "vectors" in settings:
+        if "embedding" in settings:
+            raise _core.InputError("--embedding: expected it once, found vectors beside it")
+        settings["embedding"] = _write_vectors(settings.pop("vectors"),
+                                               os.path.join(folder, "vectors.txt"))
+    # The files are gone after the training, so the model brings the vectors.
+    settings.setdefault("store_embedding", True)
+    given = []
+    for name, pair in (("texts.csv", data), ("texts-test.csv", test_data)):
+        if not _is_pair(pair):
+            given.append(pair)
+            continue
+        if len(pair) != 2 or not _is_texts(pair[0]) or len(pair[0]) != len(pair[1]):
+            raise _core.InputError("data: expected (texts, labels) of the same length, found others")
+        labels = [str(label) for label in np.asarray(pair[1]).tolist()]
+        given.append(_write_texts(pair[0], labels, os.path.join(folder, name)))
+    return given
+
+
+def _frames_as_tables(data, test_data, settings, folder):
+    """Writes DataFrames into the folder, and returns the data with their paths."""
+    if _is_frame(data):
+        if "schema" not in settings:
+            raise _core.InputError(
+                "--schema: expected a .toml file for a DataFrame, since ranges and values of private "
+                "columns are not public, found none; `cudp schema TABLE` writes one to complete"
+            )
+        data = _write_frame(data, os.path.join(folder, "frame.csv"))
+    if _is_frame(test_data):
+        test_data = _write_frame(test_data, os.path.join(folder, "frame-test.csv"))
+    return data, test_data
 
 
 def _is_pair(data):
@@ -137,7 +258,10 @@ def train(data=None, *, epsilon=None, delta=None, test_data=None, out=None, on_e
           verbose=False, **settings):
     """Trains a model with differential privacy, and returns the Run.
 
-    data: (X, y), the path of a data set, or the name of a built-in one; with `preset` none. X is
+    data: (X, y), the path of a data set, or the name of a built-in one; with `preset` none; or a
+    DataFrame of pandas or polars with the setting `schema`, which is written to a temporary file; or
+    (texts, labels) with `classes`, and public vectors of words: `vectors`, a dict of words or (words,
+    array), or the setting `embedding`. X is
     [n, features] of float16, float32 or float64, or images [n, height, width] or
     [n, channels, height, width] of uint8 or floats (channels_last=True: [n, height, width,
     channels]). y are classes 0, 1, ...; `classes` says how many. Or y are numbers to predict between
@@ -159,20 +283,56 @@ def train(data=None, *, epsilon=None, delta=None, test_data=None, out=None, on_e
 def train_within(charged, data, *, test_data=None, out=None, on_epoch=None, verbose=False,
                  **settings):
     """Trains within the budgets of `charged`, a _budget.Charged."""
+    frames = None
+    texts = _is_pair(data) and len(data) == 2 and _is_texts(data[0])
+    if texts or _is_frame(data) or _is_frame(test_data):
+        frames = tempfile.mkdtemp(prefix="cudp-table-")
+    try:
+        if texts:
+            data, test_data = _texts_as_table(data, test_data, settings, frames)
+        elif frames is not None:
+            data, test_data = _frames_as_tables(data, test_data, settings, frames)
+        return _train_on(charged, data, test_data, out, on_epoch, verbose, settings)
+    finally:
+        if frames is not None:
+            shutil.rmtree(frames, ignore_errors=True)
+
+
+def _train_on(charged, data, test_data, out, on_epoch, verbose, settings):
     arrays, test_arrays = _named(settings, data, test_data)
     keeper = None
     if out is None:
         keeper = tempfile.mkdtemp(prefix="cudp-")
         out = os.path.join(keeper, "run")
     settings["out"] = os.fspath(out)
+    files = None
     try:
+        if isinstance(settings.get("model"), dict):
+            files = tempfile.mkdtemp(prefix="cudp-model-")
+            _use_model(settings, files)
         path = _core.train(plain_settings(settings), arrays, test_arrays, _on_row(on_epoch),
                            bool(verbose), charged.files)
     except BaseException:
         if keeper is not None:
             _remove_if_finished(keeper)
         raise
+    finally:
+        if files is not None:
+            shutil.rmtree(files, ignore_errors=True)
     return Run(path, _keeper=keeper)
+
+
+def _use_model(settings, folder):
+    """Writes the files of a model that is a dict, and names them in the settings."""
+    model = settings["model"]
+    settings["model"] = _models.write_model(model, folder)
+    weights = getattr(model, "weights", None)
+    if weights is None:
+        return
+    if "init" in settings:
+        raise _core.InputError("--init: expected it once, found it beside public_weights=True")
+    settings["init"] = os.path.join(folder, "public.safetensors")
+    _models.write_tensors(weights, settings["init"])
 
 
 def resume(run, data=None, *, test_data=None, on_epoch=None, verbose=False, **settings):
@@ -272,6 +432,13 @@ class Run:
         return np.array(names) if names else np.arange(self._core.classes)
 
     def _outputs(self, data, settings):
+        if _is_frame(data):
+            with tempfile.TemporaryDirectory(prefix="cudp-table-") as folder:
+                return self._outputs(_write_frame(data, os.path.join(folder, "frame.csv")), settings)
+        if _is_texts(data):
+            with tempfile.TemporaryDirectory(prefix="cudp-table-") as folder:
+                table = _write_texts(data, None, os.path.join(folder, "texts.csv"))
+                return self._outputs(table, settings)
         settings, arrays = self._scored(data, settings)
         return self._core.predict(settings, arrays)
 
@@ -306,8 +473,17 @@ class Run:
     def evaluate(self, data, y=None, **settings):
         """Exact figures of the model on labelled rows, as `cudp eval --json` prints. No certificate
         covers them: do not publish those of private rows."""
-        if isinstance(data, (tuple, list)) and y is None:
+        if _is_frame(data):
+            with tempfile.TemporaryDirectory(prefix="cudp-table-") as folder:
+                path = _write_frame(data, os.path.join(folder, "frame.csv"))
+                return self.evaluate(path, **settings)
+        if isinstance(data, (tuple, list)) and y is None and not _is_texts(data):
             data, y = data
+        if _is_texts(data):
+            with tempfile.TemporaryDirectory(prefix="cudp-table-") as folder:
+                labels = [str(label) for label in np.asarray(y).tolist()]
+                table = _write_texts(data, labels, os.path.join(folder, "texts.csv"))
+                return self.evaluate(table, **settings)
         settings, arrays = self._scored(data, settings, y)
         return json.loads(self._core.evaluate(settings, arrays))
 
@@ -315,6 +491,12 @@ class Run:
         """The parameters by PyTorch's names, in its layouts, as NumPy arrays."""
         file = self.path if self.path.is_file() else self._released("model.safetensors")
         return _read_tensors(file)
+
+    def to_torch(self):
+        """An nn.Module of PyTorch that computes the program's logits from the rows that it was
+        trained on; images of uint8 are pixels."""
+        return _models.to_torch(json.loads(self._core.description()), self.state_dict(),
+                                os.fspath(self.path))
 
     def _privacy_text(self):
         c = self.certificate

@@ -123,6 +123,24 @@ def test_within_a_thousandth_of_dp_accounting(q, sigma, steps):
     assert ours == pytest.approx(theirs, rel=1e-3, abs=1e-3)
 
 
+def test_a_certificate_is_checked_by_googles_accountant(rows):
+    pytest.importorskip("dp_accounting")
+    from dp_accounting import pld
+
+    def theirs(event, delta):
+        accountant = pld.PLDAccountant(value_discretization_interval=1e-4)
+        return accountant.compose(event).get_epsilon(delta)
+
+    settings = {"epsilon": 2.0, "delta": 1e-5, "classes": 2, "epochs": 2, "batch": 128}
+    certificate = cudp.train(rows, size_is_public=True, **settings).certificate
+    assert theirs(certificate.to_dp_event(), 1e-5) == pytest.approx(certificate.epsilon, rel=1e-3)
+    certificate = cudp.train(rows, **settings).certificate  # the sum of both parts
+    assert 1.8 < theirs(certificate.to_dp_event(), 1e-5) < certificate.epsilon
+    certificate = cudp.train(rows, method="outpert", size_is_public=True, epsilon=2.0, delta=1e-5,
+                             classes=2).certificate
+    assert theirs(certificate.to_dp_event(), 1e-5) == pytest.approx(certificate.epsilon, rel=1e-3)
+
+
 def test_events_without_a_counterpart_are_refused():
     dp_event = pytest.importorskip("dp_accounting.dp_event")
     with pytest.raises(cudp.InputError, match="no counterpart"):

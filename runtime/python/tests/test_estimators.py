@@ -16,9 +16,16 @@ ESTIMATORS = [cudp.DPLogisticRegression, cudp.DPLinearSVC, cudp.DPMLPClassifier]
 PUBLIC = {"epsilon": 3.0, "delta": 1e-5, "bounds": (-4.0, 4.0), "classes": [0, 1], "epochs": 5, "batch_size": 128}
 
 
-@pytest.mark.parametrize("kind", ESTIMATORS[:2])
+@pytest.mark.parametrize("kind", ESTIMATORS)
 def test_check_estimator(kind):
     model = kind(epsilon=100.0, delta=1e-3, unsafe_from_data=True, batch_size=8, epochs=20, threads=1)
+    failed = [r for r in check_estimator(model, on_fail=None, on_skip=None) if r["status"] == "failed"]
+    assert not failed, [(r["check_name"], r["exception"]) for r in failed]
+
+
+def test_check_estimator_of_the_regressor():
+    model = cudp.DPRegressor(epsilon=100.0, delta=1e-3, unsafe_from_data=True, batch_size=8, epochs=60,
+                             learning_rate=0.05, optimizer="adam", threads=1)
     failed = [r for r in check_estimator(model, on_fail=None, on_skip=None) if r["status"] == "failed"]
     assert not failed, [(r["check_name"], r["exception"]) for r in failed]
 

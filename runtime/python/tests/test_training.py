@@ -427,3 +427,78 @@ def test_the_program_comes_along():
     assert done.returncode == 0 and f"version        {cudp.__version__}" in done.stdout
     done = subprocess.run([sys.executable, "-m", "cudp", "nothing"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
+
+
+FRAME_SCHEMA = """columns = [
+  {name = "age", kind = "numeric", min = 0, max = 100},
+  {name = "ward", kind = "categorical", values = ["north", "south, east"]},
+  {name = "ill", kind = "label", values = ["no", "yes"]},
+]
+"""
+
+
+def frame_of(kind):
+    rng = np.random.default_rng(3)
+    age = rng.integers(1, 100, size=800) / 7
+    columns = {"age": age, "ward": np.where(age > 7, "north", "south, east").tolist(),
+               "ill": np.where(age > 8, "yes", "no").tolist()}
+    return pytest.importorskip(kind).DataFrame(columns)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_a_frame_trains_as_its_table(kind, tmp_path):
+    frame = frame_of(kind)
+    schema = tmp_path / "schema.toml"
+    schema.write_text(FRAME_SCHEMA)
+    settings = {"schema": schema, "epsilon": 2.0, "delta": 1e-5, "epochs": 2, "seed": 1}
+    run = cudp.train(frame, **settings)
+    table = tmp_path / "frame.csv"
+    if kind == "pandas":
+        frame.to_csv(table, index=False)
+    else:
+        frame.write_csv(table)
+    other = cudp.train(table, **settings)
+    for name, values in other.state_dict().items():
+        assert (run.state_dict()[name] == values).all()
+    assert (run.predict(frame) == other.predict(table)).all()
+    assert run.evaluate(frame)["test_accuracy"] == other.evaluate(table)["test_accuracy"]
+    with pytest.raises(cudp.InputError, match="--schema"):
+        cudp.train(frame, epsilon=2.0, delta=1e-5)
+
+
+def test_a_list_of_texts_with_vectors():
+    rng = np.random.default_rng(4)
+    labels = rng.integers(0, 2, size=600)
+    words = np.array([["bad", "awful"], ["good", "great"]])
+    texts = [f'a {words[label, rng.integers(2)]} film, "x"\nand more' for label in labels]
+    vectors = {"good": [1.0, 0.5], "great": [0.9, 0.3], "bad": [-1.0, 0.2], "awful": [-0.8, 0.1],
+               "film": [0.0, 0.1]}
+    settings = {"model": "imdb-mean", "epsilon": 3.0, "delta": 1e-5, "epochs": 5, "batch": 128}
+    run = cudp.train((texts, labels), classes=2, vectors=vectors, **settings)
+    assert (run.predict(["good film", "bad film"]) == ["1", "0"]).all()
+    assert run.evaluate(texts, labels)["test_accuracy"] > 0.9
+    assert cudp.load(run.path).predict_proba(["a great film"])[0, 1] > 0.5
+    named = cudp.train((np.array(texts), np.array(["bad", "good"])[labels]), classes=["bad", "good"],
+                       vectors=(list(vectors), np.array(list(vectors.values()))), **settings)
+    assert (named.predict(["good film", "bad film"]) == ["good", "bad"]).all()
+    with pytest.raises(cudp.InputError, match="classes: .*not public"):
+        cudp.train((texts, labels), vectors=vectors, **settings)
+    with pytest.raises(cudp.InputError, match="without spaces"):
+        cudp.train((texts, labels), classes=2, vectors={"a b": [1.0]}, **settings)
+
+
+def test_many_trainings_in_one_process_do_not_grow(rows):
+    """1,000 of them went from 52.2 to 52.5 MiB."""
+    x, y = rows[0][:200], rows[1][:200]
+
+    def fits(count):
+        for _ in range(count):
+            cudp.train((x, y), epsilon=1.0, delta=1e-5, classes=2, epochs=1, batch=50, threads=1,
+                       size_is_public=True).predict(x)
+        gc.collect()
+        return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+    before = fits(15)
+    files = len(os.listdir("/proc/self/fd"))
+    assert fits(30) < before + (2 << 20)
+    assert len(os.listdir("/proc/self/fd")) == files

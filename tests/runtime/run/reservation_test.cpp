@@ -7,13 +7,16 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <variant>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
 #include "runtime/gate/release_observer.hpp"
+#include "runtime/results/run_spending.hpp"
 #include "runtime/run/run.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -200,6 +203,21 @@ TEST(Reservation, MethodsOfAllKindsAreCharged) {
         reporter);
     EXPECT_LT(read_budget(budget).remaining(), 1.0) << method;
     EXPECT_EQ(read_budget(budget).runs().size(), 1u) << method;
+  }
+}
+
+/// The certificate of a run in progress may list the releases so far, and not those to come.
+TEST(Reservation, ARunInProgressCountsByItsEpsilonUnlessAllIsPlanned) {
+  for (const std::string method : {"dpis", "dpsgd"}) {
+    const TemporaryFolder dir;
+    Reporter reporter(Reporter::Silent{});
+    const auto run = start_charged({.out = dir / "run", .budgets = {}, .method = method}, reporter);
+    const std::string text = read_file(dir / "run/release/privacy.json");
+    const privacy::RunSpending spending =
+        spending_of(nlohmann::json::parse(text), verify::read_stated_numbers(text), "run");
+    const bool planned = method == "dpsgd";
+    EXPECT_EQ(std::holds_alternative<privacy::ChosenRun>(spending.run), planned) << method;
+    EXPECT_EQ(std::holds_alternative<privacy::StatedRun>(spending.run), !planned) << method;
   }
 }
 
