@@ -4,10 +4,10 @@
 # every type, sanitizers, a build without CUDA, a machine without MPI, who draws noise, whether anything else leaves, on
 # all changes of the data, whether what an engine finds in its memory matters, how far one row moves a
 # sum, whether runs of settings made by machine are what they say, which faults that catches, how often audits
-# catch what, ranks at every SIMD level and 200 killed, jobs interrupted by every signal, the release file on a bare Debian 12 and Ubuntu
+# catch what, ranks at every SIMD level and 200 killed, jobs interrupted by every signal, the pages of runs in a browser, the release file on a bare Debian 12 and Ubuntu
 # 24.04, the program for aarch64, data larger than memory, and, where nvcc is, all CUDA tests on interpreted PTX and which wrong kernels they find.
 # scripts/test.sh runs the first three; the others are too slow for every build.
-# Usage: scripts/check.sh [includes] [noise] [paths] [interference] [kernels] [format] [tidy] [odr] [address] [thread] [no-cuda] [no-mpi] [ranks] [scratch] [influence] [transcripts] [forge] [faults] [audit] [queue] [bare] [aarch64] [memory] [ptx] [mutants]   (default: all but the last four)
+# Usage: scripts/check.sh [includes] [noise] [paths] [interference] [kernels] [format] [tidy] [odr] [address] [thread] [no-cuda] [no-mpi] [ranks] [scratch] [influence] [transcripts] [forge] [faults] [audit] [page] [queue] [bare] [aarch64] [memory] [ptx] [mutants]   (default: all but the last four)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -266,6 +266,34 @@ mutants() {
   scripts/mutants.py build-ptx
 }
 
+# The pages of small runs, in headless Chromium at 400 and 1,200 pixels and printed, and by tidy
+# (packages chromium and tidy): no console message, request, overflow or contrast below 4.5.
+page() {
+  local tool
+  for tool in chromium tidy; do
+    command -v "$tool" >/dev/null || { echo "check.sh page: $tool is missing: apt-get install $tool" >&2; return 1; }
+  done
+  configure build-cpu -DCUDP_CUDA=OFF
+  cmake --build build-cpu --target cudp
+  local cudp=$PWD/build-cpu/cudp runs=$PWD/build-cpu/page-runs
+  rm -rf "$runs"
+  mkdir -p "$runs"
+  (
+    cd "$runs"
+    python3 "$OLDPWD/bench/generate_table.py" . visits --rows 4000 --positive 0.3
+    "$cudp" train --quiet --preset glyphs-cnn --epochs 3 --out image
+    "$cudp" train --quiet --preset glyphs-cnn --epochs 3 --seed 1 --out seeded
+    "$cudp" train --quiet --preset glyphs-cnn --epochs 3 --method dpis --out filtered
+    "$cudp" train --quiet --preset glyphs-cnn --epochs 3 --method sgd --out free
+    "$cudp" train --quiet --preset sentences-lstm --epochs 1 --out text
+    "$cudp" train --quiet --dataset visits.csv --schema visits.toml --epsilon 1 --delta 1e-6 --epochs 3 --holdout 0.2 \
+      --holdout-epsilon 1 --holdout-delta 1e-6 --out table
+    "$cudp" report image filtered free --out compared
+  ) >"$runs/log" 2>&1 || { cat "$runs/log" >&2; return 1; }
+  scripts/page_check.py "$runs"/{image,seeded,filtered,text,table}/release/report.html \
+    "$runs"/{free,table}/private/report.html "$runs/compared/report.html"
+}
+
 # The release file and the .deb in roots of bare Debian 12 and Ubuntu 24.04, made by debootstrap (as root): another user
 # trains a preset, without /proc and gnuplot; setup.sh says what root must install. Debian's debootstrap has no keys of
 # Ubuntu. BARE_ROOTS names a folder with roots that exist (DIR/bookworm, DIR/noble).
@@ -402,13 +430,13 @@ EOF
   [[ -z $group ]] || rmdir "$group"
 }
 
-if (($# == 0)); then set -- includes noise paths interference kernels format tidy odr address thread no-cuda no-mpi ranks scratch influence transcripts forge faults audit queue bare; fi
+if (($# == 0)); then set -- includes noise paths interference kernels format tidy odr address thread no-cuda no-mpi ranks scratch influence transcripts forge faults audit page queue bare; fi
 for check in "$@"; do
   echo "== $check" >&2
   case $check in
-    includes | noise | paths | interference | kernels | format | tidy | odr | address | thread | no-cuda | no-mpi | ranks | scratch | influence | transcripts | forge | faults | audit | queue | bare | aarch64 | memory | ptx | mutants) "$check" ;;
+    includes | noise | paths | interference | kernels | format | tidy | odr | address | thread | no-cuda | no-mpi | ranks | scratch | influence | transcripts | forge | faults | audit | page | queue | bare | aarch64 | memory | ptx | mutants) "$check" ;;
     *)
-      echo "check.sh: expected includes, noise, paths, interference, kernels, format, tidy, odr, address, thread, no-cuda, no-mpi, ranks, scratch, influence, transcripts, forge, faults, audit, queue, bare, aarch64, memory, ptx or mutants, found '$check'" >&2
+      echo "check.sh: expected includes, noise, paths, interference, kernels, format, tidy, odr, address, thread, no-cuda, no-mpi, ranks, scratch, influence, transcripts, forge, faults, audit, page, queue, bare, aarch64, memory, ptx or mutants, found '$check'" >&2
       exit 2
       ;;
   esac
