@@ -338,6 +338,19 @@ PLACES = [
     ("kernels/fused/dense_rows.cuh", "tile_sum", "scales[e]", BOTH + [("the first row's", "scales[0] + 0.0f * x")]),
     ("kernels/fused/dense_rows.cuh", "dense_rows_kernel", "scales[e] = @factors[0]@", BOTH),
     ("kernels/fused/dense_rows.cuh", "dense_rows_kernel", "layer_squares[(layer * kWarps + warp) * x.n + e]", BOTH + [("of the last layer alone", "layer == kLayers - 1 ? x : 0.0f")]),
+    # A network of texts whole.
+    ("kernels/fused/recurrent_block.cuh", "begin_group", "P::rows(length)", [("the last row is not zeroed", "x - 1")]),
+    ("kernels/fused/recurrent_block.cuh", "dense_words", "c[0] + @rest[0]@", [("the low parts dropped", "x * 0.0f")]),
+    ("kernels/fused/recurrent_steps.cuh", "steps_forward", "now[0][2 + i]", [("rows and columns exchanged", "now[0][1 + 2 * i] + 0.0f * x")]),
+    ("kernels/fused/recurrent_steps.cuh", "steps_forward", "(@step < w.length[i]@) *reinterpret_cast", [("a step too many", "step <= w.length[i] || x")]),
+    ("kernels/fused/recurrent_steps.cuh", "steps_backward", "step >= 0 && step < w.length[i]", [("a step too few", "x && step + 1 < w.length[i]")]),
+    ("kernels/fused/recurrent_steps.cuh", "steps_backward", "saved[(k + 1) % 4].c[i]", BOTH),
+    ("kernels/fused/recurrent_head.cuh", "finish_text", "254 - field", NUMBERS),
+    ("kernels/fused/recurrent_sums.cuh", "words_back", "f.derivative(now)", BOTH + [("not the function's", "0.0f * x + 1.0f")]),
+    ("kernels/fused/recurrent_sums.cuh", "decide_and_add", "(inverse * inverse)", BOTH + [("without the scale", "0.0f * x + 1.0f")]),
+    ("kernels/fused/recurrent_sums.cuh", "decide_and_add", "&& !P::kTransforms ? @inverse@", BOTH),
+    ("kernels/fused/recurrent_sums.cuh", "decide_and_add", "clip_factors(clip_settings(a.clip, *a.sum_scale), squares, P::kLayers, factors) < INFINITY", [("factor 0 in place of a skip", "x || true")]),
+    ("kernels/fused/recurrent_sums.cuh", "transform", "layer < 2 ? inverse : 1.0f", BOTH),
     # Layers for texts on CUDA: recurrent, their gradients, embeddings, means.
     ("kernels/layers/recurrent.cuh", "begin", "a.length[first + i]", [BEFORE]),
     ("kernels/layers/recurrent.cuh", "load_all", "from[row * a.hidden + k]", BOTH),
@@ -489,6 +502,10 @@ TESTS_OF_FILES = {
     "kernels/fused/forward.cuh": "All/FusedStep*:TensorStep*",
     "kernels/fused/pool.cuh": "All/FusedStep*:TensorStep*",
     "kernels/fused/dense_rows.cuh": "All/FusedTransformed*:All/FusedStep*",
+    "kernels/fused/recurrent_block.cuh": "TextStep*",
+    "kernels/fused/recurrent_steps.cuh": "TextStep*",
+    "kernels/fused/recurrent_head.cuh": "TextStep*",
+    "kernels/fused/recurrent_sums.cuh": "TextStep*",
     "kernels/layers/recurrent.cuh": "Cuda/TextEngine*:CudaTexts.ThePreset*",
     "kernels/layers/recurrent_tensor.cuh": "Cuda/TextEngineTensors.Layers* Cuda/TextEngineTensors*:CudaTexts.BitsDo*",
     "kernels/layers/recurrent_batch.cuh": "CudaTexts.ALibrary*",
@@ -585,7 +602,7 @@ T fault_as(int place, const char* kind, T x, F change) {
 # The tests that look for faults, alone: the others would take long to build.
 TESTS = """
 add_executable(cudp_fault_tests audit/random_settings_test.cpp audit/random_settings_neighbours_test.cpp runtime/device/coded_engine_test.cpp
-  runtime/device/class_weights_test.cpp kernels/sample_test.cpp kernels/cuda_fused_test.cpp kernels/fused_kernel_test.cpp
+  runtime/device/class_weights_test.cpp kernels/sample_test.cpp kernels/cuda_fused_test.cpp kernels/fused_kernel_test.cpp kernels/recurrent_kernel_test.cpp
   runtime/data/table_reader_test.cpp runtime/data/ranges_test.cpp runtime/data/units_test.cpp runtime/methods/norm_bound_test.cpp
   runtime/results/holdout_figures_test.cpp support/test_files.cpp runtime/ranks/ranked_engine_test.cpp runtime/ranks/ranked_training_test.cpp runtime/ranks/ranked_cuda_test.cpp
   runtime/device/text_engine_test.cpp support/distributions.cpp support/fill_scratch.cpp

@@ -122,7 +122,8 @@ struct PieceVectors {
   }
 };
 
-/// Copies W, and makes the functions.
+/// Copies W, makes the functions, and clears the texts' rows: steps of other texts read those that
+/// a short text does not write.
 template <class P>
 __device__ __forceinline__ void begin_texts(const FusedSum& a, TextSpace<P>& s) {
   for (int i = thread_number(); i < P::kGateRows * P::kWords / 2; i += P::kThreads) {
@@ -130,6 +131,9 @@ __device__ __forceinline__ void begin_texts(const FusedSum& a, TextSpace<P>& s) 
     const float* const w = a.parameters + P::gate_parameter(row, column);
     *reinterpret_cast<u32*>(s.inputs + row * P::kInputRow + 2 * column) = halves(w[0], w[1]);
   }
+  auto* const rows = reinterpret_cast<Chunk*>(&s + 1);
+  const int chunks = a.texts.group * P::text_bytes(a.texts.places) / kChunk;
+  for (int i = thread_number(); i < chunks; i += P::kThreads) rows[i] = Chunk{};
   if (thread_number() < 2) s.functions[thread_number()] = AnyFunction(a.functions[thread_number()]);
   if (thread_number() < kMaxTexts) s.text[thread_number()][P::kText.one] = 1.0f;
 }

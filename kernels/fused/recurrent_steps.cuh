@@ -168,7 +168,8 @@ __device__ __forceinline__ void steps_backward(const FusedSum& args, TextSpace<P
   float last[2], dc[2] = {0.0f, 0.0f}, sum[2][4];
   CUDP_UNROLL for (int i = 0; i < 2; ++i) {
     delta_at(i, 0) = UnitGates{};
-    last[i] = s.text[w.a + i][P::kText.back + w.direction * P::kHidden + w.unit];
+    last[i] =
+        w.length[i] > 0 ? s.text[w.a + i][P::kText.back + w.direction * P::kHidden + w.unit] : 0.0f;
     clear(sum[i]);
   }
   // What steps read is fetched four steps before.

@@ -76,6 +76,7 @@ struct Stated {
   int blocks;
 };
 constexpr Stated kStated[] = {
+    {"TextPlan<", 256, 1},
     {"fused_kernel<", 512, 1},
     {"dense_rows_kernel<", 512, 1},
     {"product_kernel<FloatTile<16, 32, 64>", 64, 4},
@@ -176,8 +177,10 @@ TEST_P(KernelReport, NothingSpillsAndOccupancyIsAsStated) {
     for (const char* part :
          {"sequence_gradient_", "recurrent_", "embed", "mean_over_time", "text_states"})
       texts += name.find(part) != std::string::npos;
-    // kernels/README.md: the sums of 512 threads leave few registers of 128.
-    const bool may_spill = name.find("fused_kernel<") != std::string::npos;
+    // kernels/README.md: the sums of 512 threads leave few registers of 128; those of 256 threads,
+    // with a text's gradient, few of 255.
+    const bool may_spill = name.find("fused_kernel<") != std::string::npos ||
+                           name.find("TextPlan<") != std::string::npos;
     EXPECT_LE(u.spilled, may_spill ? 256 : 0) << name;
     EXPECT_LE(u.stack, may_spill ? 64 : 0) << name;
     ASSERT_GT(u.registers, 0) << name;
@@ -192,7 +195,7 @@ TEST_P(KernelReport, NothingSpillsAndOccupancyIsAsStated) {
   EXPECT_EQ(linear, 5);
   EXPECT_EQ(tensor, 16);
   EXPECT_EQ(patch, 8);
-  EXPECT_EQ(texts, 25);
+  EXPECT_EQ(texts, 27);
 }
 INSTANTIATE_TEST_SUITE_P(All, KernelReport, testing::Values("sm_80", "sm_89", "sm_90", "sm_100"),
                          [](const auto& info) { return std::string(info.param); });

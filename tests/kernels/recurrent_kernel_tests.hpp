@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <memory>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -218,6 +220,43 @@ TEST_F(TextStep, GivesTheGradientOfOneText) {
 /// Texts of more positions than are in shared memory at once.
 TEST_F(TextStep, GivesTheGradientOfOneLongText) {
   expect_gradients(text_instance<fused::ImdbRnn>(kLongTexts), {1, 3});
+}
+
+/// Sums of the words' layer that cancel up to what one fp16 number would lose of the weights, or of
+/// the vectors: a ReLU has the sign of float32's sums.
+TEST_F(TextStep, AKinkSeesTheSumsOfFloat32) {
+  const TextInstance t = text_instance<fused::ImdbRnn>(kImdbRnn);
+  use(t);
+  const ParameterTensor& weight = net_.parameters[0];
+  const ParameterTensor& bias = net_.parameters[1];
+  constexpr float kMore = 1.0f + 0x1p-12f;  // 1 as an fp16 number
+  for (const bool of_weights : {true, false}) {
+    std::mt19937 random(3);
+    const auto sign = [&] { return random() % 2 == 0 ? 1.0f : -1.0f; };
+    Dataset data = cases::examples_for(t.network, 3);
+    WordVectors v = *data.vectors;
+    for (std::size_t i = 0; i < v.values.size(); i += 2) {
+      v.values[i] = sign() * static_cast<float>(1 + random() % 8) / 8.0f;
+      v.values[i + 1] = v.values[i] * (of_weights ? 1.0f : kMore);
+    }
+    data.vectors = std::make_shared<const WordVectors>(std::move(v));
+    for (std::size_t i = weight.offset; i < weight.offset + weight.size; i += 2) {
+      theta_[i] = sign();
+      theta_[i + 1] = -theta_[i] * (of_weights ? kMore : 1.0f);
+    }
+    std::fill_n(theta_.begin() + static_cast<std::ptrdiff_t>(bias.offset), bias.size, 0.0f);
+    const auto want = truth(data, 1);
+    const double norm = norm_of(data, 1);
+    const ClipSettings clip{Clipping::flat, static_cast<float>(norm * 1.01), 0.01f};
+    const Left left = sum_of(t, data, {1}, {1, 1}, clip);
+    const double unit = sum_grid(static_cast<double>(clip.clip_norm));
+    std::vector<double> got(weight.size);
+    for (std::size_t j = 0; j < weight.size; ++j)
+      got[j] = static_cast<double>(left.sum[weight.offset + j]) * unit;
+    const auto [error, size] =
+        cases::distance(got.data(), want.gradient.data() + weight.offset, weight.size);
+    EXPECT_TRUE(size > 0 && error <= 0.01 * size) << error << " of " << size;
+  }
 }
 
 /// What a text gives is the same, bit for bit, in every place of a group and of the grid, beside
