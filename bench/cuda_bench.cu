@@ -300,9 +300,9 @@ int main(int argc, char** argv) {
     add(*other, {256, 2048}, peaks);
   constexpr auto kTf32 = cudp::Precision::tf32;
   for (const Setup* small : {&kCnn, &kScatterCnn}) {
-    add(*small, {256, 512, 2048, 4096}, peaks, "/epoch_tf32", step, make_cuda_engine, kTf32);
-    add(*small, {132, 256, 2048, 4096}, peaks, "/clipped_sum_tf32", clipped_sum, make_cuda_engine,
-        kTf32);
+    add(*small, {256, 512, 2048, 4096}, peaks, "/epoch_tf32", step, cudp::make_cuda_engine, kTf32);
+    add(*small, {132, 256, 2048, 4096}, peaks, "/clipped_sum_tf32", clipped_sum,
+        cudp::make_cuda_engine, kTf32);
   }
   for (const Setup* large : {&kCifarCnn, &kMlp}) {
     add(*large, {256, 2048}, peaks, "/epoch_tf32", step, cudp::make_cuda_engine, kTf32);
