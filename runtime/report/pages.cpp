@@ -42,8 +42,7 @@ Section promise_of(const RunCertificate& c) {
       for (const std::string& sentence : part.sentences) s.blocks.push_back(Paragraph{sentence});
   if (!c.json.contains("groups") || !c.json["groups"].is_array()) return s;
   page::Table table{
-      .caption = fmt::format("Epsilon of several {} together, at delta {:.3g}",
-                             c.has_unit() ? "units" : "rows of one person", c.stated.delta),
+      .caption = c.has_unit() ? "Several units together" : "Several rows of one person together",
       .columns = {c.has_unit() ? "units" : "rows", "epsilon"},
       .rows = {}};
   for (const nlohmann::json& row : c.json["groups"]) {

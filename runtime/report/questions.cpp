@@ -1,5 +1,6 @@
 #include "runtime/report/questions.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include <spdlog/fmt/fmt.h>
@@ -88,13 +89,14 @@ Sentence noise_of(const RunCertificate& c) {
   if (const std::string selection = c.text("selection_noise"); !selection.empty())
     all.push_back("Choices among candidates have noise of kind " + selection + ".");
   const std::string generator = c.text("rng");
-  all.push_back(generator == "chacha20"
-                    ? "Random numbers are of ChaCha20 with a random key of 256 bits, which is "
-                      "destroyed when the run ends."
-                    : "Random numbers are of " + generator +
-                          ", which is not a cryptographic generator.");
+  const std::string name =
+      generator == "chacha20"
+          ? "Random numbers are of ChaCha20, a cryptographic generator"
+          : "Random numbers are of " + generator + ", which is not a cryptographic generator";
   if (c.json.value("seeded", false))
-    all.emplace_back("The key was made from a seed, so the noise can be drawn again.");
+    all.push_back(name + ". The key was made from a seed, so the noise can be drawn again.");
+  else
+    all.push_back(name + ". The key was random, and is destroyed when the run ends.");
   return all;
 }
 
@@ -107,8 +109,9 @@ Sentence sampler_of(const RunCertificate& c) {
         s.q, s.threshold)};
   if (s.sampling == "importance")
     return {
-        "Each row is drawn by a coin of its own, whose probability follows from norms of its "
-        "gradient and from released sums; the accountant counts the largest of them."};
+        "Importance sampling: each row is drawn by a secret coin of its own, whose probability "
+        "follows from the norm of its gradient and from earlier releases."};
+  if (s.sampling == "all examples") return {"None: each release uses all rows."};
   if (s.sampling.empty()) return {};
   return {"Sampling: " + s.sampling + "."};
 }
@@ -120,9 +123,8 @@ Sentence sensitivity_of(const RunCertificate& c) {
     all.push_back(fmt::format("Each row's part in a sum is bounded to norm {:.4g}{}.", s.clip,
                               c.text("clipping").empty() ? "" : " (" + c.text("clipping") + ")"));
   if (s.sensitivity > 0.0)
-    all.push_back(
-        fmt::format("With rounding, one row moves a sum by at most {:.6g}; the noise is for that.",
-                    s.sensitivity));
+    all.push_back(fmt::format("One row moves a released sum by at most {:.6g}{}.", s.sensitivity,
+                              s.grid > 0.0 ? ", rounding included" : ""));
   if (const double norm = c.number("max_norm"); norm > 0.0)
     all.push_back(fmt::format("Each row is scaled to norm {:.4g} at most.", norm));
   if (s.max_rows > 1)
@@ -144,15 +146,14 @@ page::Section mechanism(const RunFacts& f) {
       fmt::format("{}, of cudp {}.", s.accountant, c.text("accountant_version"))};
   if (const double low = c.number("epsilon_lower"); low > 0.0)
     accountant.push_back(
-        fmt::format("Epsilon of these releases is at least {}, so the bound gives little away.",
-                    rounded_down(low)));
+        fmt::format("Epsilon of these releases is at least {}.", rounded_down(low)));
   if (s.failure > 0.0)
     accountant.push_back(fmt::format("Of delta, {:.3g} is set aside for rounding.", s.failure));
   if (c.json.contains("filter"))
     accountant.emplace_back(
         "Releases were chosen on the way, and a filter admitted each that the budget allowed.");
   q.add("Accountant", std::move(accountant));
-  q.add("Number of rows", said(c, "released"));
+  q.add("What was released", said(c, "released"));
   q.add("Bias between groups of persons",
         {"Not stated: no figure is computed for one group of persons and another."});
   return {.id = "mechanism", .title = "The mechanism", .blocks = {q.answers}};
@@ -173,9 +174,13 @@ page::Section implementation(const RunFacts& f) {
         "Sums are added as whole numbers on a grid, and noise is rounded to it{}, so released "
         "sums have no low bits of their own. The proof is in privacy/README.md of cudp.",
         c.stated.grid > 0.0 ? fmt::format(" (step {:.3g})", c.stated.grid) : std::string()));
+  else if (std::ranges::any_of(c.stated.noisy_values,
+                               [](const privacy::NoisyValue& v) { return v.grid > 0.0; }))
+    rounding.emplace_back(
+        "Released sums and their noise are rounded to a grid. The proof is in privacy/README.md of "
+        "cudp.");
   if (const std::string precision = c.text("precision"); !precision.empty())
-    rounding.push_back("Matrix products were computed in " + precision +
-                       "; the bound on a row's part holds after them.");
+    rounding.push_back("Matrix products were computed in " + precision + ".");
   q.add("Floating point", std::move(rounding));
   q.add("Side channels",
         {"Not covered: the time that steps took, memory, and messages about rows that do not fit "
@@ -200,8 +205,9 @@ page::Section deployment(const RunFacts& f) {
         {"Central: the machine that trained has read the rows as they are. The guarantee is about "
          "what it released."});
   q.add("Queries",
-        {"One release, at the end. Predictions of the released model cost no more privacy, as "
-         "often as they are made; the rows that are predicted are not protected."});
+        {"None are answered: the files of release/ are all that is released. Predictions of the "
+         "released model cost no more privacy, as often as they are made; the rows that are "
+         "predicted are not protected."});
   q.add("Who may see what",
         {"release/ is for everybody once you publish it. private/ is for the run's owner alone "
          "(its folder has mode 0700), and nothing of it is covered."});

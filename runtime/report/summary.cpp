@@ -38,6 +38,8 @@ Sentence how_much(const RunFacts& f) {
                   "all cases without this release, and in at most {} with it.",
                   f.certificate->has_unit() ? "unit" : "row",
                   percent_up(max_right_guesses(s.epsilon, s.delta)))};
+  if (!f.certificate->texts("not_for_release").empty())
+    all.emplace_back("The reasons at the top weaken this, or break it.");
   if (s.epsilon > 10.0)
     all.emplace_back("That rules out very little.");
   else if (s.epsilon > 3.0)

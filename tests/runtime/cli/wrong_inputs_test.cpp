@@ -102,7 +102,7 @@ const WrongInput kCases[] = {
      "expected a command as the first word, found 'trian'; the nearest is 'train'"},
     {{"halp"},
      "expected a command as the first word, found 'halp'; there are train, schema, eval, predict, "
-     "export, audit, verify, account, calibrate, reproduce, info and completion"},
+     "export, audit, verify, account, report, calibrate, reproduce, info and completion"},
     {{"--version", "train"},
      "--version: expected nothing after it, found 'train'; cudp COMMAND --help explains a command"},
     {{"train", "info"}, "train: expected one command, found a second, 'info'"},
