@@ -160,7 +160,7 @@ TEST_F(RowsInCli, AFileThatIsCutShortIsOneLine) {
     EXPECT_EQ(run.exit, 2);
     const std::vector<std::string> lines = lines_of(run.err);
     ASSERT_FALSE(lines.empty());
-    EXPECT_EQ(lines.back(), "error: " + file +
+    EXPECT_EQ(lines.back(), "cudp: " + file +
                                 ": expected the rows that it had when it was opened, found a file "
                                 "that was cut short or cannot be read");
     write_text(file, content);
