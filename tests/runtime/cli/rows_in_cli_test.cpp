@@ -182,7 +182,13 @@ TEST_F(RowsInCli, WhatNeedsAllRowsIsRefused) {
               std::string::npos)
         << more;
   };
-  expects(table + "--method output-perturbation --epsilon 1", "--method output-perturbation");
+  const Finished linear = run_cudp(
+      folder_,
+      with(args("train --delta 1e-3 --method output-perturbation --epsilon 1 --rows-in file"),
+           args(table + "--out " + at + "run")));
+  EXPECT_EQ(linear.exit, 2);
+  EXPECT_NE(linear.err.find("with --method output-perturbation, which needs all rows in memory"),
+            std::string::npos);
   expects(table + "--normalise unit --epsilon 1 --steps 5", "--normalise unit");
   expects("--dataset " + at + "images --features scatter --epsilon 1 --steps 5",
           "--features scatter");
