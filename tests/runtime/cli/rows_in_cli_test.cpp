@@ -182,12 +182,11 @@ TEST_F(RowsInCli, WhatNeedsAllRowsIsRefused) {
               std::string::npos)
         << more;
   };
-  const Finished linear = run_cudp(
-      folder_,
-      with(args("train --delta 1e-3 --method output-perturbation --epsilon 1 --rows-in file"),
-           args(table + "--out " + at + "run")));
+  const Finished linear =
+      run_cudp(folder_, with(args("train --delta 1e-3 --method outpert --epsilon 1 --rows-in file"),
+                             args(table + "--out " + at + "run")));
   EXPECT_EQ(linear.exit, 2);
-  EXPECT_NE(linear.err.find("with --method output-perturbation, which needs all rows in memory"),
+  EXPECT_NE(linear.err.find("with --method outpert, which needs all rows in memory"),
             std::string::npos);
   expects(table + "--normalise unit --epsilon 1 --steps 5", "--normalise unit");
   expects("--dataset " + at + "images --features scatter --epsilon 1 --steps 5",
