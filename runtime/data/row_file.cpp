@@ -39,7 +39,8 @@ void on_lost_page(int signal, siginfo_t* info, void* context) {
   } else if (earlier_action.sa_handler != SIG_DFL && earlier_action.sa_handler != SIG_IGN) {
     earlier_action.sa_handler(signal);
   } else {
-    ::signal(SIGBUS, SIG_DFL);  // the instruction is repeated, and ends the program
+    ::signal(SIGBUS, SIG_DFL);
+    ::raise(SIGBUS);
   }
 }
 

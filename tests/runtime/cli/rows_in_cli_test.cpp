@@ -160,7 +160,7 @@ TEST_F(RowsInCli, AFileThatIsCutShortIsOneLine) {
     EXPECT_EQ(run.exit, 2);
     const std::vector<std::string> lines = lines_of(run.err);
     ASSERT_FALSE(lines.empty());
-    EXPECT_EQ(lines.back(), "error: " + file +
+    EXPECT_EQ(lines.back(), "cudp: " + file +
                                 ": expected the rows that it had when it was opened, found a file "
                                 "that was cut short or cannot be read");
     write_text(file, content);
@@ -182,7 +182,12 @@ TEST_F(RowsInCli, WhatNeedsAllRowsIsRefused) {
               std::string::npos)
         << more;
   };
-  expects(table + "--method output-perturbation --epsilon 1", "--method output-perturbation");
+  const Finished linear =
+      run_cudp(folder_, with(args("train --delta 1e-3 --method outpert --epsilon 1 --rows-in file"),
+                             args(table + "--out " + at + "run")));
+  EXPECT_EQ(linear.exit, 2);
+  EXPECT_NE(linear.err.find("with --method outpert, which needs all rows in memory"),
+            std::string::npos);
   expects(table + "--normalise unit --epsilon 1 --steps 5", "--normalise unit");
   expects("--dataset " + at + "images --features scatter --epsilon 1 --steps 5",
           "--features scatter");
