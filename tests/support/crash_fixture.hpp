@@ -12,7 +12,7 @@
 
 namespace cudp {
 
-inline constexpr int kSteps = 150;
+inline constexpr int kCrashSteps = 150;
 
 /// Fixture for tests that kill a run on a small table at various moments.
 class CliCrash : public testing::Test {
@@ -24,7 +24,7 @@ class CliCrash : public testing::Test {
                      args("--size-is-public --model mlp --epsilon 3 --batch 256 --optimizer adam "
                           "--lr 0.01 --ema 0.9 --checkpoint-every 10 --device cpu "
                           "--accountant rdp")),
-                {"--steps", std::to_string(kSteps)});
+                {"--steps", std::to_string(kCrashSteps)});
   }
   /// Returns the command line of a training of a recurrent network on the built-in sentences.
   Words training_on_texts(const std::string& out) const {

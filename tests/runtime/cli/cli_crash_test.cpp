@@ -61,7 +61,7 @@ class CliKilled : public CliCrash {
 };
 
 TEST_F(CliKilled, AtTwentyRandomMomentsItEndsTheSame) {
-  kill_often([this](const std::string& out) { return training(out); }, 20, kSteps);
+  kill_often([this](const std::string& out) { return training(out); }, 20, kCrashSteps);
 }
 
 TEST_F(CliKilled, OnTextsItEndsTheSame) {

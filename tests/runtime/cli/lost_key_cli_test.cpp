@@ -24,9 +24,9 @@ TEST_F(CliCrash, WithoutItsKeyARunPaysAgainAndStaysWithinTheBudget) {
   EXPECT_NE(f.err.find("key is lost"), std::string::npos) << f.err;
   const Json result = Json::parse(f.out);
   const Json certificate = Json::parse(file("run/release/privacy.json"));
-  // The budget was for kSteps steps in all: what was authorised before the loss is gone.
-  EXPECT_LT(result["steps"], kSteps);
-  EXPECT_EQ(certificate["steps"], kSteps);
+  // The budget was for kCrashSteps steps in all: what was authorised before the loss is gone.
+  EXPECT_LT(result["steps"], kCrashSteps);
+  EXPECT_EQ(certificate["steps"], kCrashSteps);
   // Where it stopped may have been chosen by what it showed: the budget is what holds.
   EXPECT_EQ(certificate["epsilon"], 3.0);
 }
@@ -35,7 +35,7 @@ TEST_F(CliCrash, WithoutItsKeyASpentBudgetIsNotExceeded) {
   interrupt_at("run", 50);
   const std::string path = folder_ / "run/private/ledger";
   privacy::Ledger ledger = privacy::Ledger::from_text(read_sealed(path).content, path);
-  ledger.authorise(ledger.authorised_until(), kSteps, ledger.releases().back().mechanism);
+  ledger.authorise(ledger.authorised_until(), kCrashSteps, ledger.releases().back().mechanism);
   write_text(path, ledger.to_text());
   fs::remove(folder_ / "run/private/key");
   const Finished f = resume("run");
@@ -177,8 +177,8 @@ TEST_F(CliCrash, OtherDataIsRefusedOnResumeOrPaidFor) {
   ASSERT_EQ(paid.exit, 0) << paid.err;
   EXPECT_NE(paid.err.find("paid for again"), std::string::npos) << paid.err;
   const Json certificate = Json::parse(file("run/release/privacy.json"));
-  EXPECT_EQ(certificate["steps"], kSteps);
-  EXPECT_LT(Json::parse(paid.out)["steps"], kSteps);
+  EXPECT_EQ(certificate["steps"], kCrashSteps);
+  EXPECT_LT(Json::parse(paid.out)["steps"], kCrashSteps);
   EXPECT_LE(certificate["epsilon"], 3.0);
 }
 
@@ -213,7 +213,7 @@ TEST_P(FreshNoise, RepeatedStepsAreChargedAgain) {
   const Finished f = resume_with_fresh_noise("run");
   ASSERT_EQ(f.exit, 0) << f.err;
   const auto steps = Json::parse(f.out)["steps"].get<std::uint64_t>();
-  EXPECT_LT(steps, kSteps);  // the budget was for kSteps in all
+  EXPECT_LT(steps, kCrashSteps);  // the budget was for kCrashSteps in all
   EXPECT_EQ(count(ledger_of("run")), before + steps - c.training.step);
   const Json certificate = Json::parse(file("run/release/privacy.json"));
   EXPECT_EQ(certificate["steps"], c.training.step + repeated + steps - c.training.step);
@@ -254,7 +254,7 @@ INSTANTIATE_TEST_SUITE_P(
 /// The accountant's bound of what was charged is none then (tests/privacy/fresh_key_test.cpp).
 TEST_F(CliCrash, WhereNoiseDiffersByStepOnlyAFilterAllowsForAnotherKey) {
   std::vector<std::string> arguments = training("run");
-  *std::find(arguments.begin(), arguments.end(), std::to_string(kSteps)) = "40";
+  *std::find(arguments.begin(), arguments.end(), std::to_string(kCrashSteps)) = "40";
   *std::find(arguments.begin(), arguments.end(), "rdp") = "pld";  // a filter is dearer
   arguments.insert(arguments.end(), {"--eval-every", "0", "--checkpoint-every", "5", "--method",
                                      "dpsgd-decay", "--noise-decay", "0.02"});

@@ -180,7 +180,7 @@ TEST_F(CliRanks, WhoeverIsKilledAnotherNumberEndsTheSame) {
     SCOPED_TRACE(out + " of " + std::to_string(ranks));
     {
       CudpProcess process(folder_, training(out, ranks));
-      wait_for_step(out, static_cast<int>(random() % (kSteps - 10)));
+      wait_for_step(out, static_cast<int>(random() % (kCrashSteps - 10)));
       std::this_thread::sleep_for(std::chrono::microseconds(random() % 5'000));
       const std::vector<pid_t> others = children_of(process.id());
       const std::size_t which = random() % (others.size() + 1);
