@@ -149,7 +149,7 @@ TEST_F(SweepCli, MethodsThatChooseTheirReleasesCountByTheirPromises) {
   const Finished f = run_cudp(
       folder_, with({"sweep", "--dataset", table_.table, "--schema", table_.schema, "--out", out()},
                     args("--delta 1e-5 --epsilon 1 --device cpu --quiet --size-is-public "
-                         "--method dpsgd,dp-agd --total-epsilon 2.01")));
+                         "--method dpsgd,dp-agd --total-epsilon 2.01 --total-delta 2e-5")));
   ASSERT_EQ(f.exit, 0) << f.err;
   EXPECT_EQ(certificate("002")["method"], "dp-agd");
 }
