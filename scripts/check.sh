@@ -317,7 +317,7 @@ packed() {
   (($(stat -c %s "$file") <= 25000000)) || { echo "$file: more than 25 MB" >&2; return 1; }
   needed=$(ldd "${BUILD_DIR:-build-package}/cudp" | awk '{ print $1 }' |
     grep -vE '^(linux-vdso|libc|libm|/lib64/ld-linux-x86-64)[.]so' || true)
-  [[ -z $needed ]] || { echo "cudp needs $needed" >&2; return 1; }
+  [[ -z $needed ]] || { echo "the program needs $needed" >&2; return 1; }
   tar tzf "$file" | grep -c /licences/ | awk '{ print "licence texts: " $1 }'
 }
 
@@ -377,7 +377,7 @@ aarch64() {
 memory() {
   configure build-cpu -DCUDP_CUDA=OFF
   cmake --build build-cpu --target cudp
-  local gigabytes=${CUDP_GIGABYTES:-12} data=build-cpu/large
+  local gigabytes=${CUDP_GIGABYTES:-12} data=build-cpu/large cudp=build-cpu/cudp
   rm -rf "$data"
   mkdir -p "$data/images"
   bench/generate_table.py "$data" visits --rows 20000 --positive 0.3
@@ -420,7 +420,7 @@ EOF
           ulimit -d 1000000
         fi
         # shellcheck disable=SC2086
-        build-cpu/cudp train $way --rows-in $where --device cpu --epsilon 1 --delta 1e-9 --seed 1 --batch 8192 --steps 200 \
+        "$cudp" train $way --rows-in $where --device cpu --epsilon 1 --delta 1e-9 --seed 1 --batch 8192 --steps 200 \
           --eval-every 0 --size-is-public --timings --out "$data/run"
       )
       sha256sum "$data/run/release/model.safetensors"

@@ -49,10 +49,12 @@ void warn_of_threads(const TrainConfig& config, const Ranks& ranks, Reporter& re
                     "turns",
                     threads, cores, plural));
   else
-    reporter.warn(
-        fmt::format("{} ranks with {} threads each are more than the {} core{} of this "
-                    "node: they take turns (--threads {} fits)",
-                    processes, threads, cores, plural, std::max(1, cores / processes)));
+    reporter.warn(fmt::format(
+        "{} ranks with {} thread{} each are more than the {} core{} of this node: they take turns "
+        "({} fits)",
+        processes, threads, threads == 1 ? "" : "s", cores, plural,
+        processes > cores ? fmt::format("--ranks {}", cores)
+                          : fmt::format("--threads {}", cores / processes)));
 }
 
 /// Returns which training it is, for the ledgers of budgets.

@@ -107,7 +107,6 @@ TEST(PtxInterpreter, WhatTheParserDoesNotKnowIsAFault) {
                                   "ld.global.v2.u32 {%r2}, [%rd1];",
                                   "ld.global.v2.u32 {%r2, %r3, %r4}, [%rd1];",
                                   "bar.sync 1;",
-                                  "bar.sync 0, 32;",
                                   "bra $nowhere;",
                                   "@%r1 bra $A;\n$A:",
                                   "$A:\n$A:",
@@ -119,6 +118,7 @@ TEST(PtxInterpreter, WhatTheParserDoesNotKnowIsAFault) {
                                   "add.s32 %r2, %r1, 010;",
                                   "mov.u32 %r2, unknown_name;"})
     refused(instruction);
+  refused("bar.sync 0, 32;", "a named barrier that no device has");
   // What is unknown is said with its place.
   const std::string fault = fault_of("mov.u32 %r2, 1;\nfrobnicate.b32 %r2, %r1;\nret;");
   EXPECT_NE(fault.find("unknown instruction frobnicate.b32"), std::string::npos) << fault;

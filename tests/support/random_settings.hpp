@@ -163,7 +163,8 @@ class SettingsMaker {
         "embedding",     "embedding-dims", "compare-with",  "labels",          "test-labels",
         "input-shape",   "channels-last",  "arrays",        "test-arrays",     "target-bounds",
         "loss",          "huber-delta",    "holdout",       "holdout-epsilon", "holdout-threshold",
-        "holdout-delta", "metric",         "init",          "freeze",          "rows-in"};
+        "holdout-delta", "metric",         "init",          "freeze",          "rows-in",
+        "log-json"};
     return keys;
   }
 

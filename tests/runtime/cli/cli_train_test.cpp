@@ -79,10 +79,11 @@ TEST_F(CliTrain, LeavesARunFolderThatIsSafeToPublish) {
   std::erase_if(names, [](const std::string& n) { return n.ends_with(".png"); });  // by gnuplot
   std::ranges::sort(names);
   EXPECT_EQ(names,
-            (std::vector<std::string>{"private/ledger", "private/log.txt", "private/result.json",
-                                      "release/config.toml", "release/evaluation.json",
-                                      "release/metrics.jsonl", "release/model.safetensors",
-                                      "release/privacy.json", "release/schema.toml"}));
+            (std::vector<std::string>{
+                "private/ledger", "private/log.txt", "private/result.json", "release/PRIVACY.txt",
+                "release/README.md", "release/config.toml", "release/evaluation.json",
+                "release/metrics.jsonl", "release/model.safetensors", "release/privacy.json",
+                "release/report.html", "release/schema.toml"}));
   const Json evaluation = Json::parse(file("run/release/evaluation.json"));
   EXPECT_EQ(evaluation["test_examples"], 200);
   EXPECT_EQ(evaluation["test_accuracy"],
