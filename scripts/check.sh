@@ -377,7 +377,7 @@ aarch64() {
 memory() {
   configure build-cpu -DCUDP_CUDA=OFF
   cmake --build build-cpu --target cudp
-  local gigabytes=${CUDP_GIGABYTES:-12} data=build-cpu/large cudp=build-cpu/cudp
+  local gigabytes=${CUDP_GIGABYTES:-12} data=build-cpu/large program=build-cpu/cudp
   rm -rf "$data"
   mkdir -p "$data/images"
   bench/generate_table.py "$data" visits --rows 20000 --positive 0.3
@@ -420,7 +420,7 @@ EOF
           ulimit -d 1000000
         fi
         # shellcheck disable=SC2086
-        "$cudp" train $way --rows-in $where --device cpu --epsilon 1 --delta 1e-9 --seed 1 --batch 8192 --steps 200 \
+        "$program" train $way --rows-in $where --device cpu --epsilon 1 --delta 1e-9 --seed 1 --batch 8192 --steps 200 \
           --eval-every 0 --size-is-public --timings --out "$data/run"
       )
       sha256sum "$data/run/release/model.safetensors"
