@@ -190,11 +190,6 @@ def from_torch(net, *, public_weights=False):
     loss = "cross_entropy" if layers[-1]["out"] == 1 else "softmax"
     model = Model(name="torch", loss=loss, layers=layers)
     if public_weights:
-        if "init" not in _core.setting_names():
-            raise _core.InputError(
-                "from_torch: expected public_weights=False, since this version has no --init, which "
-                "starts from public weights"
-            )
         model.weights = {name: np.asarray(value.detach().cpu().numpy(), dtype=np.float32)
                          for name, value in net.state_dict().items()}
     return model

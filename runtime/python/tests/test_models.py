@@ -75,11 +75,34 @@ def test_what_has_no_counterpart_is_named(wrong, sentence):
         cudp.from_torch(wrong)
 
 
-def test_public_weights_need_the_flag():
-    if "init" in cudp._core.setting_names():
-        pytest.skip("this version starts from public weights")
-    with pytest.raises(cudp.InputError, match="no --init"):
-        cudp.from_torch(sequential(linear(2)), public_weights=True)
+class Weights:
+    """A stand-in for a tensor of PyTorch."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def detach(self):
+        return self
+
+    cpu = detach
+
+    def numpy(self):
+        return self.values
+
+
+def test_public_weights_are_where_a_training_starts(rows):
+    rng = np.random.default_rng(1)
+    weights = {name: rng.normal(size=shape).astype(np.float32) for name, shape in
+               {"0.weight": (3, 12), "0.bias": (3,), "2.weight": (2, 3), "2.bias": (2,)}.items()}
+    net = sequential(linear(3), layer("ReLU"), linear(2))
+    net.state_dict = lambda: {name: Weights(values) for name, values in weights.items()}
+    model = cudp.from_torch(net, public_weights=True)
+    released = cudp.train(rows, model=model, freeze="0.*", **TRAIN)
+    found = released.state_dict()
+    assert (found["0.weight"] == weights["0.weight"]).all()
+    assert (found["0.bias"] == weights["0.bias"]).all()
+    assert (found["2.weight"] != weights["2.weight"]).any()
+    assert released.certificate["public_inputs"][0]["frozen"] == ["0.weight", "0.bias"]
 
 
 def test_a_class_of_the_users_own_is_not_trusted():
