@@ -338,13 +338,14 @@ TEST(RandomSettings, TrainOrAreRefusedInOneLine) {
             << " of what rounding may explain" << std::endl;
   // A preset is for published data, which a test has not; --compare-with asks for another run,
   // --evaluate-with for a library. Several ranks are not observed, and --resume-or-start is one of
-  // two others. --metric is of a picture. Flags of arrays are tried by arrays_cli_test.cpp, and
-  // --rows-in by rows_in_cli_test.cpp.
+  // two others. --metric is of a picture, --license of the model card. Flags of arrays are tried by
+  // arrays_cli_test.cpp, --rows-in by rows_in_cli_test.cpp, --metrics-file by queue_cli_test.cpp,
+  // --tensorboard and --log-json by watch_cli_test.cpp.
   if (how_many() >= 400) {
-    EXPECT_EQ(
-        never,
-        " input-shape channels-last arrays target-bounds test-arrays preset compare-with "
-        "evaluate-with rows-in ranks share-device sum-by rank-timeout resume-or-start metric");
+    EXPECT_EQ(never,
+              " input-shape channels-last arrays target-bounds test-arrays preset compare-with "
+              "evaluate-with rows-in ranks share-device sum-by rank-timeout resume-or-start metric "
+              "license metrics-file tensorboard log-json");
     for (const char* way :
          {"finished", "interrupted", "killed", "fresh noise", "killed in the fresh noise", "table",
           "units", "matrix", "texts", "images", "rng chacha20", "rng philox", "device cpu",

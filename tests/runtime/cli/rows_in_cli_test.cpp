@@ -60,13 +60,17 @@ class RowsInCli : public testing::Test {
                  "cpu", "--out", folder_ / out},
                 args(more));
   }
-  /// The files of release/, and the result.
+  /// The files of release/, the exact metrics, and the model.
   std::map<std::string, std::string> made(const std::string& run) const {
     std::map<std::string, std::string> files;
     for (const auto& entry : fs::directory_iterator(folder_.path() / run / "release"))
       if (entry.path().extension() != ".png")
         files[entry.path().filename()] = content_of(entry.path());
-    files["predictions"] = content_of(folder_.path() / run / "private/metrics.jsonl");
+    const fs::path own = folder_.path() / run / "private";
+    files["metrics"] = content_of(own / "metrics.jsonl");
+    // The model of a run without privacy.
+    if (fs::exists(own / "model.safetensors"))
+      files["model"] = content_of(own / "model.safetensors");
     return files;
   }
 
