@@ -160,10 +160,10 @@ TEST(Models, TwoClassesTakeOneLogit) {
 TEST(Models, RefusalsNameThePlaceAndTheReason) {
   EXPECT_NE(refusal("name='m'\nlayers=[\n{type='batchnorm'}]").find("mixes the examples"),
             std::string::npos);
-  EXPECT_NE(
-      refusal("name='m'\nlayers=[\n{type='dense',name='a',out=10,kernl=3}]")
-          .find("my.toml, line 3: expected one of: type, name, out, per_token, lr_scale; found key 'kernl'"),
-      std::string::npos);
+  EXPECT_NE(refusal("name='m'\nlayers=[\n{type='dense',name='a',out=10,kernl=3}]")
+                .find("my.toml, line 3: expected one of: type, name, out, per_token, lr_scale; "
+                      "found key 'kernl'"),
+            std::string::npos);
   EXPECT_NE(refusal("name='m'\nlayers=[{type='conv2d',name='c',out=4,kernel=40}]")
                 .find("m, layer 1: expected an input of at least 40 pixels"),
             std::string::npos);
