@@ -73,8 +73,13 @@ void listen(std::array<struct sigaction, kSignals.size()>& before) {
   }
 }
 
+/// Restores the actions that `listen` replaced. A signal that is ignored by now stays ignored.
 void listen_no_more(const std::array<struct sigaction, kSignals.size()>& before) {
-  for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before[i], nullptr);
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    struct sigaction now {};
+    sigaction(kSignals[i], nullptr, &now);
+    if (now.sa_handler == hear) sigaction(kSignals[i], &before[i], nullptr);
+  }
 }
 
 /// Appends a line to an existing log file, in the form of Reporter's. Ignores errors: the process

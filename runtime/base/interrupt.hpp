@@ -11,7 +11,8 @@ namespace cudp {
 /// In this file, the interrupt signals are SIGINT, SIGTERM, SIGHUP and SIGUSR1 (which schedulers
 /// send before the end of a job). A SIGHUP that was ignored at the start (nohup) stays ignored.
 
-/// Ignores interrupt signals from now on: another process handles them.
+/// Ignores interrupt signals from now on: another process handles them, or this one has only its
+/// end left to do.
 void ignore_signals();
 
 /// Blocks interrupt signals while an object lives; they are delivered afterwards. Used while

@@ -208,6 +208,7 @@ int run_training(const Settings& given, LogForm form, ReleaseObserver* release_o
                          ? resume_training(flags, asked, form, release_observer, ranks)
                          : start_training(flags, form, release_observer, ranks);
     announce(ranks, {.kind = Order::Kind::stop});
+    ignore_signals();  // The run is complete, and its exit code says so.
     return code;
   } catch (const Error& e) {
     // The other ranks still wait for an order after an interruption.

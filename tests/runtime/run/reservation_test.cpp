@@ -73,8 +73,7 @@ std::unique_ptr<Run> start_charged(const Charged& what, Reporter& reporter,
                        {"out", {what.out, "test"}}};
   if (what.method != "sgd") settings["epsilon"] = {what.epsilon, "test"};
   if (what.method == "dpsgd" || what.method == "dpis")
-    settings["epochs"] = {std::int64_t{3}, "test"};
-  if (what.method == "dpis") settings["batch"] = {std::int64_t{60}, "test"};
+    settings.insert({{"epochs", {std::int64_t{3}, "test"}}, {"batch", {std::int64_t{60}, "test"}}});
   if (what.size_is_public) settings["size-is-public"] = {true, "test"};
   std::vector<std::string> notes;
   TrainConfig config = resolve_config(settings, notes);
