@@ -29,8 +29,16 @@ std::optional<double> gaussian_mu(const Composition& composition) {
   for (const Release& release : composition.releases) {
     const auto* m = std::get_if<Gaussian>(&release.mechanism);
     const auto* p = std::get_if<PoissonGaussian>(&release.mechanism);
-    if (m == nullptr && !(p != nullptr && p->q == 1.0)) return std::nullopt;
-    const double sigma = m != nullptr ? m->sigma : p->sigma;
+    const auto* a = std::get_if<AllocatedGaussian>(&release.mechanism);
+    double sigma = 0.0;
+    if (m != nullptr)
+      sigma = m->sigma;
+    else if (p != nullptr && p->q == 1.0)
+      sigma = p->sigma;
+    else if (a != nullptr && a->steps == 1)
+      sigma = a->sigma;
+    else
+      return std::nullopt;
     square += static_cast<double>(release.count) / sigma / sigma;
   }
   const double moved = composition.relation == NeighbouringRelation::replace_one ? 2.0 : 1.0;

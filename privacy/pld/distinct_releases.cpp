@@ -29,6 +29,9 @@ std::vector<Group> merge_equal(std::span<const Release> releases) {
     Mechanism mechanism = release.mechanism;
     if (const auto* gaussian = std::get_if<Gaussian>(&mechanism))
       mechanism = PoissonGaussian{.q = 1.0, .sigma = gaussian->sigma};
+    if (const auto* epoch = std::get_if<AllocatedGaussian>(&mechanism);
+        epoch != nullptr && epoch->steps == 1)
+      mechanism = PoissonGaussian{.q = 1.0, .sigma = epoch->sigma};
     if (const auto* p = std::get_if<PoissonGaussian>(&mechanism)) {
       const auto [entry, added] = seen.try_emplace({p->q, p->sigma}, groups.size());
       if (!added) {
