@@ -55,7 +55,7 @@ class Solver {
          std::function<std::vector<Release>(double)> releases_at, Unknown unknown, double epsilon,
          double delta)
       : before_(before),
-        options_(options),
+        options_(with_points(options)),
         releases_at_(std::move(releases_at)),
         unknown_(unknown),
         epsilon_(epsilon),
@@ -151,6 +151,13 @@ class Solver {
   }
 
  private:
+  /// Tables of allocated epochs are not refined in the search, which needs no lower bound. The
+  /// accountant's own answer at the value found is never larger.
+  static AccountantOptions with_points(AccountantOptions options) {
+    if (options.allocation_points == 0) options.allocation_points = 1000;
+    return options;
+  }
+
   /// Throws if even a release of almost no cost would exceed the budget.
   void check_reachable() const {
     for (const double order : options_.orders) check_order(order);
@@ -201,6 +208,7 @@ class Solver {
     AccountantOptions options = options_;
     options.coarseness = 100.0;
     options.interval = 0.0;
+    options.allocation_points = std::min<std::size_t>(options.allocation_points, 250);
     return options;
   }
 
