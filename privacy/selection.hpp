@@ -27,25 +27,26 @@ struct SelectionEpsilon {
   double order = 0.0;  ///< order of a Renyi bound; 0 for the other
 };
 
-/// delta of one repetition, for adding and for removing a unit. A bound may be larger than the
-/// truth, but each of the two must not increase with epsilon, and be convex in e^epsilon (as a
-/// maximum of true profiles is).
+/// Bound on the hockey-stick divergence of one repetition, for adding and for removing a unit.
 struct ProfileAt {
   double add = 0.0, remove = 0.0;
 };
 
-/// What is known of Q. One of the two may be empty.
+/// What is known of Q.
 struct QBounds {
-  std::function<std::vector<ProfileAt>(std::span<const double> epsilons)>
-      profile;                                     ///< epsilon >= 0
-  std::function<double(double order)> divergence;  ///< Renyi divergence [nats], both directions
+  /// Returns delta at each epsilon >= 0, which are in ascending order.
+  std::function<std::vector<ProfileAt>(std::span<const double> epsilons)> profile;
+  /// Renyi divergence at an order [nats], for both directions; infinite if it is not known. May be
+  /// empty.
+  std::function<double(double order)> divergence = {};
   /// Probability of an event on which `divergence` does not hold. `profile` includes it.
   double failure = 0.0;
+  std::vector<double> orders = {};  ///< orders that are good for `divergence`
 };
 
-/// Returns the bounds of a Q with these candidates: for each of the functions the maximum. Which
-/// candidate is drawn, and with which public probability, does not matter. Throws
-/// std::invalid_argument for a ChosenRun or a nested TunedRun.
+/// Returns the bounds of a Q with these candidates: the maximum of theirs. Which candidate is
+/// drawn, and with which public probability, does not matter. Throws std::invalid_argument for a
+/// ChosenRun or a TunedRun.
 QBounds bounds_of(std::span<const RunSpending> candidates, std::uint64_t group = 1);
 
 /// Bounds on A. All values are rounded up, and hold for adding and for removing a unit.

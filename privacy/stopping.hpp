@@ -11,7 +11,7 @@ namespace cudp::privacy {
 ///
 /// eta = 1: geometric; eta = 0: logarithmic; eta near -1: heavy-tailed.
 struct StoppingLaw {
-  double eta = 0.0;       ///< in (-1, 16]
+  double eta = 0.0;       ///< in (-1, 8]
   double gamma = 0.5;     ///< in [1e-7, 1)
   std::uint64_t cap = 1;  ///< maximum of K, public; 1 to kMaxRepetitions
   bool operator==(const StoppingLaw&) const = default;
@@ -50,8 +50,9 @@ class Stopping {
   std::vector<double> slopes(const std::vector<double>& u, double factor) const;
 
   StoppingLaw law_;
-  std::vector<std::uint64_t> weights_;  ///< P(K = k + 1) in units of 2^-64; 0 means 2^64 if cap = 1
+  std::vector<std::uint64_t> weights_;  ///< P(K = k + 1) in units of 2^-64, modulo 2^64
   std::vector<std::uint64_t> last_;     ///< largest bits for which K <= k + 1
+  bool certain_ = false;                ///< whether P(K = 1) = 1
   double mean_ = 1.0;
 };
 
