@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 
@@ -11,6 +12,7 @@
 #include "privacy/rdp/conversion.hpp"
 #include "privacy/rdp/curve.hpp"
 #include "privacy/rdp/default_orders.hpp"
+#include "privacy/selection.hpp"
 #include "privacy/text/number.hpp"
 
 namespace cudp::privacy {
@@ -34,6 +36,10 @@ class Curve {
     if (const auto* stated = std::get_if<StatedRun>(&run_))
       curve_.emplace(std::vector<Release>{{ApproximateDp{stated->epsilon, stated->delta}, 1}});
     if (curve_) failure_ += curve_->failure();
+    if (const auto* tuned = std::get_if<TunedRun>(&run_)) {
+      tuned_ = std::make_shared<Selection>(*tuned, group);
+      failure_ += tuned_->failure();
+    }
     if (const auto* filtered = std::get_if<RenyiFilteredRun>(&run_)) {
       check_order(filtered->order);
       check_rdp(filtered->divergence, filtered->order);
@@ -49,20 +55,23 @@ class Curve {
       return order <= filtered->order ? filtered->divergence : kInfinity;
     if (const auto* filtered = std::get_if<ZcdpFilteredRun>(&run_))
       return filtered->rho * order * kAbove;
+    if (tuned_) return tuned_->divergence(order);
     // Thousands of different noise levels are grouped, and each group counts as its least noise.
     return std::fmax(0.0, curve_->grouped(order, kEntries));
   }
   double failure() const { return failure_; }
+  /// Returns whether the run is known by its divergences only.
   bool is_filtered() const {
-    return std::holds_alternative<RenyiFilteredRun>(run_) ||
+    return tuned_ || std::holds_alternative<RenyiFilteredRun>(run_) ||
            std::holds_alternative<ZcdpFilteredRun>(run_);
   }
 
  private:
   static constexpr std::size_t kEntries = 4096;
-  const std::variant<PlannedRun, ChosenRun, RenyiFilteredRun, ZcdpFilteredRun, StatedRun>& run_;
+  const decltype(RunSpending::run)& run_;
   double failure_;
   std::optional<RdpCurve> curve_;
+  std::shared_ptr<Selection> tuned_;
 };
 
 std::vector<Curve> curves_of(std::span<const RunSpending> runs, double delta, std::uint64_t group) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "privacy/mechanism/mechanism.hpp"
+#include "privacy/stopping.hpp"
 
 namespace cudp::privacy {
 
@@ -37,11 +38,20 @@ struct StatedRun {
   double epsilon = 0.0, delta = 0.0;
 };
 
+struct RunSpending;
+/// Selection of the best of a random number of trainings (selection.hpp).
+struct TunedRun {
+  StoppingLaw law;
+  /// Spending of every candidate's training and of every candidate's score. A unit is in one of the
+  /// two. None may be a ChosenRun or a TunedRun.
+  std::vector<RunSpending> candidates;
+};
+
 /// Privacy that a training spends, for adding or removing one unit. The releases of a planned or
 /// chosen run are those of single examples. The bounds of a filtered or stated run are already for
 /// units.
 struct RunSpending {
-  std::variant<PlannedRun, ChosenRun, RenyiFilteredRun, ZcdpFilteredRun, StatedRun> run;
+  std::variant<PlannedRun, ChosenRun, RenyiFilteredRun, ZcdpFilteredRun, StatedRun, TunedRun> run;
   /// Probability of an additional event on which there is no guarantee: the part of a certificate's
   /// delta reserved for rounding.
   double failure = 0.0;

@@ -1,0 +1,490 @@
+#include "privacy/selection.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+#include "privacy/accountant.hpp"
+#include "privacy/math/boundary.hpp"
+#include "privacy/rdp/conversion.hpp"
+#include "privacy/rdp/curve.hpp"
+#include "privacy/rdp/default_orders.hpp"
+#include "privacy/text/number.hpp"
+
+namespace cudp::privacy {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+/// Outward rounding of results, far above the rounding errors of their computation.
+constexpr double kAbove = 1.0 + 1e-9;
+constexpr double kMaxEpsilon = 500.0;
+
+// ---- Profile of Q at multiples of a step.
+
+/// Upper bounds on the hockey-stick divergences of Q at 0, step, 2 step, ...
+class ProfileTable {
+ public:
+  explicit ProfileTable(QBounds q) : q_(std::move(q)) {
+    // The step is a fraction of the epsilon at which little is left of the profile.
+    std::vector<double> probes;
+    for (double e = 1e-4; e < kMaxEpsilon; e *= 1.25) probes.push_back(e);
+    const std::vector<ProfileAt> found = q_.profile(probes);
+    std::size_t i = 0;
+    while (i + 1 < probes.size() && std::fmax(found[i].add, found[i].remove) > 1e-6) ++i;
+    step_ = probes[i] / 256.0;
+    extend(probes[i]);
+  }
+
+  /// Extends the table to an epsilon.
+  void extend(double epsilon) {
+    epsilon = std::fmin(epsilon, kMaxEpsilon);
+    const auto size = static_cast<std::size_t>(std::ceil(epsilon / step_)) + 2;
+    if (size <= at_.size()) return;
+    std::vector<double> epsilons;
+    for (std::size_t k = at_.size(); k < size; ++k)
+      epsilons.push_back(static_cast<double>(k) * step_);
+    for (const ProfileAt& p : q_.profile(epsilons)) at_.push_back({above(p.add), above(p.remove)});
+  }
+
+  std::size_t size() const { return at_.size(); }
+  double epsilon(std::size_t k) const { return static_cast<double>(k) * step_; }
+  /// Value in the table: of D' against D if `reversed`.
+  double value(std::size_t k, bool reversed) const { return reversed ? at_[k].remove : at_[k].add; }
+
+  /// Returns a bound at any epsilon. The true divergence is convex in e^epsilon, so it is below the
+  /// chord. Below 0: delta(-epsilon) = 1 - e^-epsilon (1 - reversed delta(epsilon)).
+  double at(double epsilon, bool reversed) const {
+    if (epsilon < 0.0)
+      return std::fmin(1.0, 1.0 - std::exp(epsilon) * (1.0 - at(-epsilon, !reversed)) + 1e-15);
+    const auto k = static_cast<std::size_t>(epsilon / step_);
+    if (k + 1 >= at_.size()) return value(at_.size() - 1, reversed);
+    const double share = std::expm1(epsilon - this->epsilon(k)) / std::expm1(step_);
+    const double left = value(k, reversed), right = value(k + 1, reversed);
+    return right + (left - right) * std::clamp(1.0 - share + 1e-12, 0.0, 1.0);
+  }
+
+ private:
+  static double above(double delta) {
+    if (!(delta >= 0.0)) throw std::invalid_argument("profile: expected numbers >= 0");
+    return std::fmin(delta * kAbove, 1.0);
+  }
+
+  QBounds q_;
+  double step_ = 0.0;
+  std::vector<ProfileAt> at_;
+};
+
+// ---- Envelopes of lines.
+
+/// The line a - b w.
+struct Line {
+  double a = 0.0, b = 0.0;
+};
+
+/// Returns the lines of the maximum of all lines over w >= 0, from left to right.
+std::vector<Line> upper_envelope(std::vector<Line> lines) {
+  std::sort(lines.begin(), lines.end(),
+            [](const Line& x, const Line& y) { return x.b != y.b ? x.b > y.b : x.a > y.a; });
+  const auto meet = [](const Line& x, const Line& y) { return (x.a - y.a) / (x.b - y.b); };
+  std::vector<Line> kept;
+  for (const Line& line : lines) {
+    if (!kept.empty() && kept.back().b == line.b) continue;
+    while (!kept.empty() && (line.a >= kept.back().a ||
+                             (kept.size() > 1 &&
+                              meet(kept.back(), line) <= meet(kept[kept.size() - 2], kept.back()))))
+      kept.pop_back();
+    kept.push_back(line);
+  }
+  return kept;
+}
+
+// ---- What a direction of A costs.
+
+/// Cells of the probability v of better results: [v_i, v_(i + 1)].
+struct Cells {
+  std::vector<double> v;      ///< ascending, from 0 to 1
+  std::vector<double> above;  ///< slope of the generating function at 1 - v_i, rounded up
+  std::vector<double> below;  ///< the same, rounded down
+};
+
+Cells cells_of(const Stopping& stopping, double kept) {
+  const StoppingLaw& law = stopping.law();
+  const double first = 1e-6 * std::fmax(law.gamma, 1.0 / static_cast<double>(law.cap));
+  const auto count =
+      static_cast<std::size_t>(std::clamp(1e9 / static_cast<double>(law.cap), 4096.0, 16384.0));
+  std::vector<double> u;
+  u.push_back(1.0);
+  for (std::size_t i = 0; i <= count; ++i) {
+    const double v =
+        std::exp(std::log(first) * (1.0 - static_cast<double>(i) / static_cast<double>(count)));
+    const double next = i == count ? 0.0 : 1.0 - v;
+    if (next < u.back()) u.push_back(next);
+  }
+  Cells cells;
+  for (const double x : u) cells.v.push_back(1.0 - x);
+  cells.above = stopping.slopes_above(u);
+  if (kept < 1.0)
+    for (double& x : u) x *= kept;
+  cells.below = stopping.slopes_below(u);
+  return cells;
+}
+
+/// One direction of A: A on D against A on D', where D' differs by the change.
+struct Direction {
+  std::vector<double> weights, shifts;  ///< delta_A(e) <= sum of weights[j] delta_Q(e - shifts[j])
+  std::vector<Line> lines;              ///< density of A on D, and its least on D', by cell
+};
+
+/// Returns the largest probability on D' of a set that has at most probability v on D, for each
+/// cell's end.
+std::vector<double> largest_probabilities(const Cells& cells, const ProfileTable& profile,
+                                          bool reversed) {
+  std::vector<Line> lines;  // v' <= a - b v, negated for the upper envelope
+  for (std::size_t k = 0; k < profile.size(); ++k) {
+    const double e = profile.epsilon(k);
+    lines.push_back({-profile.value(k, !reversed), std::exp(e)});
+    const double share = std::exp(-e);
+    lines.push_back({-(1.0 - share * (1.0 - profile.value(k, reversed))), share});
+  }
+  lines = upper_envelope(std::move(lines));
+  std::vector<double> largest;
+  std::size_t k = 0;
+  for (const double v : cells.v) {
+    const auto at = [&](std::size_t j) { return -lines[j].a + lines[j].b * v; };
+    while (k + 1 < lines.size() && at(k + 1) <= at(k)) ++k;
+    largest.push_back(std::clamp(at(k) * kAbove + 1e-16, v, 1.0));
+  }
+  return largest;
+}
+
+Direction direction_of(const Cells& cells, const ProfileTable& profile, bool reversed) {
+  const std::vector<double> largest = largest_probabilities(cells, profile, reversed);
+  Direction direction;
+  std::size_t j = 0;
+  for (std::size_t i = 0; i + 1 < cells.v.size(); ++i) {
+    while (j + 1 < cells.v.size() && cells.v[j] < largest[i + 1]) ++j;
+    direction.lines.push_back({cells.above[i] * kAbove, cells.below[j] / kAbove});
+  }
+  // The envelope is a sum of functions (knot - w)+ with positive weights.
+  const std::vector<Line> envelope = upper_envelope(direction.lines);
+  for (std::size_t i = 0; i < envelope.size(); ++i) {
+    const Line& line = envelope[i];
+    const bool last = i + 1 == envelope.size();
+    const double next = last ? 0.0 : envelope[i + 1].b;
+    const double knot = last ? line.a / line.b : (line.a - envelope[i + 1].a) / (line.b - next);
+    if (!(knot > 0.0)) continue;
+    const double weight = (line.b - next) * knot;
+    if (!last && knot >= line.a / line.b) {  // zero before the next line begins
+      direction.weights.push_back(line.a);
+      direction.shifts.push_back(std::log(line.a / line.b));
+      break;
+    }
+    direction.weights.push_back(weight);
+    direction.shifts.push_back(std::log(knot));
+  }
+  return direction;
+}
+
+double delta_of(const Direction& direction, const ProfileTable& profile, bool reversed,
+                double epsilon) {
+  double sum = 0.0;
+  for (std::size_t j = 0; j < direction.weights.size(); ++j) {
+    const double e = epsilon - direction.shifts[j];
+    sum += direction.weights[j] * profile.at(e - 1e-12 * (1.0 + std::fabs(e)), reversed);
+  }
+  return std::fmin(1.0, sum * kAbove);
+}
+
+// ---- Candidates.
+
+/// A candidate's spending, prepared for evaluation.
+class Candidate {
+ public:
+  Candidate(const RunSpending& spending, std::uint64_t group) : failure_(spending.failure) {
+    if (const auto* planned = std::get_if<PlannedRun>(&spending.run))
+      set(planned->releases, group);
+    else if (const auto* stated = std::get_if<StatedRun>(&spending.run))
+      set({{ApproximateDp{stated->epsilon, stated->delta}, 1}}, 1);
+    else if (const auto* renyi = std::get_if<RenyiFilteredRun>(&spending.run)) {
+      check_order(renyi->order);
+      check_rdp(renyi->divergence, renyi->order);
+      order_ = renyi->order;
+      divergence_ = renyi->divergence;
+    } else if (const auto* zcdp = std::get_if<ZcdpFilteredRun>(&spending.run)) {
+      if (!(zcdp->rho >= 0.0 && std::isfinite(zcdp->rho)))
+        throw std::invalid_argument("rho: expected a number >= 0, found " + number(zcdp->rho));
+      rho_ = zcdp->rho;
+    } else {
+      throw std::invalid_argument(
+          "candidates: expected trainings that were planned, filtered or stated");
+    }
+    if (!(failure_ >= 0.0 && failure_ < 1.0))
+      throw std::invalid_argument("failure: expected a number in [0, 1), found " +
+                                  number(failure_));
+  }
+
+  double divergence(double order) const {
+    if (curve_) return std::fmax(0.0, curve_->grouped(order, 4096));
+    if (order_ > 0.0) return order <= order_ ? divergence_ : kInfinity;
+    return rho_ * order * kAbove;
+  }
+  /// Probability of an event on which the divergence does not hold.
+  double failure() const { return failure_ + (curve_ ? curve_->failure() : 0.0); }
+  double order() const { return order_; }
+
+  std::vector<ProfileAt> profile(std::span<const double> epsilons) const {
+    std::vector<ProfileAt> found;
+    if (accountant_) {
+      for (const PrivacyBound& bound : accountant_->deltas(epsilons)) {
+        found.push_back({bound.delta_add.value_or(bound.delta) + failure_,
+                         bound.delta_remove.value_or(bound.delta) + failure_});
+      }
+      return found;
+    }
+    std::vector<double> orders(default_orders().begin(), default_orders().end());
+    if (order_ > 0.0) orders = {order_};
+    for (const double epsilon : epsilons) {
+      double least = 0.0;
+      for (const double order : orders)
+        least = std::fmin(least, log_delta_at(order, divergence(order), epsilon));
+      const double delta = delta_from_log(least) + failure_;
+      found.push_back({delta, delta});
+    }
+    return found;
+  }
+
+ private:
+  void set(const std::vector<Release>& releases, std::uint64_t group) {
+    accountant_ = std::make_shared<Accountant>(Composition{.releases = releases, .group = group});
+    curve_ = std::make_shared<RdpCurve>(releases, Neighbours{.group = group});
+  }
+
+  std::shared_ptr<Accountant> accountant_;
+  std::shared_ptr<RdpCurve> curve_;
+  double order_ = 0.0, divergence_ = 0.0;  ///< of a Renyi filter
+  double rho_ = 0.0;
+  double failure_ = 0.0;
+};
+
+bool same(const RunSpending& x, const RunSpending& y) {
+  const auto* a = std::get_if<PlannedRun>(&x.run);
+  const auto* b = std::get_if<PlannedRun>(&y.run);
+  return a != nullptr && b != nullptr && a->releases == b->releases && x.failure == y.failure;
+}
+
+}  // namespace
+
+QBounds bounds_of(std::span<const RunSpending> candidates, std::uint64_t group) {
+  check_group(group);
+  if (candidates.empty())
+    throw std::invalid_argument("candidates: expected at least one, found none");
+  auto list = std::make_shared<std::vector<Candidate>>();
+  for (std::size_t i = 0; i < candidates.size(); ++i)
+    if (std::none_of(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(i),
+                     [&](const RunSpending& x) { return same(x, candidates[i]); }))
+      list->emplace_back(candidates[i], group);
+  QBounds q;
+  for (const Candidate& candidate : *list) {
+    q.failure = std::fmax(q.failure, candidate.failure());
+    if (candidate.order() > 0.0) q.orders.push_back(candidate.order());
+  }
+  q.profile = [list](std::span<const double> epsilons) {
+    std::vector<ProfileAt> largest(epsilons.size());
+    for (const Candidate& candidate : *list) {
+      const std::vector<ProfileAt> found = candidate.profile(epsilons);
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        largest[i].add = std::fmax(largest[i].add, found[i].add);
+        largest[i].remove = std::fmax(largest[i].remove, found[i].remove);
+      }
+    }
+    return largest;
+  };
+  q.divergence = [list](double order) {
+    double largest = 0.0;
+    for (const Candidate& candidate : *list)
+      largest = std::fmax(largest, candidate.divergence(order));
+    return largest;
+  };
+  return q;
+}
+
+struct Selection::State {
+  Stopping stopping;
+  QBounds q;
+  ProfileTable profile;
+  std::array<Direction, 2> directions;       ///< add, remove
+  std::array<Direction, 2> without_failure;  ///< for Renyi divergences; empty: `directions`
+  double failure = 0.0;
+
+  State(const StoppingLaw& law, QBounds bounds) : stopping(law), q(std::move(bounds)), profile(q) {
+    const Cells cells = cells_of(stopping, 1.0);
+    for (const bool reversed : {false, true})
+      directions[reversed ? 1 : 0] = direction_of(cells, profile, reversed);
+    if (q.divergence && q.failure > 0.0) prepare_failure();
+  }
+
+  /// Q = (1 - p) Q0 + p Q1, where the divergence holds for Q0. If no run of A is a Q1, which has
+  /// probability E[(1 - p)^K] on D and on D', A is the selection among runs of Q0, with the
+  /// generating function f((1 - p) x) / f(1 - p).
+  void prepare_failure() {
+    const double kept = 1.0 - q.failure;
+    failure = std::fmin(1.0, stopping.mean() * q.failure * kAbove);
+    const double normal = stopping.generated_below(kept);
+    QBounds of_q0{.profile = [this](std::span<const double> epsilons) {
+      std::vector<ProfileAt> found;
+      std::vector<double> orders = all_orders(), divergences;
+      for (const double order : orders) divergences.push_back(q.divergence(order));
+      for (const double epsilon : epsilons) {
+        double least = 0.0;
+        for (std::size_t i = 0; i < orders.size(); ++i)
+          least = std::fmin(least, log_delta_at(orders[i], divergences[i], epsilon));
+        found.push_back({delta_from_log(least), delta_from_log(least)});
+      }
+      return found;
+    }};
+    const ProfileTable table(std::move(of_q0));
+    Cells cells = cells_of(stopping, kept);
+    for (double& slope : cells.above) slope *= kept / normal * kAbove;
+    for (double& slope : cells.below) slope *= kept / kAbove;
+    for (const bool reversed : {false, true})
+      without_failure[reversed ? 1 : 0] = direction_of(cells, table, reversed);
+  }
+
+  std::vector<double> all_orders() const {
+    std::vector<double> orders(default_orders().begin(), default_orders().end());
+    orders.insert(orders.end(), q.orders.begin(), q.orders.end());
+    return orders;
+  }
+
+  double delta(double epsilon) {
+    profile.extend(epsilon);
+    double largest = 0.0;
+    for (const bool reversed : {false, true})
+      largest =
+          std::fmax(largest, delta_of(directions[reversed ? 1 : 0], profile, reversed, epsilon));
+    return largest;
+  }
+
+  double divergence(double order) const {
+    check_order(order);
+    if (!q.divergence) return kInfinity;
+    const double of_q = q.divergence(order);
+    if (!std::isfinite(of_q)) return kInfinity;
+    const double share = order / (order - 1.0);
+    double largest = 0.0;
+    for (const Direction& direction : q.failure > 0.0 ? without_failure : directions)
+      for (const Line& line : direction.lines)
+        largest = std::fmax(largest, share * std::log(line.a) - std::log(line.b));
+    return (of_q + largest) * kAbove + 1e-12;
+  }
+};
+
+Selection::Selection(const StoppingLaw& law, QBounds q)
+    : state_(std::make_unique<State>(law, std::move(q))) {}
+Selection::Selection(const TunedRun& run, std::uint64_t group)
+    : Selection(run.law, bounds_of(run.candidates, group)) {}
+Selection::~Selection() = default;
+Selection::Selection(Selection&&) noexcept = default;
+Selection& Selection::operator=(Selection&&) noexcept = default;
+
+const Stopping& Selection::stopping() const { return state_->stopping; }
+double Selection::divergence(double order) { return state_->divergence(order); }
+double Selection::failure() const { return state_->failure; }
+
+double Selection::delta_by_profile(double epsilon) {
+  check_epsilon(epsilon);
+  return state_->delta(epsilon);
+}
+
+double Selection::delta_by_renyi(double epsilon) {
+  check_epsilon(epsilon);
+  double least = 0.0;
+  for (const double order : state_->all_orders()) {
+    const double divergence = state_->divergence(order);
+    if (std::isfinite(divergence))
+      least = std::fmin(least, log_delta_at(order, divergence, epsilon));
+  }
+  return std::fmin(1.0, delta_from_log(least) + state_->failure);
+}
+
+SelectionEpsilon Selection::epsilon(double delta) {
+  check_delta(delta);
+  SelectionEpsilon best{.epsilon = kInfinity, .delta = delta};
+  // The least epsilon by profiles: an upper end by doubling, then its boundary.
+  double end = 0.01;
+  const auto excess = [&](double e) {
+    return std::log(std::fmax(state_->delta(e), 1e-320)) - std::log(delta);
+  };
+  while (end < kMaxEpsilon && excess(end) > 0.0) end *= 1.5;
+  if (excess(end) <= 0.0)
+    best.epsilon = excess(0.0) <= 0.0 ? 0.0 : safe_boundary(excess, 0.0, end, 1e-7 * end);
+  if (state_->q.divergence && delta > state_->failure) {
+    const std::vector<double> orders = state_->all_orders();
+    const PrivacyBound renyi = lowest_epsilon(
+        orders, [&](std::size_t i) { return state_->divergence(orders[i]); },
+        (delta - state_->failure) / kAbove);
+    if (renyi.epsilon < best.epsilon) {
+      best.epsilon = std::fmax(renyi.epsilon, 0.0);
+      best.by = SelectionEpsilon::By::renyi;
+      best.order = renyi.order;
+    }
+  }
+  if (!std::isfinite(best.epsilon))
+    throw std::domain_error("no finite epsilon of the selection can be shown at delta " +
+                            number(delta));
+  return best;
+}
+
+double selection_divergence_papernot_steinke(double eta, double gamma, double mean, double order,
+                                             double divergence, double second_order,
+                                             double second_divergence) {
+  return divergence + (1.0 + eta) * (1.0 - 1.0 / second_order) * second_divergence +
+         (1.0 + eta) * std::log(1.0 / gamma) / second_order + std::log(mean) / (order - 1.0);
+}
+
+SelectionBudget calibrate_selection(const StoppingLaw& law, double epsilon, double delta,
+                                    const PlanCandidates& plan, std::uint64_t group) {
+  check_delta(delta);
+  if (!(epsilon > 0.0 && epsilon <= 100.0))
+    throw std::invalid_argument("epsilon: expected a number in (0, 100], found " + number(epsilon));
+  SelectionBudget budget;
+  budget.delta = delta / Stopping(law).mean();
+  SelectionBudget best;
+  // log(epsilon of A / epsilon) as a function of log(epsilon of a candidate): nearly linear.
+  const auto excess = [&](double log_epsilon) {
+    budget.epsilon = std::exp(log_epsilon);
+    const std::vector<RunSpending> candidates = plan(budget.epsilon, budget.delta);
+    budget.whole = Selection(law, bounds_of(candidates, group)).epsilon(delta);
+    const double found = std::log(std::fmax(budget.whole.epsilon, 1e-9) / epsilon);
+    if (found <= 0.0 && budget.epsilon > best.epsilon) best = budget;
+    return found;
+  };
+  double low = std::log(epsilon) - 8.0, high = std::log(epsilon);
+  double x = high - std::log(2.0), slope = 1.0;
+  double last_x = 0.0, last = kInfinity;
+  for (int round = 0; round < 40; ++round) {
+    const double found = excess(x);
+    if (found <= 0.0 && found > -1e-3) return best;
+    (found <= 0.0 ? low : high) = x;
+    if (std::isfinite(last) && x != last_x) {
+      const double measured = (found - last) / (x - last_x);
+      if (measured > 0.2 && measured < 5.0) slope = measured;
+    }
+    last_x = x;
+    last = found;
+    double next = x - (found + 4e-4) / slope;
+    if (!(next > low && next < high)) next = 0.5 * (low + high);
+    x = next;
+    if (high - low < 1e-6) break;
+  }
+  if (best.epsilon == 0.0)
+    throw std::domain_error("no budget of the candidates gives epsilon " + number(epsilon) +
+                            " at delta " + number(delta) +
+                            " for the whole selection: give a larger epsilon or a smaller E[K]");
+  return best;
+}
+
+}  // namespace cudp::privacy

@@ -1,0 +1,64 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+namespace cudp::privacy {
+
+/// Distribution of a random number K >= 1 of repetitions: the truncated negative binomial
+/// distribution D(eta, gamma) given K <= cap. P(K = 1) is proportional to 1, and
+///
+///   P(K = k + 1) = P(K = k) (1 - gamma) (k + eta) / (k + 1).
+///
+/// eta = 1: geometric; eta = 0: logarithmic; eta near -1: heavy-tailed.
+struct StoppingLaw {
+  double eta = 0.0;       ///< in (-1, 8]
+  double gamma = 0.5;     ///< in [1e-7, 1)
+  std::uint64_t cap = 1;  ///< maximum of K, public; 1 to kMaxRepetitions
+  bool operator==(const StoppingLaw&) const = default;
+};
+
+/// Largest cap.
+inline constexpr std::uint64_t kMaxRepetitions = std::uint64_t{1} << 17;
+
+/// A law with its probabilities, which are whole multiples of 2^-64 that add up to 1. These
+/// multiples are the distribution that draw() has exactly, and the one that every bound is computed
+/// for: nothing is lost between the two. Each differs by less than 2^-64 + 1e-12 P(K = k) from
+/// StoppingLaw's formula, except that the most probable k has the remainder. Only additions,
+/// multiplications and divisions of double are used, so every machine has the same multiples.
+class Stopping {
+ public:
+  /// Throws std::invalid_argument if a number is out of range.
+  explicit Stopping(const StoppingLaw& law);
+
+  const StoppingLaw& law() const { return law_; }
+  double mean() const { return mean_; }  ///< E[K], rounded up
+  double probability(std::uint64_t k) const;
+  /// Returns P(K > k).
+  double tail(std::uint64_t k) const;
+
+  /// Returns K for 64 uniform bits.
+  std::uint64_t draw(std::uint64_t bits) const;
+
+  /// Bounds on E[K u^(K - 1)], the derivative of the generating function E[u^K], for each u in
+  /// [0, 1]. The relative distance of the two is at most 1e-10.
+  std::vector<double> slopes_above(const std::vector<double>& u) const;
+  std::vector<double> slopes_below(const std::vector<double>& u) const;
+  /// Returns a lower bound on E[u^K].
+  double generated_below(double u) const;
+
+ private:
+  std::vector<double> slopes(const std::vector<double>& u, double factor) const;
+
+  StoppingLaw law_;
+  std::vector<std::uint64_t> weights_;  ///< P(K = k + 1) in units of 2^-64, modulo 2^64
+  std::vector<std::uint64_t> last_;     ///< largest bits for which K <= k + 1
+  bool certain_ = false;                ///< whether P(K = 1) = 1
+  double mean_ = 1.0;
+};
+
+/// Returns the law with this eta and E[K] = mean, to 1e-9. cap = 0: the smallest power of two with
+/// P(K > cap) < 2^-50 before K is conditioned on it. Throws std::invalid_argument if a number is
+/// out of range, std::domain_error if no gamma gives this mean with this cap.
+StoppingLaw stopping_law(double eta, double mean, std::uint64_t cap = 0);
+
+}  // namespace cudp::privacy
