@@ -74,9 +74,7 @@ RunFolder Sweep::run_folder(std::size_t run) const { return RunFolder(folder_ / 
 
 std::string Sweep::description(std::size_t run) const {
   const SweepCell& cell = cells_[runs_[run].cell];
-  std::string text;
-  for (const auto& [key, value] : cell.varied)
-    text += (text.empty() ? "" : ", ") + key + " " + value;
+  std::string text = varied_text(cell);
   if (request_.flags.repeats > 1)
     text += fmt::format("{}repeat {}", text.empty() ? "" : ", ",
                         run % static_cast<std::size_t>(request_.flags.repeats) + 1);

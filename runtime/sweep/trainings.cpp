@@ -12,7 +12,9 @@
 #include "runtime/base/threads.hpp"
 #include "runtime/config/keys_in_use.hpp"
 #include "runtime/device/cuda/devices.hpp"
+#include "runtime/run/key_file.hpp"
 #include "runtime/run/run.hpp"
+#include "runtime/run/stored_run.hpp"
 #include "runtime/sweep/children.hpp"
 #include "runtime/training/foresee.hpp"
 
@@ -34,14 +36,16 @@ PlanJson to_json(const PlannedSpending& s) {
   // JSON has no infinity.
   return {{"epsilon", std::isfinite(s.epsilon) ? PlanJson(s.epsilon) : PlanJson()},
           {"delta", s.delta},
-          {"certificate", s.certificate}};
+          {"certificate", s.certificate},
+          {"data", s.data_tag}};
 }
 
 PlannedSpending from_json(const PlanJson& j) {
   return {.epsilon = j["epsilon"].is_null() ? std::numeric_limits<double>::infinity()
                                             : j["epsilon"].get<double>(),
           .delta = j["delta"],
-          .certificate = j["certificate"]};
+          .certificate = j["certificate"],
+          .data_tag = j["data"]};
 }
 
 /// Plans the trainings in this process. A training moves the data in memory and gives them back.
@@ -54,10 +58,13 @@ std::vector<PlannedSpending> plan_here(const std::vector<TrainConfig>& configs,
     // The first run's warnings and notes stand for those of all.
     Experiment e = prepare(data.given_to(asked, true), all.empty() ? reporter : silent, "",
                            asked.of<KeysInUse>().coins);
+    std::string tag;
+    if (const auto& key = asked.of<KeysInUse>().key) tag = data_tag_of(e, key->key());
     const Foreseen f = foresee(e);
     all.push_back({.epsilon = f.epsilon,
                    .delta = f.delta,
-                   .certificate = f.plan ? privacy::to_text(*f.plan) : ""});
+                   .certificate = f.plan ? privacy::to_text(*f.plan) : "",
+                   .data_tag = std::move(tag)});
     if (loaded != nullptr) loaded->data = std::move(e.data);
   }
   return all;
@@ -110,6 +117,9 @@ void train_in_child(const TrainConfig& config, const QueuedSignals& signals) {
   Reporter silent(Reporter::Silent{});
   std::unique_ptr<Run> started;
   if (fs::exists(config.out)) {
+    // A key that was given can be given again, so it is never lost.
+    if (const auto& key = config.of<KeysInUse>().key)
+      write_key(RunFolder(config.out).key(), key->key());
     const Settings flags{{"resume", {config.out, "sweep"}},
                          {"threads", {std::int64_t{config.threads}, "sweep"}}};
     started = resume_run(flags, silent, nullptr, alone(), nullptr, {}, {}, config.of<DataInUse>());

@@ -24,6 +24,8 @@ struct PlannedSpending {
   /// Text of the certificate of the plan, or of the run if it has begun; "" without privacy, and if
   /// the plan will follow from a noisy number of examples.
   std::string certificate;
+  /// Keyed hash of the data, if the config has keys (KeysInUse); or "". See data_tag_of.
+  std::string data_tag = {};
 };
 
 /// Data in memory that trainings of this process and of its children share, with the results of
