@@ -25,7 +25,7 @@ readonly folders="
   kernels/features kernels/linear kernels/fused kernels models
   privacy/math privacy/text privacy/mechanism privacy/rdp privacy/pld privacy privacy/certificate privacy/transcript privacy/verify
   runtime/base runtime/ranks runtime/gate runtime/config runtime/data runtime/device runtime/features runtime/methods
-  runtime/settings runtime/results runtime/export runtime/report runtime/training runtime/run runtime/audit runtime/verify runtime/sweep runtime/cli runtime/python runtime
+  runtime/settings runtime/results runtime/export runtime/report runtime/training runtime/run runtime/audit runtime/verify runtime/sweep runtime/tune runtime/cli runtime/python runtime
   bench/reproduce bench"
 
 includes() {

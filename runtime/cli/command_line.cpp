@@ -27,21 +27,16 @@ namespace {
 constexpr int kBadUsage = static_cast<int>(Exit::bad_input);
 
 constexpr Synonym kCommands[] = {
-    {"fit", "train"},       {"run", "train"},
-    {"learn", "train"},     {"training", "train"},
-    {"resume", "train"},    {"grid", "sweep"},
-    {"tune", "sweep"},      {"evaluate", "eval"},
-    {"test", "eval"},       {"score", "eval"},
-    {"attack", "audit"},    {"check", "verify"},
-    {"epsilon", "account"}, {"accountant", "account"},
-    {"privacy", "account"}, {"spent", "account"},
-    {"explain", "account"}, {"noise", "calibrate"},
-    {"sigma", "calibrate"}, {"calibration", "calibrate"},
-    {"paper", "reproduce"}, {"version", "info"},
-    {"devices", "info"},    {"inference", "predict"},
-    {"infer", "predict"},   {"apply", "predict"},
-    {"onnx", "export"},     {"convert", "export"},
-    {"python", "export"},
+    {"fit", "train"},         {"run", "train"},       {"learn", "train"},
+    {"training", "train"},    {"resume", "train"},    {"grid", "sweep"},
+    {"tuning", "tune"},       {"search", "tune"},     {"evaluate", "eval"},
+    {"test", "eval"},         {"score", "eval"},      {"attack", "audit"},
+    {"check", "verify"},      {"epsilon", "account"}, {"accountant", "account"},
+    {"privacy", "account"},   {"spent", "account"},   {"explain", "account"},
+    {"noise", "calibrate"},   {"sigma", "calibrate"}, {"calibration", "calibrate"},
+    {"paper", "reproduce"},   {"version", "info"},    {"devices", "info"},
+    {"inference", "predict"}, {"infer", "predict"},   {"apply", "predict"},
+    {"onnx", "export"},       {"convert", "export"},  {"python", "export"},
 };
 
 std::vector<std::string> command_names(const CLI::App& app) {
@@ -112,6 +107,7 @@ AddCommands commands_of_cudp(ReleaseObserver* release_observer) {
   return [release_observer](CLI::App& app, CommandBody& body) {
     add_train_command(app, body, release_observer);
     add_sweep_command(app, body);
+    add_tune_command(app, body);
     add_schema_command(app, body);
     add_eval_command(app, body);
     add_predict_command(app, body);

@@ -25,6 +25,7 @@ void add_eval_command(CLI::App& app, CommandBody& body);
 void add_predict_command(CLI::App& app, CommandBody& body);
 void add_export_command(CLI::App& app, CommandBody& body);
 void add_sweep_command(CLI::App& app, CommandBody& body);
+void add_tune_command(CLI::App& app, CommandBody& body);
 void add_audit_command(CLI::App& app, CommandBody& body);
 void add_verify_command(CLI::App& app, CommandBody& body);
 void add_account_command(CLI::App& app, CommandBody& body);

@@ -16,11 +16,10 @@
 #include "runtime/base/files.hpp"
 #include "runtime/base/interrupt.hpp"
 #include "runtime/cli/answer.hpp"
-#include "runtime/cli/command_flags.hpp"
 #include "runtime/cli/commands.hpp"
 #include "runtime/cli/run_certificate.hpp"
+#include "runtime/cli/setting_lists.hpp"
 #include "runtime/cli/short_help.hpp"
-#include "runtime/settings/options.hpp"
 
 namespace cudp {
 namespace {
@@ -57,20 +56,6 @@ constexpr HelpLine kSweepLines[] = {
     {"quiet", "no progress, only warnings"},
 };
 
-/// Returns the options of `cudp train` that a sweep takes lists of, and --json and --quiet.
-std::vector<Option> setting_options() {
-  std::vector<Option> all;
-  for (const Option& option : train_options()) {
-    const bool own = option.key == "json" || option.key == "quiet";
-    if (swept_option(option.key) == nullptr && !own) continue;
-    all.push_back(option);
-    if (!own && option.kind != ValueKind::toggle &&
-        option.value_name.find(',') == std::string::npos)
-      all.back().value_name += ",...";
-  }
-  return all;
-}
-
 /// Settings and flags as the user gave them.
 struct GivenSweep {
   SweepRequest request;
@@ -80,24 +65,10 @@ struct GivenSweep {
 
 /// Returns the settings of the command line alone. Throws InputError.
 GivenSweep on_command_line(const CommandFlags& settings, const CommandFlags& own) {
-  GivenSweep given;
-  given.request.flags = own.values().of<SweepFlags>();
-  for (const auto& [key, texts] : settings.given_texts()) {
-    if (key == "json" || key == "quiet") {
-      (key == "json" ? given.json : given.quiet) = true;
-      continue;
-    }
-    const std::string place = "--" + key;
-    const Option& option = *swept_option(key);
-    std::vector<Setting> values = option.kind == ValueKind::toggle
-                                      ? std::vector<Setting>{{Value(true), place}}
-                                      : parse_values(option, texts, place);
-    TrainConfig tried;
-    for (const Setting& value : values) option.set(tried, value.value, place);
-    given.request.lists[key] = std::move(values);
-  }
-  if (given.json) given.quiet = true;
-  return given;
+  GivenLists lists = given_lists(settings);
+  return {.request = {.lists = std::move(lists.lists), .flags = own.values().of<SweepFlags>()},
+          .json = lists.json,
+          .quiet = lists.quiet};
 }
 
 /// Adds the settings of SWEEP.toml, or of the sweep that is continued. Throws InputError.
@@ -208,20 +179,13 @@ void add_sweep_command(CLI::App& app, CommandBody& body) {
   use_short_help(*command,
                  kSweepUsage + help_lines_text(kSweepLines, own_options) + kSweepExamples);
   const auto settings =
-      std::make_shared<CommandFlags>(*command, setting_options(), Repeated::all_count);
+      std::make_shared<CommandFlags>(*command, list_options(), Repeated::all_count);
   const auto own =
       std::make_shared<CommandFlags>(*command, std::move(own_options), Repeated::last_counts);
   command->callback([&body, settings, own] {
-    body = {.run = [settings, own] { return run_sweep(on_command_line(*settings, *own), *own); },
-            .check =
-                [settings, own] {
-                  for (const auto& [key, values] : on_command_line(*settings, *own).request.lists)
-                    for (const Setting& value : values) {
-                      TrainConfig tried;
-                      swept_option(key)->set(tried, value.value, value.place);
-                      check_names(tried);
-                    }
-                }};
+    body = {
+        .run = [settings, own] { return run_sweep(on_command_line(*settings, *own), *own); },
+        .check = [settings, own] { check_names(on_command_line(*settings, *own).request.lists); }};
   });
 }
 

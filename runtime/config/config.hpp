@@ -114,6 +114,7 @@ struct TrainConfig {
   std::string method = "dpsgd";  ///< name in methods/registry.cpp
   MethodOptions method_options;
   std::string preset;
+  bool tuned = false;  ///< settings that `cudp tune` chose within the guarantee; it alone sets this
   std::int64_t batch = 512;
   std::optional<std::int64_t> epochs = 20;
   std::optional<std::int64_t> steps;

@@ -6,6 +6,7 @@
 #include "runtime/base/error.hpp"
 #include "runtime/base/interrupt.hpp"
 #include "runtime/base/threads.hpp"
+#include "runtime/config/keys_in_use.hpp"
 #include "runtime/config/log_options.hpp"
 #include "runtime/config/report_options.hpp"
 #include "runtime/config/seeded_key.hpp"
@@ -76,10 +77,13 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
     check_events_folder(events);
   }
   warn_of_threads(config, ranks, reporter);
-  const SharedKey key(config.seed ? key_from_seed(static_cast<std::uint64_t>(*config.seed))
-                                  : make_key());
+  const KeysInUse& given = config.of<KeysInUse>();
+  const SharedKey key =
+      given.key ? *given.key
+                : SharedKey(config.seed ? key_from_seed(static_cast<std::uint64_t>(*config.seed))
+                                        : make_key());
   std::optional<SharedKey> coins;
-  if (config.holdout) coins.emplace(coins_of(config));
+  if (config.holdout) coins = given.coins ? *given.coins : SharedKey(coins_of(config));
   introduce(ranks, {.config = config, .model = "", .key = key, .coins = coins});
   Experiment experiment = prepare(config, reporter, "", std::move(coins), ranks);
   check_same_facts(experiment, key.key());

@@ -231,11 +231,21 @@ std::string method_help() {
   return "training method: " + list;
 }
 
+/// Mark in the settings of a run whose settings `cudp tune` chose. A file without it has none.
+Option tuned_option() {
+  Option o = origin(toggle("tuned", &Config::tuned,
+                           "written by cudp tune: the guarantee covers the choice of these "
+                           "settings; without effect on a training"));
+  o.get = [](const Config& c) { return c.tuned ? std::optional<Value>(true) : std::nullopt; };
+  return o;
+}
+
 std::vector<Option> training_options() {
   return {
       one_of(text("method", "NAME", &Config::method, method_help().c_str()), method_names()),
       origin(text("preset", "NAME", &Config::preset,
                   "tuned settings to start from; if not given, those for the data set")),
+      tuned_option(),
       integer("batch", "B", &Config::batch, kCount, "expected batch size"),
       instead_of("length",
                  integer("epochs", "N", &Config::epochs, kCount, "length of the training")),

@@ -221,6 +221,7 @@ TrainConfig resolve_config(const Settings& flags, std::vector<std::string>& note
        {&std::as_const(named.preset), &std::as_const(named.file), &flags})
     apply_settings(*source, config);
   config.preset = named.preset_name;
+  config.tuned = false;  // this training is not a part of that tuning
   const bool has_rate =
       flags.contains("lr") || named.file.contains("lr") || named.preset.contains("lr");
   if (!has_rate && config.lr == TrainConfig{}.lr)

@@ -22,8 +22,8 @@ using Flags = SweepFlags;
 /// Maximum number of runs of a sweep.
 constexpr std::size_t kMaxRuns = 100000;
 
-const Option* sweep_option(std::string_view key) {
-  for (const Option& o : sweep_options())
+const Option* own_option(const ListCommand& command, std::string_view key) {
+  for (const Option& o : command.options)
     if (o.key == key) return &o;
   return nullptr;
 }
@@ -81,7 +81,8 @@ const std::vector<Option>& sweep_options() {
 const Option* swept_option(std::string_view key) {
   const Option* const option = find_option(key);
   if (option == nullptr || (option->scope == Scope::command && key != "config")) return nullptr;
-  if (key == "metrics-file") return nullptr;  // runs at the same time would share it
+  // Runs at the same time would share a file; `tuned` has no effect on a run.
+  if (key == "metrics-file" || key == "tuned") return nullptr;
   return option;
 }
 
@@ -102,8 +103,8 @@ std::vector<Setting> parse_values(const Option& option, const std::vector<std::s
   return values;
 }
 
-void add_sweep_file(std::string_view toml, const std::string& source, const Settings& given,
-                    SweepRequest& request) {
+void add_lists_file(std::string_view toml, const std::string& source, const ListCommand& command,
+                    const Settings& given, TrainConfig& own, SettingLists& lists) {
   toml::table table;
   try {
     table = toml::parse(toml, source);
@@ -111,13 +112,12 @@ void add_sweep_file(std::string_view toml, const std::string& source, const Sett
     throw InputError(fmt::format("{}, line {}: {}", source, e.source().begin.line,
                                  std::string(e.description())));
   }
-  TrainConfig own;
-  own.of<SweepFlags>() = request.flags;
   for (const auto& [name, node] : table) {
     const std::string key(name.str());
     const std::string place = fmt::format("{}, line {}, {}", source, node.source().begin.line, key);
-    if (const Option* const option = sweep_option(key);
-        option != nullptr && key != "file" && key != "out" && key != "resume" && key != "share") {
+    const Option* const option = own_option(command, key);
+    if (option != nullptr &&
+        std::ranges::find(command.only_flags, key) == command.only_flags.end()) {
       if (!given.contains(key)) option->set(own, entry_value(node, place), place);
       continue;
     }
@@ -126,15 +126,15 @@ void add_sweep_file(std::string_view toml, const std::string& source, const Sett
                        ": expected settings of a single method in a file that config = "
                        "\"FILE\" names, found them here");
     if (swept_option(key) == nullptr) {
-      if (find_option(key) != nullptr || sweep_option(key) != nullptr)
-        throw InputError(place +
-                         ": expected on the command line of a single run or of the sweep, "
-                         "found in a sweep's file");
+      if (find_option(key) != nullptr || option != nullptr)
+        throw InputError(fmt::format(
+            "{}: expected on the command line of a single run or of the {}, found in a {}'s file",
+            place, command.name, command.name));
       throw InputError(place + ": expected a known key, found '" + key + "'; " +
                        nearest_or_all(key, option_keys(), option_synonyms(),
-                                      "cudp sweep --help-all lists them"));
+                                      fmt::format("cudp {} --help-all lists them", command.name)));
     }
-    if (request.lists.contains(key)) continue;  // the command line's
+    if (lists.contains(key)) continue;  // the command line's
     std::vector<Setting> values;
     if (const toml::array* const list = node.as_array()) {
       for (const toml::node& entry : *list) values.push_back({entry_value(entry, place), place});
@@ -143,14 +143,25 @@ void add_sweep_file(std::string_view toml, const std::string& source, const Sett
       values.push_back({entry_value(node, place), place});
     }
     check_distinct(values);
-    request.lists[key] = std::move(values);
+    lists[key] = std::move(values);
   }
+}
+
+void add_sweep_file(std::string_view toml, const std::string& source, const Settings& given,
+                    SweepRequest& request) {
+  TrainConfig own;
+  own.of<SweepFlags>() = request.flags;
+  add_lists_file(toml, source,
+                 {.name = "sweep",
+                  .options = sweep_options(),
+                  .only_flags = {"file", "out", "resume", "share"}},
+                 given, own, request.lists);
   request.flags = own.of<SweepFlags>();
 }
 
-std::string sweep_text(const SweepRequest& request) {
-  std::string text = fmt::format("repeats = {}\n", request.flags.repeats);
-  for (const auto& [key, values] : request.lists) {
+std::string lists_text(const SettingLists& lists) {
+  std::string text;
+  for (const auto& [key, values] : lists) {
     text += key + " = ";
     if (values.size() > 1) text += "[";
     for (std::size_t i = 0; i < values.size(); ++i)
@@ -160,13 +171,24 @@ std::string sweep_text(const SweepRequest& request) {
   return text;
 }
 
-std::vector<SweepCell> cells_of(const SweepRequest& request, std::vector<std::string>& notes) {
+std::string sweep_text(const SweepRequest& request) {
+  return fmt::format("repeats = {}\n", request.flags.repeats) + lists_text(request.lists);
+}
+
+std::string varied_text(const SweepCell& cell) {
+  std::string text;
+  for (const auto& [key, value] : cell.varied)
+    text += (text.empty() ? "" : ", ") + key + " " + value;
+  return text;
+}
+
+std::vector<SweepCell> combinations_of(const SettingLists& lists, std::int64_t repeats) {
   std::vector<SweepCell> cells(1);
   for (const Option& option : train_options()) {
-    const auto list = request.lists.find(option.key);
-    if (list == request.lists.end()) continue;
+    const auto list = lists.find(option.key);
+    if (list == lists.end()) continue;
     const std::vector<Setting>& values = list->second;
-    if (cells.size() * values.size() * static_cast<std::size_t>(request.flags.repeats) > kMaxRuns)
+    if (cells.size() * values.size() * static_cast<std::size_t>(repeats) > kMaxRuns)
       throw InputError(fmt::format("sweep: expected at most {} runs, found more", kMaxRuns));
     std::vector<SweepCell> more;
     for (const SweepCell& cell : cells)
@@ -177,6 +199,10 @@ std::vector<SweepCell> cells_of(const SweepRequest& request, std::vector<std::st
       }
     cells = std::move(more);
   }
+  return cells;
+}
+
+void resolve_cells(std::vector<SweepCell>& cells, std::vector<std::string>& notes) {
   for (SweepCell& cell : cells) {
     std::vector<std::string> lines;
     try {
@@ -188,10 +214,6 @@ std::vector<SweepCell> cells_of(const SweepRequest& request, std::vector<std::st
         where += (where.empty() ? "" : ", ") + key + " = " + value;
       throw InputError(std::string(e.what()) + " (the runs with " + where + ")");
     }
-    if (cell.config.seed && request.flags.repeats > 1)
-      throw InputError(fmt::format(
-          "--repeats: expected 1 with --seed, since runs of one seed are the same, found {}",
-          request.flags.repeats));
     // A line that is not the same for all cells names settings of one of them.
     if (&cell == &cells.front())
       notes = std::move(lines);
@@ -200,6 +222,16 @@ std::vector<SweepCell> cells_of(const SweepRequest& request, std::vector<std::st
         return std::ranges::find(lines, line) == lines.end();
       });
   }
+}
+
+std::vector<SweepCell> cells_of(const SweepRequest& request, std::vector<std::string>& notes) {
+  std::vector<SweepCell> cells = combinations_of(request.lists, request.flags.repeats);
+  resolve_cells(cells, notes);
+  for (const SweepCell& cell : cells)
+    if (cell.config.seed && request.flags.repeats > 1)
+      throw InputError(fmt::format(
+          "--repeats: expected 1 with --seed, since runs of one seed are the same, found {}",
+          request.flags.repeats));
   return cells;
 }
 

@@ -42,11 +42,25 @@ const Option* swept_option(std::string_view key);
 std::vector<Setting> parse_values(const Option& option, const std::vector<std::string>& texts,
                                   const std::string& place);
 
-/// Adds the settings of a TOML file to those of the command line, which take priority. given: keys
-/// of SweepFlags that the command line sets. Throws InputError.
+/// Flags of a command over lists of settings, which its TOML file may set, too.
+struct ListCommand {
+  const char* name = "";  ///< of the command
+  const std::vector<Option>& options;
+  std::vector<std::string> only_flags = {};  ///< keys that a file may not set
+};
+
+/// Adds the settings of a TOML file to the lists of the command line, which take priority, and
+/// the command's own keys to `own`. given: keys of `own` that the command line sets. Throws
+/// InputError.
+void add_lists_file(std::string_view toml, const std::string& source, const ListCommand& command,
+                    const Settings& given, TrainConfig& own, SettingLists& lists);
+
+/// Adds the settings of a sweep's file. Throws InputError.
 void add_sweep_file(std::string_view toml, const std::string& source, const Settings& given,
                     SweepRequest& request);
 
+/// Formats settings and lists as such a file.
+std::string lists_text(const SettingLists& lists);
 /// Formats the settings and the number of repeats as a sweep file.
 std::string sweep_text(const SweepRequest& request);
 
@@ -58,9 +72,19 @@ struct SweepCell {
   TrainConfig config;
 };
 
+/// Returns "key value, key value" of the settings that vary; "" if none do.
+std::string varied_text(const SweepCell& cell);
+
 /// Returns all combinations of the lists, the last setting varying fastest, in the order of the
-/// table of options. Throws InputError if one of them is no valid training, naming its settings.
-/// notes: receives lines for the user that hold for all of them.
+/// table of options, without configs. repeats: of each combination, for the limit of their number.
+/// Throws InputError.
+std::vector<SweepCell> combinations_of(const SettingLists& lists, std::int64_t repeats = 1);
+
+/// Resolves the config of each combination. Throws InputError if one of them is no valid training,
+/// naming its settings. notes: receives lines for the user that hold for all of them.
+void resolve_cells(std::vector<SweepCell>& cells, std::vector<std::string>& notes);
+
+/// Returns the resolved cells of a sweep. Throws InputError.
 std::vector<SweepCell> cells_of(const SweepRequest& request, std::vector<std::string>& notes);
 
 }  // namespace cudp

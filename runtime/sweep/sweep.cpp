@@ -1,23 +1,17 @@
 #include "runtime/sweep/sweep.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
-#include <thread>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/base/error.hpp"
-#include "runtime/base/interrupt.hpp"
 #include "runtime/base/number_text.hpp"
 #include "runtime/base/threads.hpp"
-#include "runtime/device/cuda/devices.hpp"
 #include "runtime/run/run.hpp"
-#include "runtime/sweep/children.hpp"
-#include "runtime/training/foresee.hpp"
 
 namespace fs = std::filesystem;
 
@@ -27,13 +21,6 @@ namespace {
 using SweepJson = nlohmann::ordered_json;
 
 constexpr const char* kFile = "sweep.toml";
-/// Number of runs at a time on a CUDA device. bench/results has the measurement.
-constexpr int kJobsOfDevice = 8;
-
-bool may_use_cuda(const TrainConfig& config) {
-  return built_with_cuda() && config.device != Device::cpu;
-}
-
 /// Returns the K and N of --share "K/N". Throws InputError.
 std::pair<std::size_t, std::size_t> share_of(const std::string& text) {
   if (text.empty()) return {1, 1};
@@ -44,43 +31,6 @@ std::pair<std::size_t, std::size_t> share_of(const std::string& text) {
     if (k && n && *k >= 1 && *k <= *n) return {*k, *n};
   }
   throw InputError("--share: expected K/N with K of 1 to N, found \"" + text + "\"");
-}
-
-/// Returns the status of a run's certificate; "" if there is none.
-std::string certified_status(const RunFolder& folder) {
-  std::error_code none;
-  if (!fs::exists(folder.certificate(), none)) return "";
-  const SweepJson json = SweepJson::parse(read_file(folder.certificate()), nullptr, false);
-  return json.is_object() ? json.value("status", "") : "";
-}
-
-SweepJson to_json(const PlannedSpending& s) {
-  // JSON has no infinity.
-  return {{"epsilon", std::isfinite(s.epsilon) ? SweepJson(s.epsilon) : SweepJson()},
-          {"delta", s.delta},
-          {"certificate", s.certificate}};
-}
-
-/// Returns the lock on a sweep's folder. The runs of a sweep hold it, too: those of one that was
-/// killed end with a checkpoint, which this waits for. Throws Error if that takes too long.
-FolderLock locked(const fs::path& folder, Reporter& reporter) {
-  constexpr int kTries = 600;
-  for (int i = 0;; ++i) {
-    try {
-      return FolderLock(folder);
-    } catch (const Error&) {
-      if (i == kTries) throw;
-    }
-    if (i == 0) reporter.info("waiting for the runs of another call to end");
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  }
-}
-
-PlannedSpending from_json(const SweepJson& j) {
-  return {.epsilon = j["epsilon"].is_null() ? std::numeric_limits<double>::infinity()
-                                            : j["epsilon"].get<double>(),
-          .delta = j["delta"],
-          .certificate = j["certificate"]};
 }
 
 }  // namespace
@@ -124,9 +74,7 @@ RunFolder Sweep::run_folder(std::size_t run) const { return RunFolder(folder_ / 
 
 std::string Sweep::description(std::size_t run) const {
   const SweepCell& cell = cells_[runs_[run].cell];
-  std::string text;
-  for (const auto& [key, value] : cell.varied)
-    text += (text.empty() ? "" : ", ") + key + " " + value;
+  std::string text = varied_text(cell);
   if (request_.flags.repeats > 1)
     text += fmt::format("{}repeat {}", text.empty() ? "" : ", ",
                         run % static_cast<std::size_t>(request_.flags.repeats) + 1);
@@ -134,10 +82,7 @@ std::string Sweep::description(std::size_t run) const {
 }
 
 bool Sweep::is_over(std::size_t run) const {
-  if (folder_.empty()) return false;
-  std::error_code none;
-  const RunFolder folder = run_folder(run);
-  return fs::exists(folder.result(), none) || certified_status(folder) == "refused";
+  return !folder_.empty() && has_ended(run_folder(run));
 }
 
 std::size_t Sweep::to_do() const {
@@ -148,70 +93,30 @@ std::size_t Sweep::to_do() const {
 
 int Sweep::jobs() const {
   const auto left = static_cast<int>(std::min<std::size_t>(to_do(), 1 << 20));
-  int jobs = static_cast<int>(request_.flags.jobs);
-  if (jobs == 0) {
-    const auto threads = static_cast<int>(std::ranges::max(cells_, {}, [](const SweepCell& c) {
-                                            return c.config.threads;
-                                          }).config.threads);
-    jobs = std::max(1, available_cores() / std::max(threads, 1));
-    if (std::ranges::any_of(cells_, [](const SweepCell& c) { return may_use_cuda(c.config); }))
-      jobs = std::min(jobs, kJobsOfDevice);
-  }
-  return std::max(1, std::min(jobs, left));
+  std::vector<TrainConfig> configs;
+  configs.reserve(cells_.size());
+  for (const SweepCell& cell : cells_) configs.push_back(cell.config);
+  return std::max(1, std::min(trainings_at_once(configs, request_.flags.jobs), left));
 }
 
-TrainConfig Sweep::config_of(std::size_t run, bool takes) const {
-  TrainConfig config = cells_[runs_[run].cell].config;
+TrainConfig Sweep::config_of(std::size_t run) const {
+  TrainConfig config = data_.given_to(cells_[runs_[run].cell].config, true);
   config.out = run_folder(run).root().string();
-  const auto data = loaded_.find(loading_key(config));
-  if (data != loaded_.end()) config.of<DataInUse>() = {.loaded = data->second, .takes = takes};
   if (config.threads == 0) config.threads = std::max(1, available_cores() / at_once_);
   return config;
 }
 
-std::vector<PlannedSpending> Sweep::plan(const std::vector<std::size_t>& cells) const {
-  std::vector<PlannedSpending> all;
-  Reporter silent(Reporter::Silent{});
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    TrainConfig config = cells_[cells[i]].config;
-    const auto data = loaded_.find(loading_key(config));
-    const std::shared_ptr<LoadedData> loaded = data == loaded_.end() ? nullptr : data->second;
-    if (loaded != nullptr) config.of<DataInUse>() = {.loaded = loaded, .takes = true};
-    // The first run's warnings and notes stand for those of all.
-    Experiment e = cudp::prepare(config, i == 0 ? reporter_ : silent);
-    const Foreseen f = foresee(e);
-    all.push_back({.epsilon = f.epsilon,
-                   .delta = f.delta,
-                   .certificate = f.plan ? privacy::to_text(*f.plan) : ""});
-    if (loaded != nullptr) loaded->data = std::move(e.data);
-  }
-  return all;
-}
-
 void Sweep::prepare() {
   std::vector<std::size_t> cells;
-  bool on_device = false;
+  std::vector<TrainConfig> configs;
   for (std::size_t r = 0; r < runs_.size(); ++r) {
     const std::size_t cell = runs_[r].cell;
     if (is_over(r) || std::ranges::find(cells, cell) != cells.end()) continue;
     cells.push_back(cell);
-    const TrainConfig& config = cells_[cell].config;
-    on_device = on_device || may_use_cuda(config);
-    const std::string key = loading_key(config);
-    if (!key.empty() && !loaded_.contains(key))
-      loaded_[key] = load_for_trainings(config, reporter_);
+    configs.push_back(cells_[cell].config);
+    data_.load(configs.back(), reporter_);
   }
-  // A process that has opened a CUDA device cannot fork others that use it.
-  const std::vector<PlannedSpending> plans = on_device ? [&] {
-    std::vector<PlannedSpending> all;
-    for (const SweepJson& j : SweepJson::parse(answer_of_child([&] {
-           SweepJson list = SweepJson::array();
-           for (const PlannedSpending& s : plan(cells)) list.push_back(to_json(s));
-           return list.dump();
-         })))
-      all.push_back(from_json(j));
-    return all;
-  }() : plan(cells);
+  const std::vector<PlannedSpending> plans = data_.plan(configs, reporter_);
   for (std::size_t i = 0; i < cells.size(); ++i) planned_[cells[i]] = plans[i];
 }
 
@@ -260,22 +165,6 @@ void Sweep::make_folder() {
   }
 }
 
-void Sweep::train_here(std::size_t run, const QueuedSignals& signals) const {
-  const EndOnSignal end("interrupted before the first step");
-  signals.release();
-  Reporter silent(Reporter::Silent{});
-  TrainConfig config = config_of(run, true);
-  std::unique_ptr<Run> started;
-  if (fs::exists(config.out)) {
-    const Settings flags{{"resume", {config.out, "sweep"}},
-                         {"threads", {std::int64_t{config.threads}, "sweep"}}};
-    started = resume_run(flags, silent, nullptr, alone(), nullptr, {}, {}, config.of<DataInUse>());
-  } else {
-    started = start_run(config, silent);
-  }
-  (void)train(*started, DrawPictures::no);
-}
-
 void Sweep::report(std::size_t run) const {
   const std::optional<RunResult> result = stored_result(run_folder(run));
   std::string line = fmt::format("run {} of {} (", run + 1, runs_.size());
@@ -302,7 +191,7 @@ void Sweep::report(std::size_t run) const {
 void Sweep::run(std::optional<EndOnSignal>& end) {
   make_folder();
   std::optional<FolderLock> lock;
-  if (request_.flags.share.empty()) lock.emplace(locked(folder_ / "private", reporter_));
+  if (request_.flags.share.empty()) lock.emplace(lock_of_runs(folder_ / "private", reporter_));
   std::vector<std::size_t> left;
   for (std::size_t r = 0; r < runs_.size(); ++r)
     if (runs_[r].mine && !is_over(r)) left.push_back(r);
@@ -310,42 +199,17 @@ void Sweep::run(std::optional<EndOnSignal>& end) {
   if (!left.empty())
     reporter_.info(fmt::format("{} of {} runs, {} at a time, in {}", left.size(), runs_.size(),
                                at_once_, folder_.string()));
-  std::string failure;
-  Exit code = Exit::ok;
-  bool interrupted = false;
-  {
-    ChildProcesses children;  // queues signals, so that none is lost in between
-    end.reset();
-    std::size_t next = 0;
-    while (true) {
-      while (!interrupted && code == Exit::ok && next < left.size() &&
-             children.running() < static_cast<std::size_t>(at_once_)) {
-        const std::size_t r = left[next++];
-        children.start(r, [this, r](const QueuedSignals& signals) { train_here(r, signals); });
-      }
-      if (children.running() == 0) break;
-      if (children.wait()) {
-        interrupted = true;
-        children.interrupt();
-      }
-      for (const EndedChild& child : children.ended()) {
-        const std::size_t r = child.number;
-        if (child.code == Exit::again) {
-          // Only this process passes signals on, but anyone may send one to a run.
-          if (!interrupted) children.interrupt();
-          interrupted = true;
-        } else if (child.code == Exit::ok || is_over(r)) {
-          report(r);
-        } else if (code == Exit::ok) {
-          code = child.code;
-          failure = run_name(r) + " (" + description(r) + "): " + child.message;
-          children.interrupt();
-        }
-      }
-    }
-  }
-  if (code != Exit::ok) throw Error(failure, code);
-  if (interrupted)
+  const EndOfTrainings ended = train_all(
+      left, at_once_,
+      {.train = [this](std::size_t r,
+                       const QueuedSignals& signals) { train_in_child(config_of(r), signals); },
+       .is_over = [this](std::size_t r) { return is_over(r); },
+       .report = [this](std::size_t r) { report(r); }},
+      end);
+  if (ended.code != Exit::ok)
+    throw Error(run_name(ended.failed) + " (" + description(ended.failed) + "): " + ended.message,
+                ended.code);
+  if (ended.interrupted)
     throw Error(fmt::format("interrupted; {} of {} runs are left; continue with: cudp sweep "
                             "--resume {}",
                             to_do(), left.size(), folder_.string()),

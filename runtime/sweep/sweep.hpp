@@ -1,29 +1,18 @@
 #pragma once
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "runtime/base/files.hpp"
 #include "runtime/base/interrupt.hpp"
 #include "runtime/base/reporter.hpp"
 #include "runtime/run/folder.hpp"
 #include "runtime/sweep/request.hpp"
 #include "runtime/sweep/table.hpp"
-#include "runtime/training/loaded_data.hpp"
+#include "runtime/sweep/trainings.hpp"
 
 namespace cudp {
-
-/// Privacy that a run of a sweep will spend.
-struct PlannedSpending {
-  double epsilon = 0.0;  ///< infinite without privacy
-  double delta = 0.0;
-  /// Text of the certificate of the plan, or of the run if it has begun; "" without privacy, and if
-  /// the plan will follow from a noisy number of examples.
-  std::string certificate;
-};
 
 /// Trainings of all combinations of some settings. The data are read once, and the accountant's
 /// results are shared. Each run is a process of its own, forked from this one, with a folder, a key
@@ -74,10 +63,8 @@ class Sweep {
   std::string description(std::size_t run) const;
   bool is_over(std::size_t run) const;
   /// Returns the config of a run in its folder, with data in memory.
-  TrainConfig config_of(std::size_t run, bool takes) const;
-  std::vector<PlannedSpending> plan(const std::vector<std::size_t>& cells) const;
+  TrainConfig config_of(std::size_t run) const;
   void make_folder();
-  void train_here(std::size_t run, const QueuedSignals& signals) const;
   void report(std::size_t run) const;
 
   SweepRequest request_;
@@ -85,9 +72,9 @@ class Sweep {
   std::vector<SweepCell> cells_;
   std::vector<OneRun> runs_;
   std::filesystem::path folder_;
-  int at_once_ = 1;                                            ///< runs at a time
-  std::map<std::string, std::shared_ptr<LoadedData>> loaded_;  ///< by loading_key
-  std::map<std::size_t, PlannedSpending> planned_;             ///< by cell
+  int at_once_ = 1;  ///< runs at a time
+  SharedData data_;
+  std::map<std::size_t, PlannedSpending> planned_;  ///< by cell
 };
 
 }  // namespace cudp

@@ -1,8 +1,7 @@
 #include "runtime/training/loaded_data.hpp"
 
-#include <optional>
-
 #include "runtime/base/busy.hpp"
+#include "runtime/config/keys_in_use.hpp"
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/given_arrays.hpp"
 #include "runtime/device/cuda/devices.hpp"
@@ -25,8 +24,8 @@ bool is_on_cpu(const TrainConfig& config) {
 }  // namespace
 
 std::string loading_key(const TrainConfig& config) {
-  if (config.holdout || config.of<ArraysInUse>().arrays != nullptr ||
-      config.rows_in == RowsIn::file)
+  if ((config.holdout && !config.of<KeysInUse>().coins) ||
+      config.of<ArraysInUse>().arrays != nullptr || config.rows_in == RowsIn::file)
     return "";
   std::string key = is_on_cpu(config) ? "cpu" : "device";
   key += method_entry(config.method).gives_privacy ? "" : ", no privacy";
@@ -43,7 +42,7 @@ std::shared_ptr<LoadedData> load_for_trainings(const TrainConfig& config, Report
   loaded->memo = std::make_shared<privacy::AccountantMemo>(kResults);
   {
     Busy reading("reading " + shown(config.dataset), reporter.shown_work());
-    loaded->data = read_data(config, std::nullopt, alone(), {}, &reading);
+    loaded->data = read_data(config, config.of<KeysInUse>().coins, alone(), {}, &reading);
   }
   if (!is_on_cpu(config)) return loaded;
   // Texts have no features, which prepare() refuses.

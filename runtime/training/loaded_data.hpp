@@ -28,7 +28,7 @@ struct DataInUse {
 
 /// Returns a text that is the same for two configs whose trainings can share their data: all
 /// settings that decide what is read. "" if the data cannot be shared, because a run's own coins
-/// decide which rows are held out.
+/// decide which rows are held out; trainings that were given coins (KeysInUse) have the same ones.
 std::string loading_key(const TrainConfig& config);
 
 /// Reads the data for trainings with this loading_key. On the CPU, computes their features too.

@@ -1,0 +1,28 @@
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "runtime/cli/command_flags.hpp"
+#include "runtime/sweep/request.hpp"
+
+namespace cudp {
+
+/// Lists of settings of `cudp train` on the command line, and --json and --quiet.
+struct GivenLists {
+  SettingLists lists;
+  bool json = false;
+  bool quiet = false;
+};
+
+/// Returns the options of `cudp train` that a command takes lists of, and --json and --quiet.
+std::vector<Option> list_options();
+
+/// Returns the settings that the user gave as flags of list_options(). Throws InputError.
+GivenLists given_lists(const CommandFlags& settings);
+
+/// Throws InputError if the lists name an unknown preset, method, built-in model or built-in data
+/// set. Opens no file.
+void check_names(const SettingLists& lists);
+
+}  // namespace cudp

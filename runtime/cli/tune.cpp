@@ -1,0 +1,248 @@
+#include "runtime/tune/tune.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <spdlog/fmt/fmt.h>
+
+#include "privacy/text/number.hpp"
+#include "privacy/verify/stated_numbers.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/base/files.hpp"
+#include "runtime/base/interrupt.hpp"
+#include "runtime/cli/answer.hpp"
+#include "runtime/cli/commands.hpp"
+#include "runtime/cli/setting_lists.hpp"
+#include "runtime/cli/short_help.hpp"
+#include "runtime/tune/score.hpp"
+
+namespace cudp {
+namespace {
+
+constexpr const char* kTuneUsage =
+    "cudp tune --dataset NAME --epsilon E [flags]  chooses settings within the guarantee\n";
+constexpr const char* kTuneExamples = R"(Examples:
+  cudp tune --dataset patients.csv --schema patients.toml --epsilon 1
+  cudp tune --preset mnist-cnn --data-dir data --epsilon 3 --lr 0.5,1,2 --clip 0.05,0.1
+  cudp tune grid.toml --runs 10 --out runs/tuned --dry-run
+cudp tune --help-all lists all settings.
+)";
+constexpr HelpLine kTuneLines[] = {
+    {"", "Tuning"},
+    {"runs", "expected number of trainings, which is secret"},
+    {"eta", "form of that number's distribution"},
+    {"most-runs", "public maximum of that number"},
+    {"score", "rows that candidates are scored on: public or holdout"},
+    {"dry-run", "print the plan; train and spend nothing"},
+    {"jobs", "trainings at a time, 0: one a core"},
+    {"out", "folder of the tuned run; the same command continues it"},
+    {"resume", "continue the tuning in this folder"},
+    {"resume-or-start", "continue it, or start it there"},
+    {"", "Settings, as of cudp train; a list of values between commas is tuned"},
+    {"preset", "tuned settings of a data set"},
+    {"config", "settings of a file, such as a run's release/config.toml"},
+    {"dataset", "a data set's name, a table or a folder"},
+    {"schema", "schema of a table"},
+    {"epsilon", "privacy budget of the whole tuning"},
+    {"delta", "probability that the guarantee of the whole tuning fails"},
+    {"holdout", "share of the rows to score candidates on"},
+    {"lr", "learning rate"},
+    {"clip", "clipping norm"},
+    {"batch", "expected batch size"},
+    {"epochs", "length of a training"},
+    {"method", "training method"},
+    {"model", "network"},
+    {"json", "print the result as JSON"},
+    {"quiet", "no progress, only warnings"},
+};
+
+/// Differences between candidates of usual grids [share of the rows]: see bench/results.
+constexpr double kUsualSpread = 0.02;
+
+struct GivenTuning {
+  TuneRequest request;
+  bool json = false;
+  bool quiet = false;
+};
+
+GivenTuning tuning_on_command_line(const CommandFlags& settings, const CommandFlags& own) {
+  GivenLists lists = given_lists(settings);
+  return {.request = {.lists = std::move(lists.lists), .flags = own.values().of<TuneFlags>()},
+          .json = lists.json,
+          .quiet = lists.quiet};
+}
+
+/// Adds the settings of GRID.toml, or of the tuning that is continued. Throws InputError.
+void add_tuning_files(GivenTuning& given, const CommandFlags& own) {
+  TuneFlags& flags = given.request.flags;
+  const Settings typed = own.given();
+  if (!flags.resume_or_start.empty() && !(flags.resume.empty() && flags.out.empty()))
+    throw InputError("--resume-or-start: expected no --resume or --out with it, found one");
+  if (!flags.resume.empty()) {
+    bool more = !given.request.lists.empty();
+    for (const auto& [key, value] : typed) more = more || (key != "resume" && key != "jobs");
+    if (more)
+      throw InputError("--resume: expected no settings, no file and no --out with it, found some");
+    const std::filesystem::path file =
+        std::filesystem::path(flags.resume) / "private" / "tune.toml";
+    if (!std::filesystem::exists(file))
+      throw InputError("--resume " + flags.resume +
+                       ": expected the folder of a tuning, found none");
+    add_tune_file(read_file(file), file.string(), typed, given.request);
+  } else if (!flags.file.empty()) {
+    add_tune_file(read_user_file(flags.file), flags.file, typed, given.request);
+  }
+}
+
+std::string budget_text(double epsilon, double delta) {
+  return fmt::format("{} at delta {:.3g}", rounded_up(epsilon), delta);
+}
+
+/// Returns the noise multiplier of a plan in words.
+std::string noise_text(const PlannedSpending& s) {
+  if (s.certificate.empty()) return "sigma follows from the noisy number of examples";
+  const auto json = nlohmann::json::parse(s.certificate, nullptr, false);
+  const auto sigma = json.find("noise_multiplier");
+  if (sigma == json.end() || !sigma->is_number()) return "as its method needs";
+  return "sigma " + rounded_down(sigma->get<double>());
+}
+
+/// Adds what scores can tell apart: their standard error beside the usual spread of a grid.
+void add_score_error(const Tune& tune, Answer& a) {
+  const auto rows = tune.public_test_rows();
+  if (rows) {
+    const double error = 0.5 / std::sqrt(static_cast<double>(std::max<std::size_t>(*rows, 1)));
+    a.json["standard_error_of_a_score"] = error;
+    a.rows.emplace_back("a score's error",
+                        fmt::format("at most {:.2g} % on {} public rows", 100.0 * error, *rows));
+    if (error > 0.5 * kUsualSpread)
+      a.rows.emplace_back("advice", "fewer candidates: these rows tell few of them apart");
+    return;
+  }
+  // The number of rows is private, so the plan is stated for numbers that would suffice.
+  const TunePlan& plan = tune.plan();
+  const HoldoutPlan held = plan_holdout(0.5, plan.budget.epsilon, plan.budget.delta, false, 0.0, 1);
+  // Accuracy of two classes is a sum of two cells over a sum of four: error of noise, at most
+  // sigma sqrt(2) / n, besides 1 / (2 sqrt(n)) of the rows.
+  const double noise = held.sigma * std::sqrt(2.0);
+  const auto error_of = [&](double n) { return std::hypot(noise / n, 0.5 / std::sqrt(n)); };
+  double enough = 1.0;
+  while (error_of(enough) > 0.5 * kUsualSpread) enough *= 1.01;
+  a.json["noise_of_a_cell"] = held.sigma;
+  a.json["held_out_rows_for_one_point"] = std::ceil(enough);
+  a.rows.emplace_back("a score's error",
+                      fmt::format("{:.2g} % with 300 held-out rows, {:.2g} % with 3,000",
+                                  100.0 * error_of(300.0), 100.0 * error_of(3000.0)));
+  a.rows.emplace_back("usual spread", fmt::format("{:.2g} % among candidates of such a grid",
+                                                  100.0 * kUsualSpread));
+  a.rows.emplace_back(
+      "advice",
+      fmt::format("with fewer than {:.0f} held-out rows, give fewer candidates, or public "
+                  "test rows",
+                  enough));
+}
+
+void print_plan(const Tune& tune, const TuneFlags& flags, bool as_json) {
+  const TunePlan& plan = tune.plan();
+  const privacy::Stopping stopping(plan.law);
+  Answer a;
+  a.json = {{"epsilon", plan.budget.whole.epsilon},
+            {"delta", plan.budget.whole.delta},
+            {"candidate_epsilon", plan.budget.epsilon},
+            {"candidate_delta", plan.budget.delta},
+            {"expected_runs", stopping.mean()},
+            {"most_runs", plan.law.cap},
+            {"eta", plan.law.eta},
+            {"gamma", plan.law.gamma},
+            {"candidates", nlohmann::ordered_json::array()}};
+  a.rows = {{"whole tuning", budget_text(plan.budget.whole.epsilon, plan.budget.whole.delta)},
+            {"each training", budget_text(plan.budget.epsilon, plan.budget.delta)},
+            {"trainings", fmt::format("{:.4g} expected, {} at most; the number stays secret",
+                                      stopping.mean(), plan.law.cap)},
+            {"candidates", std::to_string(tune.candidates().size())}};
+  for (std::size_t i = 0; i < tune.candidates().size(); ++i) {
+    const std::string settings = varied_text(tune.candidates()[i]);
+    const PlannedSpending& s = tune.spendings()[i];
+    a.json["candidates"].push_back(
+        {{"settings", settings}, {"epsilon", s.epsilon}, {"delta", s.delta}});
+    a.rows.emplace_back("", settings + ": " + noise_text(s));
+  }
+  add_score_error(tune, a);
+  a.rows.emplace_back("spent", "nothing: a dry run");
+  static_cast<void>(flags);
+  print(a, as_json);
+}
+
+void print_result(const Tune& tune, bool as_json) {
+  const TuneResult result = tune.result();
+  const RunResult& r = result.winner;
+  const TunePlan& plan = tune.plan();
+  Answer a;
+  a.json = {{"epsilon", r.epsilon},
+            {"delta", r.delta},
+            {"candidate_epsilon", plan.budget.epsilon},
+            {"candidate_delta", plan.budget.delta},
+            {"settings", result.settings},
+            {"score_name", result.score_name},
+            {"score", result.score},
+            {"run_dir", tune.folder().string()},
+            {"for_release", r.for_release}};
+  a.rows = {{"chosen", result.settings},
+            {result.score_name, result.score},
+            {"epsilon", budget_text(r.epsilon, r.delta) + ", tuning included"},
+            {"one training", budget_text(plan.budget.epsilon, plan.budget.delta) +
+                                 ": what the chosen one alone would cost"}};
+  for (const std::string& reason : r.not_for_release)
+    a.rows.emplace_back("NOT for release", reason);
+  a.rows.emplace_back("run folder", tune.folder().string());
+  print(a, as_json);
+}
+
+int run_tune(GivenTuning given, const CommandFlags& own) {
+  add_tuning_files(given, own);
+  Reporter reporter(given.quiet);
+  const TuneFlags flags = given.request.flags;
+  std::optional<EndOnSignal> end(
+      std::in_place, "interrupted before the first training; the same command starts or continues");
+  Tune tune(std::move(given.request), reporter);
+  if (!tune.is_finished()) {
+    tune.prepare();
+    if (flags.dry_run) {
+      print_plan(tune, flags, given.json);
+      return 0;
+    }
+    tune.run(end);
+  } else {
+    reporter.info(tune.folder().string() + " is complete; nothing to do");
+  }
+  print_result(tune, given.json);
+  return 0;
+}
+
+}  // namespace
+
+void add_tune_command(CLI::App& app, CommandBody& body) {
+  CLI::App* command =
+      app.add_subcommand("tune", "Choose settings by training, within the privacy guarantee");
+  command->footer(kTuneExamples);
+  std::vector<Option> own_options = tune_options();
+  use_short_help(*command, kTuneUsage + help_lines_text(kTuneLines, own_options) + kTuneExamples);
+  const auto settings =
+      std::make_shared<CommandFlags>(*command, list_options(), Repeated::all_count);
+  const auto own =
+      std::make_shared<CommandFlags>(*command, std::move(own_options), Repeated::last_counts);
+  command->callback([&body, settings, own] {
+    body = {
+        .run = [settings, own] { return run_tune(tuning_on_command_line(*settings, *own), *own); },
+        .check = [settings,
+                  own] { check_names(tuning_on_command_line(*settings, *own).request.lists); }};
+  });
+}
+
+}  // namespace cudp

@@ -1,0 +1,191 @@
+#include "runtime/sweep/trainings.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <thread>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/threads.hpp"
+#include "runtime/config/keys_in_use.hpp"
+#include "runtime/device/cuda/devices.hpp"
+#include "runtime/run/key_file.hpp"
+#include "runtime/run/run.hpp"
+#include "runtime/run/stored_run.hpp"
+#include "runtime/sweep/children.hpp"
+#include "runtime/training/foresee.hpp"
+
+namespace fs = std::filesystem;
+
+namespace cudp {
+namespace {
+
+using PlanJson = nlohmann::ordered_json;
+
+/// Number of trainings at a time on a CUDA device. bench/results has the measurement.
+constexpr int kJobsOfDevice = 8;
+
+bool may_use_cuda(const TrainConfig& config) {
+  return built_with_cuda() && config.device != Device::cpu;
+}
+
+PlanJson to_json(const PlannedSpending& s) {
+  // JSON has no infinity.
+  return {{"epsilon", std::isfinite(s.epsilon) ? PlanJson(s.epsilon) : PlanJson()},
+          {"delta", s.delta},
+          {"certificate", s.certificate},
+          {"data", s.data_tag}};
+}
+
+PlannedSpending from_json(const PlanJson& j) {
+  return {.epsilon = j["epsilon"].is_null() ? std::numeric_limits<double>::infinity()
+                                            : j["epsilon"].get<double>(),
+          .delta = j["delta"],
+          .certificate = j["certificate"],
+          .data_tag = j["data"]};
+}
+
+/// Plans the trainings in this process. A training moves the data in memory and gives them back.
+std::vector<PlannedSpending> plan_here(const std::vector<TrainConfig>& configs,
+                                       const SharedData& data, Reporter& reporter) {
+  std::vector<PlannedSpending> all;
+  Reporter silent(Reporter::Silent{});
+  for (const TrainConfig& asked : configs) {
+    const std::shared_ptr<LoadedData> loaded = data.of(asked);
+    // The first run's warnings and notes stand for those of all.
+    Experiment e = prepare(data.given_to(asked, true), all.empty() ? reporter : silent, "",
+                           asked.of<KeysInUse>().coins);
+    std::string tag;
+    if (const auto& key = asked.of<KeysInUse>().key) tag = data_tag_of(e, key->key());
+    const Foreseen f = foresee(e);
+    all.push_back({.epsilon = f.epsilon,
+                   .delta = f.delta,
+                   .certificate = f.plan ? privacy::to_text(*f.plan) : "",
+                   .data_tag = std::move(tag)});
+    if (loaded != nullptr) loaded->data = std::move(e.data);
+  }
+  return all;
+}
+
+}  // namespace
+
+void SharedData::load(const TrainConfig& config, Reporter& reporter) {
+  const std::string key = loading_key(config);
+  if (!key.empty() && !loaded_.contains(key)) loaded_[key] = load_for_trainings(config, reporter);
+}
+
+std::shared_ptr<LoadedData> SharedData::of(const TrainConfig& config) const {
+  const auto data = loaded_.find(loading_key(config));
+  return data == loaded_.end() ? nullptr : data->second;
+}
+
+TrainConfig SharedData::given_to(TrainConfig config, bool takes) const {
+  if (std::shared_ptr<LoadedData> data = of(config); data != nullptr)
+    config.of<DataInUse>() = {.loaded = std::move(data), .takes = takes};
+  return config;
+}
+
+std::vector<PlannedSpending> SharedData::plan(const std::vector<TrainConfig>& configs,
+                                              Reporter& reporter) const {
+  // A process that has opened a CUDA device cannot fork others that use it.
+  if (std::ranges::none_of(configs, may_use_cuda)) return plan_here(configs, *this, reporter);
+  std::vector<PlannedSpending> all;
+  for (const PlanJson& j : PlanJson::parse(answer_of_child([&] {
+         PlanJson list = PlanJson::array();
+         for (const PlannedSpending& s : plan_here(configs, *this, reporter))
+           list.push_back(to_json(s));
+         return list.dump();
+       })))
+    all.push_back(from_json(j));
+  return all;
+}
+
+int trainings_at_once(const std::vector<TrainConfig>& configs, std::int64_t asked) {
+  if (asked > 0) return static_cast<int>(asked);
+  std::int64_t threads = 1;
+  for (const TrainConfig& c : configs) threads = std::max(threads, c.threads);
+  const int jobs = std::max(1, available_cores() / static_cast<int>(threads));
+  return std::ranges::any_of(configs, may_use_cuda) ? std::min(jobs, kJobsOfDevice) : jobs;
+}
+
+void train_in_child(const TrainConfig& config, const QueuedSignals& signals) {
+  const EndOnSignal end("interrupted before the first step");
+  signals.release();
+  Reporter silent(Reporter::Silent{});
+  std::unique_ptr<Run> started;
+  if (fs::exists(config.out)) {
+    // A key that was given can be given again, so it is never lost.
+    if (const auto& key = config.of<KeysInUse>().key)
+      write_key(RunFolder(config.out).key(), key->key());
+    const Settings flags{{"resume", {config.out, "sweep"}},
+                         {"threads", {std::int64_t{config.threads}, "sweep"}}};
+    started = resume_run(flags, silent, nullptr, alone(), nullptr, {}, {}, config.of<DataInUse>());
+  } else {
+    started = start_run(config, silent);
+  }
+  (void)train(*started, DrawPictures::no);
+}
+
+std::string certified_status(const RunFolder& folder) {
+  std::error_code none;
+  if (!fs::exists(folder.certificate(), none)) return "";
+  const PlanJson json = PlanJson::parse(read_file(folder.certificate()), nullptr, false);
+  return json.is_object() ? json.value("status", "") : "";
+}
+
+bool has_ended(const RunFolder& folder) {
+  std::error_code none;
+  return fs::exists(folder.result(), none) || certified_status(folder) == "refused";
+}
+
+FolderLock lock_of_runs(const fs::path& folder, Reporter& reporter) {
+  constexpr int kTries = 600;
+  for (int i = 0;; ++i) {
+    try {
+      return FolderLock(folder);
+    } catch (const Error&) {
+      if (i == kTries) throw;
+    }
+    if (i == 0) reporter.info("waiting for the runs of another call to end");
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+}
+
+EndOfTrainings train_all(const std::vector<std::size_t>& numbers, int at_once,
+                         const ChildWork& work, std::optional<EndOnSignal>& end) {
+  EndOfTrainings ended;
+  ChildProcesses children;  // queues signals, so that none is lost in between
+  end.reset();
+  std::size_t next = 0;
+  while (true) {
+    while (!ended.interrupted && ended.code == Exit::ok && next < numbers.size() &&
+           children.running() < static_cast<std::size_t>(at_once)) {
+      const std::size_t number = numbers[next++];
+      children.start(number, [&](const QueuedSignals& signals) { work.train(number, signals); });
+    }
+    if (children.running() == 0) return ended;
+    if (children.wait()) {
+      ended.interrupted = true;
+      children.interrupt();
+    }
+    for (const EndedChild& child : children.ended()) {
+      if (child.code == Exit::again) {
+        // Only this process passes signals on, but anyone may send one to a run.
+        if (!ended.interrupted) children.interrupt();
+        ended.interrupted = true;
+      } else if (child.code == Exit::ok || work.is_over(child.number)) {
+        work.report(child.number);
+      } else if (ended.code == Exit::ok) {
+        ended.code = child.code;
+        ended.failed = child.number;
+        ended.message = child.message;
+        children.interrupt();
+      }
+    }
+  }
+}
+
+}  // namespace cudp

@@ -1,0 +1,93 @@
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/error.hpp"
+#include "runtime/base/files.hpp"
+#include "runtime/base/interrupt.hpp"
+#include "runtime/base/reporter.hpp"
+#include "runtime/config/config.hpp"
+#include "runtime/run/folder.hpp"
+#include "runtime/training/loaded_data.hpp"
+
+namespace cudp {
+
+/// Privacy that a training of a sweep will spend.
+struct PlannedSpending {
+  double epsilon = 0.0;  ///< infinite without privacy
+  double delta = 0.0;
+  /// Text of the certificate of the plan, or of the run if it has begun; "" without privacy, and if
+  /// the plan will follow from a noisy number of examples.
+  std::string certificate;
+  /// Keyed hash of the data, if the config has keys (KeysInUse); or "". See data_tag_of.
+  std::string data_tag = {};
+};
+
+/// Data in memory that trainings of this process and of its children share, with the results of
+/// their accountant.
+class SharedData {
+ public:
+  /// Reads the data of trainings with these settings, unless they are there already or cannot be
+  /// shared. Throws InputError.
+  void load(const TrainConfig& config, Reporter& reporter);
+  /// Returns the data in memory of such a training; null if there are none.
+  std::shared_ptr<LoadedData> of(const TrainConfig& config) const;
+  /// Returns the config with the data in memory. takes: see DataInUse.
+  TrainConfig given_to(TrainConfig config, bool takes) const;
+  /// Returns the spending of a training with each of these configs. Draws and writes nothing. The
+  /// first one's notes and warnings are reported. Throws the first error that a training would end
+  /// with before it releases anything.
+  std::vector<PlannedSpending> plan(const std::vector<TrainConfig>& configs,
+                                    Reporter& reporter) const;
+
+ private:
+  std::map<std::string, std::shared_ptr<LoadedData>> loaded_;  ///< by loading_key
+};
+
+/// Returns the number of trainings at a time: `asked`, or if that is 0 one for each core, or 8 on a
+/// CUDA device. At least 1.
+int trainings_at_once(const std::vector<TrainConfig>& configs, std::int64_t asked);
+
+/// Trains in the folder config.out, or continues the run in it. Called in a child process.
+void train_in_child(const TrainConfig& config, const QueuedSignals& signals);
+
+/// Returns whether a run has ended: it has a result, or was refused after its noisy number of
+/// examples was released.
+bool has_ended(const RunFolder& folder);
+/// Returns the status of a run's certificate; "" if there is none.
+std::string certified_status(const RunFolder& folder);
+
+/// Returns the lock on the folder of several runs. The runs hold it, too: those of a call that was
+/// killed end with a checkpoint, which this waits for. Throws Error if that takes too long.
+FolderLock lock_of_runs(const std::filesystem::path& folder, Reporter& reporter);
+
+/// Work of child processes, numbered.
+struct ChildWork {
+  std::function<void(std::size_t number, const QueuedSignals&)> train;
+  /// Returns whether the training has ended, whatever the exit code of its child.
+  std::function<bool(std::size_t number)> is_over;
+  /// Called in this process for each training that has ended.
+  std::function<void(std::size_t number)> report;
+};
+
+/// How the trainings of several child processes ended.
+struct EndOfTrainings {
+  bool interrupted = false;
+  Exit code = Exit::ok;    ///< of the first training that failed
+  std::size_t failed = 0;  ///< number of that training
+  std::string message;     ///< its error
+};
+
+/// Trains these numbers in child processes, at most `at_once` at a time. After a signal or a
+/// failure, the trainings in progress are ended with a checkpoint. end: handles signals until the
+/// first child starts; it is then destroyed, because its thread must not live while processes are
+/// forked.
+EndOfTrainings train_all(const std::vector<std::size_t>& numbers, int at_once,
+                         const ChildWork& work, std::optional<EndOnSignal>& end);
+
+}  // namespace cudp

@@ -1,0 +1,27 @@
+#pragma once
+#include <string>
+
+#include "runtime/run/folder.hpp"
+#include "runtime/tune/tune.hpp"
+
+namespace cudp {
+
+/// The released training of a tuning.
+struct Winner {
+  const TunePlan& plan;
+  const std::vector<PlannedSpending>& candidates;  ///< what each may spend
+  std::string settings;                            ///< those that candidates differ in
+  std::string score_name;
+  std::string score;
+};
+
+/// Copies the winner's release to the tuned run, with the guarantee of the whole tuning in
+/// privacy.json and in the pages, and `tuned = true` in config.toml. Then copies the files of
+/// private/ that commands on a run read, result.json last: with it the tuning is finished. May be
+/// repeated after an interruption.
+void publish_tuned(const RunFolder& from, const RunFolder& to, const Winner& winner);
+
+/// Returns the result of a finished tuning.
+TuneResult tuned_result(const RunFolder& folder);
+
+}  // namespace cudp

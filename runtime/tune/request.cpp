@@ -1,0 +1,254 @@
+#include "runtime/tune/request.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <iterator>
+#include <utility>
+
+#include <spdlog/fmt/fmt.h>
+
+#include "privacy/text/number.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/config/option_rows.hpp"
+#include "runtime/data/named_datasets.hpp"
+#include "runtime/methods/registry.hpp"
+#include "runtime/settings/options.hpp"
+#include "runtime/settings/presets.hpp"
+#include "runtime/settings/table_defaults.hpp"
+
+namespace cudp {
+namespace {
+
+using Flags = TuneFlags;
+
+constexpr option_rows::Range kMeanRuns{.low = 1.0, .high = 1000.0, .text = "a number of 1 to 1000"};
+constexpr option_rows::Range kEta{
+    .low = -1.0, .high = 8.0, .text = "a number in (-1, 8]", .low_open = true};
+constexpr option_rows::Range kMostRuns{
+    .low = 0.0, .high = 131072.0, .text = "a whole number of 0 to 131072"};
+
+/// Settings that the guarantee of the whole tuning, or its data, rest on: one value for all
+/// candidates.
+constexpr std::string_view kCommon[] = {
+    "epsilon", "delta", "accountant", "rng", "seed", "unsafe-diagnostics", "allow-weak-privacy",
+    "preset",  "config"};
+
+/// Settings that the tuning sets, or that contradict it.
+struct Refused {
+  std::string_view key, why;
+};
+constexpr Refused kRefused[] = {
+    {"sigma", "the noise of each candidate follows from the budget of the whole tuning"},
+    {"holdout-epsilon", "the noise of a score follows from the budget of the whole tuning"},
+    {"holdout-delta", "the noise of a score follows from the budget of the whole tuning"},
+    {"fresh-noise-allowed", "a training whose key is lost would have to be paid for again"},
+    {"tensorboard", "the progress of a training that is not released would be shown"},
+    {"unsafe-diagnostics", "the progress of a training that is not released would be shown"},
+};
+
+bool is_common(const Option& option) {
+  return option.group == "Data" || option.group == "Text" || option.scope == Scope::machine ||
+         std::ranges::find(kCommon, option.key) != std::end(kCommon);
+}
+
+/// Returns the only value of a setting; null if it is not set.
+const Value* only(const SettingLists& lists, std::string_view key) {
+  const auto found = lists.find(key);
+  return found == lists.end() ? nullptr : &found->second.front().value;
+}
+
+std::string text_only(const SettingLists& lists, std::string_view key) {
+  const Value* const value = only(lists, key);
+  const auto* const text = value == nullptr ? nullptr : std::get_if<std::string>(value);
+  return text == nullptr ? std::string() : *text;
+}
+
+void check_lists(const SettingLists& lists) {
+  for (const auto& [key, values] : lists) {
+    for (const Refused& refused : kRefused)
+      if (key == refused.key)
+        throw InputError(fmt::format("{}: expected none, since {}, found {}", values.front().place,
+                                     refused.why, value_text(values.front().value)));
+    if (values.size() > 1 && is_common(*swept_option(key)))
+      throw InputError(
+          fmt::format("{}: expected one value, which all candidates share, found {} of them",
+                      values.front().place, values.size()));
+  }
+}
+
+/// Returns a number with two digits.
+double rounded(double x) { return std::strtod(fmt::format("{:.1e}", x).c_str(), nullptr); }
+
+std::vector<Setting> multiples(double x, std::initializer_list<double> factors) {
+  std::vector<Setting> values;
+  for (const double factor : factors)
+    values.push_back({Value(rounded(factor * x)), "the default grid"});
+  return values;
+}
+
+ScoreRows rows_of_score(const TuneRequest& request, const TrainConfig& base) {
+  const bool is_public = is_named_dataset(base.dataset) || base.test_data_is_public;
+  std::string score = request.flags.score;
+  if (score.empty())
+    score = base.holdout || !(is_public || !base.test_data.empty()) ? "holdout" : "public";
+  if (score == "holdout") return ScoreRows::held_out;
+  if (!is_public)
+    throw InputError(
+        "--score: expected public test rows (--test-data-is-public, if the rows of --test-data "
+        "are), or holdout, which holds rows of the table out and scores on them with noise, found "
+        "public");
+  if (base.holdout)
+    throw InputError("--holdout: expected none with --score public, found " +
+                     privacy::number(*base.holdout));
+  return ScoreRows::public_rows;
+}
+
+}  // namespace
+
+const std::vector<Option>& tune_options() {
+  using namespace option_rows;
+  static const std::vector<Option> all = [] {
+    Option score =
+        text("score", "ROWS", &Flags::score,
+             "Rows that candidates are scored on: public test rows, or private ones that "
+             "are held out; public if there are public test rows");
+    score.set = [set = score.set](TrainConfig& c, const Value& v, const std::string& place) {
+      const auto* name = std::get_if<std::string>(&v);
+      if (name == nullptr || (*name != "public" && *name != "holdout"))
+        refuse(place, "public or holdout", v);
+      set(c, v, place);
+    };
+    score.choices = {"public", "holdout"};
+    return std::vector<Option>{
+        optional_positional(text("file", "GRID.toml", &Flags::file,
+                                 "File with settings, lists of them, and the keys of these flags")),
+        number("runs", "N", &Flags::runs, kMeanRuns,
+               "Expected number of trainings; the number itself is drawn and stays secret"),
+        number("eta", "ETA", &Flags::eta, kEta,
+               "Form of the distribution of the number of trainings: 0 logarithmic, 1 geometric; "
+               "the smaller, the cheaper, and the more the number varies"),
+        integer("most-runs", "M", &Flags::most_runs, kMostRuns,
+                "Public maximum of the number of trainings, 0: one that is hardly ever reached"),
+        std::move(score),
+        integer("jobs", "N", &Flags::jobs, kThreads,
+                "Trainings at a time, 0: one a core, or 8 on a CUDA device"),
+        toggle("dry-run", &Flags::dry_run,
+               "Print what each candidate may spend and how well scores tell candidates apart; "
+               "train and spend nothing"),
+        text("out", "DIR", &Flags::out,
+             "Folder of the tuned run; the same command continues it. runs/tune-TIME if not given"),
+        text("resume", "DIR", &Flags::resume, "Continue the tuning in DIR"),
+        text("resume-or-start", "DIR", &Flags::resume_or_start,
+             "Continue the tuning in DIR, or start it there if there is none"),
+    };
+  }();
+  return all;
+}
+
+void add_tune_file(std::string_view toml, const std::string& source, const Settings& given,
+                   TuneRequest& request) {
+  TrainConfig own;
+  own.of<TuneFlags>() = request.flags;
+  add_lists_file(toml, source,
+                 {.name = "tune",
+                  .options = tune_options(),
+                  .only_flags = {"file", "out", "resume", "resume-or-start", "dry-run"}},
+                 given, own, request.lists);
+  request.flags = own.of<TuneFlags>();
+}
+
+std::string tune_text(const TuneRequest& request) {
+  const TuneFlags& f = request.flags;
+  std::string text = fmt::format("runs = {}\neta = {}\nmost-runs = {}\n", privacy::number(f.runs),
+                                 privacy::number(f.eta), f.most_runs);
+  if (!f.score.empty()) text += fmt::format("score = \"{}\"\n", f.score);
+  return text + lists_text(request.lists);
+}
+
+bool has_grid(const SettingLists& lists) {
+  return std::ranges::any_of(lists, [](const auto& l) { return l.second.size() > 1; });
+}
+
+TuneSettings tune_settings(const TuneRequest& request) {
+  check_lists(request.lists);
+  TuneSettings s{.lists = request.lists};
+  const bool has_source = s.lists.contains("preset") || s.lists.contains("config");
+  if (!s.lists.contains("delta") && !has_source) {
+    s.lists["delta"] = {{Value(kTuneDelta), "the default of cudp tune"}};
+    s.notes.push_back(fmt::format("delta {} of the whole tuning, since none is given (--delta)",
+                                  privacy::number(kTuneDelta)));
+  }
+  std::vector<SweepCell> cells = combinations_of(s.lists);
+  std::vector<std::string> ignored;
+  std::vector<SweepCell> first(cells.begin(), cells.begin() + 1);
+  resolve_cells(first, ignored);
+  const TrainConfig& base = first.front().config;
+  if (base.sigma)
+    throw InputError(
+        "--epsilon: expected the budget of the whole tuning, found a noise multiplier "
+        "(sigma) in a file or preset");
+  if (!base.epsilon || !base.delta)
+    throw InputError("--epsilon: expected the budget of the whole tuning, found none");
+  s.epsilon = *base.epsilon;
+  s.delta = *base.delta;
+  s.score = rows_of_score(request, base);
+  if (s.score == ScoreRows::held_out && !base.holdout) {
+    s.lists["holdout"] = {{Value(kTuneHoldout), "the default of cudp tune"}};
+    s.notes.push_back(
+        fmt::format("a share of {} of the rows is held out to score candidates on "
+                    "(--holdout)",
+                    privacy::number(kTuneHoldout)));
+  }
+  return s;
+}
+
+std::vector<SweepCell> candidates_of(const TuneSettings& settings, double epsilon, double delta,
+                                     std::vector<std::string>& notes) {
+  SettingLists lists = settings.lists;
+  const auto set = [&](const char* key, double value) {
+    lists[key] = {{Value(value), "the budget of a candidate"}};
+  };
+  set("epsilon", epsilon);
+  set("delta", delta);
+  if (settings.score == ScoreRows::held_out) {
+    set("holdout-epsilon", epsilon);
+    set("holdout-delta", delta);
+  }
+  std::vector<SweepCell> cells = combinations_of(lists);
+  resolve_cells(cells, notes);
+  for (const SweepCell& cell : cells)
+    if (!method_entry(cell.config.method).gives_privacy)
+      throw InputError("--method: expected methods with privacy, found " + cell.config.method);
+  return cells;
+}
+
+void add_default_grid(const TrainConfig& base, bool is_table, TuneSettings& settings) {
+  const MethodEntry& method = method_entry(base.method);
+  const bool has_clip = takes(method, "clip");
+  const auto& open = base.of<LeftOpen>().keys;
+  if (!method.stochastic || !takes(method, "lr"))
+    throw InputError("--method " + base.method +
+                     ": expected a list of values of a setting (--clip 0.1,1), since there is no "
+                     "default grid for this method, found none");
+  // The rule for tables chooses the learning rate for each clipping norm.
+  if (is_table && std::ranges::find(open, "lr") != open.end() && has_clip) {
+    settings.lists["clip"] = multiples(0.5, {0.2, 1.0, 4.0});
+    if (!settings.lists.contains("schedule"))
+      settings.lists["schedule"] = {{Value(std::string("constant")), "the default grid"},
+                                    {Value(std::string("cosine")), "the default grid"}};
+  } else {
+    settings.lists["lr"] = multiples(base.lr, {0.5, 1.0, 2.0});
+    if (has_clip) settings.lists["clip"] = multiples(base.clip_norm, {0.5, 1.0, 2.0});
+  }
+  std::string text = lists_text([&] {
+    SettingLists shown;
+    for (const auto& [key, values] : settings.lists)
+      if (values.size() > 1) shown[key] = values;
+    return shown;
+  }());
+  std::ranges::replace(text, '\n', ' ');
+  settings.notes.push_back("the default grid: " + text);
+}
+
+}  // namespace cudp

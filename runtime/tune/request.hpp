@@ -1,0 +1,78 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "privacy/stopping.hpp"
+#include "runtime/sweep/request.hpp"
+
+namespace cudp {
+
+/// Flags of `cudp tune` that are no settings of its trainings.
+struct TuneFlags {
+  std::string file;             ///< TOML file with settings, lists of settings and these keys
+  double runs = 10.0;           ///< expected number of trainings, E[K]
+  double eta = 0.0;             ///< form of the distribution of that number (privacy/stopping.hpp)
+  std::int64_t most_runs = 0;   ///< maximum number of trainings; 0: so many that it hardly matters
+  std::string score;            ///< public, holdout, or "" to choose
+  std::int64_t jobs = 0;        ///< maximum number of trainings at a time; 0 to choose
+  bool dry_run = false;         ///< print the plan, train nothing
+  std::string out;              ///< folder of the tuned run
+  std::string resume;           ///< folder of a tuned run that is continued
+  std::string resume_or_start;  ///< folder of a tuned run that is continued if it exists
+};
+
+/// Returns the options of TuneFlags.
+const std::vector<Option>& tune_options();
+
+/// Settings, lists of settings (the grid) and flags of a tuning.
+struct TuneRequest {
+  SettingLists lists;
+  TuneFlags flags;
+};
+
+/// Adds the settings of a TOML file to those of the command line, which take priority. given: keys
+/// of TuneFlags that the command line sets. Throws InputError.
+void add_tune_file(std::string_view toml, const std::string& source, const Settings& given,
+                   TuneRequest& request);
+
+/// Formats what decides the result of a tuning as such a file.
+std::string tune_text(const TuneRequest& request);
+
+/// Rows that candidates are scored on.
+enum class ScoreRows {
+  public_rows,  ///< test rows that are public: the score costs nothing
+  held_out      ///< private rows, held out by secret coins: the score is released with noise
+};
+
+/// Share of the rows that is held out if the user does not state one.
+inline constexpr double kTuneHoldout = 0.2;
+/// Delta if no source sets one.
+inline constexpr double kTuneDelta = 1e-6;
+
+/// A tuning whose settings are complete: what all candidates have in common, and the grid.
+struct TuneSettings {
+  SettingLists lists;  ///< without settings that the tuning sets: the candidates' budgets
+  double epsilon = 0.0, delta = 0.0;  ///< of the whole tuning
+  ScoreRows score = ScoreRows::public_rows;
+  std::vector<std::string> notes;  ///< lines for the user
+};
+
+/// Completes the settings of a request: the budget, the rows that score, the share that is held
+/// out. Reads no data. Throws InputError if a setting must be the same for all candidates and is
+/// not, or may not be set.
+TuneSettings tune_settings(const TuneRequest& request);
+
+/// Returns the candidates with the settings of a budget. Throws InputError if one of them is no
+/// valid training. notes: receives lines for the user.
+std::vector<SweepCell> candidates_of(const TuneSettings& settings, double epsilon, double delta,
+                                     std::vector<std::string>& notes);
+
+/// Adds a default grid to lists in which no setting has several values. base: a candidate's config.
+/// is_table: its data are a table. Throws InputError if the method has none.
+void add_default_grid(const TrainConfig& base, bool is_table, TuneSettings& settings);
+
+/// Returns whether a setting of the request has several values.
+bool has_grid(const SettingLists& lists);
+
+}  // namespace cudp

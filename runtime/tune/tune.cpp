@@ -1,0 +1,317 @@
+#include "runtime/tune/tune.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+#include <spdlog/fmt/fmt.h>
+
+#include "privacy/text/number.hpp"
+#include "privacy/verify/stated_numbers.hpp"
+#include "runtime/base/derived_key.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/base/threads.hpp"
+#include "runtime/config/keys_in_use.hpp"
+#include "runtime/config/report_options.hpp"
+#include "runtime/data/schema.hpp"
+#include "runtime/results/run_spending.hpp"
+#include "runtime/run/key_file.hpp"
+#include "runtime/run/run.hpp"
+#include "runtime/tune/publish.hpp"
+#include "runtime/tune/score.hpp"
+
+namespace fs = std::filesystem;
+
+namespace cudp {
+namespace {
+
+using TuneJson = nlohmann::ordered_json;
+
+constexpr const char* kSettings = "tune.toml";
+constexpr const char* kPlan = "tuning.json";
+constexpr const char* kKey = "tuning-key";
+constexpr const char* kScores = "scores.json";
+/// Numbers of derived keys: 0 draws the number of trainings, 1, 2, ... belong to trainings.
+constexpr std::uint64_t kCoins = std::uint64_t{1} << 63;
+
+/// Returns what a candidate may spend, its score included. A unit of privacy is either trained on
+/// or held out.
+privacy::RunSpending spending_of_candidate(const PlannedSpending& s, double epsilon, double delta) {
+  const privacy::RunSpending stated{
+      .run = privacy::StatedRun{std::fmax(s.epsilon, epsilon), std::fmax(s.delta, delta)}};
+  if (s.certificate.empty()) return stated;
+  const verify::StatedNumbers numbers = verify::read_stated_numbers(s.certificate);
+  if (numbers.releases.empty() && !nlohmann::json::parse(s.certificate).contains("filter") &&
+      !numbers.order_fixed)
+    return stated;
+  privacy::RunSpending spending =
+      spending_of(nlohmann::json::parse(s.certificate), numbers, "a candidate");
+  return std::holds_alternative<privacy::ChosenRun>(spending.run) ? stated : spending;
+}
+
+privacy::StoppingLaw law_of(const TuneFlags& flags) {
+  try {
+    return privacy::stopping_law(flags.eta, flags.runs,
+                                 static_cast<std::uint64_t>(flags.most_runs));
+  } catch (const std::logic_error& e) {
+    throw InputError(fmt::format("--runs {}: {}", privacy::number(flags.runs), e.what()));
+  } catch (const std::runtime_error& e) {
+    throw InputError(fmt::format("--runs {}: {}", privacy::number(flags.runs), e.what()));
+  }
+}
+
+TuneJson to_json(const TunePlan& plan) {
+  return {{"epsilon", plan.epsilon},
+          {"delta", plan.delta},
+          {"charged_epsilon", plan.budget.whole.epsilon},
+          {"charged_delta", plan.budget.whole.delta},
+          {"candidate_epsilon", plan.budget.epsilon},
+          {"candidate_delta", plan.budget.delta}};
+}
+
+}  // namespace
+
+Tune::Tune(TuneRequest request, Reporter& reporter)
+    : request_(std::move(request)), reporter_(reporter) {
+  const TuneFlags& flags = request_.flags;
+  const std::string named = !flags.resume.empty()            ? flags.resume
+                            : !flags.resume_or_start.empty() ? flags.resume_or_start
+                                                             : flags.out;
+  if (!named.empty()) {
+    folder_ = fs::absolute(named).lexically_normal();
+    if (!folder_.has_filename()) folder_ = folder_.parent_path();
+    std::error_code none;
+    stored_ = fs::exists(owner(kSettings), none);
+    if (!stored_) check_free(named);
+    if (stored_ && read_file(owner(kSettings)) != tune_text(request_))
+      throw InputError("--out " + folder_.string() +
+                       ": expected the settings of the tuning in it, which " +
+                       owner(kSettings).string() + " has, found others");
+  }
+  plan_.law = law_of(flags);
+  settings_ = tune_settings(request_);
+  plan_.epsilon = settings_.epsilon;
+  plan_.delta = settings_.delta;
+}
+
+bool Tune::is_finished() const {
+  std::error_code none;
+  return stored_ && fs::exists(RunFolder(folder_).result(), none);
+}
+
+RunFolder Tune::run_folder(std::size_t run) const {
+  return RunFolder(owner("runs") / fmt::format("{:06}", run + 1));
+}
+
+std::string Tune::metric() const {
+  const TrainConfig& config = candidates_.front().config;
+  if (const std::string& typed = config.of<ReportOptions>().metric; !typed.empty()) return typed;
+  const auto data = data_.of(with_coins(config));
+  return data != nullptr && data->data.schema ? data->data.schema->metric : std::string();
+}
+
+TrainConfig Tune::with_coins(TrainConfig config) const {
+  if (config.holdout) config.of<KeysInUse>().coins = derived_key(key_->key(), kCoins).key;
+  return config;
+}
+
+void Tune::load_stored() {
+  const TuneJson json = TuneJson::parse(read_file(owner(kPlan)), nullptr, false);
+  key_ = read_key(owner(kKey));
+  if (!key_ || !json.is_object() || !json.contains("data"))
+    throw BudgetError(folder_.string() +
+                      ": expected the key and the plan of the tuning, found none or damaged ones; "
+                      "all of its budget counts as spent");
+  data_tag_ = json["data"];
+  plan_.budget = {.epsilon = json["candidate_epsilon"],
+                  .delta = json["candidate_delta"],
+                  .whole = {.epsilon = json["charged_epsilon"], .delta = json["charged_delta"]}};
+}
+
+void Tune::prepare() {
+  if (stored_)
+    load_stored();
+  else
+    key_ = settings_.lists.contains("seed")
+               ? SharedKey(key_from_seed(static_cast<std::uint64_t>(
+                     std::get<std::int64_t>(settings_.lists.at("seed").front().value))))
+               : SharedKey(make_key());
+  std::vector<std::string> notes;
+  candidates_ = candidates_of(settings_, settings_.epsilon, settings_.delta, notes);
+  for (const SweepCell& cell : candidates_) data_.load(with_coins(cell.config), reporter_);
+  if (!has_grid(settings_.lists)) {
+    const TrainConfig base = with_coins(candidates_.front().config);
+    const auto data = data_.of(base);
+    add_default_grid(base, data != nullptr && data->data.train.is_coded(), settings_);
+  }
+  if (stored_)
+    candidates_ = candidates_of(settings_, plan_.budget.epsilon, plan_.budget.delta, notes);
+  else
+    calibrate();
+  // Lines of single trainings would be shown for trainings that are not released.
+  for (const std::string& note : settings_.notes) reporter_.info(note);
+  TrainConfig first = with_coins(candidates_.front().config);
+  first.of<KeysInUse>().key = key_;
+  Reporter silent(Reporter::Silent{});
+  const std::string tag = data_.plan({first}, silent).front().data_tag;
+  if (stored_ && tag != data_tag_)
+    throw InputError(folder_.string() +
+                     ": expected the data that the tuning began with, found others");
+  data_tag_ = tag;
+}
+
+void Tune::calibrate() {
+  Reporter silent(Reporter::Silent{});
+  std::uint64_t group = 1;
+  if (const auto data = data_.of(with_coins(candidates_.front().config)); data != nullptr)
+    group = data->data.unit_rows;
+  const auto plan = [&](double epsilon, double delta) {
+    std::vector<std::string> notes;
+    candidates_ = candidates_of(settings_, epsilon, delta, notes);
+    std::vector<TrainConfig> configs;
+    configs.reserve(candidates_.size());
+    for (const SweepCell& cell : candidates_) configs.push_back(with_coins(cell.config));
+    spendings_ = data_.plan(configs, silent);
+    std::vector<privacy::RunSpending> all;
+    for (const PlannedSpending& s : spendings_)
+      all.push_back(spending_of_candidate(s, epsilon, delta));
+    return all;
+  };
+  try {
+    plan_.budget = privacy::calibrate_selection(plan_.law, plan_.epsilon, plan_.delta, plan, group);
+  } catch (const std::domain_error& e) {
+    throw BudgetError(e.what());
+  } catch (const std::invalid_argument& e) {
+    throw BudgetError(e.what());
+  }
+  (void)plan(plan_.budget.epsilon, plan_.budget.delta);
+}
+
+std::optional<std::size_t> Tune::public_test_rows() const {
+  const auto data = data_.of(with_coins(candidates_.front().config));
+  if (settings_.score == ScoreRows::held_out || data == nullptr) return std::nullopt;
+  return data->data.test.whole_size();
+}
+
+void Tune::make_folder() {
+  if (stored_) return;
+  const FilesInChange lock;
+  std::optional<NewRunFolder> made;
+  if (folder_.empty())
+    made.emplace(reserve_run_folder("tune"));
+  else
+    made.emplace(folder_);
+  const RunFolder folder = made->folder();
+  write_atomically(folder.owner(kSettings), tune_text(request_), 0600);
+  TuneJson plan = to_json(plan_);
+  plan["data"] = data_tag_;
+  write_atomically(folder.owner(kPlan), plan.dump(2) + "\n", 0600);
+  std::error_code failed;
+  fs::create_directory(folder.owner("runs"), failed);
+  if (failed) throw Error(folder.root().string() + ": cannot make the folder of the trainings");
+  // The key is the last file: without it no training can begin, and with it the charge is on disk.
+  write_key(folder.owner(kKey), key_->key());
+  folder_ = fs::absolute(made->publish().root());
+  stored_ = true;
+}
+
+std::uint64_t Tune::drawn_number() const {
+  return privacy::Stopping(plan_.law).draw(derived_key(key_->key(), 0).bits[0]);
+}
+
+Tune::Drawn Tune::draw(std::size_t run) const {
+  DerivedKey derived = derived_key(key_->key(), run + 1);
+  // Which candidate is drawn with which probability is of no account for privacy: the deviation
+  // from equal ones, at most 2^-47, needs no bound.
+  const auto wide = static_cast<unsigned __int128>(derived.bits[0]) * candidates_.size();
+  return {.candidate = static_cast<std::size_t>(wide >> 64), .key = std::move(derived.key)};
+}
+
+TrainConfig Tune::config_of(std::size_t run) const {
+  const Drawn drawn = draw(run);
+  TrainConfig config = data_.given_to(with_coins(candidates_[drawn.candidate].config), true);
+  config.of<KeysInUse>().key = drawn.key;
+  config.out = run_folder(run).root().string();
+  if (config.threads == 0) config.threads = std::max(1, available_cores() / at_once_);
+  return config;
+}
+
+void Tune::run(std::optional<EndOnSignal>& end) {
+  make_folder();
+  const std::string again = "continue with: cudp tune --resume " + folder_.string();
+  std::optional<FolderLock> lock(lock_of_runs(folder_ / "private", reporter_));
+  reporter_.keep_log(RunFolder(folder_).log());
+  std::vector<std::size_t> left;
+  const std::uint64_t number = drawn_number();
+  for (std::size_t r = 0; r < number; ++r)
+    if (!has_ended(run_folder(r))) left.push_back(r);
+  std::vector<TrainConfig> configs;
+  configs.reserve(candidates_.size());
+  for (const SweepCell& cell : candidates_) configs.push_back(cell.config);
+  // Not limited by the number of trainings, which decides nothing that can be seen.
+  at_once_ = trainings_at_once(configs, request_.flags.jobs);
+  reporter_.info("tuning, in " + folder_.string());
+  const EndOfTrainings ended = train_all(
+      left, at_once_,
+      {.train = [this](std::size_t r,
+                       const QueuedSignals& signals) { train_in_child(config_of(r), signals); },
+       .is_over = [this](std::size_t r) { return has_ended(run_folder(r)); },
+       .report = [](std::size_t) {}},
+      end);
+  if (ended.code != Exit::ok) {
+    append_line(owner("errors.txt"),
+                fmt::format("training {}: {}", ended.failed + 1, ended.message));
+    throw Error("a training failed (private/errors.txt); " + again, ended.code);
+  }
+  if (ended.interrupted) throw Error("interrupted; " + again, Exit::again);
+  if (!end) end.emplace("interrupted while the result was written; " + again);
+  finish();
+}
+
+void Tune::finish() {
+  const std::uint64_t number = drawn_number();
+  std::vector<std::size_t> drawn;
+  TuneJson scores = TuneJson::array();
+  std::size_t best = 0;
+  Score best_score;
+  for (std::size_t r = 0; r < number; ++r) {
+    drawn.push_back(draw(r).candidate);
+    const Score score = score_of(stored_result(run_folder(r)), settings_.score, metric());
+    // A public order decides between equal scores: that of the grid, then that of the trainings.
+    const bool better = r == 0 || score.rank > best_score.rank ||
+                        (score.rank == best_score.rank && drawn[r] < drawn[best]);
+    if (better) {
+      best = r;
+      best_score = score;
+    }
+    scores.push_back({{"training", run_folder(r).root().filename().string()},
+                      {"candidate", varied_text(candidates_[drawn[r]])},
+                      {"score", score.name},
+                      {"value", std::isfinite(score.value) ? TuneJson(score.value) : TuneJson()}});
+  }
+  const RunFolder winner = run_folder(best);
+  write_atomically(owner(kScores),
+                   TuneJson{{"trainings", number},
+                            {"released", winner.root().filename().string()},
+                            {"scores", scores}}
+                           .dump(2) +
+                       "\n",
+                   0600);
+  if (!stored_result(winner))
+    throw BudgetError(
+        "the released training was refused after its noisy number of examples was counted; the "
+        "whole budget of the tuning is spent");
+  publish_tuned(winner, RunFolder(folder_),
+                {.plan = plan_,
+                 .candidates = spendings_,
+                 .settings = varied_text(candidates_[drawn[best]]),
+                 .score_name = best_score.name,
+                 .score = privacy::number(best_score.value)});
+  erase_key(owner(kKey));
+}
+
+TuneResult Tune::result() const { return tuned_result(RunFolder(folder_)); }
+
+}  // namespace cudp

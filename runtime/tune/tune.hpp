@@ -1,0 +1,107 @@
+#pragma once
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "privacy/selection.hpp"
+#include "runtime/base/interrupt.hpp"
+#include "runtime/base/random_key.hpp"
+#include "runtime/base/reporter.hpp"
+#include "runtime/results/result.hpp"
+#include "runtime/run/folder.hpp"
+#include "runtime/sweep/trainings.hpp"
+#include "runtime/tune/request.hpp"
+
+namespace cudp {
+
+/// Plan of a tuning, a function of public settings.
+struct TunePlan {
+  privacy::StoppingLaw law;
+  privacy::SelectionBudget budget;    ///< of each candidate, and the guarantee of the whole tuning
+  double epsilon = 0.0, delta = 0.0;  ///< that were asked for; the guarantee is not above them
+};
+
+/// Released result of a tuning.
+struct TuneResult {
+  RunResult winner;
+  std::string settings;  ///< of the winner, those that candidates differ in
+  std::string score_name;
+  std::string score;  ///< released score, as text
+};
+
+/// Trains a secret, random number of times, each time with a candidate that is drawn at random, and
+/// releases the training with the best score alone (privacy/selection.hpp).
+///
+/// All random numbers follow from the tuning's key: the number of trainings, the candidates, the
+/// key of each training, and the coins by which rows are held out, one set for all trainings. So
+/// the result is a function of the key and the data, however often the tuning is interrupted and
+/// however many trainings run at a time. Folder of the run:
+///
+///   release/            the released training's, with the guarantee of the whole tuning
+///   private/tune.toml   settings      private/tuning.json   plan and charge, before any training
+///   private/tuning-key  the key, until the end
+///   private/runs/       all trainings
+///   private/scores.json their scores
+class Tune {
+ public:
+  /// Finds what an earlier call has left. Writes nothing. Throws InputError, also if the folder has
+  /// another tuning.
+  Tune(TuneRequest request, Reporter& reporter);
+
+  /// Returns whether the folder has a finished tuning.
+  bool is_finished() const;
+  /// Reads the data and plans. Writes nothing. Throws the first error that a training would end
+  /// with before it releases anything.
+  void prepare();
+  const TunePlan& plan() const { return plan_; }
+  const TuneSettings& settings() const { return settings_; }
+  /// Returns the candidates and what each may spend. Call after prepare().
+  const std::vector<SweepCell>& candidates() const { return candidates_; }
+  const std::vector<PlannedSpending>& spendings() const { return spendings_; }
+  /// Returns the number of public test rows; nullopt if candidates are scored on held-out rows.
+  std::optional<std::size_t> public_test_rows() const;
+
+  /// Charges the whole tuning durably, trains and releases the winner. Call after prepare(). end:
+  /// see train_all. Throws Error if a training fails or a signal interrupts it. Messages reveal
+  /// nothing about the number of trainings.
+  void run(std::optional<EndOnSignal>& end);
+
+  /// Returns the result of a finished tuning.
+  TuneResult result() const;
+  const std::filesystem::path& folder() const { return folder_; }
+
+ private:
+  /// Training number `run` of the tuning.
+  struct Drawn {
+    std::size_t candidate = 0;
+    SharedKey key;
+  };
+  std::filesystem::path owner(const char* name) const { return folder_ / "private" / name; }
+  RunFolder run_folder(std::size_t run) const;
+  std::string metric() const;
+  /// Returns the config of a candidate, with the tuning's coins.
+  TrainConfig with_coins(TrainConfig config) const;
+  void load_stored();
+  void calibrate();
+  void make_folder();
+  std::uint64_t drawn_number() const;
+  Drawn draw(std::size_t run) const;
+  TrainConfig config_of(std::size_t run) const;
+  void finish();
+
+  TuneRequest request_;
+  Reporter& reporter_;
+  TuneSettings settings_;
+  TunePlan plan_;
+  std::vector<SweepCell> candidates_;
+  std::vector<PlannedSpending> spendings_;  ///< by candidate
+  std::filesystem::path folder_;
+  bool stored_ = false;  ///< the folder exists: the plan and the key are its own
+  std::string data_tag_;
+  std::optional<SharedKey> key_;
+  SharedData data_;
+  int at_once_ = 1;
+};
+
+}  // namespace cudp
