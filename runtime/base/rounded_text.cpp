@@ -8,27 +8,33 @@
 namespace cudp {
 namespace {
 
-std::string six_digits(double value) {
+std::string with_digits(double value, int digits) {
   std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.6g", value);
+  std::snprintf(text.data(), text.size(), "%.*g", digits, value);
   return text.data();
 }
 
-/// Value of one unit in the sixth significant digit.
-double sixth_digit(double value) { return std::pow(10.0, std::floor(std::log10(value)) - 5.0); }
+/// Value of one unit in the last of the significant digits.
+double last_digit(double value, int digits) {
+  return std::pow(10.0, std::floor(std::log10(value)) - (digits - 1.0));
+}
+
+std::string up(double value, int digits) {
+  std::string nearest = with_digits(value, digits);
+  if (std::strtod(nearest.c_str(), nullptr) >= value) return nearest;
+  return with_digits(value + last_digit(value, digits), digits);
+}
 
 }  // namespace
 
-std::string rounded_up(double value) {
-  std::string nearest = six_digits(value);
-  if (std::strtod(nearest.c_str(), nullptr) >= value) return nearest;
-  return six_digits(value + sixth_digit(value));
-}
+std::string rounded_up(double value) { return up(value, 6); }
+
+std::string short_rounded_up(double value) { return up(value, 3); }
 
 std::string rounded_down(double value) {
-  std::string nearest = six_digits(value);
+  std::string nearest = with_digits(value, 6);
   if (std::strtod(nearest.c_str(), nullptr) <= value) return nearest;
-  return six_digits(value - sixth_digit(value));
+  return with_digits(value - last_digit(value, 6), 6);
 }
 
 }  // namespace cudp

@@ -18,7 +18,7 @@ using page::Paragraph;
 
 /// Returns an epsilon as text; "no finite epsilon" for others.
 std::string epsilon_text(double epsilon) {
-  return std::isfinite(epsilon) && epsilon >= 0.0 ? rounded_up(epsilon) : "no finite epsilon";
+  return std::isfinite(epsilon) && epsilon >= 0.0 ? short_rounded_up(epsilon) : "no finite epsilon";
 }
 
 /// Returns the part of epsilon at a Renyi order that delta costs, before anything is released

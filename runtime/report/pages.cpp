@@ -13,6 +13,7 @@
 #include "runtime/report/questions.hpp"
 #include "runtime/report/sentences.hpp"
 #include "runtime/report/summary.hpp"
+#include "runtime/results/evaluation_report.hpp"
 
 namespace cudp {
 namespace {
@@ -178,6 +179,42 @@ Section checks_of(const ReportFiles& files, const RunCertificate& c) {
   return s;
 }
 
+/// Lists the files of release/, as far as the others tell that they are there.
+Section files_of(const ReportFiles& files, const RunFacts& f) {
+  page::Table table{.caption = "Files in release/ beside any that you added",
+                    .columns = {"file", "what it is"},
+                    .rows = {}};
+  const auto add = [&](const char* name, const char* what) { table.rows.push_back({name, what}); };
+  const auto has = [&](const char* key) {
+    return files.model && files.model->metadata.contains(key);
+  };
+  add("report.html", "This report.");
+  add("PRIVACY.txt", "The same sentences as plain text.");
+  add("README.md", "The model card: the promise in short, and how to load the weights.");
+  add("privacy.json", "The certificate: every number of the promise, for programs.");
+  if (!f.certificate->texts("not_for_release").empty())
+    add("NOT-FOR-RELEASE.txt", "The reasons why this run is not for release.");
+  if (!files.settings.empty()) add("config.toml", "All settings of the run.");
+  if (!files.metrics.empty())
+    add("metrics.jsonl",
+        "One line for each time the run was measured: steps, the spent budget, "
+        "and figures of public test rows.");
+  if (files.model) add("model.safetensors", "The weights, with the names and layouts of PyTorch.");
+  if (has("words") || has("tokenizer"))
+    add("vocabulary.txt", "The words or marks that the model knows.");
+  if (!files.schema.empty())
+    add("schema.toml", "The columns of the table, with their bounds and values.");
+  if (!files.holdout.empty())
+    add("holdout.json", "Figures of held-out rows, with noise that their budget paid for.");
+  if (files.model && f.certificate->stated.test_set.starts_with("public")) {
+    add("evaluation.json", "All figures of the public test rows.");
+    for (const char* const picture : kEvaluationPictures)
+      add(picture, "A picture of them, if gnuplot was there.");
+  }
+  if (files.model) add("curves.png", "A picture of metrics.jsonl, if gnuplot was there.");
+  return {.id = "files", .title = "The files", .blocks = {table}};
+}
+
 std::vector<Section> sections_of(const ReportFiles& files, const RunFacts& f) {
   std::vector<Section> all = {
       {.id = "in-short", .title = "In short", .blocks = {in_short(f, Detail::page)}}};
@@ -199,6 +236,7 @@ std::vector<Section> sections_of(const ReportFiles& files, const RunFacts& f) {
     all.push_back(std::move(s));
   }
   all.push_back(settings_of(f));
+  all.push_back(files_of(files, f));
   all.push_back(checks_of(files, *f.certificate));
   return all;
 }

@@ -5,6 +5,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include "privacy/text/number.hpp"
 #include "runtime/base/number_text.hpp"
 #include "runtime/base/rounded_text.hpp"
 #include "runtime/report/sentences.hpp"
@@ -34,9 +35,27 @@ Sentence said(const RunCertificate& c, std::string_view heading) {
 }
 
 std::string group_text(const RunCertificate& c) {
-  if (!c.text("groups").empty()) return "No epsilon of groups is stated: see above.";
+  if (!c.text("groups").empty())
+    return "Not stated: the epsilon of a group is larger than that of one, but no number for it is "
+           "proved.";
   if (!c.json.contains("groups")) return "";
   return "For groups of 2 to 16 the table above states epsilon, or why there is none.";
+}
+
+/// Returns epsilon and delta with all their digits.
+page::Table exact_parameters(const RunCertificate& c) {
+  page::Table table{
+      .caption = "The parameters with all their digits; sentences round epsilon up to three",
+      .columns = {"of", "epsilon", "delta"},
+      .rows = {}};
+  const auto add = [&](const char* of, double epsilon, double delta) {
+    table.rows.push_back({of, privacy::number(epsilon), privacy::number(delta)});
+  };
+  add("everything in release/", c.stated.epsilon, c.stated.delta);
+  if (!c.stated.holdout) return table;
+  add("rows trained on", c.stated.training_epsilon, c.stated.training_delta);
+  add("rows held out", c.stated.holdout->epsilon, c.stated.holdout->delta);
+  return table;
 }
 
 page::Section guarantee(const RunFacts& f) {
@@ -57,24 +76,29 @@ page::Section guarantee(const RunFacts& f) {
   Sentence parameters = {fmt::format(
       "Approximate differential privacy with epsilon {} and delta {:.3g}, for everything in "
       "release/.",
-      rounded_up(c.stated.epsilon), c.stated.delta)};
+      short_rounded_up(c.stated.epsilon), c.stated.delta)};
   if (c.stated.holdout)
     parameters.push_back(
         fmt::format("Of rows trained on: {} and {:.3g}. Of rows held out: {} and {:.3g}.",
-                    rounded_up(c.stated.training_epsilon), c.stated.training_delta,
-                    rounded_up(c.stated.holdout->epsilon), c.stated.holdout->delta));
+                    short_rounded_up(c.stated.training_epsilon), c.stated.training_delta,
+                    short_rounded_up(c.stated.holdout->epsilon), c.stated.holdout->delta));
   q.add("Privacy parameters", std::move(parameters));
+  q.add("Is this epsilon customary?",
+        {"No threshold is agreed on: NIST SP 800-226 names none. For comparison, Ponomareva et al. "
+         "2023 (arXiv:2303.00654) call epsilon up to 1 strong and up to 10 reasonable for machine "
+         "learning, and the United States census of 2020 published its redistricting data at "
+         "epsilon 19.61."});
   if (std::string groups = group_text(c); !groups.empty())
     q.add("Groups", {std::move(groups)});
   else
     q.add("Groups", {});
   q.add("Composition with other releases",
         {"Not counted. Each other run or publication on the same rows has an epsilon of its own; "
-         "cudp account RUN RUN adds those of runs."});
+         "the command \"cudp account RUN RUN\", with the runs' folders, adds those of runs."});
   q.add("Choice of settings",
         {"If settings were chosen by looking at other runs on the same rows, those runs are " +
          c.text("hyperparameter_tuning") + "."});
-  return {.id = "guarantee", .title = "The guarantee", .blocks = {q.answers}};
+  return {.id = "guarantee", .title = "The guarantee", .blocks = {q.answers, exact_parameters(c)}};
 }
 
 Sentence noise_of(const RunCertificate& c) {
@@ -211,6 +235,8 @@ page::Section deployment(const RunFacts& f) {
   q.add("Who may see what",
         {"release/ is for everybody once you publish it. private/ is for the run's owner alone "
          "(its folder has mode 0700), and nothing of it is covered."});
+  q.add("Who is responsible, and under which law",
+        {"Not stated: that is yours to state. No part of this page is a statement about a law."});
   q.add("Access to the rows, and how long they are kept", {});
   q.add("How the data were collected, and with what consent", {});
   q.add("Purpose of the release", {});

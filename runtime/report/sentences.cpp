@@ -37,7 +37,7 @@ Sentences status(const RunCertificate& c) {
 Sentences promise(const RunCertificate& c) {
   Sentences p{.heading = "promise", .sentences = {}};
   p.sentences.push_back(fmt::format("Epsilon is {} at delta {:.3g}, for one {} of {} more or less.",
-                                    rounded_up(c.stated.epsilon), c.stated.delta,
+                                    short_rounded_up(c.stated.epsilon), c.stated.delta,
                                     c.has_unit()       ? "unit"
                                     : c.stated.holdout ? "row"
                                                        : "training row",
@@ -54,12 +54,31 @@ Sentences promise(const RunCertificate& c) {
   return p;
 }
 
+/// Returns e^epsilon, rounded up to the digits that ratio_text() shows.
+double rounded_times(double epsilon) {
+  const double times = std::exp(epsilon);
+  return times < 100.0 ? std::ceil(100.0 * times) / 100.0 : std::ceil(times);
+}
+
+std::string ratio_text(double times) {
+  return times < 100.0 ? fmt::format("{:.2f}", times) : fmt::format("{:.0f}", times);
+}
+
 /// Returns e^epsilon as text, rounded up; "any number of" above 1e6.
 std::string times_text(double epsilon) {
+  if (!(std::exp(epsilon) < 1e6)) return "any number of";
+  return ratio_text(rounded_times(epsilon));
+}
+
+/// Returns how a ratio of likelihoods and a share of right guesses are the same fact; "" if the
+/// ratio is too large to be said.
+std::string same_fact(double epsilon) {
   const double times = std::exp(epsilon);
-  if (!(times < 1e6)) return "any number of";
-  return times < 100.0 ? fmt::format("{:.2f}", std::ceil(100.0 * times) / 100.0)
-                       : fmt::format("{:.0f}", std::ceil(times));
+  if (!(times < 1e6)) return "";
+  return fmt::format(
+      " These two numbers are one fact: who is right {0} times for each time wrong is right in {0} "
+      "of {1} cases.",
+      times_text(epsilon), ratio_text(1.0 + rounded_times(epsilon)));
 }
 
 Sentences meaning(const RunCertificate& c) {
@@ -73,22 +92,23 @@ Sentences meaning(const RunCertificate& c) {
       one, times_text(epsilon), delta));
   p.sentences.push_back(fmt::format(
       "Whoever would toss a coin on whether a certain {0} was used is right in at most {1} of all "
-      "cases instead of 50 %, even with every other {0} at hand.",
-      one, percent_up(max_right_guesses(epsilon, delta))));
+      "cases instead of 50 %, even with every other {0} at hand.{2}",
+      one, percent_up(max_right_guesses(epsilon, delta)), same_fact(epsilon)));
   if (epsilon > 10.0)
     p.sentences.emplace_back("An epsilon above 10 rules out very little.");
   else if (epsilon > 3.0)
     p.sentences.emplace_back("An epsilon above 3 is a weak promise; attacks do worse in practice.");
   if (const std::string none = c.text("groups"); !none.empty())
-    p.sentences.push_back(
-        (c.has_unit() ? "Several units together: " : "Persons with several rows: ") + none + ".");
+    p.sentences.push_back(fmt::format(
+        "{}: {}. Their epsilon is larger than that of one {}, but no number for it is proved.",
+        c.has_unit() ? "Several units together" : "Persons with several rows", none, one));
   if (!c.json.contains("groups") || !c.json["groups"].is_array()) return p;
   std::string groups;
   for (const json& row : c.json["groups"]) {
     const double size = number_at(row, c.has_unit() ? "units" : "examples");
     if (size > 1.0 && row.contains("epsilon") && row["epsilon"].is_number())
       groups += fmt::format("{}{:.0f} {}s {}", groups.empty() ? "" : ", ", size, one,
-                            rounded_up(number_at(row, "epsilon")));
+                            short_rounded_up(number_at(row, "epsilon")));
   }
   if (!groups.empty())
     p.sentences.push_back((c.has_unit() ? "Several units together, a family's say, have a larger "
@@ -170,11 +190,11 @@ Sentences test_rows(const RunCertificate& c) {
     if (held->releases > 0)
       p.sentences.push_back(
           fmt::format("release/holdout.json has noisy ones, once, for epsilon {} at delta {:.3g}.",
-                      rounded_up(held->epsilon), held->delta));
+                      short_rounded_up(held->epsilon), held->delta));
     p.sentences.push_back(fmt::format(
         "Nobody is in both parts: what was trained on is promised epsilon {} at delta {:.3g}, and "
         "the larger epsilon and delta of both parts are those of all that was released.",
-        rounded_up(c.stated.training_epsilon), c.stated.training_delta));
+        short_rounded_up(c.stated.training_epsilon), c.stated.training_delta));
     return p;
   }
   if (set.starts_with("public"))
@@ -205,7 +225,8 @@ Sentences not_covered(const RunCertificate& c) {
   Sentences p{.heading = "not covered", .sentences = {}};
   p.sentences = {
       "Settings that were chosen by looking at other runs on the same rows: each of those runs "
-      "spends a budget of its own; cudp account RUN RUN ... adds them up.",
+      "spends a budget of its own; the command \"cudp account RUN RUN ...\", with their folders, "
+      "adds them up.",
       "Other publications about the same persons: their epsilons add up.",
       "The time that steps took, memory, and messages about rows that do not fit the schema, for "
       "anyone who watched the training."};

@@ -33,7 +33,7 @@ Sentence how_much(const RunFacts& f) {
   if (!claims(f)) return {"None: the weights and the figures may show any training example."};
   const verify::StatedNumbers& s = f.certificate->stated;
   Sentence all = {
-      fmt::format("Epsilon {} at delta {:.3g}.", rounded_up(s.epsilon), s.delta),
+      fmt::format("Epsilon {} at delta {:.3g}.", short_rounded_up(s.epsilon), s.delta),
       fmt::format("Someone who guesses whether a certain {} was in the data is right in 50 % of "
                   "all cases without this release, and in at most {} with it.",
                   f.certificate->has_unit() ? "unit" : "row",
@@ -52,9 +52,10 @@ Sentence left_out(const RunFacts& f) {
   const RunCertificate& c = *f.certificate;
   Sentence all = {
       "Other runs and other publications about the same persons: their epsilons add up."};
-  all.push_back(c.has_unit()
-                    ? "Several units together, for example a family: their epsilon is larger."
-                    : "Several rows of one person: their epsilon is larger.");
+  all.push_back(fmt::format(
+      "{}: their epsilon is larger{}.",
+      c.has_unit() ? "Several units together, for example a family" : "Several rows of one person",
+      c.text("groups").empty() ? "" : ", and how large is not proved"));
   if (c.stated.test_set.starts_with("public"))
     all.emplace_back("The test rows, which count as public.");
   else if (c.stated.test_set.starts_with("not public") && !c.stated.holdout)

@@ -138,7 +138,7 @@ RunResult train(Run& run, DrawPictures draw) {
   const Outputs outputs = run.outputs();
   if (const auto& figures = t.holdout_figures())
     outputs.write_holdout(*figures, t.experiment().inputs.classes());
-  outputs.write_metrics(t.metrics());
+  outputs.write_last_metrics(t.metrics());
   const bool draws = draw == DrawPictures::yes;
   Pictures figures_drawn, curves_drawn;
   std::optional<std::string> majority_class = evaluate(run, draws ? &figures_drawn : nullptr);

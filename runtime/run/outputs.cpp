@@ -83,11 +83,19 @@ void Outputs::write_pages(const privacy::Certificate& certificate) const {
 }
 
 void Outputs::write_metrics(const std::vector<MetricsRow>& metrics) const {
+  write_metrics_by(replace_file, metrics);
+}
+
+void Outputs::write_last_metrics(const std::vector<MetricsRow>& metrics) const {
+  write_metrics_by(write_atomically, metrics);
+}
+
+void Outputs::write_metrics_by(Writer write, const std::vector<MetricsRow>& metrics) const {
   const Destination to = destination(RunFolder::kMetrics);
-  replace_file(to.path, encode_metrics(public_part(metrics)), to.mode);
+  write(to.path, encode_metrics(public_part(metrics)), to.mode);
   if (!has_private_test_) return;
   const Destination all = private_destination(RunFolder::kMetrics);
-  replace_file(all.path, encode_metrics(metrics), all.mode);
+  write(all.path, encode_metrics(metrics), all.mode);
 }
 
 void Outputs::write_model(const ReleasedModel& model) const {

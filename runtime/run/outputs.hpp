@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "privacy/certificate/certificate.hpp"
@@ -30,8 +31,11 @@ class Outputs {
   /// certificate; nothing without privacy. Call before write_certificate(), so that a finished
   /// certificate has its pages.
   void write_pages(const privacy::Certificate& certificate) const;
-  /// Writes the rows so far.
+  /// Writes the rows so far. Does not wait for the disk: a later checkpoint writes them again.
   void write_metrics(const std::vector<MetricsRow>& metrics) const;
+  /// Writes the rows of a complete run and syncs them to disk. Call before write_pages(), which
+  /// reads them: after a crash the pages must not stand beside earlier rows.
+  void write_last_metrics(const std::vector<MetricsRow>& metrics) const;
   /// Writes the model, its words if it is for texts, and its schema if it is for a table.
   void write_model(const ReleasedModel& model) const;
   /// Writes the released figures of held-out rows. classes: their names.
@@ -51,6 +55,8 @@ class Outputs {
     std::filesystem::path path;
     unsigned mode;  ///< permissions
   };
+  using Writer = void (*)(const std::filesystem::path&, std::string_view, unsigned);
+  void write_metrics_by(Writer write, const std::vector<MetricsRow>& metrics) const;
   Destination destination(const char* name) const;
   Destination private_destination(const char* name) const { return {folder_.owner(name), 0600}; }
 

@@ -63,7 +63,7 @@ TEST(Pictures, HaveLinesThatAreSeenOnWhite) {
     ASSERT_NE(at, std::string::npos) << name;
     const std::string colour = style.substr(at + name.size(), 7);
     EXPECT_TRUE(colours.insert(colour).second) << colour;
-    EXPECT_GE(contrast_with_white(colour), 2.2) << colour;  // yellow: 1.3
+    EXPECT_GE(contrast_with_white(colour), 3.0) << colour;  // WCAG 1.4.11
   }
 }
 

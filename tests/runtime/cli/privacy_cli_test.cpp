@@ -423,7 +423,11 @@ TEST(Rounding, IsToTheSideThatWasAskedFor) {
     const double up = std::stod(rounded_up(value)), down = std::stod(rounded_down(value));
     EXPECT_TRUE(up >= value && up <= value * (1 + 1.1e-5)) << rounded_up(value);
     EXPECT_TRUE(down <= value && down >= value * (1 - 1.1e-5)) << rounded_down(value);
+    const double brief = std::stod(short_rounded_up(value));
+    EXPECT_TRUE(brief >= value && brief <= value * (1 + 1.1e-2)) << short_rounded_up(value);
   }
+  EXPECT_EQ(short_rounded_up(1.99999), "2");
+  EXPECT_EQ(short_rounded_up(1.001), "1.01");
 }
 
 }  // namespace

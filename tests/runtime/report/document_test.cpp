@@ -1,5 +1,6 @@
 #include "runtime/report/document.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -81,6 +82,36 @@ TEST(PageDocument, HtmlAsksForNothing) {
   }
   EXPECT_NE(html.find("default-src 'none'"), std::string::npos);
   EXPECT_EQ(count(html, "<th>"), 0u) << "each heading of a table has a scope";
+}
+
+/// Relative luminance of a colour, "#rrggbb" (WCAG 2).
+double luminance(const std::string& colour) {
+  const auto part = [&](std::size_t at) {
+    const double c = std::stoi(colour.substr(at, 2), nullptr, 16) / 255.0;
+    return c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4);
+  };
+  return 0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5);
+}
+
+TEST(PageDocument, LinesAreSeenInLightInDarkAndInPrint) {
+  const std::string html = to_html(full_of("text"));
+  int pages = 0;
+  for (std::size_t at = html.find("--page: #"); at != std::string::npos;
+       at = html.find("--page: #", at + 1), ++pages) {
+    const auto colour_after = [&](const std::string& name) {
+      const std::size_t found = html.find(name, at);
+      return found == std::string::npos ? "" : html.substr(found + name.size(), 7);
+    };
+    const double page = luminance(colour_after("--page: "));
+    for (int line = 0; line < 6; ++line) {
+      const std::string colour = colour_after("--c" + std::to_string(line) + ": ");
+      ASSERT_EQ(colour.size(), 7u);
+      const double other = luminance(colour);
+      EXPECT_GE((std::max(page, other) + 0.05) / (std::min(page, other) + 0.05), 3.0)
+          << colour << " on page " << pages;  // WCAG 1.4.11
+    }
+  }
+  EXPECT_EQ(pages, 3);
 }
 
 TEST(PageSvg, DrawsWhateverTheNumbersAre) {

@@ -1,6 +1,9 @@
+#include <algorithm>
 #include <csignal>
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
@@ -8,6 +11,10 @@
 #include "tests/support/temporary_folder.hpp"
 
 namespace cudp {
+
+/// Paths of the files that are synced to disk, in order; null while nothing is recorded.
+std::vector<std::string>* synced_files = nullptr;
+
 namespace {
 
 /// Asks to stop after some rows of metrics.
@@ -71,5 +78,35 @@ TEST(RunCaller, StopsARunThatResumesToTheSameModel) {
   EXPECT_TRUE(never.handler_unchanged && early.handler_unchanged && later.handler_unchanged);
 }
 
+/// The pages are made from metrics.jsonl: after a crash they must not stand beside earlier rows.
+TEST(RunCaller, MetricsAreSyncedBeforeThePagesAreWritten) {
+  const TemporaryFolder dir;
+  std::vector<std::string> notes, synced;
+  Reporter reporter(Reporter::Silent{});
+  const TrainConfig config = resolve_config(called_settings(dir / "run"), notes);
+  StoppingCaller never(99);
+  const auto run = start_run(config, reporter, nullptr, alone(), &never);
+  synced_files = &synced;
+  (void)train(*run);
+  synced_files = nullptr;
+  const auto first = [&](const char* name) {
+    return std::ranges::find_if(
+        synced, [&](const std::string& path) { return path.find(name) != std::string::npos; });
+  };
+  EXPECT_LT(first("release/metrics.jsonl"), first("release/report.html"));
+  EXPECT_NE(first("release/report.html"), synced.end());
+}
+
 }  // namespace
 }  // namespace cudp
+
+/// In place of the C library's: records the path, then syncs.
+extern "C" int fsync(int file) {
+  if (cudp::synced_files != nullptr) {
+    char path[4096];
+    const std::string link = "/proc/self/fd/" + std::to_string(file);
+    const ssize_t length = ::readlink(link.c_str(), path, sizeof path);
+    if (length > 0) cudp::synced_files->emplace_back(path, static_cast<std::size_t>(length));
+  }
+  return static_cast<int>(::syscall(SYS_fsync, file));
+}
