@@ -330,7 +330,9 @@ std::vector<PrivacyBound> Accountant::profile(std::span<const double> epsilons, 
   for (const double epsilon : epsilons) check_epsilon(epsilon);
   State& s = *state_;
   std::vector<PrivacyBound> bounds(epsilons.size());
-  if (!s.composition.releases.empty() && !includes(s.options.kind, AccountantKind::pld))
+  // The table of an allocated epoch depends on the delta that it must suffice for.
+  if (!s.composition.releases.empty() &&
+      (!includes(s.options.kind, AccountantKind::pld) || s.allocated > 0.0))
     return deltas(epsilons);
   for (std::size_t i = 0; i < bounds.size(); ++i) {
     bounds[i].epsilon = epsilons[i];
@@ -340,7 +342,7 @@ std::vector<PrivacyBound> Accountant::profile(std::span<const double> epsilons, 
   if (s.composition.releases.empty()) return bounds;
   for (const Change change : changes_of(s.composition.relation)) {
     const std::vector<double> found =
-        s.mu ? std::vector<double>(epsilons.size()) : s.loss(change).curve(epsilons, least);
+        s.mu ? std::vector<double>(epsilons.size()) : s.loss({change, {}}).curve(epsilons, least);
     for (std::size_t i = 0; i < bounds.size(); ++i) {
       const double delta = s.mu ? gaussian_delta(*s.mu, epsilons[i]) : found[i];
       if (change == Change::add) bounds[i].delta_add = delta;
