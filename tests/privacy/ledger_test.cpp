@@ -58,6 +58,7 @@ std::vector<Mechanism> one_of_each() {
           PoissonGaussian{0.01, 0.1 + 0.2},
           FixedSizeGaussian{50000, 500, 2.0},
           TruncatedPoissonGaussian{60000, 0.004, 300, 1.25},
+          AllocatedGaussian{118, 0.9},
           GaussianMixture{{0.0, 1.0, 2.5}, {0.9, 0.09, 0.01}, 0.7},
           Laplace{3.5},
           PoissonLaplace{0.25, 4.0},
