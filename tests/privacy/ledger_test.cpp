@@ -310,7 +310,7 @@ TEST(LedgerText, TheFirstVersionIsStillRead) {
 
 TEST(LedgerText, EveryDamagedByteIsFoundInItsLine) {
   Ledger ledger = example();
-  ledger.charge({one_of_each()[4], 2});
+  ledger.charge({one_of_each()[5], 2});
   const std::string text = ledger.to_text();
   std::size_t line = 1;
   for (std::size_t i = 0; i < text.size(); ++i) {
