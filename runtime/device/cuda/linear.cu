@@ -25,7 +25,7 @@ DeviceLinear::DeviceLinear(Gpu gpu, const Dataset& train, Loss loss, double max_
 
 void DeviceLinear::draw_batch(const RandomStream& stream, std::uint64_t threshold) {
   if (size_ == 0) return;
-  draw_poisson(gpu_,
+  draw_batch(gpu_,
                {.stream = stream,
                 .threshold = threshold,
                 .begin = 0,
