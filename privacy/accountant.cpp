@@ -1,5 +1,6 @@
 #include "privacy/accountant.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -21,6 +22,10 @@ namespace cudp::privacy {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
+/// Points of the tables of allocated epochs, and the relative gaps between upper and lower bounds
+/// at which they are fine enough.
+constexpr std::size_t kCoarsePoints = 250, kFirstPoints = 1000, kMaxPoints = 8000;
+constexpr double kEpsilonGap = 2e-4, kDeltaGap = 1e-3;
 
 /// Returns mu of the single Gaussian mechanism that is equivalent to purely Gaussian releases,
 /// rounded up; nothing if other releases are among them.
@@ -29,8 +34,16 @@ std::optional<double> gaussian_mu(const Composition& composition) {
   for (const Release& release : composition.releases) {
     const auto* m = std::get_if<Gaussian>(&release.mechanism);
     const auto* p = std::get_if<PoissonGaussian>(&release.mechanism);
-    if (m == nullptr && !(p != nullptr && p->q == 1.0)) return std::nullopt;
-    const double sigma = m != nullptr ? m->sigma : p->sigma;
+    const auto* a = std::get_if<AllocatedGaussian>(&release.mechanism);
+    double sigma = 0.0;
+    if (m != nullptr)
+      sigma = m->sigma;
+    else if (p != nullptr && p->q == 1.0)
+      sigma = p->sigma;
+    else if (a != nullptr && a->steps == 1)
+      sigma = a->sigma;
+    else
+      return std::nullopt;
     square += static_cast<double>(release.count) / sigma / sigma;
   }
   const double moved = composition.relation == NeighbouringRelation::replace_one ? 2.0 : 1.0;
@@ -59,43 +72,113 @@ struct Accountant::State {
   Composition composition;
   AccountantOptions options;
   std::optional<double> mu;
-  std::map<Change, pld::ComposedLoss> losses;
+  double allocated = 0.0;  ///< number of allocated epochs
+
+  /// One loss for each change, and for each size of the tables of allocated epochs.
+  using Key = std::pair<Change, pld::AllocationGrid>;
+  std::map<Key, pld::ComposedLoss> losses;
 
   /// deltas whose epsilon was known before there was a loss
-  std::map<Change, double> looked_up;
+  std::map<Key, double> looked_up;
 
-  pld::ComposedLoss& loss(Change change) {
-    const auto found = losses.find(change);
+  bool from_below() const { return options.allocation_points == 0; }
+
+  pld::ComposedLoss& loss(const Key& key) {
+    const auto found = losses.find(key);
     if (found != losses.end()) return found->second;
     pld::ComposedLoss& made =
         losses
-            .emplace(change,
-                     pld::ComposedLoss(
-                         pld::distinct_losses(composition.releases, change, composition.group,
-                                              options.max_distinct_releases),
-                         {.interval = options.interval, .coarseness = options.coarseness}))
+            .emplace(key, pld::ComposedLoss(
+                              pld::distinct_losses(composition.releases, key.first,
+                                                   composition.group, options.max_distinct_releases,
+                                                   key.second, from_below()),
+                              {.interval = options.interval, .coarseness = options.coarseness}))
             .first->second;
     // An answer depends on the views that earlier ones left: what was looked up leaves its own.
-    if (const auto before = looked_up.find(change); before != looked_up.end())
+    if (const auto before = looked_up.find(key); before != looked_up.end())
       (void)made.epsilon(before->second);
     return made;
   }
 
-  /// Returns loss(change).epsilon(delta). Only the first question to a loss is looked up.
+  /// Returns the grid of the first tables of allocated epochs, for bounds at this delta.
+  pld::AllocationGrid first_grid(double delta) const {
+    if (allocated == 0.0) return {};
+    std::size_t points = options.allocation_points;
+    if (points == 0) points = options.coarseness >= 100.0 ? kCoarsePoints : kFirstPoints;
+    // All epochs together leave out at most a millionth of delta. Powers of 10^4, so that bounds at
+    // other deltas use the same table.
+    const double exact = 1e-7 * delta / allocated;
+    const double cut = std::pow(1e4, std::floor(std::log10(exact) / 4.0));
+    return {.points = points, .cut = std::clamp(cut, 1e-130, 1e-8)};
+  }
+
+  /// Doubles the points of allocated epochs until both bounds, `value` and `lower`, differ by less
+  /// than `allowed` of the upper one; or until another doubling would change little, because
+  /// something else holds the bounds apart.
+  template <class At>
+  void refine(PrivacyBound& best, pld::AllocationGrid grid, const Field& field, double allowed,
+              const At& at) const {
+    if (allocated == 0.0 || options.allocation_points != 0 || options.coarseness > 1.0) return;
+    double& upper = best.*field.value;
+    double& lower = best.*field.lower;
+    for (double last = infinity; grid.points < kMaxPoints;) {
+      const double gap = std::isfinite(upper) ? 1.0 - lower / upper : 0.0;
+      if (!(gap > allowed && gap < 0.6 * last)) return;
+      last = gap;
+      grid.points *= 2;
+      const PrivacyBound found = at(grid);
+      upper = std::fmin(upper, found.*field.value);
+      lower = std::fmax(lower, found.*field.lower);
+      best.interval = found.interval;
+    }
+  }
+
   PrivacyBound loss_epsilon(Change change, double delta) {
-    if (losses.contains(change) || looked_up.contains(change)) return loss(change).epsilon(delta);
+    const pld::AllocationGrid grid = first_grid(delta);
+    const auto at = [&](const pld::AllocationGrid& of) {
+      return loss_epsilon(Key{change, of}, delta);
+    };
+    PrivacyBound best = at(grid);
+    refine(best, grid, kEpsilon, kEpsilonGap, at);
+    return best;
+  }
+
+  PrivacyBound loss_delta(Change change, double epsilon) {
+    if (allocated == 0.0) return loss({change, {}}).delta(epsilon);
+    // The tables' cut follows from delta, which is not known yet.
+    const auto at = [&](const pld::AllocationGrid& of) {
+      return loss({change, of}).delta(epsilon);
+    };
+    pld::AllocationGrid grid = first_grid(1e-5);
+    PrivacyBound best = at(grid);
+    for (pld::AllocationGrid next = first_grid(best.delta); next.cut < grid.cut;
+         next = first_grid(best.delta)) {
+      grid = next;
+      const double before = best.delta;
+      best = at(grid);
+      best.delta = std::fmin(best.delta, before);
+    }
+    refine(best, grid, kDelta, kDeltaGap, at);
+    return best;
+  }
+
+  /// Returns loss(key).epsilon(delta). Only the first question to a loss is looked up.
+  PrivacyBound loss_epsilon(const Key& key, double delta) {
+    if (losses.contains(key) || looked_up.contains(key)) return loss(key).epsilon(delta);
     LossQuestion question{.releases = composition.releases,
-                          .change = change,
+                          .change = key.first,
                           .group = composition.group,
                           .max_distinct_releases = options.max_distinct_releases,
+                          .grid = key.second,
+                          .from_below = from_below(),
                           .interval = options.interval,
                           .coarseness = options.coarseness,
                           .delta = delta};
     if (const std::optional<PrivacyBound> known = known_epsilon(question)) {
-      looked_up.emplace(change, delta);
+      looked_up.emplace(key, delta);
       return *known;
     }
-    const PrivacyBound found = loss(change).epsilon(delta);
+    const PrivacyBound found = loss(key).epsilon(delta);
     keep_epsilon(std::move(question), found);
     return found;
   }
@@ -186,9 +269,13 @@ Accountant::Accountant(Composition composition, AccountantOptions options)
     throw std::invalid_argument("coarseness: expected a number in [1, 1e4], found " +
                                 number(o.coarseness));
   for (const Release& release : c.releases) check(release);
+  if (o.allocation_points != 0 && !(o.allocation_points >= 16 && o.allocation_points <= kMaxPoints))
+    throw std::invalid_argument("allocation_points: expected 0, or 16 to 8000, found " +
+                                std::to_string(o.allocation_points));
   for (const double order : o.orders) check_order(order);
   std::erase_if(c.releases, [](const Release& release) { return releases_nothing(release); });
   s.mu = gaussian_mu(c);
+  s.allocated = pld::allocated_epochs(c.releases);
 }
 
 Accountant::~Accountant() = default;
@@ -219,7 +306,7 @@ PrivacyBound Accountant::delta(double epsilon) {
   const std::vector<Release>& releases = s.composition.releases;
   return s.bound(
       kDelta, {.epsilon = epsilon, .delta = 1.0},
-      [&](Change change) { return s.loss(change).delta(epsilon); },
+      [&](Change change) { return s.loss_delta(change, epsilon); },
       [&](double mu) { return gaussian_delta(mu, epsilon); },
       [&] { return advanced_delta(releases, epsilon, s.neighbours()); },
       [&](const Neighbours& n) { return delta_by_rdp(releases, epsilon, n, s.options.orders); });

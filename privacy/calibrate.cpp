@@ -55,7 +55,7 @@ class Solver {
          std::function<std::vector<Release>(double)> releases_at, Unknown unknown, double epsilon,
          double delta)
       : before_(before),
-        options_(options),
+        options_(with_points(options)),
         releases_at_(std::move(releases_at)),
         unknown_(unknown),
         epsilon_(epsilon),
@@ -151,6 +151,13 @@ class Solver {
   }
 
  private:
+  /// Tables of allocated epochs are not refined in the search, which needs no lower bound. The
+  /// accountant's own answer at the value found is never larger.
+  static AccountantOptions with_points(AccountantOptions options) {
+    if (options.allocation_points == 0) options.allocation_points = 1000;
+    return options;
+  }
+
   /// Throws if even a release of almost no cost would exceed the budget.
   void check_reachable() const {
     for (const double order : options_.orders) check_order(order);
@@ -201,6 +208,7 @@ class Solver {
     AccountantOptions options = options_;
     options.coarseness = 100.0;
     options.interval = 0.0;
+    options.allocation_points = std::min<std::size_t>(options.allocation_points, 250);
     return options;
   }
 
@@ -259,6 +267,7 @@ double mu_for(double epsilon, double delta) {
 /// guesses.
 struct Sampled {
   double q = 1.0, sigma = 1.0;
+  double steps = 1.0;  ///< steps of one release
   /// The square of a step's distance in its whole sample, of which the central limit makes mu.
   double square() const { return std::expm1(std::fmin(1.0 / sigma / sigma, 500.0)); }
 };
@@ -270,6 +279,10 @@ Sampled sampled(const Mechanism& mechanism, std::uint64_t group) {
   if (const auto* m = std::get_if<TruncatedPoissonGaussian>(&mechanism)) return {m->q, m->sigma};
   if (const auto* m = std::get_if<FixedSizeGaussian>(&mechanism))
     return {static_cast<double>(m->batch) / static_cast<double>(m->n), 0.5 * m->sigma / k};
+  if (const auto* m = std::get_if<AllocatedGaussian>(&mechanism)) {
+    const auto steps = static_cast<double>(m->steps);
+    return {1.0 / steps, m->sigma / k, steps};
+  }
   return {};
 }
 
@@ -312,7 +325,8 @@ double calibrate_sigma(const Composition& before, const Release& release, double
   check_releases(with(1.0).front());
   const Sampled at = sampled(with(1.0).front().mechanism, before.group);
   const double mu = mu_for(epsilon, delta);
-  const double per_step = mu / at.q / std::sqrt(std::fmax(static_cast<double>(release.count), 1.0));
+  const double steps = at.steps * std::fmax(static_cast<double>(release.count), 1.0);
+  const double per_step = mu / at.q / std::sqrt(steps);
   const Unknown unknown{.what = "sigma",
                         .guess = 1.0 / at.sigma / std::sqrt(std::log1p(per_step * per_step)),
                         .safe_end = 1e9,
@@ -377,7 +391,7 @@ std::uint64_t calibrate_steps(const Composition& before, const Release& release,
   check_releases(with(1.0).front());
   const Sampled at = sampled(release.mechanism, before.group);
   const double mu = mu_for(epsilon, delta);
-  const double one = at.q * std::sqrt(at.square());
+  const double one = at.q * std::sqrt(at.steps * at.square());
   const Unknown unknown{.what = "steps",
                         .guess = std::clamp(std::round(mu * mu / one / one), 1.0, 0x1p40),
                         .safe_end = 1.0,
@@ -400,7 +414,7 @@ double calibrate_noise_factor(const Composition& before, std::span<const Release
     double sum = 0.0;
     for (const Release& release : with(factor)) {
       const Sampled at = sampled(release.mechanism, before.group);
-      sum += static_cast<double>(release.count) * at.q * at.q * at.square();
+      sum += static_cast<double>(release.count) * at.steps * at.q * at.q * at.square();
     }
     return sum;
   };

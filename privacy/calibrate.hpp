@@ -14,6 +14,9 @@ namespace cudp::privacy {
 // Monotone: more noise, a lower rate and fewer releases are never worse. "Within" is relative; at
 // listed orders for single examples it is 1e-12.
 //
+// Allocated epochs are accounted for with tables of 1,000 points if the options give no number of
+// points: their epsilon is up to 1e-3 above the accountant's own.
+//
 // Throws std::invalid_argument if an argument is out of range, and std::domain_error, with the
 // numbers, if no value fits.
 

@@ -6,6 +6,7 @@
 
 #include "privacy/mechanism/mechanism.hpp"
 #include "privacy/mechanism/privacy_bound.hpp"
+#include "privacy/pld/allocation.hpp"
 
 namespace cudp::privacy {
 
@@ -15,6 +16,8 @@ struct LossQuestion {
   Change change = Change::add;
   std::uint64_t group = 1;
   std::size_t max_distinct_releases = 0;
+  pld::AllocationGrid grid = {};
+  bool from_below = true;
   double interval = 0.0, coarseness = 1.0, delta = 0.0;
   bool operator==(const LossQuestion&) const = default;
 };

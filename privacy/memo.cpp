@@ -17,10 +17,10 @@ bool same(const Composition& a, const Composition& b) {
 }
 
 bool same(const AccountantOptions& a, const AccountantOptions& b) {
-  const auto& [kind, interval, coarseness, orders, max_distinct] = a;
-  const auto& [kind_b, interval_b, coarseness_b, orders_b, max_distinct_b] = b;
+  const auto& [kind, interval, coarseness, orders, max_distinct, points] = a;
+  const auto& [kind_b, interval_b, coarseness_b, orders_b, max_distinct_b, points_b] = b;
   return kind == kind_b && interval == interval_b && coarseness == coarseness_b &&
-         orders == orders_b && max_distinct == max_distinct_b;
+         orders == orders_b && max_distinct == max_distinct_b && points == points_b;
 }
 
 /// Returns the result of the entry for which `is_same` holds. If there is none, appends `entry`

@@ -57,14 +57,19 @@ Release release_of(const Json& j) {
     return {sampled_gaussian_mechanism(j.at("q").get<double>(), j.at("sigma").get<double>()),
             j.at("steps").get<std::uint64_t>()};
   const auto name = j["mechanism"].get<std::string>();
+  if (name == "allocated-gaussian")
+    return {AllocatedGaussian{j.at("steps_per_epoch").get<std::uint64_t>(),
+                              j.at("sigma").get<double>()},
+            j.at("epochs").get<std::uint64_t>()};
   const auto times = j.at("count").get<std::uint64_t>();
   if (name == "gaussian") return {Gaussian{j.at("sigma").get<double>()}, times};
   if (name == "bounded-range") return {BoundedRange{j.at("epsilon").get<double>()}, times};
   if (name == "approximate-dp")
     return {ApproximateDp{j.at("epsilon").get<double>(), number(j, "delta")}, times};
   throw std::invalid_argument(
-      "releases: expected mechanism gaussian, bounded-range or approximate-dp, found '" + name +
-      "'");
+      "releases: expected mechanism gaussian, allocated-gaussian, bounded-range or "
+      "approximate-dp, found '" +
+      name + "'");
 }
 
 std::vector<Release> releases_of(const Json& j) {

@@ -20,12 +20,19 @@ constexpr const char* kUnitNeighbours =
 constexpr const char* kConversion = "Canonne, Kamath, Steinke 2020, Proposition 12";
 constexpr const char* kRealNumbers = "proved for real numbers only";
 
-/// Releases of the sampled Gaussian mechanism.
+/// Releases of the sampled Gaussian mechanism, by steps; or of allocated epochs.
 Json sampled_json(const Releases& releases) {
   Json list = Json::array();
   for (const Release& release : releases) {
     double q = 1.0;
     double sigma = 0.0;
+    if (const auto* epoch = std::get_if<AllocatedGaussian>(&release.mechanism)) {
+      list.push_back({{"mechanism", name(release.mechanism)},
+                      {"steps_per_epoch", epoch->steps},
+                      {"sigma", epoch->sigma},
+                      {"epochs", release.count}});
+      continue;
+    }
     if (const auto* sampled = std::get_if<PoissonGaussian>(&release.mechanism)) {
       q = sampled->q;
       sigma = sampled->sigma;

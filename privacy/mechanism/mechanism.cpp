@@ -12,6 +12,7 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr std::uint64_t max_examples = std::uint64_t{1} << 53;
+constexpr std::uint64_t max_epoch = std::uint64_t{1} << 32;  // steps
 
 [[noreturn]] void refuse(const char* what, const char* expected, double found) {
   throw std::invalid_argument(std::string(what) + ": expected " + expected + ", found " +
@@ -49,6 +50,11 @@ struct Check {
     check_rate(m.q);
     check_sigma(m.sigma);
   }
+  void operator()(const AllocatedGaussian& m) const {
+    if (!(m.steps >= 1 && m.steps <= max_epoch))
+      refuse("steps of an epoch", "1 to 2^32", static_cast<double>(m.steps));
+    check_sigma(m.sigma);
+  }
   void operator()(const GaussianMixture& m) const {
     if (m.sensitivities.empty() || m.sensitivities.size() != m.probabilities.size())
       throw std::invalid_argument(
@@ -84,6 +90,7 @@ struct Idle {
   bool operator()(const PoissonGaussian& m) const { return m.q == 0.0; }
   bool operator()(const FixedSizeGaussian&) const { return false; }
   bool operator()(const TruncatedPoissonGaussian& m) const { return m.q == 0.0; }
+  bool operator()(const AllocatedGaussian&) const { return false; }
   bool operator()(const GaussianMixture& m) const {
     for (std::size_t i = 0; i < m.sensitivities.size(); ++i)
       if (m.sensitivities[i] > 0.0 && m.probabilities[i] > 0.0) return false;
@@ -102,6 +109,7 @@ struct Name {
   std::string_view operator()(const TruncatedPoissonGaussian&) const {
     return "truncated-poisson-gaussian";
   }
+  std::string_view operator()(const AllocatedGaussian&) const { return "allocated-gaussian"; }
   std::string_view operator()(const GaussianMixture&) const { return "gaussian-mixture"; }
   std::string_view operator()(const Laplace&) const { return "laplace"; }
   std::string_view operator()(const PoissonLaplace&) const { return "poisson-laplace"; }

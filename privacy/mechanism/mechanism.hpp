@@ -42,6 +42,15 @@ struct TruncatedPoissonGaussian {
   bool operator==(const TruncatedPoissonGaussian&) const = default;
 };
 
+/// An epoch of random allocation: each example is in exactly one of its `steps` batches, chosen
+/// uniformly and afresh for each epoch, and every batch's sum has Gaussian noise. One release is
+/// one whole epoch.
+struct AllocatedGaussian {
+  std::uint64_t steps = 0;  ///< steps of the epoch, 1 to 2^32; 1 is Gaussian
+  double sigma = 0.0;       ///< noise of every step; finite, > 0
+  bool operator==(const AllocatedGaussian&) const = default;
+};
+
 /// Mixture of Gaussians: one data set gives N(0, sigma^2), the other N(c, sigma^2) with c =
 /// sensitivities[i] with probability probabilities[i]. In many dimensions c bounds the norm of the
 /// difference.
@@ -79,9 +88,9 @@ struct ApproximateDp {
   bool operator==(const ApproximateDp&) const = default;
 };
 
-using Mechanism =
-    std::variant<Gaussian, PoissonGaussian, FixedSizeGaussian, TruncatedPoissonGaussian,
-                 GaussianMixture, Laplace, PoissonLaplace, BoundedRange, ApproximateDp>;
+using Mechanism = std::variant<Gaussian, PoissonGaussian, FixedSizeGaussian,
+                               TruncatedPoissonGaussian, AllocatedGaussian, GaussianMixture,
+                               Laplace, PoissonLaplace, BoundedRange, ApproximateDp>;
 
 /// `count` releases of one mechanism.
 struct Release {

@@ -22,6 +22,9 @@ struct Fields {
   std::string operator()(const TruncatedPoissonGaussian& m) const {
     return field(m.n) + field(m.q) + field(m.max_batch) + field(m.sigma);
   }
+  std::string operator()(const AllocatedGaussian& m) const {
+    return field(m.steps) + field(m.sigma);
+  }
   std::string operator()(const GaussianMixture& m) const {
     std::string text = field(m.sigma) + field(std::uint64_t{m.sensitivities.size()});
     for (std::size_t i = 0; i < m.sensitivities.size(); ++i)
@@ -44,6 +47,9 @@ void take(FixedSizeGaussian& m, std::string_view& line) {
 }
 void take(TruncatedPoissonGaussian& m, std::string_view& line) {
   m = {take_count(line), take_number(line), take_count(line), take_number(line)};
+}
+void take(AllocatedGaussian& m, std::string_view& line) {
+  m = {take_count(line), take_number(line)};
 }
 void take(GaussianMixture& m, std::string_view& line) {
   m.sigma = take_number(line);

@@ -29,6 +29,9 @@ std::vector<Group> merge_equal(std::span<const Release> releases) {
     Mechanism mechanism = release.mechanism;
     if (const auto* gaussian = std::get_if<Gaussian>(&mechanism))
       mechanism = PoissonGaussian{.q = 1.0, .sigma = gaussian->sigma};
+    if (const auto* epoch = std::get_if<AllocatedGaussian>(&mechanism);
+        epoch != nullptr && epoch->steps == 1)
+      mechanism = PoissonGaussian{.q = 1.0, .sigma = epoch->sigma};
     if (const auto* p = std::get_if<PoissonGaussian>(&mechanism)) {
       const auto [entry, added] = seen.try_emplace({p->q, p->sigma}, groups.size());
       if (!added) {
@@ -80,15 +83,37 @@ std::vector<Group> coarsen(const std::vector<Group>& groups, std::size_t max_gro
   }
 }
 
+const AllocatedGaussian* allocated(const Mechanism& mechanism) {
+  const auto* epoch = std::get_if<AllocatedGaussian>(&mechanism);
+  return epoch != nullptr && epoch->steps > 1 ? epoch : nullptr;
+}
+
 }  // namespace
 
+double allocated_epochs(std::span<const Release> releases) {
+  double count = 0.0;
+  for (const Release& release : releases)
+    if (allocated(release.mechanism) != nullptr) count += static_cast<double>(release.count);
+  return count;
+}
+
 std::vector<DistinctLoss> distinct_losses(std::span<const Release> releases, Change change,
-                                          std::uint64_t k, std::size_t max_groups) {
+                                          std::uint64_t k, std::size_t max_groups,
+                                          const AllocationGrid& grid, bool from_below) {
   std::vector<Group> groups = merge_equal(releases);
   if (groups.size() > max_groups) groups = coarsen(groups, max_groups);
   std::vector<DistinctLoss> losses;
   losses.reserve(groups.size());
   for (const Group& group : groups) {
+    if (const AllocatedGaussian* epoch = allocated(group.above)) {
+      const PrivacyLoss none{.parts = {}, .atoms = {{0.0, 1.0}}, .infinite = 0.0};
+      losses.push_back(
+          {.above = allocation_loss(*epoch, change, k, Side::above, grid),
+           .below = from_below ? allocation_loss(*epoch, change, k, Side::below, grid) : none,
+           .same = false,
+           .count = group.count});
+      continue;
+    }
     const bool same = group.above == group.below;
     losses.push_back({.above = privacy_loss(group.above, change, k),
                       .below = same ? PrivacyLoss{} : privacy_loss(group.below, change, k),

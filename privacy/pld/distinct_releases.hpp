@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "privacy/mechanism/mechanism.hpp"
+#include "privacy/pld/allocation.hpp"
 #include "privacy/pld/composed_loss.hpp"
 
 namespace cudp::privacy::pld {
@@ -13,8 +14,14 @@ namespace cudp::privacy::pld {
 /// than max_groups different ones, Gaussian and Poisson-sampled releases are grouped by noise and
 /// sampling rate: from above a group counts with its least noise and highest rate, from below with
 /// the opposite. The loss increases with the rate and decreases with the noise: less noise can be
-/// undone by adding some, a higher rate by leaving examples out.
+/// undone by adding some, a higher rate by leaving examples out. Allocated releases are merged only
+/// if they are equal. `grid`: the size of their tables. from_below: whether their losses from below
+/// are computed; otherwise they count as no loss there.
 std::vector<DistinctLoss> distinct_losses(std::span<const Release> releases, Change change,
-                                          std::uint64_t k, std::size_t max_groups);
+                                          std::uint64_t k, std::size_t max_groups,
+                                          const AllocationGrid& grid = {}, bool from_below = true);
+
+/// Returns the number of allocated epochs of more than one step among the releases.
+double allocated_epochs(std::span<const Release> releases);
 
 }  // namespace cudp::privacy::pld

@@ -18,6 +18,8 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 PoissonGaussian sampled_gaussian(const Mechanism& mechanism) {
   if (const auto* m = std::get_if<Gaussian>(&mechanism)) return {.q = 1.0, .sigma = m->sigma};
   if (const auto* m = std::get_if<PoissonGaussian>(&mechanism)) return *m;
+  if (const auto* m = std::get_if<AllocatedGaussian>(&mechanism); m != nullptr && m->steps == 1)
+    return {.q = 1.0, .sigma = m->sigma};
   throw std::domain_error(
       "advanced composition: expected Gaussian noise, on a Poisson sample or on all examples, "
       "found " +

@@ -67,6 +67,10 @@ struct Dominating {
         pair_of(mixture_of(binomial_weights(1, std::fmin(kept, 1.0)), 2.0), m.sigma, change, full));
     return pairs;
   }
+  std::vector<GaussianPair> operator()(const AllocatedGaussian& m) const {
+    if (m.steps > 1) unknown(mechanism, "pld/allocation: an epoch has no pair on the line");
+    return dominating_pairs(Gaussian{m.sigma}, change, k);
+  }
   std::vector<GaussianPair> operator()(const GaussianMixture& m) const {
     if (k > 1)
       unknown(mechanism, "groups of 1 (give the group's own mixture), found " + std::to_string(k));

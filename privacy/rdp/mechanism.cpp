@@ -29,6 +29,12 @@ constexpr double rounding = std::numeric_limits<double>::epsilon();
                           std::to_string(neighbours.group));
 }
 
+[[noreturn]] void refuse_allocation() {
+  throw std::domain_error(
+      "allocated-gaussian: no bound in Renyi divergence or zCDP is implemented for random "
+      "allocation, so neither accountant rdp nor a filter can account for it. Use accountant pld");
+}
+
 /// Returns the number of additions or removals that lead from one data set to the other.
 double changes(const Neighbours& neighbours) {
   return static_cast<double>(neighbours.group) *
@@ -81,6 +87,10 @@ struct Divergence {
     return rdp_fixed_size(std::fmin(1.0, q * (1.0 + 2.0 * rounding)), 0.5 * m.sigma, alpha);
   }
   double operator()(const TruncatedPoissonGaussian&) const { return of_pairs(); }
+  double operator()(const AllocatedGaussian& m) const {
+    if (m.steps > 1) refuse_allocation();
+    return gaussian_divergence(m.sigma, changes(neighbours), alpha);
+  }
   double operator()(const GaussianMixture&) const { return of_pairs(); }
   double operator()(const Laplace& m) const {
     return rdp_laplace(m.scale / changes(neighbours), alpha);
@@ -118,6 +128,10 @@ struct Concentration {
     if (replaces(neighbours) || neighbours.group != 1)
       unknown(mechanism, "one example added or removed", neighbours);
     return m.q == 0.0 ? 0.0 : gaussian(m.sigma, 2.0);
+  }
+  double operator()(const AllocatedGaussian& m) const {
+    if (m.steps > 1) refuse_allocation();
+    return gaussian(m.sigma, 1.0);
   }
   double operator()(const GaussianMixture& m) const {
     if (replaces(neighbours) || neighbours.group != 1)

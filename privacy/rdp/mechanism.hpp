@@ -15,6 +15,7 @@ namespace cudp::privacy {
 ///   | PoissonGaussian | sampled_gaussian.hpp; groups, one direction and replacing: pair.hpp |
 ///   | FixedSizeGaussian | pair.hpp; replacing: fixed_size.hpp (k = 1) |
 ///   | TruncatedPoissonGaussian, GaussianMixture | pair.hpp (k = 1) |
+///   | AllocatedGaussian | none (std::domain_error); one step: Gaussian |
 ///   | Laplace | pure.hpp, scale / (k s) |
 ///   | PoissonLaplace | poisson_laplace.hpp (k = 1, add and remove) |
 ///   | BoundedRange | pure.hpp, k s epsilon: the losses of a chain of neighbours add |

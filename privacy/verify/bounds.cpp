@@ -21,7 +21,8 @@ std::string key_of(const privacy::Composition& c, const privacy::AccountantOptio
   for (const int choice : {static_cast<int>(c.relation), static_cast<int>(o.kind)})
     key.append(" ").append(std::to_string(choice));
   key.append(" ").append(exact(o.interval)).append(exact(o.coarseness)).append(exact(delta));
-  key.append(std::to_string(o.max_distinct_releases));
+  key.append(std::to_string(o.max_distinct_releases)).append(" ");
+  key.append(std::to_string(o.allocation_points));
   for (const double order : o.orders) key.append(" ").append(exact(order));
   for (const privacy::Release& r : c.releases)
     key.append("; ").append(std::to_string(r.count)).append(" ").append(exact_text(r.mechanism));

@@ -272,11 +272,14 @@ class Statements {
 double sigma_of(const privacy::Mechanism& m) {
   if (const auto* sampled = std::get_if<privacy::PoissonGaussian>(&m)) return sampled->sigma;
   if (const auto* gaussian = std::get_if<privacy::Gaussian>(&m)) return gaussian->sigma;
+  if (const auto* epoch = std::get_if<privacy::AllocatedGaussian>(&m)) return epoch->sigma;
   return 0.0;
 }
 
 double rate_of(const privacy::Mechanism& m) {
   if (const auto* sampled = std::get_if<privacy::PoissonGaussian>(&m)) return sampled->q;
+  if (const auto* epoch = std::get_if<privacy::AllocatedGaussian>(&m))
+    return 1.0 / static_cast<double>(epoch->steps);
   return 1.0;
 }
 

@@ -38,6 +38,7 @@ void check(const GaussianRelease& r, std::size_t dimension) {
 double sigma_of(const privacy::Mechanism& mechanism) {
   if (const auto* sampled = std::get_if<privacy::PoissonGaussian>(&mechanism))
     return sampled->sigma;
+  if (const auto* epoch = std::get_if<privacy::AllocatedGaussian>(&mechanism)) return epoch->sigma;
   return std::get<privacy::Gaussian>(mechanism).sigma;
 }
 

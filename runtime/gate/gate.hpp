@@ -52,7 +52,9 @@ struct GaussianRelease {
   double grid;         ///< g, a power of two; each sum is an integer multiple of it
   double noise_std;    ///< sigma [unit of the sums]; s = sigma / g is in [2^16, 2^40]
   double sensitivity;  ///< L2 sensitivity to one example [unit of the sums]
-  Charge charge;       ///< Gaussian or PoissonGaussian, with sigma <= noise_std / sensitivity
+  /// Gaussian, PoissonGaussian or the epoch's AllocatedGaussian, with sigma <= noise_std /
+  /// sensitivity.
+  Charge charge;
 
   bool operator==(const GaussianRelease&) const = default;
 };

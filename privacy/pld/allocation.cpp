@@ -1,0 +1,398 @@
+#include "privacy/pld/allocation.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <deque>
+#include <limits>
+#include <numbers>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include <boost/math/quadrature/gauss.hpp>
+#include <boost/math/special_functions/erf.hpp>
+
+#include "privacy/text/number.hpp"
+
+namespace cudp::privacy::pld {
+namespace {
+
+constexpr double kRounding = 0x1p-53;
+/// Covers all products that are too small for double: a level has fewer than 10^9 of them, each
+/// below 10^-307.
+constexpr double kUnderflow = 1e-280;
+constexpr std::size_t kMaxTables = 12;  // of one thread
+
+/// Probability above z of a standard normal.
+double above(double z) { return 0.5 * std::erfc(z / std::numbers::sqrt2); }
+
+/// Ends of the cells that a table's distribution is rounded to.
+struct Range {
+  double low = 0.0, high = 0.0;
+};
+
+/// Returns points from range.low to range.high: half of them in equal ratios, because a loss is a
+/// logarithm; half in equal distances over six standard deviations, where most of the mass is.
+std::vector<double> spread(std::size_t points, const Range& range, double mean, double deviation) {
+  std::vector<double> result;
+  const std::size_t half = std::max<std::size_t>(points / 2, 2);
+  const double log_low = std::log(range.low), log_high = std::log(range.high);
+  const double from = std::fmax(range.low, mean - 6.0 * deviation);
+  const double to = std::fmin(range.high, mean + 6.0 * deviation);
+  for (std::size_t i = 0; i < half; ++i) {
+    const double share = static_cast<double>(i) / static_cast<double>(half - 1);
+    result.push_back(std::exp(log_low + share * (log_high - log_low)));
+    if (to > from) result.push_back(from + share * (to - from));
+  }
+  std::sort(result.begin(), result.end());
+  result.erase(std::unique(result.begin(), result.end()), result.end());
+  return result;
+}
+
+/// The ratio W of one step, on cells of z.
+class OneStep {
+ public:
+  OneStep(double sigma, const AllocationGrid& grid) : inverse_(1.0 / sigma) {
+    const double reach = std::numbers::sqrt2 * boost::math::erfc_inv(2.0 * grid.cut);
+    // Under Q the ratio is below the table's first point with probability `cut`, and its mean above
+    // the last point, which is P's probability there, is `cut`.
+    low_ = -reach;
+    high_ = inverse_ + reach;
+    if (!(ratio(high_) < 1e280))
+      throw std::domain_error(
+          "allocated-gaussian: expected noise whose likelihood ratio is below "
+          "1e280, found sigma " +
+          number(sigma));
+    const double variance = std::expm1(inverse_ * inverse_);
+    for (const double w :
+         spread(grid.points, {ratio(low_), ratio(high_)}, 1.0, std::sqrt(variance)))
+      z_.push_back((std::log(w) + 0.5 * inverse_ * inverse_) / inverse_);
+    // Rounding may have moved two points to one.
+    z_.erase(std::unique(z_.begin(), z_.end(), [](double a, double b) { return !(a < b); }),
+             z_.end());
+  }
+
+  AllocationTable table(Side side) const { return side == Side::above ? chords() : merged(); }
+
+ private:
+  /// Likelihood ratio at z.
+  double ratio(double z) const { return std::exp(inverse_ * (z - 0.5 * inverse_)); }
+
+  /// Integrals over a cell of the normal density: its mass; the mass and the share of it that
+  /// chords move to either end; its mean ratio over that at the left end.
+  struct Cell {
+    double mass = 0.0, left = 0.0, right = 0.0, mean = 0.0;
+  };
+
+  /// Integrates by Gauss' rule with ten points over parts so short that its error is below the
+  /// rounding: on the ellipse of Bernstein's bound with parameter 20, which reaches five lengths of
+  /// a part beyond it, the integrands are at most e^10 times as large as inside, and 20^-20 of that
+  /// is below 1e-21. All terms are positive.
+  Cell integrate(double begin, double end) const {
+    using Rule = boost::math::quadrature::gauss<double, 10>;
+    const double width = end - begin;
+    const double far = std::fmax(std::fabs(begin), std::fabs(end));
+    const double longest = std::fmin(0.1, std::fmin(1.0 / (1.0 + far), 0.5 / inverse_));
+    const double parts = std::ceil(width / longest);
+    const double part = width / parts;
+    const double to_left = -std::expm1(-inverse_ * width), to_right = std::expm1(inverse_ * width);
+    Cell cell;
+    for (double i = 0.0; i < parts; i += 1.0)
+      for (std::size_t n = 0; n < Rule::abscissa().size(); ++n)
+        for (const double sign : {-1.0, 1.0}) {
+          const double inside = part * (i + 0.5 * (1.0 + sign * Rule::abscissa()[n]));
+          const double z = begin + inside;
+          const double weight = 0.5 * part * Rule::weights()[n] * std::exp(-0.5 * z * z);
+          cell.mass += weight;
+          cell.left += weight * -std::expm1(-inverse_ * std::fmax(width - inside, 0.0)) / to_left;
+          cell.right += weight * std::expm1(inverse_ * inside) / to_right;
+          cell.mean += weight * std::exp(inverse_ * inside);
+        }
+    const double scale = 1.0 / std::sqrt(2.0 * std::numbers::pi);
+    return {cell.mass * scale, cell.left * scale, cell.right * scale, cell.mean * scale};
+  }
+
+  /// Relative errors of integrals and tails: the density at z multiplies the rounding of z by z.
+  double mass_error() const {
+    const double far = std::fmax(std::fabs(low_), high_) + inverse_;
+    return kRounding * (400.0 + 16.0 * far * far);
+  }
+  double point_error() const {
+    return kRounding * (64.0 + 8.0 * inverse_ * (std::fabs(low_) + high_ + inverse_));
+  }
+
+  AllocationTable chords() const {
+    AllocationTable table;
+    table.points = {0.0};
+    table.mass = {above(-z_.front())};
+    for (const double z : z_) {
+      table.points.push_back(ratio(z));
+      table.mass.push_back(0.0);
+    }
+    // Below the first point: the whole mass counts at 0, and again as much of it at the first point
+    // as keeps the mean.
+    table.mass[1] = above(inverse_ - z_.front()) / table.points[1];
+    for (std::size_t i = 0; i + 1 < z_.size(); ++i) {
+      const Cell cell = integrate(z_[i], z_[i + 1]);
+      table.mass[i + 1] += cell.left;
+      table.mass[i + 2] += cell.right;
+    }
+    table.mass.back() += above(z_.back());
+    table.excess = above(z_.back() - inverse_);
+    table.mass_error = mass_error();
+    table.point_error = point_error();
+    return table;
+  }
+
+  AllocationTable merged() const {
+    AllocationTable table;
+    const auto add = [&](double mass, double mean) {
+      if (!(mass > 0.0 && mean > 0.0)) return;
+      table.points.push_back(mean / mass);
+      table.mass.push_back(mass);
+    };
+    add(above(-z_.front()), above(inverse_ - z_.front()));
+    for (std::size_t i = 0; i + 1 < z_.size(); ++i) {
+      const Cell cell = integrate(z_[i], z_[i + 1]);
+      add(cell.mass, cell.mean * ratio(z_[i]));
+    }
+    add(above(z_.back()), above(z_.back() - inverse_));
+    table.mass_error = mass_error();
+    table.point_error = point_error() + 2.0 * mass_error();
+    return table;
+  }
+
+  double inverse_;  ///< 1 / sigma
+  double low_ = 0.0, high_ = 0.0;
+  std::vector<double> z_;
+};
+
+/// Estimates the range outside of which a sum of the two has mass `cut` (below) or a mean of `cut`
+/// times its own (above). It need not be exact: what lies outside is accounted for.
+Range range_of_sum(const AllocationTable& a, const AllocationTable& b, double cut) {
+  struct Lump {
+    double low, high, mass, mean;
+  };
+  const auto lumps = [](const AllocationTable& table) {
+    constexpr std::size_t kLumps = 64;
+    std::vector<Lump> result;
+    const std::size_t n = table.points.size(), each = (n + kLumps - 1) / kLumps;
+    for (std::size_t i = 0; i < n; i += each) {
+      const std::size_t end = std::min(i + each, n);
+      Lump lump{.low = table.points[i], .high = table.points[end - 1], .mass = 0.0, .mean = 0.0};
+      for (std::size_t j = i; j < end; ++j) {
+        lump.mass += table.mass[j];
+        lump.mean += table.mass[j] * table.points[j];
+      }
+      result.push_back(lump);
+    }
+    return result;
+  };
+  constexpr std::size_t kBins = 512;
+  const auto first = [](const AllocationTable& t) { return t.points[t.points[0] > 0.0 ? 0 : 1]; };
+  const double least = first(a) + first(b), most = a.points.back() + b.points.back();
+  const double log_least = std::log(least), width = (std::log(most) - log_least) / kBins;
+  if (!(width > 0.0)) return {.low = least, .high = most};
+  std::array<double, kBins> mass{}, mean{};
+  const auto bin = [&](double s) {
+    const double at = (std::log(std::fmax(s, least)) - log_least) / width;
+    return std::min(static_cast<std::size_t>(at), kBins - 1);
+  };
+  double whole = 0.0;
+  for (const Lump& x : lumps(a))
+    for (const Lump& y : lumps(b)) {
+      const double added = x.mean * y.mass + x.mass * y.mean;
+      mass[bin(x.low + y.low)] += x.mass * y.mass;
+      mean[bin(x.high + y.high)] += added;
+      whole += added;
+    }
+  std::size_t low = 0, high = kBins - 1;
+  for (double below = mass[0]; below <= cut && low + 1 < kBins; below += mass[++low]) continue;
+  for (double beyond = mean[high]; beyond <= cut * whole && high > low; beyond += mean[--high])
+    continue;
+  const auto edge = [&](std::size_t i) {
+    return std::exp(log_least + width * static_cast<double>(i));
+  };
+  return {.low = edge(low), .high = std::fmin(edge(high + 1), most)};
+}
+
+/// Sums of pairs by cells: a cell's mass, and its mean relative to the cell's ends or absolute.
+struct CellSums {
+  std::vector<double> left, right;
+};
+
+/// Adds all pairs of points into the cells between `ends`, the last of which has no upper end. From
+/// above `left` and `right` are the sums of mass times the distance to the other end; from below
+/// those of mass and of mass times the sum. `same`: whether a and b are one table. The cell of a
+/// sum only moves upwards along b.
+template <Side side>
+CellSums add_pairs(const AllocationTable& a, const AllocationTable& b, std::span<const double> ends,
+                   bool same) {
+  const std::size_t cells = ends.size();
+  CellSums sums{std::vector<double>(cells, 0.0), std::vector<double>(cells, 0.0)};
+  const std::size_t n = b.points.size();
+  const double* const points = b.points.data();
+  std::vector<double> weights = b.mass;
+  for (std::size_t i = 0; i < a.points.size(); ++i) {
+    // Pairs (i, j) and (j, i) of one table are one.
+    if (same) weights[i] = 0.5 * b.mass[i];
+    const double mass = (same ? 2.0 : 1.0) * a.mass[i], shift = a.points[i];
+    if (mass == 0.0) continue;
+    const double* const weight = weights.data();
+    std::size_t j = same ? i : 0;
+    auto cell = static_cast<std::size_t>(
+        std::upper_bound(ends.begin(), ends.end(), shift + points[j]) - ends.begin() - 1);
+    while (j < n) {
+      const bool last = cell + 1 == cells;
+      const double low = ends[cell];
+      const double high = last ? std::numeric_limits<double>::infinity() : ends[cell + 1];
+      double left = 0.0, right = 0.0;
+      for (; j < n; ++j) {
+        const double sum = shift + points[j];
+        if (!(sum < high)) break;
+        if constexpr (side == Side::above) {
+          left += last ? weight[j] : weight[j] * (high - sum);
+          right += weight[j] * (sum - low);
+        } else {
+          left += weight[j];
+          right += weight[j] * sum;
+        }
+      }
+      sums.left[cell] += mass * left;
+      sums.right[cell] += mass * right;
+      ++cell;
+    }
+  }
+  return sums;
+}
+
+double total(const AllocationTable& table) {
+  double sum = 0.0;
+  for (const double mass : table.mass) sum += mass;
+  return sum;
+}
+
+/// Returns the table of the sum of two independent variables, `same` if both have one table. terms:
+/// number of W in the sum, for its mean and deviation.
+AllocationTable add(const AllocationTable& a, const AllocationTable& b, bool same, Side side,
+                    double terms, double variance, const AllocationGrid& grid) {
+  const Range range = range_of_sum(a, b, grid.cut);
+  std::vector<double> ends{0.0};
+  const std::vector<double> inner = spread(grid.points, range, terms, std::sqrt(terms * variance));
+  ends.insert(ends.end(), inner.begin(), inner.end());
+  AllocationTable table;
+  const auto pairs = static_cast<double>(a.points.size() + b.points.size());
+  // A cell's sum has at most one term for each point of a, each of which has at most one for each
+  // point of b. A point is rounded once as a sum, and from below as a mean.
+  const double rounding = kRounding * (pairs + 32.0);
+  table.mass_error = (a.mass_error + b.mass_error + rounding) * (1.0 + 1e-6);
+  table.point_error = std::fmax(a.point_error, b.point_error) + 4.0 * kRounding;
+  if (side == Side::above) {
+    const CellSums sums = add_pairs<Side::above>(a, b, ends, same);
+    table.points = ends;
+    table.mass.assign(ends.size(), 0.0);
+    for (std::size_t i = 0; i + 1 < ends.size(); ++i) {
+      const double width = ends[i + 1] - ends[i];
+      table.mass[i] += sums.left[i] / width;
+      table.mass[i + 1] += sums.right[i] / width;
+    }
+    table.mass.back() += sums.left.back();
+    table.excess =
+        sums.right.back() + a.excess * total(b) + b.excess * total(a) + kUnderflow * ends.back();
+    table.mass.front() += kUnderflow;
+  } else {
+    const CellSums sums = add_pairs<Side::below>(a, b, ends, same);
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      if (!(sums.left[i] > kUnderflow && sums.right[i] > kUnderflow)) continue;
+      table.points.push_back(sums.right[i] / sums.left[i]);
+      table.mass.push_back(sums.left[i]);
+    }
+    table.point_error += 2.0 * rounding;
+  }
+  return table;
+}
+
+struct Kept {
+  AllocatedGaussian epoch;
+  Side side;
+  AllocationGrid grid;
+  AllocationTable table;
+};
+
+const AllocationTable& kept_table(const AllocatedGaussian& epoch, Side side,
+                                  const AllocationGrid& grid) {
+  thread_local std::deque<Kept> kept;
+  const auto found = std::find_if(kept.begin(), kept.end(), [&](const Kept& one) {
+    return one.epoch == epoch && one.side == side && one.grid == grid;
+  });
+  if (found != kept.end()) return found->table;
+  kept.push_front({epoch, side, grid, allocation_table(epoch, side, grid)});
+  if (kept.size() > kMaxTables) kept.pop_back();
+  return kept.front().table;
+}
+
+}  // namespace
+
+AllocationTable allocation_table(const AllocatedGaussian& epoch, Side side,
+                                 const AllocationGrid& grid) {
+  check(epoch);
+  if (!(grid.points >= 16 && grid.points <= 20000))
+    throw std::invalid_argument("points: expected 16 to 20000, found " +
+                                std::to_string(grid.points));
+  if (!(grid.cut >= 1e-130 && grid.cut <= 1e-3))
+    throw std::invalid_argument("cut: expected a number in [1e-130, 1e-3], found " +
+                                number(grid.cut));
+  const double variance = std::expm1(1.0 / epoch.sigma / epoch.sigma);
+  const AllocationTable one = OneStep(epoch.sigma, grid).table(side);
+  AllocationTable table = one;
+  double terms = 1.0;
+  // The steps' binary digits, from the second highest one.
+  int digit = 63;
+  while (((epoch.steps >> digit) & 1) == 0) --digit;
+  while (digit-- > 0) {
+    terms *= 2.0;
+    table = add(table, table, true, side, terms, variance, grid);
+    if (((epoch.steps >> digit) & 1) == 0) continue;
+    terms += 1.0;
+    table = add(table, one, false, side, terms, variance, grid);
+  }
+  return table;
+}
+
+PrivacyLoss allocation_loss(const AllocatedGaussian& epoch, Change change, std::uint64_t k,
+                            Side side, const AllocationGrid& grid) {
+  check(epoch);
+  if (change == Change::replace || k != 1)
+    throw std::domain_error(
+        "allocated-gaussian: expected one example, added or removed (no bound is known for "
+        "others), found " +
+        (change == Change::replace ? std::string("replacement")
+                                   : "a group of " + std::to_string(k)));
+  const AllocationTable& table = kept_table(epoch, side, grid);
+  const auto steps = static_cast<double>(epoch.steps);
+  const double outward = side == Side::above ? 1.0 : -1.0;
+  const double mass_factor = 1.0 + outward * (table.mass_error + 8.0 * kRounding);
+  const double point_factor = 1.0 + outward * (table.point_error + 8.0 * kRounding);
+  const double shift = outward * 2.0 * (table.point_error + 8.0 * kRounding);
+  PrivacyLoss loss;
+  if (change == Change::remove && side == Side::above)
+    loss.infinite = std::fmin(table.excess / steps * mass_factor * point_factor, 1.0);
+  for (std::size_t i = 0; i < table.points.size(); ++i) {
+    const double point = table.points[i], mass = table.mass[i] * mass_factor;
+    if (!(mass > 0.0)) continue;
+    if (point == 0.0) {  // impossible under P
+      if (change == Change::add && side == Side::above) loss.infinite += mass;
+      continue;
+    }
+    const double log_ratio = std::log(point / steps);
+    if (change == Change::remove)
+      loss.atoms.push_back({log_ratio + shift, mass * (point / steps) * point_factor});
+    else
+      loss.atoms.push_back({-log_ratio + shift, mass});
+  }
+  return loss;
+}
+
+}  // namespace cudp::privacy::pld
