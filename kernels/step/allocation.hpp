@@ -28,11 +28,11 @@ struct Allocate {
 void validate(const Allocate& args);
 
 /// Returns 2^32 mod steps: the number of low words that are rejected.
-CUDP_HD inline std::uint32_t rejected_words(std::uint32_t steps) { return (0u - steps) % steps; }
+CUDP_HD std::uint32_t rejected_words(std::uint32_t steps) { return (0u - steps) % steps; }
 
 /// Returns the step of example i, whose first word is `word`. rejected: rejected_words(steps).
-CUDP_HD inline std::uint32_t allocated_step(RandomStream stream, std::int64_t i, std::uint32_t word,
-                                            std::uint32_t steps, std::uint32_t rejected) {
+CUDP_HD std::uint32_t allocated_step(RandomStream stream, std::int64_t i, std::uint32_t word,
+                                     std::uint32_t steps, std::uint32_t rejected) {
   const auto purpose = static_cast<std::uint32_t>(stream.stream);
   for (std::uint32_t attempt = 1;; ++attempt) {
     const std::uint64_t product = std::uint64_t{word} * steps;

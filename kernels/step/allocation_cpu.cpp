@@ -1,7 +1,6 @@
-#include "kernels/step/allocation.hpp"
-
 #include "kernels/common/cpu_kernel_list.hpp"
 #include "kernels/random/random_chunk.hpp"
+#include "kernels/step/allocation.hpp"
 
 namespace cudp::CUDP_SIMD {
 

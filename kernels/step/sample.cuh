@@ -1,9 +1,9 @@
 #pragma once
-// Poisson sampling and random allocation (sample.hpp) in two kernels on one stream. The first writes flags and the number
-// of drawn examples of each tile. The second writes the drawn indices at their offsets, after those
-// of earlier tiles. There are no atomics: the batch is ascending for any launch shape. Nothing
-// returns to the host. In a recorded step the second kernel also starts the step, or a third one
-// does with a batch that was drawn ahead.
+// Poisson sampling and random allocation (sample.hpp) in two kernels on one stream. The first
+// writes flags and the number of drawn examples of each tile. The second writes the drawn indices
+// at their offsets, after those of earlier tiles. There are no atomics: the batch is ascending for
+// any launch shape. Nothing returns to the host. In a recorded step the second kernel also starts
+// the step, or a third one does with a batch that was drawn ahead.
 #include <cstdint>
 
 #include "kernels/common/simt.cuh"
@@ -73,10 +73,9 @@ __device__ __forceinline__ unsigned allocated_of_column(const SampleArgs& a, std
   CUDP_UNROLL for (int row = 0; row < 16; ++row) {
     const std::int64_t example = first + 16 * row;
     if (example >= a.end) continue;
-    const std::uint32_t of =
-        a.allocated != nullptr
-            ? a.allocated[example - a.first]
-            : allocated_step(a.stream, example, word[row], a.epoch_steps, rejected);
+    const std::uint32_t of = a.allocated != nullptr ? a.allocated[example - a.first]
+                                                    : allocated_step(a.stream, example, word[row],
+                                                                     a.epoch_steps, rejected);
     column |= of == step ? 1u << row : 0u;
   }
   return column;

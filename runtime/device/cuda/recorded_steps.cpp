@@ -65,8 +65,9 @@ void RecordedSteps::prepare_ahead(const StepRecipe& recipe) {
   const std::size_t examples = p_.train.size();
   if (std::holds_alternative<Candidates>(recipe.draw) || examples == 0) return;
   const auto list_size = static_cast<std::size_t>(batch_capacity(recipe.draw, examples));
-  if (DrawnAhead::steps_of(p_.gpu, examples, list_size) < 2) return;
-  ahead_.emplace(p_.gpu, examples, list_size);
+  const bool allocates = std::holds_alternative<Allocation>(recipe.draw);
+  if (DrawnAhead::steps_of(p_.gpu, examples, list_size, allocates) < 2) return;
+  ahead_.emplace(p_.gpu, examples, list_size, allocates);
 }
 
 void RecordedSteps::record(const StepRecipe& recipe) {

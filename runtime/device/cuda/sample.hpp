@@ -51,22 +51,24 @@ class DrawnAhead {
   static constexpr std::size_t kMaxSteps = 256;
   static constexpr std::size_t kMaxBytes = std::size_t{16} << 20;
 
-  /// list_size: capacity of a batch. A larger one is counted, and makes the run fail.
-  DrawnAhead(Gpu& gpu, std::size_t examples, std::size_t list_size)
+  /// list_size: capacity of a batch. A larger one is counted, and makes the run fail. allocates:
+  /// examples are allocated to the steps of an epoch.
+  DrawnAhead(Gpu& gpu, std::size_t examples, std::size_t list_size, bool allocates)
       : gpu_(gpu),
         list_size_(list_size),
-        steps_(steps_of(gpu, examples, list_size)),
+        steps_(steps_of(gpu, examples, list_size, allocates)),
         flags_(gpu, steps_ * tiles(examples) * 16),
         counts_(gpu, steps_ * (tiles(examples) + 1)),
         count_(gpu, steps_),
         drawn_(gpu, steps_ * list_size),
-        allocated_(gpu, steps_ > 0 ? examples : 0),
+        allocated_(gpu, allocates && steps_ > 0 ? examples : 0),
         first_(gpu, 1) {}
 
   /// Number of steps that fit: at most 1/1024 of the device's memory is used.
-  static std::size_t steps_of(const Gpu& gpu, std::size_t examples, std::size_t list_size) {
+  static std::size_t steps_of(const Gpu& gpu, std::size_t examples, std::size_t list_size,
+                              bool allocates) {
     const std::size_t memory = std::min(kMaxBytes, gpu.memory() / 1024);
-    const std::size_t of_allocation = examples * sizeof(std::uint32_t);
+    const std::size_t of_allocation = allocates ? examples * sizeof(std::uint32_t) : 0;
     if (memory < of_allocation) return 0;
     const std::size_t of_a_step = tiles(examples) * 16 * sizeof(std::uint16_t) +
                                   (tiles(examples) + 2 + list_size) * sizeof(std::uint32_t);
@@ -99,12 +101,12 @@ class DrawnAhead {
     }
     args.drawn = drawn_.get();
     draw_batch(gpu_, args,
-                 {.flags = flags_.get(),
-                  .counts = counts_.get(),
-                  .count = count_.get(),
-                  .list_size = static_cast<std::uint32_t>(list_size_),
-                  .first = first_.get()},
-                 steps);
+               {.flags = flags_.get(),
+                .counts = counts_.get(),
+                .count = count_.get(),
+                .list_size = static_cast<std::uint32_t>(list_size_),
+                .first = first_.get()},
+               steps);
   }
 
  private:

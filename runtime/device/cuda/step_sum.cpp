@@ -19,8 +19,7 @@ SampleArgs StepSum::sample_args(const Draw& draw) const {
           .norms = candidates != nullptr ? p_.norms.get() : nullptr,
           .rule = candidates != nullptr ? candidates->rule : ImportanceRule{},
           .first = p_.train.first(),
-          .epoch_steps =
-              allocation != nullptr ? static_cast<std::uint32_t>(allocation->steps) : 0};
+          .epoch_steps = allocation != nullptr ? static_cast<std::uint32_t>(allocation->steps) : 0};
 }
 
 SampleSpace StepSum::space_of(const StepRecipe& recipe, std::int64_t capacity) const {
