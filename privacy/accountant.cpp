@@ -25,7 +25,7 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 /// Points of the tables of allocated epochs, and the relative gaps between upper and lower bounds
 /// at which they are fine enough.
 constexpr std::size_t kCoarsePoints = 250, kFirstPoints = 1000, kMaxPoints = 8000;
-constexpr double kEpsilonGap = 2e-4, kDeltaGap = 1e-3;
+constexpr double kEpsilonGap = 2e-4, kDeltaGap = 5e-3;
 
 /// Returns mu of the single Gaussian mechanism that is equivalent to purely Gaussian releases,
 /// rounded up; nothing if other releases are among them.

@@ -23,7 +23,7 @@ constexpr double kRounding = 0x1p-53;
 /// Covers all products that are too small for double: a level has fewer than 10^9 of them, each
 /// below 10^-307.
 constexpr double kUnderflow = 1e-280;
-constexpr std::size_t kMaxTables = 12;  // of one thread
+constexpr std::size_t kMaxTables = 16;  // of one thread
 
 /// Probability above z of a standard normal.
 double above(double z) { return 0.5 * std::erfc(z / std::numbers::sqrt2); }

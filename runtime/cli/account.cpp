@@ -50,6 +50,7 @@ Answer divergence_at(const AccountFlags& o) {
 
 /// Answers --zcdp: converts zero-concentrated DP to (epsilon, delta).
 Answer zcdp_as_epsilon(const AccountFlags& o) {
+  unused("--zcdp", "--steps-per-epoch", o.steps_per_epoch);
   unused("--zcdp", "--examples", o.examples, "--batch", o.batch, "--epochs", o.epochs, "--phases",
          o.phases, "--q", o.q, "--sigma", o.sigma, "--steps", o.steps, "--epsilon", o.epsilon,
          "--groups", o.groups, "--curve", o.curve);
@@ -71,12 +72,14 @@ bool is_list(const AccountFlags& o) { return o.phases || !o.releases.empty(); }
 std::vector<Release> releases_of(const AccountFlags& o) {
   if (!o.releases.empty()) {
     unused("a list of releases", "--phases", o.phases, "--q", o.q, "--sigma", o.sigma, "--steps",
-           o.steps, "--n", o.n, "--batch", o.batch, "--examples", o.examples, "--epochs", o.epochs);
+           o.steps, "--n", o.n, "--batch", o.batch, "--examples", o.examples, "--epochs", o.epochs,
+           "--steps-per-epoch", o.steps_per_epoch);
     return o.releases;
   }
-  if (!o.phases) return {{.mechanism = mechanism_of(o), .count = needed(o.steps, "--steps")}};
+  if (!o.phases) return {{.mechanism = mechanism_of(o), .count = release_count(o)}};
   unused("--phases", "--q", o.q, "--sigma", o.sigma, "--steps", o.steps, "--n", o.n, "--batch",
-         o.batch, "--examples", o.examples, "--epochs", o.epochs);
+         o.batch, "--examples", o.examples, "--epochs", o.epochs, "--steps-per-epoch",
+         o.steps_per_epoch);
   return read_phases(*o.phases);
 }
 
@@ -185,10 +188,10 @@ Answer answer_about_runs(const AccountFlags& o) {
   const AccountantFlags none;
   const bool several = !o.other_runs.empty();
   const bool others = o.epsilon || o.q || o.sigma || o.steps || o.n || o.batch || o.examples ||
-                      o.epochs || o.interval || o.phases || o.curve || o.zcdp || o.rdp_at ||
-                      o.groups || !o.orders.empty() || o.accountant != none.accountant ||
-                      o.sampling != none.sampling || o.neighbours != none.neighbours ||
-                      o.group != none.group;
+                      o.epochs || o.steps_per_epoch || o.interval || o.phases || o.curve ||
+                      o.zcdp || o.rdp_at || o.groups || !o.orders.empty() ||
+                      o.accountant != none.accountant || o.sampling != none.sampling ||
+                      o.neighbours != none.neighbours || o.group != none.group;
   if (several) {
     if (others || !o.what_if.empty())
       throw InputError(
@@ -213,7 +216,13 @@ Answer answer_of(AccountFlags o, Busy& busy) {
     throw InputError("--what-if: expected a run to change, as in cudp account RUN --what-if " +
                      o.what_if.front() + ", found none");
   if (!o.releases.empty()) unused("a list of releases", "--zcdp", o.zcdp, "--rdp-at", o.rdp_at);
-  if (!o.zcdp && !is_list(o)) fill_in_training(o);
+  if (!o.zcdp && !is_list(o)) {
+    fill_in_training(o);
+    if (allocates(o)) {
+      unused("--sampling allocation, which has no Renyi divergence", "--rdp-at", o.rdp_at);
+      unused("--sampling allocation, which has no bound for groups", "--groups", o.groups);
+    }
+  }
   if (o.rdp_at) return divergence_at(o);
   if (o.zcdp) return zcdp_as_epsilon(o);
   std::vector<std::string> missing;
@@ -254,13 +263,16 @@ constexpr const char* kAccountExamples =
     "  cudp account --q 0.01 --sigma 1.0 --steps 2000 --delta 1e-6 --groups 16 --curve "
     "groups.png\n"
     "  cudp account --sampling fixed --n 50000 --batch 500 --sigma 2 --steps 2000 --delta 1e-6\n"
+    "  cudp account --sampling allocation --steps-per-epoch 118 --epochs 20 --sigma 1 --delta "
+    "1e-5\n"
     "  cudp account --phases phases.json --delta 1e-6\n"
     "  cudp account --zcdp 0.1 --delta 1e-5\n"
     "  cudp account --rdp-at 8.25 --q 0.001 --sigma 0.8 --json\n"
     "Mechanisms of --phases: gaussian (sigma), poisson-gaussian (q, sigma), fixed-size-gaussian\n"
-    "(n, batch, sigma), truncated-poisson-gaussian (n, q, max_batch, sigma), gaussian-mixture\n"
-    "(sensitivities, probabilities, sigma), laplace (scale), poisson-laplace (q, scale),\n"
-    "bounded-range (epsilon), approximate-dp (epsilon, delta).";
+    "(n, batch, sigma), truncated-poisson-gaussian (n, q, max_batch, sigma), allocated-gaussian\n"
+    "(steps_per_epoch, sigma, with epochs in place of steps), gaussian-mixture (sensitivities,\n"
+    "probabilities, sigma), laplace (scale), poisson-laplace (q, scale), bounded-range (epsilon),\n"
+    "approximate-dp (epsilon, delta).";
 
 }  // namespace
 

@@ -43,14 +43,18 @@ std::vector<Option> accountant_rows(bool with_estimate) {
       integer("steps", "N", &Flags::steps, kWhole, "Number of steps"),
       one_of(text("sampling", "NAME", &Flags::sampling,
                   "poisson: each example independently with probability q; fixed: --batch of --n "
-                  "examples without replacement"),
-             {"poisson", "fixed"}),
+                  "examples without replacement; allocation: each example in one random step of "
+                  "each of the --epochs, which have --steps-per-epoch"),
+             {"poisson", "fixed", "allocation"}),
+      integer("steps-per-epoch", "N", &Flags::steps_per_epoch, kCount,
+              "allocation: steps of an epoch; or --examples and --batch"),
       integer("examples", "N", &Flags::examples, kCount,
               "Number of training examples: with --batch in place of --q (or of --n)"),
       integer("batch", "B", &Flags::batch, kWhole,
               "With --examples: expected size of a batch; fixed: size of every batch"),
       integer("epochs", "N", &Flags::epochs, kCount,
-              "With --examples and --batch, in place of --steps: length of the training"),
+              "With --examples and --batch, in place of --steps: length of the training; "
+              "allocation: number of epochs"),
       integer("n", "N", &Flags::n, kWhole, "fixed: number of examples, in the smaller data set"),
       one_of(text("accountant", "NAME", &Flags::accountant, accountant_help.c_str()), accountants),
       choice("neighbours", &Flags::neighbours, kNeighbours,
@@ -87,7 +91,42 @@ void check_no_contradiction(const AccountantFlags& o, const std::string& unknown
 
 }  // namespace
 
+namespace {
+
+/// Checks the flags of random allocation, and derives --steps-per-epoch from --examples and
+/// --batch.
+void fill_in_epoch(AccountantFlags& o) {
+  const std::string with = "--sampling allocation";
+  unused(with, "--q", o.q, "--n", o.n, "--interval", o.interval);
+  unused(with + ", whose releases are --epochs", "--steps", o.steps);
+  if (o.accountant != "pld")
+    throw InputError("--accountant: expected pld with " + with +
+                     ", the only one that has a bound for it, found " + o.accountant);
+  if (!o.orders.empty()) throw InputError("--orders: expected none with " + with + ", found some");
+  if (o.group != 1)
+    throw InputError("--group: expected 1 with " + with +
+                     ", because no bound is known for groups, found " + std::to_string(o.group));
+  if (o.neighbours == privacy::NeighbouringRelation::replace_one)
+    throw InputError("--neighbours: expected add-or-remove, add or remove with " + with +
+                     ", because no bound is known for replacement, found replace-one");
+  if (!o.examples && !o.batch) return;
+  unused("--examples and --batch", "--steps-per-epoch", o.steps_per_epoch);
+  if (!o.examples || !o.batch)
+    throw InputError(
+        std::string(o.batch ? "--batch: expected --examples" : "--examples: expected --batch") +
+        " with it, found none");
+  if (*o.batch < 1 || *o.batch > *o.examples)
+    throw InputError("--batch: expected 1 to the " + std::to_string(*o.examples) +
+                     " examples, found " + std::to_string(*o.batch));
+  o.steps_per_epoch = TrainingSize{.value = static_cast<double>(*o.examples)}.steps_per_epoch(
+      static_cast<std::int64_t>(*o.batch));
+}
+
+}  // namespace
+
 void fill_in_training(AccountantFlags& o, const std::string& unknown) {
+  if (allocates(o)) return fill_in_epoch(o);
+  unused("--sampling " + o.sampling, "--steps-per-epoch", o.steps_per_epoch);
   check_no_contradiction(o, unknown);
   const bool fixed = o.sampling == "fixed";
   if (fixed && o.examples) o.n = o.examples;
@@ -123,6 +162,12 @@ void refuse_missing(const std::string& command, const std::vector<std::string>& 
 std::vector<std::string> missing_release_flags(const AccountantFlags& o,
                                                const std::string& unknown) {
   std::vector<std::string> missing;
+  if (allocates(o)) {
+    if (!o.steps_per_epoch) missing.emplace_back("--steps-per-epoch (or --examples and --batch)");
+    if (!o.sigma && unknown != "sigma") missing.emplace_back("--sigma");
+    if (!o.epochs && unknown != "epochs") missing.emplace_back("--epochs");
+    return missing;
+  }
   if (o.sampling == "poisson") {
     if (!o.q && unknown != "q") missing.emplace_back("--q (or --examples and --batch)");
   } else {
@@ -136,6 +181,9 @@ std::vector<std::string> missing_release_flags(const AccountantFlags& o,
 
 privacy::Mechanism mechanism_of(const AccountantFlags& o, const std::string& unknown) {
   const double sigma = unknown == "sigma" ? 1.0 : needed(o.sigma, "--sigma");
+  if (allocates(o))
+    return privacy::AllocatedGaussian{.steps = needed(o.steps_per_epoch, "--steps-per-epoch"),
+                                      .sigma = sigma};
   if (o.sampling == "poisson") {
     unused("--sampling poisson", "--n", o.n);
     return privacy::PoissonGaussian{.q = unknown == "q" ? 0.0 : needed(o.q, "--q"), .sigma = sigma};

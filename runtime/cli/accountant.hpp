@@ -24,6 +24,7 @@ struct AccountantFlags {
   /// Numbers of training examples and epochs. They may be given instead of q and steps, which
   /// fill_in_training() then derives as `cudp train` does.
   std::optional<std::uint64_t> examples, epochs;
+  std::optional<std::uint64_t> steps_per_epoch;  ///< random allocation only
   std::string accountant = "pld";
   std::string sampling = "poisson";
   privacy::NeighbouringRelation neighbours = privacy::NeighbouringRelation::add_or_remove;
@@ -68,18 +69,28 @@ void unused(const std::string& with, const char* flag, const std::optional<T>& v
 
 /// Computes --q and --steps from --examples, --batch and --epochs if these are given, as
 /// `cudp train` does for that number of examples. With --sampling fixed, computes --n and --steps.
-/// `unknown`: see mechanism_of. Throws InputError if the flags contradict each other.
+/// With --sampling allocation, computes --steps-per-epoch. `unknown`: see mechanism_of. Throws
+/// InputError if the flags contradict each other.
 void fill_in_training(AccountantFlags& flags, const std::string& unknown = "");
 
 /// Throws InputError, naming all missing flags, if there are two or more. A single missing flag is
 /// refused here only if it is the number of steps, which can be given in two ways.
 void refuse_missing(const std::string& command, const std::vector<std::string>& missing);
 
+/// Returns whether the flags are those of random allocation, of which one release is an epoch.
+inline bool allocates(const AccountantFlags& flags) { return flags.sampling == "allocation"; }
+
+/// Returns the number of releases: --epochs of random allocation, --steps of others.
+inline std::uint64_t release_count(const AccountantFlags& flags) {
+  return allocates(flags) ? needed(flags.epochs, "--epochs") : needed(flags.steps, "--steps");
+}
+
 /// Returns the missing ones of the flags that describe a release, including steps.
 std::vector<std::string> missing_release_flags(const AccountantFlags& flags,
                                                const std::string& unknown = "");
 
-/// Returns the release that the flags describe: --q and --sigma, or --n, --batch and --sigma.
+/// Returns the release that the flags describe: --q and --sigma, --n, --batch and --sigma, or
+/// --steps-per-epoch and --sigma.
 /// `unknown`: name of a flag that is not needed, because the command searches its value; it has an
 /// arbitrary value in the result.
 privacy::Mechanism mechanism_of(const AccountantFlags& flags, const std::string& unknown = "");

@@ -20,6 +20,14 @@ struct CalibrateFlags : AccountantFlags {
 void solve(CalibrateFlags& o) {
   const std::string with = "--solve " + o.solve;
   const bool fixed = o.sampling == "fixed";
+  if (allocates(o) && o.solve != "sigma" && o.solve != "epochs" && o.solve != "delta")
+    throw InputError(
+        "--solve: expected sigma, epochs or delta with --sampling allocation, found '" + o.solve +
+        "'");
+  if (!allocates(o) && o.solve == "epochs")
+    throw InputError(
+        "--solve: expected sigma, steps, delta, q or batch without --sampling "
+        "allocation, found 'epochs'");
   if (o.solve == (fixed ? "q" : "batch"))
     throw InputError("--solve: expected sigma, steps, delta or " +
                      std::string(fixed ? "batch with --sampling fixed" : "q") + ", found '" +
@@ -33,7 +41,7 @@ void solve(CalibrateFlags& o) {
     throw InputError("--steps: expected at least 1, found 0");
   if (o.solve != "q" && o.q == 0.0) throw InputError("--q: expected a rate in (0, 1], found 0");
   privacy::Release release{.mechanism = mechanism_of(o, o.solve), .count = 1};
-  if (o.solve != "steps") release.count = needed(o.steps, "--steps");
+  if (o.solve != "steps" && o.solve != "epochs") release.count = release_count(o);
   const privacy::Composition before = composition_of(o, {});
   const privacy::AccountantOptions options = bound_options(o);
   const double epsilon = needed(o.epsilon, "--epsilon");
@@ -51,6 +59,8 @@ void solve(CalibrateFlags& o) {
     find(o.sigma, privacy::calibrate_sigma);
   else if (o.solve == "steps")
     find(o.steps, privacy::calibrate_steps);
+  else if (o.solve == "epochs")
+    find(o.epochs, privacy::calibrate_steps);
   else if (o.solve == "q")
     find(o.q, privacy::calibrate_rate);
   else
@@ -77,6 +87,7 @@ Answer calibrated(CalibrateFlags o, Busy&) {
   show_count("n", o.n);
   show_count("batch", o.batch);
   show_count("epochs", o.epochs);
+  show_count("steps_per_epoch", o.steps_per_epoch);
   show_count("steps", o.steps);
   show("epsilon", *o.epsilon);
   show("delta", *o.delta);
@@ -96,6 +107,8 @@ constexpr const char* kCalibrateExamples =
     "  cudp calibrate --solve batch --sampling fixed --n 60000 --epsilon 3 --delta 1e-5 --sigma "
     "2 "
     "--steps 4680\n"
+    "  cudp calibrate --sampling allocation --steps-per-epoch 118 --epochs 20 --epsilon 3 --delta "
+    "1e-5\n"
     "Answers are rounded to the safe side: the budget holds for the printed value.";
 
 }  // namespace
@@ -105,8 +118,9 @@ std::vector<Option> calibrate_options() {
   std::vector<Option> all = accountant_rows(false);
   all.push_back(
       one_of(text("solve", "NAME", &CalibrateFlags::solve,
-                  "What to find: sigma, steps, delta, and q or, with --sampling fixed, batch"),
-             {"sigma", "steps", "delta", "q", "batch"}));
+                  "What to find: sigma, steps, delta, and q or, with --sampling fixed, batch; with "
+                  "--sampling allocation sigma, epochs or delta"),
+             {"sigma", "steps", "delta", "q", "batch", "epochs"}));
   return all;
 }
 

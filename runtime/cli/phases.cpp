@@ -18,6 +18,7 @@ using nlohmann::json;
 /// JSON.
 template <class M, class Visit>
 void for_each_field(M& m, Visit visit) {
+  if constexpr (requires { m.steps; }) visit("steps_per_epoch", m.steps);
   if constexpr (requires { m.n; }) visit("n", m.n);
   if constexpr (requires { m.batch; }) visit("batch", m.batch);
   if constexpr (requires { m.q; }) visit("q", m.q);
@@ -28,6 +29,11 @@ void for_each_field(M& m, Visit visit) {
   if constexpr (requires { m.epsilon; }) visit("epsilon", m.epsilon);
   if constexpr (requires { m.delta; }) visit("delta", m.delta);
   if constexpr (requires { m.sigma; }) visit("sigma", m.sigma);
+}
+
+/// Returns the key of the number of releases: an allocated release is a whole epoch.
+const char* count_key(const privacy::Mechanism& mechanism) {
+  return std::holds_alternative<privacy::AllocatedGaussian>(mechanism) ? "epochs" : "steps";
 }
 
 /// Returns a JSON value as one short line.
@@ -115,8 +121,8 @@ privacy::Mechanism mechanism_at(Entry& e, const std::string& name) {
   } else {
     throw InputError(e.place() +
                      ", mechanism: expected gaussian, poisson-gaussian, fixed-size-gaussian, "
-                     "truncated-poisson-gaussian, gaussian-mixture, laplace, poisson-laplace, "
-                     "bounded-range or approximate-dp, found '" +
+                     "truncated-poisson-gaussian, allocated-gaussian, gaussian-mixture, laplace, "
+                     "poisson-laplace, bounded-range or approximate-dp, found '" +
                      name + "'");
   }
 }
@@ -126,7 +132,7 @@ privacy::Release release_at(const json& entry, const std::string& place) {
   std::string name = "poisson-gaussian";
   e.read("mechanism", name);
   privacy::Release release{.mechanism = mechanism_at(e, name)};
-  e.read("steps", release.count);
+  e.read(count_key(release.mechanism), release.count);
   e.finish();
   try {
     privacy::check(release);
@@ -145,7 +151,7 @@ nlohmann::ordered_json json_of(const privacy::Release& release) {
         for_each_field(m, [&](const char* key, const auto& value) { j[key] = value; });
       },
       release.mechanism);
-  j["steps"] = release.count;
+  j[count_key(release.mechanism)] = release.count;
   return j;
 }
 

@@ -9,6 +9,7 @@ Settings are those of the program's command line, which `python -m cudp` runs.
 
 from ._accounting import (
     Accountant,
+    AllocatedGaussian,
     ApproximateDp,
     BoundedRange,
     FixedSizeGaussian,
@@ -33,6 +34,7 @@ _ESTIMATORS = ("DPLinearSVC", "DPLogisticRegression", "DPMLPClassifier", "DPRegr
 
 __all__ = [
     "Accountant",
+    "AllocatedGaussian",
     "ApproximateDp",
     "BoundedRange",
     "Budget",

@@ -23,22 +23,24 @@ class BudgetError(Error): ...
 class InterruptedRun(KeyboardInterrupt): ...
 
 class Mechanism:
-    steps: int
     def to_dict(self) -> dict[str, Any]: ...
 
 class Gaussian(Mechanism):
     sigma: float
+    steps: int
     def __init__(self, sigma: float, steps: int = 1) -> None: ...
 
 class PoissonGaussian(Mechanism):
     q: float
     sigma: float
+    steps: int
     def __init__(self, q: float, sigma: float, steps: int = 1) -> None: ...
 
 class FixedSizeGaussian(Mechanism):
     n: int
     batch: int
     sigma: float
+    steps: int
     def __init__(self, n: int, batch: int, sigma: float, steps: int = 1) -> None: ...
 
 class TruncatedPoissonGaussian(Mechanism):
@@ -46,12 +48,20 @@ class TruncatedPoissonGaussian(Mechanism):
     q: float
     max_batch: int
     sigma: float
+    steps: int
     def __init__(self, n: int, q: float, max_batch: int, sigma: float, steps: int = 1) -> None: ...
+
+class AllocatedGaussian(Mechanism):
+    steps_per_epoch: int
+    sigma: float
+    epochs: int
+    def __init__(self, steps_per_epoch: int, sigma: float, epochs: int = 1) -> None: ...
 
 class GaussianMixture(Mechanism):
     sensitivities: Sequence[float]
     probabilities: Sequence[float]
     sigma: float
+    steps: int
     def __init__(
         self,
         sensitivities: Sequence[float],
@@ -62,20 +72,24 @@ class GaussianMixture(Mechanism):
 
 class Laplace(Mechanism):
     scale: float
+    steps: int
     def __init__(self, scale: float, steps: int = 1) -> None: ...
 
 class PoissonLaplace(Mechanism):
     q: float
     scale: float
+    steps: int
     def __init__(self, q: float, scale: float, steps: int = 1) -> None: ...
 
 class BoundedRange(Mechanism):
     epsilon: float
+    steps: int
     def __init__(self, epsilon: float, steps: int = 1) -> None: ...
 
 class ApproximateDp(Mechanism):
     epsilon: float
     delta: float
+    steps: int
     def __init__(self, epsilon: float, delta: float, steps: int = 1) -> None: ...
 
 Releases = Union[Mechanism, Iterable[Mechanism]]

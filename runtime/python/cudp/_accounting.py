@@ -79,6 +79,17 @@ class TruncatedPoissonGaussian(Mechanism):
 
 
 @dataclasses.dataclass(frozen=True)
+class AllocatedGaussian(Mechanism):
+    """`epochs` of random allocation: each example is in one batch of each epoch, chosen uniformly
+    among its steps, and every batch's sum has Gaussian noise."""
+
+    steps_per_epoch: int
+    sigma: float
+    epochs: int = 1
+    _name: ClassVar[str] = "allocated-gaussian"
+
+
+@dataclasses.dataclass(frozen=True)
 class GaussianMixture(Mechanism):
     """Gaussian noise on a sum that one example moves by sensitivities[i] with probability
     probabilities[i]."""

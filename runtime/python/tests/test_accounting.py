@@ -56,6 +56,7 @@ MECHANISMS = [
     cudp.GaussianMixture(sensitivities=[0.0, 1.0], probabilities=[0.9, 0.1], sigma=2.0, steps=4),
     cudp.Laplace(scale=20.0),
     cudp.PoissonLaplace(q=0.1, scale=10.0, steps=2),
+    cudp.AllocatedGaussian(steps_per_epoch=10, sigma=2.0, epochs=2),
     cudp.BoundedRange(epsilon=0.1),
     cudp.ApproximateDp(epsilon=0.1, delta=1e-8),
 ]
