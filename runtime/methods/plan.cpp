@@ -30,13 +30,21 @@ void check_allocation(const PrivacyPlan& plan) {
         "with method adp-sgd type --adp-constant-noise");
 }
 
+namespace {
+
+/// Returns the epochs that steps first <= t < last are part of.
+std::vector<privacy::Release> allocated_releases(const PrivacyPlan& plan, std::uint64_t first,
+                                                 std::uint64_t last) {
+  if (first >= last) return {};
+  return {{privacy::AllocatedGaussian{plan.epoch_steps, plan.noise_multiplier},
+           plan.releases_until(last) - plan.release_of(first)}};
+}
+
+}  // namespace
+
 std::vector<privacy::Release> step_releases(const PrivacyPlan& plan, std::uint64_t first,
                                             std::uint64_t last) {
-  if (plan.epoch_steps > 0) {
-    if (first >= last) return {};
-    return {{privacy::AllocatedGaussian{plan.epoch_steps, plan.noise_multiplier},
-             plan.releases_until(last) - plan.release_of(first)}};
-  }
+  if (plan.epoch_steps > 0) return allocated_releases(plan, first, last);
   std::vector<privacy::Release> sums;
   auto span = std::ranges::upper_bound(plan.noise, first, {}, &NoiseSpan::until);
   while (first < last) {

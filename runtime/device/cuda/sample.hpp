@@ -34,7 +34,7 @@ class SampleScratch {
 /// Launches the draw of a batch: writes the examples to args.drawn and their number to
 /// *space.count, in order on the device's stream. steps: number of steps, more than one only
 /// without a cursor.
-void draw_batch(Gpu& gpu, const SampleArgs& args, SampleSpace space, std::size_t steps = 1);
+void draw_examples(Gpu& gpu, const SampleArgs& args, SampleSpace space, std::size_t steps = 1);
 
 /// Launches Allocate for the examples of `args`, in the epoch of step args.stream.step.
 void allocate_epoch(Gpu& gpu, const SampleArgs& args, std::uint32_t* allocated);
@@ -100,7 +100,7 @@ class DrawnAhead {
       args.allocated = allocated_.get();
     }
     args.drawn = drawn_.get();
-    draw_batch(gpu_, args,
+    draw_examples(gpu_, args,
                {.flags = flags_.get(),
                 .counts = counts_.get(),
                 .count = count_.get(),

@@ -17,7 +17,7 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-void draw_batch(Gpu& gpu, const SampleArgs& args, SampleSpace space, std::size_t steps) {
+void draw_examples(Gpu& gpu, const SampleArgs& args, SampleSpace space, std::size_t steps) {
   validate(args);
   ensure(steps == 1 || space.cursor == nullptr, "a step of a run is drawn by itself");
   const std::int64_t tiles = (args.end - args.begin + 255) / 256;

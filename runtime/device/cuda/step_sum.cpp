@@ -34,7 +34,7 @@ SampleSpace StepSum::space_of(const StepRecipe& recipe, std::int64_t capacity) c
 }
 
 void StepSum::draw(const StepRecipe& recipe, std::int64_t capacity) {
-  draw_batch(p_.gpu, sample_args(recipe.draw), space_of(recipe, capacity));
+  draw_examples(p_.gpu, sample_args(recipe.draw), space_of(recipe, capacity));
 }
 
 void StepSum::begin(const StepRecipe& recipe, std::int64_t capacity, const DrawnAhead& ahead) {
