@@ -175,7 +175,7 @@ void clipped_sum(benchmark::State& state, const Setup& setup, const Peaks& peaks
   const std::int64_t room = cuda::batch_capacity(recipe.draw, data.size());
   p.passes.reserve(cuda::public_capacity(recipe.draw, settings.expected_batch).value_or(room));
   cuda::StepSum sum(p);
-  cuda::draw_poisson(p.gpu, sum.sample_args(recipe.draw), p.sample.space());
+  cuda::draw_examples(p.gpu, sum.sample_args(recipe.draw), p.sample.space());
   const std::size_t drawn = p.sample.count();
   StepCursor cursor;
   cursor.scale = sum_scale(kClipNorm, bound_of(recipe.contribution, double{kClipNorm}).grid);
@@ -235,7 +235,7 @@ void sampling(benchmark::State& state, const Peaks& peaks, bool with_norms) {
       // Candidates by chance kRate where the norm last seen is 0.
       .rule = {.clip = 1.0, .multiple = 5.0, .min_norm = 0.05, .rate = 4 * kRate}};
   for (auto _ : state) {
-    cuda::draw_poisson(gpu, args, scratch.space());
+    cuda::draw_examples(gpu, args, scratch.space());
     (void)scratch.count();  // waits
   }
   const double bytes = static_cast<double>(kExamples) *

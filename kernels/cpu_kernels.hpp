@@ -17,6 +17,7 @@
 #include "kernels/products/outer_sum.hpp"
 #include "kernels/random/random.hpp"
 #include "kernels/random/rounded_normal.hpp"
+#include "kernels/step/allocation.hpp"
 #include "kernels/step/release.hpp"
 #include "kernels/step/sample.hpp"
 #include "kernels/step/sums.hpp"

@@ -39,7 +39,12 @@ NUMBERS = [NEXT, BEFORE]
 #
 # FIFTEEN: those that tests were once asked to catch, of which five were not.
 PLACES = [
-    ("runtime/methods/dpsgd.cpp", "recipe", "plan().sampling_threshold", BOTH + NUMBERS + [("FIFTEEN: sampling rate x 1.1 where the size is private", "context().size.is_public() ? x : x * 11 / 10")]),
+    ("runtime/methods/plan.cpp", "draw", "Poisson{@sampling_threshold@", BOTH + NUMBERS + [("FIFTEEN: sampling rate x 1.1 where the size is private", "count_epsilon == 0.0 ? x : x * 11 / 10")]),
+    ("runtime/methods/plan.cpp", "draw", "Allocation{@epoch_steps@", NUMBERS, "sampling=allocation"),
+    ("runtime/methods/plan.cpp", "allocated_releases", "plan.noise_multiplier", BOTH, "sampling=allocation"),
+    ("runtime/methods/plan.cpp", "allocated_releases", "plan.releases_until(last)", NUMBERS, "sampling=allocation"),
+    ("runtime/device/cpu/cpu_engine.cpp", "allocate", "stream(Stream::allocation, @number@", [("places that are kept over epochs", "0 * x")], "sampling=allocation,device=cpu"),
+    ("runtime/device/cpu/cpu_engine.cpp", "draw_allocated", "step % allocation.steps", [("the next step's batch", "(x + 1) % allocation.steps")], "sampling=allocation,device=cpu"),
     ("runtime/methods/schedule.cpp", "at", "float_below(plan_.clip_norm)", [MORE]),
     ("runtime/methods/engine_method.cpp", "fresh_key", "ledger_index(step)", [NEXT] + [("FIFTEEN: repeated steps are not charged after --fresh-noise", "budget.ledger().authorised_until() + 0 * x", "method=dpsgd-quantile,ending=fresh noise")]),
     ("runtime/methods/engine_method.cpp", "authorise", "step, @end@", [BEFORE]),
@@ -68,7 +73,7 @@ PLACES = [
     ("runtime/methods/plan.cpp", "step_releases", "plan.noise_multiplier_at(first)", BOTH, "sigma=*,size-is-public="),
     ("runtime/methods/plan.cpp", "step_releases", "@first@)", [NEXT], "method=dpsgd-decay"),
     ("runtime/methods/plan.cpp", "step_releases", "end - first", NUMBERS),
-    ("runtime/methods/make_plan.cpp", "plan_without_noise", "poisson_threshold(batch, @size.value@", BOTH),
+    ("runtime/methods/make_plan.cpp", "plan_without_noise", "poisson_threshold(plan.expected_batch, @size.value@", BOTH),
     ("runtime/methods/make_plan.cpp", "plan_without_noise", "expected_batch = @batch@", BOTH),
     ("runtime/methods/make_plan.cpp", "plan_without_noise", "contribution, @plan.clip_norm@", [LESS]),
     ("runtime/methods/make_plan.cpp", "plan_without_noise", "*config.delta", BOTH),

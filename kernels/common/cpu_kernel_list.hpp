@@ -11,6 +11,7 @@ struct AddCodedOuter;
 struct AddOuter;
 struct AddRounded;
 struct AddScaled;
+struct Allocate;
 struct CodedLinear;
 struct CodedProduct;
 struct ColumnSum;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "kernels/common/launch.hpp"
+#include "kernels/step/allocation.hpp"
 #include "kernels/step/release.hpp"
 
 namespace cudp {
@@ -21,6 +22,8 @@ void validate(const StepRecipe& r) {
   if (candidates != nullptr) validate(candidates->rule);
   if (const auto* const p = std::get_if<Poisson>(&r.draw))
     expect(p->threshold <= std::uint64_t{1} << 32, "step: expected a threshold of 0 to 2^32");
+  if (const auto* const a = std::get_if<Allocation>(&r.draw))
+    expect(a->steps >= 1 && a->steps <= kMaxEpochSteps, "step: expected epochs of 1 to 2^24 steps");
   if (const auto* const clipped = std::get_if<ClippedGradient>(&r.contribution))
     expect(clipped->stability > 0 && std::isfinite(clipped->stability),
            "clip: expected a stability that is finite and > 0");

@@ -26,7 +26,23 @@ struct Candidates {
   bool operator==(const Candidates&) const = default;
 };
 
-using Draw = std::variant<Poisson, Candidates>;
+/// Random allocation: every example is drawn in exactly one of the steps of an epoch, each with the
+/// same probability, independently of other examples and anew in each epoch (allocation.hpp). Epoch
+/// e has steps e steps .. e steps + steps - 1.
+struct Allocation {
+  std::uint64_t steps = 1;  ///< steps of an epoch, 1..2^24; public
+  bool operator==(const Allocation&) const = default;
+};
+
+using Draw = std::variant<Poisson, Candidates, Allocation>;
+
+/// Returns the probability that a step draws an example; 0 for candidates.
+inline double rate_of(const Draw& draw) {
+  if (const auto* const poisson = std::get_if<Poisson>(&draw))
+    return static_cast<double>(poisson->threshold) * 0x1p-32;
+  const auto* const allocation = std::get_if<Allocation>(&draw);
+  return allocation != nullptr ? 1.0 / static_cast<double>(allocation->steps) : 0.0;
+}
 
 /// Settings of step sizes that decrease with the gradients released so far (step_size.hpp).
 struct StepSizeSettings {

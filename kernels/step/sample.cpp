@@ -3,6 +3,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "kernels/step/allocation.hpp"
+
 namespace cudp {
 
 void validate(const SampleArgs& a) {
@@ -11,6 +13,8 @@ void validate(const SampleArgs& a) {
     throw std::invalid_argument(
         "sampling: expected a first example that is a multiple of 512, found " +
         std::to_string(a.begin));
+  if (a.epoch_steps > kMaxEpochSteps || (a.epoch_steps > 0 && a.norms != nullptr))
+    throw std::invalid_argument("sampling: expected norms or epochs of at most 2^24 steps");
   constexpr std::uint64_t kOne = std::uint64_t{1} << 32;
   if (a.threshold > kOne)
     throw std::invalid_argument("sampling: expected a threshold in 0..2^32, found " +

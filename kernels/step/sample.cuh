@@ -1,13 +1,14 @@
 #pragma once
-// Poisson sampling (sample.hpp) in two kernels on one stream. The first writes flags and the number
-// of drawn examples of each tile. The second writes the drawn indices at their offsets, after those
-// of earlier tiles. There are no atomics: the batch is ascending for any launch shape. Nothing
-// returns to the host. In a recorded step the second kernel also starts the step, or a third one
-// does with a batch that was drawn ahead.
+// Poisson sampling and random allocation (sample.hpp) in two kernels on one stream. The first
+// writes flags and the number of drawn examples of each tile. The second writes the drawn indices
+// at their offsets, after those of earlier tiles. There are no atomics: the batch is ascending for
+// any launch shape. Nothing returns to the host. In a recorded step the second kernel also starts
+// the step, or a third one does with a batch that was drawn ahead.
 #include <cstdint>
 
 #include "kernels/common/simt.cuh"
 #include "kernels/random/random_block.hpp"
+#include "kernels/step/allocation.hpp"
 #include "kernels/step/sample.hpp"
 
 namespace cudp::inline CUDP_SIMT {
@@ -62,6 +63,24 @@ __device__ __forceinline__ unsigned drawn_of_column(const SampleArgs& a, std::in
   return below;
 }
 
+/// Returns bits r: whether example first + 16 r is allocated to step `step` of its epoch. word: the
+/// examples' words, if their steps are computed here.
+__device__ __forceinline__ unsigned allocated_of_column(const SampleArgs& a, std::int64_t first,
+                                                        const std::uint32_t* word,
+                                                        std::uint32_t step) {
+  const std::uint32_t rejected = rejected_words(a.epoch_steps);
+  unsigned column = 0;
+  CUDP_UNROLL for (int row = 0; row < 16; ++row) {
+    const std::int64_t example = first + 16 * row;
+    if (example >= a.end) continue;
+    const std::uint32_t of = a.allocated != nullptr ? a.allocated[example - a.first]
+                                                    : allocated_step(a.stream, example, word[row],
+                                                                     a.epoch_steps, rejected);
+    column |= of == step ? 1u << row : 0u;
+  }
+  return column;
+}
+
 // grid: any, y steps. block: any whole warps; half a warp has two tiles, so 8 tiles threads are
 // enough. Writes flags and counts.
 __global__ inline void sample_flags_kernel(SampleArgs a, SampleSpace space) {
@@ -70,6 +89,12 @@ __global__ inline void sample_flags_kernel(SampleArgs a, SampleSpace space) {
     if (halts(*space.cursor)) return;
     a.stream.step = space.cursor->first + space.cursor->index;
     a.rule = space.cursor->candidates;
+  }
+  const bool is_poisson = a.norms == nullptr && a.epoch_steps == 0;
+  std::uint32_t step_of_epoch = 0;
+  if (a.epoch_steps != 0) {
+    step_of_epoch = static_cast<std::uint32_t>(a.stream.step % a.epoch_steps);
+    a.stream.step /= a.epoch_steps;  // the stream's step is the number of the epoch
   }
   const auto lane = static_cast<std::int64_t>(threadIdx.x % 16);
   const int upper = static_cast<int>(threadIdx.x % kWarp / 16);
@@ -81,15 +106,19 @@ __global__ inline void sample_flags_kernel(SampleArgs a, SampleSpace space) {
     const std::int64_t pair = 2 * four + upper;
     const std::int64_t pair_first = a.begin + kSampleTile * pair;
     std::uint32_t word[16];
-    if (a.norms == nullptr)
+    if (is_poisson)
       random_block<ScalarLanes>(a.stream, static_cast<std::uint32_t>(pair_first / 32 + lane), word);
     for (int part = 0; part < 2; ++part) {
       const std::int64_t tile = 2 * pair + part;
       const std::int64_t first = pair_first + 256 * part + lane;
       unsigned column = 0;  // bit r: example first + 16 r is drawn
-      if (a.norms == nullptr) {
+      if (is_poisson) {
         column =
             drawn_of_column(a, first, [&](int row) { return word[row] >> 16 * part & 0xffff; });
+      } else if (a.epoch_steps != 0) {
+        if (a.allocated == nullptr)
+          random_block<ScalarLanes>(a.stream, static_cast<std::uint32_t>(first / 16 + lane), word);
+        column = allocated_of_column(a, first, word, step_of_epoch);
       } else {
         random_block<ScalarLanes>(a.stream, static_cast<std::uint32_t>(first / 16 + lane), word);
         CUDP_UNROLL for (int row = 0; row < 16; ++row) {

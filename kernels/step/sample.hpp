@@ -30,6 +30,11 @@ struct SampleArgs {
   const float* norms = nullptr;  ///< norms of examples first to end - 1, or null
   ImportanceRule rule = {};      ///< used with norms only
   std::int64_t first = 0;        ///< example with index 0 in drawn and norms, at most begin
+  /// Random allocation (allocation.hpp), on a device: number of steps of an epoch; 0 for the other
+  /// draws. The stream is then Stream::allocation, and its step is the step that is drawn.
+  std::uint32_t epoch_steps = 0;
+  /// Results of Allocate for examples `first` and on, in the epoch of the steps; null: computed.
+  const std::uint32_t* allocated = nullptr;
 };
 
 /// Scratch and result in device memory. A tile is 256 examples: tiles = ceil((end - begin) / 256).

@@ -14,6 +14,8 @@ struct NoisySums {
   std::string sampling;  ///< sampling scheme of the batches
   double q = 0.0;        ///< sampling rate, sampling_threshold / 2^32
   std::uint64_t sampling_threshold = 0;
+  /// Steps of an epoch if each example is used in exactly one of them, chosen at random; 0 if not.
+  std::uint64_t epoch_steps = 0;
   double sigma = 0.0;        ///< noise multiplier; that of the first step if it changes
   double clip_norm = 0.0;    ///< C [gradient units]; that of the first step if it changes
   std::string clipping;      ///< method by which gradients are bounded

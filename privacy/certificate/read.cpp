@@ -93,6 +93,7 @@ NoisySums noisy_sums(const Json& j) {
   NoisySums s{.sampling = text(j, "sampling"),
               .q = number(j, "q"),
               .sampling_threshold = count(j, "sampling_threshold"),
+              .epoch_steps = count(j, "steps_per_epoch"),
               .sigma = number(j, "sigma"),
               .clip_norm = number(j, "C"),
               .clipping = text(j, "clipping"),

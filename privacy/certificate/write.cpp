@@ -77,10 +77,9 @@ struct WriteMechanism {
               {"method", promise.method},
               {"sampling", s.sampling},
               {"q", s.q},
-              {"sampling_threshold", s.sampling_threshold},
-              {"sigma", s.sigma},
-              {"C", s.clip_norm},
-              {"clipping", s.clipping}});
+              {"sampling_threshold", s.sampling_threshold}});
+    if (s.epoch_steps > 0) j["steps_per_epoch"] = s.epoch_steps;
+    j.update({{"sigma", s.sigma}, {"C", s.clip_norm}, {"clipping", s.clipping}});
     if (!s.clipped.empty()) j["clipped"] = s.clipped;
     if (!s.clip_norm_is.empty()) j["C_is"] = s.clip_norm_is;
     j.update({{"sensitivity", s.sensitivity},

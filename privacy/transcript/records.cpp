@@ -40,6 +40,7 @@ void for_each_number(R& r, Visit visit) {
   } else if constexpr (std::is_same_v<T, Batch>) {
     visit("step", r.step);
     visit("threshold", r.threshold);
+    visit("epoch_steps", r.epoch_steps);
   } else if constexpr (std::is_same_v<T, Release>) {
     visit("name", r.name);
     visit("stream", r.stream);

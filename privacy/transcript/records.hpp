@@ -26,7 +26,8 @@ struct Begin {
 /// Examples that a step drew.
 struct Batch {
   std::uint64_t step = 0;
-  std::uint64_t threshold = 0;          ///< sampling rate, times 2^32; 0 for candidates
+  std::uint64_t threshold = 0;          ///< sampling rate, times 2^32; 0 if not Poisson
+  std::uint64_t epoch_steps = 0;        ///< steps of an epoch of random allocation; 0 otherwise
   std::vector<std::uint32_t> examples;  ///< ascending
   bool operator==(const Batch&) const = default;
 };

@@ -100,6 +100,7 @@ class Format {
   }
   bool has(const char* key) const { return json_.contains(key); }
   bool is_method(const char* method) const { return c_.method == method; }
+  bool is_allocated() const { return set("sampling", "allocation"); }
   bool set(const char* key, const char* value) const {
     return s_.has(key) && s_.text(key) == value;
   }
@@ -153,6 +154,13 @@ class Format {
       return {
           "importance-sampled Gaussian (DPIS), within Poisson-subsampled Gaussians admitted by a "
           "Renyi filter"};
+    const std::string allocated =
+        "Gaussian on randomly allocated batches (DP-SGD): each example in exactly one step of an "
+        "epoch";
+    if (is_allocated() && is_method("dpsgd-quantile"))
+      return {allocated +
+              ", of the sum of clipped gradients and the count of those below the clipping norm"};
+    if (is_allocated() && kinds_of(c_).engine) return {allocated};
     if (is_method("dpsgd-quantile"))
       return {
           "Poisson-subsampled Gaussian (DP-SGD), of the sum of clipped gradients and the count "
@@ -177,6 +185,16 @@ class Format {
     must(path + "[].sigma", noise());
     must(path + "[].steps", whole());
   }
+  /// Whole epochs, each a release. A row count, or features, may be before them.
+  void allocated_releases(const std::string& path) {
+    must(path, objects());
+    may(path + "[].mechanism", one_of({"allocated-gaussian"}));
+    may(path + "[].steps_per_epoch", whole());
+    must(path + "[].sigma", noise());
+    may(path + "[].epochs", whole());
+    may(path + "[].q", number("1", [](double x) { return x == 1.0; }));
+    may(path + "[].steps", whole());
+  }
   void any_releases(const std::string& path) {
     must(path, objects());
     must(path + "[].mechanism", one_of({"gaussian", "bounded-range", "approximate-dp"}));
@@ -192,9 +210,12 @@ class Format {
   }
 
   void of_sums() {
-    must("sampling", one_of({is_method("dpis") ? "importance" : "poisson"}));
+    must("sampling", one_of({is_method("dpis") ? "importance"
+                             : is_allocated()  ? "allocation"
+                                               : "poisson"}));
     must("q", rate());
     must("sampling_threshold", whole());
+    must_if(is_allocated(), "steps_per_epoch", whole());
     must("sigma", positive());
     must("C", positive());
     must("clipping", any_text());  // compared with the settings
@@ -216,7 +237,10 @@ class Format {
     must("expected_batch", positive());
     must("steps", whole());
     must("steps_planned", whole());
-    sampled_releases("releases");
+    if (is_allocated())
+      allocated_releases("releases");
+    else
+      sampled_releases("releases");
     must("accountant", any_text());  // computed again elsewhere
     must("epsilon_lower", at_least_0());
     may("loss_interval", positive());

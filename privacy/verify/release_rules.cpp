@@ -184,6 +184,9 @@ class Rules {
   }
 
   bool is_step(const privacy::Mechanism& m) const {
+    if (c_.epoch_steps > 0)
+      return m == privacy::Mechanism(privacy::AllocatedGaussian{c_.epoch_steps, sigma_of(m)}) &&
+             sigma_of(m) > 0.0;
     return m == privacy::sampled_gaussian_mechanism(c_.q, sigma_of(m)) && sigma_of(m) > 0.0;
   }
 
@@ -192,8 +195,11 @@ class Rules {
     double min = 1.0, max = 1.0;
     for (const Release& r : left_) {
       if (!is_step(r.mechanism)) {
-        wrong_.push_back("releases: expected steps at rate " + number(c_.q) + ", found " +
-                         shown(r));
+        wrong_.push_back("releases: expected " +
+                         (c_.epoch_steps > 0
+                              ? "epochs of " + std::to_string(c_.epoch_steps) + " steps"
+                              : "steps at rate " + number(c_.q)) +
+                         ", found " + shown(r));
         return;
       }
       min = std::fmin(min, sigma_of(r.mechanism) / c_.sigma);
@@ -205,7 +211,7 @@ class Rules {
     } else {
       for (const Release& r : left_) {
         const double ratio = sigma_of(r.mechanism) / c_.sigma;
-        for (const std::uint64_t end = step + r.count; step < end; ++step)
+        for (const std::uint64_t end = step + r.count * c_.steps_of_release(); step < end; ++step)
           if (step >= c_.steps_planned || !fits(step, ratio)) {
             wrong_.push_back("releases: expected the noise of the method's rule at step " +
                              std::to_string(step) + ", found " + shown(r));
@@ -220,8 +226,9 @@ class Rules {
   /// is missing.
   void repeated_steps() {
     std::map<double, std::uint64_t> stated;  // key: ratio to sigma
-    for (const Release& r : left_) stated[sigma_of(r.mechanism) / c_.sigma] += r.count;
-    const std::uint64_t made = c_.steps - std::min(c_.steps, c_.repeated);
+    for (const Release& r : left_)
+      stated[sigma_of(r.mechanism) / c_.sigma] += r.count * c_.steps_of_release();
+    const std::uint64_t made = c_.steps - c_.repeated_steps();
     std::map<double, std::uint64_t> needed;
     for (std::uint64_t step = 0; step < std::min(made, c_.steps_planned); ++step) {
       const auto found =

@@ -212,7 +212,8 @@ class ReleasedChecker {
       return std::ranges::find(c_.releases, m, &privacy::Release::mechanism) != c_.releases.end();
     };
     if (is_engine() && !is_method("dpis") && c_.steps > 0) {
-      const privacy::Mechanism first = privacy::sampled_gaussian_mechanism(c_.q, c_.sigma);
+      privacy::Mechanism first = privacy::sampled_gaussian_mechanism(c_.q, c_.sigma);
+      if (c_.epoch_steps > 0) first = privacy::AllocatedGaussian{c_.epoch_steps, c_.sigma};
       if (!releases(first)) wrong("sigma: expected a release of " + exact_text(first));
     }
     if (is_method("outpert") && c_.status != "refused") {
@@ -275,7 +276,7 @@ class ReleasedChecker {
     if (c_.quantile) {
       const std::uint64_t counts =
           take(rows, kCountName, c_.quantile->count_noise_std / c_.quantile->count_sensitivity);
-      const std::uint64_t steps = c_.steps - std::min(c_.steps, c_.repeated);
+      const std::uint64_t steps = c_.steps - c_.repeated_steps();
       expect_times("noisy counts, one a step", steps, steps, counts);
     }
     std::uint64_t totals = 0;
@@ -300,11 +301,11 @@ class ReleasedChecker {
     if (is_engine()) {
       const std::uint64_t beside =
           (c_.size_noise > 0.0 ? 1u : 0u) + (c_.feature_noise > 0.0 ? 1u : 0u) + totals;
-      if (mechanisms != c_.steps + beside)
+      if (mechanisms * c_.steps_of_release() != c_.steps + beside * c_.steps_of_release())
         wrong("releases: expected " + std::to_string(c_.steps) + " steps and " +
               std::to_string(beside) + " others, found " + std::to_string(mechanisms));
       // If steps were paid for twice, the budget may end before the last planned step.
-      const std::uint64_t made = c_.steps - std::min(c_.steps, c_.repeated);
+      const std::uint64_t made = c_.steps - c_.repeated_steps();
       if (!is_method("dpis") &&
           (made > c_.steps_planned || (made < c_.steps_planned && c_.repeated == 0)))
         wrong("steps: expected " + std::to_string(c_.steps_planned) + " as planned, found " +

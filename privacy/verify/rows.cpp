@@ -31,7 +31,10 @@ constexpr double kNearly = 1e-9;
 /// sums of an epoch that has no step yet are left out.
 std::vector<privacy::Release> releases_until(const StatedNumbers& c, std::uint64_t step) {
   std::vector<privacy::Release> done = c.plan_releases();
-  std::uint64_t ahead = c.steps - std::min(step, c.steps);
+  // Releases after the step; one pays for several steps if examples are allocated to them.
+  const std::uint64_t each = c.steps_of_release();
+  const std::uint64_t all = (c.steps + each - 1) / each;
+  std::uint64_t ahead = all - std::min((step + each - 1) / each, all);
   if (ahead == 0) return done;
   while (!done.empty()) {
     privacy::Release& last = done.back();

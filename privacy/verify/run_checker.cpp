@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "privacy/verify/allocated_sample.hpp"
 #include "privacy/verify/generator.hpp"
 #include "privacy/verify/poisson_sample.hpp"
 #include "privacy/verify/statements.hpp"
@@ -130,12 +131,19 @@ void RunChecker::process(const transcript::Batch& b) {
     if (b.threshold != 0) add("batch", at(b.step) + ": expected candidates, found a threshold");
     return skip("candidates of dpis, whose thresholds follow from private norms");
   }
-  if (b.threshold != certificate_.threshold)
-    add("batch", at(b.step) + ": expected threshold " + std::to_string(certificate_.threshold) +
-                     ", found " + std::to_string(b.threshold));
+  const bool is_allocated = certificate_.epoch_steps > 0;
+  if (const std::uint64_t threshold = is_allocated ? 0 : certificate_.threshold;
+      b.threshold != threshold)
+    add("batch", at(b.step) + ": expected threshold " + std::to_string(threshold) + ", found " +
+                     std::to_string(b.threshold));
+  if (b.epoch_steps != certificate_.epoch_steps)
+    add("batch", at(b.step) + ": expected epochs of " + std::to_string(certificate_.epoch_steps) +
+                     " steps, found " + std::to_string(b.epoch_steps));
   const std::vector<std::uint32_t> drawn =
-      poisson_sample(Words(begin_->generator, begin_->key, kSampling, b.step),
-                     certificate_.threshold, begin_->examples);
+      is_allocated ? allocated_sample(begin_->generator, begin_->key, certificate_.epoch_steps,
+                                      b.step, begin_->examples)
+                   : poisson_sample(Words(begin_->generator, begin_->key, kSampling, b.step),
+                                    certificate_.threshold, begin_->examples);
   if (certificate_.holdout) return check_drawn(b, drawn);
   if (drawn == b.examples) return;
   const auto [expected, found] = std::ranges::mismatch(drawn, b.examples);

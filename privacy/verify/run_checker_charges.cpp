@@ -30,7 +30,7 @@ std::optional<std::uint64_t> RunChecker::number_of(const transcript::Release& r)
   if (r.stream == kNormTotal) return total;
   if (r.stream == kLargestNorms) return total + 1;
   if (r.stream != kNoise && r.stream != kCount) return std::nullopt;
-  if (!is_method("dpis")) return r.step;
+  if (!is_method("dpis")) return r.step / certificate_.steps_of_release();
   return r.step / steps_per_epoch_ * width + totals_an_epoch_ + r.step % steps_per_epoch_;
 }
 

@@ -15,6 +15,7 @@ class Copy {
     c.sampling = s.sampling;
     c.q = s.q;
     c.threshold = s.sampling_threshold;
+    c.epoch_steps = s.epoch_steps;
     c.sigma = s.sigma;
     c.clip = s.clip_norm;
     c.sensitivity = s.sensitivity;

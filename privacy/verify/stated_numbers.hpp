@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -29,6 +30,7 @@ struct StatedNumbers {
   bool bounds_groups = false;  ///< has a table of epsilon by group size
   double q = 0.0, sigma = 0.0, clip = 0.0, sensitivity = 0.0, noise_std = 0.0, grid = 0.0;
   std::uint64_t threshold = 0;
+  std::uint64_t epoch_steps = 0;  ///< steps of an epoch of random allocation; 0 for other sampling
   double expected_batch = 0.0;
   std::uint64_t steps = 0, steps_planned = 0;
   std::uint64_t repeated = 0;  ///< releases charged again because a key was lost
@@ -54,6 +56,10 @@ struct StatedNumbers {
   double plan_epsilon() const { return split ? split->training_epsilon : training_epsilon; }
   double plan_delta() const { return split ? split->training_delta : training_delta; }
   std::vector<privacy::Release> plan_releases() const;
+  /// Number of steps that one release pays for.
+  std::uint64_t steps_of_release() const { return epoch_steps > 0 ? epoch_steps : 1; }
+  /// Number of steps that were charged again because a key was lost.
+  std::uint64_t repeated_steps() const { return std::min(steps, repeated * steps_of_release()); }
   bool is_finished() const { return status == "finished"; }
   /// Whether the certificate states that a key was lost. If so, the number of steps may depend on
   /// released values, and only the run's budget bounds its epsilon.

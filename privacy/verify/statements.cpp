@@ -12,6 +12,7 @@
 #include "privacy/filter.hpp"
 #include "privacy/mechanism/mechanism_text.hpp"
 #include "privacy/text/number.hpp"
+#include "privacy/verify/method_kinds.hpp"
 
 namespace cudp::verify {
 namespace {
@@ -55,11 +56,25 @@ class Statements {
     findings_.expect(c.grid == grid, "noise", "certificate's grid", grid, c.grid);
     const double q = static_cast<double>(c.threshold) / kTwo32;
     findings_.expect(c.q == q, "batch", "certificate's q, from its threshold", q, c.q);
+    if (c.epoch_steps > 0 || c.sampling == "allocation") {
+      const std::uint64_t steps = steps_per_epoch(c, settings_);
+      findings_.expect(c.epoch_steps == steps && c.sampling == "allocation", "batch",
+                       "certificate's steps_per_epoch, from batch and size",
+                       static_cast<double>(steps), static_cast<double>(c.epoch_steps));
+      const double mean = c.size / static_cast<double>(steps);
+      findings_.expect(c.expected_batch == mean, "divisor",
+                       "certificate's expected batch, from size and steps_per_epoch", mean,
+                       c.expected_batch);
+      if (c.steps_planned % steps != 0)
+        findings_.add("batch", "certificate's steps_planned: expected whole epochs of " +
+                                   std::to_string(steps) + ", found " +
+                                   std::to_string(c.steps_planned));
+    }
     const double threshold = std::ceil(c.expected_batch / c.size * kTwo32);
     findings_.expect(static_cast<double>(c.threshold) == threshold, "batch",
                      "certificate's threshold, from batch and size", threshold,
                      static_cast<double>(c.threshold));
-    if (settings_.empty()) return;
+    if (settings_.empty() || c.epoch_steps > 0) return;
     const double batch = std::fmin(settings_.number("batch"), c.size);
     // The expected batch may be smaller in format 1: it was limited to a private size, and in DPIS,
     // which draws no row with certainty, to less than the size.
@@ -97,7 +112,8 @@ class Statements {
     if (!c_.is_finished() || !engine_) return;
     std::uint64_t steps = 0;
     for (const Charge& c : charges_.lines)
-      if (c.numbered && !is_epoch_total(c_, c.release.mechanism)) steps += c.release.count;
+      if (c.numbered && !is_epoch_total(c_, c.release.mechanism))
+        steps += c.release.count * c_.steps_of_release();
     if (steps != c_.steps)
       findings_.add("ledger", "certificate's steps: expected " + std::to_string(steps) +
                                   " that were charged, found " + std::to_string(c_.steps));

@@ -135,8 +135,10 @@ Planned planned_run(const NamedCertificate& certificate) {
       steps = c.releases.size() + 1;
   }
   if (steps != 1 || c.sampling != "poisson" || c.size < 1.0 || run.batch < 1)
-    throw InputError(file + ": expected a run of equal noisy steps with --what-if, found one by " +
-                     c.method + " whose releases differ, or were chosen on the way");
+    throw InputError(
+        file +
+        ": expected a run of equal noisy steps of Poisson batches with --what-if, found one by " +
+        c.method + " whose releases differ, or were chosen on the way");
   return run;
 }
 

@@ -17,6 +17,8 @@ struct Choice {
 inline constexpr Choice<Clipping> kClippings[] = {{"flat", Clipping::flat},
                                                   {"per-layer", Clipping::per_layer},
                                                   {"automatic", Clipping::automatic}};
+inline constexpr Choice<Sampling> kSamplings[] = {{"poisson", Sampling::poisson},
+                                                  {"allocation", Sampling::allocation}};
 inline constexpr Choice<Generator> kGenerators[] = {{"chacha20", Generator::chacha20},
                                                     {"philox", Generator::philox}};
 inline constexpr Choice<Precision> kPrecisions[] = {{"tf32", Precision::tf32},

@@ -34,6 +34,8 @@ inline constexpr Device Device::cpu{Kind::cpu};
 inline constexpr Device Device::cuda{Kind::cuda};
 
 enum class ScheduleKind { constant, step, cosine, polynomial, square_root, adaptive };
+/// How batches are drawn: each example in each step by a coin, or in one step of each epoch.
+enum class Sampling { poisson, allocation };
 enum class Features { none, scatter, pca };
 
 /// Options of training methods and of texts. A method that has options declares a struct for them
@@ -104,6 +106,7 @@ struct TrainConfig {
   privacy::AccountantKind accountant = privacy::AccountantKind::best;
   double clip_norm = 1.0;  ///< C; the option is --clip
   Clipping clipping = Clipping::flat;
+  Sampling sampling = Sampling::poisson;
   Generator rng = Generator::chacha20;
   std::optional<std::int64_t> seed;
   bool unsafe_diagnostics = false;

@@ -19,8 +19,10 @@ void show_batch(ReleaseObserver* release_observer, std::uint64_t step, const Dra
   SecretObserver* const o = observer(release_observer);
   if (o == nullptr) return;
   const auto* const poisson = std::get_if<Poisson>(&draw);
+  const auto* const allocation = std::get_if<Allocation>(&draw);
   o->on_record(transcript::Batch{.step = step,
                                  .threshold = poisson != nullptr ? poisson->threshold : 0,
+                                 .epoch_steps = allocation != nullptr ? allocation->steps : 0,
                                  .examples = {examples.begin(), examples.end()}});
 }
 

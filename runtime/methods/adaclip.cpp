@@ -52,8 +52,8 @@ void AdaClip::initialise(TrainState& state) const {
 
 StepRecipe AdaClip::recipe() const {
   const auto& o = config().of<AdaClipOptions>();
-  return {// B_t: each example independently with probability q
-          .draw = Poisson{plan().sampling_threshold},
+  return {// B_t: each example with probability q, or in one step of each epoch
+          .draw = plan().draw(),
           // scale_j = sqrt(s_j) sqrt(sum_l s_l);  w_i = (g_i - m) / scale
           // sum over B_t of w_i / max(1, |w_i|)
           // m <- beta1 m + (1 - beta1) g~;  s^2 <- beta2 s^2 + (1 - beta2) v(g~)

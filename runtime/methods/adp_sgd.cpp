@@ -38,8 +38,8 @@ void AdpSgd::initialise(TrainState& state) const {
 }
 
 StepRecipe AdpSgd::recipe() const {
-  StepRecipe step{// B_t: each example independently with probability q
-                  .draw = Poisson{plan().sampling_threshold},
+  StepRecipe step{// B_t: each example with probability q, or in one step of each epoch
+                  .draw = plan().draw(),
                   // sum over B_t of g_i / max(1, |g_i| / C)
                   .contribution = ClippedGradient{config().clipping},
                   // g~ = (sum + alpha_t N(0, sigma^2 C^2 I)) / b;  theta_{t+1} = theta_t - eta_t g~

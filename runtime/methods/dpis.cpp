@@ -267,6 +267,7 @@ MethodEntry dpis_method() {
              "dpis: factor on the mean norm, with dpis-adaptive-clip")};
   entry.uses = engine_method_options();
   std::erase(entry.uses, "sigma");
+  std::erase(entry.uses, "sampling");
   entry.uses.emplace_back("clip");
   entry.complete = [](TrainConfig& c) {
     if (c.clipping != Clipping::flat) throw InputError("--clipping: expected flat for method dpis");

@@ -11,8 +11,8 @@ DpSgd::DpSgd(const MethodContext& context)
                        plan_without_noise(context, {.clip_norm = context.config.clip_norm}))) {}
 
 StepRecipe DpSgd::recipe() const {
-  return {// B_t: each example independently with probability q
-          .draw = Poisson{plan().sampling_threshold},
+  return {// B_t: each example with probability q, or in one step of each epoch
+          .draw = plan().draw(),
           // sum over B_t of g_i / max(1, |g_i| / C), g_i the gradient of example i's loss
           .contribution = ClippedGradient{config().clipping},
           // g~ = (sum + N(0, sigma^2 C^2 I)) / b;  theta_{t+1} = theta_t - eta_t g~, or another

@@ -107,8 +107,8 @@ ClipRule DpSgdQuantile::rule() const {
 }
 
 StepRecipe DpSgdQuantile::recipe() const {
-  return {// B_t: each example independently with probability q
-          .draw = Poisson{plan().sampling_threshold},
+  return {// B_t: each example with probability q, or in one step of each epoch
+          .draw = plan().draw(),
           // sum over B_t of g_i min(1, C_t / |g_i|); how many are clipped
           .contribution = ClippedGradient{},
           // g~ = (sum + N(0, z_g^2 C_t^2 I)) / b;  theta_{t+1} = theta_t - eta_t g~
@@ -120,6 +120,9 @@ StepScalars DpSgdQuantile::scalars(std::uint64_t t) const {
 }
 
 std::string DpSgdQuantile::mechanism() const {
+  if (plan().epoch_steps > 0)
+    return EngineMethod::mechanism() +
+           ", of the sum of clipped gradients and the count of those below the clipping norm";
   return "Poisson-subsampled Gaussian (DP-SGD), of the sum of clipped gradients and the count of "
          "those below the clipping norm";
 }

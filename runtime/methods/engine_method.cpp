@@ -151,7 +151,7 @@ void EngineMethod::restore(const TrainingInputs& inputs, const MethodState& stat
 }
 
 bool EngineMethod::accounts_for(const privacy::Ledger& ledger, std::uint64_t step, double) const {
-  return ledger.authorised_until() >= ledger_index(step);
+  return ledger.authorised_until() >= ledger_until(step);
 }
 
 /// The step where a run stops, or its key is lost or renewed, may have been chosen by what the run
@@ -172,7 +172,7 @@ void EngineMethod::fresh_key(PrivacyBudget& budget, std::uint64_t step) {
 /// Counts repeated steps: under a key other than the first one, steps are charged again, so the
 /// budget may end before the planned last step.
 std::uint64_t EngineMethod::last_step(const PrivacyBudget& budget, std::uint64_t step) const {
-  const std::uint64_t allowed = budget.ledger().authorised_until();
+  const std::uint64_t allowed = plan_.steps_until(budget.ledger().authorised_until());
   if (budget.filter() != nullptr) return plan_.steps;  // the filter decides as training continues
   if (!config().epsilon || allowed >= plan_.steps) return plan_.steps;
   const std::vector<privacy::Release> charged = budget.ledger().releases_after_count();
@@ -236,7 +236,7 @@ std::function<double()> EngineMethod::spent(const privacy::Ledger& ledger, std::
                                             bool last) const {
   if (context_.key_was_lost) return [epsilon = epsilon()] { return epsilon; };
   std::vector<privacy::Release> done = ledger.releases_after_count();
-  const std::uint64_t index = ledger_index(step);
+  const std::uint64_t index = ledger_until(step);
   const std::uint64_t until = ledger.authorised_until();
   std::uint64_t ahead = until > index ? until - index : 0;
   for (auto release = done.rbegin(); ahead > 0; ++release) {
@@ -254,6 +254,9 @@ Outcome EngineMethod::outcome(std::uint64_t step) const {
 }
 
 std::string EngineMethod::mechanism() const {
+  if (plan_.epoch_steps > 0)
+    return "Gaussian on randomly allocated batches (DP-SGD): each example in exactly one step of "
+           "an epoch";
   return plan_.noise.empty() ? "Poisson-subsampled Gaussian (DP-SGD)"
                              : "Poisson-subsampled Gaussians of different noise, fixed beforehand";
 }
@@ -264,6 +267,7 @@ std::uint64_t EngineMethod::steps_charged(const privacy::Ledger& ledger) const {
   std::uint64_t steps = 0;
   for (const privacy::Release& release : ledger.releases_after_count())
     if (plan_.epoch_releases == 0 || release.mechanism != of_epoch) steps += release.count;
+  if (plan_.epoch_steps > 0) return plan_.steps_until(steps - plan_.before.size());
   return steps - plan_.before.size();
 }
 
@@ -310,6 +314,7 @@ privacy::Promise EngineMethod::promise(const privacy::Ledger& ledger, std::uint6
   sums.sampling = sampling();
   sums.q = plan_.sampling_rate();
   sums.sampling_threshold = plan_.sampling_threshold;
+  sums.epoch_steps = plan_.epoch_steps;
   sums.sigma = plan_.noise_multiplier;
   sums.clip_norm = plan_.clip_norm;
   sums.clipping = name_of(config().clipping);
@@ -339,7 +344,7 @@ privacy::Promise EngineMethod::promise(const privacy::Ledger& ledger, std::uint6
 privacy::Ledger EngineMethod::planned(privacy::Ledger ledger, std::uint64_t last) const {
   if (ledger.budget()) return ledger;
   std::uint64_t number = ledger.authorised_until();
-  for (const privacy::Release& release : releases_of(number, last)) {
+  for (const privacy::Release& release : releases_of(plan_.steps_until(number), last)) {
     ledger.authorise(number, number + release.count, release.mechanism);
     number += release.count;
   }
@@ -351,6 +356,7 @@ std::vector<std::string> engine_method_options() {
           "freeze",
           "sigma",
           "clipping",
+          "sampling",
           "class-weights",
           "unsafe-diagnostics",
           "fresh-noise-allowed",

@@ -12,7 +12,7 @@
 
 namespace cudp {
 
-/// Base of the methods that train with noisy sums of clipped gradients of Poisson batches: DP-SGD
+/// Base of the methods that train with noisy sums of clipped gradients of random batches: DP-SGD
 /// and its descendants. A method defines its step in recipe().
 class EngineMethod : public Method {
  public:
@@ -81,7 +81,11 @@ class EngineMethod : public Method {
   /// authorised before, so this charges nothing. Throws std::logic_error if the gate refuses.
   void pass_gate(std::uint64_t first, std::uint64_t last) const;
   /// Returns the index of a step's release in the ledger.
-  virtual std::uint64_t ledger_index(std::uint64_t step) const { return step; }
+  virtual std::uint64_t ledger_index(std::uint64_t step) const { return plan_.release_of(step); }
+  /// Returns the number of releases in the ledger that the steps before `step` are part of.
+  std::uint64_t ledger_until(std::uint64_t step) const {
+    return plan_.epoch_steps > 0 ? plan_.releases_until(step) : ledger_index(step);
+  }
 
   // Certificate.
 
@@ -97,7 +101,7 @@ class EngineMethod : public Method {
   double stated(const privacy::PrivacyBound& bound) const;
 
   virtual std::string mechanism() const;
-  virtual std::string sampling() const { return "poisson"; }
+  virtual std::string sampling() const { return plan_.epoch_steps > 0 ? "allocation" : "poisson"; }
   /// Adds a description of what is clipped, or what C is, for a method that does not clip raw
   /// gradients.
   virtual void describe_clipping(privacy::NoisySums&) const {}

@@ -5,6 +5,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include "kernels/step/allocation.hpp"
 #include "privacy/calibrate.hpp"
 #include "runtime/base/error.hpp"
 
@@ -20,6 +21,20 @@ void check_clip(const Network& network, Clipping clipping, double clip_norm) {
         fmt::format("--clip: expected at least {:.3g} for {} parameters: below that, a norm in "
                     "float32 loses squares that matter; found {:.3g}",
                     min_clip, network.parameter_count, clip_norm));
+}
+
+/// Throws InputError unless examples can be allocated to the steps of an epoch.
+void check_epoch(const MethodContext& context, std::uint64_t steps) {
+  const TrainingSize& size = context.size;
+  if (size.unit_rows > 1)
+    throw InputError(
+        fmt::format("--sampling: expected poisson with units of up to {} rows, for which no bound "
+                    "of allocation is known, found allocation",
+                    size.unit_rows));
+  if (steps > kMaxEpochSteps)
+    throw InputError(fmt::format(
+        "--batch: expected at least {:.0f} with --sampling allocation, found {}",
+        std::ceil(size.value / static_cast<double>(kMaxEpochSteps)), context.config.batch));
 }
 
 }  // namespace
@@ -41,8 +56,13 @@ PrivacyPlan plan_without_noise(const MethodContext& context, const SumShape& sha
   plan.accountant = config.accountant;
   plan.memo.results = context.memo;
   if (context.split) plan.count_epsilon = context.split->count_epsilon;
-  plan.sampling_threshold = poisson_threshold(batch, size.value);
   plan.expected_batch = batch;
+  if (config.sampling == Sampling::allocation) {
+    plan.epoch_steps = context.steps_per_epoch();
+    check_epoch(context, plan.epoch_steps);
+    plan.expected_batch = size.value / static_cast<double>(plan.epoch_steps);
+  }
+  plan.sampling_threshold = poisson_threshold(plan.expected_batch, size.value);
   plan.steps = config.steps
                    ? static_cast<std::uint64_t>(*config.steps)
                    : static_cast<std::uint64_t>(*config.epochs) * context.steps_per_epoch();
@@ -93,6 +113,7 @@ double allowed_noise_multiplier(const TrainConfig& config, const PrivacyPlan& pl
 }  // namespace
 
 PrivacyPlan with_noise(const TrainConfig& config, PrivacyPlan plan) {
+  check_allocation(plan);
   if (!needs_filter(config, plan)) {
     plan.noise_multiplier = allowed_noise_multiplier(config, plan);
     check_budget(config, plan);
@@ -119,6 +140,7 @@ double filter_order(PrivacyPlan plan) {
 }
 
 void check_budget(const TrainConfig& config, const PrivacyPlan& plan) {
+  check_allocation(plan);
   double min_noise = plan.noise_multiplier;
   double max_noise = plan.noise_multiplier;
   for (const NoiseSpan& span : plan.noise) {

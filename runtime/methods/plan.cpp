@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/base/error.hpp"
+
 namespace cudp {
 
 using Json = nlohmann::ordered_json;
@@ -16,8 +18,33 @@ double PrivacyPlan::noise_multiplier_at(std::uint64_t step) const {
   return span == noise.end() ? noise_multiplier : noise_multiplier * span->scale;
 }
 
+Draw PrivacyPlan::draw() const {
+  if (epoch_steps > 0) return Allocation{epoch_steps};
+  return Poisson{sampling_threshold};
+}
+
+void check_allocation(const PrivacyPlan& plan) {
+  if (plan.epoch_steps > 0 && !plan.noise.empty())
+    throw InputError(
+        "--sampling: expected poisson if the noise differs from step to step, found allocation; "
+        "with method adp-sgd type --adp-constant-noise");
+}
+
+namespace {
+
+/// Returns the epochs that steps first <= t < last are part of.
+std::vector<privacy::Release> allocated_releases(const PrivacyPlan& plan, std::uint64_t first,
+                                                 std::uint64_t last) {
+  if (first >= last) return {};
+  return {{privacy::AllocatedGaussian{plan.epoch_steps, plan.noise_multiplier},
+           plan.releases_until(last) - plan.release_of(first)}};
+}
+
+}  // namespace
+
 std::vector<privacy::Release> step_releases(const PrivacyPlan& plan, std::uint64_t first,
                                             std::uint64_t last) {
+  if (plan.epoch_steps > 0) return allocated_releases(plan, first, last);
   std::vector<privacy::Release> sums;
   auto span = std::ranges::upper_bound(plan.noise, first, {}, &NoiseSpan::until);
   while (first < last) {
@@ -122,12 +149,14 @@ std::uint64_t poisson_threshold(double batch, double n) {
 Json encode_plan(const PrivacyPlan& plan) {
   Json json;
   visit_parts(plan, [&](const char* name, const auto& part) { json[name] = encoded(part); });
+  if (plan.epoch_steps > 0) json["epoch_steps"] = plan.epoch_steps;
   return json;
 }
 
 PrivacyPlan decode_plan(const Json& json) {
   PrivacyPlan plan;
   visit_parts(plan, [&](const char* name, auto& part) { decode(json.at(name), part); });
+  plan.epoch_steps = json.value("epoch_steps", std::uint64_t{0});
   return plan;
 }
 

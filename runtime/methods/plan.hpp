@@ -6,6 +6,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "kernels/step/recipe.hpp"
 #include "privacy/accountant.hpp"
 #include "privacy/memo.hpp"
 
@@ -46,8 +47,12 @@ struct PlanMemo {
 /// unit, of up to `group` examples, added or removed. The sampler that runs and the accountant that
 /// certifies are both built from this object and nothing else, so they cannot disagree.
 struct PrivacyPlan {
-  /// Each example is in each step's batch independently, with probability threshold / 2^32.
+  /// Each example is in each step's batch with probability threshold / 2^32: independently of other
+  /// steps if epoch_steps is 0, otherwise in exactly one step of each epoch.
   std::uint64_t sampling_threshold = 0;
+  /// Steps of an epoch of random allocation, t. One release is then a whole epoch, and the number
+  /// of steps a multiple of t. 0: Poisson sampling.
+  std::uint64_t epoch_steps = 0;
   double expected_batch = 0.0;  ///< divisor of sums, instead of the size of the drawn batch
   std::uint64_t steps = 0;
   double clip_norm = 0.0;         ///< C, L2 bound of one example's contribution before rounding
@@ -77,6 +82,19 @@ struct PrivacyPlan {
   privacy::AccountantKind accountant = privacy::AccountantKind::best;
   PlanMemo memo = {};
 
+  Draw draw() const;
+  /// Returns the number of the release that step `step` is part of.
+  std::uint64_t release_of(std::uint64_t step) const {
+    return epoch_steps > 0 ? step / epoch_steps : step;
+  }
+  /// Returns the number of releases that the first `steps` steps are part of.
+  std::uint64_t releases_until(std::uint64_t steps) const {
+    return epoch_steps > 0 ? (steps + epoch_steps - 1) / epoch_steps : steps;
+  }
+  /// Returns the number of steps of the first `releases` releases.
+  std::uint64_t steps_until(std::uint64_t releases) const {
+    return epoch_steps > 0 ? releases * epoch_steps : releases;
+  }
   double sampling_rate() const { return static_cast<double>(sampling_threshold) * 0x1p-32; }
   double noise_multiplier_at(std::uint64_t step) const;
   double noise_std_at(std::uint64_t step) const { return noise_multiplier_at(step) * sensitivity; }
@@ -88,7 +106,8 @@ struct PrivacyPlan {
 /// is exact. Requires 0 < batch <= n.
 std::uint64_t poisson_threshold(double batch, double n);
 
-/// Returns the noisy sums of steps first <= t < last; consecutive equal ones are merged.
+/// Returns the noisy sums of steps first <= t < last; consecutive equal ones are merged. An epoch
+/// of random allocation is returned whole, if any of its steps is among them.
 std::vector<privacy::Release> step_releases(const PrivacyPlan& plan, std::uint64_t first,
                                             std::uint64_t last);
 
@@ -103,6 +122,9 @@ privacy::AccountantOptions accountant_options(const PrivacyPlan& plan);
 /// coarseness: see privacy::AccountantOptions; the result is a valid bound for any value.
 privacy::PrivacyBound guarantee(const PrivacyPlan& plan, std::vector<privacy::Release> releases,
                                 double coarseness = 1.0);
+
+/// Throws InputError if examples are allocated to steps whose noise differs.
+void check_allocation(const PrivacyPlan& plan);
 
 /// Encodes a plan for a checkpoint, without `before`, `count_epsilon` and `memo`.
 nlohmann::ordered_json encode_plan(const PrivacyPlan& plan);

@@ -81,8 +81,8 @@ bool Sgd::nothing_clipped(std::uint64_t first, std::uint64_t last, float clip_no
 }
 
 StepRecipe Sgd::recipe() const {
-  return {// B_t: each example independently with probability q
-          .draw = Poisson{plan().sampling_threshold},
+  return {// B_t: each example with probability q, or in one step of each epoch
+          .draw = plan().draw(),
           // sum over B_t of g_i
           .contribution = ClippedGradient{},
           // g~ = sum / b;  theta_{t+1} = theta_t - eta_t g~

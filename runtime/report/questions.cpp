@@ -131,6 +131,12 @@ Sentence sampler_of(const RunCertificate& c) {
         "Poisson sampling, as the accountant assumes: in each step every row is drawn by a secret "
         "coin of its own with probability {:.4g} (exactly {} / 2^32). Batches have no fixed size.",
         s.q, s.threshold)};
+  if (s.sampling == "allocation")
+    return {fmt::format(
+        "Random allocation, as the accountant assumes: in each epoch every row is used in exactly "
+        "one of {} steps, chosen at random, in secret, and anew in each epoch. Batches have no "
+        "fixed size.",
+        s.epoch_steps)};
   if (s.sampling == "importance")
     return {
         "Importance sampling: each row is drawn by a secret coin of its own, whose probability "

@@ -130,6 +130,12 @@ Sentences how(const RunCertificate& c) {
         "{}: {} times, each row was drawn with probability {:.4g} (about {:.0f} rows), its part in "
         "the sum was bounded to norm {:.4g}, and {} was added to the sum.",
         s.method, s.steps, s.q, s.expected_batch, s.clip, noise));
+  else if (s.sampling == "allocation" && s.sigma > 0.0)
+    p.sentences.push_back(fmt::format(
+        "{}: in each of {} epochs, each row was used in exactly one of {} steps, chosen at random "
+        "(about {:.0f} rows a step), its part in the sum of that step was bounded to norm {:.4g}, "
+        "and {} was added to each sum.",
+        s.method, s.steps / s.steps_of_release(), s.epoch_steps, s.expected_batch, s.clip, noise));
   else
     p.sentences.push_back(s.method + ": " + c.text("mechanism") + ".");
   p.sentences.push_back("What these releases come to together was bounded by the accountant " +

@@ -109,6 +109,24 @@ void check_holdout(const TrainConfig& c, const MethodEntry& method) {
                      value_text(*c.holdout_epsilon));
 }
 
+/// Throws InputError if the accountant of random allocation cannot bound the run.
+void check_allocation(const TrainConfig& c, const MethodEntry& method) {
+  if (method.gives_privacy && c.accountant != privacy::AccountantKind::best &&
+      c.accountant != privacy::AccountantKind::pld)
+    throw InputError("--sampling: expected poisson with --accountant " +
+                     std::string(privacy::name(c.accountant)) + " (method " + c.method +
+                     "), which has no bound for allocation, found allocation");
+  if (c.steps)
+    throw InputError(
+        "--steps: expected none with --sampling allocation, which is paid for by whole epochs; "
+        "type --epochs N");
+  if (method.gives_privacy && c.sigma && c.epsilon && !c.size_is_public &&
+      !is_named_dataset(c.dataset))
+    throw InputError(
+        "--sigma: expected none with --epsilon and --sampling allocation if the number of training "
+        "examples is private; leave it out, or pass --size-is-public if the number is public");
+}
+
 }  // namespace
 
 void check_complete(TrainConfig& c) {
@@ -125,6 +143,7 @@ void check_complete(TrainConfig& c) {
         "--freeze: expected --init FILE with it, since weights that are drawn at random are not "
         "worth keeping, found none");
   if (method.complete != nullptr) method.complete(c);
+  if (c.sampling == Sampling::allocation) check_allocation(c, method);
   if (c.schedule == ScheduleKind::adaptive && !method.adapts_step_size)
     throw InputError("--schedule: expected method " + adaptive_methods() +
                      " for adaptive step sizes");

@@ -205,6 +205,10 @@ std::vector<Option> privacy_options() {
              "own scale or default"),
       choice("clipping", &Config::clipping, kClippings,
              "how gradients are bounded: flat, per-layer or automatic (normalised)"),
+      choice("sampling", &Config::sampling, kSamplings,
+             "how batches are drawn: poisson (each example in each step with probability batch / "
+             "examples) or allocation (each example in exactly one step of each epoch, chosen at "
+             "random; needs a little less noise)"),
       choice("rng", &Config::rng, kGenerators,
              "generator of sampling and noise: chacha20 or philox"),
       integer(

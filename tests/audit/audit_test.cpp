@@ -59,6 +59,7 @@ struct Planned {
   const char* method;
   RunOdds odds;
   ScheduleKind schedule = ScheduleKind::constant;
+  Sampling sampling = Sampling::poisson;
 };
 
 TrainConfig config_of(const Planned& p) {
@@ -70,6 +71,11 @@ TrainConfig config_of(const Planned& p) {
   c.batch = 4;
   c.epochs.reset();
   c.steps = 4;
+  c.sampling = p.sampling;
+  if (p.sampling == Sampling::allocation) {
+    c.epochs = 2;  // of two steps
+    c.steps.reset();
+  }
   c.clip_norm = 2.0;
   c.optimizer = OptimizerKind::sgd;
   c.lr = 1e-6;
@@ -129,6 +135,31 @@ double run_odds(const Audited& a, bool with, std::uint64_t run) {
   return odds;
 }
 
+/// Trains with random allocation. An example is in one step of each epoch: the odds of an epoch are
+/// the mean over its steps.
+double allocated_odds(const Audited& a, bool with, std::uint64_t run) {
+  AuditedRun<DpSgd> training(a, a.backend, a.plan, with, run);
+  const Schedule schedule(a.config, a.plan, a.plan.epoch_steps);
+  const double sigma = a.plan.noise_multiplier;
+  double odds = 0.0;
+  double sum = 0.0;
+  MethodState before = training.method().state();
+  for (std::uint64_t t = 0; t < a.plan.steps; ++t) {
+    if (training.method().authorise(training.budget(), t, t + 1) != t + 1)
+      throw std::logic_error("the budget ended before the training");
+    training.method().train(t, t + 1);
+    MethodState after = training.method().state();
+    const double x = released_sum(a, schedule, t, before, after);
+    sum += std::exp((x - 0.5) / (sigma * sigma)) / static_cast<double>(a.plan.epoch_steps);
+    if ((t + 1) % a.plan.epoch_steps == 0) {
+      odds += std::log(sum);
+      sum = 0.0;
+    }
+    before = std::move(after);
+  }
+  return odds;
+}
+
 const Planned kDpSgd{"dpsgd", "dpsgd", run_odds<DpSgd>};
 
 double certificate(const Audited& a) {
@@ -154,6 +185,10 @@ TEST_P(PlannedAudit, ShowsNoMoreThanTheCertificateSays) {
 INSTANTIATE_TEST_SUITE_P(
     All, PlannedAudit,
     testing::Values(kDpSgd, Planned{"dpsgd_ts", "dpsgd-ts", run_odds<DpSgd>},
+                    Planned{.name = "dpsgd_allocation",
+                            .method = "dpsgd",
+                            .odds = allocated_odds,
+                            .sampling = Sampling::allocation},
                     Planned{"dpsgd_decay", "dpsgd-decay", run_odds<DpSgdDecay>},
                     Planned{"adp_sgd", "adp-sgd", run_odds<AdpSgd>, ScheduleKind::polynomial},
                     Planned{"adp_sgd_adaptive", "adp-sgd", run_odds<AdpSgd>,

@@ -55,6 +55,10 @@ std::vector<Forged> runs() {
   const Words held = {"--holdout", "0.25", "--holdout-epsilon", "8", "--holdout-delta", "1e-6"};
   return {
       {"dpsgd", of(with(kSmall, {"--size-is-public", "--accountant", "rdp"})), true},
+      {"allocation",
+       of({"--batch", "40", "--epochs", "3", "--sampling", "allocation", "--size-is-public"}),
+       true},
+      {"allocation-private", of({"--batch", "40", "--epochs", "2", "--sampling", "allocation"})},
       {"private", of({"--batch", "40", "--epochs", "2"})},
       {"held-out", units(with(kSmall, held)), true},
       {"held-out-target", target(with(kSmall, held))},

@@ -33,7 +33,8 @@ inline const std::vector<std::string> kPictures = {"--model", "cnn",     "--batc
 
 inline bool has_accountant_of_its_own(const Case& c) {
   if (c.one_step) return true;  // linear methods that train in one go
-  static const std::set<std::string> kNames = {"sgd_ma", "sgd_adv", "adp_theorem41"};
+  static const std::set<std::string> kNames = {"sgd_ma", "sgd_adv", "adp_theorem41", "allocation",
+ "allocation_of_public_size"};
   return kNames.contains(c.name);
 }
 
@@ -87,6 +88,8 @@ inline std::vector<Case> cases_as_listed() {
       row("mlp_per_layer", {"--model", "mlp", "--clipping", "per-layer"}),
       row("automatic", {"--clipping", "automatic", "--optimizer", "adam"}),
       row("ema", {"--ema", "0.9", "--schedule", "cosine"}),
+      row("allocation", {"--sampling", "allocation"}),
+      known("allocation_of_public_size", {"--sampling", "allocation"}),
       row("ts", {"--method", "dpsgd-ts", "--model", "mlp"}),
       row("decay", {"--method", "dpsgd-decay"}),
       row("quantile", {"--method", "dpsgd-quantile"}),

@@ -213,6 +213,14 @@ class SettingsMaker {
         continue;  // with what they are of
       add_value(s, option);
     }
+    // An epoch of random allocation is paid for whole: a length in steps is refused. It is kept in
+    // some settings.
+    if (s.has("sampling", "allocation") && random_() % 4 != 0)
+      for (auto& [key, value] : s.flags)
+        if (key == "steps") {
+          key = "epochs";
+          value = "2";
+        }
     if (chance(0.08)) move_to_file(s);
     return s;
   }

@@ -82,6 +82,7 @@ class CpuEngine final : public Engine {
     train_ = &train;
     numbering_.emplace(train);
     drawn_ = std::make_unique_for_overwrite<std::uint32_t[]>(numbering_->count());
+    epoch_.reset();
     if (keeps_norms()) state_.norms.assign(train.size(), 0.0f);
   }
 
@@ -377,6 +378,8 @@ class CpuEngine final : public Engine {
 
   /// Draws the batch of a step: ascending, in drawn_[0..batch_).
   void draw(std::uint64_t step, const Draw& draw) {
+    if (const auto* const allocation = std::get_if<Allocation>(&draw))
+      return draw_allocated(*allocation, step);
     const auto* const poisson = std::get_if<Poisson>(&draw);
     const auto* const candidates = std::get_if<Candidates>(&draw);
     const auto first = static_cast<std::int64_t>(numbering_->begin());
@@ -404,6 +407,44 @@ class CpuEngine final : public Engine {
       batch_ += to_size(counts[i]);
     }
     batch_ = numbering_->to_indices({drawn_.get(), batch_});
+  }
+
+  /// Draws the batch of a step: the examples that are allocated to it.
+  void draw_allocated(const Allocation& allocation, std::uint64_t step) {
+    const std::uint64_t number = step / allocation.steps;
+    if (!epoch_ || epoch_->number != number || epoch_->steps != allocation.steps)
+      allocate(number, allocation.steps);
+    const std::size_t bin = step % allocation.steps;
+    batch_ = epoch_->first[bin + 1] - epoch_->first[bin];
+    std::copy_n(epoch_->examples.data() + epoch_->first[bin], batch_, drawn_.get());
+    batch_ = numbering_->to_indices({drawn_.get(), batch_});
+  }
+
+  /// Draws the batches of all steps of an epoch.
+  void allocate(std::uint64_t number, std::uint64_t steps) {
+    const auto first = static_cast<std::int64_t>(numbering_->begin());
+    const auto n = static_cast<std::int64_t>(numbering_->count());
+    std::vector<std::uint32_t> step_of(to_size(n));
+    team_.run(to_size(ranges(n, kSampleRange)), [&](std::size_t i, int) {
+      const std::int64_t begin = static_cast<std::int64_t>(i) * kSampleRange;
+      const Allocate args{.stream = stream(Stream::allocation, number),
+                          .steps = static_cast<std::uint32_t>(steps),
+                          .begin = first + begin,
+                          .end = first + std::min(begin + kSampleRange, n),
+                          .step = step_of.data() + begin};
+      validate(args);
+      k_.allocate(args);
+    });
+    if (!epoch_) epoch_.emplace();
+    epoch_->number = number;
+    epoch_->steps = steps;
+    epoch_->first.assign(steps + 1, 0);
+    for (const std::uint32_t s : step_of) ++epoch_->first[s + 1];
+    std::partial_sum(epoch_->first.begin(), epoch_->first.end(), epoch_->first.begin());
+    epoch_->examples.resize(to_size(n));
+    std::vector<std::size_t> next(epoch_->first.begin(), epoch_->first.end() - 1);
+    for (std::size_t i = 0; i < step_of.size(); ++i)
+      epoch_->examples[next[step_of[i]]++] = static_cast<std::uint32_t>(i);
   }
 
   /// Adds the sums of all ranks, and their statistics, which follow the sum in sum_.
@@ -484,6 +525,14 @@ class CpuEngine final : public Engine {
   /// no memory.
   std::unique_ptr<std::uint32_t[]> drawn_;
   std::size_t batch_ = 0;
+  /// Batches of the steps of an epoch, if examples are allocated to them.
+  struct AllocatedEpoch {
+    std::uint64_t number = 0;
+    std::uint64_t steps = 0;
+    std::vector<std::size_t> first;       // [steps + 1], where each step's examples begin
+    std::vector<std::uint32_t> examples;  // by step, ascending within each
+  };
+  std::optional<AllocatedEpoch> epoch_;
   std::vector<ExampleRecord> records_;
   Diagnostics seen_;         ///< statistics of the step in progress
   Diagnostics diagnostics_;  ///< statistics of all steps since they were last read

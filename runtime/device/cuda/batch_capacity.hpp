@@ -19,27 +19,23 @@ inline double far_above(double expected, double variance) {
 }
 
 /// Returns the capacity of a step that draws each of `examples` examples with probability at most
-/// threshold / 2^32. A larger batch makes the run fail; it is never truncated.
-inline std::int64_t batch_capacity(std::uint64_t threshold, std::size_t examples) {
+/// q. A larger batch makes the run fail; it is never truncated.
+inline std::int64_t capacity_at_rate(double q, std::size_t examples) {
   const double n = static_cast<double>(examples);
-  const double q = static_cast<double>(threshold) * 0x1p-32;
   return static_cast<std::int64_t>(std::min(n, std::ceil(far_above(n * q, n * q * (1.0 - q)))));
 }
 
 /// Returns the capacity of a step that uses `draw`. For candidates it is the number of all
 /// examples, because the stored norms may have any value.
 inline std::int64_t batch_capacity(const Draw& draw, std::size_t examples) {
-  const auto* const poisson = std::get_if<Poisson>(&draw);
-  return poisson != nullptr ? batch_capacity(poisson->threshold, examples)
-                            : static_cast<std::int64_t>(examples);
+  return std::holds_alternative<Candidates>(draw) ? static_cast<std::int64_t>(examples)
+                                                  : capacity_at_rate(rate_of(draw), examples);
 }
 
 /// Returns the number of examples that a step is expected to draw; for candidates, its capacity.
 inline double expected_draw(const Draw& draw, std::size_t examples, std::int64_t capacity) {
-  const auto* const poisson = std::get_if<Poisson>(&draw);
-  return poisson != nullptr
-             ? static_cast<double>(examples) * static_cast<double>(poisson->threshold) * 0x1p-32
-             : static_cast<double>(capacity);
+  return std::holds_alternative<Candidates>(draw) ? static_cast<double>(capacity)
+                                                  : static_cast<double>(examples) * rate_of(draw);
 }
 
 /// Returns the capacity with which a step is recorded first. expected_batch: expected number of
@@ -54,7 +50,9 @@ inline std::int64_t first_capacity(const Draw& draw, std::size_t examples, doubl
   if (candidates == nullptr) return batch_capacity(draw, examples);
   const ImportanceRule& rule = candidates->rule;
   if (expected_batch <= 0.0)
-    return batch_capacity(candidate_threshold(rule, static_cast<float>(rule.clip)), examples);
+    return capacity_at_rate(
+        static_cast<double>(candidate_threshold(rule, static_cast<float>(rule.clip))) * 0x1p-32,
+        examples);
   const double mean = 4.0 / 3.0 * rule.multiple * expected_batch;
   return static_cast<std::int64_t>(
       std::min(static_cast<double>(examples), std::ceil(far_above(mean, mean))));

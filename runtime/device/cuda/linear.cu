@@ -25,13 +25,13 @@ DeviceLinear::DeviceLinear(Gpu gpu, const Dataset& train, Loss loss, double max_
 
 void DeviceLinear::draw_batch(const RandomStream& stream, std::uint64_t threshold) {
   if (size_ == 0) return;
-  draw_poisson(gpu_,
-               {.stream = stream,
-                .threshold = threshold,
-                .begin = 0,
-                .end = static_cast<std::int64_t>(size_),
-                .drawn = drawn_.get()},
-               scratch_.space());
+  draw_examples(gpu_,
+                {.stream = stream,
+                 .threshold = threshold,
+                 .begin = 0,
+                 .end = static_cast<std::int64_t>(size_),
+                 .drawn = drawn_.get()},
+                scratch_.space());
   const std::int64_t count = scratch_.count();
   const std::int64_t tiles = linear_tiles(count);
   if (tiles * kTile > static_cast<std::int64_t>(batch_.slots())) batch_ = space_for(tiles);

@@ -63,10 +63,11 @@ void RecordedSteps::launch_step(const StepRecipe& recipe, std::int64_t capacity)
 void RecordedSteps::prepare_ahead(const StepRecipe& recipe) {
   ahead_.reset();
   const std::size_t examples = p_.train.size();
-  if (!std::holds_alternative<Poisson>(recipe.draw) || examples == 0) return;
+  if (std::holds_alternative<Candidates>(recipe.draw) || examples == 0) return;
   const auto list_size = static_cast<std::size_t>(batch_capacity(recipe.draw, examples));
-  if (DrawnAhead::steps_of(p_.gpu, examples, list_size) < 2) return;
-  ahead_.emplace(p_.gpu, examples, list_size);
+  const bool allocates = std::holds_alternative<Allocation>(recipe.draw);
+  if (DrawnAhead::steps_of(p_.gpu, examples, list_size, allocates) < 2) return;
+  ahead_.emplace(p_.gpu, examples, list_size, allocates);
 }
 
 void RecordedSteps::record(const StepRecipe& recipe) {
@@ -112,8 +113,9 @@ void RecordedSteps::run_alone(const StepRecipe& recipe, const StepCursor& cursor
     for (; done < steps.size(); ++done) {
       if (ahead_ && (done < drawn_from || done >= drawn_to)) {
         drawn_from = done;
-        drawn_to = std::min(steps.size(), done + ahead_->steps());
-        ahead_->draw(sum_.sample_args(recipe.draw), cursor.first + done, drawn_to - drawn_from);
+        const SampleArgs args = sum_.sample_args(recipe.draw);
+        drawn_to = std::min(steps.size(), done + ahead_->steps_from(args, cursor.first + done));
+        ahead_->draw(args, cursor.first + done, drawn_to - drawn_from);
       }
       p_.gpu.replay(recorded_->recording);
     }

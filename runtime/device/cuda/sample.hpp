@@ -1,8 +1,9 @@
 #pragma once
-// Poisson sampling on a device.
+// Poisson sampling and random allocation on a device.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "kernels/step/sample.hpp"
 #include "runtime/device/cuda/buffer.hpp"
@@ -30,10 +31,13 @@ class SampleScratch {
   Buffer<std::uint32_t> count_;
 };
 
-/// Launches the draw of a Poisson sample: writes the examples to args.drawn and their number to
+/// Launches the draw of a batch: writes the examples to args.drawn and their number to
 /// *space.count, in order on the device's stream. steps: number of steps, more than one only
 /// without a cursor.
-void draw_poisson(Gpu& gpu, const SampleArgs& args, SampleSpace space, std::size_t steps = 1);
+void draw_examples(Gpu& gpu, const SampleArgs& args, SampleSpace space, std::size_t steps = 1);
+
+/// Launches Allocate for the examples of `args`, in the epoch of step args.stream.step.
+void allocate_epoch(Gpu& gpu, const SampleArgs& args, std::uint32_t* allocated);
 
 /// Launches the start of the next step, with a batch drawn ahead.
 void begin_drawn_step(Gpu& gpu, const BatchesAhead& ahead, const SampleSpace& space,
@@ -47,22 +51,28 @@ class DrawnAhead {
   static constexpr std::size_t kMaxSteps = 256;
   static constexpr std::size_t kMaxBytes = std::size_t{16} << 20;
 
-  /// list_size: capacity of a batch. A larger one is counted, and makes the run fail.
-  DrawnAhead(Gpu& gpu, std::size_t examples, std::size_t list_size)
+  /// list_size: capacity of a batch. A larger one is counted, and makes the run fail. allocates:
+  /// examples are allocated to the steps of an epoch.
+  DrawnAhead(Gpu& gpu, std::size_t examples, std::size_t list_size, bool allocates)
       : gpu_(gpu),
         list_size_(list_size),
-        steps_(steps_of(gpu, examples, list_size)),
+        steps_(steps_of(gpu, examples, list_size, allocates)),
         flags_(gpu, steps_ * tiles(examples) * 16),
         counts_(gpu, steps_ * (tiles(examples) + 1)),
         count_(gpu, steps_),
         drawn_(gpu, steps_ * list_size),
+        allocated_(gpu, allocates && steps_ > 0 ? examples : 0),
         first_(gpu, 1) {}
 
   /// Number of steps that fit: at most 1/1024 of the device's memory is used.
-  static std::size_t steps_of(const Gpu& gpu, std::size_t examples, std::size_t list_size) {
+  static std::size_t steps_of(const Gpu& gpu, std::size_t examples, std::size_t list_size,
+                              bool allocates) {
+    const std::size_t memory = std::min(kMaxBytes, gpu.memory() / 1024);
+    const std::size_t of_allocation = allocates ? examples * sizeof(std::uint32_t) : 0;
+    if (memory < of_allocation) return 0;
     const std::size_t of_a_step = tiles(examples) * 16 * sizeof(std::uint16_t) +
                                   (tiles(examples) + 2 + list_size) * sizeof(std::uint32_t);
-    return std::min(kMaxSteps, std::min(kMaxBytes, gpu.memory() / 1024) / of_a_step);
+    return std::min(kMaxSteps, (memory - of_allocation) / of_a_step);
   }
 
   std::size_t steps() const { return steps_; }
@@ -73,18 +83,30 @@ class DrawnAhead {
             .list_size = static_cast<std::uint32_t>(list_size_),
             .steps = static_cast<std::uint32_t>(steps_)};
   }
-  /// Draws the batches of steps first, first + 1, ..., at most steps() of them. args: as of one
-  /// step. The batches drawn before are overwritten.
-  void draw(SampleArgs args, std::uint64_t first, std::size_t steps) const {
+  /// Returns the number of steps from `first` on that one call of draw() may draw: at most those of
+  /// an epoch if examples are allocated to its steps.
+  std::size_t steps_from(const SampleArgs& args, std::uint64_t first) const {
+    if (args.epoch_steps == 0) return steps_;
+    return std::min<std::size_t>(steps_, args.epoch_steps - first % args.epoch_steps);
+  }
+  /// Draws the batches of steps first, first + 1, ..., at most steps_from() of them. args: as of
+  /// one step. The batches drawn before are overwritten.
+  void draw(SampleArgs args, std::uint64_t first, std::size_t steps) {
     args.stream.step = first;
+    if (args.epoch_steps != 0) {
+      const std::uint64_t epoch = first / args.epoch_steps;
+      if (epoch_ != epoch) allocate_epoch(gpu_, args, allocated_.get());
+      epoch_ = epoch;
+      args.allocated = allocated_.get();
+    }
     args.drawn = drawn_.get();
-    draw_poisson(gpu_, args,
-                 {.flags = flags_.get(),
-                  .counts = counts_.get(),
-                  .count = count_.get(),
-                  .list_size = static_cast<std::uint32_t>(list_size_),
-                  .first = first_.get()},
-                 steps);
+    draw_examples(gpu_, args,
+               {.flags = flags_.get(),
+                .counts = counts_.get(),
+                .count = count_.get(),
+                .list_size = static_cast<std::uint32_t>(list_size_),
+                .first = first_.get()},
+               steps);
   }
 
  private:
@@ -97,6 +119,8 @@ class DrawnAhead {
   Buffer<std::uint32_t> counts_;
   Buffer<std::uint32_t> count_;
   Buffer<std::uint32_t> drawn_;
+  Buffer<std::uint32_t> allocated_;  // steps of the examples in epoch_
+  std::optional<std::uint64_t> epoch_;
   Buffer<std::uint64_t> first_;
 };
 

@@ -3,6 +3,7 @@
 
 #include "kernels/contribution/coordinates.cuh"
 #include "kernels/contribution/norm_total.cuh"
+#include "kernels/step/allocation.cuh"
 #include "kernels/step/finish.cuh"
 #include "kernels/step/sample.cuh"
 #include "kernels/step/step_size.cuh"
@@ -16,7 +17,7 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-void draw_poisson(Gpu& gpu, const SampleArgs& args, SampleSpace space, std::size_t steps) {
+void draw_examples(Gpu& gpu, const SampleArgs& args, SampleSpace space, std::size_t steps) {
   validate(args);
   ensure(steps == 1 || space.cursor == nullptr, "a step of a run is drawn by itself");
   const std::int64_t tiles = (args.end - args.begin + 255) / 256;
@@ -39,6 +40,18 @@ void draw_poisson(Gpu& gpu, const SampleArgs& args, SampleSpace space, std::size
   }
   gpu.launch(is_ahead ? "place ahead" : "place", sample_place_kernel,
              of_steps(strided_shape(tiles * 16)), args, space);
+}
+
+void allocate_epoch(Gpu& gpu, const SampleArgs& args, std::uint32_t* allocated) {
+  Allocate a{.stream = args.stream,
+             .steps = args.epoch_steps,
+             .begin = args.begin,
+             .end = args.end,
+             .step = allocated};
+  a.stream.step /= args.epoch_steps;
+  validate(a);
+  gpu.launch("allocate", allocate_kernel, strided_shape((args.end - args.begin + 255) / 256 * 16),
+             a);
 }
 
 void begin_drawn_step(Gpu& gpu, const BatchesAhead& ahead, const SampleSpace& space,

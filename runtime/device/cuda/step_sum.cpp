@@ -10,14 +10,16 @@ namespace cudp::cuda::inline CUDP_SIMT {
 SampleArgs StepSum::sample_args(const Draw& draw) const {
   const auto* const poisson = std::get_if<Poisson>(&draw);
   const auto* const candidates = std::get_if<Candidates>(&draw);
-  return {.stream = p_.stream(Stream::sampling),
+  const auto* const allocation = std::get_if<Allocation>(&draw);
+  return {.stream = p_.stream(allocation != nullptr ? Stream::allocation : Stream::sampling),
           .threshold = poisson != nullptr ? poisson->threshold : 0,
           .begin = p_.train.first(),
           .end = p_.train.first() + static_cast<std::int64_t>(p_.train.size()),
           .drawn = p_.drawn.get(),
           .norms = candidates != nullptr ? p_.norms.get() : nullptr,
           .rule = candidates != nullptr ? candidates->rule : ImportanceRule{},
-          .first = p_.train.first()};
+          .first = p_.train.first(),
+          .epoch_steps = allocation != nullptr ? static_cast<std::uint32_t>(allocation->steps) : 0};
 }
 
 SampleSpace StepSum::space_of(const StepRecipe& recipe, std::int64_t capacity) const {
@@ -32,7 +34,7 @@ SampleSpace StepSum::space_of(const StepRecipe& recipe, std::int64_t capacity) c
 }
 
 void StepSum::draw(const StepRecipe& recipe, std::int64_t capacity) {
-  draw_poisson(p_.gpu, sample_args(recipe.draw), space_of(recipe, capacity));
+  draw_examples(p_.gpu, sample_args(recipe.draw), space_of(recipe, capacity));
 }
 
 void StepSum::begin(const StepRecipe& recipe, std::int64_t capacity, const DrawnAhead& ahead) {

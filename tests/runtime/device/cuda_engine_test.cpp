@@ -383,12 +383,12 @@ TEST(FusedCoordinates, DependOnTheExamplesAlone) {
 }
 
 TEST(CudaEngineCapacity, HoldsTwelveDeviationsAndNeverMoreThanThereIs) {
-  EXPECT_EQ(cuda::batch_capacity(std::uint64_t{1} << 32, 1000), 1000);
-  EXPECT_EQ(cuda::batch_capacity(0, 1000), 32);
-  EXPECT_EQ(cuda::batch_capacity(std::uint64_t{1} << 31, 50), 50);
+  EXPECT_EQ(cuda::batch_capacity(Poisson{std::uint64_t{1} << 32}, 1000), 1000);
+  EXPECT_EQ(cuda::batch_capacity(Poisson{0}, 1000), 32);
+  EXPECT_EQ(cuda::batch_capacity(Poisson{std::uint64_t{1} << 31}, 50), 50);
   // q n = 600, deviation 24.37
   const auto one_percent = static_cast<std::uint64_t>(std::ceil(0.01 * 0x1p32));
-  EXPECT_EQ(cuda::batch_capacity(one_percent, 60'000), 925);
+  EXPECT_EQ(cuda::batch_capacity(Poisson{one_percent}, 60'000), 925);
 }
 
 TEST(CudaEngineMicroBatch, IsOfWholeGroupsAndFitsTheMemory) {

@@ -640,6 +640,52 @@ TEST_F(UndecidedPairs, BatchesDrawnAheadAreThoseOfSingleSteps) {
     }
 }
 
+/// An epoch's batches are drawn together, each epoch by launches of its own, whatever the memory.
+TEST_F(UndecidedPairs, AllocatedBatchesDrawnAheadAreThoseOfSingleSteps) {
+  constexpr std::size_t kSteps = 9;
+  StepRecipe r{.draw = Allocation{4}};
+  r.optimizer.kind = OptimizerKind::momentum;
+  EngineSettings s = settings_of(r);
+  s.diagnostics = true;
+  Dataset data = cases::examples_for(kModel, 300);
+  data.first = 512;
+  struct Way {
+    std::size_t memory, steps_of_a_run;
+    std::ptrdiff_t draws, epochs;
+  };
+  // Steps 6 to 14 are of epochs 1, 2 and 3.
+  const Way ways[] = {{std::size_t{4} << 30, kSteps, 3, 3},
+                      {std::size_t{900} << 10, kSteps, 0, 0},
+                      {std::size_t{4} << 30, 1, 9, 3}};
+  std::vector<TrainState> states;
+  const auto cpu = make_cpu_engine(net_, s);
+  cpu->load(data);
+  for (const Way& way : ways) {
+    SCOPED_TRACE(testing::Message() << way.memory << ", " << way.steps_of_a_run);
+    DeviceLog log;
+    const auto engine = device_engine(net_, s, {.memory = way.memory, .log = &log});
+    engine->load(data);
+    engine->set_state(start_of(net_, r));
+    log = {};
+    StepScalars scalars = cases::still(0.25f);
+    scalars.noise_std = 0.0f;
+    for (std::size_t at = 0; at < kSteps; at += way.steps_of_a_run)
+      engine->run(r, 6 + at,
+                  std::vector<StepScalars>(std::min(way.steps_of_a_run, kSteps - at), scalars));
+    EXPECT_EQ(std::ranges::count(log.launches, "flags ahead"), way.draws);
+    EXPECT_EQ(std::ranges::count(log.launches, "allocate"), way.epochs);
+    states.push_back(engine->state());
+    EXPECT_EQ(states.back().parameters, states[0].parameters);
+    EXPECT_EQ(states.back().moment1, states[0].moment1);
+    std::uint64_t drawn = 0;
+    for (std::uint64_t step = 6; step < 6 + kSteps; ++step) {
+      EXPECT_EQ(engine->sampled(step), cpu->sampled(step)) << step;
+      drawn += cpu->sampled(step).size();
+    }
+    EXPECT_EQ(engine->diagnostics().examples, drawn);
+  }
+}
+
 /// The engine's own steps and the host's, one after the other, of one emulated device.
 struct Followed {
   FollowedSteps steps;

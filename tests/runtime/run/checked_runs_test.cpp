@@ -182,6 +182,8 @@ struct Case {
 void PrintTo(const Case& c, std::ostream* os) { *os << c.name; }
 
 const Words kSteps = {"--batch", "40", "--steps", "6", "--epsilon", "3"};
+const Words kEpochs = {"--batch",   "40", "--epochs",   "3",
+                       "--epsilon", "3",  "--sampling", "allocation"};
 const Words kMlp = {"--model", "mlp"};
 const Words kOfOne = {"--model",   "mlp", "--batch",      "1",   "--steps",         "20",
                       "--epsilon", "3",   "--accountant", "rdp", "--size-is-public"};
@@ -219,6 +221,17 @@ const Case kCases[] = {
     {"batches_of_one_quantile",
      with(kOfOne, {"--method", "dpsgd-quantile", "--clip", "0.01", "--quantile-target", "0.1"})},
     {"batches_of_one_adaclip", with(kOfOne, {"--method", "adaclip"})},
+    {"allocation", with(kEpochs, kMlp)},
+    {"allocation_public", with(kEpochs, {"--size-is-public", "--model", "logistic"})},
+    {"allocation_sigma",
+     {"--batch", "30", "--epochs", "2", "--sigma", "2", "--size-is-public", "--sampling",
+      "allocation", "--model", "mlp", "--rng", "philox"}},
+    {"allocation_quantile", with(kEpochs, {"--method", "dpsgd-quantile", "--model", "mlp"})},
+    {"allocation_adaclip", with(kEpochs, {"--method", "adaclip", "--model", "mlp"})},
+    {"allocation_norm_bound", with(kEpochs, {"--method", "norm-bound", "--model", "logistic"})},
+    {"allocation_adp", with(kEpochs, {"--method", "adp-sgd", "--schedule", "adaptive",
+                                      "--adp-constant-noise", "--model", "mlp"})},
+    {"allocation_holdout", with(kEpochs, with(kMlp, kHoldout))},
     {"dpsgd_ts", with(with(kSteps, kMlp), {"--method", "dpsgd-ts"})},
     {"decay", with(with(kSteps, kMlp), {"--method", "dpsgd-decay", "--noise-decay", "0.1",
                                         "--size-is-public", "--accountant", "rdp"})},
@@ -347,6 +360,7 @@ INSTANTIATE_TEST_SUITE_P(OfEveryMethod, CheckedRuns,
                          name_of);
 
 const Case kKilled[] = {
+    {"allocation", with(kEpochs, with(kMlp, {"--optimizer", "adam"}))},
     {"per_layer_adam_ema", with(with(kSteps, kMlp), {"--clipping", "per-layer", "--optimizer",
                                                      "adam", "--ema", "0.9", "--rng", "philox"})},
     {"quantile", with(with(kSteps, kMlp), {"--method", "dpsgd-quantile"})},
@@ -386,7 +400,7 @@ INSTANTIATE_TEST_SUITE_P(OfEveryMethod, KilledRuns,
                          name_of);
 INSTANTIATE_TEST_SUITE_P(OnTheEmulator, KilledRuns,
                          testing::Combine(testing::Values("cuda"),
-                                          testing::ValuesIn(kKilled, kKilled + 5)),
+                                          testing::ValuesIn(kKilled, kKilled + 6)),
                          name_of);
 
 const Words kFew = {"--batch", "1", "--steps", "6", "--epsilon", "3"};

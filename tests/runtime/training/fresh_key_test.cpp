@@ -59,6 +59,7 @@ struct Way {
   std::string method;
   std::string more;  ///< TOML
   bool units = false;
+  bool allocated = false;  ///< examples are allocated to the steps of an epoch
 };
 void PrintTo(const Way& s, std::ostream* os) { *os << s.name; }
 
@@ -118,9 +119,13 @@ class FreshKeyOf : public testing::TestWithParam<Way> {
                        (folder_ / "visits.toml") + "\"\nmethod = \"" + s.method +
                        "\"\nmodel = \"logistic\"\nepsilon = 20.0\ndelta = 1e-5\nseed = 1\n"
                        "threads = 1\ndevice = \"cpu\"\neval-every = 0\ncheckpoint-every = 3\n";
-    if (method.stochastic) text += "batch = 15\nsteps = 14\nema = 0.0\n";
+    if (method.stochastic)
+      text +=
+          std::string("batch = 15\nema = 0.0\n") + (s.allocated ? "epochs = 2\n" : "steps = 14\n");
     // Most of such a short training would be the accountant's work; two have one of their own.
-    if (method.stochastic && s.method != "sgd-ma" && s.method != "sgd-adv")
+    if (s.allocated)
+      text += "sampling = \"allocation\"\n";
+    else if (method.stochastic && s.method != "sgd-ma" && s.method != "sgd-adv")
       text += "accountant = \"rdp\"\n";
     const TrainConfig config = resolve_config(parse_settings(text + s.more, "the test"), notes);
     Reporter silent(Reporter::Silent{});
@@ -265,6 +270,8 @@ std::vector<Way> ways() {
       all.push_back({name + "_units", m.name,
                      own + (m.name == "dpis" ? "dpis-total-noise = 0.2\n" : ""), true});
   }
+  all.push_back({"dpsgd_allocation", "dpsgd", "", false, true});
+  all.push_back({"dpsgd_quantile_allocation", "dpsgd-quantile", "", false, true});
   const std::string pca = "features = \"pca\"\nfeature-dimensions = 1\n";
   all.push_back({"dpsgd_pca", "dpsgd", pca});
   all.push_back({"dpis_pca", "dpis", pca});

@@ -123,6 +123,8 @@ class ReferenceEngine : public Engine {
   }
 
   std::vector<std::uint32_t> sampled(std::uint64_t step) override {
+    if (const auto* const allocation = std::get_if<Allocation>(&settings_.recipe.draw))
+      return allocated_batch(*allocation, step);
     return poisson_batch(std::get<Poisson>(settings_.recipe.draw), step);
   }
 
@@ -139,6 +141,8 @@ class ReferenceEngine : public Engine {
   void take_step(const StepRecipe& recipe, std::uint64_t step, StepScalars s) {
     if (const auto* const poisson = std::get_if<Poisson>(&recipe.draw))
       batch_ = poisson_batch(*poisson, step);
+    else if (const auto* const allocation = std::get_if<Allocation>(&recipe.draw))
+      batch_ = allocated_batch(*allocation, step);
     else
       draw_candidates(std::get<Candidates>(recipe.draw).rule, step);
 
@@ -169,6 +173,14 @@ class ReferenceEngine : public Engine {
     std::vector<std::uint32_t> drawn;
     for (std::uint32_t i = 0; i < train_.size(); ++i)
       if (is_drawn(s, i, poisson.threshold)) drawn.push_back(i);
+    return drawn;
+  }
+
+  std::vector<std::uint32_t> allocated_batch(const Allocation& a, std::uint64_t step) const {
+    const RandomStream s = stream(Stream::allocation, step / a.steps);
+    std::vector<std::uint32_t> drawn;
+    for (std::uint32_t i = 0; i < train_.size(); ++i)
+      if (allocated_to(s, i, a.steps) == step % a.steps) drawn.push_back(i);
     return drawn;
   }
 

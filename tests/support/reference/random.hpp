@@ -94,6 +94,19 @@ inline bool is_drawn(const RandomStream& s, std::uint64_t i, std::uint64_t thres
   return first < threshold && first + half(at + 2147483648) < threshold;
 }
 
+/// Returns the step, of `steps` of an epoch, that example i is allocated to. Of the 2^32 words,
+/// each step has floor(2^32 / steps); the multiples of `steps` shift them past the words that are
+/// rejected, 2^32 mod steps in all.
+inline std::uint64_t allocated_to(RandomStream s, std::uint64_t i, std::uint64_t steps) {
+  const auto purpose = static_cast<std::uint32_t>(s.stream);
+  const std::uint64_t all = std::uint64_t{1} << 32;
+  for (std::uint32_t attempt = 0;; ++attempt) {
+    s.stream = static_cast<Stream>(purpose + 256 * attempt);
+    const std::uint64_t product = word(s, i) * steps;
+    if (product % all >= all % steps) return product / all;
+  }
+}
+
 /// The two normal numbers of words a (even row) and b (odd row).
 struct NormalPair {
   long double even;
