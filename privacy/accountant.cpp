@@ -239,6 +239,31 @@ std::vector<PrivacyBound> Accountant::deltas(std::span<const double> epsilons) {
   return bounds;
 }
 
+std::vector<PrivacyBound> Accountant::profile(std::span<const double> epsilons, double least) {
+  for (const double epsilon : epsilons) check_epsilon(epsilon);
+  State& s = *state_;
+  std::vector<PrivacyBound> bounds(epsilons.size());
+  if (!s.composition.releases.empty() && !includes(s.options.kind, AccountantKind::pld))
+    return deltas(epsilons);
+  for (std::size_t i = 0; i < bounds.size(); ++i) {
+    bounds[i].epsilon = epsilons[i];
+    bounds[i].accountant = AccountantKind::pld;
+    bounds[i].group = s.composition.group;
+  }
+  if (s.composition.releases.empty()) return bounds;
+  for (const Change change : changes_of(s.composition.relation)) {
+    const std::vector<double> found =
+        s.mu ? std::vector<double>(epsilons.size()) : s.loss(change).curve(epsilons, least);
+    for (std::size_t i = 0; i < bounds.size(); ++i) {
+      const double delta = s.mu ? gaussian_delta(*s.mu, epsilons[i]) : found[i];
+      if (change == Change::add) bounds[i].delta_add = delta;
+      if (change == Change::remove) bounds[i].delta_remove = delta;
+      bounds[i].delta = std::fmax(bounds[i].delta, delta);
+    }
+  }
+  return bounds;
+}
+
 std::vector<PrivacyBound> group_epsilons(const Composition& composition,
                                          std::span<const std::uint64_t> sizes, double delta,
                                          const AccountantOptions& options) {

@@ -59,6 +59,9 @@ class Accountant {
   /// Returns a curve of such bounds. Neighbouring points share one grid.
   std::vector<PrivacyBound> epsilons(std::span<const double> deltas);
   std::vector<PrivacyBound> deltas(std::span<const double> epsilons);
+  /// Returns upper bounds on delta as deltas() does, but faster for hundreds of epsilons, and
+  /// slightly larger. The bounds are good for deltas above `least`. There are no lower bounds.
+  std::vector<PrivacyBound> profile(std::span<const double> epsilons, double least);
 
   /// Returns the composition, without those releases that reveal nothing (releases_nothing()).
   const Composition& composition() const;

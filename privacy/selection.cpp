@@ -21,6 +21,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// Outward rounding of results, far above the rounding errors of their computation.
 constexpr double kAbove = 1.0 + 1e-9;
 constexpr double kMaxEpsilon = 500.0;
+/// Smallest delta at which profiles are accurate. Smaller ones are larger than needed.
+constexpr double kLeast = 1e-9;
 
 // ---- Profile of Q at multiples of a step.
 
@@ -28,20 +30,21 @@ constexpr double kMaxEpsilon = 500.0;
 class ProfileTable {
  public:
   explicit ProfileTable(QBounds q) : q_(std::move(q)) {
+    const auto larger = [](const ProfileAt& p) { return std::fmax(p.add, p.remove); };
     // The step is a fraction of the epsilon at which little is left of the profile.
     std::vector<double> probes;
     for (double e = 1e-4; e < kMaxEpsilon; e *= 1.25) probes.push_back(e);
     const std::vector<ProfileAt> found = q_.profile(probes);
     std::size_t i = 0;
-    while (i + 1 < probes.size() && std::fmax(found[i].add, found[i].remove) > 1e-6) ++i;
+    while (i + 1 < probes.size() && larger(found[i]) > 1e-6 + larger(found.back())) ++i;
     step_ = probes[i] / 256.0;
     extend(probes[i]);
   }
 
-  /// Extends the table to an epsilon.
+  /// Extends the table to an epsilon, if that is near. Beyond the table its last value holds.
   void extend(double epsilon) {
     epsilon = std::fmin(epsilon, kMaxEpsilon);
-    const auto size = static_cast<std::size_t>(std::ceil(epsilon / step_)) + 2;
+    const auto size = static_cast<std::size_t>(std::fmin(std::ceil(epsilon / step_) + 2.0, 8192.0));
     if (size <= at_.size()) return;
     std::vector<double> epsilons;
     for (std::size_t k = at_.size(); k < size; ++k)
@@ -110,11 +113,11 @@ struct Cells {
   std::vector<double> below;  ///< the same, rounded down
 };
 
-Cells cells_of(const Stopping& stopping, double kept) {
+Cells cells_of(const Stopping& stopping, std::size_t largest, double kept) {
   const StoppingLaw& law = stopping.law();
   const double first = 1e-6 * std::fmax(law.gamma, 1.0 / static_cast<double>(law.cap));
-  const auto count =
-      static_cast<std::size_t>(std::clamp(1e9 / static_cast<double>(law.cap), 4096.0, 16384.0));
+  const std::size_t count = std::clamp(std::size_t{1'000'000'000} / law.cap,
+                                       std::min<std::size_t>(4096, largest), largest);
   std::vector<double> u;
   u.push_back(1.0);
   for (std::size_t i = 0; i <= count; ++i) {
@@ -135,7 +138,9 @@ Cells cells_of(const Stopping& stopping, double kept) {
 /// One direction of A: A on D against A on D', where D' differs by the change.
 struct Direction {
   std::vector<double> weights, shifts;  ///< delta_A(e) <= sum of weights[j] delta_Q(e - shifts[j])
-  std::vector<Line> lines;              ///< density of A on D, and its least on D', by cell
+  /// By cell, the logarithms of the slope on D and of the least slope on D': -log D' + w log D.
+  /// Only the cells that are largest for some w >= 0.
+  std::vector<Line> logs;
 };
 
 /// Returns the largest probability on D' of a set that has at most probability v on D, for each
@@ -163,13 +168,17 @@ std::vector<double> largest_probabilities(const Cells& cells, const ProfileTable
 Direction direction_of(const Cells& cells, const ProfileTable& profile, bool reversed) {
   const std::vector<double> largest = largest_probabilities(cells, profile, reversed);
   Direction direction;
+  std::vector<Line> lines, logs;
   std::size_t j = 0;
   for (std::size_t i = 0; i + 1 < cells.v.size(); ++i) {
     while (j + 1 < cells.v.size() && cells.v[j] < largest[i + 1]) ++j;
-    direction.lines.push_back({cells.above[i] * kAbove, cells.below[j] / kAbove});
+    const Line line{cells.above[i] * kAbove, cells.below[j] / kAbove};
+    lines.push_back(line);
+    logs.push_back({-std::log(line.b), -std::log(line.a)});
   }
+  direction.logs = upper_envelope(std::move(logs));
   // The envelope is a sum of functions (knot - w)+ with positive weights.
-  const std::vector<Line> envelope = upper_envelope(direction.lines);
+  const std::vector<Line> envelope = upper_envelope(std::move(lines));
   for (std::size_t i = 0; i < envelope.size(); ++i) {
     const Line& line = envelope[i];
     const bool last = i + 1 == envelope.size();
@@ -238,7 +247,7 @@ class Candidate {
   std::vector<ProfileAt> profile(std::span<const double> epsilons) const {
     std::vector<ProfileAt> found;
     if (accountant_) {
-      for (const PrivacyBound& bound : accountant_->deltas(epsilons)) {
+      for (const PrivacyBound& bound : accountant_->profile(epsilons, kLeast)) {
         found.push_back({bound.delta_add.value_or(bound.delta) + failure_,
                          bound.delta_remove.value_or(bound.delta) + failure_});
       }
@@ -317,12 +326,14 @@ struct Selection::State {
   ProfileTable profile;
   std::array<Direction, 2> directions;       ///< add, remove
   std::array<Direction, 2> without_failure;  ///< for Renyi divergences; empty: `directions`
+  std::size_t cells;
   double failure = 0.0;
 
-  State(const StoppingLaw& law, QBounds bounds) : stopping(law), q(std::move(bounds)), profile(q) {
-    const Cells cells = cells_of(stopping, 1.0);
+  State(const StoppingLaw& law, QBounds bounds, std::size_t count)
+      : stopping(law), q(std::move(bounds)), profile(q), cells(count) {
+    const Cells all = cells_of(stopping, cells, 1.0);
     for (const bool reversed : {false, true})
-      directions[reversed ? 1 : 0] = direction_of(cells, profile, reversed);
+      directions[reversed ? 1 : 0] = direction_of(all, profile, reversed);
     if (q.divergence && q.failure > 0.0) prepare_failure();
   }
 
@@ -346,11 +357,11 @@ struct Selection::State {
       return found;
     }};
     const ProfileTable table(std::move(of_q0));
-    Cells cells = cells_of(stopping, kept);
-    for (double& slope : cells.above) slope *= kept / normal * kAbove;
-    for (double& slope : cells.below) slope *= kept / kAbove;
+    Cells all = cells_of(stopping, cells, kept);
+    for (double& slope : all.above) slope *= kept / normal * kAbove;
+    for (double& slope : all.below) slope *= kept / kAbove;
     for (const bool reversed : {false, true})
-      without_failure[reversed ? 1 : 0] = direction_of(cells, table, reversed);
+      without_failure[reversed ? 1 : 0] = direction_of(all, table, reversed);
   }
 
   std::vector<double> all_orders() const {
@@ -359,13 +370,14 @@ struct Selection::State {
     return orders;
   }
 
-  double delta(double epsilon) {
+  ProfileAt delta(double epsilon) {
     profile.extend(epsilon);
-    double largest = 0.0;
-    for (const bool reversed : {false, true})
-      largest =
-          std::fmax(largest, delta_of(directions[reversed ? 1 : 0], profile, reversed, epsilon));
-    return largest;
+    return {.add = delta_of(directions[0], profile, false, epsilon),
+            .remove = delta_of(directions[1], profile, true, epsilon)};
+  }
+  double larger_delta(double epsilon) {
+    const ProfileAt found = delta(epsilon);
+    return std::fmax(found.add, found.remove);
   }
 
   double divergence(double order) const {
@@ -376,14 +388,13 @@ struct Selection::State {
     const double share = order / (order - 1.0);
     double largest = 0.0;
     for (const Direction& direction : q.failure > 0.0 ? without_failure : directions)
-      for (const Line& line : direction.lines)
-        largest = std::fmax(largest, share * std::log(line.a) - std::log(line.b));
+      for (const Line& line : direction.logs) largest = std::fmax(largest, line.a - line.b * share);
     return (of_q + largest) * kAbove + 1e-12;
   }
 };
 
-Selection::Selection(const StoppingLaw& law, QBounds q)
-    : state_(std::make_unique<State>(law, std::move(q))) {}
+Selection::Selection(const StoppingLaw& law, QBounds q, std::size_t cells)
+    : state_(std::make_unique<State>(law, std::move(q), cells)) {}
 Selection::Selection(const TunedRun& run, std::uint64_t group)
     : Selection(run.law, bounds_of(run.candidates, group)) {}
 Selection::~Selection() = default;
@@ -394,9 +405,14 @@ const Stopping& Selection::stopping() const { return state_->stopping; }
 double Selection::divergence(double order) { return state_->divergence(order); }
 double Selection::failure() const { return state_->failure; }
 
-double Selection::delta_by_profile(double epsilon) {
+ProfileAt Selection::profile(double epsilon) {
   check_epsilon(epsilon);
   return state_->delta(epsilon);
+}
+
+double Selection::delta_by_profile(double epsilon) {
+  check_epsilon(epsilon);
+  return state_->larger_delta(epsilon);
 }
 
 double Selection::delta_by_renyi(double epsilon) {
@@ -416,7 +432,7 @@ SelectionEpsilon Selection::epsilon(double delta) {
   // The least epsilon by profiles: an upper end by doubling, then its boundary.
   double end = 0.01;
   const auto excess = [&](double e) {
-    return std::log(std::fmax(state_->delta(e), 1e-320)) - std::log(delta);
+    return std::log(std::fmax(state_->larger_delta(e), 1e-320)) - std::log(delta);
   };
   while (end < kMaxEpsilon && excess(end) > 0.0) end *= 1.5;
   if (excess(end) <= 0.0)

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -52,7 +53,9 @@ QBounds bounds_of(std::span<const RunSpending> candidates, std::uint64_t group =
 /// Bounds on A. All values are rounded up, and hold for adding and for removing a unit.
 class Selection {
  public:
-  Selection(const StoppingLaw& law, QBounds q);
+  /// cells: number of intervals of the probability of better results. More are slower and give
+  /// slightly lower bounds.
+  Selection(const StoppingLaw& law, QBounds q, std::size_t cells = 16384);
   explicit Selection(const TunedRun& run, std::uint64_t group = 1);
   ~Selection();
   Selection(Selection&&) noexcept;
@@ -64,6 +67,7 @@ class Selection {
   /// std::domain_error if neither gives a finite one.
   SelectionEpsilon epsilon(double delta);
   /// Returns delta at epsilon >= 0 by profiles, or by Renyi divergences; 1 if there are none.
+  ProfileAt profile(double epsilon);  ///< delta by profiles for each direction
   double delta_by_profile(double epsilon);
   double delta_by_renyi(double epsilon);
   /// Returns the Renyi divergence of A at an order [nats]; infinite if there is no bound. It holds

@@ -175,7 +175,8 @@ double ComposedLoss::choose_interval(std::span<const DiscretePld> fine_plds, dou
   }
 }
 
-std::unique_ptr<ComposedLoss::View> ComposedLoss::make_view(double tilt, double negligible) {
+std::unique_ptr<ComposedLoss::View> ComposedLoss::make_view(double tilt, double negligible,
+                                                            bool both) {
   auto view = std::make_unique<View>();
   view->tilt = tilt;
   view->negligible = negligible;
@@ -207,8 +208,9 @@ std::unique_ptr<ComposedLoss::View> ComposedLoss::make_view(double tilt, double 
     const Term& one = terms_[i];
     const DiscretePld pld = kept.empty() ? refined(one.above) : std::move(kept[i]);
     above.push_back({lattice_above(pld, interval), one.count});
-    below.push_back(
-        {lattice_below(one.same ? pld : refined(one.below), interval, negligible), one.count});
+    if (both)
+      below.push_back(
+          {lattice_below(one.same ? pld : refined(one.below), interval, negligible), one.count});
     loss_error = std::fmax(loss_error, pld.loss_error());
   }
   loss_error += lattice_rounding * interval;
@@ -232,7 +234,7 @@ std::unique_ptr<ComposedLoss::View> ComposedLoss::make_view(double tilt, double 
     return std::make_unique<LatticeSum>(releases, tilt, window, *fft, loss_error, from_above);
   };
   view->above = compose(above, true);
-  view->below = compose(below, false);
+  if (both) view->below = compose(below, false);
   return view;
 }
 
@@ -318,6 +320,25 @@ PrivacyBound ComposedLoss::delta(double epsilon) {
   found.delta_lower = std::fmax(lower, 0.0);
   forget_views(8);
   return found;
+}
+
+std::vector<double> ComposedLoss::curve(std::span<const double> epsilons, double least) {
+  std::vector<double> deltas(epsilons.size(), terms_.empty() ? 0.0 : 1.0);
+  if (terms_.empty()) return deltas;
+  // Tilts whose distances are a few standard deviations of the loss.
+  constexpr double kRatio = 1000.0;
+  if (curve_views_.empty()) {
+    curve_views_.push_back(make_view(tilt_for_delta(0.02), negligible_for(1e-6), false));
+    least_ = 0.02;
+  }
+  while (least_ > least * 3.0) {
+    least_ = std::fmax(least_ / kRatio, least);
+    curve_views_.push_back(make_view(tilt_for_delta(least_), negligible_for(1e-3 * least_), false));
+  }
+  for (const std::unique_ptr<View>& at : curve_views_)
+    for (std::size_t i = 0; i < epsilons.size(); ++i)
+      deltas[i] = std::fmin(deltas[i], std::fmax(at->above->delta(epsilons[i]), 0.0));
+  return deltas;
 }
 
 }  // namespace cudp::privacy::pld
