@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <stdexcept>
 #include <utility>
 
@@ -327,6 +328,7 @@ struct Selection::State {
   std::array<Direction, 2> directions;       ///< add, remove
   std::array<Direction, 2> without_failure;  ///< for Renyi divergences; empty: `directions`
   std::size_t cells;
+  std::map<double, double> divergences;  ///< of Q, by order
   double failure = 0.0;
 
   State(const StoppingLaw& law, QBounds bounds, std::size_t count)
@@ -346,12 +348,12 @@ struct Selection::State {
     const double normal = stopping.generated_below(kept);
     QBounds of_q0{.profile = [this](std::span<const double> epsilons) {
       std::vector<ProfileAt> found;
-      std::vector<double> orders = all_orders(), divergences;
-      for (const double order : orders) divergences.push_back(q.divergence(order));
+      std::vector<double> orders = all_orders(), divergences_of_q0;
+      for (const double order : orders) divergences_of_q0.push_back(of_q(order));
       for (const double epsilon : epsilons) {
         double least = 0.0;
         for (std::size_t i = 0; i < orders.size(); ++i)
-          least = std::fmin(least, log_delta_at(orders[i], divergences[i], epsilon));
+          least = std::fmin(least, log_delta_at(orders[i], divergences_of_q0[i], epsilon));
         found.push_back({delta_from_log(least), delta_from_log(least)});
       }
       return found;
@@ -380,10 +382,17 @@ struct Selection::State {
     return std::fmax(found.add, found.remove);
   }
 
-  double divergence(double order) const {
+  /// Returns Q's divergence, which takes long for some mechanisms.
+  double of_q(double order) {
+    const auto [found, is_new] = divergences.try_emplace(order, 0.0);
+    if (is_new) found->second = q.divergence(order);
+    return found->second;
+  }
+
+  double divergence(double order) {
     check_order(order);
     if (!q.divergence) return kInfinity;
-    const double of_q = q.divergence(order);
+    const double of_q = this->of_q(order);
     if (!std::isfinite(of_q)) return kInfinity;
     const double share = order / (order - 1.0);
     double largest = 0.0;
@@ -467,7 +476,8 @@ SelectionBudget calibrate_selection(const StoppingLaw& law, double epsilon, doub
   if (!(epsilon > 0.0 && epsilon <= 100.0))
     throw std::invalid_argument("epsilon: expected a number in (0, 100], found " + number(epsilon));
   SelectionBudget budget;
-  budget.delta = delta / Stopping(law).mean();
+  // A stated candidate's delta counts E[K] times, so it must leave something.
+  budget.delta = 0.9 * delta / Stopping(law).mean();
   SelectionBudget best;
   // log(epsilon of A / epsilon) as a function of log(epsilon of a candidate): nearly linear.
   const auto excess = [&](double log_epsilon) {

@@ -98,7 +98,7 @@ struct SelectionBudget {
 using PlanCandidates = std::function<std::vector<RunSpending>(double epsilon, double delta)>;
 
 /// Finds the budget of each candidate for which A is (epsilon, delta)-DP, within 0.1 % of epsilon
-/// from below. The delta of a candidate is delta / E[K]. `plan` is called a few times; A's
+/// from below. The delta of a candidate is 0.9 delta / E[K]. `plan` is called a few times; A's
 /// guarantee is computed for the spendings that the last call returned. Throws std::domain_error if
 /// no budget fits.
 SelectionBudget calibrate_selection(const StoppingLaw& law, double epsilon, double delta,

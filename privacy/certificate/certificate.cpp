@@ -1,6 +1,9 @@
 #include "privacy/certificate/certificate.hpp"
 
 #include <cmath>
+#include <utility>
+
+#include "privacy/text/checked_lines.hpp"
 
 namespace cudp::privacy {
 
@@ -8,6 +11,35 @@ void Certificate::hold_out(const Holdout& part) {
   holdout = part;
   epsilon = std::fmax(promise.epsilon, part.epsilon);
   delta = std::fmax(promise.delta, part.delta);
+}
+
+TunedRun Certificate::Tuning::run() const {
+  TunedRun run{.law = law, .candidates = {}};
+  for (const Part& part : parts) run.candidates.push_back(part.spending);
+  return run;
+}
+
+void Certificate::select(Tuning chosen, double whole_delta) {
+  const SelectionEpsilon found = epsilon_of(chosen, whole_delta, max_rows());
+  chosen.mean = Stopping(chosen.law).mean();
+  chosen.grid_checksum = checksum_of_grid(chosen.grid);
+  chosen.by = found.by;
+  chosen.order = found.order;
+  tuning = std::move(chosen);
+  epsilon = found.epsilon;
+  delta = whole_delta;
+  if (groups)
+    groups = Groups{.bounds = {}, .not_stated = "not stated: the settings were selected privately"};
+}
+
+std::string checksum_of_grid(const std::vector<std::string>& grid) {
+  Checksum checksum;
+  for (const std::string& candidate : grid) checksum.add_line(candidate);
+  return checksum.text();
+}
+
+SelectionEpsilon epsilon_of(const Certificate::Tuning& tuning, double delta, std::uint64_t group) {
+  return Selection(tuning.run(), group).epsilon(delta);
 }
 
 std::string_view text_of(Certificate::Status status) {

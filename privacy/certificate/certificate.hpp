@@ -10,6 +10,7 @@
 #include "privacy/certificate/noisy_value.hpp"
 #include "privacy/certificate/promise.hpp"
 #include "privacy/count_split.hpp"
+#include "privacy/selection.hpp"
 
 namespace cudp::privacy {
 
@@ -67,17 +68,39 @@ struct Certificate {
     bool operator==(const PublicInput&) const = default;
   };
 
+  /// Selection of this training among a random number of them (selection.hpp).
+  struct Tuning {
+    StoppingLaw law;
+    double mean = 1.0;  ///< E[K]
+    /// Settings of each candidate in which the candidates differ, in the order of the grid.
+    std::vector<std::string> grid;
+    std::string grid_checksum;  ///< of the grid, see checksum_of_grid()
+    /// Spending that one or more candidates have in common.
+    struct Part {
+      bool of_score = false;  ///< of the score on held-out rows; otherwise of the training
+      std::vector<std::uint64_t> candidates;  ///< indices in the grid, ascending
+      RunSpending spending;
+    };
+    std::vector<Part> parts;
+    SelectionEpsilon::By by = SelectionEpsilon::By::profile;  ///< bound that gave epsilon
+    double order = 0.0;  ///< Renyi order; 0 for the other bound
+
+    TunedRun run() const;  ///< the selection that the parts make
+  };
+
   int format = 2;  ///< format of the file: 2, or 1 in files of older versions
   Status status = Status::finished;
   std::vector<std::string> not_for_release;  ///< reasons; empty if the run may be released
   /// Promise for everything that is released. `promise.epsilon` is that for the rows trained on;
-  /// the two differ only if rows were held out (hold_out). NaN if the file claims no privacy.
+  /// the two differ only if rows were held out (hold_out) or the training was selected among
+  /// others (select). NaN if the file claims no privacy.
   double epsilon = 0.0, delta = 0.0;
   Promise promise;
   std::optional<Groups> groups;
   std::vector<NoisyValue> noisy_values;
   std::optional<Unit> unit;
   std::optional<Holdout> holdout;
+  std::optional<Tuning> tuning;
 
   // Data.
   std::string dataset;
@@ -113,7 +136,26 @@ struct Certificate {
   /// Adds held-out units. A unit is either trained on or held out, so the larger of the two
   /// promises holds for it (privacy/README.md).
   void hold_out(const Holdout& part);
+  /// States that this training was selected. Computes `epsilon` at this delta for the whole
+  /// selection, and fills E[K], checksum, bound and order in. Removes the table of groups, because
+  /// there is no bound of a selection for them. Throws like Selection.
+  void select(Tuning tuning, double delta);
 };
+
+/// Texts of the fields that a selection has.
+inline constexpr const char* kSelection =
+    "the best of a random number of trainings; neither their number nor anything of the others is "
+    "released";
+inline constexpr const char* kStopping = "truncated negative binomial, given at most cap trainings";
+inline constexpr const char* kTimeOfSelection =
+    "nobody else sees the running time, which shows the number of trainings";
+inline constexpr const char* kCounted = "the selection among the grid is counted in epsilon";
+inline constexpr const char* kNotCounted = "not counted in epsilon";
+
+/// Returns a checksum of the candidates' settings, as 16 hexadecimal digits.
+std::string checksum_of_grid(const std::vector<std::string>& grid);
+/// Returns a bound on epsilon at delta for a selection that a certificate states.
+SelectionEpsilon epsilon_of(const Certificate::Tuning& tuning, double delta, std::uint64_t group);
 
 std::string_view text_of(Certificate::Status status);
 std::string_view text_of(Certificate::TestSet test_set);

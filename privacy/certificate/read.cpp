@@ -182,15 +182,52 @@ decltype(Promise::how) mechanism_of(const Json& j, const Certificate& c) {
   return noisy_sums(j);
 }
 
+RunSpending spending_of(const Json& j) {
+  RunSpending spending{.run = PlannedRun{}, .failure = number(j, "delta_for_rounding")};
+  const std::string spent = text(j, "spent");
+  if (spent == "releases")
+    spending.run = PlannedRun{releases_of(j)};
+  else if (spent == "renyi filter")
+    spending.run = RenyiFilteredRun{number(j, "order"), number(j, "divergence")};
+  else if (spent == "zcdp filter")
+    spending.run = ZcdpFilteredRun{number(j, "rho")};
+  else if (spent == "stated")
+    spending.run = StatedRun{number(j, "epsilon"), number(j, "delta")};
+  else
+    throw std::invalid_argument(
+        "tuning: expected spending of releases, a renyi filter, a zcdp filter, or stated, found '" +
+        spent + "'");
+  return spending;
+}
+
+Certificate::Tuning tuning_of(const Json& j) {
+  Certificate::Tuning t{
+      .law = {.eta = number(j, "eta"), .gamma = number(j, "gamma"), .cap = count(j, "cap")},
+      .mean = number(j, "expected_trainings"),
+      .grid = texts(j, "grid"),
+      .grid_checksum = text(j, "grid_checksum"),
+      .parts = {},
+      .by =
+          text(j, "bound") == "renyi" ? SelectionEpsilon::By::renyi : SelectionEpsilon::By::profile,
+      .order = number(j, "order")};
+  if (j.contains("spending"))
+    for (const Json& part : j["spending"])
+      t.parts.push_back({.of_score = text(part, "of") == "score",
+                         .candidates = part.at("candidates").get<std::vector<std::uint64_t>>(),
+                         .spending = spending_of(part)});
+  return t;
+}
+
 /// Reads epsilon and delta of the whole run and of the training. In format 1 `epsilon` is that of
 /// the training and `epsilon_total` that of the whole run.
 void read_promises(const Json& j, Certificate& c) {
   const bool first_is_training = c.format == 1;
-  const bool has_parts = j.contains("holdout");
+  const bool has_parts = j.contains("holdout") || j.contains("tuning");
   for (const char* const name : {"training_epsilon", "training_delta"})
     if (j.contains(name) != (has_parts && !first_is_training))
-      throw std::invalid_argument(std::string(name) +
-                                  ": expected it in format 2 with a hold-out, and only there");
+      throw std::invalid_argument(
+          std::string(name) +
+          ": expected it in format 2 with a hold-out or a tuning, and only there");
   c.epsilon = c.promise.epsilon = claimed(j, "epsilon");
   c.delta = c.promise.delta = j.at("delta").get<double>();
   if (!has_parts) return;
@@ -201,6 +238,8 @@ void read_promises(const Json& j, Certificate& c) {
     c.promise.epsilon = claimed(j, "training_epsilon");
     c.promise.delta = j.at("training_delta").get<double>();
   }
+  if (j.contains("tuning")) c.tuning = tuning_of(j["tuning"]);
+  if (!j.contains("holdout")) return;
   const Json& part = j["holdout"];
   c.holdout = {.share = part.at("share").get<double>(),
                .epsilon = number(part, "epsilon"),

@@ -263,6 +263,51 @@ Json parts_json(const Certificate::Holdout& held, const Promise& promise) {
       {"training_epsilon", promise.epsilon}, {"training_delta", promise.delta}, {"holdout", part}};
 }
 
+Json spending_json(const RunSpending& spending) {
+  Json j;
+  if (const auto* planned = std::get_if<PlannedRun>(&spending.run)) {
+    Json list = Json::array();
+    for (const Release& release : planned->releases) {
+      if (const auto* sampled = std::get_if<PoissonGaussian>(&release.mechanism))
+        list.push_back({{"q", sampled->q}, {"sigma", sampled->sigma}, {"steps", release.count}});
+      else
+        list.push_back(releases_json({release}).front());
+    }
+    j = {{"spent", "releases"}, {"releases", list}};
+  } else if (const auto* renyi = std::get_if<RenyiFilteredRun>(&spending.run)) {
+    j = {{"spent", "renyi filter"}, {"order", renyi->order}, {"divergence", renyi->divergence}};
+  } else if (const auto* zcdp = std::get_if<ZcdpFilteredRun>(&spending.run)) {
+    j = {{"spent", "zcdp filter"}, {"rho", zcdp->rho}};
+  } else {
+    const auto& stated = std::get<StatedRun>(spending.run);
+    j = {{"spent", "stated"}, {"epsilon", stated.epsilon}, {"delta", stated.delta}};
+  }
+  if (spending.failure > 0.0) j["delta_for_rounding"] = spending.failure;
+  return j;
+}
+
+Json tuning_json(const Certificate::Tuning& t) {
+  Json parts = Json::array();
+  for (const Certificate::Tuning::Part& part : t.parts) {
+    Json j{{"of", part.of_score ? "score" : "training"}, {"candidates", part.candidates}};
+    j.update(spending_json(part.spending));
+    parts.push_back(std::move(j));
+  }
+  Json j{{"what", kSelection},
+         {"distribution", kStopping},
+         {"eta", t.law.eta},
+         {"gamma", t.law.gamma},
+         {"cap", t.law.cap},
+         {"expected_trainings", t.mean},
+         {"grid", t.grid},
+         {"grid_checksum", t.grid_checksum},
+         {"spending", parts},
+         {"bound", t.by == SelectionEpsilon::By::profile ? "profiles" : "renyi"}};
+  if (t.by == SelectionEpsilon::By::renyi) j["order"] = t.order;
+  j["assumption"] = kTimeOfSelection;
+  return j;
+}
+
 }  // namespace
 
 Json to_json(const Certificate::PublicInput& input) {
@@ -281,6 +326,10 @@ Json to_json(const Certificate& c) {
   j["epsilon"] = c.epsilon;  // an infinite number becomes null
   j["delta"] = c.delta;
   if (c.holdout) j.update(parts_json(*c.holdout, c.promise));
+  if (c.tuning)
+    j.update({{"training_epsilon", c.promise.epsilon},
+              {"training_delta", c.promise.delta},
+              {"tuning", tuning_json(*c.tuning)}});
   if (c.unit) j.update({{"unit", c.unit->column}, {"max_rows", c.unit->max_rows}});
   std::visit(WriteMechanism{j, c.promise, c.build.version, c.unit ? kUnitNeighbours : kNeighbours},
              c.promise.how);
@@ -316,7 +365,7 @@ Json to_json(const Certificate& c) {
   if (c.keys_lost.value_or(0) > 0)
     j.update({{"keys_lost", *c.keys_lost}, {"releases_repeated", c.releases_repeated}});
   j.update({{"warnings", c.warnings},
-            {"hyperparameter_tuning", "not counted in epsilon"},
+            {"hyperparameter_tuning", c.tuning ? kCounted : kNotCounted},
             {"test_set", text_of(c.test_set)}});
   if (c.pages > 0) j["pages"] = c.pages;
   j.update({{"build",

@@ -131,6 +131,7 @@ class Format {
                                           "number of training examples"}));
       }
     }
+    if (c_.tuning) tuning();
     if (!c_.unit.empty()) {
       must("unit", any_text());
       must("max_rows", whole());
@@ -144,6 +145,40 @@ class Format {
     must("accountant_version", any_text());
     if (c_.status == "finished" && (c_.holdout || kinds_of(c_).engine))
       must("groups", of_type(Field::Type::groups));
+  }
+
+  void tuning() {
+    must("training_epsilon", at_least_0());
+    must("training_delta", inside_unit());
+    must("tuning", object());
+    must("tuning.what", one_of({privacy::kSelection}));
+    must("tuning.distribution", one_of({privacy::kStopping}));
+    must("tuning.eta",
+         number("a number in (-1, 8]", [](double x) { return x > -1.0 && x <= 8.0; }));
+    must("tuning.gamma", inside_unit());
+    must("tuning.cap", whole());
+    must("tuning.expected_trainings",
+         number("a number of at least 1", [](double x) { return x >= 1.0; }));
+    must("tuning.grid", texts());
+    must("tuning.grid_checksum", any_text());  // computed again elsewhere
+    must("tuning.spending", objects());
+    const std::string part = "tuning.spending[].";
+    must(part + "of", one_of({"training", "score"}));
+    must(part + "candidates", {.type = Field::Type::numbers});
+    must(part + "spent", one_of({"releases", "renyi filter", "zcdp filter", "stated"}));
+    for (const char* const name : {"order", "divergence", "rho", "epsilon"})
+      may(part + name, positive());
+    may(part + "delta", inside_unit());
+    may(part + "delta_for_rounding", inside_unit());
+    may(part + "releases", objects());
+    may(part + "releases[].q", rate());
+    may(part + "releases[].mechanism", one_of({"gaussian", "bounded-range", "approximate-dp"}));
+    for (const char* const name : {"sigma", "epsilon", "delta"})
+      may(part + "releases[]." + name, positive());
+    for (const char* const name : {"steps", "count"}) may(part + "releases[]." + name, whole());
+    must("tuning.bound", one_of({"profiles", "renyi"}));
+    may("tuning.order", number("a number above 1", [](double x) { return x > 1.0; }));
+    must("tuning.assumption", one_of({privacy::kTimeOfSelection}));
   }
 
   Texts mechanisms() const {
@@ -369,7 +404,7 @@ class Format {
                return x >= 0.0;
              }});
     must("warnings", texts());
-    must("hyperparameter_tuning", one_of({"not counted in epsilon"}));
+    must("hyperparameter_tuning", one_of({c_.tuning ? privacy::kCounted : privacy::kNotCounted}));
     must("test_set",
          one_of({"none", "public; read for test_accuracy only, not covered by the guarantee",
                  "not public: what was measured on it is not released, nor covered by the "

@@ -26,6 +26,7 @@
 #include "privacy/verify/stated_numbers.hpp"
 #include "privacy/verify/statements.hpp"
 #include "privacy/verify/tolerances.hpp"
+#include "privacy/verify/tuning.hpp"
 
 namespace cudp::verify {
 namespace {
@@ -91,6 +92,7 @@ class ReleasedChecker {
         c_.q > 0.0 ? "rate " + number(c_.q) + ", batch " + number(c_.expected_batch) : c_.sampling;
     check_releases();
     check_holdout();
+    if (c_.tuning) check_selection();
     check_settings();
     check_for_release();
   }
@@ -125,7 +127,7 @@ class ReleasedChecker {
   void check_epsilon() {
     Statement& s = begin("epsilon");
     s.found = number(c_.epsilon) + " at delta " + number(c_.delta);
-    if (c_.holdout)
+    if (c_.holdout || c_.tuning)
       s.found +=
           ", of training " + number(c_.training_epsilon) + " at delta " + number(c_.training_delta);
     if (is_method("objpert") && c_.status != "refused")
@@ -407,6 +409,13 @@ class ReleasedChecker {
       s.found += ", figures of epsilon " + number(c_.holdout->epsilon) + " at delta " +
                  number(c_.holdout->delta);
     add(check_holdout_file(evidence_.holdout, c_));
+  }
+
+  void check_selection() {
+    Statement& s = begin("tuning");
+    s.found = std::to_string(c_.tuning->grid.size()) + " candidates, " + number(c_.tuning->mean) +
+              " trainings expected";
+    add(check_tuning(*c_.tuning, c_));
   }
 
   // Settings.

@@ -91,6 +91,7 @@ StatedNumbers read_stated_numbers(std::string_view text) {
   if (stated.unit) c.unit = stated.unit->column;
   c.max_rows = stated.max_rows();
   c.holdout = stated.holdout;
+  c.tuning = stated.tuning;
   c.bounds_groups = stated.groups && stated.groups->not_stated.empty();
   std::visit(Copy(c), stated.promise.how);
   c.repeated = stated.releases_repeated;

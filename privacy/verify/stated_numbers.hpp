@@ -19,13 +19,16 @@ struct StatedNumbers {
   int format = 2;        ///< 1 or 2
   double epsilon = 0.0;  ///< bound for everything released; NaN if none is claimed
   double delta = 0.0;
-  double training_epsilon = 0.0;  ///< bound for training rows; `epsilon` unless rows are held out
+  /// Bound for training rows and one training; `epsilon` unless rows are held out or the training
+  /// was selected.
+  double training_epsilon = 0.0;
   double training_delta = 0.0;
   double failure = 0.0;        ///< part of training_delta that covers rounding
   std::string unit;            ///< column of the unit of privacy; empty: each row is a unit
   std::uint64_t max_rows = 1;  ///< largest number of rows of a unit
 
   std::optional<privacy::Certificate::Holdout> holdout;
+  std::optional<privacy::Certificate::Tuning> tuning;
   bool bounds_groups = false;  ///< has a table of epsilon by group size
   double q = 0.0, sigma = 0.0, clip = 0.0, sensitivity = 0.0, noise_std = 0.0, grid = 0.0;
   std::uint64_t threshold = 0;

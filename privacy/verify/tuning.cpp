@@ -1,0 +1,130 @@
+#include "privacy/verify/tuning.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <variant>
+
+#include "privacy/filter.hpp"
+#include "privacy/text/number.hpp"
+
+namespace cudp::verify {
+namespace {
+
+using privacy::number;
+using Tuning = privacy::Certificate::Tuning;
+
+/// Largest relative difference between an epsilon and the same one computed on another machine.
+constexpr double kSameEpsilon = 1e-6;
+
+/// Returns the number of uses of each mechanism.
+std::vector<privacy::Release> merged(const std::vector<privacy::Release>& releases) {
+  std::vector<privacy::Release> all;
+  for (const privacy::Release& release : releases) {
+    const auto found = std::ranges::find(all, release.mechanism, &privacy::Release::mechanism);
+    if (found == all.end())
+      all.push_back(release);
+    else
+      found->count += release.count;
+  }
+  return all;
+}
+
+/// Whether `allowed` has every release of `made` at least as often.
+bool includes(const std::vector<privacy::Release>& allowed,
+              const std::vector<privacy::Release>& made) {
+  const std::vector<privacy::Release> all = merged(allowed);
+  return std::ranges::all_of(merged(made), [&](const privacy::Release& release) {
+    const auto found = std::ranges::find(all, release.mechanism, &privacy::Release::mechanism);
+    return found != all.end() && found->count >= release.count;
+  });
+}
+
+/// Whether a part covers the released training.
+bool covers(const privacy::RunSpending& part, const StatedNumbers& c) {
+  if (const auto* planned = std::get_if<privacy::PlannedRun>(&part.run))
+    return !c.split && !c.lost_a_key() && includes(planned->releases, c.releases) &&
+           part.failure >= c.failure;
+  if (const auto* stated = std::get_if<privacy::StatedRun>(&part.run))
+    return stated->epsilon >= c.training_epsilon && stated->delta >= c.training_delta;
+  const auto* renyi = std::get_if<privacy::RenyiFilteredRun>(&part.run);
+  const double order = renyi != nullptr ? renyi->order : 0.0;
+  if ((renyi != nullptr) != (c.order_fixed && c.order > 0.0)) return false;
+  if (renyi != nullptr && order != c.order) return false;
+  const privacy::Filter filter(
+      privacy::renyi_budget(order, c.plan_epsilon(), c.plan_delta() - c.failure, 0.0, c.max_rows));
+  const double spent =
+      renyi != nullptr ? renyi->divergence : std::get<privacy::ZcdpFilteredRun>(part.run).rho;
+  return spent >= filter.limit() * (1.0 - 1e-9) && part.failure >= c.failure;
+}
+
+}  // namespace
+
+std::vector<std::string> check_tuning(const Tuning& tuning, const StatedNumbers& c) {
+  std::vector<std::string> wrong;
+  if (tuning.grid.empty()) wrong.emplace_back("tuning.grid: expected candidates, found none");
+  if (const std::string expected = privacy::checksum_of_grid(tuning.grid);
+      expected != tuning.grid_checksum)
+    wrong.push_back("tuning.grid_checksum: expected " + expected + " of the grid, found " +
+                    tuning.grid_checksum);
+  const bool scored = c.holdout && c.holdout->releases > 0;
+  bool covered = false;
+  for (const bool of_score : {false, true}) {
+    std::vector<int> times(tuning.grid.size(), 0);
+    for (const Tuning::Part& part : tuning.parts) {
+      if (part.of_score != of_score) continue;
+      for (const std::uint64_t candidate : part.candidates)
+        if (candidate < times.size())
+          ++times[candidate];
+        else
+          wrong.push_back("tuning.spending: expected candidates of the grid, found number " +
+                          std::to_string(candidate));
+      try {
+        covered = covered || (!of_score && covers(part.spending, c));
+      } catch (const std::exception& e) {
+        wrong.push_back(std::string("tuning.spending: ") + e.what());
+      }
+    }
+    const int due = of_score ? (scored ? 1 : 0) : 1;
+    for (std::size_t i = 0; i < times.size(); ++i)
+      if (times[i] != due)
+        wrong.push_back("tuning.spending: expected " + std::to_string(due) + " part for the " +
+                        (of_score ? "score" : "training") + " of candidate " + std::to_string(i) +
+                        ", found " + std::to_string(times[i]));
+  }
+  if (!covered)
+    wrong.emplace_back("tuning.spending: expected that of the released training, found others");
+  if (scored) {
+    double epsilon = 0.0, delta = 0.0;
+    for (const Tuning::Part& part : tuning.parts) {
+      const auto* stated = std::get_if<privacy::StatedRun>(&part.spending.run);
+      if (!part.of_score) continue;
+      if (stated == nullptr) {
+        wrong.emplace_back("tuning.spending: expected stated scores, found others");
+        continue;
+      }
+      epsilon = std::fmax(epsilon, stated->epsilon);
+      delta = std::fmax(delta, stated->delta);
+    }
+    if (epsilon < c.holdout->epsilon || delta < c.holdout->delta)
+      wrong.emplace_back("tuning.spending: expected that of the released score, found less");
+  }
+  try {
+    const privacy::Stopping stopping(tuning.law);
+    if (!(std::fabs(tuning.mean - stopping.mean()) <= 1e-9 * stopping.mean()))
+      wrong.push_back("tuning.expected_trainings: expected " + number(stopping.mean()) +
+                      ", found " + number(tuning.mean));
+    const privacy::SelectionEpsilon bound = privacy::epsilon_of(tuning, c.delta, c.max_rows);
+    if (!(std::fabs(c.epsilon - bound.epsilon) <= kSameEpsilon * bound.epsilon))
+      wrong.push_back("certificate's epsilon, of the whole selection: expected " +
+                      number(bound.epsilon) + ", found " + number(c.epsilon));
+    if (bound.by != tuning.by || std::fabs(bound.order - tuning.order) > 1e-9 * bound.order)
+      wrong.emplace_back("tuning.bound: expected the smaller one and its order, found another");
+  } catch (const std::exception& e) {
+    wrong.push_back(std::string("tuning: ") + e.what());
+  }
+  if (c.bounds_groups) wrong.emplace_back("groups: expected none for a selection, found a table");
+  return wrong;
+}
+
+}  // namespace cudp::verify
