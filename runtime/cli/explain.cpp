@@ -13,7 +13,7 @@ Answer explained(const std::string& run) {
   Answer answer;
   answer.json = {
       {"certificate", c.file.string()}, {"epsilon", c.stated.epsilon}, {"delta", c.stated.delta}};
-  if (c.stated.holdout) {
+  if (c.stated.holdout || c.stated.tuning) {
     answer.json["training_epsilon"] = c.stated.training_epsilon;
     answer.json["training_delta"] = c.stated.training_delta;
   }

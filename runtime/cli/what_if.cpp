@@ -222,6 +222,8 @@ Answer what_if(const std::string& run, const std::vector<std::string>& changes) 
   add_row(answer, "as it is", own);
   for (const std::string& change : changes)
     add_row(answer, change, changed(own, changes_of(change)));
+  if (certificate.stated.tuning)
+    answer.rows.emplace_back("", "of one training: the tuning as a whole has another epsilon");
   if (certificate.stated.holdout)
     answer.rows.emplace_back("", "of what is trained on: held-out rows have a budget of their own");
   return answer;

@@ -48,7 +48,10 @@ std::string why_it_starts_high(const RunFacts& f, std::optional<double> price) {
 
 std::vector<Block> budget_chart(const RunFacts& f) {
   const MetricsRow& last = f.rows.back();
-  Curve spent{.name = f.certificate->stated.holdout ? "spent by training" : "spent", .points = {}};
+  Curve spent{.name = f.certificate->stated.holdout || f.certificate->stated.tuning
+                          ? "spent by training"
+                          : "spent",
+              .points = {}};
   for (const MetricsRow& r : f.rows) spent.points.emplace_back(r.epoch, r.spent_by_training());
   std::optional<double> price;
   const verify::StatedNumbers& c = f.certificate->stated;

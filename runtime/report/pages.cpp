@@ -126,7 +126,7 @@ Section settings_of(const RunFacts& f) {
 /// Returns Python code that gives dp_accounting's epsilon of the releases; "" if its events do not
 /// describe them.
 std::string dp_accounting_code(const verify::StatedNumbers& c) {
-  if (c.max_rows > 1 || c.split || c.holdout || c.releases.empty()) return "";
+  if (c.max_rows > 1 || c.split || c.holdout || c.tuning || c.releases.empty()) return "";
   // A filter's budget, or a lost key's, is not the epsilon of the releases that were made.
   if (c.order_fixed || c.lost_a_key()) return "";
   constexpr std::size_t kMostReleases = 12;

@@ -77,7 +77,7 @@ page::Section guarantee(const RunFacts& f) {
       "Approximate differential privacy with epsilon {} and delta {:.3g}, for everything in "
       "release/.",
       short_rounded_up(c.stated.epsilon), c.stated.delta)};
-  if (c.stated.holdout)
+  if (c.stated.holdout && !c.stated.tuning)
     parameters.push_back(
         fmt::format("Of rows trained on: {} and {:.3g}. Of rows held out: {} and {:.3g}.",
                     short_rounded_up(c.stated.training_epsilon), c.stated.training_delta,
@@ -95,9 +95,20 @@ page::Section guarantee(const RunFacts& f) {
   q.add("Composition with other releases",
         {"Not counted. Each other run or publication on the same rows has an epsilon of its own; "
          "the command \"cudp account RUN RUN\", with the runs' folders, adds those of runs."});
-  q.add("Choice of settings",
-        {"If settings were chosen by looking at other runs on the same rows, those runs are " +
-         c.text("hyperparameter_tuning") + "."});
+  if (c.stated.tuning)
+    q.add(
+        "Choice of settings",
+        {fmt::format("Counted. cudp tune chose the settings among {} candidates by trainings on "
+                     "these rows, about {:.3g} of them, and released the best one alone. One such "
+                     "training has epsilon {} at delta {:.3g}.",
+                     c.stated.tuning->grid.size(), c.stated.tuning->mean,
+                     short_rounded_up(c.stated.training_epsilon), c.stated.training_delta),
+         "Not covered: how long the tuning took, which shows the number of trainings, and "
+         "settings that were chosen before by looking at other runs on the same rows."});
+  else
+    q.add("Choice of settings",
+          {"If settings were chosen by looking at other runs on the same rows, those runs are " +
+           c.text("hyperparameter_tuning") + "."});
   return {.id = "guarantee", .title = "The guarantee", .blocks = {q.answers, exact_parameters(c)}};
 }
 

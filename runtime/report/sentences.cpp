@@ -185,6 +185,22 @@ Sentences released(const RunCertificate& c) {
   return p;
 }
 
+Sentences tuning(const RunCertificate& c) {
+  Sentences p{.heading = "tuning", .sentences = {}};
+  if (!c.stated.tuning) return p;
+  const auto& t = *c.stated.tuning;
+  p.sentences.push_back(fmt::format(
+      "Epsilon covers the choice of the settings: of {} candidates, a secret number of trainings, "
+      "{:.3g} on average, drew one each, and the best one alone was released.",
+      t.grid.size(), t.mean));
+  p.sentences.push_back(fmt::format("One such training has epsilon {} at delta {:.3g}.",
+                                    rounded_up(c.stated.training_epsilon),
+                                    c.stated.training_delta));
+  p.sentences.emplace_back(
+      "Not covered: how long it took, which shows the number of trainings to whoever saw it.");
+  return p;
+}
+
 Sentences test_rows(const RunCertificate& c) {
   const std::string set = c.text("test_set");
   Sentences p{.heading = "test rows", .sentences = {}};
@@ -197,6 +213,13 @@ Sentences test_rows(const RunCertificate& c) {
       p.sentences.push_back(
           fmt::format("release/holdout.json has noisy ones, once, for epsilon {} at delta {:.3g}.",
                       short_rounded_up(held->epsilon), held->delta));
+    if (c.stated.tuning) {
+      p.sentences.emplace_back(
+          "The same rows were held out from all trainings of the tuning, and scored them. Nobody "
+          "is "
+          "in both parts, and the epsilon above holds for each.");
+      return p;
+    }
     p.sentences.push_back(fmt::format(
         "Nobody is in both parts: what was trained on is promised epsilon {} at delta {:.3g}, and "
         "the larger epsilon and delta of both parts are those of all that was released.",
@@ -265,6 +288,7 @@ std::vector<Sentences> sentences_of(const RunCertificate& c) {
   if (!std::isfinite(c.stated.epsilon)) return all;
   for (auto* const part : {promise, meaning}) all.push_back(part(c));
   if (c.stated.status != "refused") all.push_back(how(c));
+  if (c.stated.tuning) all.push_back(tuning(c));
   for (auto* const part : {released, test_rows, not_covered}) all.push_back(part(c));
   return all;
 }

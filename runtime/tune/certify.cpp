@@ -1,13 +1,76 @@
 #include "runtime/tune/certify.hpp"
 
-#include "privacy/certificate/certificate.hpp"
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "privacy/verify/stated_numbers.hpp"
+#include "runtime/results/run_spending.hpp"
+#include "runtime/training/certify.hpp"
 
 namespace cudp {
+namespace {
 
-std::string tuned_certificate(const std::string& trained, const Winner& winner) {
+using Tuning = privacy::Certificate::Tuning;
+
+privacy::RunSpending stated(double epsilon, double delta) {
+  return {.run = privacy::StatedRun{epsilon, delta}};
+}
+
+/// Returns what a candidate's training may spend.
+privacy::RunSpending spending_of_training(const PlannedSpending& s, double epsilon, double delta) {
+  const privacy::RunSpending whole =
+      stated(std::fmax(s.epsilon, epsilon), std::fmax(s.delta, delta));
+  if (s.certificate.empty()) return whole;
+  const auto json = nlohmann::json::parse(s.certificate);
+  const verify::StatedNumbers numbers = verify::read_stated_numbers(s.certificate);
+  if (numbers.holdout || numbers.split ||
+      (numbers.releases.empty() && !json.contains("filter") && !numbers.order_fixed))
+    return whole;
+  privacy::RunSpending spending = spending_of(json, numbers, "a candidate");
+  return std::holds_alternative<privacy::ChosenRun>(spending.run) ? whole : spending;
+}
+
+/// Returns a text that is the same for plans with the same spending.
+std::string key_of(const PlannedSpending& s) {
+  if (s.certificate.empty()) return {};
+  const auto json = nlohmann::json::parse(s.certificate);
+  std::string key;
+  for (const char* const name :
+       {"method", "releases", "filter", "mechanism", "noise_over_time", "sampling_threshold",
+        "noise_multiplier", "steps_planned", "delta_for_rounding"})
+    if (json.contains(name)) key += json[name].dump() + "\n";
+  return key;
+}
+
+}  // namespace
+
+std::vector<Tuning::Part> parts_of_selection(const std::vector<PlannedSpending>& spendings,
+                                             ScoreRows score, double epsilon, double delta) {
+  std::vector<Tuning::Part> parts;
+  std::map<std::string, std::size_t> known;
+  std::vector<std::uint64_t> all;
+  for (std::size_t i = 0; i < spendings.size(); ++i) {
+    all.push_back(i);
+    const auto [at, is_new] = known.emplace(key_of(spendings[i]), parts.size());
+    if (is_new)
+      parts.push_back({.of_score = false,
+                       .candidates = {},
+                       .spending = spending_of_training(spendings[i], epsilon, delta)});
+    parts[at->second].candidates.push_back(i);
+  }
+  if (score == ScoreRows::held_out)
+    parts.push_back({.of_score = true, .candidates = all, .spending = stated(epsilon, delta)});
+  return parts;
+}
+
+std::string tuned_certificate(const std::string& trained, Tuning tuning, double delta) {
   privacy::Certificate c = privacy::read_certificate(trained);
-  c.epsilon = winner.plan.budget.whole.epsilon;
-  c.delta = winner.plan.budget.whole.delta;
+  c.select(std::move(tuning), delta);
+  c.warnings = privacy_warnings(c.size.value, c.epsilon, c.delta);
   return privacy::to_text(c);
 }
 

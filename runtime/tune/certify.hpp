@@ -1,12 +1,23 @@
 #pragma once
+#include <cstdint>
 #include <string>
+#include <vector>
 
-#include "runtime/tune/publish.hpp"
+#include "privacy/certificate/certificate.hpp"
+#include "runtime/sweep/trainings.hpp"
+#include "runtime/tune/request.hpp"
 
 namespace cudp {
 
+/// Returns what each candidate's training may spend: the releases of its plan, or the budget of a
+/// candidate if they will follow from what the training releases. Equal parts are stated once.
+/// spendings: the candidates' plans. epsilon, delta: budget of a candidate.
+std::vector<privacy::Certificate::Tuning::Part> parts_of_selection(
+    const std::vector<PlannedSpending>& spendings, ScoreRows score, double epsilon, double delta);
+
 /// Returns the certificate of a tuning: that of the released training, with the guarantee of the
-/// whole tuning, its distribution and the spending of each candidate.
-std::string tuned_certificate(const std::string& trained, const Winner& winner);
+/// whole selection. trained: its own certificate. tuning: distribution, grid and parts.
+std::string tuned_certificate(const std::string& trained, privacy::Certificate::Tuning tuning,
+                              double delta);
 
 }  // namespace cudp

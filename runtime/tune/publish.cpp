@@ -36,7 +36,8 @@ std::string tuned_settings(const std::string& text) {
 
 void publish_tuned(const RunFolder& from, const RunFolder& to, const Winner& winner) {
   const fs::path release = to.certificate().parent_path();
-  const std::string certificate = tuned_certificate(read_file(from.certificate()), winner);
+  const std::string certificate =
+      tuned_certificate(read_file(from.certificate()), winner.tuning, winner.delta);
   if (!fs::exists(to.certificate())) {
     const fs::path made = release.parent_path() / "private" / "release.new";
     fs::remove_all(made);

@@ -1,6 +1,7 @@
 #pragma once
 #include <string>
 
+#include "privacy/certificate/certificate.hpp"
 #include "runtime/run/folder.hpp"
 #include "runtime/tune/tune.hpp"
 
@@ -8,9 +9,9 @@ namespace cudp {
 
 /// The released training of a tuning.
 struct Winner {
-  const TunePlan& plan;
-  const std::vector<PlannedSpending>& candidates;  ///< what each may spend
-  std::string settings;                            ///< those that candidates differ in
+  privacy::Certificate::Tuning tuning;
+  double delta = 0.0;    ///< of the whole tuning
+  std::string settings;  ///< those that candidates differ in
   std::string score_name;
   std::string score;
 };

@@ -9,16 +9,15 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "privacy/text/number.hpp"
-#include "privacy/verify/stated_numbers.hpp"
 #include "runtime/base/derived_key.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/threads.hpp"
 #include "runtime/config/keys_in_use.hpp"
 #include "runtime/config/report_options.hpp"
 #include "runtime/data/schema.hpp"
-#include "runtime/results/run_spending.hpp"
 #include "runtime/run/key_file.hpp"
 #include "runtime/run/run.hpp"
+#include "runtime/tune/certify.hpp"
 #include "runtime/tune/publish.hpp"
 #include "runtime/tune/score.hpp"
 
@@ -35,21 +34,6 @@ constexpr const char* kKey = "tuning-key";
 constexpr const char* kScores = "scores.json";
 /// Numbers of derived keys: 0 draws the number of trainings, 1, 2, ... belong to trainings.
 constexpr std::uint64_t kCoins = std::uint64_t{1} << 63;
-
-/// Returns what a candidate may spend, its score included. A unit of privacy is either trained on
-/// or held out.
-privacy::RunSpending spending_of_candidate(const PlannedSpending& s, double epsilon, double delta) {
-  const privacy::RunSpending stated{
-      .run = privacy::StatedRun{std::fmax(s.epsilon, epsilon), std::fmax(s.delta, delta)}};
-  if (s.certificate.empty()) return stated;
-  const verify::StatedNumbers numbers = verify::read_stated_numbers(s.certificate);
-  if (numbers.releases.empty() && !nlohmann::json::parse(s.certificate).contains("filter") &&
-      !numbers.order_fixed)
-    return stated;
-  privacy::RunSpending spending =
-      spending_of(nlohmann::json::parse(s.certificate), numbers, "a candidate");
-  return std::holds_alternative<privacy::ChosenRun>(spending.run) ? stated : spending;
-}
 
 privacy::StoppingLaw law_of(const TuneFlags& flags) {
   try {
@@ -152,10 +136,7 @@ void Tune::prepare() {
     calibrate();
   // Lines of single trainings would be shown for trainings that are not released.
   for (const std::string& note : settings_.notes) reporter_.info(note);
-  TrainConfig first = with_coins(candidates_.front().config);
-  first.of<KeysInUse>().key = key_;
-  Reporter silent(Reporter::Silent{});
-  const std::string tag = data_.plan({first}, silent).front().data_tag;
+  const std::string tag = plan_candidates();
   if (stored_ && tag != data_tag_)
     throw InputError(folder_.string() +
                      ": expected the data that the tuning began with, found others");
@@ -163,21 +144,17 @@ void Tune::prepare() {
 }
 
 void Tune::calibrate() {
-  Reporter silent(Reporter::Silent{});
   std::uint64_t group = 1;
   if (const auto data = data_.of(with_coins(candidates_.front().config)); data != nullptr)
     group = data->data.unit_rows;
   const auto plan = [&](double epsilon, double delta) {
     std::vector<std::string> notes;
     candidates_ = candidates_of(settings_, epsilon, delta, notes);
-    std::vector<TrainConfig> configs;
-    configs.reserve(candidates_.size());
-    for (const SweepCell& cell : candidates_) configs.push_back(with_coins(cell.config));
-    spendings_ = data_.plan(configs, silent);
-    std::vector<privacy::RunSpending> all;
-    for (const PlannedSpending& s : spendings_)
-      all.push_back(spending_of_candidate(s, epsilon, delta));
-    return all;
+    (void)plan_candidates();
+    return privacy::Certificate::Tuning{
+        .parts = parts_of_selection(spendings_, settings_.score, epsilon, delta)}
+        .run()
+        .candidates;
   };
   try {
     plan_.budget = privacy::calibrate_selection(plan_.law, plan_.epsilon, plan_.delta, plan, group);
@@ -186,7 +163,18 @@ void Tune::calibrate() {
   } catch (const std::invalid_argument& e) {
     throw BudgetError(e.what());
   }
-  (void)plan(plan_.budget.epsilon, plan_.budget.delta);
+  std::vector<std::string> notes;
+  candidates_ = candidates_of(settings_, plan_.budget.epsilon, plan_.budget.delta, notes);
+}
+
+std::string Tune::plan_candidates() {
+  Reporter silent(Reporter::Silent{});
+  std::vector<TrainConfig> configs;
+  configs.reserve(candidates_.size());
+  for (const SweepCell& cell : candidates_) configs.push_back(with_coins(cell.config));
+  configs.front().of<KeysInUse>().key = key_;
+  spendings_ = data_.plan(configs, silent);
+  return spendings_.front().data_tag;
 }
 
 std::optional<std::size_t> Tune::public_test_rows() const {
@@ -303,9 +291,14 @@ void Tune::finish() {
     throw BudgetError(
         "the released training was refused after its noisy number of examples was counted; the "
         "whole budget of the tuning is spent");
+  std::vector<std::string> grid;
+  for (const SweepCell& cell : candidates_) grid.push_back(varied_text(cell));
   publish_tuned(winner, RunFolder(folder_),
-                {.plan = plan_,
-                 .candidates = spendings_,
+                {.tuning = {.law = plan_.law,
+                            .grid = grid,
+                            .parts = parts_of_selection(spendings_, settings_.score,
+                                                        plan_.budget.epsilon, plan_.budget.delta)},
+                 .delta = plan_.budget.whole.delta,
                  .settings = varied_text(candidates_[drawn[best]]),
                  .score_name = best_score.name,
                  .score = privacy::number(best_score.value)});

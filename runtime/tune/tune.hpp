@@ -83,7 +83,10 @@ class Tune {
   /// Returns the config of a candidate, with the tuning's coins.
   TrainConfig with_coins(TrainConfig config) const;
   void load_stored();
+  /// Finds the budget of a candidate.
   void calibrate();
+  /// Plans each candidate. Returns the tag of the data.
+  std::string plan_candidates();
   void make_folder();
   std::uint64_t drawn_number() const;
   Drawn draw(std::size_t run) const;
