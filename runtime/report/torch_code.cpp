@@ -90,7 +90,12 @@ std::string torch_code(const TensorFile& model) {
     s += fmt::format(
         "x = {} * torch.as_tensor(images, dtype=torch.float32) + {}  # bytes, 0 to 255\n",
         number_text(pixels->scale), number_text(pixels->shift));
-  s += network.outputs > 1 ? "classes = net(x).argmax(1)\n" : "outputs = net(x)\n";
+  if (network.outputs > 1)
+    s += "classes = net(x).argmax(1)\n";
+  else if (has_target(network.spec.loss))
+    s += "outputs = net(x)\n";
+  else
+    s += "classes = (net(x)[:, 0] > 0).long()  # the output of two classes is that of class 1\n";
   return s;
 }
 

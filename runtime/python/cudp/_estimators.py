@@ -123,6 +123,22 @@ class _DPEstimator(BaseEstimator):
         check_is_fitted(self)
         return self.run_.certificate
 
+    def _unit(self, groups):
+        """Settings of the unit of privacy: all rows with one id, or none if it is a row."""
+        if groups is None:
+            if self.max_rows is not None:
+                raise _core.InputError(
+                    "max_rows: expected with fit(X, y, groups=...) only, an id for each row, found it "
+                    "alone"
+                )
+            return {}
+        if self.unsafe_from_data:
+            raise _core.InputError(
+                "groups: expected without unsafe_from_data, found both: bounds and classes must be "
+                "public"
+            )
+        return {"groups": groups, "max_rows": self.max_rows, "bounds": (-1.0, 1.0)}
+
     def _rows(self, X):
         check_is_fitted(self)
         x = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
@@ -135,8 +151,10 @@ class _DPClassifier(ClassifierMixin, _DPEstimator):
     epsilon, delta: the budget. bounds: (low, high) of the features, public numbers or arrays.
     classes: the classes, public. unsafe_from_data=True takes those two from the rows: the
     certificate then says that the model is not for release. class_weight: public weights, a dict by
-    class. random_state: a seed, with which a model is not for release; None: none. Other parameters
-    are settings of `cudp train`; None leaves them to the program.
+    class. max_rows: with fit(X, y, groups=ids), an id for each row, the privacy is that of all rows
+    with one id, of which the first max_rows are used. random_state: a seed, with which a model is
+    not for release; None: none. Other parameters are settings of `cudp train`; None leaves them to
+    the program.
 
     After fit: classes_, bounds_, run_ (the Run), certificate_.
     """
@@ -172,7 +190,7 @@ class _DPClassifier(ClassifierMixin, _DPEstimator):
             raise _core.InputError(f"class_weight: expected classes, found {unknown[0]!r}")
         return [float(self.class_weight.get(c, 1.0)) for c in self.classes_.tolist()]
 
-    def fit(self, X, y, **fit_params):
+    def fit(self, X, y, groups=None, **fit_params):
         if fit_params:
             if "sample_weight" in fit_params:
                 raise _core.InputError(_NO_WEIGHTS)
@@ -187,7 +205,8 @@ class _DPClassifier(ClassifierMixin, _DPEstimator):
         settings = self._settings()
         settings["class_weights"] = self._class_weights()
         self.run_ = self._train(
-            (self._scaled(x), labels), classes=len(self.classes_), **self._with_model(settings)
+            (self._scaled(x), labels), classes=len(self.classes_), **self._unit(groups),
+            **self._with_model(settings)
         )
         self.n_iter_ = max(1, int(self.run_.metrics[-1]["epoch"])) if self.run_.metrics else 1
         return self
@@ -212,8 +231,8 @@ class DPLogisticRegression(_DPClassifier):
 
     def __init__(self, epsilon=None, delta=None, *, bounds=None, classes=None, class_weight=None,
                  batch_size=None, epochs=None, learning_rate=None, clip_norm=None, optimizer=None,
-                 ema=None, size_is_public=False, unsafe_from_data=False, random_state=None,
-                 device=None, threads=None):
+                 ema=None, size_is_public=False, max_rows=None, unsafe_from_data=False,
+                 random_state=None, device=None, threads=None):
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
@@ -226,6 +245,7 @@ class DPLogisticRegression(_DPClassifier):
         self.optimizer = optimizer
         self.ema = ema
         self.size_is_public = size_is_public
+        self.max_rows = max_rows
         self.unsafe_from_data = unsafe_from_data
         self.random_state = random_state
         self.device = device
@@ -246,8 +266,8 @@ class DPLinearSVC(_DPClassifier):
 
     def __init__(self, epsilon=None, delta=None, *, bounds=None, classes=None, class_weight=None,
                  batch_size=None, epochs=None, learning_rate=None, clip_norm=None, optimizer=None,
-                 ema=None, size_is_public=False, unsafe_from_data=False, random_state=None,
-                 device=None, threads=None):
+                 ema=None, size_is_public=False, max_rows=None, unsafe_from_data=False,
+                 random_state=None, device=None, threads=None):
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
@@ -260,6 +280,7 @@ class DPLinearSVC(_DPClassifier):
         self.optimizer = optimizer
         self.ema = ema
         self.size_is_public = size_is_public
+        self.max_rows = max_rows
         self.unsafe_from_data = unsafe_from_data
         self.random_state = random_state
         self.device = device
@@ -295,8 +316,8 @@ class DPRegressor(RegressorMixin, _DPEstimator):
 
     def __init__(self, epsilon=None, delta=None, *, bounds=None, target_bounds=None, model="linear",
                  loss=None, batch_size=None, epochs=None, learning_rate=None, clip_norm=None,
-                 optimizer=None, ema=None, size_is_public=False, unsafe_from_data=False,
-                 random_state=None, device=None, threads=None):
+                 optimizer=None, ema=None, size_is_public=False, max_rows=None,
+                 unsafe_from_data=False, random_state=None, device=None, threads=None):
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
@@ -310,6 +331,7 @@ class DPRegressor(RegressorMixin, _DPEstimator):
         self.optimizer = optimizer
         self.ema = ema
         self.size_is_public = size_is_public
+        self.max_rows = max_rows
         self.unsafe_from_data = unsafe_from_data
         self.random_state = random_state
         self.device = device
@@ -328,7 +350,7 @@ class DPRegressor(RegressorMixin, _DPEstimator):
         low, high = float(y.min()), float(y.max())
         return (low, high) if low < high else (low - 1.0, high + 1.0)
 
-    def fit(self, X, y, **fit_params):
+    def fit(self, X, y, groups=None, **fit_params):
         if fit_params:
             if "sample_weight" in fit_params:
                 raise _core.InputError(_NO_WEIGHTS)
@@ -344,7 +366,7 @@ class DPRegressor(RegressorMixin, _DPEstimator):
         low, high = self.target_bounds_
         self.run_ = self._train(
             (self._scaled(x), np.asarray(y, dtype=np.float64)), target_bounds=[low, high],
-            **settings,
+            **self._unit(groups), **settings,
         )
         self.n_iter_ = max(1, int(self.run_.metrics[-1]["epoch"])) if self.run_.metrics else 1
         return self

@@ -12,7 +12,7 @@ import weakref
 
 import numpy as np
 
-from . import _budget, _core, _models
+from . import _budget, _core, _groups, _models
 from ._settings import plain_settings
 
 _ARRAYS = "arrays.npz"
@@ -260,8 +260,8 @@ def _remove_if_finished(folder):
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def train(data=None, *, epsilon=None, delta=None, test_data=None, out=None, on_epoch=None,
-          verbose=False, **settings):
+def train(data=None, *, epsilon=None, delta=None, test_data=None, groups=None, max_rows=None,
+          bounds=None, out=None, on_epoch=None, verbose=False, **settings):
     """Trains a model with differential privacy, and returns the Run.
 
     data: (X, y), the path of a data set, or the name of a built-in one; with `preset` none; or a
@@ -274,6 +274,10 @@ def train(data=None, *, epsilon=None, delta=None, test_data=None, out=None, on_e
     public bounds, target_bounds=(low, high). The arrays are never changed, and
     must not change meanwhile.
     test_data: rows to test on, in the same form; private unless test_data_is_public=True.
+    groups: with (X, y) of features, an id for each row, a whole number or a text: the privacy is that
+    of all rows with one id. The first max_rows rows of an id are used, a public number. The rows
+    become a temporary table, whose features are scaled from their public `bounds`, (low, high), to
+    0..1.
     out: the folder of the run; None: a temporary one, which goes with the Run.
     on_epoch: called with a Progress after each epoch. An exception in it stops the run.
     settings: those of `cudp train`, with "_" for "-".
@@ -282,20 +286,40 @@ def train(data=None, *, epsilon=None, delta=None, test_data=None, out=None, on_e
     Raises InputError, a ValueError, and BudgetError.
     """
     return train_within(_budget.Charged(), data, epsilon=epsilon, delta=delta,
-                        test_data=test_data, out=out, on_epoch=on_epoch, verbose=verbose,
-                        **settings)
+                        test_data=test_data, groups=groups, max_rows=max_rows, bounds=bounds,
+                        out=out, on_epoch=on_epoch, verbose=verbose, **settings)
 
 
-def train_within(charged, data, *, test_data=None, out=None, on_epoch=None, verbose=False,
-                 **settings):
+def _check_groups(data, groups, max_rows, bounds):
+    """Throws InputError if a unit of privacy, or a part of one, is stated where it has no effect."""
+    if groups is None:
+        if max_rows is not None or bounds is not None:
+            name = "bounds" if max_rows is None else "max_rows"
+            raise _core.InputError(
+                f"{name}: expected with groups only, an id for each row of (X, y), found it alone"
+            )
+    elif not _is_pair(data) or (len(data) == 2 and _is_texts(data[0])):
+        raise _core.InputError(
+            "groups: expected with (X, y) of features only, since a table's schema states its unit "
+            "(unit and max_rows), found other data"
+        )
+
+
+def train_within(charged, data, *, test_data=None, groups=None, max_rows=None, bounds=None, out=None,
+                 on_epoch=None, verbose=False, **settings):
     """Trains within the budgets of `charged`, a _budget.Charged."""
+    _check_groups(data, groups, max_rows, bounds)
     frames = None
     texts = _is_pair(data) and len(data) == 2 and _is_texts(data[0])
-    if texts or _is_frame(data) or _is_frame(test_data):
+    if texts or groups is not None or _is_frame(data) or _is_frame(test_data):
         frames = tempfile.mkdtemp(prefix="cudp-table-")
     try:
         if texts:
             data, test_data = _texts_as_table(data, test_data, settings, frames)
+        elif groups is not None:
+            tested = _pair(test_data, "test_data") if _is_pair(test_data) else test_data
+            data, test_data = _groups.as_table(_pair(data, "data"), tested, groups, max_rows, bounds,
+                                               settings, frames)
         elif frames is not None:
             data, test_data = _frames_as_tables(data, test_data, settings, frames)
         return _train_on(charged, data, test_data, out, on_epoch, verbose, settings)
@@ -393,6 +417,10 @@ class Run:
     def _read(self):
         self._core = _core.Model(os.fspath(self.path), "")
         self._certificate = None
+        schema = self._released("schema.toml") if self._core.reads_table else None
+        self._grouped = None  # number of features, if the run was made with groups
+        if schema is not None:
+            self._grouped = _groups.features_of(schema.read_text(encoding="utf-8"))
 
     def _released(self, name):
         """The path of a released file, or of the owner's copy of a run without privacy."""
@@ -434,7 +462,7 @@ class Run:
         """The names of the classes, or their numbers; None if the model predicts a number."""
         if self._core.predicts_target:
             return None
-        names = self._core.class_names
+        names = self._core.class_names if self._grouped is None else None
         return np.array(names) if names else np.arange(self._core.classes)
 
     def _outputs(self, data, settings):
@@ -445,6 +473,11 @@ class Run:
             with tempfile.TemporaryDirectory(prefix="cudp-table-") as folder:
                 table = _write_texts(data, None, os.path.join(folder, "texts.csv"))
                 return self._outputs(table, settings)
+        if self._grouped is not None and not isinstance(data, (str, os.PathLike)):
+            with tempfile.TemporaryDirectory(prefix="cudp-table-") as folder:
+                path = os.path.join(folder, "arrays.csv")
+                _groups.write_scored(_array(data, "X"), None, self._grouped, path)
+                return self._outputs(path, settings)
         settings, arrays = self._scored(data, settings)
         return self._core.predict(settings, arrays)
 
@@ -490,6 +523,11 @@ class Run:
                 labels = [str(label) for label in np.asarray(y).tolist()]
                 table = _write_texts(data, labels, os.path.join(folder, "texts.csv"))
                 return self.evaluate(table, **settings)
+        if self._grouped is not None and not isinstance(data, (str, os.PathLike)):
+            with tempfile.TemporaryDirectory(prefix="cudp-table-") as folder:
+                path = os.path.join(folder, "arrays.csv")
+                _groups.write_scored(*_pair((data, y), "data"), self._grouped, path)
+                return self.evaluate(path, **settings)
         settings, arrays = self._scored(data, settings, y)
         return json.loads(self._core.evaluate(settings, arrays))
 

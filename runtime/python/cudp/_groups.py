@@ -1,0 +1,136 @@
+"""Units of privacy of arrays: rows with the same id are one unit. Such rows become a table, because a
+table's schema is where the program reads a unit from."""
+
+import csv
+import os
+import re
+
+import numpy as np
+
+from . import _core
+
+_ID = "group"
+
+
+def _ids(groups, rows):
+    """The ids as texts."""
+    array = np.asarray(groups)
+    if array.ndim != 1 or len(array) != rows:
+        raise _core.InputError(
+            f"groups: expected one id for each of {rows} rows, found an array of shape {array.shape}"
+        )
+    ids = array.tolist()
+    for value in ids:
+        # Two floats that print differently may be meant as one id: a person would be two units.
+        if isinstance(value, bool) or not isinstance(value, (int, str)):
+            raise _core.InputError(
+                "groups: expected ids that are whole numbers or texts, found one of type "
+                f"{type(value).__name__}"
+            )
+    return ids
+
+
+def _bounds(bounds, columns):
+    """The lower and upper bound of each column."""
+    if bounds is None:
+        raise _core.InputError(
+            "bounds: expected (low, high) of the features with groups, numbers or arrays, since the "
+            "smallest and the largest value of private rows are not public; found none"
+        )
+    try:
+        low, high = (np.broadcast_to(np.asarray(b, dtype=np.float64), (columns,)) for b in bounds)
+    except (TypeError, ValueError):
+        raise _core.InputError(
+            f"bounds: expected (low, high), numbers or arrays of {columns}, found something else"
+        ) from None
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
+        raise _core.InputError("bounds: expected finite numbers, low < high, found others")
+    return low.tolist(), high.tolist()
+
+
+def _features(x, name):
+    if x.ndim != 2 or x.shape[1] == 0:
+        raise _core.InputError(
+            f"{name}: expected rows of features, [n, features], with groups, found an array of shape "
+            f"{x.shape}"
+        )
+    return x.astype(np.float32)
+
+
+def _write_rows(path, x, y, ids=None):
+    """Writes a table that only its owner can read."""
+    if y.ndim != 1 or len(y) != len(x):
+        raise _core.InputError(f"y: expected {len(x)} numbers, found an array of shape {y.shape}")
+    header = [f"x{i}" for i in range(x.shape[1])] + ["y"]
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8",
+              newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(header if ids is None else [_ID, *header])
+        for i, (row, label) in enumerate(zip(x, y.tolist())):
+            row = row.tolist()
+            writer.writerow([*row, label] if ids is None else [ids[i], *row, label])
+    return path
+
+
+def _schema(columns, bounds, max_rows, classes, target_bounds):
+    """The text of a schema. classes: their number, or None with target_bounds."""
+    low, high = _bounds(bounds, columns)
+    lines = ['name = "arrays"', f'unit = "{_ID}"', f"max_rows = {max_rows}", "columns = [",
+             f'  {{name = "{_ID}", kind = "ignore"}},']
+    lines += [f'  {{name = "x{i}", kind = "numeric", min = {low[i]!r}, max = {high[i]!r}}},'
+              for i in range(columns)]
+    if target_bounds is None:
+        values = ", ".join(f'"{i}"' for i in range(classes))
+        lines.append(f'  {{name = "y", kind = "label", values = [{values}]}},')
+    else:
+        least, most = (float(b) for b in target_bounds)
+        lines.append(f'  {{name = "y", kind = "target", min = {least!r}, max = {most!r}}},')
+    return "\n".join([*lines, "]", ""])
+
+
+def as_table(data, test_data, groups, max_rows, bounds, settings, folder):
+    """Writes (X, y), two arrays, and their ids into the folder, and names the schema in the settings.
+    Returns the data with their paths."""
+    for name in ("schema", "accept_private_bounds", "channels_last", "input_shape", "dataset"):
+        if settings.get(name):
+            raise _core.InputError(f"--{name.replace('_', '-')}: expected none with groups, found one")
+    if isinstance(max_rows, bool) or not isinstance(max_rows, (int, np.integer)) or max_rows < 1:
+        raise _core.InputError(
+            "max_rows: expected the largest number of rows of a group that are used, public, with "
+            f"groups, found {max_rows!r}"
+        )
+    x, y = _features(data[0], "X"), data[1]
+    classes, target_bounds = settings.pop("classes", None), settings.pop("target_bounds", None)
+    if (classes is None) == (target_bounds is None):
+        raise _core.InputError("classes: expected their number, or target_bounds for numbers to predict")
+    if target_bounds is None and (isinstance(classes, bool) or not isinstance(classes, (int, np.integer))):
+        raise _core.InputError(f"classes: expected their number with arrays, found {classes!r}")
+    settings["schema"] = os.path.join(folder, "arrays.toml")
+    with open(settings["schema"], "w", encoding="utf-8") as file:
+        file.write(_schema(x.shape[1], bounds, max_rows, classes, target_bounds))
+    table = _write_rows(os.path.join(folder, "arrays.csv"), x, y, _ids(groups, len(x)))
+    if not isinstance(test_data, tuple):
+        return table, test_data
+    if any(np.shares_memory(mine, other) for mine in test_data for other in data):
+        raise _core.InputError(
+            "X of test_data: expected test rows in memory of their own, as its copy() has, found "
+            "memory of the training rows"
+        )
+    test_x = _features(test_data[0], "X of test_data")
+    return table, _write_rows(os.path.join(folder, "arrays-test.csv"), test_x, test_data[1])
+
+
+def features_of(schema):
+    """The number of features of a run by groups, from the text of its schema; None for others."""
+    if not re.search(r'^name = "arrays"$', schema, re.MULTILINE):
+        return None
+    found = re.findall(r'name = "x(\d+)"', schema)
+    return len(found) if found == [str(i) for i in range(len(found))] and found else None
+
+
+def write_scored(x, y, features, path):
+    """Writes rows for a model of a run by groups to score."""
+    x = _features(x, "X")
+    if x.shape[1] != features:
+        raise _core.InputError(f"X: expected {features} features, found {x.shape[1]}")
+    return _write_rows(path, x, np.zeros(len(x), np.int64) if y is None else y)
