@@ -4,8 +4,8 @@
 
 namespace cudp {
 
-/// Convolution of whole images without borders, as libraries compute it: y = convolution of x,
-/// without bias.
+/// Forward convolution of a batch of images, without bias, on a library's plain layout (no borders
+/// in memory).
 struct ConvolutionBatch {
   const float* x;       ///< [examples, channels, height, width]
   const float* weight;  ///< [columns, channels, kernel, kernel]

@@ -4,8 +4,8 @@
 
 namespace cudp {
 
-/// Dense layer on whole matrices of examples, as libraries compute it: y = x weight' + bias, or
-/// max(0, that) with relu.
+/// Forward pass of a dense layer on a plain matrix of examples: y = x weight' + bias, or max(0,
+/// that) if relu.
 struct DenseRows {
   const float* x;       ///< [rows, inputs]
   const float* weight;  ///< [outputs, inputs]
