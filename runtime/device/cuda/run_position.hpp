@@ -65,8 +65,8 @@ class RunPosition {
     return checked(c);
   }
 
-  /// Same, and also reads the first steps.size() entries of the list, which the device may have
-  /// changed.
+  /// Waits for the device and returns the run's progress, like wait(). Also reads the first
+  /// steps.size() entries of the list, which the device may have changed.
   StepCursor wait(std::span<ListedStep> steps) const {
     std::vector<std::byte> all(sizeof(StepCursor) + steps.size_bytes());
     gpu_.download(all.data(), device_.get(), all.size());
