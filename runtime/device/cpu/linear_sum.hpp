@@ -24,7 +24,7 @@ class LinearSum {
   /// output alone.
   static bool fits(const Network& network);
 
-  /// class_weights: see EngineSettings. Keeps the references.
+  /// class_weights: weight of each class (EngineSettings), or empty. Keeps the references.
   LinearSum(const Network& network, const CpuLayout& layout, const CpuKernels& kernels,
             std::span<const float> class_weights, int threads);
 
@@ -65,7 +65,7 @@ class LinearSum {
   std::vector<FetchedExamples> fetched_;
   AlignedVector<std::int64_t> all_;
   AlignedVector<float> weights_;         ///< [features + 1], zero from `features` on
-  AlignedVector<float> number_weights_;  ///< [numbers]
+  AlignedVector<float> number_weights_;  ///< [numbers], weight of each number's feature
   std::vector<LinearFacts> facts_;       ///< one per task
 };
 

@@ -21,7 +21,7 @@ namespace cudp::cpu {
 struct MeasureNorm {};
 /// Adds the gradient unchanged.
 struct AddWhole {
-  float* sum;  ///< [Storage::packed]
+  float* sum;  ///< [Storage::packed], gradient is added to it
 };
 /// Clips the gradient, rounds it to the sum's grid and adds it as integers.
 struct AddClipped {
@@ -58,7 +58,7 @@ struct ExampleRecord {
 /// copy.
 class Worker {
  public:
-  /// class_weights: see EngineSettings. Keeps the references.
+  /// class_weights: weight of each class (EngineSettings), or empty. Keeps the references.
   Worker(const CpuLayout& layout, const CpuKernels& kernels,
          std::span<const float> class_weights = {});
 

@@ -18,14 +18,15 @@ inline std::size_t to_size(std::int64_t n) { return static_cast<std::size_t>(n);
 
 /// Packed weights of a step, which all workers read. No code writes them during the step.
 struct Weights {
-  const float* packed = nullptr;      ///< [Storage::packed]
-  const float* transposed = nullptr;  ///< [Storage::transposed]
+  const float* packed = nullptr;  ///< [Storage::packed], in the order of forward products
+  /// [Storage::transposed], in the order of products for input gradients.
+  const float* transposed = nullptr;
 };
 
 /// Arrays of coordinate-wise clipping, packed like the weights: gradients are transformed to
 /// (gradient - m) / scale before they are clipped. No code writes them during a step.
 struct Coordinates {
-  Transform transform;             ///< [Storage::packed]
+  Transform transform;             ///< [Storage::packed], m and 1 / scale
   const float* square;             ///< [Storage::packed], 1 / scale^2
   const float* product;            ///< [Storage::packed], m / scale^2
   std::span<const double> shifts;  ///< [groups], CpuLayer::coordinate_shift() of each trained layer

@@ -100,19 +100,19 @@ class CpuRecurrent final : public WholeGradientLayer {
   /// Offsets of the weights and step numbers of one direction.
   struct Direction {
     // Offsets in the packed weights, relative to the layer's first.
-    std::int64_t weight_ih = 0;  ///< [in][input_columns()]
-    std::int64_t weight_hh = 0;  ///< [hidden][state_columns()]
-    std::int64_t bias_ih = 0;    ///< [input_columns()]
+    std::int64_t weight_ih = 0;  ///< weights of inputs, [in][input_columns()]
+    std::int64_t weight_hh = 0;  ///< weights of states, [hidden][state_columns()]
+    std::int64_t bias_ih = 0;    ///< bias of the products with inputs, [input_columns()]
     std::int64_t bias_hh = 0;    ///< [state_columns()], GRU only
     // Offsets in the transposed weights.
-    std::int64_t transposed_ih = 0;  ///< [gates hidden][in().layout.stride]
-    std::int64_t transposed_hh = 0;  ///< [gates hidden][units]
+    std::int64_t transposed_ih = 0;  ///< weights of inputs, [gates hidden][in().layout.stride]
+    std::int64_t transposed_hh = 0;  ///< weights of states, [gates hidden][units]
     // Offsets in Workspace::saved. States before the first step are stored too; they are zero.
-    std::int64_t gates = 0;   ///< [T][4][units]
-    std::int64_t h = 0;       ///< [T + 1][units]
+    std::int64_t gates = 0;   ///< gates' values, [T][4][units]
+    std::int64_t h = 0;       ///< states, [T + 1][units]
     std::int64_t c = 0;       ///< [T + 1][units], LSTM only
     std::int64_t c_tanh = 0;  ///< [T][units], LSTM only
-    /// [units], gradient of h at the current step; dc likewise, LSTM only.
+    /// Gradients of h and c at the current step, [units] each; dc for an LSTM only.
     std::int64_t dh = 0;
     std::int64_t dc = 0;
   };
