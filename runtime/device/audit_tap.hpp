@@ -9,7 +9,7 @@ namespace cudp {
 /// Released noisy sum of a step, and the other values that the audit's assumed attacker knows.
 struct ReleasedSum {
   std::uint64_t step;
-  std::span<const float> sum;  ///< [d]
+  std::span<const float> sum;  ///< [d], sum of the batch's contributions plus noise
   /// Contribution of the examples that are not canaries, [d]. It is not public. But batches are
   /// Poisson samples, so the privacy bound holds even against an attacker who knows all other
   /// examples and which of them were drawn.

@@ -10,7 +10,7 @@ namespace cudp {
 /// Examples of a linear model in tiles of 16 (kernels/linear/linear_model.hpp), with a constant
 /// feature 1 appended: d = features + 1.
 struct LinearData {
-  AlignedVector<float> features;  ///< [tiles, d, 16]
+  AlignedVector<float> features;  ///< [tiles, d, 16], features of 16 examples per tile
   AlignedVector<float> signs;     ///< [tiles, 16], class -1 or 1; 0 for unused entries
   AlignedVector<float> norms;     ///< [tiles, 16], |x| rounded up; 1 for unused entries
   std::int64_t tiles = 0;
