@@ -35,7 +35,7 @@ struct Unfinished {
 /// and grid. For pairs of K_j that double precision cannot decide, only sum[j] = S_j is written.
 struct FinishStep {
   StepCursor* cursor;
-  FixedPoint* sum;  ///< [n]
+  FixedPoint* sum;  ///< [n], sum of the batch's contributions in units of its grid
   Unfinished left;  ///< partial results to add; one more block adds up its losses and counts
   RandomStream noise;
   std::int64_t n;

@@ -29,7 +29,7 @@ struct PackedImage {
 /// Writes all n parameters to the packed copy.
 struct PackParameters {
   PackedImage image;
-  const float* parameters;  ///< [n]
+  const float* parameters;  ///< [n], values of all parameters
   std::int64_t n;
 };
 inline void validate(const PackParameters& a) {
