@@ -66,7 +66,8 @@ struct FurtherDigits {
 /// probability is below 2^-700.
 RoundedPair exact_rounded_pair(const std::uint32_t* words, double s, const FurtherDigits& further);
 
-/// Same, with further bits from the stream, as those of pair number `pair`.
+/// Returns pair number `pair` of a stream's rounded normals, whose first words are `words` [4].
+/// Further bits come from the stream.
 RoundedPair exact_rounded_pair(const RandomStream& stream, std::int64_t pair,
                                const std::uint32_t* words, double s);
 
