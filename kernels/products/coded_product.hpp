@@ -14,8 +14,8 @@ namespace cudp {
 struct CodedProduct {
   CodedRows rows;
   const std::uint32_t* examples;  ///< [count], row of each example
-  const float* weights;           ///< [features, columns]
-  const float* bias;              ///< [columns]
+  const float* weights;           ///< [features, columns], weights of the layer
+  const float* bias;              ///< [columns], bias of the layer
   float* out;
   std::int64_t out_stride;
   int count;

@@ -144,8 +144,8 @@ struct PatchProduct {
   PixelPatch patch;
   const float* x;       ///< [capacity, patch.x], rounded to TF32
   const float* packed;  ///< weights as packed by PackWeights
-  const float* bias;    ///< [columns], or null
-  float* out;           ///< [capacity, out_planes]
+  const float* bias;    ///< [columns], bias of each output channel, or null
+  float* out;           ///< [capacity, out_planes], written: the output
   Planes out_planes;
   Epilogue epilogue = {};
   Planes y_planes = {};  ///< layout of epilogue.y, [capacity, y_planes]

@@ -57,7 +57,7 @@ inline std::int32_t tiles_of(const SequenceTileShape& tile, int rows, int column
 /// Past a matrix's last row or column the tile is zero.
 struct SequenceGradient {
   Batch batch;
-  const std::int32_t* length;  ///< [capacity]
+  const std::int32_t* length;  ///< [capacity], number of words of each text
   std::int32_t longest;        ///< largest number of positions that a text may have
   SequenceTileShape tile;      ///< tile size of the kernel that is launched
   SequencePart part[kMaxSequenceParts];
@@ -97,7 +97,7 @@ struct SequenceGradientSum {
 /// Writes each example's own gradient, unweighted: gradients[e] = G_e.
 struct SequenceGradientRows {
   SequenceGradient gradient;
-  float* gradients;  ///< [capacity, stride]
+  float* gradients;  ///< [capacity, stride], written
   std::int64_t stride;
 };
 

@@ -35,8 +35,8 @@ struct Sums {
   }
 };
 
-/// Like Sums, but as integers in units of the sum's grid: sums of gradients whose numbers were each
-/// rounded to the grid.
+/// Integer numbers that one thread computes of a block's tile, in units of the sum's grid: sums of
+/// gradients whose numbers were each rounded to the grid.
 template <class T>
 struct UnitSums {
   std::int32_t cell[T::kRowsThread][T::kColumnsThread];

@@ -29,7 +29,7 @@ struct Product {
   Batch batch;
   Factor a;
   Factor b;
-  const float* bias;  ///< [columns], or null
+  const float* bias;  ///< [columns], added to each row of the product, or null
   float* out;
   Axis out_row;
   Axis out_column;
@@ -94,7 +94,7 @@ struct WeightGradientSum {
   const float* factors;  ///< factor of example e at e * factor_stride
   std::int32_t factor_stride;
   std::int32_t examples_per_block;
-  FixedPoint* sum;           ///< [(rows + 1) columns]
+  FixedPoint* sum;           ///< [(rows + 1) columns], added to
   const SumScale* scale;     ///< [1], clipping norm, and the grid that each number is rounded to
   Transform transform = {};  ///< transform of the gradients before weighting, or null
 };
@@ -103,7 +103,7 @@ struct WeightGradientSum {
 /// because the sum's integers leave no registers for it.
 struct WeightGradientRows {
   WeightGradient gradient;
-  float* gradients;     ///< [capacity, stride]
+  float* gradients;     ///< [capacity, stride], written
   std::int64_t stride;  ///< >= (rows + 1) columns
 };
 
