@@ -27,15 +27,15 @@ struct Embed {
   Batch batch;
   const std::uint32_t* examples;  ///< indices in the data set, from batch.first on; null: 0, 1, ...
   Texts texts;
-  const std::uint8_t* labels;  ///< [data set]
+  const std::uint8_t* labels;  ///< [data set], label of each text
   std::int32_t places;         ///< T, number of positions
   AnyDivisor columns;
   /// Words below this number have a row of `weight`, others a row of texts.vectors.
   std::int32_t rows;
   const float* weight;       ///< [rows, columns], trained word vectors, or null
-  float* y;                  ///< [capacity, T, columns]
-  std::int32_t* own_length;  ///< [capacity]
-  std::uint8_t* own_label;   ///< [capacity]
+  float* y;                  ///< [capacity, T, columns], written: a vector per position
+  std::int32_t* own_length;  ///< [capacity], written: each text's length
+  std::uint8_t* own_label;   ///< [capacity], written: each text's label
 };
 
 /// Gradient of the trained word vectors (`weight` of Embed) for each example. The gradient of a
@@ -55,13 +55,13 @@ struct EmbeddingGradient {
   const float* dy;             ///< [capacity, T, columns], gradient of the embedding's output
   float* parts = nullptr;      ///< [capacity], written: squared norm of each example's gradient
 
-  FixedPoint* sum = nullptr;  ///< [rows, columns]
+  FixedPoint* sum = nullptr;  ///< [rows, columns], sum of the clipped gradients, added to
   const float* factors = nullptr;
   std::int32_t factor_stride = 0;
   /// [1], clipping norm, and the grid that each number is rounded to.
   const SumScale* scale = nullptr;
 
-  float* gradients = nullptr;  ///< [capacity, stride]
+  float* gradients = nullptr;  ///< [capacity, stride], written: each example's gradient
   std::int64_t stride = 0;     ///< >= rows columns
 };
 

@@ -17,11 +17,11 @@ struct GroupNormForward {
   ImageLayout out;
   int groups;
   float epsilon;
-  const float* weight;  ///< [channels]
+  const float* weight;  ///< [channels], factor of each channel
   const float* bias;
   const float* x;
   float* y;
-  float* mean;     ///< [groups], written
+  float* mean;     ///< [groups], written: mean of each group
   float* inverse;  ///< [groups], written: 1 / sqrt(variance + epsilon)
 };
 
@@ -38,8 +38,8 @@ struct GroupNormBackward {
   const float* mean;
   const float* inverse;
   float* dx;
-  float* dweight;  ///< [in.stride], written
-  float* dbias;    ///< [in.stride], written
+  float* dweight;  ///< [in.stride], written: gradient of weight
+  float* dbias;    ///< [in.stride], written: gradient of bias
 };
 
 // --- CUDA ---
@@ -52,7 +52,7 @@ struct GroupNorm {
   Batch batch;
   int groups;  ///< divides the channels
   float epsilon;
-  const float* weight;  ///< [channels]
+  const float* weight;  ///< [channels], factor of each channel
   const float* bias;
   const float* x;
   CountedPlanes x_planes;
@@ -92,7 +92,7 @@ struct WeightedRows {
   std::int32_t columns;
   const float* factors;  ///< example e's factor is at e * factor_stride
   std::int32_t factor_stride;
-  FixedPoint* sum;        ///< [columns]
+  FixedPoint* sum;        ///< [columns], sum of the clipped gradients, added to
   const SumScale* scale;  ///< [1], clipping norm, and the grid that each number is rounded to
   /// Applied to the rows before they are weighted; [columns] each, or null.
   Transform transform = {};

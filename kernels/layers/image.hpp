@@ -32,7 +32,7 @@ struct ImageLayout {
 /// Loads one example of the data set, stored channel by channel, into an image: scale * byte +
 /// shift, or the float unchanged. Writes pixels only, never border or padding channels.
 struct LoadImage {
-  const std::uint8_t* bytes;  ///< [channels, height, width]; null if floats
+  const std::uint8_t* bytes;  ///< pixels [channels, height, width]; null if floats
   const float* floats;
   float scale;
   float shift;
@@ -50,16 +50,16 @@ namespace device {
 struct Load {
   Batch batch;
   const std::uint32_t* examples;  ///< indices in the data set, from batch.first on; null: 0, 1, ...
-  const std::uint8_t* bytes;      ///< [data set, pixels], or null
-  const float* floats;            ///< [data set, pixels], or null
+  const std::uint8_t* bytes;      ///< examples [data set, pixels], or null
+  const float* floats;            ///< examples [data set, pixels], or null
   /// Rows of numbers and codes, or null; exactly one of the three is set.
   CodedRows coded;
-  const std::uint8_t* labels;  ///< [data set]
+  const std::uint8_t* labels;  ///< [data set], label of each example
   float scale;
   float shift;
   CountedPlanes planes;
-  float* x;                          ///< [capacity, planes.size()]
-  std::uint8_t* x_label;             ///< [capacity]
+  float* x;                          ///< [capacity, planes.size()], written: the examples
+  std::uint8_t* x_label;             ///< [capacity], written: their labels
   Precision x_as = Precision::fp32;  ///< tf32: x is rounded to TF32
 };
 

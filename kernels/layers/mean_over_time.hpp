@@ -12,8 +12,8 @@ struct MeanOverTime {
   Batch batch;
   const std::int32_t* length;  ///< [capacity], number of words of each text
   std::int32_t places;         ///< T, number of positions that each text has space for
-  const float* x;              ///< [capacity, T, channels]
-  float* y;                    ///< [capacity, y_planes.size()]
+  const float* x;              ///< [capacity, T, channels], the texts' sequences
+  float* y;                    ///< [capacity, y_planes.size()], written: the means
   Planes y_planes;             ///< layout of y: channels of one pixel
   float* norm;  ///< [capacity], norm of each mean, written; null: the mean is not divided by it
 };
@@ -28,7 +28,7 @@ struct MeanOverTimeBackward {
   const float* dy;
   Planes dy_planes;
   const float* norm;
-  float* dx;  ///< [capacity, T, channels]
+  float* dx;  ///< [capacity, T, channels], written: the input's gradient
 };
 
 inline void validate(const MeanOverTime& a) {

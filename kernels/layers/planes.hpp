@@ -13,7 +13,7 @@ struct CopyPlanes {
   CountedPlanes from_planes;
   float* to;
   CountedPlanes to_planes;
-  const float* bias = nullptr;  ///< [channels], or null
+  const float* bias = nullptr;  ///< [channels], added to all pixels of a channel, or null
   Epilogue epilogue = {};       ///< none or value
 };
 

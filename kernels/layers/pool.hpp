@@ -52,9 +52,9 @@ struct Pool {
   AnyDivisor stride;
   const float* x = nullptr;  ///< backward: read for the epilogue, and to search for maxima
   CountedPlanes x_planes;
-  float* y = nullptr;  ///< forward only
+  float* y = nullptr;  ///< output, written by the forward pass
   CountedPlanes y_planes = {};
-  const float* dy = nullptr;  ///< backward only
+  const float* dy = nullptr;  ///< gradient of the output, for the backward pass
   CountedPlanes dy_planes = {};
   float* dx = nullptr;
   CountedPlanes dx_planes = {};

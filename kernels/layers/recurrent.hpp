@@ -69,7 +69,7 @@ enum class StatesOut { last, mean, sequence };
 /// separate.
 struct RecurrentWeights {
   const float* states = nullptr;      ///< U [gates hidden, hidden]
-  const float* bias = nullptr;        ///< [gates hidden]
+  const float* bias = nullptr;        ///< [gates hidden], added to W x
   const float* state_bias = nullptr;  ///< [gates hidden], for a GRU only
 };
 
@@ -92,9 +92,9 @@ struct RecurrentPass {
   RecurrentWeights forth;
   RecurrentWeights reverse;  ///< used with two directions only
   RecurrentPlan plan;
-  float* gates;  ///< [capacity, T, directions, 4, hidden]
+  float* gates;  ///< [capacity, T, directions, 4, hidden], see above
   float* c;      ///< [capacity, T, directions, hidden], for an LSTM only
-  float* h;      ///< [capacity, T, directions, hidden]
+  float* h;      ///< [capacity, T, directions, hidden], states
   float* out;    ///< forward: [capacity, planes.size()], written; backward: its gradient, read
   Planes planes;
 };

@@ -20,11 +20,11 @@ struct DirectionWeights {
 /// LSTM or GRU of a batch: computes y(e, t) = states at position t of text e, both directions side
 /// by side; 0 past the end of the text.
 struct RecurrentBatch {
-  const float* x;              ///< [examples, places, inputs]
+  const float* x;              ///< [examples, places, inputs], vectors of each text's words
   const std::int32_t* length;  ///< [examples], clamped to 1..places: libraries accept no empty text
   DirectionWeights forth;
   DirectionWeights reverse;  ///< used with two directions only: reads a text from its own end
-  float* y;                  ///< [examples, places, directions, hidden], written
+  float* y;                  ///< [examples, places, directions, hidden], written: states
   int examples;
   int places;
   int inputs;
@@ -59,8 +59,8 @@ struct TextStates {
   std::int32_t hidden;
   std::int32_t directions;
   StatesOut output;
-  const float* y;  ///< [capacity, T, directions, hidden]
-  float* out;      ///< [capacity, planes.size()]
+  const float* y;  ///< [capacity, T, directions, hidden], states
+  float* out;      ///< [capacity, planes.size()], written: the layer's output
   Planes planes;
 };
 
