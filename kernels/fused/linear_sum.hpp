@@ -60,8 +60,8 @@ struct CodedLinear {
 /// shift.
 struct DenseLinear {
   LinearExamples of;
-  const float* floats;        ///< [rows, features]; null: bytes
-  const std::uint8_t* bytes;  ///< [rows, features]; null: floats
+  const float* floats;        ///< features [rows, features]; null: bytes
+  const std::uint8_t* bytes;  ///< features [rows, features]; null: floats
   float scale = 1.0f;
   float shift = 0.0f;
   int features;
