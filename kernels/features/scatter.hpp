@@ -2,9 +2,9 @@
 // Scattering transform of images with J = 2 scales and L = 8 angles, to order 2 (Bruna & Mallat
 // 2013; Oyallon & Mallat 2015), with Kymatio's wavelets, padding and order of channels. With phi a
 // low-pass filter and psi_a, psi_b wavelets, the channels of an image x are
-//   x * phi;  |x * psi_a| * phi;  ||x * psi_a| * psi_b| * phi,  each subsampled to every fourth
-//   pixel.
-// There are 1 + 16 + 64 = 81 channels with a quarter of the image's height and width, rounded down.
+//   x * phi;  |x * psi_a| * phi;  ||x * psi_a| * psi_b| * phi,
+// each subsampled to every fourth pixel. There are 1 + 16 + 64 = 81 channels with a quarter of the
+// image's height and width, rounded down.
 #include <cstddef>
 #include <cstdint>
 
@@ -51,12 +51,12 @@ inline int low_pass_blocks(int outputs) { return (outputs + kLowPassBlock - 1) /
 /// Scattering transform on the CPU of a few planes at once. A plane is one colour of one image.
 struct Scatter {
   const ScatterTables* tables;
-  const std::uint8_t* bytes;  ///< [planes, height, width], or null
+  const std::uint8_t* bytes;  ///< pixels [planes, height, width], or null
   const float* floats;        ///< [planes, height, width], or null; exactly one of the two is set
   float scale;                ///< factor for bytes: pixel = scale * byte + shift
   float shift;
   int planes;  ///< 1 to CpuKernels::lanes
-  float* out;  ///< [planes, 81, out_height, out_width]
+  float* out;  ///< written: features [planes, 81, out_height, out_width]
   /// Working memory: scatter_work(tables) * CpuKernels::lanes floats, aligned to 64 bytes.
   float* work;
 };
@@ -88,7 +88,7 @@ struct ComplexFloat {
 
 /// Converts planes of pixels to complex images with reflected borders.
 struct ScatterLoad {
-  const std::uint8_t* bytes;  ///< [planes, height, width], or null
+  const std::uint8_t* bytes;  ///< pixels [planes, height, width], or null
   const float* floats;        ///< [planes, height, width], or null; exactly one of the two is set
   float scale;                ///< factor for bytes: pixel = scale * byte + shift
   float shift;
@@ -100,31 +100,32 @@ struct ScatterLoad {
   const std::int32_t* row_from;  ///< [rows], image row that each padded row is copied from
   /// [columns], image column that each padded column is copied from.
   const std::int32_t* column_from;
-  ComplexFloat* out;  ///< [planes, rows, columns]
+  ComplexFloat* out;  ///< written: padded images [planes, rows, columns]
 };
 
 /// Multiplies the Fourier transform of each image by those of 8 wavelets. At level 1 the four
 /// quarters of a product are added, which subsamples the image to every other pixel.
 struct ScatterFilter {
-  const ComplexFloat* spectra;  ///< [images, rows << level, columns << level]
+  /// images' Fourier transforms [images, rows << level, columns << level].
+  const ComplexFloat* spectra;
   int images;
-  const float* psi;  ///< [8, rows << level, columns << level]
+  const float* psi;  ///< wavelets' Fourier transforms [8, rows << level, columns << level]
   int level;         ///< 0, or 1 to subsample
   int rows;          ///< number of rows of the output
   int columns;
-  ComplexFloat* out;  ///< [images, 8, rows, columns]
+  ComplexFloat* out;  ///< written: products [images, 8, rows, columns]
 };
 
 /// Replaces each complex z by its modulus |z|.
 struct ScatterModulus {
-  ComplexFloat* z;  ///< [count]
+  ComplexFloat* z;  ///< [count] complex numbers, replaced
   std::int64_t count;
 };
 
 /// Applies the low-pass filter to the real parts of images, along one axis and then along the
 /// other, and keeps every fourth pixel.
 struct ScatterLowPass {
-  const ComplexFloat* images;  ///< [planes, channels, rows, columns]
+  const ComplexFloat* images;  ///< [planes, channels, rows, columns], filtered images
   int planes;
   int channels;
   int rows;
