@@ -15,7 +15,7 @@ struct CoordinateSums {
   const float* mean;
   const float* deviation;
   std::int64_t n;
-  double* parts;  ///< [2 blocks]
+  double* parts;  ///< [2 blocks], written: the partial sums
 };
 /// Second pass: adds up `count` pairs of partial sums to get the scale of each coordinate, and
 /// writes four arrays [n]: centre, inverse = 1 / scale, square = 1 / scale^2 and product = centre /
@@ -27,7 +27,7 @@ struct CoordinateArrays {
   const float* deviation;
   const double* parts;
   int count;
-  CoordinateScale* scale;  ///< [1], written
+  CoordinateScale* scale;  ///< [1], written: the scale of all coordinates
   std::int64_t n;
   float* centre;  ///< the mean m, multiplied by scale->shrink
   float* inverse;

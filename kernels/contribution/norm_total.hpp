@@ -22,7 +22,7 @@ struct NormTotal {
   std::int64_t n;
   double max_norm;
   double grid;
-  unsigned long long* total;  ///< [1], written
+  unsigned long long* total;  ///< [1], written: the sum of the norms
 };
 
 inline void validate(const NormTotal& a) {
