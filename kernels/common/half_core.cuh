@@ -55,7 +55,7 @@ __device__ __forceinline__ void ldmatrix_x4_trans(u32 (&r)[4], const void* row C
 #endif
 }
 
-/// Like ldmatrix_x2(), but transposes each matrix.
+/// Loads two 8 x 8 matrices of fp16 like ldmatrix_x2(), but transposes each.
 __device__ __forceinline__ void ldmatrix_x2_trans(u32 (&r)[2], const void* row CUDP_CALLER) {
 #ifdef __CUDACC__
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
