@@ -39,7 +39,8 @@ struct Transform {
   const float* inverse = nullptr;  ///< 1 / scale
 };
 
-/// Returns w_j^2 for coordinate j of a gradient, whose value is g; g^2 without a transform.
+/// Returns the square of coordinate j's number before clipping: w_j^2 with w_j = (g - mean_j)
+/// inverse_j, g the gradient; g^2 if t is null.
 CUDP_HD float transformed_square(const Transform& t, std::int64_t j, float g) {
   const float w = t.mean != nullptr ? (g - t.mean[j]) * t.inverse[j] : g;
   return w * w;
