@@ -27,8 +27,9 @@ struct AddOuter {
   int terms;
   int columns;
   int outputs = columns;
-  Transform transform = {};      ///< [rows columns] each
-  const float* scale = nullptr;  ///< [terms], clip factor / grid; only with a transform
+  Transform transform = {};  ///< [rows columns] each
+  /// [terms], clip factor / grid of each example; used only if transform is set.
+  const float* scale = nullptr;
 };
 
 }  // namespace cudp

@@ -128,8 +128,8 @@ __global__ void __launch_bounds__(T::kThreads, T::kNormBlocks)
   at.for_each_place(sums, [&](std::int64_t i, float v) { a.gradients[e * a.stride + i] = v; });
 }
 
-/// Adds one example's gradient to the integer sums: units += round(scale gradient), after the
-/// transform if there is one.
+/// Adds one example's gradient to the integer sums: units += round(scale w), with w = (gradient -
+/// mean) inverse for coordinate-wise clipping, otherwise the gradient.
 template <class T>
 __device__ __forceinline__ void add_sequence(const SequenceGradientSum& a,
                                              const SequenceTile<T>& at, float scale,

@@ -78,7 +78,9 @@ struct SequenceGradient {
 struct SequenceGradientNorm {
   SequenceGradient gradient;
   float* parts;
-  Transform transform = {};  ///< per-parameter transform of the gradient before squaring, or null
+  /// Coordinate-wise clipping: w = (G - mean) inverse is squared in place of each gradient number
+  /// G; or null.
+  Transform transform = {};
 };
 
 /// Adds weighted gradients: sum += sum_e factors[e] G_e, with G_e the gradient of example e; an
@@ -90,8 +92,10 @@ struct SequenceGradientSum {
   std::int32_t factor_stride;
   std::int32_t examples_per_block;
   FixedPoint* sum;
-  const SumScale* scale;     ///< [1], clipping norm, and the grid that each number is rounded to
-  Transform transform = {};  ///< per-parameter transform of the gradients before weighting, or null
+  const SumScale* scale;  ///< [1], clipping norm, and the grid that each number is rounded to
+  /// Coordinate-wise clipping: w = (G - mean) inverse is added in place of each gradient number G;
+  /// or null.
+  Transform transform = {};
 };
 
 /// Writes each example's own gradient, unweighted: gradients[e] = G_e.

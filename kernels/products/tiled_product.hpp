@@ -65,7 +65,8 @@ struct WeightGradient {
 struct WeightGradientNorm {
   WeightGradient gradient;
   float* parts;
-  /// Transform of the gradient before squaring, [(rows + 1) columns] each, or null.
+  /// Coordinate-wise clipping: w = (G - mean) inverse is squared in place of each gradient number
+  /// G, for coordinate-wise clipping; [(rows + 1) columns] each, or null.
   Transform transform = {};
 };
 
@@ -96,7 +97,7 @@ struct WeightGradientSum {
   std::int32_t examples_per_block;
   FixedPoint* sum;           ///< [(rows + 1) columns], added to
   const SumScale* scale;     ///< [1], clipping norm, and the grid that each number is rounded to
-  Transform transform = {};  ///< transform of the gradients before weighting, or null
+  Transform transform = {};  ///< w = (G - mean) inverse is added in place of each number G; or null
 };
 
 /// Writes each example's own gradient, unweighted: gradients[e] = G_e. It is a separate kernel,
