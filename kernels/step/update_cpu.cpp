@@ -21,8 +21,8 @@ struct Chunk {
   float* deviation;
 };
 
-/// Transforms a released number of the sum of transformed gradients back to a mean gradient, which
-/// it returns, and updates the coordinate's mean and variance (AdaCliP).
+/// Returns the mean gradient of kLanes coordinates, computed from the released sum of (gradient -
+/// m) / scale, and updates their mean m and deviation s (coordinate-wise clipping).
 CUDP_INLINE Vec restore(const UpdateArgs& a, const Chunk& t, int i) {
   Vec mean = load(t.mean + i) * broadcast(a.scale->shrink);
   Vec deviation = load(t.deviation + i);
