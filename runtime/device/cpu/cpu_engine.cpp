@@ -194,7 +194,8 @@ class CpuEngine final : public Engine {
     update(recipe, step, scalars);
   }
 
-  /// Returns how each gradient of a step's batch is added: clipped, accepted or transformed.
+  /// Returns how each gradient of a step's batch is added: clipped, as accepted by importance
+  /// sampling, or clipped coordinate-wise.
   GradientUse use_of(const StepRecipe& recipe, std::uint64_t step, const StepScalars& scalars,
                      float inverse_grid) {
     if (const auto* const clipped = std::get_if<ClippedGradient>(&recipe.contribution))

@@ -52,7 +52,8 @@ class Workspace {
 
   const CpuKernels& kernels;
   Weights weights;
-  const Coordinates* coordinates = nullptr;  ///< null if gradients are not transformed
+  /// Arrays of coordinate-wise clipping; null if it is not used.
+  const Coordinates* coordinates = nullptr;
   const Dataset* data = nullptr;
   std::span<const std::uint32_t> examples;  ///< indices in the data set of the examples in flight
 
@@ -95,8 +96,9 @@ class Workspace {
 
   std::int32_t* numbers(std::int64_t offset) { return numbers_.data() + offset; }
 
-  /// Returns whether layers read a table's rows in compact form (numbers and codes). With a
-  /// transform they read dense rows, because it changes zeros of a gradient too.
+  /// Returns whether layers read a table's rows in compact form (numbers and codes). With
+  /// coordinate-wise clipping they read dense rows, because zeros of a gradient also become (0 - m)
+  /// / scale.
   bool reads_codes() const { return data->is_coded() && coordinates == nullptr; }
 
   /// Returns the words of a text; length() is their number.
@@ -113,8 +115,8 @@ class Workspace {
   float* factors(int example) { return factors_.data() + of_example(example); }
   float factor(int example, int group) { return factors(example)[group]; }
 
-  /// Returns the transform for the parameters packed from `offset` on; null pointers if gradients
-  /// are not transformed.
+  /// Returns the arrays of coordinate-wise clipping for the parameters packed from `offset` on;
+  /// null pointers if it is not used.
   Transform transform(std::int64_t offset) const {
     if (coordinates == nullptr) return {};
     return {coordinates->transform.mean + offset, coordinates->transform.inverse + offset};

@@ -103,8 +103,8 @@ class CpuDense final : public CpuLayer {
   }
 
   void add(Workspace& w, int first, int count, const GradientSum& sum) const override {
-    // A transform applies to the gradient before weighting: add_outer then multiplies its result by
-    // `scale`.
+    // With coordinate-wise clipping, (gradient - m) / scale is computed before weighting: add_outer
+    // then multiplies it by `scale`.
     const bool weigh = w.coordinates == nullptr;
     const float units = sum.plain != nullptr ? 1.0f : sum.inverse_grid;
     GemmStep steps[kMaxChunk];
@@ -157,8 +157,8 @@ class CpuDense final : public CpuLayer {
     w.kernels.add_outer(bias);
   }
 
-  /// Returns the sum of (m / scale)^2 over this layer's weights: the part of a transformed
-  /// gradient's squared norm that is the same for all examples.
+  /// Returns the sum of (m / scale)^2 over this layer's weights. With coordinate-wise clipping it
+  /// is the part of a gradient's squared norm that is the same for all examples.
   double coordinate_shift(const Coordinates& c) const override {
     double shift = 0.0;
     for (std::int64_t at = weight_.offset; at < weight_.offset + weight_.size(); ++at) {
