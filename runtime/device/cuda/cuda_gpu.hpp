@@ -243,8 +243,9 @@ class CudaGpu {
     cudnn_recur(dnn_.get(), a, scratch, this, stream_.get());
   }
 
-  /// Transforms `images` complex images of rows x columns in place. The inverse does not divide.
-  /// The first call with a size creates a plan, so it must not be inside record().
+  /// Computes the Fourier transforms of `images` complex images of rows x columns, in place. The
+  /// inverse does not divide. The first call with a size creates a plan, so it must not be inside
+  /// record().
   void fourier(int rows, int columns, int images, ComplexFloat* z, bool inverse) {
     const auto [at, is_new] = fourier_plans_.try_emplace({rows, columns, images});
     if (is_new) {

@@ -36,8 +36,7 @@ std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network& network,
                                                     std::int64_t large_dense);
 
 /// Returns the precision in which make_cuda_engine multiplies the matrices of a network if
-/// `requested` is requested. transforms: whether gradients are transformed before clipping (see
-/// Backend::precision). Requires a device.
+/// `requested` is requested. transforms: whether clipping is coordinate-wise. Requires a device.
 Precision cuda_precision(const Network& network, Precision requested, bool transforms,
                          int device = 0);
 
