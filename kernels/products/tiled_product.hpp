@@ -66,7 +66,7 @@ struct WeightGradientNorm {
   WeightGradient gradient;
   float* parts;
   /// Coordinate-wise clipping: w = (G - mean) inverse is squared in place of each gradient number
-  /// G, for coordinate-wise clipping; [(rows + 1) columns] each, or null.
+  /// G; [(rows + 1) columns] each, or null.
   Transform transform = {};
 };
 
