@@ -19,10 +19,10 @@ inline constexpr double kMaxUnits = 0x1p22;
 inline constexpr double kMinUnits = 0x1p20;
 inline double sum_grid(double max_norm) { return std::ldexp(1.0, std::ilogb(max_norm) - 20); }
 
-/// Conversion of a float v, |v| <= 2^22, to an integer: adding kToUnits leaves the integer nearest
-/// to v in the low bits of the result's bit pattern, above kToUnitsBits. With a fused multiply-add,
-/// a product is rounded only once, to an integer. Beyond 2^22 the low bits are meaningless.
-/// Clamping v + kToUnits to [kMinSum, kMaxSum] gives -2^22 or 2^22 instead.
+/// Conversion of a float v, |v| <= 2^22, to an integer: the bit pattern of v + kToUnits, read as an
+/// integer, is kToUnitsBits plus the integer nearest to v. With a fused multiply-add, a product is
+/// rounded only once, to an integer. Beyond 2^22 the result is meaningless; clamping v + kToUnits
+/// to [kMinSum, kMaxSum] gives -2^22 or 2^22 instead.
 inline constexpr float kToUnits = 0x1.8p23f;
 inline constexpr std::int32_t kToUnitsBits = 0x4b400000;
 inline constexpr float kMinSum = kToUnits - static_cast<float>(kMaxUnits);
