@@ -125,7 +125,7 @@ struct ScatterModulus {
 /// Applies the low-pass filter to the real parts of images, along one axis and then along the
 /// other, and keeps every fourth pixel.
 struct ScatterLowPass {
-  const ComplexFloat* images;  ///< [planes, channels, rows, columns], filtered images
+  const ComplexFloat* images;  ///< [planes, channels, rows, columns], to be filtered
   int planes;
   int channels;
   int rows;
