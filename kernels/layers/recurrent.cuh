@@ -150,7 +150,7 @@ struct RecurrentBlock : RecurrentTexts {
   int group;        ///< the thread's examples are 4 group .. 4 group + 3 of the block
   int lane;         ///< index of its unit among the plan.units that the block computes at once
   bool works;       ///< false for spare threads of the last warp
-  int terms;        ///< length of a row of U h's sums, hidden rounded up to a multiple of four
+  int terms;        ///< length of the sums U h: hidden, rounded up to a multiple of four
   int row_pitch;    ///< distance between rows of U [floats]
   int pitch;        ///< distance between units in arrays with one number per example [floats]
   float* weights;   ///< shared memory: all of U, or two parts of it (slabs)

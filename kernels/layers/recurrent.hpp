@@ -139,8 +139,8 @@ CUDP_HD std::int64_t in_eights(std::int64_t n) { return (n + 7) / 8 * 8; }
 CUDP_HD std::int64_t tensor_terms(int gates, std::int64_t hidden, bool back) {
   return in_eights(back ? gates * hidden : hidden);
 }
-/// Number of lines of U in shared memory, or of a slab (part) of it. A line is a row of U, or in
-/// the backward pass of a slab of rows.
+/// Number of rows (lines) of U in shared memory, or of a slab (part) of it: forward those of some
+/// units' gates, backward those of some deltas.
 CUDP_HD std::int64_t tensor_lines(const RecurrentPlan& p, int gates, std::int64_t hidden,
                                   bool back) {
   if (!back) return gates * (p.is_resident ? hidden : p.units);

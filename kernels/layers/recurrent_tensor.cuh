@@ -27,7 +27,7 @@ struct TensorBlock : RecurrentTexts {
   int warp_unit;     ///< first unit of its warp
   int example;       ///< first example of the thread, among the block's
   int warp_example;  ///< first example of its warp
-  int terms;         ///< length of a product's sums
+  int terms;         ///< number of products per sum of U h (or of U' deltas)
   /// Part of that length that a slab (part of U) has; all if U is in shared memory.
   int slab_terms;
   int weight_pitch;  ///< distance between lines of U, or of a slab [floats]
