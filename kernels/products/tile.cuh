@@ -125,8 +125,8 @@ struct FloatTile {
   }
 };
 
-/// Adds the sums over eight rows of b, given as a fragment of mma_tf32, to `columns`: computes the
-/// product of a matrix of ones with b.
+/// Adds the column sums of an 8 x 8 matrix b, a fragment of mma_tf32, to `columns`, as the product
+/// of a matrix of ones with b.
 __device__ __forceinline__ void add_columns(const float (&b)[2], float* columns) {
   constexpr float kOnes[4] = {1.0f, 1.0f, 1.0f, 1.0f};
   float other_rows[2] = {0.0f, 0.0f};
