@@ -4,7 +4,7 @@
 
 namespace cudp {
 
-/// Takes one parameter's optimizer step (see StepRecipe) with its released mean gradient g.
+/// Takes one parameter's optimizer step (formulas in update.hpp) with its released mean gradient g.
 /// Replaces the parameter theta and its moments m and v; optimizers without moments leave them
 /// unchanged.
 template <OptimizerKind kind, class L>
