@@ -145,8 +145,8 @@ struct DenseStages {
   constexpr int gradient_pitch() const { return round_up_to(hidden / 2, 32) + 4; }
   /// From output to output of the last layer's weights [floats].
   constexpr int last_pitch() const { return hidden + 4; }
-  /// Number of blocks of 8 outputs x 4 inputs of the hidden layer's weights; a thread adds up whole
-  /// blocks.
+  /// Number of blocks of 8 outputs x 4 inputs that the hidden layer's weights are divided into. A
+  /// thread adds up the gradients of whole blocks.
   constexpr int blocks() const { return hidden / 8 * (in / 4); }
   constexpr int owned() const { return quotient_up(blocks(), kThreads); }
   /// Returns the index of the weight of output o and input i, with inputs in the order
