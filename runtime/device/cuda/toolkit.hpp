@@ -31,7 +31,7 @@ cudaError_t cub_norm_total(const NormTotal& a, void* scratch, std::size_t bytes,
 /// Opens cuBLASLt, which comes with cuBLAS, and returns a handle. Throws Error if it is not
 /// installed.
 void* cublaslt_open();
-/// Destroys the handle. Returns 0.
+/// Destroys a handle of cublaslt_open(). Returns 0.
 int cublaslt_close(void* handle);
 /// Computes DenseRows by cuBLASLt, with bias and maximum in the product's own kernel. scratch:
 /// device memory of `bytes` bytes. May be recorded. If `run` is false, only the algorithm is
@@ -42,7 +42,7 @@ void cublaslt_dense(void* handle, const DenseRows& a, void* scratch, std::size_t
 /// Opens cuDNN and returns a handle. Throws Error if this build lacks its headers, or this machine
 /// the library.
 void* cudnn_open();
-/// Destroys the handle. Returns 0.
+/// Destroys a handle of cudnn_open(). Returns 0.
 int cudnn_close(void* handle);
 /// Computes ConvolutionBatch by cuDNN, with an algorithm that gives the same sums each time.
 /// scratch(owner, n) returns device memory of n bytes. Throws Error if there is no such algorithm.
