@@ -31,7 +31,7 @@ struct LinearFacts {
 /// Rounding is that of a dense layer (AddOuter, CodedProduct): an example adds the same integers if
 /// z is the same. An example that is not finite adds nothing.
 struct LinearExamples {
-  const std::uint32_t* examples;   ///< [count], indices in the data set
+  const std::uint32_t* examples;   ///< [count], index of each example's row and label
   int count;                       ///< 0..kMaxLinearExamples
   const std::uint8_t* labels;      ///< labels of all rows, 0 or 1; not read if targets are set
   const float* targets = nullptr;  ///< targets of all rows if the loss has a target, else null
