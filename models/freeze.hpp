@@ -9,8 +9,8 @@ namespace cudp {
 /// Returns the network with some layers frozen: their tensors become constants and move from
 /// `parameters` to `frozen`, so that no gradient, norm, noise or update includes them. frozen:
 /// whether each layer of the network is, [layers]; false for layers without parameters. parameters:
-/// those of the whole network, [d]. Requires a network of which nothing is frozen, and one layer
-/// with parameters that is not. Throws std::invalid_argument if not.
+/// those of the whole network, [d]. Requires that no layer of `network` is frozen, and leaves at
+/// least one layer with parameters that is not. Throws std::invalid_argument if not.
 Network freeze(const Network& network, const std::vector<bool>& frozen,
                std::span<const float> parameters);
 

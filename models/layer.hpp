@@ -60,14 +60,14 @@ struct GroupNorm {
   float lr_scale = 1.0f;
 };
 
-/// Embedding of words as rows of a table. Frozen: the rows are the data set's vectors, and there
-/// are no parameters. Trainable: weight [rows, columns] for words 0 .. rows - 1. Later words use
-/// the data set's vectors, or zeros if it has none.
+/// Embedding: maps each word to a row of a table. Frozen: the rows are the data set's word vectors,
+/// and there are no parameters. Trainable: weight [rows, columns] for words 0 .. rows - 1. Later
+/// words use the data set's vectors, or zeros if it has none.
 struct Embedding {
   std::string name;
   bool trainable = false;
-  int rows = 0;     ///< largest number of rows of the weight; 0: every word
-  int columns = 0;  ///< columns of the weight; 0: as many as the data set's vectors have
+  int rows = 0;     ///< largest number of trained rows; 0: one for every word
+  int columns = 0;  ///< length of a row; 0: that of the data set's vectors
   float lr_scale = 1.0f;
 };
 
@@ -95,7 +95,7 @@ struct Recurrent {
 
 /// Mean of a sequence over a text's own words; zero for an empty text.
 struct MeanOverTime {
-  bool unit = false;  ///< divide by the Euclidean norm, unless that is 0
+  bool unit = false;  ///< divide the mean by its Euclidean norm, unless that is 0
 };
 
 /// A layer. It acts on one example at a time: no layer mixes examples, so per-example gradients

@@ -191,7 +191,7 @@ class Builder {
   Network& net_;
   Shape shape_;
   bool sequence_ = false;
-  float lr_scale_ = 1.0f;  ///< of the layer that is being added
+  float lr_scale_ = 1.0f;  ///< learning-rate factor of the layer that is being added
   std::string where_;
   std::set<std::string> names_;
 };

@@ -14,7 +14,8 @@ struct ModelSpec {
   std::string name;
   std::vector<Layer> layers;
   Loss loss = Loss::softmax_cross_entropy;
-  float huber = 1.0f;  ///< h of Loss::huber, in units of the scaled target; finite and > 0
+  /// Threshold h of the Huber loss, in units of the scaled target; finite and > 0.
+  float huber = 1.0f;
 };
 
 /// One trainable tensor inside the flat parameter vector. Layout and order are PyTorch's, so that a
@@ -23,20 +24,21 @@ struct ModelSpec {
 struct ParameterTensor {
   std::string name;        ///< "conv1.weight"
   std::vector<int> shape;  ///< dimensions in the released file
-  std::size_t offset = 0;  ///< first element in the flat vector
+  std::size_t offset = 0;  ///< index of its first number in the flat vector
   std::size_t size = 0;    ///< product of shape
-  int fan_in = 0;          ///< number of inputs of one output, for initialisation
+  int fan_in = 0;          ///< number of inputs that one output depends on, for initialisation
   int fan_out = 0;
-  bool is_bias = false;     ///< initialised to zero (a group-norm weight: to one)
-  int group = 0;            ///< index of its parametric layer, 0..Network::groups-1
+  bool is_bias = false;  ///< initialised to zero (a group-norm weight: to one)
+  /// Index of its layer among those with parameters, 0..Network::groups-1.
+  int group = 0;
   std::size_t touched = 0;  ///< largest number of entries that are not 0 in one example's gradient
-  float lr_scale = 1.0f;    ///< factor of the learning rate
+  float lr_scale = 1.0f;    ///< factor of the learning rate of this tensor
 };
 
-/// The properties of texts that a network depends on.
+/// Properties of a data set of texts that a network's shapes depend on.
 struct TextShape {
   int words = 0;    ///< number of different words; 0: the examples are not texts
-  int columns = 0;  ///< columns of the data set's vectors; 0 if it has none
+  int columns = 0;  ///< length of the data set's word vectors; 0 if it has none
 };
 
 /// A layer with its shapes and, if it has parameters, their position.
@@ -71,7 +73,8 @@ struct Network {
   /// parameter_count. Their values are frozen_values, from that offset on.
   std::vector<ParameterTensor> frozen;
   std::shared_ptr<const std::vector<float>> frozen_values;  ///< null if no layer is frozen
-  std::size_t parameter_count = 0;                          ///< numbers that are trained, d
+  /// d, number of trained parameters (floats).
+  std::size_t parameter_count = 0;
   int groups = 0;
 
   /// Returns the i-th tensor of a layer.

@@ -13,7 +13,7 @@
 namespace cudp {
 namespace {
 
-/// One table of the description. Its errors name source, line and key.
+/// One layer's table in the TOML description. Its errors name source, line and key.
 class LayerTable {
  public:
   LayerTable(const toml::table& table, const std::string& source)
@@ -66,7 +66,7 @@ class LayerTable {
     return static_cast<float>(*v);
   }
 
-  /// Returns the factor of the learning rate.
+  /// Returns the layer's factor of the learning rate.
   float lr_scale() const {
     if (table_["lr_scale"].value<double>() == 0.0)
       fail("expected lr_scale > 0, found 0: a layer that is not trained is named by --freeze");

@@ -1,13 +1,13 @@
 #pragma once
-// Access to the fields of a record of CodedRows, for the CPU's kernels. Only *_cpu.cpp files
-// include this header, once per SIMD level.
+// Access to the fields of one stored row of a CodedRows table, for the CPU's kernels. Only
+// *_cpu.cpp files include this header, once per SIMD level.
 #include "kernels/common/coded_rows.hpp"
 #include "kernels/common/vec.hpp"
 
 namespace cudp::CUDP_SIMD {
 
-/// Reads records of a CodedRows, one row at a time. Code: unsigned integer type of
-/// CodedRows::code_bytes bytes.
+/// Reads rows of a CodedRows table (numbers, and indices of one-hot features), one row at a time.
+/// Code: the unsigned integer type of CodedRows::code_bytes bytes.
 template <class Code>
 struct CodedRow {
   explicit CodedRow(const CodedRows& r)

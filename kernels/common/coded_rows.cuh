@@ -1,6 +1,6 @@
 #pragma once
-// Access to records of CodedRows in device memory. Records are read in 32-bit words, whatever the
-// size of a code.
+// Access to stored rows of a CodedRows table in device memory. They are read in 32-bit words,
+// whatever the size of a code.
 #include <cstdint>
 
 #include "kernels/common/coded_rows.hpp"
@@ -9,7 +9,8 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Reader of one record.
+/// Reads one stored row of a CodedRows table: its numbers, and the indices of its one-hot features
+/// (codes).
 struct CodedRecord {
   const CodedRows& rows;
   const std::uint32_t* words;
@@ -25,7 +26,7 @@ struct CodedRecord {
     const std::uint32_t word = words[rows.numbers + 1 + byte / 4] >> 8 * (byte % 4);
     return static_cast<int>(rows.code_bytes == 4 ? word : word & ((1u << 8 * rows.code_bytes) - 1));
   }
-  /// Value of feature i in the dense row.
+  /// Returns feature i of the dense row that this record stands for.
   __device__ __forceinline__ float feature(int i) const {
     float x = 0.0f;
     for (int k = 0; k < rows.numbers; ++k) {

@@ -5,28 +5,29 @@
 
 namespace cudp {
 
-/// Rows in memory, one record per row:
+/// Table of rows in memory, in a compact form of row_bytes each:
 ///   numbers float32, |x|^2 float32, codes of code_bytes each, zeros up to a multiple of 4 bytes.
-/// The dense row x has `features` numbers: x[number_feature[k]] is number k, x[c] = 1 for each code
-/// c, and every other number is 0. The code `features`, the largest allowed, stands for a group
-/// whose features are all 0. The other codes of a row differ from each other. Numbers are finite.
-/// |x|^2 is summed over the dense row in double and then rounded to float32.
+/// The dense row x that it stands for has `features` numbers: x[number_feature[k]] is number k,
+/// x[c] = 1 for each code c, and all others are 0. The code `features`, the largest allowed, means
+/// that all features of its one-hot group are 0. The other codes of a row differ from each other.
+/// Numbers are finite. |x|^2 is summed over the dense row in double and then rounded to float32.
 struct CodedRows {
-  const std::uint8_t* rows = nullptr;            ///< [n, row_bytes], 4-byte aligned
-  const std::int32_t* number_feature = nullptr;  ///< [numbers], each < features
+  const std::uint8_t* rows = nullptr;  ///< [n, row_bytes], 4-byte aligned
+  /// [numbers], feature that each number is the value of, < features.
+  const std::int32_t* number_feature = nullptr;
   std::int64_t row_bytes = 0;
   int numbers = 0;
   int codes = 0;
-  int code_bytes = 1;  ///< 1, 2 or 4: smallest size that can store `features`
+  int code_bytes = 1;  ///< 1, 2 or 4: fewest bytes that can store the number `features`
   int features = 0;
 };
 
-/// Size of a record of CodedRows [bytes].
+/// Size of one stored row with `numbers` float32 numbers and `codes` codes [bytes].
 constexpr std::int64_t coded_row_bytes(int numbers, int codes, int code_bytes) {
   const std::int64_t bytes = std::int64_t{4} * (numbers + 1) + std::int64_t{code_bytes} * codes;
   return (bytes + 3) / 4 * 4;
 }
-/// Size of a code that can be any of 0..features [bytes].
+/// Size of a code, a whole number in 0..features [bytes].
 constexpr int bytes_of_code(int features) {
   return features <= 0xff ? 1 : features <= 0xffff ? 2 : 4;
 }

@@ -4,12 +4,13 @@
 
 namespace cudp {
 
-/// Coordinates of a pixel of an example's planes.
+/// Channel, row and column of a pixel in an example's activations.
 struct Pixel {
   int channel, y, x;
 };
 
-/// Planes that map a pixel's index to its coordinates without a division.
+/// Planes (one example's activations) that can convert the index of a pixel to its coordinates
+/// without a division.
 struct CountedPlanes : Planes {
   AnyDivisor by_width;
   AnyDivisor by_height;

@@ -42,7 +42,7 @@ struct TransformedDenseSums;
 struct UpdateArgs;
 
 struct CpuKernels {
-  int lanes;  ///< number of floats in a SIMD register
+  int lanes;  ///< number of floats in a SIMD register of these kernels
 
 #define CUDP_CPU_KERNEL(result, name, ...) result (*name)(__VA_ARGS__);
 #include "kernels/common/cpu_kernels.def"

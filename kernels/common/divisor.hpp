@@ -5,8 +5,8 @@
 
 namespace cudp {
 
-/// Divisor n > 1 with its precomputed inverse, with which quotient() needs no division. Suits the
-/// conversion of an index into line and column, in arrays with n numbers per line.
+/// Divisor n > 1 with its precomputed inverse, so that quotient() needs no division instruction.
+/// Example: the conversion of an index into row and column, with n columns.
 struct Divisor {
   int n = 1;
   std::uint32_t inverse = 0;  ///< 2^32 / n, rounded up
@@ -21,7 +21,8 @@ CUDP_HD int quotient(int at, const Divisor& d) {
       (static_cast<std::uint64_t>(static_cast<std::uint32_t>(at)) * d.inverse) >> 32);
 }
 
-/// Divisor n > 0 for any non-negative int, at two instructions more than a Divisor.
+/// Divisor n > 0 with its precomputed inverse, for any non-negative int. Its quotient() takes two
+/// instructions more than that of a Divisor.
 struct AnyDivisor {
   int n = 1;
   int shift = 0;                                   ///< smallest with 2^shift >= n

@@ -14,12 +14,13 @@ __device__ __forceinline__ void for_each_number(std::int64_t n, const Body& body
     body(i);
 }
 
-/// Returns kToUnitsBits + x y rounded to the nearest integer, modulo 2^32: the constant may be
-/// taken off the sum of many. Requires |x y| <= 2^22; see kToUnits.
+/// Returns x y rounded to the nearest integer, plus the constant kToUnitsBits, modulo 2^32. The
+/// caller subtracts the constant, perhaps once from the sum of many results. Requires |x y| <=
+/// 2^22.
 __device__ __forceinline__ std::uint32_t biased_product(float x, float y) {
   return ScalarLanes::bits(ScalarLanes::fma(x, y, kToUnits));
 }
-/// Returns x y rounded to the nearest integer.
+/// Returns x y rounded to the nearest integer. Requires |x y| <= 2^22.
 __device__ __forceinline__ std::int32_t rounded_product(float x, float y) {
   return static_cast<std::int32_t>(biased_product(x, y)) - kToUnitsBits;
 }

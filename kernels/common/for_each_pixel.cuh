@@ -7,8 +7,8 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Calls body(example, pixel) for every pixel of every example that exists. The grid's y strides
-/// over examples, its x over an example's pixels. Launch with pixel_shape().
+/// Calls body(example, pixel) for every pixel of every example that the micro-batch has. The grid's
+/// y strides over examples, its x over an example's pixels. Launch with pixel_shape().
 template <class Body>
 __device__ __forceinline__ void for_each_pixel(const Batch& batch, int pixels, const Body& body) {
   const int live = live_examples(batch);
@@ -21,7 +21,8 @@ __device__ __forceinline__ void for_each_pixel(const Batch& batch, int pixels, c
   }
 }
 
-/// Calls body(example) for every example that exists, distributed over the threads of the grid.
+/// Calls body(example) for every example that the micro-batch has, distributed over the threads of
+/// the grid.
 template <class Body>
 __device__ __forceinline__ void for_each_example(const Batch& batch, const Body& body) {
   const int live = live_examples(batch);

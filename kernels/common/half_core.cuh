@@ -16,8 +16,8 @@ namespace cudp::inline CUDP_SIMT {
 using u32 = std::uint32_t;
 
 /// Loads four 8 x 8 matrices of fp16 from shared memory. A whole warp calls it. Lane 8 m + r passes
-/// the address of row r of matrix m, a multiple of 16 bytes. Lane 4 g + t receives
-/// (g, 2 t), (g, 2 t + 1) of matrix m in r[m] (PTX ISA, "ldmatrix").
+/// the address of row r of matrix m, a multiple of 16 bytes. Lane 4 g + t receives, in r[m],
+/// elements (g, 2 t) and (g, 2 t + 1) of matrix m (PTX ISA, "ldmatrix").
 __device__ __forceinline__ void ldmatrix_x4(u32 (&r)[4], const void* row CUDP_CALLER) {
 #ifdef __CUDACC__
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -29,7 +29,8 @@ __device__ __forceinline__ void ldmatrix_x4(u32 (&r)[4], const void* row CUDP_CA
 #endif
 }
 
-/// Two matrices. The addresses of lanes 16 and above are not used.
+/// Loads two 8 x 8 matrices of fp16 like ldmatrix_x4(). The addresses of lanes 16 and above are not
+/// used.
 __device__ __forceinline__ void ldmatrix_x2(u32 (&r)[2], const void* row CUDP_CALLER) {
 #ifdef __CUDACC__
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
@@ -41,7 +42,8 @@ __device__ __forceinline__ void ldmatrix_x2(u32 (&r)[2], const void* row CUDP_CA
 #endif
 }
 
-/// ldmatrix_x4() that transposes each matrix: lane 4 g + t receives (2 t, g), (2 t + 1, g).
+/// Like ldmatrix_x4(), but transposes each matrix: lane 4 g + t receives elements (2 t, g) and (2 t
+/// + 1, g).
 __device__ __forceinline__ void ldmatrix_x4_trans(u32 (&r)[4], const void* row CUDP_CALLER) {
 #ifdef __CUDACC__
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -53,7 +55,7 @@ __device__ __forceinline__ void ldmatrix_x4_trans(u32 (&r)[4], const void* row C
 #endif
 }
 
-/// ldmatrix_x2() that transposes each matrix.
+/// Loads two 8 x 8 matrices of fp16 like ldmatrix_x2(), but transposes each.
 __device__ __forceinline__ void ldmatrix_x2_trans(u32 (&r)[2], const void* row CUDP_CALLER) {
 #ifdef __CUDACC__
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
@@ -65,8 +67,9 @@ __device__ __forceinline__ void ldmatrix_x2_trans(u32 (&r)[2], const void* row C
 #endif
 }
 
-/// Computes d += a b with a [16, 16], b [16, 8], d [16, 8]. A whole warp calls it. With
-/// g = lane / 4, t = lane % 4 and two numbers to a register of a and b,
+/// Computes d += a b with fp16 matrices a [16, 16], b [16, 8] and a float32 matrix d [16, 8]. A
+/// whole warp calls it. With g = lane / 4, t = lane % 4 and two numbers in each register of a and
+/// b, a lane has the elements
 ///   a: (g, 2 t ..), (g + 8, 2 t ..), (g, 2 t + 8 ..), (g + 8, 2 t + 8 ..)
 ///   b: (2 t .., g), (2 t + 8 .., g)
 ///   d: (g, 2 t), (g, 2 t + 1), (g + 8, 2 t), (g + 8, 2 t + 1)
@@ -83,7 +86,8 @@ __device__ __forceinline__ void multiply_add(float (&d)[4], const u32 (&a)[4],
 #endif
 }
 
-/// Rounds two numbers to fp16: to nearest, ties to even; beyond the largest, 65,504, infinity.
+/// Rounds two numbers to fp16 (to nearest, ties to even; numbers beyond 65,504 to infinity) and
+/// packs them, `low` into the low 16 bits.
 __device__ __forceinline__ u32 halves(float low, float high) {
 #ifdef __CUDACC__
   u32 both = 0;
@@ -114,8 +118,8 @@ __device__ __forceinline__ float high_half(u32 both) {
 #endif
 }
 
-/// Two numbers, each as the sum of two fp16 numbers: about 22 bits. A number beyond the range of
-/// fp16 becomes inf + -inf, which is NaN.
+/// Two numbers, each split into the sum of two fp16 numbers, `high` and `low`: about 22 bits. Both
+/// words hold two fp16 numbers. A number beyond the range of fp16 becomes inf + -inf, which is NaN.
 struct SplitHalves {
   u32 high, low;
 };
@@ -124,7 +128,8 @@ __device__ __forceinline__ SplitHalves split_halves(float x, float y) {
   return {high, halves(x - low_half(high), y - high_half(high))};
 }
 
-/// Returns bytes of the eight in `low`, `high`: nibble i of `selector` is the number of byte i.
+/// Returns four of the eight bytes in `low` (0 to 3) and `high` (4 to 7): nibble i of `selector` is
+/// the index of byte i of the result.
 __device__ __forceinline__ u32 permute_bytes(u32 low, u32 high, u32 selector) {
 #ifdef __CUDACC__
   return __byte_perm(low, high, selector);
@@ -142,7 +147,7 @@ __device__ __forceinline__ u32 shift_right(u32 low, u32 high, u32 shift) {
 #endif
 }
 
-/// Returns a b + c of two pairs of fp16 numbers, each rounded once.
+/// Returns a b + c for each of two pairs of fp16 numbers (two to a word), each rounded once.
 __device__ __forceinline__ u32 fma_halves(u32 a, u32 b, u32 c) {
 #ifdef __CUDACC__
   u32 r = 0;
@@ -153,8 +158,8 @@ __device__ __forceinline__ u32 fma_halves(u32 a, u32 b, u32 c) {
 #endif
 }
 
-/// Returns bytes `first` and `first + 1` of four, divided by 256, which is exact in fp16. 0x6400 +
-/// b is the fp16 number 1024 + b; 0x1c00 is 1 / 256, 0xc400 is -4.
+/// Converts bytes `first` and `first + 1` of a word to fp16 and divides them by 256, which is
+/// exact. How: 0x6400 + b is the fp16 number 1024 + b; 0x1c00 is 1 / 256, 0xc400 is -4.
 template <int first>
 __device__ __forceinline__ u32 bytes_to_halves(u32 bytes) {
   const u32 raised = permute_bytes(bytes, 0x64646464u, first == 0 ? 0x4140u : 0x4342u);

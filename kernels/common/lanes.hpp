@@ -53,7 +53,7 @@ struct ScalarLanes {
 #endif
   }
 
-  /// Returns a b + c, rounded once.
+  /// Returns a b + c, rounded once (fused multiply-add).
   static CUDP_HD F fma(F a, F b, F c) {
 #ifdef __CUDA_ARCH__
     return __fmaf_rn(a, b, c);

@@ -21,34 +21,35 @@ struct LaunchShape {
   std::size_t shared_bytes = 0;
 };
 
-/// Shared memory that every block may use without opting in [bytes].
+/// Shared memory that a block may use on every GPU without opting in [bytes].
 inline constexpr std::size_t kAlwaysShared = std::size_t{48} * 1024;
 
-/// Limits of a device that the choice of a kernel depends on.
+/// Limits of a GPU that the choice of a kernel's launch shape depends on.
 struct DeviceLimits {
   int multiprocessors = 1;
   std::size_t shared_bytes = kAlwaysShared;  ///< largest amount that a block may request [bytes]
 };
 
-/// Micro-batch: examples first .. first + capacity - 1 of a batch. Examples from *count on do not
-/// exist. Blocks that have only such examples return at once, and such examples affect no result.
+/// Micro-batch: examples first .. first + capacity - 1 of a batch. Only the device knows how many
+/// examples were drawn (*count). Examples from *count on do not exist: blocks that have only such
+/// examples return at once, and such examples affect no result.
 struct Batch {
   const std::uint32_t* count;  ///< number of examples drawn, in device memory
   std::int32_t first;
   std::int32_t capacity;
 };
 
-/// Number of examples of this micro-batch that exist.
+/// Returns the number of examples of this micro-batch that exist.
 CUDP_HD int live_examples(const Batch& b) {
   const std::int64_t n = static_cast<std::int64_t>(*b.count) - b.first;
   return static_cast<int>(n < 0 ? 0 : n < b.capacity ? n : b.capacity);
 }
 
-/// Layout of one example's activations or of their gradients: channel by channel, row by row. Each
-/// plane has a border of zeros (the padding of a convolution) that no kernel writes. Rows with a
-/// border are padded to a multiple of 16 bytes, because patch_gradient.hpp copies whole rows. A
-/// flat vector of n numbers is n channels of one pixel. A micro-batch is an array of [capacity]
-/// examples, size() floats apart.
+/// Layout of one example's activations, or of their gradients: channel by channel, row by row. Each
+/// plane (channel) has a border of zeros, the padding of a convolution, that no kernel writes. Rows
+/// with a border are padded to a multiple of 16 bytes, because patch_gradient.hpp copies whole
+/// rows. A flat vector of n numbers is n channels of one pixel. The activations of a micro-batch
+/// are an array of [capacity] examples, size() floats apart.
 struct Planes {
   std::int32_t channels = 0;
   std::int32_t height = 1;

@@ -1,6 +1,6 @@
 #pragma once
-// Vocabulary that CUDA kernels are written in. nvcc defines it on the device. In a host-only build
-// the tests' simt_emulator.hpp defines it.
+// The CUDA features that kernels use: types, barriers, shuffles, shared memory. nvcc defines most
+// of them on the device. In a host-only build the tests' simt_emulator.hpp defines them.
 //
 // Kernels live in `namespace cudp::inline CUDP_SIMT` (build.hpp), so that one program can contain
 // the device's kernel and the emulated one under different symbols.
@@ -36,17 +36,17 @@ __device__ __forceinline__ Four load_four(const float* p) {
   return *reinterpret_cast<const Four*>(p);
 }
 
-/// Returns the sum over the warp to every lane. Every lane must call it. The order of additions is
-/// fixed.
+/// Returns the sum of v over the warp, to every lane. Every lane must call it. The order of
+/// additions is fixed.
 template <class T>
 __device__ __forceinline__ T warp_sum(T v) {
   for (int offset = kWarp / 2; offset > 0; offset /= 2) v += __shfl_xor_sync(kFullWarp, v, offset);
   return v;
 }
 
-/// Returns the sum over a one-dimensional block of whole warps to every thread. Every thread must
-/// call it. The order of additions is fixed. `partial`: shared memory, blockDim.x / 32 entries that
-/// no thread has used since the last barrier.
+/// Returns the sum of v over a one-dimensional block of whole warps, to every thread. Every thread
+/// must call it. The order of additions is fixed. `partial`: shared memory, blockDim.x / 32 entries
+/// that no thread has used since the last barrier.
 template <class T>
 __device__ __forceinline__ T block_sum(T v, T* partial) {
   v = warp_sum(v);
@@ -57,8 +57,8 @@ __device__ __forceinline__ T block_sum(T v, T* partial) {
   return total;
 }
 
-/// block_sum() that reuses `partial` of an earlier sum. Synchronises first, because threads may
-/// still be reading it.
+/// Like block_sum(), but may reuse the `partial` of an earlier sum: it synchronises the block
+/// first, because threads may still be reading it.
 template <class T>
 __device__ __forceinline__ T next_block_sum(T v, T* partial) {
   __syncthreads();

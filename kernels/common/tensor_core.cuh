@@ -21,8 +21,8 @@ __device__ __forceinline__ float to_tf32(float x) {
 #endif
 }
 
-/// A number as the sum of two TF32 numbers, which keep 22 of its 24 bits whatever its size. Neither
-/// NaN nor infinity is lost: `low` is NaN then.
+/// A float32 number split into the sum of two TF32 numbers, which keep 22 of its 24 bits whatever
+/// its size. NaN and infinity are not lost: `low` is NaN then.
 struct SplitTf32 {
   float high, low;
 };
@@ -32,14 +32,14 @@ __device__ __forceinline__ SplitTf32 split_tf32(float x) {
   return {high, ScalarLanes::from_bits(ScalarLanes::bits(x - high) & kKept)};
 }
 
-/// Returns the value to write to memory. If tensor-core kernels read it, it is rounded to TF32
-/// here, so that they need not round on every load.
+/// Returns x as it is written to memory: rounded to TF32 here if tensor-core kernels (tf32) read
+/// it, so that they need not round on every load.
 __device__ __forceinline__ float stored(float x, Precision as) {
   return as == Precision::tf32 ? to_tf32(x) : x;
 }
 
-/// Computes d += a b with a [16, 8], b [8, 8], d [16, 8]. A whole warp computes it, and every lane
-/// must call it. Lane 4 g + t passes
+/// Computes d += a b with TF32 matrices a [16, 8], b [8, 8] and a float32 matrix d [16, 8]. A whole
+/// warp computes it, and every lane must call it. Lane 4 g + t passes the elements
 ///   a: (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4)    b: (t, g), (t + 4, g)
 ///   top: d(g, 2 t), d(g, 2 t + 1)    bottom: d(g + 8, 2 t), d(g + 8, 2 t + 1)
 /// (PTX ISA, "Matrix Fragments for mma.m16n8k8"). Requires a and b to be rounded by to_tf32.

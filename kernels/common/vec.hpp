@@ -111,7 +111,7 @@ CUDP_INLINE VecI to_int(Vec v) { return __builtin_convertvector(v, VecI); }  // 
 CUDP_INLINE Vec bits_to_float(VecI v) { return (Vec)v; }
 CUDP_INLINE VecI float_to_bits(Vec v) { return (VecI)v; }
 
-/// Returns the sum over the lanes, added pairwise.
+/// Returns the sum of the numbers of a SIMD register, added pairwise.
 CUDP_INLINE float reduce_add(Vec v) {
   float lane[kLanes];
   store(lane, v);

@@ -1,5 +1,6 @@
 #pragma once
-// A SIMD register as a `lanes` type; see lanes.hpp.
+// A SIMD register of floats as a type for templates that also work on a single float (ScalarLanes
+// in lanes.hpp).
 #include "kernels/common/lanes.hpp"
 #include "kernels/common/vec.hpp"
 

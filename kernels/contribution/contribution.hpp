@@ -1,7 +1,7 @@
 #pragma once
-// Contribution of one example to the sum of a step, as plain data, and the bounds on it. The bounds
-// are computed in bound_of and nowhere else: the engines' grids, the plan's sensitivity, the
-// certificate and privacy/README.md ("What an example adds") all use it.
+// Contribution of one example to the sum of a step, as plain data, and the bounds on its norm. Only
+// bound_of computes the bounds. The engines' rounding grids, the sensitivity of the privacy plan,
+// the certificate and privacy/README.md ("What an example adds") all use it.
 #include <cmath>
 #include <variant>
 
@@ -16,56 +16,63 @@ enum class Clipping { flat, per_layer, automatic };
 
 struct ClipSettings {
   Clipping kind = Clipping::flat;
-  float clip_norm = 1.0f;   ///< C, gradient units, finite and > 0
-  float stability = 0.01f;  ///< gamma of AUTO-S; finite and > 0
+  float clip_norm = 1.0f;   ///< C, in the unit of the gradient's norm; finite and > 0
+  float stability = 0.01f;  ///< gamma of AUTO-S, added to the norm in the divisor; finite and > 0
 };
 
-/// Settings of coordinate-wise adaptive clipping (coordinates_math.hpp).
+/// Settings of coordinate-wise adaptive clipping (AdaCliP), which keeps a running mean m and
+/// variance s^2 of every coordinate of the gradient.
 struct CoordinateSettings {
   float beta1 = 0.99f;          ///< decay rate of the mean m, in [0, 1]
   float beta2 = 0.9f;           ///< decay rate of the variance s^2, in [0, 1]
-  float min_variance = 1e-12f;  ///< h1, lower bound of the variance estimate; > 0
-  float max_variance = 1e-2f;   ///< h2, upper bound; >= h1
-  bool literal = false;         ///< use the paper's variance of g~, not the per-example variance
+  float min_variance = 1e-12f;  ///< lower bound of a coordinate's variance s^2 (h1); > 0
+  float max_variance = 1e-2f;   ///< upper bound of a coordinate's variance s^2 (h2); >= h1
+  /// Use the variance of the released mean gradient g~, as the paper does, not the variance of
+  /// per-example gradients.
+  bool literal = false;
   bool operator==(const CoordinateSettings&) const = default;
 };
 
-/// Largest |m / scale| allowed. It is limited because the rounding error of w grows with it.
+/// Largest ratio |m / scale| of the mean gradient m, which coordinate-wise clipping subtracts, to
+/// its scale. The ratio is limited because the rounding error of (g - m) / scale grows with it.
 inline constexpr double kLargestShift = 4.0;
 
-/// Parameters of an epoch of importance sampling (importance.hpp). All are public.
+/// Parameters of one epoch of importance sampling, in which an example is drawn with a probability
+/// proportional to the norm of its gradient. All are public.
 struct ImportanceRule {
-  double clip = 1.0;       ///< C, > 0
-  double multiple = 5.0;   ///< k, factor from a norm to its estimate; >= 1
-  double min_norm = 0.01;  ///< g_L, smallest norm that an example is drawn by, in (0, C]
-  double rate = 0.0;       ///< b / K, probability to be drawn per unit of norm, in (0, 1 / C)
+  double clip = 1.0;  ///< C, clipping norm, > 0
+  /// k >= 1: an example is drawn as if its norm were k times its last norm.
+  double multiple = 5.0;
+  double min_norm = 0.01;  ///< g_L, in (0, C]: a smaller last norm counts as this
+  double rate = 0.0;       ///< b / K, in (0, 1 / C): probability to be drawn per unit of norm
   bool operator==(const ImportanceRule&) const = default;
 };
 
-/// An example adds its gradient, clipped to StepScalars::clip_norm. An example whose gradient is
-/// not finite adds nothing.
+/// An example adds its gradient, clipped to the step's clipping norm (StepScalars::clip_norm). An
+/// example whose gradient is not finite adds nothing.
 struct ClippedGradient {
   Clipping kind = Clipping::flat;
   float stability = ClipSettings{}.stability;  ///< used by Clipping::automatic only
   bool operator==(const ClippedGradient&) const = default;
 
-  /// The settings at one clipping norm.
+  /// Returns the settings for a given clipping norm.
   ClipSettings at(float clip_norm) const { return {kind, clip_norm, stability}; }
 };
 
-/// An accepted candidate adds gradient / norm. The sampling rule (ImportanceRule) determines which
-/// candidates are accepted.
+/// An example that importance sampling accepts adds gradient / norm: its gradient scaled to norm 1.
+/// The probability of acceptance follows from ImportanceRule.
 struct AcceptedDirection {
   bool operator==(const AcceptedDirection&) const = default;
 };
 
-/// An example adds (gradient - m) / scale, clipped to StepScalars::clip_norm, which is 1. The
-/// released sum is transformed back, g~ = scale sum / b + m, and updates m and s.
+/// An example adds w = (gradient - m) / scale, clipped to norm 1 (StepScalars::clip_norm is 1). m
+/// and scale are one number per coordinate. The released sum W is transformed back to the mean
+/// gradient g~ = scale W / b + m, b the expected batch size, and g~ updates m and scale.
 struct TransformedGradient {
   CoordinateSettings coordinates;
   bool operator==(const TransformedGradient&) const = default;
 
-  /// The settings at one clipping norm.
+  /// Returns the settings for a given clipping norm.
   ClipSettings at(float clip_norm) const {
     return {.kind = Clipping::flat, .clip_norm = clip_norm};
   }
@@ -77,23 +84,25 @@ void validate(const ImportanceRule& rule);
 
 using Contribution = std::variant<ClippedGradient, AcceptedDirection, TransformedGradient>;
 
-/// Bounds that hold for the contribution of every possible example.
+/// Bounds on what any possible example adds to a step's sum.
 struct ContributionBound {
-  double norm;   ///< L2 norm before rounding
-  double grid;   ///< power of two that each number is rounded to a multiple of; a function of norm
-  double shift;  ///< ratio of the largest value rounded before clipping to `norm`: |m / scale|
+  double norm;  ///< largest L2 norm, before rounding
+  /// Power of two that each number is rounded to a multiple of; depends on `norm` only.
+  double grid;
+  /// Ratio of the largest number that is rounded before clipping to `norm`: |m / scale|, or 0.
+  double shift;
 };
 
-/// Returns the bounds of a contribution. clip_norm: C, finite and > 0. An accepted direction has
-/// norm 1 whatever C is.
+/// Returns the bounds on what an example adds. clip_norm: C, finite and > 0. A gradient that
+/// importance sampling accepts has norm 1 whatever C is.
 inline ContributionBound bound_of(const Contribution& contribution, double clip_norm) {
   const bool transformed = std::holds_alternative<TransformedGradient>(contribution);
   const double norm = std::holds_alternative<AcceptedDirection>(contribution) ? 1.0 : clip_norm;
   return {.norm = norm, .grid = sum_grid(norm), .shift = transformed ? kLargestShift : 0.0};
 }
 
-/// Bound on the norm of what an example adds to the parameters of one of `groups` layers, before
-/// rounding.
+/// Bound on the L2 norm of what an example adds to the parameters of one of the model's `groups`
+/// parametric layers, before rounding.
 inline double layer_norm_bound(const Contribution& contribution, double clip_norm, int groups) {
   const auto* const clipped = std::get_if<ClippedGradient>(&contribution);
   const bool per_layer = clipped != nullptr && clipped->kind == Clipping::per_layer;

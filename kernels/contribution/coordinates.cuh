@@ -29,7 +29,7 @@ __global__ inline void coordinate_sums_kernel(CoordinateSums a) {
 // grid: any. block: whole warps, one thread per number. smem: none.
 __global__ inline void coordinate_arrays_kernel(CoordinateArrays a) {
   if (*a.active == 0) return;
-  // Every warp adds the parts in the same order.
+  // Every warp adds the partial sums in the same order, so that all warps get the same bits.
   double deviations = 0.0;
   double ratios = 0.0;
   for (std::int64_t i = threadIdx.x % kWarp; i < a.count; i += kWarp) {

@@ -7,39 +7,43 @@
 
 namespace cudp {
 
-/// Partial sums over coordinates: parts[2 k] and parts[2 k + 1] are sums of s_j and of m_j^2 / s_j
-/// over the j of block k.
+/// First pass over the parameters for coordinate-wise clipping. m_j = mean[j] and s_j =
+/// deviation[j] are the mean and the standard deviation of coordinate j of the gradient. For the
+/// coordinates j of thread block k: parts[2 k] = sum of s_j, parts[2 k + 1] = sum of m_j^2 / s_j.
 struct CoordinateSums {
   const std::uint32_t* active;  ///< [1]; if 0, no step is taken and the kernel does nothing
   const float* mean;
   const float* deviation;
   std::int64_t n;
-  double* parts;  ///< [2 blocks]
+  double* parts;  ///< [2 blocks], written: the partial sums
 };
-/// Computes the scale from all parts, and the four arrays [n]. square = 1 / scale^2 and product = m
-/// / scale^2.
+/// Second pass: adds up `count` pairs of partial sums to get the scale of each coordinate, and
+/// writes four arrays [n]: centre, inverse = 1 / scale, square = 1 / scale^2 and product = centre /
+/// scale^2.
 struct CoordinateArrays {
-  const std::uint32_t* active;  ///< [1]; if 0, nothing is done: a waiting step keeps its arrays
+  /// [1]; if 0, the kernel does nothing: no step is taken, and a paused step keeps its arrays.
+  const std::uint32_t* active;
   const float* mean;
   const float* deviation;
   const double* parts;
   int count;
-  CoordinateScale* scale;  ///< [1], written
+  CoordinateScale* scale;  ///< [1], written: the scale of all coordinates
   std::int64_t n;
-  float* centre;  ///< m times scale->shrink
+  float* centre;  ///< the mean m, multiplied by scale->shrink
   float* inverse;
   float* square;
   float* product;
 };
-/// Parameters of dense layer `group`: n numbers, starting at index `first` of the network's
-/// parameters.
+/// Parameters of one dense layer, the group-th parametric layer: n numbers, starting at index
+/// `first` of the network's parameters.
 struct LayerShift {
   std::int64_t first;
   std::int64_t n;
   int group;
 };
-/// Computes shifts[group] = sum of centre^2 square over a layer's numbers (c of dense_square), for
-/// `count` layers at once.
+/// Computes for `count` dense layers at once: shifts[group] = sum over the layer's coordinates of
+/// centre^2 square = (centre / scale)^2, the squared norm of what is subtracted from every
+/// example's scaled gradient.
 struct LayerShifts {
   static constexpr int kMax = 32;
   const float* centre = nullptr;
@@ -53,23 +57,25 @@ struct LayerShifts {
     layer[count++] = of;
   }
 };
-/// Computes y = x^2, [n].
+/// Computes y = x^2 for each of n numbers.
 struct SquareRows {
   const float* x;
   float* y;
   std::int64_t n;
 };
-/// Computes the squared norm of a dense layer's transformed gradient for each example: parts[e] =
-/// dense_square() with A = sum_j dy_j^2 u_j and B = sum_j dy_j v_j.
+/// Computes, for each example e, the squared norm of a dense layer's transformed gradient (gradient
+/// - m) / scale without forming it: parts[e] = dense_square(A, B, c), with A = sum_j dy_j^2 u_j and
+/// B = sum_j dy_j v_j. j counts the layer's outputs; u and v are products of the layer's inputs
+/// with 1 / scale^2 and m / scale^2.
 struct DenseTransformedNorm {
   Batch batch;
-  const float* dy;  ///< [capacity, outputs]
-  const float* u;   ///< [capacity, outputs]
-  const float* v;   ///< [capacity, outputs]
+  const float* dy;  ///< [capacity, outputs], gradient of the layer's outputs
+  const float* u;   ///< [capacity, outputs], sum over inputs i of x_i^2 / scale_ij^2
+  const float* v;   ///< [capacity, outputs], sum over inputs i of x_i m_ij / scale_ij^2
   const double* shift;
   int inputs;
   int outputs;
-  float* parts;  ///< [capacity]
+  float* parts;  ///< [capacity], written: squared norms
 };
 
 inline void validate(const CoordinateSums& a) {
@@ -93,8 +99,8 @@ inline void validate(const DenseTransformedNorm& a) {
   expect(a.dy && a.u && a.v && a.shift && a.parts && a.inputs > 0 && a.outputs > 0,
          "dense transformed norm: expected pointers and sizes > 0");
 }
-/// Launch shape with at most 512 blocks: a warp of the next kernel then reads all parts in 16
-/// rounds.
+/// Launch shape with at most 512 blocks, so that one warp of coordinate_arrays_kernel reads all
+/// partial sums in 16 rounds.
 inline LaunchShape launch_shape(const CoordinateSums& a) {
   LaunchShape shape = strided_shape(a.n / 16);
   if (shape.grid.x > 512) shape.grid.x = 512;

@@ -1,8 +1,9 @@
 #pragma once
 // Coordinate-wise adaptive clipping (AdaCliP, Pichapati et al. 2019). Every coordinate j of a
-// gradient has a mean m_j and a standard deviation s_j, both estimated from released sums. With
+// gradient g has a mean m_j and a standard deviation s_j, both estimated from released sums. With
 //   scale_j = sqrt(s_j) sqrt(sum_l s_l),   w = (g - m) / scale,
-// w is clipped to norm 1, summed and noised to W; then g~ = scale W / b + m.
+// w is clipped to norm 1. The sum of w over the batch plus noise is W, from which the mean gradient
+// is estimated as g~ = scale W / b + m, b the expected batch size.
 //
 // The rounding error of w grows with |m / scale|. If that exceeds kLargestShift, m is multiplied by
 // a factor below 1 that makes it equal. The factor is a function of released numbers, and the
@@ -16,51 +17,56 @@
 
 namespace cudp {
 
-/// Scale of all coordinates: scale_j = sqrt(s_j) root. shrink m_j is used in place of m_j.
+/// Scale of all coordinates: scale_j = sqrt(s_j) root, with s_j the standard deviation of
+/// coordinate j of the gradient. shrink m_j, shrink <= 1, is subtracted in place of its mean m_j.
 struct CoordinateScale {
   float root = 0.0f;
   float shrink = 1.0f;
 };
 
-/// Returns the scale. deviations = sum_j s_j, ratios = sum_j m_j^2 / s_j.
+/// Returns the scale. deviations = sum_j s_j, ratios = sum_j m_j^2 / s_j, over all coordinates j
+/// with mean m_j and standard deviation s_j.
 CUDP_HD CoordinateScale coordinate_scale(double deviations, double ratios) {
   const double shift = sqrt(ratios / deviations);
   return {static_cast<float>(sqrt(deviations)),
           shift > kLargestShift ? static_cast<float>(kLargestShift / shift) : 1.0f};
 }
 
-/// Transform of each coordinate, w = (g - mean) inverse, in the order of the parameters. Null
-/// pointers mean plain clipping.
+/// Per-coordinate shift and scaling of a gradient g before clipping, w = (g - mean) inverse, in the
+/// order of the parameters. Null pointers mean w = g.
 struct Transform {
-  const float* mean = nullptr;     ///< m_j shrink
+  const float* mean = nullptr;     ///< mean m_j of coordinate j, times CoordinateScale::shrink
   const float* inverse = nullptr;  ///< 1 / scale
 };
 
-/// Returns w_j^2, or g_j^2 without a transform.
+/// Returns the square of coordinate j's number before clipping: w_j^2 with w_j = (g - mean_j)
+/// inverse_j, g the gradient; g^2 if t is null.
 CUDP_HD float transformed_square(const Transform& t, std::int64_t j, float g) {
   const float w = t.mean != nullptr ? (g - t.mean[j]) * t.inverse[j] : g;
   return w * w;
 }
 
-/// Returns w for the number x dy of a dense layer's gradient, given its m and 1 / scale. The order
-/// of its roundings is fixed, so that every kernel that recomputes it gets the same bits.
+/// Returns w = (x dy - mean) inverse for one weight of a dense layer, whose gradient is x dy;
+/// inverse = 1 / scale. The order of its roundings is fixed, so that every kernel that recomputes
+/// it gets the same bits.
 CUDP_HD float transformed_product(float x, float dy, float mean, float inverse) {
   return ScalarLanes::fma(x, dy, -mean) * inverse;
 }
 
-/// Returns the squared norm of a dense layer's w,
+/// Returns the squared norm of w = (gradient - m) / scale for one example's gradient x_i dy_j of a
+/// dense layer,
 ///   sum_ij (x_i dy_j - m_ij)^2 / scale_ij^2 = A - 2 B + c,
 ///   A = sum_j dy_j^2 sum_i x_i^2 / scale_ij^2,  B = sum_j dy_j sum_i x_i m_ij / scale_ij^2,
 ///   c = sum_ij m_ij^2 / scale_ij^2,
-/// which takes two matrix products and no gradient. The three terms may cancel. The rounding error
-/// of A, B and c together is below error (sqrt(A) + sqrt(c))^2, which is added. The result is
-/// therefore never below the true squared norm, and clipping with it is safe.
+/// so two matrix products suffice and no gradient is formed. A, B and c may cancel. Their rounding
+/// error together is below error (sqrt(A) + sqrt(c))^2, which is added. The result is therefore
+/// never below the true squared norm, and clipping with it is safe.
 CUDP_HD float dense_square(double a, double b, double c, double error) {
   const double roots = sqrt(a) + sqrt(c);
   return static_cast<float>(a - 2.0 * b + c + error * roots * roots);
 }
-/// Relative error bound for dense_square with sums of that many terms: 2^-24 for each addition, and
-/// 16 more for the factors.
+/// Returns the relative rounding error `error` of dense_square for a layer of this size: 2^-24 for
+/// each addition in the longest sum, and for 16 more operations.
 CUDP_HD double dense_square_error(int inputs, int outputs) {
   return (inputs + outputs + 16) * 0x1p-24;
 }

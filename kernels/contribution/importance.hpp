@@ -1,9 +1,10 @@
 #pragma once
 // Importance sampling in two stages (DPIS, Wei et al. 2022). Example i should be in the batch with
-// probability b n_i / K, where n_i is the current norm of its gradient. That norm is known only
-// once the gradient is computed. So a candidate is drawn first, with the larger probability b
-// ghat_i / K, where ghat_i is a multiple of the norm last seen. Then its gradient is computed, and
-// it is accepted with probability n_i / ghat_i.
+// probability b n_i / K: b is the expected batch size, n_i the current norm of its gradient and K
+// the sum of the norms. n_i is known only once the gradient is computed. So a candidate is drawn
+// first, with the larger probability b ghat_i / K, where ghat_i is a multiple of the norm that was
+// computed last for it. Then its gradient is computed, and it is accepted with probability n_i /
+// ghat_i.
 #include <cmath>
 #include <cstdint>
 
@@ -21,34 +22,39 @@ inline constexpr double kTwo32 = 0x1p32;
 /// 2^31 numbers are negligible.
 inline constexpr float kMinDirection = 0x1p-40f;
 
-/// Returns ghat of an example whose norm was last seen as `norm`: k max(n, g_L), capped so that the
-/// candidate's probability does not exceed 1. Without the cap (the paper assumes K > k b C) the
-/// weighted gradient of a certain candidate could exceed K / N, and no theorem would apply.
+/// Returns ghat, the norm that an example is drawn by in the first stage of importance sampling,
+/// from `norm`, the norm of its gradient when that was last computed: k max(norm, g_L), capped so
+/// that the probability to draw it does not exceed 1. Without the cap (the paper assumes K > k b C)
+/// the weighted gradient of an example drawn with certainty could exceed K / N, and no theorem
+/// would apply. (b: expected batch size; K: sum of the N examples' norms; k, g_L, C: members of r.)
 CUDP_HD double importance_estimate(const ImportanceRule& r, float norm) {
   const double seen = norm < r.clip ? static_cast<double>(norm) : r.clip;  // NaN: C
   const double estimate = r.multiple * (seen > r.min_norm ? seen : r.min_norm);
   return estimate * r.rate < 1.0 ? estimate : 1.0 / r.rate;
 }
 
-/// Threshold in 0..2^32: an example is a candidate if its word is below it. It is 2^32 times the
-/// probability b ghat / K, rounded up.
+/// Returns the threshold in 0..2^32 for the first stage of importance sampling: an example is drawn
+/// if its random 32-bit word is below it. It is 2^32 times the probability r.rate *
+/// importance_estimate(r, norm), rounded up.
 CUDP_HD std::uint64_t candidate_threshold(const ImportanceRule& r, float norm) {
   const double q = ceil(importance_estimate(r, norm) * r.rate * kTwo32);
   return q < kTwo32 ? static_cast<std::uint64_t>(q) : std::uint64_t{1} << 32;
 }
 
-/// Numbers by which an example became a candidate.
+/// Estimate and threshold with which an example passed the first stage of importance sampling.
 struct SeenNorm {
-  double estimate;   ///< importance_estimate of the norm last seen
-  double threshold;  ///< candidate_threshold of it
+  double estimate;   ///< importance_estimate() of the norm that was last computed for it
+  double threshold;  ///< candidate_threshold() of the same norm
 };
 CUDP_HD SeenNorm seen_norm(const ImportanceRule& r, float norm) {
   return {importance_estimate(r, norm), static_cast<double>(candidate_threshold(r, norm))};
 }
 
-/// Threshold in 0..2^32: a candidate is accepted if its second word is below it. `norm` is the norm
-/// of its gradient, which is first clipped to min(C, ghat). The threshold is rounded down, so the
-/// product of the two probabilities never exceeds b n / K.
+/// Returns the threshold in 0..2^32 for the second stage of importance sampling: an example drawn
+/// in the first stage is accepted if another random 32-bit word is below it. `norm` is the current
+/// norm of its gradient; the gradient is first clipped to min(C, seen.estimate), C the clipping
+/// norm. The threshold is rounded down, so the product of the two probabilities never exceeds
+/// r.rate times the clipped norm.
 CUDP_HD std::uint64_t acceptance_threshold(const ImportanceRule& r, const SeenNorm& seen,
                                            float norm) {
   if (!(norm >= kMinDirection && norm < INFINITY)) return 0;  // NaN too
@@ -64,7 +70,7 @@ CUDP_HD std::uint64_t acceptance_threshold(const ImportanceRule& r, float seen, 
   return acceptance_threshold(r, seen_norm(r, seen), norm);
 }
 
-/// Returns word i of a stream.
+/// Returns word i (32 random bits) of a random stream.
 CUDP_HD std::uint32_t random_word(const RandomStream& s, std::int64_t i) {
   std::uint32_t words[16];
   random_block<ScalarLanes>(s, static_cast<std::uint32_t>(i / 256 * 16 + i % 16), words);
@@ -74,15 +80,16 @@ CUDP_HD std::uint32_t random_word(const RandomStream& s, std::int64_t i) {
   return word;
 }
 
-/// Returns the norm to store for a gradient: 0 if it is not finite.
+/// Returns the norm of a gradient, as it is stored for the example's next draw: 0 if it is not
+/// finite.
 CUDP_HD float kept_norm(float squared_norm) {
   const float norm = sqrtf(squared_norm);
   return norm < INFINITY ? norm : 0.0f;
 }
 
-/// Returns the factor of a candidate with this second word: 1 / norm if it is accepted (every
-/// accepted gradient then has norm 1), otherwise 0. A gradient that is not finite is never
-/// accepted.
+/// Returns the factor of an example's gradient in the second stage of importance sampling: 1 / norm
+/// if `word` accepts the example (so every accepted gradient has norm 1), otherwise 0. word: 32
+/// random bits. A gradient that is not finite is never accepted.
 CUDP_HD float acceptance_factor(const ImportanceRule& r, const SeenNorm& seen, std::uint32_t word,
                                 float squared_norm) {
   const float norm = sqrtf(squared_norm);
@@ -90,8 +97,9 @@ CUDP_HD float acceptance_factor(const ImportanceRule& r, const SeenNorm& seen, s
   return word < threshold ? 1.0f / norm : 0.0f;
 }
 
-/// Returns a candidate's factor and replaces *seen with its current norm. acceptance:
-/// Stream::acceptance at this step, in which example i owns word i.
+/// Second stage of importance sampling for one example: returns the factor of its gradient (0 if it
+/// is rejected), and replaces *seen, its last norm, with the current norm. acceptance: the random
+/// stream of this step for this stage, of which example i uses word i.
 CUDP_HD float accept_candidate(const ImportanceRule& r, const RandomStream& acceptance,
                                std::int64_t example, float squared_norm, float* seen) {
   const SeenNorm before = seen_norm(r, *seen);

@@ -6,7 +6,7 @@
 namespace cudp::inline CUDP_SIMT {
 
 // grid: any. block: whole warps up to 1024 threads. static smem: one word per warp. Adds to *total,
-// which must be 0 before.
+// which the caller must set to 0 before.
 __global__ inline void norm_total_kernel(NormTotal a) {
   CUDP_SHARED(unsigned long long, partial, [1024 / kWarp]);
   unsigned long long sum = 0;

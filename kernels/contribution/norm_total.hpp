@@ -1,7 +1,7 @@
 #pragma once
-// Sum of gradient norms. Importance sampling starts an epoch with it and chooses the next clipping
-// norm from it (runtime/methods/dpis.cpp). The sum is of integers, so that the order of the
-// examples does not matter.
+// Sum of the gradient norms of all examples. Importance sampling starts an epoch with it and
+// chooses the next clipping norm from it (runtime/methods/dpis.cpp). The norms are added as
+// integers, so that the order of the examples does not matter.
 #include <cstdint>
 
 #include "kernels/common/host_device.hpp"
@@ -9,20 +9,20 @@
 
 namespace cudp {
 
-/// Returns min(norm, max_norm) in whole units of the grid, rounded towards zero; NaN counts as
+/// Returns min(norm, max_norm) as a whole multiple of `grid`, rounded towards zero; NaN counts as
 /// max_norm. Requires max_norm >= 0 and max_norm / grid < 2^63.
 CUDP_HD unsigned long long norm_units(float norm, double max_norm, double grid) {
   const double n = static_cast<double>(norm) < max_norm ? static_cast<double>(norm) : max_norm;
   return static_cast<unsigned long long>(n / grid);
 }
 
-/// Computes *total = sum of norm_units over n norms.
+/// Computes *total = sum of norm_units(norm, max_norm, grid) over the norms [n], in units of grid.
 struct NormTotal {
   const float* norms;
   std::int64_t n;
   double max_norm;
   double grid;
-  unsigned long long* total;  ///< [1]
+  unsigned long long* total;  ///< [1], written: the sum of the norms
 };
 
 inline void validate(const NormTotal& a) {
@@ -30,7 +30,7 @@ inline void validate(const NormTotal& a) {
   expect(a.max_norm > 0.0 && a.grid > 0.0 && a.max_norm / a.grid < 0x1p63,
          "norm total: expected a largest norm > 0 and below 2^63 units of the grid");
 }
-/// Launch shape with 16 norms per thread, which a block adds before its one atomic addition.
+/// Launch shape with 16 norms per thread. A block adds them up before its one atomic addition.
 inline LaunchShape launch_shape(const NormTotal& a) { return strided_shape((a.n + 15) / 16); }
 
 }  // namespace cudp

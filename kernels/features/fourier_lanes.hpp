@@ -19,7 +19,8 @@ CUDP_INLINE Complex times(Complex a, float re, float im) {
 }
 CUDP_INLINE Complex times_minus_i(Complex a) { return {a.im, -a.re}; }
 
-// Each butterfly replaces its arguments with their transform, in registers.
+// A butterfly replaces its arguments, a[0..radix-1], with their discrete Fourier transform, in
+// registers.
 
 CUDP_INLINE void butterfly(Complex (&a)[2]) {
   const Complex d = a[0] - a[1];
@@ -102,8 +103,9 @@ CUDP_INLINE void butterfly(Complex (&a)[8]) {
   }
 }
 
-/// One stage of radix R: s interleaved signals of R m numbers become s R signals of m. w: twiddles,
-/// null for the last stage (m = 1).
+/// One stage of radix R: transforms s interleaved signals of R m numbers to s R signals of m. x, y:
+/// input and output, with dx and dy numbers between neighbours. w: twiddle factors, null for the
+/// last stage (m = 1).
 template <int R>
 CUDP_INLINE void fourier_stage(const Complex* x, std::int64_t dx, Complex* y, std::int64_t dy,
                                std::int64_t m, std::int64_t s, const float* w) {
@@ -129,7 +131,8 @@ CUDP_INLINE void fourier_stage(const Complex* x, std::int64_t dx, Complex* y, st
     }
 }
 
-/// One stage of any radix, computed from the definition of the transform.
+/// One stage of any radix, computed from the definition of the transform. roots: exp(-2 pi i k /
+/// radix) as pairs (cos, sin).
 CUDP_INLINE void fourier_stage_any(std::int64_t radix, const float* roots, const Complex* x,
                                    std::int64_t dx, Complex* y, std::int64_t dy, std::int64_t m,
                                    std::int64_t s, const float* w) {
@@ -149,8 +152,8 @@ CUDP_INLINE void fourier_stage_any(std::int64_t radix, const float* roots, const
       }
 }
 
-/// Writes to[j dy] = transform of from[j dx], j = 0..n-1. `from` may equal `to`. work: 2 n numbers
-/// that overlap neither.
+/// Writes to[j dy] = Fourier transform of from[j dx], j = 0..n-1. `from` may equal `to`. work: 2 n
+/// numbers that overlap neither.
 static inline void fourier(const FourierPlan& plan, const Complex* from, std::int64_t dx,
                            Complex* to, std::int64_t dy, Complex* work) {
   std::int64_t s = 1;

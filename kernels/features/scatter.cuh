@@ -25,7 +25,8 @@ __global__ inline void scatter_filter_kernel(ScatterFilter a) {
   const std::int64_t columns = static_cast<std::int64_t>(a.columns) * copies;
   const std::int64_t spectrum = columns * a.rows * copies;
   for_each_number(std::int64_t{a.images} * kScatterAngles * pixels, [&](std::int64_t i) {
-    const std::int64_t filter = i / pixels;  // image and angle
+    const std::int64_t filter =
+        i / pixels;  // index of the image, times 8, plus that of the wavelet's angle
     const std::int64_t y = i % pixels / a.columns;
     const std::int64_t x = i % a.columns;
     const ComplexFloat* const f = a.spectra + filter / kScatterAngles * spectrum;
@@ -57,7 +58,8 @@ __global__ inline void scatter_low_pass_kernel(ScatterLowPass a) {
   const int channel = a.first_channel + static_cast<int>(blockIdx.x) % a.channels;
   const ComplexFloat* const image =
       a.images + static_cast<std::int64_t>(blockIdx.x) * a.rows * a.columns;
-  // Weight of number j for output o, in a table whose lines have n numbers.
+  // Returns the weight of input j in output o. table is ScatterTables::low_rows or low_columns,
+  // whose lines have n inputs.
   const auto weight = [](const float* table, int n, int o, int j) {
     return table[(o / kLowPassBlock * n + j) * kLowPassBlock + o % kLowPassBlock];
   };

@@ -1,8 +1,10 @@
 #pragma once
 // Scattering transform of images with J = 2 scales and L = 8 angles, to order 2 (Bruna & Mallat
-// 2013; Oyallon & Mallat 2015), with Kymatio's wavelets, padding and order of channels:
-//   x * phi;  |x * psi_a| * phi;  ||x * psi_a| * psi_b| * phi,  each 4 pixels apart.
-// It has 1 + 16 + 64 = 81 channels with a quarter of the image's height and width, rounded down.
+// 2013; Oyallon & Mallat 2015), with Kymatio's wavelets, padding and order of channels. With phi a
+// low-pass filter and psi_a, psi_b wavelets, the channels of an image x are
+//   x * phi;  |x * psi_a| * phi;  ||x * psi_a| * psi_b| * phi,
+// each subsampled to every fourth pixel. There are 1 + 16 + 64 = 81 channels with a quarter of the
+// image's height and width, rounded down.
 #include <cstddef>
 #include <cstdint>
 
@@ -14,48 +16,52 @@ namespace cudp {
 inline constexpr int kScatterAngles = 8;
 inline constexpr int kScatterChannels = 1 + 2 * kScatterAngles + kScatterAngles * kScatterAngles;
 
-/// Number of outputs that the low-pass filter computes at once.
+/// Number of outputs along a line that the low-pass filter computes at once.
 inline constexpr int kLowPassBlock = 8;
 
-/// Tables for the transform of images of one size, made by runtime/device/scatter_tables.hpp. Level
-/// 0 is the padded image, level 1 every other pixel of it.
+/// Tables for the scattering transform of images of one size, made by
+/// runtime/device/scatter_tables.hpp. Level 0 is the padded image, level 1 every other pixel of it.
 struct ScatterTables {
-  int height = 0;  ///< height of an image
+  int height = 0;  ///< height of an image [pixels]
   int width = 0;
   int out_height = 0;  ///< height of a channel: height / 4
   int out_width = 0;
   int rows[2] = {};     ///< rows of each level after padding; rows[0] is a multiple of 4
   int columns[2] = {};  ///< columns of each level, after padding
-  const std::int32_t* row_from = nullptr;     ///< [rows[0]]: the image's row, reflected at borders
-  const std::int32_t* column_from = nullptr;  ///< [columns[0]]
+  /// [rows[0]]: image row that each padded row is a copy of (reflected at borders).
+  const std::int32_t* row_from = nullptr;
+  /// [columns[0]]: image column that each padded column is a copy of.
+  const std::int32_t* column_from = nullptr;
   /// Fourier transforms of the wavelets, which are real: [2 scales][8 angles][rows[0], columns[0]].
   /// They are divided by rows[0] columns[0], so that an inverse transform need not divide.
   const float* psi = nullptr;
-  /// Matrix that filters with phi and subsamples along one axis: [blocks of 8 outputs][rows or
-  /// columns of the level][8]. Outputs past the last are zero.
+  /// Matrices of the low-pass filter phi along one axis, which also keep every fourth pixel only:
+  /// [blocks of 8 outputs][rows or columns of the level][8]. Weights of outputs past the last are
+  /// zero.
   const float* low_rows[2] = {};
   const float* low_columns[2] = {};
-  FourierPlan row_plan[2];     ///< transform of a row: columns[level] numbers
-  FourierPlan column_plan[2];  ///< transform of a column
+  FourierPlan row_plan[2];     ///< Fourier transform of a row: columns[level] numbers
+  FourierPlan column_plan[2];  ///< Fourier transform of a column: rows[level] numbers
 
   int out_pixels() const { return out_height * out_width; }
 };
 
 inline int low_pass_blocks(int outputs) { return (outputs + kLowPassBlock - 1) / kLowPassBlock; }
 
-/// Transform of a few planes (one colour of one image each) at once.
+/// Scattering transform on the CPU of a few planes at once. A plane is one colour of one image.
 struct Scatter {
   const ScatterTables* tables;
-  const std::uint8_t* bytes;  ///< [planes, height, width], or null
+  const std::uint8_t* bytes;  ///< pixels [planes, height, width], or null
   const float* floats;        ///< [planes, height, width], or null; exactly one of the two is set
   float scale;                ///< factor for bytes: pixel = scale * byte + shift
   float shift;
-  int planes;   ///< 1 to CpuKernels::lanes
-  float* out;   ///< [planes, 81, out_height, out_width]
-  float* work;  ///< scatter_work(tables) * lanes floats, aligned to 64 bytes
+  int planes;  ///< 1 to CpuKernels::lanes
+  float* out;  ///< written: features [planes, 81, out_height, out_width]
+  /// Working memory: scatter_work(tables) * CpuKernels::lanes floats, aligned to 64 bytes.
+  float* work;
 };
 
-/// Size of the working memory of each lane [floats].
+/// Size of the working memory of one transform (one SIMD lane) [floats].
 inline std::size_t scatter_work(const ScatterTables& t) {
   const auto size = [](int n) { return static_cast<std::size_t>(n); };
   const std::size_t rows = size(t.rows[0]);
@@ -72,7 +78,7 @@ inline std::size_t scatter_work(const ScatterTables& t) {
 // --- CUDA ---
 //
 // Kernels of the scattering transform on CUDA. cuFFT does the Fourier transforms between them. They
-// use the tables above. A plane is an image of one colour.
+// use the tables above. A plane is one colour of one image.
 
 /// Complex number in cuFFT's layout.
 struct ComplexFloat {
@@ -80,9 +86,9 @@ struct ComplexFloat {
   float im;
 };
 
-/// Converts pixels to complex images with reflected borders.
+/// Converts planes of pixels to complex images with reflected borders.
 struct ScatterLoad {
-  const std::uint8_t* bytes;  ///< [planes, height, width], or null
+  const std::uint8_t* bytes;  ///< pixels [planes, height, width], or null
   const float* floats;        ///< [planes, height, width], or null; exactly one of the two is set
   float scale;                ///< factor for bytes: pixel = scale * byte + shift
   float shift;
@@ -91,42 +97,45 @@ struct ScatterLoad {
   int width;
   int rows;
   int columns;
-  const std::int32_t* row_from;  ///< [rows], row of the image that each padded row is copied from
-  const std::int32_t* column_from;  ///< [columns], the same for columns
-  ComplexFloat* out;                ///< [planes, rows, columns]
+  const std::int32_t* row_from;  ///< [rows], image row that each padded row is copied from
+  /// [columns], image column that each padded column is copied from.
+  const std::int32_t* column_from;
+  ComplexFloat* out;  ///< written: padded images [planes, rows, columns]
 };
 
-/// Multiplies spectra by 8 wavelets. At level 1 the four quarters of a product are added, which
-/// subsamples the image to every other pixel.
+/// Multiplies the Fourier transform of each image by those of 8 wavelets. At level 1 the four
+/// quarters of a product are added, which subsamples the image to every other pixel.
 struct ScatterFilter {
-  const ComplexFloat* spectra;  ///< [images, rows << level, columns << level]
+  /// images' Fourier transforms [images, rows << level, columns << level].
+  const ComplexFloat* spectra;
   int images;
-  const float* psi;  ///< [8, rows << level, columns << level]
-  int level;         ///< 0 or 1
-  int rows;          ///< rows of the output
+  const float* psi;  ///< wavelets' Fourier transforms [8, rows << level, columns << level]
+  int level;         ///< 0, or 1 to subsample
+  int rows;          ///< number of rows of the output
   int columns;
-  ComplexFloat* out;  ///< [images, 8, rows, columns]
+  ComplexFloat* out;  ///< written: products [images, 8, rows, columns]
 };
 
-/// Replaces z by |z|.
+/// Replaces each complex z by its modulus |z|.
 struct ScatterModulus {
-  ComplexFloat* z;  ///< [count]
+  ComplexFloat* z;  ///< [count] complex numbers, replaced
   std::int64_t count;
 };
 
-/// Applies the low-pass filter to the real parts of images, one axis after the other.
+/// Applies the low-pass filter to the real parts of images, along one axis and then along the
+/// other, and keeps every fourth pixel.
 struct ScatterLowPass {
-  const ComplexFloat* images;  ///< [planes, channels, rows, columns]
+  const ComplexFloat* images;  ///< [planes, channels, rows, columns], to be filtered
   int planes;
   int channels;
   int rows;
   int columns;
   int out_height;
   int out_width;
-  const float* row_table;     ///< see ScatterTables::low_rows
-  const float* column_table;  ///< see ScatterTables::low_columns
+  const float* row_table;     ///< ScatterTables::low_rows of the images' level
+  const float* column_table;  ///< ScatterTables::low_columns of the images' level
   int first_channel;
-  float* out;  ///< [planes, 81, out_height, out_width]; these channels are written
+  float* out;  ///< [planes, 81, out_height, out_width]; writes `channels` of the 81
 };
 
 inline void validate(const ScatterLoad& a) {

@@ -1,5 +1,6 @@
-// Scattering transform on the CPU. Each lane of a register holds another plane. So the arithmetic
-// is that of the scalar algorithm, and images of all sizes take the same code.
+// Scattering transform on the CPU. Each lane of a SIMD register holds another plane (one colour of
+// one image). So the arithmetic is that of the scalar algorithm, and images of all sizes take the
+// same code.
 #include "kernels/common/cpu_kernel_list.hpp"
 #include "kernels/common/vec.hpp"
 #include "kernels/features/fourier_lanes.hpp"
@@ -8,17 +9,17 @@
 namespace cudp::CUDP_SIMD {
 namespace {
 
-/// Parts of the working memory. Complex images have rows of `columns + 1` numbers: an odd stride,
-/// so that the numbers of a column are spread over the cache's sets.
+/// Arrays in the working memory of the scattering transform. Complex images have rows of `columns +
+/// 1` numbers: an odd stride, so that the numbers of a column are spread over the cache's sets.
 struct Work {
   Vec* image;
-  Complex* spectrum0;  ///< spectrum of the padded image
-  Complex* spectrum1;  ///< spectrum of the modulus of a first-order wavelet
-  Complex* half;       ///< an image, transformed along rows only
-  Complex* line;       ///< one line, and working memory of `fourier`
+  Complex* spectrum0;  ///< Fourier transform of the padded image
+  Complex* spectrum1;  ///< Fourier transform of |image * first-order wavelet|
+  Complex* half;       ///< an image, Fourier-transformed along its rows only
+  Complex* line;       ///< one row or column, followed by the working memory of fourier()
   Vec* real_line;
-  Vec* low;       ///< [blocks * 8][columns]
-  Vec* low_line;  ///< [out_height][blocks * 8]
+  Vec* low;       ///< [blocks * 8][columns]: image filtered along its columns
+  Vec* low_line;  ///< [out_height][blocks * 8]: image filtered along both axes
 };
 
 Work parts_of(const Scatter& s) {
@@ -64,7 +65,8 @@ void load_planes(const Scatter& s, Vec* image) {
     gather_planes(s, image, [floats = s.floats](std::int64_t i) { return floats[i]; });
 }
 
-/// Applies the low-pass filter along one line of n numbers, and writes out[i step], i < 8 blocks.
+/// Applies the low-pass filter to one line (row or column) of n numbers. Writes out[i step] for i <
+/// 8 blocks.
 CUDP_INLINE void low_pass_line(const Vec* in, int n, const float* table, int blocks, Vec* out,
                                std::int64_t step) {
   for (int b = 0; b < blocks; ++b) {
@@ -80,8 +82,8 @@ CUDP_INLINE void low_pass_line(const Vec* in, int n, const float* table, int blo
   }
 }
 
-/// Applies the second half of the low-pass filter, along rows, and writes channel `channel` of
-/// every plane.
+/// Applies the low-pass filter along the rows of w.low, which is already filtered along columns,
+/// and writes channel `channel` of every plane.
 void finish_channel(const Scatter& s, const Work& w, int level, int channel) {
   const ScatterTables& t = *s.tables;
   const int columns = t.columns[level];
@@ -116,8 +118,8 @@ void low_pass(const Scatter& s, const Work& w, int level, int channel) {
   finish_channel(s, w, level, channel);
 }
 
-/// Computes the Fourier transform of w.image, of level 0. Two real rows are transformed as one
-/// complex row. Only half of the columns are transformed; the others mirror them.
+/// Computes the Fourier transform of w.image, the padded image. Two real rows are transformed as
+/// one complex row. Only half of the columns are transformed; the others mirror them.
 void transform_image(const Scatter& s, const Work& w, Complex* spectrum) {
   const ScatterTables& t = *s.tables;
   const int rows = t.rows[0];
@@ -146,10 +148,11 @@ void transform_image(const Scatter& s, const Work& w, Complex* spectrum) {
     }
 }
 
-/// Computes |image * wavelet| at every 2^level-th pixel, and its low-pass channel. Stores the
-/// modulus in w.image if `keep`. Subsampling to every other pixel adds the quarters of the
-/// spectrum. The inverse transform is a forward transform with real and imaginary parts swapped,
-/// which has the same modulus.
+/// Computes |image * wavelet| at every 2^level-th pixel, and writes its low-pass-filtered channel.
+/// spectrum and psi are the Fourier transforms of image and wavelet. Keeps the modulus in w.image
+/// if `keep`. Subsampling to every other pixel adds the quarters of the spectrum. The inverse
+/// transform is a forward transform with real and imaginary parts swapped, which has the same
+/// modulus.
 void wavelet(const Scatter& s, const Work& w, const Complex* spectrum, const float* psi, int level,
              int channel, bool keep) {
   const ScatterTables& t = *s.tables;

@@ -1,18 +1,18 @@
 #pragma once
-// Sums of x x^T over rows, and projections of rows, for principal components
+// Sums of x x^T over rows x of a table, and projections of rows, for principal components
 // (runtime/features/pca.hpp).
 #include <cstdint>
 
 namespace cudp {
 
-/// Multiple that the number of columns is padded to, with zeros.
+/// The number of columns is padded with zeros to a multiple of this.
 inline constexpr int kColumnTile = 32;
 
-/// Adds second moments: sum[i, j] += sum over rows r of rows[r, i] rows[r, j], for begin <= i < end
-/// and j >= i rounded down to a tile. Smaller j are not written. rows [count, stride]; sum [stride,
-/// stride]; begin and end are multiples of 4; stride is a multiple of kColumnTile. Requires rows of
-/// whole numbers so small that sums of products stay below 2^53. The sums are then exact, in any
-/// order and with or without fused multiply-adds.
+/// Adds second moments of a table's rows: sum[i, j] += sum over r of rows[r, i] rows[r, j], for
+/// begin <= i < end and j >= i rounded down to a multiple of kColumnTile. Smaller j are not
+/// written. rows [count, stride]; sum [stride, stride]; begin and end are multiples of 4; stride is
+/// a multiple of kColumnTile. Requires rows of whole numbers so small that sums of products stay
+/// below 2^53. The sums are then exact, in any order and with or without fused multiply-adds.
 struct SecondMoments {
   const double* rows;
   std::int64_t count;
@@ -22,8 +22,8 @@ struct SecondMoments {
   double* sum;
 };
 
-/// Projects a row: out[k] = sum over i of x[i] directions[i, k], k < outputs, a multiple of 16. x
-/// [inputs]; directions [inputs, outputs]; out [outputs].
+/// Projects one row x of a table on `outputs` directions: out[k] = sum over i of x[i] directions[i,
+/// k]. x [inputs]; directions [inputs, outputs]; out [outputs]; outputs is a multiple of 16.
 struct ProjectRow {
   const float* x;
   const float* directions;

@@ -7,8 +7,8 @@ namespace {
 
 using Doubles = double __attribute__((vector_size(kLanes * 4)));
 constexpr int kDoubles = kLanes / 2;
-constexpr int kRows = 4;                            // rows of a register tile
-constexpr int kVectors = kRegisters == 32 ? 4 : 2;  // columns of a register tile, in registers
+constexpr int kRows = 4;  // rows of `sum` that are kept in registers at once
+constexpr int kVectors = kRegisters == 32 ? 4 : 2;  // their columns, in SIMD registers
 constexpr int kColumns = kVectors * kDoubles;
 static_assert(kColumnTile % kColumns == 0);
 

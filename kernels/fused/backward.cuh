@@ -1,16 +1,18 @@
 #pragma once
-// The way back of a fused kernel: input gradients, and weight gradients by unit (plan.hpp).
+// Backward pass of the fused kernel: gradients of layers' inputs, and weight gradients of
+// convolutions.
 #include "kernels/fused/block.cuh"
 
 namespace cudp::fused::inline CUDP_SIMT {
 
-/// The gradient of the hidden layer's inputs, before the function that made them: rows are
-/// examples, columns inputs.
+/// Computes the gradient of the hidden dense layer's inputs, multiplied by the derivative of the
+/// activation before it. Rows of the matrix product are examples, columns are inputs.
 template <class P>
 __device__ __forceinline__ void hidden_backward(Space<P>& s) {
   constexpr DenseStages c = P::kDense;
   constexpr int kLast = P::kConvolutions - 1;
-  constexpr int kEach = quotient_up(c.steps(), kWarps);  // blocks of 16 inputs of a warp
+  constexpr int kEach =
+      quotient_up(c.steps(), kWarps);  // number of blocks of 16 inputs that a warp computes
   const Lane l;
   const int warp = warp_number();
   const int e = l.g % P::kExamples;
@@ -57,8 +59,9 @@ __device__ __forceinline__ void hidden_backward(Space<P>& s) {
   }
 }
 
-/// The gradient of convolution i - 1's pooled outputs, which are this one's inputs, before their
-/// function: an item is 16 input pixels of a phase by 16 channels.
+/// Computes the gradient of convolution i's inputs, which are the pooled outputs of convolution i -
+/// 1, multiplied by the derivative of the activation between them. A warp takes 16 input pixels of
+/// one phase of the stride by 16 channels at a time.
 template <class P, int i>
 __device__ __forceinline__ void input_gradient(Space<P>& s) {
   constexpr ConvStage c = P::stage(i);
@@ -125,7 +128,8 @@ __device__ __forceinline__ void input_gradient(Space<P>& s) {
   }
 }
 
-/// A unit of convolution i's weight gradient: which output channels, tap and chunk.
+/// Part of convolution i's weight gradient that a warp computes at once (a unit): for some output
+/// channels, one tap of the kernel, and one or two groups of eight inputs of it.
 template <class P, int i>
 struct Unit {
   static constexpr int kNumbers = P::stage(i).unit_m * P::stage(i).unit_k * 4;
@@ -140,14 +144,16 @@ struct Unit {
     chunk = unit / kBlocks % kChunks * c.unit_k;
   }
 
-  /// Parameter of the lane's number n, -1 if there is none.
+  /// Returns the index of the parameter that the lane's n-th number is the gradient of, or -1 if
+  /// there is none.
   __device__ __forceinline__ int parameter(const Lane& l, int n) const {
     constexpr ConvStage c = P::stage(i);
     const int channel = (block_m + n / (4 * c.unit_k)) * 16 + l.g + (n & 2) * 4;
     return c.parameter(channel, tap, chunk + n / 4 % c.unit_k, 2 * l.t + (n & 1));
   }
 
-  /// gradient = this lane's numbers of example e, over its slots in their order.
+  /// Computes this lane's numbers of the gradient of example e, summed over output pixels in the
+  /// order of their slots.
   __device__ __forceinline__ void make(Space<P>& s, int e, float (&gradient)[kNumbers]) const {
     constexpr ConvStage c = P::stage(i);
     constexpr typename Packed<P>::Tables kTables = Packed<P>::tables(i);
@@ -193,8 +199,9 @@ struct Unit {
   }
 };
 
-/// The gradient of convolution i's biases, of example e, to the example's vector; returns the
-/// lane's squares. By a warp: the product of dy and ones.
+/// Computes the gradient of convolution i's biases for example e, as the matrix product of dy and
+/// ones. A warp calls it. Writes the gradient to the example's vector. Returns the sum of the
+/// lane's squares.
 template <class P, int i>
 __device__ __forceinline__ float bias_gradient(Space<P>& s, int e) {
   constexpr ConvStage c = P::stage(i);

@@ -1,6 +1,6 @@
 #pragma once
-// What the phases of a fused kernel (fused_kernel.cuh) share: a block's shared memory and the
-// places in it, by plan.
+// Code that all phases of the fused kernel (fused_kernel.cuh) share: the layout of a block's shared
+// memory, and access to it.
 #include <cstdint>
 #include <utility>
 
@@ -15,7 +15,8 @@ template <class T, int n, std::size_t... i>
 __device__ __forceinline__ void clear_each(T (&v)[n], std::index_sequence<i...>) {
   ((v[i] = 0), ...);
 }
-/// Zeros. Not by `= {}` or a loop: those become a memset, and v would be kept in memory.
+/// Sets all elements to 0. `= {}` or a loop would become a memset, and v would be kept in memory,
+/// not in registers.
 template <class T, int n>
 __device__ __forceinline__ void clear(T (&v)[n]) {
   clear_each(v, std::make_index_sequence<n>());
@@ -23,29 +24,31 @@ __device__ __forceinline__ void clear(T (&v)[n]) {
 
 static_assert(unsigned{kThreads} == kFusedThreads);
 
-/// Shared memory of a block.
+/// Shared memory of a block of the fused kernel: packed weights, arrays of the examples it
+/// processes, and the factors with which they are added.
 template <class P>
 struct Space {
   static constexpr int E = P::kExamples;
   alignas(kChunk) unsigned char image[Packed<P>::kBytes];
   alignas(kChunk) unsigned char planes[P::planes().bytes];
-  float scale[E][P::kLayers];  ///< of what an example adds
-  int adds[E];                 ///< whether it adds anything
+  float scale[E][P::kLayers];  ///< factor of each layer's gradient when it is added to the sum
+  int adds[E];                 ///< 1 if the example's gradient is added, else 0
   alignas(16) WaitingCandidates candidates;
-  AnyFunction functions[P::kStages.functions];  // here and not in registers, which the sums take
+  AnyFunction functions[P::kStages.functions];  // activations, in shared memory because the sums
+                                                // need the registers
 };
 template <class P>
 constexpr std::size_t shared_bytes() {
   return sizeof(Space<P>);
 }
 
-/// Number of the thread's warp, which the compiler knows to be the same in all its lanes.
+/// Returns the index of the thread's warp. The compiler knows that it is equal in all lanes.
 __device__ __forceinline__ int warp_number() {
   return __shfl_sync(kFullWarp, thread_number() / kWarp, 0);
 }
 
-/// A lane's place in matrices and fragments: row `row` of matrix `matrix` for ldmatrix; rows g,
-/// g + 8 and columns 2 t, 2 t + 1 of sums.
+/// Position of a lane in tensor-core operands: it passes row `row` of matrix `matrix` to ldmatrix,
+/// and has rows g, g + 8 and columns 2 t, 2 t + 1 of sums.
 struct Lane {
   int lane, g, t, matrix, row;
   __device__ __forceinline__ Lane()
@@ -59,12 +62,12 @@ __device__ __forceinline__ void for_constants(const Body& body) {
   (std::make_integer_sequence<int, n>());
 }
 
-/// Example e's part of a plane.
+/// Returns example e's part of an array in shared memory.
 template <class T, class P>
 __device__ __forceinline__ T* plane_of(Space<P>& s, const Plane& p, int e) {
   return reinterpret_cast<T*>(s.planes + p.at + e * p.stride);
 }
-/// Table at `at` of the image.
+/// Returns the table at offset `at` (in numbers of two bytes) of the packed weights' tables.
 template <class P>
 __device__ __forceinline__ const std::uint16_t* table_of(const Space<P>& s, int at) {
   return reinterpret_cast<const std::uint16_t*>(s.image + Packed<P>::kTables) + at;
@@ -83,7 +86,8 @@ struct alignas(8) Two {
 __device__ __forceinline__ Two& two_at(float* p) { return *reinterpret_cast<Two*>(p); }
 __device__ __forceinline__ Two two_of(const float* p) { return *reinterpret_cast<const Two*>(p); }
 
-/// Two numbers of fp16, and their low parts if there are any.
+/// Returns two consecutive numbers that are stored as fp16 (`high`) or as sums of two fp16 numbers
+/// (`high` + `low`).
 template <bool has_low>
 __device__ __forceinline__ Two numbers_at(const u32* high, const u32* low, int word) {
   Two v{low_half(high[word]), high_half(high[word])};
@@ -104,14 +108,17 @@ __device__ __forceinline__ void put_numbers(u32* high, u32* low, int word, Two v
   }
 }
 
-/// d += a b, of 8 columns out of the 16 that a load of four matrices brings.
+/// Computes d += a b for columns 8 half .. 8 half + 7 of the 16 columns of b that one load of four
+/// matrices brings.
 __device__ __forceinline__ void multiply_add_half(float (&d)[4], const u32 (&a)[4],
                                                   const u32 (&b)[4], int half) {
   const u32 columns[2] = {b[2 * half], b[2 * half + 1]};
   multiply_add(d, a, columns);
 }
 
-/// The number in the data set of the group's example e; beyond the last, the last's.
+/// Group of examples that a block processes at once: examples first, first + apart, ... of the
+/// micro-batch, of which `live` exist. number() returns an example's index in the data set; past
+/// the last example it returns that of the last one.
 struct Group {
   int first, apart, live;
 

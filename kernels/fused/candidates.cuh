@@ -1,6 +1,7 @@
 #pragma once
-// What becomes of an example of a fused kernel: its factors, whether it adds, what is reported of
-// it; and candidates of importance sampling (contribution/importance.hpp) in a block.
+// Decisions of a fused kernel about an example: the factors of its gradient, whether it is added to
+// the sum, and what is reported about it. Includes the second stage of importance sampling
+// (contribution/importance.hpp).
 #include <cmath>
 #include <cstdint>
 
@@ -10,8 +11,8 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// threadIdx.x, asked for anew: what follows from it would otherwise be worked out before the loop
-/// over the examples and take registers throughout.
+/// Returns threadIdx.x, read again at each call. Otherwise the compiler would compute values
+/// derived from it before the loop over examples, and they would occupy registers throughout.
 __device__ __forceinline__ int thread_number() {
 #ifdef __CUDA_ARCH__
   int t;
@@ -22,17 +23,17 @@ __device__ __forceinline__ int thread_number() {
 #endif
 }
 
-/// The number in the data set of an example of the micro-batch.
+/// Returns the index in the data set of example e of the micro-batch.
 __device__ __forceinline__ std::int64_t example_number(const FusedSum& a, int e) {
   const int at = a.batch.first + e;
   return static_cast<std::int64_t>(is_summed(a.task) ? a.examples[at]
                                                      : static_cast<std::uint32_t>(at));
 }
 
-/// Makes an example's factors from the squared norms of its layers, keeps its norm if the task has
-/// norms, and returns whether it adds: not if it is not finite, not accepted, or not an example. A
-/// warp calls it with equal arguments. factor_of(norm last seen, square) is called by the first
-/// lane.
+/// Computes the factors of an example's gradient from the squared norms of its layers, and returns
+/// whether it is added to the sum: not if it is not finite, was not accepted or does not exist. If
+/// the task records norms, stores its norm. A warp calls it with equal arguments in all lanes. The
+/// first lane calls factor_of(norm stored before, squared norm).
 template <int layers, class NumberOf, class FactorOf>
 __device__ __forceinline__ bool decide_example(const FusedSum& a, FusedTask task, bool exists,
                                                const NumberOf& number_of,
@@ -54,8 +55,8 @@ __device__ __forceinline__ bool decide_example(const FusedSum& a, FusedTask task
   return factor > 0.0f;
 }
 
-/// Writes what a launch reports of example `at` of the micro-batch, if it reports anything. By one
-/// lane.
+/// Writes loss, squared norms and factors of example `at` of the micro-batch, if the launch reports
+/// them. One lane calls it.
 template <int layers>
 __device__ __forceinline__ void report_example(const FusedSum& a, int at, float loss,
                                                const float (&squares)[layers],
@@ -68,7 +69,8 @@ __device__ __forceinline__ void report_example(const FusedSum& a, int at, float 
   }
 }
 
-/// An example's word of the acceptance stream.
+/// Returns the random word that decides whether importance sampling accepts an example. number: its
+/// index in the data set.
 __device__ __forceinline__ std::uint32_t acceptance_word(const FusedAcceptance& a,
                                                          std::int64_t number) {
   RandomStream stream = a.stream;
@@ -76,13 +78,14 @@ __device__ __forceinline__ std::uint32_t acceptance_word(const FusedAcceptance& 
   return random_word(stream, a.first + number);
 }
 
-/// The next candidates of a block, in shared memory: what is known of them before their gradients.
+/// Data of the next examples of a block for importance sampling, in shared memory: computed before
+/// their gradients, from the norms stored for them.
 struct WaitingCandidates {
   SeenNorm seen[kWarp];
   std::uint32_t word[kWarp];
 
-  /// Makes those of the micro-batch's examples first, first + apart, ..., a lane of the first warp
-  /// each. The block must meet before they are read.
+  /// Computes the data of examples first, first + apart, ... of the micro-batch; each lane of the
+  /// first warp does one. The caller must synchronise the block before reading them.
   __device__ __forceinline__ void make(const FusedSum& a, int first, int apart, int live) {
     const auto lane = static_cast<int>(threadIdx.x);
     const int e = first + lane * apart;

@@ -1,9 +1,9 @@
-// Sums of a linear model over coded rows. A row costs some tens of instructions: a load and an
-// addition per code to score it, and again to add it. Rows are processed in groups of kLanes. Their
-// scores are independent, so loads of several rows overlap. Everything that follows from a score
-// (loss, norm, clip factor, rounding) is computed for the whole group in vectors. Then each row
-// adds its integers. Rows are scattered over a large table, so the rows of later groups are
-// prefetched.
+// Step of a linear model over rows of a CodedRows table: scores, clip factors, and the sum of
+// clipped gradients. A row costs some tens of instructions: a load and an addition per code to
+// score it, and again to add it. Rows are processed in groups of kLanes. Their scores are
+// independent, so loads of several rows overlap. Everything that follows from a score (loss, norm,
+// clip factor, rounding) is computed for the whole group in SIMD vectors. Then each row adds its
+// integers. Rows are scattered over a large table, so the rows of later groups are prefetched.
 #include "kernels/common/coded_row.hpp"
 #include "kernels/common/cpu_kernel_list.hpp"
 #include "kernels/fused/linear_group.hpp"
@@ -11,7 +11,7 @@
 namespace cudp::CUDP_SIMD {
 namespace {
 
-/// Prefetch distance in rows.
+/// Rows are prefetched this many rows ahead.
 constexpr int kAhead = 32;
 
 // The numbers of a row are processed in vectors of at most eight, because a row has few.
@@ -63,8 +63,8 @@ CUDP_INLINE void sum_lanes(const Part* parts, float* sums) {
 struct Group : LinearGroup {
   const std::uint8_t* row[kLanes];
   Part products[kLanes];
-  alignas(64) float numbers[kLanes];  ///< score from the row's numbers
-  alignas(64) float codes[kLanes];    ///< score from the row's codes
+  alignas(64) float numbers[kLanes];  ///< part of each row's score that comes from its numbers
+  alignas(64) float codes[kLanes];    ///< part of each row's score that comes from its codes
 };
 
 template <class Code>

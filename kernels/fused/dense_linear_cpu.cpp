@@ -1,19 +1,20 @@
-// Sums of a linear model over dense rows, in groups of kLanes. One pass over a row multiplies it by
-// the weights and sums its squares. Everything that follows from a score is computed for the group
-// in vectors. Then every register of the sum receives the contributions of all rows of the group
-// before the next register is loaded. The rows of the next group are prefetched meanwhile.
+// Step of a linear model over dense rows, in groups of kLanes: scores, clip factors, and the sum of
+// clipped gradients. One pass over a row multiplies it by the weights and sums its squares.
+// Everything that follows from a score is computed for the group in SIMD vectors. Then every
+// register of the sum receives the contributions of all rows of the group before the next register
+// is loaded. The rows of the next group are prefetched meanwhile.
 #include "kernels/common/cpu_kernel_list.hpp"
 #include "kernels/fused/linear_group.hpp"
 
 namespace cudp::CUDP_SIMD {
 namespace {
 
-/// Number of a row's cache lines that are prefetched. The hardware prefetches the lines that
+/// Number of a row's first cache lines that are prefetched. The hardware prefetches the lines that
 /// follow.
 constexpr int kLines = 16;
 constexpr int kLine = 64;
-/// Number of squares that are summed in float32 (kCpuArithmetic.norm_block); a multiple of 2
-/// kLanes.
+/// x|^2 of a row is summed in float32 within blocks of this many numbers
+/// (kCpuArithmetic.norm_block); a multiple of 2 kLanes.
 constexpr int kNormBlock = 1024;
 
 /// Returns the first n of kLanes numbers, 0 < n < kLanes, followed by zeros. Does not read past
@@ -80,7 +81,7 @@ CUDP_INLINE void prefetch(const DenseLinear& a, const Rows& rows, int e) {
   prefetch_label(a.of, a.of.examples[e]);
 }
 
-/// Computes w x and |x|^2 of a row.
+/// Computes the score w x (without bias) and |x|^2 of a row x.
 template <class Rows, class Number>
 CUDP_INLINE void score(const DenseLinear& a, const Rows& rows, const Number* x, float* product,
                        float* square) {
@@ -118,7 +119,8 @@ CUDP_INLINE void score(const DenseLinear& a, const Rows& rows, const Number* x, 
   *square = static_cast<float>(total);
 }
 
-/// Adds the fixed-point units of those rows of a group whose gradients are finite.
+/// Adds the gradients of a group's n rows to the integer sum, in units of its grid. Rows whose
+/// gradients are not finite are skipped.
 template <class Rows>
 CUDP_INLINE void add(const DenseLinear& a, const Rows& rows, int n, Group<Rows>& g) {
   int live = 0;

@@ -1,19 +1,19 @@
 #pragma once
-// The way forward of a fused kernel: features to operands, products of convolutions and of the
-// hidden dense layer.
+// Forward pass of the fused kernel: conversion of features to operands of tensor cores,
+// convolutions, and the hidden dense layer.
 #include "kernels/common/copy_async.cuh"
 #include "kernels/fused/block.cuh"
 
 namespace cudp::fused::inline CUDP_SIMT {
 
-/// What a number of the first layer's input is times, to be a feature: bytes are stored as byte /
-/// 256, which is exact.
+/// Returns the factor from the stored input of the first layer to the feature. Bytes are stored as
+/// byte / 256, which is exact in fp16.
 template <class P>
 __device__ __forceinline__ float input_factor(const FusedSum& a) {
   return P::kInput == Input::bytes ? 256.0f * a.scale : 1.0f;
 }
 
-/// Starts to copy the group's bytes.
+/// Starts to copy the features of the group's examples to shared memory, if they are bytes.
 template <class P>
 __device__ __forceinline__ void fetch_features(const FusedSum& a, Space<P>& s, const Group& group) {
   if constexpr (P::kInput == Input::bytes) {
@@ -29,7 +29,7 @@ __device__ __forceinline__ void fetch_features(const FusedSum& a, Space<P>& s, c
   }
 }
 
-/// Writes the group's features as operands of the first convolution.
+/// Writes the features of the group's examples as operands of the first convolution.
 template <class P>
 __device__ __forceinline__ void build_input(const FusedSum& a, Space<P>& s, const Group& group) {
   constexpr ConvStage c = P::stage(0);
@@ -43,7 +43,7 @@ __device__ __forceinline__ void build_input(const FusedSum& a, Space<P>& s, cons
     const int plane = rest / kRows % c.planes, e = rest / (kRows * c.planes);
     [[maybe_unused]] const std::int64_t number = P::kInput == Input::bytes ? 0 : group.number(a, e);
     const int y = row - c.pad;
-    // Feature n of the chunk, or 0 where there is none.
+    // Returns feature n of the chunk (16 bytes of an operand), or 0 if there is none.
     const auto feature = [&](int n) {
       const int channel = c.is_taps ? n / c.kernel : 8 * plane + n;
       const int x = (c.is_taps ? c.stride * column + n % c.kernel : column) - c.pad;
@@ -75,8 +75,8 @@ __device__ __forceinline__ void build_input(const FusedSum& a, Space<P>& s, cons
   }
 }
 
-/// y = weights x + bias of convolution i, before pool and function: an item is 16 slots of an
-/// example by 16 channels, over one of `splits` parts of the terms.
+/// Computes y = weights x + bias of convolution i, before pool and activation. A warp takes 16
+/// output pixels of an example by 16 channels at a time, and one of `splits` parts of their sums.
 template <class P, int i>
 __device__ __forceinline__ void convolve(const FusedSum& a, Space<P>& s) {
   constexpr ConvStage c = P::stage(i);
@@ -85,7 +85,10 @@ __device__ __forceinline__ void convolve(const FusedSum& a, Space<P>& s) {
   constexpr bool kLow = P::input_is_split(i);
   constexpr int kPairs = c.out / 16, kTiles = c.slots / 16;
   constexpr int kSteps = quotient_up(c.steps(), c.splits);
-  constexpr int kHalf = c.is_taps ? c.line : c.plane;  // from a step's first chunk to its second
+  constexpr int kHalf =
+      c.is_taps
+          ? c.line
+          : c.plane;  // from the first to the second half of a step's operands [chunks of 16 bytes]
   const Lane l;
   for (int item = warp_number(); item < P::kExamples * kTiles * kPairs * c.splits; item += kWarps) {
     const int pair = item % kPairs, split = item / kPairs % c.splits;
@@ -144,8 +147,8 @@ __device__ __forceinline__ void convolve(const FusedSum& a, Space<P>& s) {
   }
 }
 
-/// Partial sums of the hidden dense layer, by warp: rows are examples, of which a fragment has 8,
-/// columns outputs.
+/// Computes partial sums of the hidden dense layer: each warp multiplies its share of the inputs.
+/// Rows of the product are examples (of 8 in a fragment, those that exist), columns are outputs.
 template <class P>
 __device__ __forceinline__ void hidden_forward(Space<P>& s) {
   constexpr DenseStages c = P::kDense;

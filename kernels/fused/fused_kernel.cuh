@@ -1,13 +1,13 @@
 #pragma once
-// Small networks whole, on tensor cores: a block keeps the weights and a group of examples in
-// shared memory and its sum of clipped gradients in registers. It takes one group after the other
-// through forward, backward, norm and clip. Products are of fp16 operands, in two parts where the
-// plan says so (plan.hpp), with float32 sums.
+// One training step of a small network in one kernel, on tensor cores: a block keeps the weights
+// and a group of examples in shared memory, and its sum of clipped gradients in registers. It takes
+// one group after the other through forward pass, backward pass, norm and clipping. Operands are
+// fp16 numbers or, where plan.hpp says so, sums of two fp16 numbers; sums are float32.
 //
-// A dense layer's gradient is x dy', so its norm is (|x|^2 + 1) |dy|^2 (dense_squared_norm) and it
-// is formed only as it is added. A convolution's gradient is formed in registers for its norm, and
-// kept there or formed again, bit for bit, for the sum. Sums are integers (fixed_point.hpp):
-// results depend on nothing but the examples.
+// A dense layer's gradient is x dy', so its norm is (|x|^2 + 1) |dy|^2 (dense_squared_norm), and
+// its elements are computed only when they are added. A convolution's gradient is computed in
+// registers for its norm, and kept there or computed again, bit for bit, for the sum. Sums are of
+// integers (fixed_point.hpp): results depend on nothing but the examples.
 #include "kernels/fused/forward.cuh"
 #include "kernels/fused/head.cuh"
 #include "kernels/fused/pool.cuh"
@@ -15,7 +15,7 @@
 
 namespace cudp::fused::inline CUDP_SIMT {
 
-// grid: a.blocks, one a multiprocessor is best. block: 512. dynamic smem: shared_bytes<P>().
+// grid: a.blocks; one per multiprocessor is best. block: 512. dynamic smem: shared_bytes<P>().
 template <class P>
 __global__ void __launch_bounds__(kThreads, 1) fused_kernel(FusedSum a) {
   constexpr int E = P::kExamples;
@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(kThreads, 1) fused_kernel(FusedSum a) {
   if (block >= live) return;
   Group group{.first = block, .apart = blocks, .live = live};
 
-  // Weights and tables, zeros, the first examples.
+  // Copies weights and tables, clears the arrays, and loads the first group of examples.
   for (int i = thread_number(); i < Packed<P>::kBytes / kChunk; i += kThreads)
     copy_four_async(reinterpret_cast<float*>(s.image) + 4 * i,
                     reinterpret_cast<const float*>(a.packed) + 4 * i, true);
@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(kThreads, 1) fused_kernel(FusedSum a) {
   __syncthreads();
   build_input(a, s, group);
 
-  // Gradients are transformed for a clipped sum alone.
+  // Coordinate-wise clipping (kTransforms) is used with the clip task only.
   const FusedTask task = P::kTransforms ? FusedTask::clip : a.task;
   Sums<P> sums;
   for (int done = 0; group.first < live; done += E) {

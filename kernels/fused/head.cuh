@@ -1,5 +1,6 @@
 #pragma once
-// The last layer and the loss of a fused kernel, and back to the hidden layer: a warp an example.
+// Last layer and loss of the fused kernel, and the gradient of the hidden layer. A warp computes
+// one example.
 #include "kernels/contribution/clip_math.hpp"
 #include "kernels/fused/block.cuh"
 
@@ -14,9 +15,10 @@ __device__ __forceinline__ T warp_max(T v) {
   return v;
 }
 
-/// Hidden layer's function, logits, cross-entropy, and gradients of both layers' sums. Gradients
-/// are scaled by a power of two of the example, with which the largest of the logits' is in
-/// [32, 64): fp16 then holds them.
+/// For one example: activation of the hidden layer, logits, cross-entropy, and gradients of the
+/// logits and of the hidden layer's sums. Gradients are scaled by a power of two, chosen per
+/// example so that the largest gradient of a logit is in [32, 64), the range of fp16. If logits is
+/// not null, only writes them and returns. A warp calls it.
 template <class P>
 __device__ __forceinline__ void finish_example(const FusedSum& a, Space<P>& s, int e, int label,
                                                float* logits) {
@@ -96,7 +98,8 @@ __device__ __forceinline__ void finish_example(const FusedSum& a, Space<P>& s, i
   vector[v.squares + 3] = square_logits;
 }
 
-/// The square of the hidden layer's inputs, those that the sum's products are made of.
+/// Computes the squared norm of the hidden layer's inputs, as rounded for the sum's products. A
+/// warp calls it.
 template <class P>
 __device__ __forceinline__ void square_inputs(Space<P>& s, int e) {
   const int lane = thread_number() % kWarp;
@@ -112,7 +115,8 @@ __device__ __forceinline__ void square_inputs(Space<P>& s, int e) {
   if (lane == 0) plane_of<float>(s, P::planes().vector, e)[P::kVector.squares] = square;
 }
 
-/// Forward's end: a warp an example; others square the hidden layer's inputs meanwhile.
+/// Last layer and loss of all examples of the group, one warp per example. Meanwhile other warps
+/// compute the squared norms of the hidden layer's inputs.
 template <class P>
 __device__ __forceinline__ void last_layer(const FusedSum& a, Space<P>& s, const Group& group,
                                            int label) {

@@ -1,6 +1,6 @@
 #pragma once
-// Computations that follow from the scores of kLanes rows of a linear model, for any format of
-// rows. Only *_cpu.cpp files include this header, once per SIMD level.
+// Computations that follow from the scores of kLanes rows of a linear model (losses, clip factors),
+// for any format of rows. Only *_cpu.cpp files include this header, once per SIMD level.
 #include "kernels/common/fixed_point.hpp"
 #include "kernels/common/vec_lanes.hpp"
 #include "kernels/contribution/clip_math.hpp"
@@ -22,16 +22,16 @@ CUDP_INLINE std::int64_t count_of(VecI mask) {
   return n;
 }
 
-/// Values of a group of kLanes rows, computed before any of its rows is added to the sum.
+/// Numbers of a group of kLanes rows, computed before any of its rows is added to the sum.
 struct LinearGroup {
-  alignas(64) float square[kLanes];  ///< |x|^2
-  alignas(64) float label[kLanes];   ///< 0 or 1, or the target
-  alignas(64) float scaled[kLanes];  ///< d f / grid
+  alignas(64) float square[kLanes];  ///< |x|^2 of the row x
+  alignas(64) float label[kLanes];   ///< label 0 or 1, or the target
+  alignas(64) float scaled[kLanes];  ///< derivative of the loss times clip factor / grid of the sum
   alignas(64) float factor[kLanes];
   alignas(64) std::int32_t unit[kLanes];
 };
 
-/// LinearFacts with counts in vectors.
+/// Sums of a call over examples: losses, gradient norms, and counts per SIMD lane.
 struct GroupFacts {
   std::int64_t losses = 0;
   std::int64_t norms = 0;
@@ -49,8 +49,8 @@ CUDP_INLINE Vec values(const LinearExamples& a, Vec z, Vec y, Vec label) {
   return a.loss == Loss::logistic ? logistic_value(z, y) : hinge_value(z, y);
 }
 
-/// Computes losses, derivatives and clip factors of a group's n rows from their scores z, and adds
-/// their statistics to `facts`. Requires g.square and g.label.
+/// Computes losses, derivatives and clip factors of a group's n rows from their scores z. Writes
+/// them to g, and adds the statistics to `facts`. Reads g.square and g.label.
 CUDP_INLINE void weigh(const LinearExamples& a, int n, Vec z, LinearGroup& g, GroupFacts& facts) {
   const Vec label = load(g.label);
   const Vec y = label * 2.0f - broadcast(1.0f);
@@ -88,7 +88,7 @@ CUDP_INLINE void weigh(const LinearExamples& a, int n, Vec z, LinearGroup& g, Gr
   facts.finite += live;
 }
 
-/// Returns the label of a row, or its target.
+/// Returns the label (0 or 1) of an example or, if the loss has one, its target.
 CUDP_INLINE float label_of(const LinearExamples& a, std::uint32_t example) {
   return a.targets != nullptr ? a.targets[example] : static_cast<float>(a.labels[example]);
 }
@@ -99,7 +99,7 @@ CUDP_INLINE void prefetch_label(const LinearExamples& a, std::uint32_t example) 
     __builtin_prefetch(a.labels + example);
 }
 
-/// Adds the bias's sum and the statistics of a call to the caller's totals.
+/// Adds the sum of the bias's gradients and the statistics of this call to the caller's totals.
 CUDP_INLINE void finish(const LinearExamples& a, std::uint32_t bias_unit, const GroupFacts& facts) {
   *a.bias_unit += static_cast<std::int32_t>(bias_unit);
   if (a.facts == nullptr) return;

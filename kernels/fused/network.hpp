@@ -1,5 +1,5 @@
 #pragma once
-// Networks that a fused kernel (fused_kernel.cuh) is compiled for: one list of layers each, in the
+// Networks that the fused kernel (fused_kernel.cuh) is compiled for: a list of layers each, in the
 // order of the model file. Nothing else differs between the kernels.
 #include <array>
 #include <cstddef>
@@ -8,7 +8,8 @@ namespace cudp::fused {
 
 enum class LayerKind { convolution, function, pool, dense };
 
-/// A layer. pool: the largest of windows `kernel` x `kernel` wide and `stride` apart.
+/// A layer of a network. pool: maximum of windows of kernel x kernel pixels, `stride` apart.
+/// function: an activation.
 struct Layer {
   LayerKind kind;
   int out = 0, kernel = 1, stride = 1, pad = 0;
@@ -20,7 +21,7 @@ constexpr Layer function() { return {LayerKind::function}; }
 constexpr Layer max_pool(int kernel, int stride) { return {LayerKind::pool, 0, kernel, stride}; }
 constexpr Layer dense(int out) { return {LayerKind::dense, out}; }
 
-/// Shape of an example's features.
+/// Shape of an example's features [pixels].
 struct Image {
   int channels, height, width;
 };
@@ -35,14 +36,15 @@ constexpr LayerList<sizeof...(L)> layers(const Image& image, const L&... layer) 
   return {image, {layer...}};
 }
 
-/// cnn (models/cnn.toml) on 28x28 grey: 26,010 parameters.
+/// The model models/cnn.toml on 28x28 grey images: 26,010 parameters.
 struct Cnn {
   static constexpr auto kLayers = layers(Image{1, 28, 28}, convolution(16, 8, 2, 3), function(),
                                          max_pool(2, 1), convolution(32, 4, 2, 0), function(),
                                          max_pool(2, 1), dense(32), function(), dense(10));
 };
 
-/// scatter-cnn (models/scatter-cnn.toml) on scattering features of 28x28 grey: 33,066 parameters.
+/// The model models/scatter-cnn.toml on scattering features of 28x28 grey images: 33,066
+/// parameters.
 struct ScatterCnn {
   static constexpr auto kLayers =
       layers(Image{81, 7, 7}, convolution(16, 3, 2, 1), function(), convolution(32, 3, 1, 1),

@@ -1,8 +1,9 @@
 #pragma once
-// Parameters as a fused kernel (fused_kernel.cuh) wants them in shared memory: one image per plan,
-// which updates write (kernels/step/packed_image.hpp) and a block copies. Weights of products
-// are fp16, in two parts where the plan says so; biases and the last layer are float32. Tables of
-// places follow.
+// Packed copy (image) of a network's parameters, as the fused kernel (fused_kernel.cuh) reads them
+// in shared memory. There is one layout per Plan. Kernels that update parameters also write the
+// image (kernels/step/packed_image.hpp), and each block copies it. Weights that tensor cores
+// multiply are fp16, or sums of two fp16 numbers where the plan says so; biases and the last layer
+// are float32. Index tables of the convolutions follow.
 #include <cstdint>
 #include <vector>
 
@@ -11,7 +12,8 @@
 
 namespace cudp::fused {
 
-/// Bytes of the image of a plan. It does not depend on how many examples a block has.
+/// Byte offsets in the packed copy of the parameters. They do not depend on the number of examples
+/// per block.
 template <class P>
 struct Packed {
   static constexpr int kConvolutions = P::kConvolutions;
@@ -23,7 +25,8 @@ struct Packed {
     return at;
   }
   static constexpr int kSplitBytes = weights(kConvolutions) + (P::kAll ? kDense.weight_bytes() : 0);
-  static constexpr int kLow = kSplitBytes;  ///< from a high part to its low part
+  /// Distance from a weight's high to its low fp16 part [bytes].
+  static constexpr int kLow = kSplitBytes;
   static constexpr int kHidden = P::kAll ? weights(kConvolutions) : 2 * kSplitBytes;
   static constexpr int kLast = 2 * kSplitBytes + (P::kAll ? 0 : kDense.weight_bytes());
   static constexpr int kBiases = kLast + 4 * kDense.outputs * kDense.last_pitch();
@@ -31,11 +34,13 @@ struct Packed {
   static constexpr int kLastBias = kHiddenBias + 4 * kDense.hidden;
   static constexpr int kTables = kLastBias + 4 * round_up_to(kDense.outputs, 4);
 
-  // Tables [numbers of two bytes], of every convolution.
+  // Offsets of a convolution's index tables, in numbers of two bytes each.
   struct Tables {
-    int x = 0, dy = 0, pixel = 0;                 ///< [slots] places and pixels of outputs
-    int step = 0;                                 ///< [steps] places of the steps' first chunks
-    int back_dy = 0, back_x = 0, back_pixel = 0;  ///< [phases][back_slots] of inputs
+    int x = 0, dy = 0, pixel = 0;  ///< [slots], one entry per output pixel
+    /// [steps], offset of each step's first chunk of input.
+    int step = 0;
+    /// [phases][back_slots], one entry per input pixel.
+    int back_dy = 0, back_x = 0, back_pixel = 0;
     int end = 0;
   };
   static constexpr Tables tables(int i) {
@@ -60,7 +65,8 @@ struct Packed {
   static constexpr int kTableSize = tables(kConvolutions - 1).end;
   static constexpr int kBytes = round_up_to(kTables + 2 * kTableSize, kBanks);
 
-  /// Byte of weight (co, tap, chunk, n) of convolution i.
+  /// Returns the byte offset of weight n of a chunk of eight inputs of convolution i: output
+  /// channel co, tap of the kernel, chunk.
   static constexpr int weight_at(int i, int co, int tap, int chunk, int n) {
     const ConvStage s = P::stage(i);
     return weights(i) + s.weight_chunk(tap * s.tap_steps() + chunk / 2, chunk % 2, co) * kChunk +
@@ -99,7 +105,7 @@ struct Packed {
     return to;
   }
 
-  /// The image before any parameter is written: zeros and tables.
+  /// Returns the packed copy before any parameter is written: zeros, and the index tables.
   static std::vector<unsigned char> image() {
     std::vector<unsigned char> bytes(kBytes, 0);
     const auto put = [&](int at, int value) {
@@ -129,11 +135,13 @@ struct Packed {
         for (int slot = 0; slot < s.back_slots; ++slot) {
           const int at = phase * s.back_slots + slot;
           const bool is_pixel = back.pixel[slot] != kNone;
-          // An unused slot takes a pixel of its class: that of slot `slot % 8`, if it has one.
+          // An unused slot repeats a pixel whose offset is equal modulo 8, that of slot `slot % 8`,
+          // if there is one.
           const int other = back.pixel[slot % 8] != kNone ? back.pixel[slot % 8] : 0;
           const int pixel = is_pixel ? back.pixel[slot] : other;
           const int ay = p.first_y + pixel / p.width, ax = p.first_x + pixel % p.width;
-          const int y = ay * s.stride + fy, x = ax * s.stride + fx;  // padded
+          const int y = ay * s.stride + fy,
+                    x = ax * s.stride + fx;  // coordinates in the padded input
           put(t.back_dy + at, s.dy_place(ay, ax));
           put(t.back_x + at, s.pixel_place(y, x));
           put(t.back_pixel + at,

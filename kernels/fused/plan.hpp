@@ -1,13 +1,13 @@
 #pragma once
-// Layout of a fused kernel (fused_kernel.cuh) for a list of layers, worked out by the compiler:
-// where every operand of every product is in shared memory, which warp owns which tile of a weight
-// gradient, and how many examples a block processes at once (E).
+// Layout of the fused kernel (fused_kernel.cuh) for a list of layers, computed at compile time:
+// where every operand of every product is in shared memory, which warp computes which tile of a
+// weight gradient, and how many examples a block processes at once (E).
 //
-// Words: a chunk is 16 bytes of shared memory, 8 fp16 numbers, which is a row of an 8 x 8 matrix.
-// A step is 16 terms of a product, two chunks. A slot is an output pixel's place in the order in
-// which products take pixels. A tile is 16 x 8 numbers. A unit is the tiles of a weight gradient
-// that a warp makes at once, and whose squares it adds up. Slots, units and parts are properties of
-// a layer and never of E: results do not depend on E by a bit.
+// Terms: a chunk is 16 bytes of shared memory, 8 fp16 numbers, which is a row of an 8 x 8 matrix. A
+// step is 16 summands of a product, two chunks. A slot is the index of an output pixel in the order
+// in which products process pixels. A tile is 16 x 8 numbers. A unit is the tiles of a weight
+// gradient that a warp computes at once, and whose squares it adds up. Slots, units and parts are
+// properties of a layer and never of E: results do not depend on E by a bit.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -16,18 +16,21 @@
 
 namespace cudp::fused {
 
-/// Which products have operands of two fp16 numbers each, about 22 bits. forward: convolutions on
-/// the way forward, so that pools choose as in float32. all: every product.
+/// Which products have operands that are sums of two fp16 numbers, about 22 bits. forward:
+/// convolutions of the forward pass, so that max pools choose as in float32. all: every product.
 enum class Split { forward, all };
 
-/// Features of an example. bytes: whole numbers 0 .. 255, exact as fp16. numbers: float32, in two
-/// parts on the way forward.
+/// Type of an example's features. bytes: whole numbers 0 .. 255, exact as fp16. numbers: float32,
+/// split into two fp16 numbers in the forward pass.
 enum class Input { bytes, numbers };
 
 inline constexpr int kThreads = 512, kWarps = 16;
-inline constexpr int kChunk = 16;              ///< bytes
-inline constexpr int kBanks = 128;             ///< bytes until a bank of shared memory returns
-inline constexpr int kMaxShared = 227 * 1024;  ///< bytes a block of an H100 may have
+/// Unit in which shared memory is laid out [bytes]: 8 fp16 numbers.
+inline constexpr int kChunk = 16;
+/// Addresses this far apart are in the same bank of shared memory [bytes].
+inline constexpr int kBanks = 128;
+/// Shared memory that a block of an H100 may use [bytes].
+inline constexpr int kMaxShared = 227 * 1024;
 inline constexpr int kMaxConvolutions = 3;
 inline constexpr int kMaxSlots = 256;
 inline constexpr std::uint16_t kNone = 0xffff;
@@ -35,36 +38,43 @@ inline constexpr std::uint16_t kNone = 0xffff;
 constexpr int round_up_to(int n, int to) { return (n + to - 1) / to * to; }
 constexpr int quotient_up(int n, int by) { return (n + by - 1) / by; }
 
-/// A convolution, and the function and pool after it. Of outputs, only those that a later layer
-/// looks at are made.
+/// A convolution with the activation and pool after it. Only those outputs are computed that a
+/// later layer reads.
 struct ConvStage {
   int channels = 0, height = 0, width = 0;
   int out = 0, kernel = 1, stride = 1, pad = 0, pool = 1;
-  int out_height = 0, out_width = 0;  ///< of the outputs that are made
-  int weight = 0, bias = 0;           ///< places in the flat parameters
+  int out_height = 0, out_width = 0;  ///< size of the outputs that are computed [pixels]
+  /// Index of the first weight and bias in the model's parameters.
+  int weight = 0, bias = 0;
 
-  // Input: chunk `place(y, x)` of a plane holds numbers of output pixel (y, x)'s first tap; other
-  // taps are fixed distances away.
-  bool is_taps = false;  ///< a chunk holds a kernel row (all channels), not 8 channels of a pixel
-  int line = 0;          ///< chunks from one row of the kernel's phase to the next
-  int phase_line = 0, phase_column = 0;  ///< chunks between rows, columns of different phases
-  int tap_count = 0;                     ///< taps that have chunks of their own
-  int tap_chunks = 0;                    ///< chunks of a tap that hold parameters
-  int planes = 0, plane = 0;             ///< planes of an example; chunks of each
-  int row = 0;                           ///< place(y, x) = row y + x
+  // Input in shared memory: chunk `row y + x` of a plane has the numbers of output pixel (y, x)'s
+  // first tap; other taps are fixed distances away.
+  bool is_taps = false;  ///< a chunk is a kernel row (all channels), not 8 channels of a pixel
+  /// Distance between consecutive kernel rows of one phase of the stride [chunks].
+  int line = 0;
+  /// Distance between rows, columns of different phases of the stride [chunks].
+  int phase_line = 0, phase_column = 0;
+  int tap_count = 0;          ///< number of taps that have chunks of their own
+  int tap_chunks = 0;         ///< number of chunks per tap that have weights
+  int planes = 0, plane = 0;  ///< number of planes per example, and chunks per plane
+  /// Distance between output rows in the input [chunks]: pixel (y, x) is at row y + x.
+  int row = 0;
 
-  // Gradient of the outputs, in planes of 8 channels.
+  // Gradient of the outputs, in planes of 8 channels [chunks].
   int border = 0, dy_row = 0, dy_plane = 0;
-  int dy_zeros = 0;  ///< the first of 8 chunks of zeros, whose banks are those of places 0 .. 7
+  int dy_zeros = 0;  ///< the first of 8 chunks of zeros, one in each group of banks
 
-  int slots = 0;       ///< of outputs: a multiple of 16
-  int phases = 0;      ///< of the stride, where the input's gradient is made, else 0
-  int back_slots = 0;  ///< of inputs, of one phase
-  int splits = 1;      ///< parts that the terms of an output are divided into
+  int slots = 0;  ///< number of slots for output pixels: a multiple of 16
+  /// Number of phases of the stride if the input's gradient is computed, else 0.
+  int phases = 0;
+  int back_slots = 0;  ///< number of slots for input pixels, in one phase
+  int splits = 1;      ///< number of parts that the sum of an output is divided into
 
-  int unit_m = 1, unit_k = 1;  ///< tiles of a unit: of 16 channels out, of a chunk
+  /// Size of a unit of the weight gradient: in 16 output channels, in chunks.
+  int unit_m = 1, unit_k = 1;
   int units = 0;
-  bool has_example_owners = false;  ///< warps share the units of one example, or have those of all
+  /// If true, the warps are divided among examples; else each warp computes all examples.
+  bool has_example_owners = false;
 
   constexpr int pooled_height() const { return out_height - pool + 1; }
   constexpr int pooled_width() const { return out_width - pool + 1; }
@@ -75,23 +85,25 @@ struct ConvStage {
   constexpr int tap_steps() const { return quotient_up(tap_chunks, 2); }
   constexpr int steps() const { return tap_count * tap_steps(); }
   constexpr int units_k() const { return tap_count * (unit_k == 2 ? tap_steps() : tap_chunks); }
-  /// Place in a plane of the gradient of output pixel (y, x).
+  /// Returns the offset in a plane of the gradient of output pixel (y, x) [chunks].
   constexpr int dy_place(int y, int x) const { return (y + border) * dy_row + x + border; }
   constexpr int input_bytes() const { return planes * plane * kChunk; }
   constexpr int dy_bytes() const { return out / 8 * dy_plane * kChunk; }
   constexpr int weight_bytes() const { return steps() * out * 2 * kChunk; }
-  /// Place of chunk `chunk` of tap `tap`, from a pixel's first.
+  /// Returns the offset of chunk `chunk` of tap `tap` from a pixel's first chunk [chunks].
   constexpr int tap_place(int tap, int chunk) const {
     if (is_taps) return chunk * line;
     const int y = tap / kernel, x = tap % kernel;
     return chunk * plane + y / stride * line + y % stride * phase_line + x % stride * phase_column +
            x / stride;
   }
-  /// Place in a plane of padded input pixel (y, x), whose chunks hold channels.
+  /// Returns the offset in a plane of padded input pixel (y, x), if a chunk is 8 channels of a
+  /// pixel.
   constexpr int pixel_place(int y, int x) const {
     return y / stride * line + y % stride * phase_line + x % stride * phase_column + x / stride;
   }
-  /// Number n of a chunk, as a weight of output channel c; -1 if there is none.
+  /// Returns the index of the parameter that multiplies number n of a chunk for output channel c;
+  /// -1 if there is none.
   constexpr int parameter(int c, int tap, int chunk, int n) const {
     if (is_taps) {
       if (chunk >= kernel || n >= channels * kernel) return -1;
@@ -100,12 +112,14 @@ struct ConvStage {
     const int in = 8 * chunk + n;
     return in < channels ? weight + (c * channels + in) * kernel * kernel + tap : -1;
   }
-  /// Chunk of the packed weights that has 8 terms of output channel c. Halves of a step change
-  /// sides every 4 channels: 8 of them, two chunks apart, have 8 different banks.
+  /// Returns the chunk of the packed weights that has 8 summands of output channel c. The two
+  /// halves of a step swap places every 4 channels, so that 8 channels, two chunks apart, are in 8
+  /// different banks.
   constexpr int weight_chunk(int step, int half, int c) const {
     return 2 * (step * out + c) + (half ^ (c >> 2 & 1));
   }
-  /// Numbers that a warp keeps of its sums, with E examples at once.
+  /// Number of warps that share the units of the weight gradient, with E = `examples` examples at
+  /// once.
   constexpr int owners(int examples) const {
     return has_example_owners ? kWarps / examples : kWarps;
   }
@@ -113,22 +127,30 @@ struct ConvStage {
   constexpr int sums(int examples) const { return owned(examples) * unit_m * unit_k * 4; }
 };
 
-/// The dense layers: one that is hidden, and the last.
+/// The two dense layers of the network: a hidden one and the last one.
 struct DenseStages {
   int in = 0, hidden = 0, outputs = 0;
-  int channels = 0, pixels = 0;  ///< inputs come as [pixels][channels]
+  int channels = 0, pixels = 0;  ///< the inputs' order is [pixels][channels]
   int weight = 0, bias = 0, last_weight = 0, last_bias = 0;
 
   constexpr int steps() const { return in / 16; }
-  constexpr int weight_pitch() const { return in / 8 + 1; }  ///< chunks; odd
+  // Distances between rows in shared memory.
+
+  /// From output to output of the hidden layer's weights [chunks]; odd, to avoid bank conflicts.
+  constexpr int weight_pitch() const { return in / 8 + 1; }
   constexpr int weight_bytes() const { return hidden * weight_pitch() * kChunk; }
-  constexpr int input_pitch() const { return round_up_to(in / 2, 32) + 4; }         ///< words
-  constexpr int gradient_pitch() const { return round_up_to(hidden / 2, 32) + 4; }  ///< words
-  constexpr int last_pitch() const { return hidden + 4; }                           ///< floats
-  /// A thread's blocks of 8 outputs by 4 inputs.
+  /// From example to example of the hidden layer's inputs [32-bit words].
+  constexpr int input_pitch() const { return round_up_to(in / 2, 32) + 4; }
+  /// From example to example of the hidden layer's gradient [32-bit words].
+  constexpr int gradient_pitch() const { return round_up_to(hidden / 2, 32) + 4; }
+  /// From output to output of the last layer's weights [floats].
+  constexpr int last_pitch() const { return hidden + 4; }
+  /// Number of blocks of 8 outputs x 4 inputs that the hidden layer's weights are divided into. A
+  /// thread adds up the gradients of whole blocks.
   constexpr int blocks() const { return hidden / 8 * (in / 4); }
   constexpr int owned() const { return quotient_up(blocks(), kThreads); }
-  /// Parameter of output o and input i, counted as [pixels][channels].
+  /// Returns the index of the weight of output o and input i, with inputs in the order
+  /// [pixels][channels].
   constexpr int parameter(int o, int i) const {
     return weight + o * in + i % channels * pixels + i / channels;
   }
@@ -141,17 +163,19 @@ struct Stages {
   int parameters = 0;
   int functions = 0;
   int features = 0;
-  const char* refusal = nullptr;  ///< why there is no kernel for this list
+  /// Why no fused kernel can be made for this list of layers, or null.
+  const char* refusal = nullptr;
 };
 
 // ------------------------------------------------------------------------------------------------
 // Slots
 
-/// Pixels (y, x) of `height` x `width` in an order in which slot s has place = s modulo 8: those of
-/// one class follow each other 8 slots apart. kNone where a class has no more.
+/// Order of the pixels (y, x) of a height x width image in products: slot s has a pixel whose
+/// offset, row y + x, is s modulo 8, so that 8 consecutive slots are in different banks. kNone if
+/// there is no such pixel left.
 struct SlotOrder {
   int slots = 0;
-  std::array<std::uint16_t, kMaxSlots> pixel{};  ///< y width + x
+  std::array<std::uint16_t, kMaxSlots> pixel{};  ///< y width + x of each slot
 };
 constexpr SlotOrder slot_order(int height, int width, int row) {
   SlotOrder order;
@@ -169,9 +193,11 @@ constexpr SlotOrder slot_order(int height, int width, int row) {
   return order;
 }
 
-/// Input pixels of a phase of the stride: those with padded row y stride + phase / stride.
+/// Input pixels of one phase of the stride: those whose padded row is y stride + phase / stride and
+/// padded column x stride + phase % stride.
 struct PhasePixels {
-  int first_y, first_x;  ///< of the phase's rows and columns, the first that are inputs
+  /// First row and column of the phase that are in the input, not in the padding.
+  int first_y, first_x;
   int height, width;
 };
 constexpr PhasePixels phase_pixels(const ConvStage& s, int seen_height, int seen_width, int phase) {
@@ -187,7 +213,8 @@ constexpr PhasePixels phase_pixels(const ConvStage& s, int seen_height, int seen
 // ------------------------------------------------------------------------------------------------
 // Stages of a list
 
-/// Chooses pitches: those with the fewest slots, then with the fewest bytes.
+/// Chooses the distances between rows and planes: those with the fewest slots, then with the fewest
+/// bytes.
 constexpr void lay_out(ConvStage& s, bool gives_input_gradient) {
   const int rows = s.stride * (s.out_height - 1) + s.kernel;
   const int columns = s.stride * (s.out_width - 1) + s.kernel;
@@ -212,7 +239,7 @@ constexpr void lay_out(ConvStage& s, bool gives_input_gradient) {
     t.line = least + more;
     t.row = t.is_taps ? t.stride * t.line : t.line;
     t.slots = slot_order(t.out_height, t.out_width, t.row).slots;
-    // All pixels, whose places are not in their order, and 8 chunks that an unused slot may take.
+    // All pixels, whose offsets are not in their order, and 8 chunks that an unused slot may read.
     int used_by_input = t.is_taps ? (rows + t.kernel % 2) * t.line : 8;
     for (int y = 0; y < (t.is_taps ? 0 : rows); ++y)
       for (int x = 0; x < columns; ++x)
@@ -234,7 +261,7 @@ constexpr void lay_out(ConvStage& s, bool gives_input_gradient) {
     s.splits = std::min(kWarps / items, s.steps());
     s.splits = quotient_up(s.steps(), quotient_up(s.steps(), s.splits));
   }
-  // Units: as few numbers a thread as can be, then as large as can be.
+  // Units: with as few numbers per thread as possible, then as large as possible.
   const int tiles = s.blocks_m() * s.tap_count * s.tap_chunks;
   s.has_example_owners = !gives_input_gradient && tiles < kWarps;
   int least_sums = 0;
@@ -325,7 +352,7 @@ constexpr Stages stages_of(const LayerList<n>& list) {
     refuse("a dense layer of other sizes than multiples of 16, or above 64 outputs");
   if (r.dense.outputs > 32) refuse("more than 32 outputs");
   if (r.refusal != nullptr) return r;
-  // From the last to the first: what is seen of each.
+  // From the last convolution to the first: which outputs of each are read.
   int seen_height = height, seen_width = width;
   for (int i = r.convolutions - 1; i >= 0; --i) {
     ConvStage& s = r.convolution[i];
@@ -347,9 +374,9 @@ constexpr Stages stages_of(const LayerList<n>& list) {
 // ------------------------------------------------------------------------------------------------
 // Places
 
-/// Phases of a group of examples, a barrier after each: products and pools forward (1, 2, 3, 4,
-/// ...), the hidden layer, the last one, the hidden layer back, pools and gradients back, norm,
-/// sum.
+/// Phases in which a block processes a group of examples, with a barrier after each: product and
+/// pool of each convolution (1, 2, 3, 4, ...), hidden layer, last layer, hidden layer backward,
+/// pool and gradient of each convolution backward, norm, sum.
 struct Phases {
   int convolutions;
   constexpr int product(int i) const { return 2 * i + 1; }
@@ -363,12 +390,13 @@ struct Phases {
   constexpr int sum() const { return 4 * convolutions + 5; }
 };
 
-/// An array in shared memory: live from phase `first` to `last`.
+/// An array in shared memory, with its offset. Its contents are needed from phase `first` to phase
+/// `last`; arrays may overlap if they are needed at different times.
 struct Plane {
-  int bytes = 0;   ///< of all examples of the group
-  int stride = 0;  ///< from one example to the next
+  int bytes = 0;   ///< size for all examples of the group
+  int stride = 0;  ///< distance between consecutive examples [bytes]
   int first = 0, last = 0;
-  int at = 0;  ///< bytes from the first plane's beginning
+  int at = 0;  ///< offset from the start of the first array [bytes]
 
   constexpr bool is_live_with(const Plane& o) const { return first <= o.last && o.first <= last; }
   constexpr bool overlaps(const Plane& o) const {
@@ -378,23 +406,24 @@ struct Plane {
 
 enum class Part { high, low };
 
-/// What a block's planes are, by example: the names of the places below.
+/// The arrays that a block has in shared memory for each example.
 struct Places {
   struct OfConvolution {
-    Plane input[2];  ///< fp16, by Part
-    Plane y;         ///< float [splits][pixels][out]: before pool and function
-    Plane flags;     ///< which pixels a pool took
-    Plane gradient;  ///< float [pooled][out], before the pool
-    Plane dy[2];     ///< fp16, by Part
+    Plane input[2];  ///< fp16, high and low parts
+    Plane y;         ///< float [splits][pixels][out], outputs before pool and activation
+    Plane flags;     ///< bits: which pixel of each window was its maximum
+    Plane gradient;  ///< float [pooled][out], gradient of the pooled outputs
+    Plane dy[2];     ///< gradient of the outputs; fp16, high and low parts
   };
   std::array<OfConvolution, kMaxConvolutions> convolution{};
-  Plane raw;             ///< bytes of the next examples
-  Plane hidden_in[2];    ///< fp16 [pixels][channels], by Part
-  Plane partial;         ///< float [16][hidden]
-  Plane hidden_back[2];  ///< fp16 [hidden], gradients, by Part
-  Plane vector;          ///< floats, VectorPlaces
-  Plane norm_parts;      ///< float [parts of a norm]
-  int bytes = 0;         ///< of all
+  Plane raw;  ///< bytes: features of the next group of examples
+  /// Inputs of the hidden layer; fp16 [pixels][channels], high and low parts.
+  Plane hidden_in[2];
+  Plane partial;         ///< float [16][hidden], the warps' partial sums of the hidden layer
+  Plane hidden_back[2];  ///< gradient of the hidden layer; fp16 [hidden], high and low parts
+  Plane vector;          ///< floats, as described by VectorPlaces
+  Plane norm_parts;      ///< float, partial sums of a squared norm
+  int bytes = 0;         ///< size of all arrays together
 
   template <class Body>
   constexpr void for_each(const Body& body) {
@@ -408,20 +437,21 @@ struct Places {
   }
 };
 
-/// Floats of an example.
+/// Offsets in an array of floats that each example has [floats].
 struct VectorPlaces {
-  int one = 0;   ///< the number 1, a bias's input
-  int bias = 0;  ///< gradients of the convolutions' biases, one after the other
+  int one = 0;   ///< the number 1, which stands for the input of a bias
+  int bias = 0;  ///< gradients of the convolutions' biases, one convolution after the other
   int gradient_hidden = 0, gradient = 0, hidden = 0;
-  int inverse = 0;  ///< 1 / the gradients' scale
-  int squares = 0;  ///< of the hidden layer's inputs, its gradient, the last one's inputs, gradient
+  int inverse = 0;  ///< 1 / (power of two that the gradients are scaled by)
+  /// Squared norms: hidden layer's inputs and gradient, last layer's inputs and gradient.
+  int squares = 0;
   int loss = 0;
   int size = 0;
 };
 
-/// Parts of an example's squared norm, in the order in which they are added: units, then bias, of
-/// each convolution. Where gradients are transformed, also 16 of the hidden layer (one a warp), and
-/// of the small numbers 16 a layer.
+/// Offsets of the partial sums of an example's squared norm, in the order in which they are added:
+/// for each convolution its units, then its bias. With coordinate-wise clipping, also 16 for the
+/// hidden layer (one per warp), and 16 per layer for biases and last layer.
 struct NormParts {
   std::array<int, kMaxConvolutions> first{};
   std::array<int, kMaxConvolutions> count{};
@@ -444,7 +474,8 @@ struct Plan {
   static constexpr bool kAll = kSplit == Split::all;
 
   static constexpr ConvStage stage(int i) { return kStages.convolution[i]; }
-  /// Whether the input of convolution i has low parts on the way forward, and on the way back.
+  /// Whether inputs of convolution i are sums of two fp16 numbers in the forward pass, and in the
+  /// backward pass.
   static constexpr bool input_is_split(int i) { return i > 0 || kInput == Input::numbers; }
   static constexpr bool input_is_split_back(int i) { return kAll && input_is_split(i); }
 
@@ -499,16 +530,17 @@ struct Plan {
   }
   static constexpr NormParts kNormParts = norm_parts();
 
-  // Numbers that no tile has: biases and the last layer, a thread's being thread, thread + 512, ...
+  // Gradients that no tile has (small numbers): of biases and of the last layer. A thread has those
+  // with indices thread, thread + 512, ...
   static constexpr int kSmall =
       kBiases + kDense.hidden + kDense.outputs * kDense.hidden + kDense.outputs;
   static constexpr int kSmallOwned = quotient_up(kSmall, kThreads);
   struct Small {
     int layer, parameter;
-    int a, b;  ///< places in the vector of the two numbers whose product it is
+    int a, b;  ///< offsets in the example's vector of the two numbers whose product is the gradient
   };
-  /// i: first convolution that n may be a bias of. A template's argument, because a device has no
-  /// memory of the plan: what it reads of it must be a constant.
+  /// i: first convolution whose bias number n may be. It is a template argument, because device
+  /// code can use the plan in constant expressions only.
   template <int i = 0>
   static constexpr Small small_number(int n) {
     if constexpr (i < kConvolutions) {
@@ -528,7 +560,8 @@ struct Plan {
     }
   }
 
-  /// Sums of a thread: of each convolution's units, the hidden layer's blocks, the small numbers.
+  /// Index of a thread's first sum for convolution i. A thread has the sums of each convolution's
+  /// units, of the hidden layer's blocks, and of the small numbers.
   static constexpr int first_sum(int i) {
     int n = 0;
     for (int k = 0; k < i; ++k) n += stage(k).sums(kExamples);
@@ -544,7 +577,7 @@ struct Plan {
       const int stride = round_up_to(bytes, kBanks);
       return Plane{kExamples * stride, stride, first, last};
     };
-    // Of activations of dense layers: lanes of different examples read different banks.
+    // For activations of dense layers: lanes of different examples read different banks.
     const auto rows = [](int words, int first, int last) {
       return Plane{round_up_to(kExamples * words * 4, kBanks), words * 4, first, last};
     };
@@ -552,7 +585,7 @@ struct Plan {
     for (int i = 0; i < kConvolutions; ++i) {
       const ConvStage s = stage(i);
       Places::OfConvolution& c = p.convolution[i];
-      // Zeros that nobody writes again must last.
+      // Arrays whose zeros are written only once must not overlap others.
       const bool keeps_zeros = i == 0 || s.pad > 0;
       const int made = keeps_zeros ? 0 : kPhases.pool(i - 1);
       c.input[0] = plane(s.input_bytes(), made, end);
@@ -580,7 +613,7 @@ struct Plan {
       p.hidden_back[part] = rows(kDense.gradient_pitch(), kPhases.head(), kPhases.hidden_back());
     p.vector = plane(kVector.size * 4, 0, end);
     p.norm_parts = plane(kNormParts.size * 4, 0, end);
-    // Each at the lowest place that is free while it is live; the largest first.
+    // Gives each array the lowest offset that is free while it is needed, the largest array first.
     std::array<Plane*, 40> order{};
     int n = 0;
     p.for_each([&](Plane& x) {
@@ -604,7 +637,7 @@ struct Plan {
     return p;
   }
   static constexpr Places kPlaces = places();
-  /// The same by value: device code must not refer to kPlaces.
+  /// Returns kPlaces by value, because device code must not refer to it.
   static consteval Places planes() { return kPlaces; }
 };
 

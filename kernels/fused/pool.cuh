@@ -1,28 +1,31 @@
 #pragma once
-// Pools of 2 x 2 pixels, one apart, and functions of a fused kernel, without branches: what won is
-// kept as bits. A thread has a row of windows of two channels. A pool goes before the function,
-// which is right for every function that increases.
+// Max pools of 2 x 2 pixels, one apart, and activations of the fused kernel, without branches. Bits
+// record which pixel was the maximum. A thread has a row of windows of two channels. The pool is
+// computed before the activation, which gives the same result for every increasing activation.
 #include "kernels/fused/block.cuh"
 
 namespace cudp::fused::inline CUDP_SIMT {
 
-/// Whether b beats a: NaN does, so that it is not lost.
+/// Returns whether b replaces the maximum a. NaN does, so that it is not lost.
 __device__ __forceinline__ bool beats(float b, float a) { return b > a || b != b; }
 
-/// The larger of two pixels, of two channels. `bit` of flags and `bit + 16`: b was taken.
+/// Returns the larger of two pixels, for each of two channels. Sets `bit` (second channel: `bit +
+/// 16`) of flags if it is b.
 __device__ __forceinline__ Two larger(Two a, Two b, int bit, u32& flags) {
   const bool x = beats(b.x, a.x), y = beats(b.y, a.y);
   flags |= (x ? 1u << bit : 0u) | (y ? 0x10000u << bit : 0u);
   return {x ? b.x : a.x, y ? b.y : a.y};
 }
-/// v where `bit` (`bit + 16` for the second channel) of flags is `set`, else 0.
+/// Returns v for each channel whose bit in flags (`bit`, and `bit + 16` for the second channel)
+/// equals `set`, else 0.
 __device__ __forceinline__ Two where(Two v, u32 flags, int bit, bool set) {
   return {((flags >> bit & 1) != 0) == set ? v.x : 0.0f,
           ((flags >> (bit + 16) & 1) != 0) == set ? v.y : 0.0f};
 }
 __device__ __forceinline__ Two sum_of(Two a, Two b) { return {a.x + b.x, a.y + b.y}; }
 
-/// Pool and function of convolution i, to the next layer's input.
+/// Computes pool and activation of convolution i's outputs, and writes them as the next layer's
+/// input.
 template <class P, int i>
 __device__ __forceinline__ void pool_forward(Space<P>& s) {
   constexpr ConvStage c = P::stage(i);
@@ -75,8 +78,9 @@ __device__ __forceinline__ void pool_forward(Space<P>& s) {
   }
 }
 
-/// The gradient of convolution i's outputs from that of its pooled ones (which the function's
-/// derivative has been multiplied to), as operands.
+/// Computes the gradient of convolution i's outputs from that of its pooled outputs, which has
+/// already been multiplied by the activation's derivative, and writes it as operands of tensor
+/// cores.
 template <class P, int i>
 __device__ __forceinline__ void pool_backward(Space<P>& s) {
   constexpr ConvStage c = P::stage(i);
@@ -98,11 +102,12 @@ __device__ __forceinline__ void pool_backward(Space<P>& s) {
       const u32* const flags = plane_of<u32>(s, kPlace.flags, e) + j;
       const bool has_above = y > 0, has_here = y < kPooled;
       const int above = has_above ? y - 1 : 0, here = has_here ? y : kPooled - 1;
-      // Windows above give this row what their lower row won, those here what it did not.
+      // Windows above pass their gradient to this row if their maximum is in their lower row,
+      // windows of this row if it is in their upper row.
       const u32 down_above = has_above ? flags[(c.out_height + above) * kPairs] : 0;
       const u32 down_here = has_here ? flags[(c.out_height + here) * kPairs] : 0xffffffffu;
       const u32 across = flags[y * kPairs];
-      Two left{0.0f, 0.0f};  // what the window to the left gives its right pixel
+      Two left{0.0f, 0.0f};  // gradient that the window to the left passes to its right pixel
       CUDP_UNROLL for (int x = 0; x < kColumns; ++x) {
         const Two v = sum_of(where(at(here, x), down_here, x, false),
                              where(at(above, x), down_above, x, true));
@@ -112,7 +117,7 @@ __device__ __forceinline__ void pool_backward(Space<P>& s) {
       put(kColumns, left);
     }
   }
-  if constexpr (c.border == 0) {  // of a plane that was something else before
+  if constexpr (c.border == 0) {  // the array overlaps others, so its zeros must be written again
     constexpr int kPlanes = c.out / 8;
     for (int n = thread_number(); n < P::kExamples * kPlanes * 32; n += kThreads) {
       const int e = n / (kPlanes * 32),

@@ -1,6 +1,6 @@
 #pragma once
-// What the phases of the fused kernel of texts share: a block's shared memory, its texts, and the
-// layer of the words.
+// Code that all phases of the fused kernel for texts (recurrent_kernel.cuh) share: a block's shared
+// memory, its group of texts, and the dense layer of the words.
 #include <cstdint>
 
 #include "kernels/fused/head.cuh"
@@ -8,17 +8,21 @@
 
 namespace cudp::fused::inline CUDP_SIMT {
 
-/// Shared memory of a block. The texts' rows follow it.
+/// Shared memory of a block of the fused kernel for texts. Rows with each text's words and states
+/// follow it.
 template <class P>
 struct TextSpace {
-  /// Deltas of a piece of a text. Before they are there: the low parts of word vectors, then the
-  /// deltas that the steps exchange.
+  /// Gradients of the gates' pre-activations (deltas) for a piece of a text. In earlier phases: the
+  /// low parts of word vectors, then the deltas that warps exchange at each step.
   alignas(kChunk) unsigned char deltas[P::kPiece * P::kDeltaRow];
-  alignas(kChunk) unsigned char vectors[P::kPiece * P::kVectorRow];   ///< of a piece's words
-  alignas(kChunk) unsigned char inputs[P::kGateRows * P::kInputRow];  ///< W
-  alignas(kChunk) unsigned char back[P::kWords * P::kBackRow];  ///< gradient of the words' sums
+  /// Word vectors of a piece of a text.
+  alignas(kChunk) unsigned char vectors[P::kPiece * P::kVectorRow];
+  /// W, weights of the LSTM's inputs.
+  alignas(kChunk) unsigned char inputs[P::kGateRows * P::kInputRow];
+  /// Gradient of the outputs of the words' dense layer, before its activation.
+  alignas(kChunk) unsigned char back[P::kWords * P::kBackRow];
   alignas(kChunk) float text[kMaxTexts][P::kText.size];
-  Four parts[P::kWarps];  ///< squares of the layers, by warp
+  Four parts[P::kWarps];  ///< sums of squares of each layer's gradient, by warp
   int length[kMaxTexts];
   alignas(16) WaitingCandidates candidates;
   AnyFunction functions[2];
@@ -27,23 +31,26 @@ struct TextSpace {
   static_assert(2 * P::kDirections * P::kExchange <= P::kPiece * P::kDeltaRow);
 };
 
-/// Bytes of shared memory of a block with so many texts at once.
+/// Shared memory of a block [bytes] that processes `texts` texts of up to `places` positions at
+/// once.
 template <class P>
 constexpr std::size_t text_shared_bytes(int texts, int places) {
   return sizeof(TextSpace<P>) + static_cast<std::size_t>(texts) * P::text_bytes(places);
 }
 
-/// Gates, then deltas, of a unit at one position of a text, fp16.
+/// The four gates of an LSTM unit at one position of a text in the forward pass, the gradients of
+/// their pre-activations (deltas) after the backward pass; fp16.
 struct alignas(8) UnitGates {
   u32 word[2];
 };
 
-/// The group of texts that a block processes, and where their numbers are.
+/// The group of texts that a block processes at once, and the addresses of their numbers in shared
+/// and global memory.
 template <class P>
 struct Texts {
   Group group;
-  int count, places;  ///< texts at once; T
-  int stride;         ///< bytes from one text's rows to the next
+  int count, places;  ///< number of texts at once; positions per text (T)
+  int stride;         ///< distance between the rows of consecutive texts [bytes]
   unsigned char* first;
   unsigned char* scratch;
 
@@ -56,27 +63,28 @@ struct Texts {
         scratch(a.texts.scratch +
                 static_cast<std::int64_t>(blockIdx.x) * P::scratch_bytes(count, places)) {}
 
-  /// Row of position p - 1 of text e.
+  /// Returns row p of text e, which belongs to position p - 1.
   __device__ __forceinline__ unsigned char* row(int e, int p) const {
     return first + e * stride + p * P::kRow;
   }
-  /// [places][kGateRows / 4] of text e.
+  /// Returns the gates of text e, [places][kGateRows / 4].
   __device__ __forceinline__ UnitGates* gates(int e) const {
     return reinterpret_cast<UnitGates*>(scratch + e * places * P::kGateBytes);
   }
-  /// [places][kStepThreads] of a direction: c of two texts, by step.
+  /// Returns the LSTM's cell states c of one direction, [places][kStepThreads], by step; each word
+  /// has two texts.
   __device__ __forceinline__ u32* cells(int direction) const {
     return reinterpret_cast<u32*>(scratch + count * places * P::kGateBytes) +
            direction * places * P::kStepThreads;
   }
-  /// Sums of deltas [kGateRows] of text e.
+  /// Returns the sums of deltas over the positions of text e, [kGateRows].
   __device__ __forceinline__ float* delta_sums(int e) const {
     return reinterpret_cast<float*>(cells(P::kDirections)) + e * P::kGateRows;
   }
 };
 
-/// Word vectors of a piece of a text on their way from the table to shared memory, where a 1
-/// follows each: the bias's input. Rows behind the text's end become 0.
+/// Word vectors of a piece of a text, in registers between their load and their store to shared
+/// memory. There a 1 follows each vector, as the bias's input. Rows past the text's end become 0.
 template <class P>
 struct PieceVectors {
   static constexpr int kFours = P::kColumns / 4;
@@ -84,7 +92,8 @@ struct PieceVectors {
   Four four[kEach];
   int rows;
 
-  /// first: position of the piece.
+  /// Loads the vectors of the words from position `first` on. number: index of the text in the data
+  /// set.
   __device__ __forceinline__ void fetch(const FusedSum& a, std::int64_t number, int first,
                                         int length) {
     const std::uint16_t* const tokens = a.texts.of.tokens + number * a.texts.places + first;
@@ -122,8 +131,8 @@ struct PieceVectors {
   }
 };
 
-/// Copies W, makes the functions, and clears the texts' rows: steps of other texts read those that
-/// a short text does not write.
+/// Copies W, initialises the activations, and clears the texts' rows, because steps of longer texts
+/// also read rows that a short text does not write.
 template <class P>
 __device__ __forceinline__ void begin_texts(const FusedSum& a, TextSpace<P>& s) {
   for (int i = thread_number(); i < P::kGateRows * P::kWords / 2; i += P::kThreads) {
@@ -138,9 +147,9 @@ __device__ __forceinline__ void begin_texts(const FusedSum& a, TextSpace<P>& s) 
   if (thread_number() < kMaxTexts) s.text[thread_number()][P::kText.one] = 1.0f;
 }
 
-/// The lengths of the group's texts, and zeros in the states that no step of a text writes: those
-/// before its first step in each direction, and those beyond its end, which products multiply by
-/// zeros. They may hold another text's numbers, and those may be NaN.
+/// Loads the lengths of the group's texts, and clears the states that no step of a text writes:
+/// those before its first step in each direction, and those past its end, which products multiply
+/// by zeros. Otherwise they might contain another text's numbers, even NaN.
 template <class P>
 __device__ __forceinline__ void begin_group(const FusedSum& a, TextSpace<P>& s, const Texts<P>& t) {
   if (thread_number() < kMaxTexts) {
@@ -159,8 +168,8 @@ __device__ __forceinline__ void begin_group(const FusedSum& a, TextSpace<P>& s, 
   }
 }
 
-/// The words' layer of all texts. Both operands are sums of two fp16 numbers, so that a function
-/// with a kink sees the sums of float32.
+/// Computes the dense layer of the words for all texts of the group. Both operands are sums of two
+/// fp16 numbers, so that an activation with a kink gets the same sums as in float32.
 template <class P>
 __device__ __forceinline__ void dense_words(const FusedSum& a, TextSpace<P>& s, const Texts<P>& t) {
   constexpr int kColumnTiles = P::kWords / 8, kOwners = P::kWarps / kColumnTiles;

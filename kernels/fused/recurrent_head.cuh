@@ -1,12 +1,12 @@
 #pragma once
-// The last two layers and the loss of the fused kernel of texts, and back to the LSTM's states: a
-// warp a text.
+// Last two layers and loss of the fused kernel for texts, and the gradient of the LSTM's states. A
+// warp computes one text.
 #include "kernels/fused/recurrent_block.cuh"
 
 namespace cudp::fused::inline CUDP_SIMT {
 
-/// Softmax's cross-entropy of logits, one a lane: returns the lane's gradient. loss: null, or
-/// written.
+/// Computes softmax cross-entropy of logits, one per lane of a warp. Returns the gradient of the
+/// lane's logit. loss: written, or null.
 __device__ __forceinline__ float cross_entropy(float logit, bool has_logit, int label,
                                                float* loss) {
   const int lane = thread_number() % kWarp;
@@ -21,8 +21,9 @@ __device__ __forceinline__ float cross_entropy(float logit, bool has_logit, int 
   return has_logit ? (lane == label ? -others : power) / total : 0.0f;
 }
 
-/// Layers after the LSTM of text e. The gradient of its states is scaled by a power of two of the
-/// text, with which the largest of them is in [1, 2): fp16 then holds what follows.
+/// Computes the layers after the LSTM for text e, forward and backward. The gradient of the LSTM's
+/// states is scaled by a power of two, chosen per text so that the largest of them is in [1, 2):
+/// the gradients that follow then fit into fp16.
 template <class P>
 __device__ __forceinline__ void finish_text(const FusedSum& a, TextSpace<P>& s, const Texts<P>& t,
                                             int e, int label) {
@@ -34,7 +35,7 @@ __device__ __forceinline__ void finish_text(const FusedSum& a, TextSpace<P>& s, 
   CUDP_UNROLL for (int k = 0; k < kEach; ++k) {
     const int i = lane + k * kWarp;
     if (i >= P::kStates) continue;
-    const int row = i < P::kHidden ? s.length[e] : 1;  // the last step of each direction
+    const int row = i < P::kHidden ? s.length[e] : 1;  // row of the last step in each direction
     text[v.states + i] =
         low_half(*reinterpret_cast<const std::uint16_t*>(t.row(e, row) + 2 * (P::kWords + i)));
   }

@@ -1,17 +1,19 @@
 #pragma once
-// Small networks of texts whole, on tensor cores: a block takes a group of texts through the layer
-// of their words, all steps of an LSTM forward, the last layers, all steps back, and then one text
-// after the other through its gradient, norm and clip. Products are of fp16 operands with float32
-// sums; those of the words' layer have operands of two fp16 numbers. Gates and deltas are in
-// memory that stays in the second-level cache. Sums are integers (fixed_point.hpp): results depend
-// on nothing but the texts.
+// One training step of a small network for texts in one kernel, on tensor cores. A block takes a
+// group of texts through the dense layer of their words, all steps of an LSTM forward, the last
+// layers, and all steps backward. Then it computes gradient, norm and clipping of one text after
+// the other. Operands of products are fp16 numbers (for the words' layer, sums of two fp16
+// numbers), sums are float32. Gates and their gradients are in global memory that stays in the
+// second-level cache. Sums of gradients are integers (fixed_point.hpp): results depend on nothing
+// but the texts.
 #include "kernels/fused/recurrent_head.cuh"
 #include "kernels/fused/recurrent_steps.cuh"
 #include "kernels/fused/recurrent_sums.cuh"
 
 namespace cudp::fused::inline CUDP_SIMT {
 
-/// Gradients of the group's texts, one text after the other, and of each a piece after the other.
+/// Adds the clipped gradients of the group's texts to the block's sum, one text after the other,
+/// each in pieces.
 template <class P>
 __device__ __forceinline__ void add_texts(const FusedSum& a, TextSpace<P>& s, const Texts<P>& t,
                                           int done, TextSums<P>& sums) {
@@ -46,8 +48,8 @@ __device__ __forceinline__ void add_texts(const FusedSum& a, TextSpace<P>& s, co
   }
 }
 
-// grid: a.blocks, one a multiprocessor is best. block: 256.
-// dynamic smem: text_shared_bytes<P>(a.texts.group, a.texts.places).
+// grid: a.blocks; one per multiprocessor is best. block: 256. dynamic smem:
+// text_shared_bytes<P>(a.texts.group, a.texts.places).
 template <class P>
 __global__ void __launch_bounds__(P::kThreads, 1) recurrent_kernel(FusedSum a) {
   CUDP_DYNAMIC_SMEM(TextSpace<P>, space);

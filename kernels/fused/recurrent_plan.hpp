@@ -1,6 +1,6 @@
 #pragma once
-// Layout of the fused kernel of texts (recurrent_kernel.cuh): which layers it has, where their
-// numbers are, and how many texts a block can hold.
+// Layout of the fused kernel for texts (recurrent_kernel.cuh): its layers, the offsets of their
+// numbers, and the number of texts per block.
 #include <cstddef>
 #include <cstdint>
 
@@ -8,39 +8,40 @@
 
 namespace cudp::fused {
 
-/// Layers of a network of texts: frozen word vectors, a dense layer for every word and its
-/// function, an LSTM whose last states are its output, a dense layer and its function, and a last
-/// dense layer.
+/// Sizes of a network for texts: frozen word vectors; a dense layer with activation for every word;
+/// an LSTM, whose last states are its output; a dense layer with activation; and a last dense
+/// layer.
 struct TextLayers {
-  int columns;     ///< of the word vectors
+  int columns;     ///< length of a word vector
   int words;       ///< outputs of the dense layer for every word
   int hidden;      ///< units of the LSTM, in each direction
   int directions;  ///< 1 or 2
-  int head;        ///< outputs of the dense layer after the LSTM
+  int head;        ///< outputs of the hidden dense layer after the LSTM
   int outputs;
 };
 
-/// imdb-rnn (models/imdb-rnn.toml) on vectors of 100 columns: 20,946 parameters.
+/// The model models/imdb-rnn.toml on word vectors of length 100: 20,946 parameters.
 struct ImdbRnn {
   static constexpr TextLayers kLayers{100, 32, 32, 2, 16, 2};
 };
 
-/// The largest number of texts that a block processes at once: the columns of a product.
+/// Largest number of texts that a block processes at once: they are the columns of a product.
 inline constexpr int kMaxTexts = 8;
 
-/// Floats of a text.
+/// Offsets in an array of floats that each text has in shared memory [floats].
 struct TextPlaces {
-  int one = 0;     ///< the number 1, a bias's input
-  int states = 0;  ///< the LSTM's output
-  int back = 0;    ///< its gradient, scaled
+  int one = 0;     ///< the number 1, which stands for the input of a bias
+  int states = 0;  ///< output of the LSTM: its last states
+  int back = 0;    ///< gradient of the LSTM's output, scaled
   int head = 0, gradient_head = 0, gradient = 0;
-  int inverse = 0;  ///< 1 / the scale of the gradients of the LSTM and of the words' layer
+  /// 1 / (power of two that the gradients of LSTM and words' layer are scaled by).
+  int inverse = 0;
   int loss = 0;
   int size = 0;
 };
 
-/// Layout for a network. Numbers of a text's word at position p are in row p + 1 of the text: the
-/// LSTM's input, and the states of each direction after its step at p.
+/// Layout for one network. The word at position p of a text has row p + 1 of the text's array: the
+/// input of the LSTM, and the states of each direction after its step at p.
 template <class Network, bool transforms_>
 struct TextPlan {
   static constexpr bool kTransforms = transforms_;
@@ -49,46 +50,49 @@ struct TextPlan {
   static constexpr int kHidden = kNetwork.hidden, kDirections = kNetwork.directions;
   static constexpr int kHead = kNetwork.head, kOutputs = kNetwork.outputs;
   static constexpr int kStates = kDirections * kHidden;
-  static constexpr int kGates = 4 * kHidden;              ///< rows of W and U in one direction
-  static constexpr int kGateRows = kDirections * kGates;  ///< row: direction, unit, gate
+  static constexpr int kGates = 4 * kHidden;  ///< rows of W and U in one direction
+  /// Rows of both directions, ordered by direction, unit, gate.
+  static constexpr int kGateRows = kDirections * kGates;
   static constexpr int kLayers = 4;
   static_assert(kWords == 32 && kHidden == 32, "the steps are written for 32 numbers and units");
   static_assert(kColumns % 4 == 0 && kHead <= 32 && kOutputs <= 32);
 
   static constexpr int kThreads = 256, kWarps = 8;
-  /// Warps of a direction: a warp has 8 units of all texts.
+  /// Number of warps per direction: a warp computes 8 units for all texts.
   static constexpr int kStepWarps = kHidden / 8;
   static constexpr int kStepThreads = kStepWarps * 32;
   static_assert(kDirections * kStepWarps <= kWarps && kMaxTexts <= kWarps);
 
-  // Bytes of rows in shared memory: odd numbers of chunks.
+  // Sizes of rows in shared memory [bytes]: odd numbers of 16-byte chunks, to avoid bank conflicts.
   static constexpr int kRow = 2 * (kWords + kStates) + kChunk;
   static constexpr int kDeltaRow = 2 * kGateRows + kChunk;
   static constexpr int kWordSteps = quotient_up(kColumns + 1, 16);
   static constexpr int kVectorRow = 32 * kWordSteps + kChunk;
   static constexpr int kInputRow = 2 * kWords + kChunk;
-  /// Positions of a text whose word vectors and deltas are in shared memory at once.
+  /// Number of positions of a text whose word vectors and deltas are in shared memory at once (a
+  /// piece).
   static constexpr int kPiece = 80;
   static constexpr int kBackRow = 2 * kPiece + kChunk;
 
-  /// Bytes of a text's rows: 64 more than a multiple of the banks, so that eight texts' rows of 64
-  /// bytes have no conflict.
+  /// Number of rows of a text with this many positions. A text's rows take 64 bytes more than a
+  /// multiple of kBanks (text_bytes), so that eight texts' rows of 64 bytes have no bank conflicts.
   static constexpr int rows(int places) { return round_up_to(places, 16) + 2; }
   static constexpr int text_bytes(int places) {
     return round_up_to(rows(places) * kRow, kBanks) + 64;
   }
 
-  // Deltas of one step that the warps of a direction exchange: a column of gradients a text.
+  // Offset in the array through which a direction's warps exchange the deltas of one step [bytes]:
+  // each text has a column of gradients.
   static constexpr int exchange_column(int text) {
     return text * (2 * kGates + 64) + (text >> 1) * 32;
   }
   static constexpr int kExchange = exchange_column(kMaxTexts);
 
-  // Offsets of parameters.
+  // Offsets in the model's parameters.
   static constexpr int kWordBias = kWords * kColumns;
   static constexpr int kRecurrent = kWordBias + kWords;
   static constexpr int kStateWeights =
-      kGates * kWords;  ///< from a direction's first, like the next
+      kGates * kWords;  ///< this and the next two: from the first parameter of a direction
   static constexpr int kGateBias = kStateWeights + kGates * kHidden;
   static constexpr int kDirection = kGateBias + kGates;
   static constexpr int kHeadWeights = kRecurrent + kDirections * kDirection;
@@ -97,7 +101,8 @@ struct TextPlan {
   static constexpr int kLastBias = kLastWeights + kOutputs * kHead;
   static constexpr int kParameters = kLastBias + kOutputs;
 
-  /// Offset of row (direction, unit, gate) and column of [W U].
+  /// Returns the index of the parameter in a row (ordered by direction, unit, gate) and column of
+  /// the matrix [W U], W for the LSTM's inputs, U for its states.
   static constexpr int gate_parameter(int row, int column) {
     const int in_direction = row % kGates, line = in_direction % 4 * kHidden + in_direction / 4;
     const int first = kRecurrent + row / kGates * kDirection;
@@ -109,8 +114,8 @@ struct TextPlan {
     return kRecurrent + row / kGates * kDirection + kGateBias + in_direction % 4 * kHidden +
            in_direction / 4;
   }
-  /// Offset of a weight or, in the column after them, of a bias of the words' layer; -1 if there is
-  /// none.
+  /// Returns the index of a weight of the words' dense layer or, in the column after the weights,
+  /// of a bias; -1 if there is none.
   static constexpr int word_parameter(int output, int column) {
     if (column > kColumns) return -1;
     return column < kColumns ? output * kColumns + column : kWordBias + output;
@@ -136,8 +141,8 @@ struct TextPlan {
   }
   static constexpr TextPlaces kText = text_places();
 
-  // Tiles of gradients. Of [W U], a warp has 16 kGateTiles rows and all columns; of the words'
-  // layer all rows and the columns of tiles warp, warp + 8, ...
+  // Tiles of weight gradients that a warp computes. Of the LSTM's [W U]: 16 kGateTiles rows and all
+  // columns. Of the words' layer: all rows, and the column tiles warp, warp + 8, ...
   static constexpr int kGateTiles = kGateRows / 16 / kWarps;
   static constexpr int kGateColumns = (kWords + kHidden) / 8;
   static constexpr int kWordTiles = kWords / 16;
@@ -145,12 +150,13 @@ struct TextPlan {
   static constexpr int kWordOwned = quotient_up(kWordColumns, kWarps);
   static_assert(kGateRows % (16 * kWarps) == 0);
 
-  // Numbers of the last two layers, a thread's being thread, thread + 256, ...
+  // Gradients of the last two layers (small numbers). A thread has those with indices thread,
+  // thread + 256, ...
   static constexpr int kSmall = kHead * (kStates + 1) + kOutputs * (kHead + 1);
   static constexpr int kSmallOwned = quotient_up(kSmall, kThreads);
   struct Small {
     int layer, parameter;
-    int a, b;  ///< places of the two floats whose product it is
+    int a, b;  ///< offsets in the text's array of the two floats whose product is the gradient
   };
   static constexpr Small small_number(int n) {
     constexpr TextPlaces p = text_places();
@@ -165,14 +171,15 @@ struct TextPlan {
     return {3, kLastBias + n, p.gradient + n, p.one};
   }
 
-  // A thread's numbers, in the order in which their squares are added.
+  // Counts of the gradients that a thread has, in the order in which their squares are added.
   static constexpr int kGateNumbers = kGateTiles * kGateColumns * 4;
   static constexpr int kWordNumbers = kWordTiles * kWordOwned * 4;
   static constexpr int kNumbers = kGateNumbers + kWordNumbers + 1 + kSmallOwned;
 
-  // Scratch of a block: gates and then deltas of every text, position and direction; the cells of
-  // every step; sums of deltas.
-  static constexpr std::int64_t kGateBytes = 2 * kGateRows;  ///< of a position
+  // Global memory that a block uses: gates, later their gradients, of every text, position and
+  // direction; cell states of every step; sums of the gates' gradients.
+  /// Size of the gates of one position [bytes].
+  static constexpr std::int64_t kGateBytes = 2 * kGateRows;
   static constexpr std::int64_t scratch_bytes(int texts, int places) {
     return texts * (places * kGateBytes + 4 * kGateRows) +
            std::int64_t{4} * places * kDirections * kStepThreads;

@@ -1,16 +1,16 @@
 #pragma once
-// The steps of the fused kernel of texts, forward and back. A warp has 8 units of one direction of
-// all texts of the group: a product's rows are gates of these units, its columns are the texts. So
-// a lane finds all gates of one unit of two texts in its own registers. The warps of a direction
-// exchange states, or deltas, once a step.
+// LSTM steps of the fused kernel for texts, forward and backward. A warp computes 8 units of one
+// direction for all texts of the group. Rows of a product are the gates of these units, columns are
+// the texts. So a lane has all gates of one unit of two texts in its own registers. The warps of a
+// direction exchange states, or deltas (gradients of gates' pre-activations), once per step.
 #include "kernels/common/named_barrier.cuh"
 #include "kernels/fused/recurrent_block.cuh"
 #include "kernels/layers/recurrent_math.hpp"
 
 namespace cudp::fused::inline CUDP_SIMT {
 
-/// What a lane has of the steps: one unit of a direction, of texts a and a + 1. As a column of
-/// operands it has text `column`.
+/// A lane's share of the LSTM steps: one unit of a direction for texts a and a + 1. When it loads
+/// operands of a product, it loads those of text `column`.
 template <class P>
 struct StepLane {
   Lane l;
@@ -30,11 +30,11 @@ struct StepLane {
     }
   }
   __device__ __forceinline__ bool has_steps() const { return direction < P::kDirections; }
-  /// The lane's text a + i, or the last if there is none.
+  /// Returns the lane's text a + i (i = 0, 1), or the last text if there is none.
   __device__ __forceinline__ int text(const Texts<P>& t, int i) const {
     return a + i < t.count ? a + i : t.count - 1;
   }
-  /// Position of step `step` of a text.
+  /// Returns the position in text a + i at which step `step` of this direction is.
   __device__ __forceinline__ int position(int i, int step) const {
     return direction == 0 ? step : length[i] - 1 - step;
   }
@@ -44,7 +44,7 @@ struct StepLane {
   }
 };
 
-/// Four gates of a unit, fp16.
+/// Returns the four gates of a unit, rounded to fp16.
 __device__ __forceinline__ UnitGates gates_of(const LstmUnit<float>& u) {
   return {{halves(u.i, u.f), halves(u.g, u.o)}};
 }
@@ -52,15 +52,15 @@ __device__ __forceinline__ LstmUnit<float> unit_of(const UnitGates& g) {
   return {low_half(g.word[0]), high_half(g.word[0]), low_half(g.word[1]), high_half(g.word[1])};
 }
 
-/// All steps. W x of a step is made during the step before it.
+/// All LSTM steps forward. W x of a step is computed during the step before it.
 template <class P>
 __device__ __forceinline__ void steps_forward(const FusedSum& args, TextSpace<P>& s,
                                               const Texts<P>& t) {
   const StepLane<P> w(s, t);
   if (!w.has_steps()) return;
   const Lane& l = w.l;
-  // Tile j has gates 2 j and 2 j + 1. Terms are in the order in which a lane reads an operand in
-  // one piece: those of lane t are 8 t .. 8 t + 7.
+  // Tile j has gates 2 j and 2 j + 1. Summands are in the order in which a lane loads an operand
+  // with one instruction: lane t has 8 t .. 8 t + 7.
   u32 wx[2][2][4], wh[2][2][4];
   float bias[2][4];
   CUDP_UNROLL for (int j = 0; j < 2; ++j) {
@@ -88,8 +88,9 @@ __device__ __forceinline__ void steps_forward(const FusedSum& args, TextSpace<P>
   const int own = s.length[w.column];
   const unsigned char* const column = t.row(w.column, 0) + 16 * l.t;
   const int states = 2 * P::kWords + w.direction * 2 * P::kHidden;
-  // Rows of a step's input, and of the states before it. Beyond a text's end they are another
-  // text's, or of no use; they reach columns of that text alone, and nothing of them is stored.
+  // Addresses of a step's input and of the states before it. Past a text's end they contain numbers
+  // of another text or no valid ones. These affect columns of that text only, and nothing of them
+  // is stored.
   const auto row_at = [&](int step) {
     return w.direction == 0 ? step + 1 : own - step > 0 ? own - step : 0;
   };
@@ -139,15 +140,16 @@ __device__ __forceinline__ void steps_forward(const FusedSum& args, TextSpace<P>
   }
 }
 
-/// All steps back: deltas take the place of the gates.
+/// All LSTM steps backward. Deltas, the gradients of the gates' pre-activations, overwrite the
+/// gates.
 template <class P>
 __device__ __forceinline__ void steps_backward(const FusedSum& args, TextSpace<P>& s,
                                                const Texts<P>& t) {
   const StepLane<P> w(s, t);
   if (!w.has_steps()) return;
   const Lane& l = w.l;
-  // Rows 0 to 7 of U' are the warp's units, the others 0. Terms are units, and of each its gates;
-  // a lane's are those that it reads in one piece.
+  // Rows 0 to 7 of U' are the warp's units, the others are 0. Summands are units, with all gates of
+  // each, in the order in which a lane loads them with one instruction.
   constexpr int kSteps = P::kGates / 16;
   u32 back[kSteps][4];
   CUDP_UNROLL for (int k = 0; k < kSteps; ++k) {
@@ -172,7 +174,7 @@ __device__ __forceinline__ void steps_backward(const FusedSum& args, TextSpace<P
         w.length[i] > 0 ? s.text[w.a + i][P::kText.back + w.direction * P::kHidden + w.unit] : 0.0f;
     clear(sum[i]);
   }
-  // What steps read is fetched four steps before.
+  // Data for a step is loaded four steps earlier.
   struct Saved {
     UnitGates gates[2];
     float c[2];
@@ -186,7 +188,7 @@ __device__ __forceinline__ void steps_backward(const FusedSum& args, TextSpace<P
   const auto fetch = [&](Saved& to, int step) {
     const u32 both = step >= 0 && step < w.longest ? cells[step * P::kStepThreads] : 0u;
     CUDP_UNROLL for (int i = 0; i < 2; ++i) {
-      // Beyond a text's end its gates and cells are 0, and so are its deltas.
+      // Past a text's end its gates and cell states are 0, and so are its deltas.
       const bool has = step >= 0 && step < w.length[i];
       to.gates[i] = has ? *place_of(i, step) : UnitGates{};
       to.c[i] = !has ? 0.0f : i == 0 ? low_half(both) : high_half(both);

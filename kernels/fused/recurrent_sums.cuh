@@ -1,14 +1,15 @@
 #pragma once
-// What the fused kernel of texts adds of a text: its gradient in a thread's registers, the norm of
-// exactly these numbers, factors, and the thread's part of the block's sum. The order of all
-// additions depends on the text alone.
+// Sum of clipped gradients in the fused kernel for texts: a text's gradient in the threads'
+// registers, the norm of exactly these numbers, the clip factors, and a thread's part of the
+// block's sum. The order of all additions depends on the text alone.
 #include "kernels/common/copy_async.cuh"
 #include "kernels/fused/recurrent_block.cuh"
 #include "kernels/fused/sums.cuh"
 
 namespace cudp::fused::inline CUDP_SIMT {
 
-/// Begins to copy the deltas of a piece of a text. Rows beyond the text's end become 0.
+/// Starts to copy the deltas (gradients of the gates' pre-activations) of a piece of text e, from
+/// position `first` on, to shared memory. Rows past the text's end become 0.
 template <class P>
 __device__ __forceinline__ void fetch_deltas(TextSpace<P>& s, const Texts<P>& t, int e, int first) {
   constexpr int kChunks = 2 * P::kGateRows / kChunk;
@@ -22,8 +23,8 @@ __device__ __forceinline__ void fetch_deltas(TextSpace<P>& s, const Texts<P>& t,
   }
 }
 
-/// Gradient of the sums of the words' layer in a piece, from W' and the deltas: row = number,
-/// column = position.
+/// Computes the gradient of the words' dense layer's outputs, before its activation, for a piece of
+/// a text: W' times deltas. Rows are outputs, columns are positions.
 template <class P>
 __device__ __forceinline__ void words_back(TextSpace<P>& s, const Texts<P>& t, int e, int first) {
   const Lane l;
@@ -63,11 +64,12 @@ __device__ __forceinline__ void words_back(TextSpace<P>& s, const Texts<P>& t, i
 template <class P>
 struct TextSums {
   u32 sum[P::kNumbers];
-  u32 added = 0;  ///< texts
+  u32 added = 0;  ///< number of texts added to sum
 
   __device__ __forceinline__ TextSums() { clear(sum); }
 
-  /// Calls body(k, layer, parameter) for the thread's numbers: k-th, offset or -1.
+  /// Calls body(k, layer, parameter) for every gradient that this thread has: the k-th, its layer,
+  /// and the parameter's index or -1.
   template <class Body>
   static __device__ __forceinline__ void for_each_number(const Body& body) {
     const Lane l;
@@ -94,7 +96,8 @@ struct TextSums {
     });
   }
 
-  /// Number of products of a piece: of [W U] from deltas and rows, of the words' layer from `back`
+  /// Adds to d, for a piece of a text, the thread's gradients of the LSTM's weights [W U], the
+  /// product of deltas and rows. multiply_words() does the same for the words' layer, from `back`
   /// and word vectors.
   static __device__ __forceinline__ void multiply_gates(TextSpace<P>& s, const Texts<P>& t, int e,
                                                         int first, float (&d)[P::kNumbers]) {
@@ -104,7 +107,8 @@ struct TextSums {
     const unsigned char* delta =
         s.deltas + (l.matrix / 2 * 8 + l.row) * P::kDeltaRow + 2 * row + l.matrix % 2 * kChunk;
     const unsigned char* x = t.row(e, first + 1 + l.matrix % 2 * 8 + l.row) + l.matrix / 2 * kChunk;
-    // The states before a step are those of the position before, or after.
+    // The states before a step are those of the previous position, or of the next one in the
+    // reverse direction.
     const int direction = row / P::kGates;
     const int states =
         (direction == 0 ? -P::kRow : P::kRow) + 2 * P::kWords + direction * 2 * P::kHidden;
@@ -156,7 +160,8 @@ struct TextSums {
     }
   }
 
-  /// The numbers that no product makes.
+  /// Computes the thread's gradients that do not come from matrix products: of biases and the last
+  /// two layers.
   static __device__ __forceinline__ void make_others(TextSpace<P>& s, const Texts<P>& t, int e,
                                                      float (&d)[P::kNumbers]) {
     constexpr int kBias = P::kGateNumbers + P::kWordNumbers;
@@ -169,7 +174,7 @@ struct TextSums {
     });
   }
 
-  /// Puts w = (g - m) / scale in the place of each number g.
+  /// Replaces each gradient g with w = (g - m) / scale (coordinate-wise clipping).
   static __device__ __forceinline__ void transform(const FusedSum& a, TextSpace<P>& s, int e,
                                                    float (&d)[P::kNumbers]) {
     const float inverse = s.text[e][P::kText.inverse];
@@ -178,7 +183,7 @@ struct TextSums {
     });
   }
 
-  /// Writes the squares of the warp's numbers, by layer.
+  /// Writes the sums of squares of the warp's gradients, by layer.
   static __device__ __forceinline__ void square(TextSpace<P>& s, const float (&d)[P::kNumbers]) {
     Four squares{};
     for_each_number([&](int k, int layer, int) {
@@ -191,8 +196,9 @@ struct TextSums {
     if (thread_number() % kWarp == 0) s.parts[warp] = squares;
   }
 
-  /// The text's norm, whether and with what factors it is added, and what is written of it. Every
-  /// thread computes the same. waiting: the candidate's place among those that wait.
+  /// Computes the norm and clip factors of text e, decides whether it is added, adds it, and
+  /// reports on it. Every thread computes the same decision. waiting: index of the text in the
+  /// block's WaitingCandidates.
   __device__ __forceinline__ void decide_and_add(const FusedSum& a, TextSpace<P>& s,
                                                  const Group& group, int e, int waiting,
                                                  const float (&d)[P::kNumbers]) {
@@ -205,8 +211,8 @@ struct TextSums {
       CUDP_UNROLL for (int n = 0; n < P::kLayers; ++n) { squares[n] += part.v[n]; }
     }
     if constexpr (!P::kTransforms) {
-      // Squares and sums below 2^-126 have few bits or none. The scale may magnify what they lose,
-      // so the largest possible loss is added; `factor * inverse` is then bounded, too.
+      // Squares and sums below 2^-126 have few bits or none. The scale may magnify their loss, so
+      // the largest possible loss is added; this also bounds `factor * inverse`.
       constexpr float kLoss = static_cast<float>(P::kParameters + 4 * P::kThreads) * 0x1p-126f;
       CUDP_UNROLL for (int n = 0; n < 2; ++n) {
         squares[n] = (squares[n] + kLoss) * (inverse * inverse);
@@ -252,7 +258,7 @@ struct TextSums {
     });
   }
 
-  /// Writes the block's sums, in the parameters' order.
+  /// Writes the block's sums of gradients, in the order of the parameters.
   __device__ __forceinline__ void store(std::int32_t* slab) const {
     for_each_number([&](int k, int, int parameter) {
       if (parameter >= 0)
@@ -261,7 +267,7 @@ struct TextSums {
   }
 
  private:
-  /// Steps of 16 positions of a piece.
+  /// Returns the number of steps of 16 positions in the piece that starts at position `first`.
   static __device__ __forceinline__ int steps_of(const TextSpace<P>& s, int e, int first) {
     const int steps = (s.length[e] - first + 15) / 16;
     return steps < P::kPiece / 16 ? steps : P::kPiece / 16;

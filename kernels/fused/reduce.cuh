@@ -1,5 +1,5 @@
 #pragma once
-// Launch shape of every fused kernel, and the reduction of the blocks' sums.
+// Launch shape of all fused kernels, and the addition of their blocks' sums.
 #include <cstdint>
 
 #include "kernels/common/fixed_point.cuh"
@@ -13,7 +13,7 @@ inline LaunchShape fused_shape(const FusedSum& a, std::size_t shared_bytes,
       .grid = {static_cast<unsigned>(a.blocks)}, .block = {threads}, .shared_bytes = shared_bytes};
 }
 
-// grid, block: any, a thread a number. smem: none.
+// grid, block: any, one thread per number. smem: none.
 __global__ inline void fused_reduce_kernel(FusedReduce a) {
   const int blocks = written_slabs(a.left);
   for_each_number(a.n, [&](std::int64_t j) {

@@ -1,23 +1,25 @@
 #pragma once
-// What a fused kernel adds of an example: numbers and their norm, factors, and a thread's part of
-// the block's sum. A norm is of exactly the numbers that are added, in an order that depends on the
-// example alone.
+// Sum of clipped gradients in the fused kernel: an example's gradient, its norm, its factors, and a
+// thread's part of the block's sum. The norm is of exactly the numbers that are added, in an order
+// that depends on the example alone.
 //
-// Where gradients are transformed (contribution/coordinates_math.hpp), w = (g - m) / scale takes
-// the place of each number, in its square and in the sum.
+// With coordinate-wise clipping (contribution/coordinates_math.hpp), w = (g - m) / scale replaces
+// each gradient number g, in the norm and in the sum.
 #include "kernels/common/fixed_point.cuh"
 #include "kernels/contribution/clip_math.hpp"
 #include "kernels/fused/backward.cuh"
 
 namespace cudp::fused::inline CUDP_SIMT {
 
-/// w for x y, which is times 1 / `inverse` what the gradient is; 0 where there is no parameter.
+/// Returns w = (x y - mean) inverse for a parameter's gradient x y; 0 if parameter < 0 (there is
+/// none).
 __device__ __forceinline__ float transformed(const Transform& t, float x, float y, int parameter) {
   if (parameter < 0) return 0.0f;
   return ScalarLanes::fma(x, y, -t.mean[parameter]) * t.inverse[parameter];
 }
 
-/// Puts w in the place of a unit's numbers, which are times `factor` the gradient.
+/// Replaces the numbers g of a unit, which are the gradient divided by `factor`, with w = (g factor
+/// - mean) inverse.
 template <class P, int i>
 __device__ __forceinline__ void transform_unit(const Transform& t, const Unit<P, i>& unit,
                                                float factor,
@@ -28,7 +30,8 @@ __device__ __forceinline__ void transform_unit(const Transform& t, const Unit<P,
   }
 }
 
-/// Calls body(k, o, in) for the thread's numbers of the hidden layer: its k-th sum, output, input.
+/// Calls body(k, o, in) for each block of 8 outputs x 4 inputs of the hidden layer's weights that
+/// the thread adds up: index of its first sum, first output, first input.
 template <class P, class Body>
 __device__ __forceinline__ void for_each_hidden_block(const Body& body) {
   constexpr int kBlocks = P::kDense.blocks(), kAcross = P::kDense.in / 4;
@@ -38,7 +41,7 @@ __device__ __forceinline__ void for_each_hidden_block(const Body& body) {
       body(32 * n, block / kAcross * 8, block % kAcross * 4);
   });
 }
-/// Four inputs of the hidden layer.
+/// Returns inputs in .. in + 3 of the hidden layer for example e.
 template <class P>
 __device__ __forceinline__ Four hidden_inputs(Space<P>& s, int e, int in) {
   const u32* const high = plane_of<u32>(s, P::planes().hidden_in[0], e);
@@ -48,7 +51,8 @@ __device__ __forceinline__ Four hidden_inputs(Space<P>& s, int e, int in) {
   return {{a.x, a.y, b.x, b.y}};
 }
 
-/// Calls body(k, small number) for the thread's.
+/// Calls body(k, small) for the thread's gradients of biases and of the last layer (P::Small), k
+/// counting from 0.
 template <class P, class Body>
 __device__ __forceinline__ void for_each_small(const Body& body) {
   for_constants<P::kSmallOwned>([&](auto k) {
@@ -57,8 +61,8 @@ __device__ __forceinline__ void for_each_small(const Body& body) {
   });
 }
 
-/// The block's sums of a thread, and its weight gradients of convolutions with example owners,
-/// which stay in registers from their norm to the sum.
+/// A thread's part of the block's sum of gradients, and its gradients of convolutions with example
+/// owners (ConvStage::has_example_owners), which stay in registers from the norm to the sum.
 template <class P>
 struct Sums {
   static constexpr int E = P::kExamples;
@@ -69,18 +73,19 @@ struct Sums {
     static constexpr int kOwned = c.has_example_owners ? c.owned(E) : 1;
     float number[kOwned][c.has_example_owners ? Unit<P, i>::kNumbers : 1];
   };
-  Kept<0> kept;  // of others, numbers are made again
+  Kept<0> kept;  // gradients of the other convolutions are computed twice
   u32 sum[P::kSums];
-  u32 added = 0;      ///< examples of the block that were added
-  u32 added_own = 0;  ///< of them, those of the warp's place in the group
+  u32 added = 0;      ///< number of the block's examples that were added
+  u32 added_own = 0;  ///< how many of them had the index own_example() in their group
 
   __device__ __forceinline__ Sums() { clear(sum); }
 
-  /// The example that the warp owns units of, and its place among their owners.
+  /// Returns the index in the group of the example whose gradient this warp computes, if
+  /// convolutions have example owners.
   static __device__ __forceinline__ int own_example() { return warp_number() / (kWarps / E); }
 
-  /// Calls body(q, unit number, Unit) for the warp's units of convolution i, with example owners
-  /// or not.
+  /// Calls body(q, unit number, Unit) for the units of convolution i's weight gradient that the
+  /// warp computes, q counting from 0.
   template <int i, class Body>
   static __device__ __forceinline__ void for_each_unit(const Body& body) {
     constexpr int kOwners = P::stage(i).owners(E), kUnits = P::stage(i).units;
@@ -91,15 +96,16 @@ struct Sums {
     });
   }
 
-  /// What a number of convolution i is times, to be the gradient: the input's factor and the
-  /// example's scale.
+  /// Returns the factor from a computed number of convolution i's weight gradient to the gradient:
+  /// that of the input, and the inverse of the example's scale.
   template <int i>
   static __device__ __forceinline__ float factor_of(const FusedSum& a, Space<P>& s, int e) {
     const float inverse = plane_of<float>(s, P::planes().vector, e)[P::kVector.inverse];
     return i == 0 && P::kInput == Input::bytes ? inverse * input_factor<P>(a) : inverse;
   }
 
-  /// Squares of convolution i's weight gradient by unit, and its bias gradient.
+  /// Computes convolution i's gradients: writes the sum of squares of each unit of the weights, and
+  /// the bias's gradient and its sum of squares.
   template <int i>
   __device__ __forceinline__ void square_units(const FusedSum& a, Space<P>& s) {
     constexpr ConvStage c = P::stage(i);
@@ -137,7 +143,7 @@ struct Sums {
     }
   }
 
-  /// Squares of w of the dense layers and biases, by warp and layer.
+  /// Writes sums of squares of w = (g - m) / scale for dense layers and biases, by warp and layer.
   __device__ __forceinline__ void square_transformed(const FusedSum& a, Space<P>& s) {
     const int lane = thread_number() % kWarp, warp = warp_number();
     for (int e = 0; e < E; ++e) {
@@ -163,7 +169,7 @@ struct Sums {
     }
   }
 
-  /// Calls body(k, w) for the thread's numbers of the hidden layer.
+  /// Calls body(k, w) for the thread's numbers w = (g - m) / scale of the hidden layer.
   template <class Body>
   static __device__ __forceinline__ void for_each_transformed(const FusedSum& a, Space<P>& s, int e,
                                                               const Body& body) {
@@ -181,7 +187,8 @@ struct Sums {
     });
   }
 
-  /// Squared norms of example e's layers, the same in all lanes of the warp.
+  /// Computes the squared norm of each layer's gradient of example e, equal in all lanes of the
+  /// warp.
   static __device__ __forceinline__ void layer_squares(const FusedSum& a, Space<P>& s, int e,
                                                        float (&squares)[P::kLayers]) {
     const int lane = thread_number() % kWarp;
@@ -217,8 +224,8 @@ struct Sums {
     }
   }
 
-  /// Norm of example e, whether and with what factors it adds, and what is written of it. A warp.
-  /// waiting: the candidate's place among those that wait.
+  /// Computes norm and factors of example e, decides whether it is added, and reports on it. A warp
+  /// calls it. waiting: index of the example in the block's WaitingCandidates.
   static __device__ __forceinline__ void decide(const FusedSum& a, Space<P>& s, const Group& group,
                                                 int e, int waiting) {
     const bool first_lane = thread_number() % kWarp == 0;
@@ -243,9 +250,9 @@ struct Sums {
     if (group.has(e)) report_example(a, group.at(e), vector[P::kVector.loss], squares, factors);
   }
 
-  // An example adds its numbers times the layer's scale, rounded. They are finite, and the norm was
-  // made of them: no product is above the clipping norm, which is at most 2^21 units. The constant
-  // of the rounding comes off at the end.
+  // An example adds its gradient times the layer's scale, rounded to integers. The numbers are
+  // finite, and the norm was computed from them: so no product exceeds the clipping norm, which is
+  // at most 2^21 units of the grid. store() subtracts the constant that biased_product() adds.
 
   template <int i>
   __device__ __forceinline__ void add_units(const FusedSum& a, Space<P>& s) {
@@ -318,8 +325,8 @@ struct Sums {
     added_own += s.adds[own_example()] != 0 ? 1 : 0;
   }
 
-  /// Writes the block's sums, in the parameters' order, through its shared memory. Copies of a sum
-  /// are added there.
+  /// Writes the block's sums to `slab` in global memory, in the order of the parameters. Copies of
+  /// the same sum in different warps are first added up in shared memory.
   __device__ __forceinline__ void store(Space<P>& s, std::int32_t* slab) const {
     constexpr int kParameters = P::kStages.parameters;
     constexpr DenseStages c = P::kDense;

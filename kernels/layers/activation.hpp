@@ -7,7 +7,8 @@
 
 namespace cudp {
 
-/// Applies an activation to an image: y = f(x). Border and padding channels stay zero. y may be x.
+/// Applies an activation f to one example's image on the CPU: y = f(x). Border and padding channels
+/// stay zero. y may be x.
 struct ActivationForward {
   Activate function;
   ImageLayout in;
@@ -16,8 +17,8 @@ struct ActivationForward {
   float* y;
 };
 
-/// Gradient of an activation: dx = f'(x) dy, with f' computed from y = f(x). dx may be dy. `out` is
-/// the layout of y and dy.
+/// Backward pass of an activation f on the CPU: dx = f'(x) dy, with f' computed from the output y =
+/// f(x). dx may be dy. `out` is the layout of y and dy.
 struct ActivationBackward {
   Activate function;
   ImageLayout in;
@@ -31,14 +32,14 @@ struct ActivationBackward {
 
 namespace device {
 
-/// Applies an activation. Forward: to = f(from). Backward: to = f' from, with f' computed from y,
-/// whose layout is y_planes. `to` may be `from`.
+/// Applies an activation f to a micro-batch on a device. Forward: to = f(from). Backward: to = f'
+/// from, with f' computed from the output y, whose layout is y_planes. `to` may be `from`.
 struct ActivationPass {
   Batch batch;
   Activate function;
   const float* from;
   CountedPlanes from_planes;
-  const float* y;  ///< null: forward
+  const float* y;  ///< output of the activation, for the backward pass; null: forward
   CountedPlanes y_planes;
   float* to;
   CountedPlanes to_planes;

@@ -6,7 +6,8 @@
 namespace cudp::CUDP_SIMD {
 namespace {
 
-/// Calls f(offset in `in`, offset in `out`) for every vector of an image's pixels.
+/// Calls f(offset in an image of layout `in`, offset in one of layout `out`) for every SIMD vector
+/// of pixels and channels.
 template <class F>
 CUDP_INLINE void for_each_vector(const ImageLayout& in, const ImageLayout& out, F f) {
   const std::int64_t n = static_cast<std::int64_t>(out.width) * out.stride;
@@ -32,7 +33,7 @@ TemperedSigmoid tempered(const Activate& f) {
   return TemperedSigmoid(f.scale, f.temperature, f.offset);
 }
 
-/// Clears padding channels, because f(0) may not be 0.
+/// Sets the padding channels of y to 0, because f(0) may not be 0.
 void clear_padding(const ActivationForward& a) {
   for (int y = 0; y < a.out.height; ++y)
     for (int x = 0; x < a.out.width; ++x)

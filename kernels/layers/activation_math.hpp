@@ -7,7 +7,8 @@
 
 namespace cudp {
 
-/// Type of 32-bit integers that matches V: the type of a comparison of two V, or int32 for float.
+/// Type of 32-bit integers with as many lanes as V: a comparison of two SIMD vectors V has it;
+/// int32 for float.
 template <class V>
 struct BitsOf {
   using type = decltype(V{} < V{});

@@ -5,8 +5,8 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Activation function chosen at run time. It is evaluated as relu or as a tempered sigmoid; tanh
-/// is the tempered sigmoid 2 / (1 + exp(-2 x)) - 1.
+/// Activation function whose kind is known at run time only. It is evaluated as relu or as a
+/// tempered sigmoid; tanh is the tempered sigmoid 2 / (1 + exp(-2 x)) - 1.
 struct AnyFunction {
   bool is_relu;
   TemperedSigmoid sigmoid;

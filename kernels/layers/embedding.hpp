@@ -9,38 +9,41 @@
 
 namespace cudp::device {
 
-/// Texts of a data set, T positions each.
+/// The texts of a data set in device memory, as word numbers. T is the number of positions that
+/// each has space for.
 struct Texts {
-  const std::uint16_t* tokens = nullptr;   ///< [data set, T]; null if the examples are not texts
-  const std::uint16_t* lengths = nullptr;  ///< [data set]
-  /// [data set, T]: positions of each text sorted by word, ascending for equal words. Null if no
-  /// table is trained.
+  /// [data set, T], word at each position; null if the examples are not texts.
+  const std::uint16_t* tokens = nullptr;
+  const std::uint16_t* lengths = nullptr;  ///< [data set], number of words of each text
+  /// [data set, T]: positions of each text sorted by word; positions of equal words are ascending.
+  /// Null if no word vectors are trained.
   const std::uint16_t* order = nullptr;
-  const float* vectors = nullptr;  ///< [words, columns], or null
+  const float* vectors = nullptr;  ///< [words, columns], fixed word vectors, or null
 };
 
-/// Embeds a micro-batch: y(t, .) = row of a text's t-th word, for t < its length. Also copies the
-/// texts' lengths and labels.
+/// Forward pass of an embedding for a micro-batch: y(t, .) = vector of the text's t-th word, for t
+/// < its length. Also copies the texts' lengths and labels.
 struct Embed {
   Batch batch;
   const std::uint32_t* examples;  ///< indices in the data set, from batch.first on; null: 0, 1, ...
   Texts texts;
-  const std::uint8_t* labels;  ///< [data set]
+  const std::uint8_t* labels;  ///< [data set], label of each text
   std::int32_t places;         ///< T, number of positions
   AnyDivisor columns;
-  std::int32_t rows;    ///< words below it have a row of `weight`, others a row of texts.vectors
-  const float* weight;  ///< [rows, columns], or null
-  float* y;             ///< [capacity, T, columns]
-  std::int32_t* own_length;  ///< [capacity]
-  std::uint8_t* own_label;   ///< [capacity]
+  /// Words below this number have a row of `weight`, others a row of texts.vectors.
+  std::int32_t rows;
+  const float* weight;       ///< [rows, columns], trained word vectors, or null
+  float* y;                  ///< [capacity, T, columns], written: a vector per position
+  std::int32_t* own_length;  ///< [capacity], written: each text's length
+  std::uint8_t* own_label;   ///< [capacity], written: each text's label
 };
 
-/// Gradient of `weight` of Embed. A word's row is the sum of dy(t, .) over the positions of the
-/// word, in the order of the text. It is used in exactly one of three ways: its squared norm is
-/// written to parts; factors[e] times the row is added to sum, each number rounded independently
-/// (an example with factor 0 is skipped, because it may contain NaN); or it is stored in gradients.
-/// The row that is squared and the row that is added are equal, bit for bit, because the same code
-/// computes both.
+/// Gradient of the trained word vectors (`weight` of Embed) for each example. The gradient of a
+/// word's vector is the sum of dy(t, .) over the positions t of the word, in the order of the text.
+/// It is used in exactly one of three ways: its squared norm is written to parts; factors[e] times
+/// it is added to sum, each number rounded independently (an example e with factor 0 is skipped,
+/// because it may contain NaN); or it is stored in gradients. The numbers that are squared and the
+/// numbers that are added are equal, bit for bit, because the same code computes both.
 struct EmbeddingGradient {
   Batch batch;
   const std::uint32_t* examples;
@@ -48,16 +51,17 @@ struct EmbeddingGradient {
   std::int32_t places;
   std::int32_t columns;
   std::int32_t rows;
-  const std::int32_t* length;  ///< [capacity]
-  const float* dy;             ///< [capacity, T, columns]
-  float* parts = nullptr;      ///< [capacity]
+  const std::int32_t* length;  ///< [capacity], number of words of each text
+  const float* dy;             ///< [capacity, T, columns], gradient of the embedding's output
+  float* parts = nullptr;      ///< [capacity], written: squared norm of each example's gradient
 
-  FixedPoint* sum = nullptr;  ///< [rows, columns]
+  FixedPoint* sum = nullptr;  ///< [rows, columns], sum of the clipped gradients, added to
   const float* factors = nullptr;
   std::int32_t factor_stride = 0;
-  const SumScale* scale = nullptr;  ///< [1], grid of the sum
+  /// [1], clipping norm, and the grid that each number is rounded to.
+  const SumScale* scale = nullptr;
 
-  float* gradients = nullptr;  ///< [capacity, stride]
+  float* gradients = nullptr;  ///< [capacity, stride], written: each example's gradient
   std::int64_t stride = 0;     ///< >= rows columns
 };
 

@@ -6,8 +6,9 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Calls store(finish) once. finish(v, y) returns the number to write for a layer's number v; y()
-/// must return the value of the activation there.
+/// Calls store(finish) once, with a function that applies the epilogue: finish(v, y) returns the
+/// number to write for a layer's output v. y() must return the activation's value at that place; it
+/// is called for derivatives only.
 template <class Store>
 __device__ __forceinline__ void store_finished(const Epilogue& epilogue, const Store& store) {
   const Precision as = epilogue.stored_as;

@@ -5,15 +5,16 @@
 
 namespace cudp {
 
-/// Operation on a layer's outputs before they are written, so that an adjacent activation needs no
-/// pass of its own. `value` applies the activation: forward, if it follows the layer. `derivative`
-/// multiplies by the activation's derivative, computed from its values y: backward, if it precedes
-/// the layer.
+/// Operation that a layer's kernel applies to its outputs before it writes them, so that an
+/// adjacent activation needs no pass of its own. `value` applies the activation: in the forward
+/// pass, if it follows the layer. `derivative` multiplies by the activation's derivative, computed
+/// from its values y: in the backward pass, if it precedes the layer.
 struct Epilogue {
   enum class Kind { none, value, derivative };
   Kind kind = Kind::none;
   Activate function = {};
-  const float* y = nullptr;  ///< values for `derivative`; the layer defines their layout
+  /// The activation's values, for `derivative`; the layer defines their layout.
+  const float* y = nullptr;
   Precision stored_as = Precision::fp32;  ///< tf32: written numbers are rounded for tensor cores
 };
 

@@ -6,8 +6,8 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Calls body(pixel) for every pixel of some channels of one example, distributed over the threads
-/// of the block.
+/// Calls body(pixel) for every pixel of `count` channels of one example from channel `first` on,
+/// distributed over the threads of the block.
 template <class Body>
 __device__ __forceinline__ void for_each_in_channels(const CountedPlanes& x, int first,
                                                      int channels, const Body& body) {
@@ -63,7 +63,7 @@ __global__ inline void group_norm_backward_kernel(device::GroupNormBackward a) {
   const float inverse = a.statistics[(e * a.groups + blockIdx.x) * 2 + 1];
   float* const gradient = a.gradient + e * 2 * a.x_planes.channels;
 
-  // dx = (u - mean of u - z mean of u z) inverse, with z = (x - mean) inverse and u = dy weight.
+  // dx = (u - mean of u - z mean of (u z)) inverse, with z = (x - mean) inverse and u = dy weight.
   float square = 0.0f;
   float mean_u = 0.0f;
   float mean_uz = 0.0f;

@@ -9,25 +9,25 @@
 
 namespace cudp {
 
-/// Group normalisation (Wu & He 2018): y = (x - mean) * inverse_deviation * weight + bias. Mean and
-/// biased variance are over the pixels and channels of each group of one example. Groups divide the
-/// channels evenly. The padding channels of y are cleared.
+/// Group normalisation (Wu & He 2018) of one example on the CPU: y = (x - mean) * inverse_deviation
+/// * weight + bias. Mean and biased variance are over the pixels and channels of each group. Groups
+/// divide the channels evenly. The padding channels of y are set to 0.
 struct GroupNormForward {
   ImageLayout in;
   ImageLayout out;
   int groups;
   float epsilon;
-  const float* weight;  ///< [channels]
+  const float* weight;  ///< [channels], factor of each channel
   const float* bias;
   const float* x;
   float* y;
-  float* mean;     ///< [groups], written
-  float* inverse;  ///< [groups], 1 / sqrt(variance + epsilon), written
+  float* mean;     ///< [groups], written: mean of each group
+  float* inverse;  ///< [groups], written: 1 / sqrt(variance + epsilon)
 };
 
-/// Gradients of group normalisation: dweight[c] = sum over pixels of dy x^, where x^ is the
-/// normalised x; dbias[c] = sum of dy; and dx unless null. The padding channels of all three are
-/// cleared.
+/// Gradients of group normalisation for one example on the CPU: dweight[c] = sum over pixels of dy
+/// times the normalised x; dbias[c] = sum over pixels of dy; and dx, unless it is null. The padding
+/// channels of all three are set to 0.
 struct GroupNormBackward {
   ImageLayout in;
   ImageLayout out;
@@ -38,21 +38,21 @@ struct GroupNormBackward {
   const float* mean;
   const float* inverse;
   float* dx;
-  float* dweight;  ///< [in.stride], written
-  float* dbias;    ///< [in.stride], written
+  float* dweight;  ///< [in.stride], written: gradient of weight
+  float* dbias;    ///< [in.stride], written: gradient of bias
 };
 
 // --- CUDA ---
 
 namespace device {
 
-/// Group normalisation (Wu & He 2018): y = (x - mean) * inverse * weight + bias. Mean and inverse
-/// deviation are over the pixels and channels of each group of one example.
+/// Group normalisation (Wu & He 2018) of a micro-batch: y = (x - mean) * inverse * weight + bias.
+/// Mean and inverse deviation are over the pixels and channels of each group of one example.
 struct GroupNorm {
   Batch batch;
   int groups;  ///< divides the channels
   float epsilon;
-  const float* weight;  ///< [channels]
+  const float* weight;  ///< [channels], factor of each channel
   const float* bias;
   const float* x;
   CountedPlanes x_planes;
@@ -62,8 +62,8 @@ struct GroupNorm {
   Precision y_as = Precision::fp32;  ///< tf32: y is rounded to TF32
 };
 
-/// Gradients of group normalisation per example: dweight = sum over pixels of dy (x - mean)
-/// inverse, dbias = sum of dy, their squared norm per group, and dx unless null.
+/// Gradients of group normalisation for each example: dweight = sum over pixels of dy (x - mean)
+/// inverse, dbias = sum over pixels of dy, their squared norm per group, and dx, unless it is null.
 struct GroupNormBackward {
   Batch batch;
   int groups;
@@ -75,25 +75,27 @@ struct GroupNormBackward {
   const float* statistics;
   float* dx;
   CountedPlanes dx_planes;
-  float* gradient;           ///< [capacity, 2 channels]: dweight, then dbias
-  float* parts;              ///< [groups, capacity]
-  Transform transform = {};  ///< transform of the gradient for parts, [2 channels] each, or null
+  float* gradient;  ///< [capacity, 2 channels]: dweight, then dbias
+  float* parts;     ///< [groups, capacity], written: squared norm of each group's gradient
+  /// Applied to the gradient before it is squared; [2 channels] each, or null.
+  Transform transform = {};
   Precision dx_as = Precision::fp32;  ///< tf32: dx is rounded to TF32
 };
 
 }  // namespace device
 
-/// Adds weighted rows: sum += sum_e factors[e] rows[e], skipping examples with factor 0. rows
-/// [capacity, columns].
+/// Adds the clipped gradients of a micro-batch to a sum: sum += sum_e factors[e] rows[e], rounded;
+/// skips examples e with factor 0. rows [capacity, columns]: each example's gradient.
 struct WeightedRows {
   Batch batch;
   const float* rows;
   std::int32_t columns;
-  const float* factors;  ///< factor of example e at e * factor_stride
+  const float* factors;  ///< example e's factor is at e * factor_stride
   std::int32_t factor_stride;
-  FixedPoint* sum;           ///< [columns]
-  const SumScale* scale;     ///< [1], grid of the sum
-  Transform transform = {};  ///< transform of the rows before weighting, [columns] each, or null
+  FixedPoint* sum;        ///< [columns], sum of the clipped gradients, added to
+  const SumScale* scale;  ///< [1], clipping norm, and the grid that each number is rounded to
+  /// Applied to the rows before they are weighted; [columns] each, or null.
+  Transform transform = {};
 };
 
 namespace device {
@@ -138,7 +140,7 @@ inline LaunchShape launch_shape(const GroupNormBackward& a) {
 
 }  // namespace device
 
-inline constexpr int kRowsPerBlock = 32;  // rows per block, as in examples_per_block()
+inline constexpr int kRowsPerBlock = 32;  // examples per block, as in examples_per_block()
 inline LaunchShape launch_shape(const WeightedRows& a) {
   return {.grid = {divide_up(a.columns, 128), divide_up(a.batch.capacity, kRowsPerBlock)},
           .block = {128},

@@ -2,8 +2,8 @@
 #include "kernels/common/vec.hpp"
 #include "kernels/layers/group_norm.hpp"
 
-// Each operation is one plain loop nest, which the compiler vectorises over a group's channels.
-// Sums are in double, because a group may have many thousands of numbers.
+// Each operation is a plain loop nest, which the compiler vectorises over a group's channels. Sums
+// are in double, because a group may have many thousands of numbers.
 
 namespace cudp::CUDP_SIMD {
 namespace {
@@ -14,7 +14,7 @@ CUDP_INLINE void for_each_pixel(const ImageLayout& in, const ImageLayout& out, F
     for (int x = 0; x < in.width; ++x) f(in.at(y, x), out.at(y, x));
 }
 
-/// Clears the padding channels of every pixel.
+/// Sets the padding channels of every pixel to 0.
 CUDP_INLINE void clear_padding(const ImageLayout& l, float* image) {
   for (int y = 0; y < l.height; ++y)
     for (int x = 0; x < l.width; ++x)
@@ -58,7 +58,7 @@ void group_norm_backward(const GroupNormBackward& p) {
     const float mean = p.mean[g];
     const float inverse = p.inverse[g];
     double sum_dy = 0.0;         // sum of weight * dy
-    double sum_dy_normed = 0.0;  // sum of weight * dy * x^
+    double sum_dy_normed = 0.0;  // sum of weight * dy * normalised x
     for (int c = g * per_group; c < (g + 1) * per_group; ++c) {
       double dweight = 0.0;
       double dbias = 0.0;

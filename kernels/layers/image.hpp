@@ -8,29 +8,31 @@
 
 namespace cudp {
 
-/// Layout of one example's activations on the CPU: channel last, [height + 2 border][width + 2
-/// border][stride] floats. The border holds zeros (the padding of a convolution). So do the
-/// channels from `channels` to `stride`, if the example's numbers are finite. A flat vector of n
-/// numbers is n channels of one pixel.
+/// Layout of one example's activations on the CPU, channel last: [height + 2 border][width + 2
+/// border][stride] floats. The border, the padding of a convolution, is zero. So are the channels
+/// from `channels` to `stride`, if the example's numbers are finite. A flat vector of n numbers is
+/// n channels of one pixel.
 struct ImageLayout {
   int channels = 0;
   int height = 1;
   int width = 1;
-  int stride = 0;  ///< floats from pixel to pixel, >= channels; a multiple of 16 except for inputs
+  /// Distance between pixels [floats], >= channels; a multiple of 16 except for inputs.
+  int stride = 0;
   int border = 0;
 
   std::int64_t row() const { return static_cast<std::int64_t>(width + 2 * border) * stride; }
   std::int64_t size() const { return (height + 2 * border) * row(); }
-  /// Offset of a pixel's first channel; (0, 0) is the first pixel inside the border.
+  /// Returns the offset of a pixel's first channel [floats]; (0, 0) is the first pixel inside the
+  /// border.
   std::int64_t at(int y, int x) const {
     return (y + border) * row() + static_cast<std::int64_t>(x + border) * stride;
   }
 };
 
-/// Loads one example of the data set, stored channel by channel, into an image: x = scale * byte +
+/// Loads one example of the data set, stored channel by channel, into an image: scale * byte +
 /// shift, or the float unchanged. Writes pixels only, never border or padding channels.
 struct LoadImage {
-  const std::uint8_t* bytes;  ///< [channels, height, width]; null if floats
+  const std::uint8_t* bytes;  ///< pixels [channels, height, width]; null if floats
   const float* floats;
   float scale;
   float shift;
@@ -42,20 +44,22 @@ struct LoadImage {
 
 namespace device {
 
-/// Loads the examples of a micro-batch and their labels from the data set in device memory into
-/// planes of floats: x = scale * byte + shift, the float unchanged, or the dense row of a record.
+/// Loads the examples of a micro-batch and their labels from the data set in device memory. Each
+/// example becomes floats: scale * byte + shift, the float unchanged, or the dense row of a record
+/// of CodedRows.
 struct Load {
   Batch batch;
   const std::uint32_t* examples;  ///< indices in the data set, from batch.first on; null: 0, 1, ...
-  const std::uint8_t* bytes;      ///< [data set, pixels], or null
-  const float* floats;            ///< [data set, pixels], or null
-  CodedRows coded;                ///< coded rows, or null; exactly one of the three is set
-  const std::uint8_t* labels;     ///< [data set]
+  const std::uint8_t* bytes;      ///< examples [data set, pixels], or null
+  const float* floats;            ///< examples [data set, pixels], or null
+  /// Rows of numbers and codes, or null; exactly one of the three is set.
+  CodedRows coded;
+  const std::uint8_t* labels;  ///< [data set], label of each example
   float scale;
   float shift;
   CountedPlanes planes;
-  float* x;                          ///< [capacity, planes.size()]
-  std::uint8_t* x_label;             ///< [capacity]
+  float* x;                          ///< [capacity, planes.size()], written: the examples
+  std::uint8_t* x_label;             ///< [capacity], written: their labels
   Precision x_as = Precision::fp32;  ///< tf32: x is rounded to TF32
 };
 

@@ -27,7 +27,7 @@ void load_image(const LoadImage& l) {
   const float shift = l.shift;
   const std::uint8_t* bytes = l.bytes;
   const float* floats = l.floats;
-  // One pixel of many channels (a table's row) is one contiguous run.
+  // The values of one pixel of many channels (a table's row) are contiguous.
   if (l.layout.height == 1 && l.layout.width == 1) {
     float* out = l.out + l.layout.at(0, 0);
     for (int c = 0; c < l.layout.channels; ++c)

@@ -8,17 +8,19 @@
 
 namespace cudp {
 
-// A NaN or infinite logit makes the loss or the gradient non-finite.
+// In all losses below, a NaN or infinite logit makes the loss or the gradient non-finite.
 
-/// Returns the cross-entropy of softmax(z), -log softmax(z)[label]. Its gradient d is softmax(z) -
-/// onehot(label). z, d [classes]; d may be null or z itself. Requires 0 <= label < classes.
+/// Returns softmax cross-entropy, -log softmax(z)[label], of logits z. Writes its gradient
+/// softmax(z) - onehot(label) to d. z, d [classes]; d may be null or z itself. Requires 0 <= label
+/// < classes.
 CUDP_HD float softmax_cross_entropy(const float* z, int classes, int label, float* d) {
   float top = z[0];
   for (int c = 1; c < classes; ++c)
     if (z[c] > top) top = z[c];
   const float at_label = z[label] - top;
   float total = 0.0f;
-  float others = 0.0f;  // sum without the label's term, for softmax - 1 without cancellation
+  float others =
+      0.0f;  // sum over the other classes: softmax - 1 is computed from it without cancellation
   for (int c = 0; c < classes; ++c) {
     const float e = exp_of(z[c] - top);
     total += e;
@@ -31,8 +33,8 @@ CUDP_HD float softmax_cross_entropy(const float* z, int classes, int label, floa
   return logf(total) - at_label;
 }
 
-/// Derivatives of the logistic and hinge losses with respect to the score z, y = -1 or 1. V: float,
-/// or a vector of examples. NaN gives NaN.
+/// Derivatives of the logistic and hinge losses with respect to the score z. y: class, -1 or 1. V:
+/// float, or a SIMD vector with one example per lane. NaN gives NaN.
 template <class V>
 CUDP_HD V logistic_derivative(V z, V y) {
   const V one = V{} + 1.0f;
@@ -58,7 +60,8 @@ CUDP_HD V log1p_of_part(V e) {
   sum = sum * s + 2.0f / 3.0f;
   return sum * s * t + t * 2.0f;
 }
-/// Values of the logistic and hinge losses, for vectors of examples.
+/// Values of the logistic and hinge losses at score z. y: class, -1 or 1. V: float, or a SIMD
+/// vector with one example per lane.
 template <class V>
 CUDP_HD V logistic_value(V z, V y) {
   const V margin = y * z;
@@ -89,8 +92,9 @@ CUDP_HD float hinge_loss(float z, int label, float* d) {
   return 0.0f > slack ? 0.0f : slack;
 }
 
-/// Derivatives with respect to z, and values, of the squared and huber losses of one output z and
-/// its target t. h: parameter of huber. V: float, or a vector of examples. NaN gives NaN.
+/// Derivatives with respect to z, and values, of the squared and huber losses of an output z and
+/// its target t. h: threshold of huber. V: float, or a SIMD vector with one example per lane. NaN
+/// gives NaN.
 template <class V>
 CUDP_HD V target_derivative(Loss loss, V z, V t, float h) {
   const V r = z - t;
@@ -113,8 +117,8 @@ CUDP_HD float target_loss(Loss loss, float z, float target, float h, float* d) {
   return target_value(loss, z, target, h);
 }
 
-/// Returns a loss that compares with a label. logits and d [outputs]; logistic and hinge have one
-/// output.
+/// Returns the loss of one example with a class label. Writes the gradient with respect to the
+/// logits to d, unless it is null. logits and d [outputs]; logistic and hinge have one output.
 CUDP_HD float evaluate_loss(Loss loss, const float* logits, int outputs, int label, float* d) {
   if (loss == Loss::softmax_cross_entropy) return softmax_cross_entropy(logits, outputs, label, d);
   if (loss == Loss::logistic) return logistic_loss(logits[0], label, d);

@@ -4,7 +4,8 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Returns the weight of each position in the mean: 1 / length, or 1 for an empty text.
+/// Returns the weight of each position of a text in the mean over positions: 1 / length, or 1 for
+/// an empty text.
 __device__ __forceinline__ float weight_of_place(int length) {
   return 1.0f / static_cast<float>(length > 1 ? length : 1);
 }
@@ -36,8 +37,8 @@ __global__ inline void mean_over_time_kernel(device::MeanOverTime a) {
     y[a.y_planes.at(c, 0, 0)] *= inverse;
 }
 
-// Launched like mean_over_time_kernel. The gradient dy of y = m / |m| becomes that of the mean m:
-// (dy - y (y dy)) / |m|.
+// Launched like mean_over_time_kernel. For an output y = m / |m|, the gradient dy becomes that of
+// the mean m: (dy - y (y dy)) / |m|.
 __global__ inline void mean_over_time_backward_kernel(device::MeanOverTimeBackward a) {
   CUDP_SHARED(float, partial, [128 / kWarp]);
   const auto e = static_cast<std::int64_t>(blockIdx.x);

@@ -1,24 +1,24 @@
 #pragma once
-// Mean of a sequence over a text's own positions. CUDA.
+// Mean over the positions of a text. CUDA.
 #include <cstdint>
 
 #include "kernels/common/launch.hpp"
 
 namespace cudp::device {
 
-/// Computes y = mean of x(t, .) over t < length, or 0 for an empty text. If `norm` is given, y is
-/// divided by its Euclidean norm unless that is 0.
+/// Computes for each text y = mean of x(t, .) over its positions t < length, or 0 if it is empty.
+/// If `norm` is given, y is divided by its Euclidean norm, unless that is 0.
 struct MeanOverTime {
   Batch batch;
-  const std::int32_t* length;  ///< [capacity]
-  std::int32_t places;         ///< T, number of positions of a text
-  const float* x;              ///< [capacity, T, channels]
-  float* y;                    ///< [capacity, y_planes.size()]
-  Planes y_planes;             ///< channels of one pixel
-  float* norm;  ///< [capacity], norm of the mean, written; null to leave the mean undivided
+  const std::int32_t* length;  ///< [capacity], number of words of each text
+  std::int32_t places;         ///< T, number of positions that each text has space for
+  const float* x;              ///< [capacity, T, channels], the texts' sequences
+  float* y;                    ///< [capacity, y_planes.size()], written: the means
+  Planes y_planes;             ///< layout of y: channels of one pixel
+  float* norm;  ///< [capacity], norm of each mean, written; null: the mean is not divided by it
 };
 
-/// Computes dx(t, .) for t < length.
+/// Backward pass of MeanOverTime: computes the input's gradient dx(t, .) for positions t < length.
 struct MeanOverTimeBackward {
   Batch batch;
   const std::int32_t* length;
@@ -28,7 +28,7 @@ struct MeanOverTimeBackward {
   const float* dy;
   Planes dy_planes;
   const float* norm;
-  float* dx;  ///< [capacity, T, channels]
+  float* dx;  ///< [capacity, T, channels], written: the input's gradient
 };
 
 inline void validate(const MeanOverTime& a) {

@@ -4,15 +4,16 @@
 
 namespace cudp::device {
 
-/// Copies images from one layout to another: to = from + the channel's bias, then `epilogue`.
-/// Borders are not written. Used before and after library calls, which support no borders.
+/// Copies images of a micro-batch from one layout to another, and adds a bias: to = epilogue(from +
+/// bias of the channel). Borders are not written. Used before and after library calls, which
+/// support no borders.
 struct CopyPlanes {
   Batch batch;
   const float* from;
   CountedPlanes from_planes;
   float* to;
   CountedPlanes to_planes;
-  const float* bias = nullptr;  ///< [channels], or null
+  const float* bias = nullptr;  ///< [channels], added to all pixels of a channel, or null
   Epilogue epilogue = {};       ///< none or value
 };
 

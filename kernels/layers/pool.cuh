@@ -7,12 +7,14 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Maximum of a window, or a NaN if it has one, and the index of the first pixel that holds it.
+/// Maximum of a pool's window (NaN if the window has one), and the index of the first pixel of the
+/// window that has this value.
 struct Largest {
   float value;
   int pixel;
 
-  /// Searches a window. x: its first pixel. row: floats per row of x. kernel: side of the window.
+  /// Searches a window. x: its first pixel. row: distance between rows of x [floats]. kernel: side
+  /// of the window.
   __device__ __forceinline__ Largest(const float* x, int row, int kernel) : value(x[0]), pixel(0) {
     int at = 0;
     CUDP_UNROLL_BY(1)
@@ -55,7 +57,7 @@ __global__ inline void pool_kernel(device::Pool a) {
   });
 }
 
-/// Returns the pixel of window (oy, ox) that holds its maximum.
+/// Returns the index of the pixel of window (oy, ox) that has its maximum.
 __device__ __forceinline__ int winner_of(const device::Pool& a, std::int64_t example, int channel,
                                          int oy, int ox) {
   const CountedPlanes& out = a.dy_planes;
@@ -68,13 +70,14 @@ __device__ __forceinline__ int winner_of(const device::Pool& a, std::int64_t exa
   return Largest(x, a.x_planes.row(), a.kernel.n).pixel;
 }
 
-/// Returns the gradient of a pixel: the sum over all windows that contain it.
+/// Returns the input gradient of a pixel: the sum over all windows that contain it. inverse: weight
+/// of a pixel in an average pool.
 __device__ __forceinline__ float gradient_of_pixel(const device::Pool& a, std::int64_t example,
                                                    const Pixel& at, float inverse) {
   const CountedPlanes& out = a.dy_planes;
   const int kernel = a.kernel.n;
   const int stride = a.stride.n;
-  // First and last window along an axis that contain pixel i.
+  // Index along an axis of the first and the last window that contain pixel i.
   const auto first = [&](int i) { return i < kernel ? 0 : quotient(i - kernel, a.stride) + 1; };
   const auto last = [&](int i, int count) {
     const int window = quotient(i, a.stride);
@@ -94,7 +97,7 @@ __device__ __forceinline__ float gradient_of_pixel(const device::Pool& a, std::i
   return v;
 }
 
-// grid: cells (see pool_cells), examples. block: any. smem: none.
+// grid: parts of dx (see pool_cells), examples. block: any. smem: none.
 __global__ inline void pool_backward_kernel(device::Pool a) {
   const CountedPlanes& in = a.dx_planes;
   const CountedPlanes& out = a.dy_planes;

@@ -9,8 +9,8 @@
 
 namespace cudp {
 
-/// Geometry of a pool: windows of kernel x kernel pixels, `stride` apart, no padding. The strides
-/// of both layouts are multiples of 16.
+/// Shapes of a pool on the CPU: windows of kernel x kernel pixels, `stride` apart, no padding. The
+/// channel strides of both layouts are multiples of 16.
 struct PoolGeometry {
   ImageLayout in;
   ImageLayout out;
@@ -18,8 +18,9 @@ struct PoolGeometry {
   int stride;
 };
 
-/// Arguments of a pool. Forward: y from x. Backward: dx (cleared first) from x and dy. The gradient
-/// of a maximum goes to the first pixel of its window, in row order, that holds it.
+/// Arguments of a pool of one example on the CPU. Forward: computes y from x. Backward: computes dx
+/// (cleared first) from x and dy. The gradient of a maximum goes to the first pixel of its window,
+/// in row order, that has this value.
 struct PoolForward {
   PoolGeometry geometry;
   const float* x;
@@ -36,37 +37,39 @@ struct PoolBackward {
 
 namespace device {
 
-/// Largest side of a window whose forward pass stores the maximum's pixel, ky kernel + kx, in a
-/// byte. For larger windows the backward pass searches again.
+/// Largest side of a window for which the forward pass stores the maximum's pixel, ky kernel + kx,
+/// in a byte. For larger windows the backward pass searches for the maximum again.
 inline constexpr int kMaxKeptKernel = 16;
 inline bool keeps_winner(bool is_max, int kernel) { return is_max && kernel <= kMaxKeptKernel; }
 
-/// Pool of windows of kernel x kernel pixels, `stride` apart, no padding. Forward: computes y from
-/// x, and for each maximum the first pixel of its window, in row order, that holds it. Backward:
-/// computes dx from dy; the gradient of a maximum goes to that pixel.
+/// Pool of a micro-batch: windows of kernel x kernel pixels, `stride` apart, no padding. Forward:
+/// computes y from x, and for each maximum the first pixel of its window, in row order, that has
+/// this value. Backward: computes dx from dy; the gradient of a maximum goes to that pixel.
 struct Pool {
   Batch batch;
   bool is_max;
   AnyDivisor kernel;
   AnyDivisor stride;
-  const float* x = nullptr;  ///< backward: read for an epilogue, and to search for maxima
+  const float* x = nullptr;  ///< backward: read for the epilogue, and to search for maxima
   CountedPlanes x_planes;
-  float* y = nullptr;  ///< forward only
+  float* y = nullptr;  ///< output, written by the forward pass
   CountedPlanes y_planes = {};
-  const float* dy = nullptr;  ///< backward only
+  const float* dy = nullptr;  ///< gradient of the output, for the backward pass
   CountedPlanes dy_planes = {};
   float* dx = nullptr;
   CountedPlanes dx_planes = {};
-  CountedPlanes cells = {};        ///< backward: pool_cells(), one thread per pixel of it
-  std::uint8_t* winner = nullptr;  ///< [capacity, pixels of y] if keeps_winner()
+  /// backward: parts of dx, from pool_cells(); one thread computes each.
+  CountedPlanes cells = {};
+  /// [capacity, pixels of y], index of the maximum in its window, if keeps_winner().
+  std::uint8_t* winner = nullptr;
   /// Forward: none. Backward: none, or the derivative of the activation whose values are x; then
   /// epilogue.y = x.
   Epilogue epilogue = {};
 };
 
-/// Returns the grid of parts that dx is divided into, one part per thread. If windows do not
-/// overlap, a part is a cell of stride x stride pixels, which only the window at its corner can
-/// reach. Otherwise it is a pixel.
+/// Returns the parts that dx is divided into, each computed by one thread, as pixels of an image.
+/// If windows do not overlap, a part is a cell of stride x stride pixels, which only the window at
+/// its corner can reach. Otherwise it is a pixel.
 inline Planes pool_cells(const Planes& dx, int kernel, int stride) {
   const int side = kernel <= stride ? stride : 1;
   return {.channels = dx.channels,

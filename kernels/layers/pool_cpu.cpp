@@ -5,7 +5,7 @@
 namespace cudp::CUDP_SIMD {
 namespace {
 
-/// Calls f(offset in x, offset in y) for every window and every vector of channels.
+/// Calls f(offset in x, offset in y) for every window and every SIMD vector of channels.
 template <class F>
 CUDP_INLINE void for_each_window(const PoolGeometry& g, F f) {
   for (int y = 0; y < g.out.height; ++y)
@@ -37,7 +37,8 @@ CUDP_INLINE Vec window_max(const PoolGeometry& g, const float* x) {
 
 namespace {
 
-/// Gradient of one 2 x 2 window, which goes to the first maximum in row order.
+/// Shares of a 2 x 2 window's gradient, which goes to the first maximum in row order: one for each
+/// pixel.
 struct Shares {
   Vec v[2][2];
 };
@@ -55,9 +56,9 @@ CUDP_INLINE Shares shares_of(const float* x, std::int64_t row, int pixel, Vec g)
            {c == m ? left_c : zero, d == m ? left_d : zero}}};
 }
 
-/// Backward pass of 2 x 2 windows one pixel apart. A window's right half is carried to the next
-/// window, and its lower row is written for the first time. So each pixel is read back once instead
-/// of three times.
+/// Backward pass of max pools with 2 x 2 windows, one pixel apart. The right half of a window's
+/// gradient is carried to the next window, and its lower row is written for the first time. So each
+/// pixel is read back once instead of three times.
 void max_pool_2x2_stride_1_backward(const PoolBackward& p) {
   const ImageLayout& in = p.geometry.in;
   const ImageLayout& out = p.geometry.out;
@@ -86,7 +87,8 @@ void max_pool_2x2_stride_1_backward(const PoolBackward& p) {
     }
 }
 
-/// Backward pass of 2 x 2 windows without overlap: every covered pixel is written once.
+/// Backward pass of max pools with 2 x 2 windows that do not overlap: every covered pixel is
+/// written once.
 void max_pool_2x2_stride_2_backward(const PoolBackward& p) {
   const ImageLayout& in = p.geometry.in;
   if (in.height % 2 != 0 || in.width % 2 != 0) clear(p.dx, in.size());
@@ -130,7 +132,7 @@ void max_pool_backward(const PoolBackward& p) {
       const Vec x = load(p.x + in + o);
       float* dx = p.dx + in + o;
       store(dx, load(dx) + (x == m ? g : Vec{}));
-      g = x == m ? Vec{} : g;  // later equal pixels get nothing
+      g = x == m ? Vec{} : g;  // later pixels with the same value get no gradient
     });
   });
 }

@@ -1,6 +1,7 @@
 #pragma once
-// LSTM and GRU. A block runs all steps of some texts, in one direction. Separate products compute W
-// x of whole texts before, and the gradient of the inputs after.
+// LSTM and GRU in float32. W are the weights of the inputs, U those of the states. A block computes
+// all steps of some texts, in one direction. Separate matrix products compute W x of whole texts
+// before, and the gradient of the inputs after.
 #include "kernels/common/copy_async.cuh"
 #include "kernels/common/lanes.hpp"
 #include "kernels/common/simt.cuh"
@@ -13,7 +14,7 @@ struct LstmCell {
   static constexpr int kGates = 4;
   static constexpr bool kIsLstm = true;
   /// Index, among the four gate numbers of a unit, of the gradient of the g-th gate's product with
-  /// the states.
+  /// the states (U h).
   static __device__ __forceinline__ int delta(int g) { return g; }
 };
 struct GruCell {
@@ -22,18 +23,18 @@ struct GruCell {
   static __device__ __forceinline__ int delta(int g) { return g == 2 ? 3 : g; }
 };
 
-/// Number of examples per thread.
+/// Number of examples whose steps a thread computes.
 inline constexpr int kExamplesOfThread = 4;
 
-/// The texts of a block and their direction.
+/// The texts of which a block computes one direction, and the parameters of that direction.
 struct RecurrentTexts {
   const device::RecurrentPass& a;
   bool is_reverse;
-  const float* from;               ///< U of the direction
-  const float* bias;               ///< [gates hidden]
-  const float* state_bias;         ///< [gates hidden], for a GRU only
-  int first;                       ///< first example of the block
-  std::int32_t* length = nullptr;  ///< [examples], in shared memory
+  const float* from;               ///< U [gates hidden, hidden]
+  const float* bias;               ///< [gates hidden], added to W x
+  const float* state_bias;         ///< [gates hidden], added to U h; for a GRU only
+  int first;                       ///< index of the block's first example
+  std::int32_t* length = nullptr;  ///< [examples], number of words of each text, in shared memory
 
   __device__ __forceinline__ explicit RecurrentTexts(const device::RecurrentPass& pass)
       : a(pass), is_reverse(blockIdx.y == 1) {
@@ -43,8 +44,8 @@ struct RecurrentTexts {
     first = static_cast<int>(blockIdx.x) * a.plan.examples;
   }
 
-  /// Clears shared memory from `at` up to the lengths, and loads `examples` lengths; the length is
-  /// 0 if there is no example. Returns the largest number of steps.
+  /// Clears shared memory from `at` up to `length`, and loads the lengths of `examples` texts; the
+  /// length is 0 if there is no such example. Returns the largest length.
   __device__ __forceinline__ int begin(float* at, int examples) {
     const int live = live_examples(a.batch);
     const auto threads = static_cast<int>(blockDim.x);
@@ -60,21 +61,21 @@ struct RecurrentTexts {
 
   // Accessors for example e of the block.
 
-  /// Returns the position of step s in the text.
+  /// Returns the position in the text at which step s of this direction is.
   __device__ __forceinline__ int place_of(int e, int s) const {
     return is_reverse ? length[e] - 1 - s : s;
   }
-  /// Returns the index of step s in arrays [capacity, T, directions].
+  /// Returns the row of step s of example e in arrays [capacity, T, directions].
   __device__ __forceinline__ int line_of(int e, int s) const {
     return ((first + e) * a.places + place_of(e, s)) * a.directions + (is_reverse ? 1 : 0);
   }
-  /// Returns the offset of unit j in an output state.
+  /// Returns the offset of unit j within a layer output [floats].
   __device__ __forceinline__ int unit_place(int j) const {
     const int channel = (is_reverse ? a.hidden : 0) + j;
     return a.output == device::StatesOut::sequence ? channel : a.planes.pixel_offset(channel);
   }
-  /// Returns the offset of the state of step s in the example's outputs, which may be a single
-  /// state.
+  /// Returns the offset of the output for step s within an example's outputs [floats]; 0 if the
+  /// layer outputs a single state.
   __device__ __forceinline__ int place_in_output(int e, int s) const {
     return a.output == device::StatesOut::sequence ? place_of(e, s) * a.directions * a.hidden : 0;
   }
@@ -84,8 +85,9 @@ struct RecurrentTexts {
   }
 };
 
-/// Computes one unit's forward step from W x and U h of each gate. Replaces `kept`: c of an LSTM, h
-/// of a GRU. Writes the values of the gates, `hidden` apart. Returns h.
+/// Computes one unit's forward step and returns its state h. x, sum: W x and U h of each gate.
+/// Replaces `kept`, which is c of an LSTM, h of a GRU. Writes the values of the gates, `hidden`
+/// floats apart.
 template <class Cell>
 __device__ __forceinline__ float step_forward(const float (&x)[Cell::kGates],
                                               const float (&sum)[Cell::kGates],
@@ -116,9 +118,10 @@ __device__ __forceinline__ float step_forward(const float (&x)[Cell::kGates],
   }
 }
 
-/// Computes one unit's backward step. dh: gradient of the output, plus what came through the gates.
-/// gate: gate values, replaced with the gradients of their pre-activations. before: c or h of the
-/// previous step. c: that of an LSTM. Replaces `carry`, which a step passes to the one before it.
+/// Computes one unit's backward step. dh: gradient of its state h. gate: the gates' values,
+/// replaced with the gradients of their pre-activations (deltas). before: c (LSTM) or h (GRU) of
+/// the previous step. c: that of this step, for an LSTM. Replaces `carry`, the gradient that this
+/// step passes to the previous one besides that through the gates.
 template <class Cell>
 __device__ __forceinline__ void step_back(float dh, float (&gate)[4], float before, float c,
                                           float& carry) {
@@ -141,19 +144,19 @@ __device__ __forceinline__ void step_back(float dh, float (&gate)[4], float befo
   }
 }
 
-/// Part of a thread in a block in float32, and the layout of its numbers.
+/// A thread's share of a block's work, and the layout of shared memory. back: backward pass.
 template <class Cell, bool back>
 struct RecurrentBlock : RecurrentTexts {
-  int group;        ///< the thread's examples begin at 4 group
-  int lane;         ///< index of its unit among those computed at once
-  bool works;       ///< false for some threads of the last warp
-  int terms;        ///< number of terms of U h, a multiple of four
-  int row_pitch;    ///< distance between rows of U
-  int pitch;        ///< distance between units in per-example arrays
-  float* weights;   ///< U, or two slabs, in shared memory
+  int group;        ///< the thread's examples are 4 group .. 4 group + 3 of the block
+  int lane;         ///< index of its unit among the plan.units that the block computes at once
+  bool works;       ///< false for spare threads of the last warp
+  int terms;        ///< length of the sums U h: hidden, rounded up to a multiple of four
+  int row_pitch;    ///< distance between rows of U [floats]
+  int pitch;        ///< distance between units in arrays with one number per example [floats]
+  float* weights;   ///< shared memory: all of U, or two parts of it (slabs)
   float* steps[2];  ///< forward: [terms][pitch], states; backward: [gates hidden][pitch], deltas
-  float* carry;     ///< [hidden][pitch]: c, or what a step passes to the one before it
-  float* total;     ///< [hidden][pitch], forward: sum of the states
+  float* carry;     ///< [hidden][pitch]: c, or the gradient that a step passes to the previous one
+  float* total;     ///< [hidden][pitch], forward only: sum of the states over steps
 
   __device__ __forceinline__ RecurrentBlock(const device::RecurrentPass& pass, float* shared)
       : RecurrentTexts(pass) {
@@ -180,8 +183,8 @@ struct RecurrentBlock : RecurrentTexts {
     return back ? Cell::kGates * a.hidden * a.plan.units : Cell::kGates * a.plan.units * row_pitch;
   }
 
-  /// Clears all of shared memory except U, and loads the lengths. Returns the largest number of
-  /// steps.
+  /// Clears all of shared memory except U, and loads the texts' lengths. Returns the largest
+  /// length.
   __device__ __forceinline__ int begin() {
     return RecurrentTexts::begin(steps[0], a.plan.examples);
   }
@@ -196,8 +199,9 @@ struct RecurrentBlock : RecurrentTexts {
     }
   }
 
-  /// Starts to copy the slab of the units from `unit` on to slab number `to`: forward their rows,
-  /// gate by gate; backward their columns. finish_slab() waits for it.
+  /// Starts to copy a part of U (a slab) for plan.units units from `unit` on to buffer `to` (0 or
+  /// 1): in the forward pass their rows, gate by gate; in the backward pass their columns.
+  /// finish_slab() waits for it.
   __device__ __forceinline__ void start_slab(int unit, int to) {
     float* const slab = weights + to * slab_floats();
     const int width = back ? a.plan.units : row_pitch;
@@ -225,8 +229,8 @@ struct RecurrentBlock : RecurrentTexts {
     }
   }
 
-  /// Waits, for all threads, until the slab that was started last has arrived. Starts to copy the
-  /// next one, of the units from `next` on. Returns the slab that has arrived.
+  /// Waits, for all threads, until the slab (part of U) whose copy was started last has arrived,
+  /// and returns it. Starts to copy the next one, of the units from `next` on.
   __device__ __forceinline__ const float* finish_slab(int next, int& turn) {
     wait_for_copies();
     __syncthreads();
@@ -331,7 +335,7 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 2)
     }
     __syncthreads();
   }
-  wait_for_copies();  // a slab that is not used
+  wait_for_copies();  // the slab copied last is not used
   if (a.output == device::StatesOut::sequence || !b.works) return;
   const int live = live_examples(a.batch);
   for (int j = b.lane; j < hidden; j += a.plan.units)

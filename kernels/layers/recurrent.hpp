@@ -7,14 +7,14 @@
 
 namespace cudp {
 
-/// One step of an LSTM for `rows` examples. The numbers of example m start row[m] floats after each
-/// pointer. units: numbers per gate, a multiple of 16. All gates are contiguous. Forward: replaces
-/// gates [4 units], in the order i, f, g, o, with their values, computed from the pre-activations W
-/// x + U h + b; writes c, its tanh, and h. Backward: reads dh [units] = dL/dh_t, replaces dc
-/// [units] = dL/dc_t with dL/dc_{t-1}, and overwrites `gates` with the gradients of the
+/// One step of an LSTM on the CPU for `rows` examples. The numbers of example m start row[m] floats
+/// after each pointer. units: numbers per gate, a multiple of 16. All gates are contiguous.
+/// Forward: replaces gates [4 units], in the order i, f, g, o, with their values, computed from the
+/// pre-activations W x + U h + b; writes c, its tanh, and h. Backward: reads dh [units] = dL/dh_t,
+/// replaces dc [units] = dL/dc_t with dL/dc_{t-1}, and overwrites `gates` with the gradients of the
 /// pre-activations.
 struct LstmStep {
-  const std::int32_t* row;  ///< [rows]
+  const std::int32_t* row;  ///< [rows], offset of each example's numbers
   int rows;
   int units;
   float* gates;
@@ -26,13 +26,14 @@ struct LstmStep {
   float* dc;
 };
 
-/// One step of a GRU whose reset gate acts after the product. Forward: gates [4 units] hold W_n x +
-/// b_n, the pre-activations of r and of z, and U_n h. bias [3 units], in the order r, z, n, is
-/// added to the last three. They are replaced with n, r, z and U_n h + bias_n, and h is written.
-/// Backward: the gradients of W_n x, of the pre-activations of r and z, and of U_n h overwrite
-/// `gates`. dh [units] is replaced with z dh, the part that reaches h_{t-1} past the gates.
+/// One step of a GRU on the CPU, whose reset gate acts after the product U_n h. Forward: gates [4
+/// units] contain W_n x + b_n, the pre-activations of r and of z, and U_n h. bias [3 units], in the
+/// order r, z, n, is added to the last three. They are replaced with n, r, z and U_n h + bias_n,
+/// and h is written. Backward: the gradients of W_n x, of the pre-activations of r and z, and of
+/// U_n h overwrite `gates`. dh [units] is replaced with z dh, the part that reaches h_{t-1} past
+/// the gates.
 struct GruStep {
-  const std::int32_t* row;  ///< [rows]
+  const std::int32_t* row;  ///< [rows], offset of each example's numbers
   int rows;
   int units;
   float* gates;
@@ -46,13 +47,17 @@ struct GruStep {
 
 namespace device {
 
-/// Division of the work of one direction of a RecurrentPass within a block. Results depend only on
-/// its precision.
+/// How a block divides the work of an LSTM or GRU in one direction (RecurrentPass). U are the
+/// weights of the states. Results depend on `precision` only.
 struct RecurrentPlan {
-  std::int32_t examples = 0;  ///< texts per block; a multiple of 4; with tensor cores 8, 16 or 32
-  std::int32_t units = 0;     ///< units summed at once: 4 to 32; with tensor cores a multiple of 16
-  bool is_resident = false;  ///< U stays in shared memory; otherwise slabs of it are loaded in turn
-  std::int32_t terms = 0;    ///< terms of a slab's products with tensor cores: 8, 16, 32 or 64
+  /// Number of texts per block; a multiple of 4; with tensor cores 8, 16 or 32.
+  std::int32_t examples = 0;
+  /// Number of units computed at once: 4 to 32; with tensor cores a multiple of 16.
+  std::int32_t units = 0;
+  /// All of U is in shared memory; otherwise parts of it (slabs) are loaded in turn.
+  bool is_resident = false;
+  /// With tensor cores: number of columns (forward) or rows of U per slab, 8, 16, 32 or 64.
+  std::int32_t terms = 0;
   Precision precision = Precision::fp32;
   std::size_t shared_bytes = 0;
 };
@@ -60,16 +65,18 @@ struct RecurrentPlan {
 /// Output of a recurrent layer: the state after the last step, the mean over steps, or all states.
 enum class StatesOut { last, mean, sequence };
 
-/// Parameters of one direction.
+/// Parameters of the states of one direction of an LSTM or GRU; those of the inputs, W, are
+/// separate.
 struct RecurrentWeights {
   const float* states = nullptr;      ///< U [gates hidden, hidden]
-  const float* bias = nullptr;        ///< [gates hidden]
+  const float* bias = nullptr;        ///< [gates hidden], added to W x
   const float* state_bias = nullptr;  ///< [gates hidden], for a GRU only
 };
 
-/// All steps of an LSTM or GRU, forward or backward, in one direction or both. Arrays are indexed
-/// by position of the text, in whatever order the steps visit them. Positions beyond a text's own
-/// length are neither read nor written, so no example depends on the lengths of others.
+/// All steps of an LSTM or GRU for a micro-batch of texts, forward or backward, in one direction or
+/// both. Arrays are indexed by position of the text, in whatever order the steps visit them.
+/// Positions past a text's own length are neither read nor written, so no example depends on the
+/// lengths of others.
 ///
 /// gates: four numbers per unit. Forward: contains W x, which is replaced with the gates' values.
 /// LSTM: i, f, g, o. GRU: r, z, n, and U_n h + b'_n, which W x does not include. Backward: replaced
@@ -77,45 +84,47 @@ struct RecurrentWeights {
 /// fourth that of U_n h.
 struct RecurrentPass {
   Batch batch;
-  const std::int32_t* length;  ///< [capacity]
-  std::int32_t places;         ///< T
+  const std::int32_t* length;  ///< [capacity], number of words of each text
+  std::int32_t places;         ///< T, number of positions that each text has space for
   std::int32_t hidden;
   std::int32_t directions;
   StatesOut output;
   RecurrentWeights forth;
   RecurrentWeights reverse;  ///< used with two directions only
   RecurrentPlan plan;
-  float* gates;  ///< [capacity, T, directions, 4, hidden]
+  float* gates;  ///< [capacity, T, directions, 4, hidden], see above
   float* c;      ///< [capacity, T, directions, hidden], for an LSTM only
-  float* h;      ///< [capacity, T, directions, hidden]
+  float* h;      ///< [capacity, T, directions, hidden], states
   float* out;    ///< forward: [capacity, planes.size()], written; backward: its gradient, read
   Planes planes;
 };
 
 // --- Sizes in shared memory [floats] ---
 
-/// Number of terms of a product with the states, rounded up to a multiple of four.
+/// Length of the sums of U h, hidden rounded up to a multiple of four.
 CUDP_HD std::int64_t state_terms(std::int64_t hidden) { return (hidden + 3) / 4 * 4; }
-/// Distance in floats between consecutive rows of U: an odd multiple of four, so that eight rows
-/// use all banks.
+/// Distance between consecutive rows of U in shared memory [floats]: an odd multiple of four, so
+/// that eight rows use all banks.
 CUDP_HD std::int64_t state_pitch(std::int64_t hidden) {
   const std::int64_t fours = (hidden + 3) / 4;
   return 4 * (fours % 2 == 0 ? fours + 1 : fours);
 }
-/// Distance in floats between consecutive units of a block's per-example arrays: an odd multiple of
-/// four, to avoid bank conflicts.
+/// Distance between consecutive units in arrays with one number per example of the block [floats]:
+/// an odd multiple of four, to avoid bank conflicts.
 CUDP_HD std::int64_t example_pitch(std::int64_t examples) {
   return 4 * (examples / 4 % 2 == 0 ? examples / 4 + 1 : examples / 4);
 }
 
-/// Size of U, or of two slabs of it: forward the rows of some units, backward their columns.
+/// Shared memory for U [floats], or for two slabs (parts of U for p.units units): forward their
+/// rows, backward their columns.
 inline std::int64_t weight_floats(const RecurrentPlan& p, int gates, int hidden, bool back) {
   const std::int64_t rows = std::int64_t{gates} * hidden;
   if (p.is_resident) return rows * state_pitch(hidden);
   return 2 * (back ? rows * p.units : std::int64_t{gates} * p.units * state_pitch(hidden));
 }
-/// Size of the arrays of a step. Forward: the states of two steps, c, and the sum of the states.
-/// Backward: the deltas of two steps, and the gradient that a step passes to the one before it.
+/// Shared memory for the numbers of the steps [floats]. Forward: the states of two steps, c, and
+/// the sum of the states. Backward: the deltas (gradients of the gates' pre-activations) of two
+/// steps, and the gradient that a step passes to the previous one.
 inline std::int64_t step_floats(const RecurrentPlan& p, int gates, int hidden, bool back) {
   const std::int64_t units = back ? 2 * std::int64_t{gates} * hidden + hidden
                                   : 2 * state_terms(hidden) + 2 * std::int64_t{hidden};
@@ -125,34 +134,37 @@ inline std::int64_t step_floats(const RecurrentPlan& p, int gates, int hidden, b
 // --- Sizes in shared memory of steps with tensor cores [floats] ---
 
 CUDP_HD std::int64_t in_eights(std::int64_t n) { return (n + 7) / 8 * 8; }
-/// Number of terms of a product: forward with the states, backward with the deltas.
+/// Length of a product's sums, rounded up to a multiple of eight: forward the number of states,
+/// backward of deltas (gradients of the gates' pre-activations).
 CUDP_HD std::int64_t tensor_terms(int gates, std::int64_t hidden, bool back) {
   return in_eights(back ? gates * hidden : hidden);
 }
-/// Number of lines of U, or of a slab of it: a line is a row forward, a term backward.
+/// Number of rows (lines) of U in shared memory, or of a slab (part) of it: forward those of some
+/// units' gates, backward those of some deltas.
 CUDP_HD std::int64_t tensor_lines(const RecurrentPlan& p, int gates, std::int64_t hidden,
                                   bool back) {
   if (!back) return gates * (p.is_resident ? hidden : p.units);
   return p.is_resident ? tensor_terms(gates, hidden, true) : p.terms;
 }
-/// Distance in floats between consecutive lines. A warp reads 8 lines of 4 neighbours forward and 4
-/// lines of 8 neighbours backward; this distance makes it use all banks.
+/// Distance between consecutive lines of U in shared memory [floats]. A warp reads 8 lines of 4
+/// neighbours forward and 4 lines of 8 neighbours backward; with this distance it uses all banks.
 CUDP_HD std::int64_t tensor_pitch(const RecurrentPlan& p, std::int64_t hidden, bool back) {
   if (!back) return (p.is_resident ? in_eights(hidden) : p.terms) + 4;
   const std::int64_t width = in_eights(p.is_resident ? hidden : p.units);
   return width / 8 % 2 == 0 ? width + 8 : width;
 }
-/// Distance in floats between consecutive terms of a block's per-example arrays, also without bank
-/// conflicts.
+/// Distance between consecutive states or deltas in arrays with one number per example of the block
+/// [floats], without bank conflicts.
 CUDP_HD std::int64_t tensor_example_pitch(std::int64_t examples) {
   return examples == 8 ? 8 : examples + 8;
 }
-/// Number of buffers for deltas or states. One is enough backward if all units are computed at
-/// once: deltas are replaced after all threads have read them.
+/// Number of buffers for the states or deltas (gradients of the gates' pre-activations) of a step.
+/// In the backward pass one is enough if all units are computed at once: deltas are replaced after
+/// all threads have read them.
 CUDP_HD int tensor_buffers(const RecurrentPlan& p, std::int64_t hidden, bool back) {
   return back && hidden <= p.units ? 1 : 2;
 }
-/// Number of examples whose lengths are stored: as many as threads index.
+/// Number of texts whose lengths are stored in shared memory: as many as threads index.
 CUDP_HD int tensor_lengths(int examples) { return examples < 16 ? 16 : examples; }
 
 inline std::int64_t tensor_floats(const RecurrentPlan& p, int gates, int hidden, bool back) {
@@ -165,7 +177,7 @@ inline std::int64_t tensor_floats(const RecurrentPlan& p, int gates, int hidden,
 
 inline constexpr int kRecurrentThreads = 256;
 
-/// Computes p.shared_bytes. Returns whether a block may have that much.
+/// Computes p.shared_bytes. Returns whether a block may have that much shared memory.
 inline bool fits(RecurrentPlan& p, int gates, int hidden, bool back, std::size_t shared_bytes) {
   const std::int64_t floats = p.precision == Precision::tf32
                                   ? tensor_floats(p, gates, hidden, back)
@@ -176,18 +188,19 @@ inline bool fits(RecurrentPlan& p, int gates, int hidden, bool back, std::size_t
   return p.shared_bytes <= shared_bytes;
 }
 
-/// Returns the plan with the most units per block that fits into shared memory. Among those, it has
-/// the most texts per block for which every multiprocessor still has a block. examples = 0 if none
-/// fits. capacity: texts per launch.
+/// Returns the plan that has the most units per block that fit into shared memory. Among those
+/// plans, it has the most texts per block for which every multiprocessor still has a block.
+/// examples = 0 if none fits. capacity: texts per launch.
 inline RecurrentPlan recurrent_plan(int gates, int hidden, bool back, int directions, int capacity,
                                     const DeviceLimits& limits) {
-  const auto narrowed = [&](RecurrentPlan p) {  // stops if every one has a block
-    while (p.examples > 8 &&
-           std::int64_t{divide_up(capacity, p.examples)} * directions < limits.multiprocessors)
-      p.examples /= 2;
-    fits(p, gates, hidden, back, limits.shared_bytes);
-    return p;
-  };
+  const auto narrowed =
+      [&](RecurrentPlan p) {  // tries fewer texts until every multiprocessor has a block
+        while (p.examples > 8 &&
+               std::int64_t{divide_up(capacity, p.examples)} * directions < limits.multiprocessors)
+          p.examples /= 2;
+        fits(p, gates, hidden, back, limits.shared_bytes);
+        return p;
+      };
   for (const int examples : {32, 16, 8}) {
     RecurrentPlan p{.examples = examples, .units = 32, .is_resident = true};
     if (fits(p, gates, hidden, back, limits.shared_bytes)) return narrowed(p);
@@ -200,15 +213,16 @@ inline RecurrentPlan recurrent_plan(int gates, int hidden, bool back, int direct
   return {};
 }
 
-/// Number of threads of a block: a thread has four examples of one unit, or a warp 16 examples of
-/// 16 units.
+/// Number of threads per block: a thread has four examples of one unit or, with tensor cores, a
+/// warp has 16 examples of 16 units.
 inline int recurrent_threads(const RecurrentPlan& p) {
   if (p.precision == Precision::fp32) return p.examples / 4 * p.units;
   return static_cast<int>(divide_up(p.examples, 16)) * (p.units / 16) * 32;
 }
 
-/// Returns the plan with tensor cores: a warp has 16 units of 16 examples. U is resident if it
-/// fits; otherwise slabs have as many terms as fit. With 8 examples, half of each product is idle.
+/// Returns the plan for tensor cores, with which a warp computes 16 units of 16 examples. All of U
+/// is in shared memory if it fits; otherwise slabs (parts of it) are as large as fits. With 8
+/// examples, half of each product is not used.
 inline RecurrentPlan tensor_recurrent_plan(int gates, int hidden, bool back, int directions,
                                            int capacity, const DeviceLimits& limits) {
   const int units = static_cast<int>(divide_up(hidden, 16)) * 16;

@@ -1,5 +1,5 @@
 #pragma once
-// LSTM or GRU over whole texts, as libraries compute it. CUDA.
+// LSTM or GRU over a batch of whole texts, as libraries compute it. CUDA.
 #include <cstdint>
 
 #include "kernels/common/launch.hpp"
@@ -8,7 +8,8 @@
 
 namespace cudp {
 
-/// Parameters of one direction, gate after gate: i, f, g, o for an LSTM; r, z, n for a GRU.
+/// Parameters of one direction of an LSTM or GRU, gate after gate: i, f, g, o for an LSTM; r, z, n
+/// for a GRU.
 struct DirectionWeights {
   const float* inputs = nullptr;      ///< W [gates hidden, inputs]
   const float* states = nullptr;      ///< U [gates hidden, hidden]
@@ -16,14 +17,14 @@ struct DirectionWeights {
   const float* state_bias = nullptr;  ///< [gates hidden], added to U h; for a GRU only
 };
 
-/// Computes y(e, t) = states at position t of text e, both directions side by side; 0 after the end
-/// of the text.
+/// LSTM or GRU of a batch: computes y(e, t) = states at position t of text e, both directions side
+/// by side; 0 past the end of the text.
 struct RecurrentBatch {
-  const float* x;              ///< [examples, places, inputs]
+  const float* x;              ///< [examples, places, inputs], vectors of each text's words
   const std::int32_t* length;  ///< [examples], clamped to 1..places: libraries accept no empty text
   DirectionWeights forth;
   DirectionWeights reverse;  ///< used with two directions only: reads a text from its own end
-  float* y;                  ///< [examples, places, directions, hidden], written
+  float* y;                  ///< [examples, places, directions, hidden], written: states
   int examples;
   int places;
   int inputs;
@@ -49,16 +50,17 @@ inline void validate(const RecurrentBatch& a) {
 
 namespace device {
 
-/// Computes a layer's output from all its states (StatesOut::last or mean); 0 for an empty text.
+/// Computes a layer's output, the last state or the mean of the states (StatesOut), from all states
+/// of each text; 0 for an empty text.
 struct TextStates {
   Batch batch;
-  const std::int32_t* length;  ///< [capacity]
-  std::int32_t places;         ///< T
+  const std::int32_t* length;  ///< [capacity], number of words of each text
+  std::int32_t places;         ///< T, number of positions that each text has space for
   std::int32_t hidden;
   std::int32_t directions;
   StatesOut output;
-  const float* y;  ///< [capacity, T, directions, hidden]
-  float* out;      ///< [capacity, planes.size()]
+  const float* y;  ///< [capacity, T, directions, hidden], states
+  float* out;      ///< [capacity, planes.size()], written: the layer's output
   Planes planes;
 };
 

@@ -6,7 +6,8 @@
 namespace cudp::CUDP_SIMD {
 namespace {
 
-/// Calls f(offset of the first of kLanes units) for all units of all examples.
+/// Calls f(offset) for all units of all examples, kLanes at a time. offset: that of the first of
+/// them.
 template <class Step, class F>
 CUDP_INLINE void for_each_vector(const Step& s, F f) {
   for (int m = 0; m < s.rows; ++m)

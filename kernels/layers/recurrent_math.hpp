@@ -1,5 +1,6 @@
 #pragma once
-// Cells of recurrent layers, for one unit or for a vector of units (see activation_math.hpp for V).
+// Cells of recurrent layers: formulas of one step, for one unit (V = float) or a SIMD vector of
+// units.
 #include "kernels/common/host_device.hpp"
 #include "kernels/layers/activation_math.hpp"
 
@@ -24,7 +25,7 @@ struct LstmUnit {
     o = sigmoid_of(o);
   }
   CUDP_HD V state(V c_before) const { return f * c_before + i * g; }
-  /// Returns h, given tanh c.
+  /// Returns the state h, given tanh c.
   CUDP_HD V output(V c_tanh) const { return o * c_tanh; }
 
   /// Backward step. dh = dL/dh_t. Replaces dc = dL/dc_t with dL/dc_{t-1}, and the gates' values

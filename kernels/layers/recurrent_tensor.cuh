@@ -1,7 +1,8 @@
 #pragma once
-// The steps of recurrent.cuh with products by tensor cores, in TF32. States, deltas and U are
-// rounded once; sums and cells are in float32. Every number is a chain of mma_tf32 in the order of
-// its terms, whatever its position.
+// LSTM and GRU like recurrent.cuh, but with matrix products by tensor cores, in TF32. States,
+// deltas (gradients of the gates' pre-activations) and U, the weights of the states, are rounded
+// once; sums and cells are in float32. Every sum is a chain of mma_tf32 in a fixed order, whatever
+// its position.
 #include "kernels/common/copy_async.cuh"
 #include "kernels/common/lanes.hpp"
 #include "kernels/common/tensor_core.cuh"
@@ -9,29 +10,32 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Numbers of a thread, in the layout of mma_tf32: two units, eight apart, of four examples.
+/// Numbers that a thread computes, in the layout of mma_tf32: two units, eight apart, of four
+/// examples.
 inline constexpr int kTensorUnits = 2;
 inline constexpr int kTensorExamples = 4;
 
-/// Part of a thread in a block, and the layout of its numbers.
+/// A thread's share of a block's work, and the layout of shared memory. back: backward pass.
 template <class Cell, bool back>
 struct TensorBlock : RecurrentTexts {
-  /// Number of products per unit: forward one per gate.
+  /// Number of matrix products per unit: forward one per gate.
   static constexpr int kProducts = back ? 1 : Cell::kGates;
   using TensorSums = float[kProducts][kTensorUnits][kTensorExamples];
 
   int lane;
-  int unit;          ///< first unit of the thread, among those computed at once
+  int unit;          ///< first unit of the thread, among those that the block computes at once
   int warp_unit;     ///< first unit of its warp
-  int example;       ///< first example of the thread
+  int example;       ///< first example of the thread, among the block's
   int warp_example;  ///< first example of its warp
-  int terms;         ///< number of terms of a product
-  int slab_terms;    ///< number of terms of a slab; all of them if U is resident
-  int weight_pitch;  ///< distance between lines of U, or of a slab
-  int pitch;         ///< distance between units in per-example arrays
-  float* weights;    ///< U, or two slabs, in shared memory
+  int terms;         ///< number of products per sum of U h (or of U' deltas)
+  /// Part of that length that a slab (part of U) has; all if U is in shared memory.
+  int slab_terms;
+  int weight_pitch;  ///< distance between lines of U, or of a slab [floats]
+  int pitch;         ///< distance between states or deltas in `steps` [floats]
+  float* weights;    ///< shared memory: all of U, or two slabs
   float* steps[2];   ///< [terms][pitch], states or deltas, rounded to TF32
-  float* carry;      ///< [hidden][pitch]: c, a GRU's h, or what a step passes to the one before it
+  /// [hidden][pitch]: c, a GRU's h, or the gradient that a step passes to the previous.
+  float* carry;
   int own_length[kTensorExamples];
 
   __device__ __forceinline__ TensorBlock(const device::RecurrentPass& pass, float* shared)
@@ -57,37 +61,39 @@ struct TensorBlock : RecurrentTexts {
     length = reinterpret_cast<std::int32_t*>(carry + a.hidden * pitch);
   }
 
-  /// Whether there is only one buffer of deltas, so that all threads must read it before any thread
-  /// writes.
+  /// Whether there is only one buffer of deltas, so that all threads must have read it before any
+  /// thread writes.
   __device__ __forceinline__ bool must_wait() const { return steps[0] == steps[1]; }
 
   __device__ __forceinline__ int slab_floats() const {
     return static_cast<int>(device::tensor_lines(a.plan, Cell::kGates, a.hidden, back)) *
            weight_pitch;
   }
-  /// Clears all of shared memory except U, and loads the lengths. Returns the largest number of
-  /// steps.
+  /// Clears all of shared memory except U, and loads the texts' lengths. Returns the largest
+  /// length.
   __device__ __forceinline__ int begin() {
     const int longest = RecurrentTexts::begin(steps[0], device::tensor_lengths(a.plan.examples));
     CUDP_UNROLL for (int n = 0; n < kTensorExamples; ++n) { own_length[n] = length[own(n)]; }
     return longest;
   }
 
-  // Accessors for the thread's numbers: u < kTensorUnits, n < kTensorExamples.
+  // Accessors for the numbers that the thread computes: unit u < kTensorUnits, example n <
+  // kTensorExamples.
 
   __device__ __forceinline__ int own(int n) const { return example + n / 2 * 8 + n % 2; }
   __device__ __forceinline__ bool has_unit(int round, int u) const {
     return round + unit + 8 * u < a.hidden;
   }
   __device__ __forceinline__ bool is_active(int n, int s) const { return s < own_length[n]; }
-  /// Returns the offset of the thread's first unit at step s of example n, in arrays with `numbers`
-  /// numbers per line. The second unit is eight further.
+  /// Returns the offset of the thread's first unit at step s of its example n, in arrays with
+  /// `numbers` numbers per position and direction. The second unit is eight further.
   __device__ __forceinline__ std::int32_t at_step(int n, int s, int round, int numbers) const {
     const int place = is_reverse ? own_length[n] - 1 - s : s;
     const int line = ((first + own(n)) * a.places + place) * a.directions + (is_reverse ? 1 : 0);
     return line * numbers + round + unit;
   }
-  /// Returns the address of the example's output, without the offset of the unit.
+  /// Returns the address of the output of the thread's example n for step s, without the offset of
+  /// the unit.
   __device__ __forceinline__ float* output_at(int n, int s) const {
     return a.out + static_cast<std::int64_t>(first + own(n)) * a.planes.size() +
            place_in_output(own(n), s);
@@ -104,9 +110,9 @@ struct TensorBlock : RecurrentTexts {
     }
   }
 
-  /// Calls body(offset in the slab, row of U, column) for each group of four numbers that this
-  /// thread copies of the slab. The slab has the units from `round` on and the terms from `term`
-  /// on. If row < 0, U has no such row.
+  /// Calls body(offset in the slab, row of U, column of U) for each group of four numbers that this
+  /// thread copies of a slab, a part of U. The slab has the units from `round` on, and of their
+  /// sums the products from number `term` on. If row < 0, U has no such row.
   template <class Body>
   __device__ __forceinline__ void for_each_four(int round, int term, const Body& body) const {
     const int fours = (back ? a.plan.units : slab_terms) / 4;  // groups of four per line
@@ -129,7 +135,8 @@ struct TensorBlock : RecurrentTexts {
     }
   }
 
-  /// Starts to copy a slab to slab number `to`. finish_slab() waits for it.
+  /// Starts to copy a slab (part of U; see for_each_four) to buffer `to`. finish_slab() waits for
+  /// it.
   __device__ __forceinline__ void start_slab(int round, int term, int to) {
     float* const slab = weights + to * slab_floats();
     const bool in_fours =
@@ -147,8 +154,8 @@ struct TensorBlock : RecurrentTexts {
     });
   }
 
-  /// Waits, for all threads, until the slab that was started last has arrived, and rounds it.
-  /// Starts to copy the next one. Returns the slab that has arrived.
+  /// Waits, for all threads, until the slab whose copy was started last has arrived, rounds it to
+  /// TF32 and returns it. Starts to copy the next one.
   __device__ __forceinline__ const float* finish_slab(int round, int term, int& turn) {
     float* const here = weights + turn * slab_floats();
     wait_for_copies();
@@ -167,8 +174,8 @@ struct TensorBlock : RecurrentTexts {
     return here;
   }
 
-  /// sums = products of the rows or columns of U of the thread's units with the numbers of a step.
-  /// All threads must call it.
+  /// Computes sums = product of U, for the thread's units from `round` on, with `numbers`, the
+  /// states or deltas of a step. All threads must call it.
   __device__ __forceinline__ void multiply(const float* numbers, int round, int& turn,
                                            TensorSums& sums) {
     CUDP_UNROLL for (int p = 0; p < kProducts; ++p) {
@@ -287,7 +294,7 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 1)
     }
     __syncthreads();
   }
-  wait_for_copies();  // a slab that is not used
+  wait_for_copies();  // the slab copied last is not used
   if (a.output == device::StatesOut::sequence) return;
   const int live = live_examples(a.batch);
   for (int round = 0; round < hidden; round += a.plan.units)

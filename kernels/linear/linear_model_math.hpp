@@ -1,9 +1,9 @@
 #pragma once
-// Arithmetic for one example of a linear model: its score, and its loss as a function of the margin
-// m = y score. V is float, or a SIMD vector of floats, one per example. Device and CPU do the same
-// operations in the same order, but their compilers may fuse different products and sums. Scores,
-// derivatives and losses agree to a relative error of 1e-5, and to the bit if neither compiler
-// fuses.
+// Arithmetic for one example of a linear model: its score x'w, and its loss as a function of the
+// margin m = y score, with y = -1 or 1 its class. V is float, or a SIMD vector of floats, one per
+// example. Device and CPU do the same operations in the same order, but their compilers may fuse
+// different products and sums. Scores, derivatives and losses agree to a relative error of 1e-5,
+// and to the bit if neither compiler fuses.
 #include "kernels/layers/activation_math.hpp"
 #include "kernels/linear/sign_weights.hpp"
 
@@ -28,13 +28,13 @@ CUDP_HD V log_one_plus(V e) {
 }
 
 struct LogisticMargin {
-  /// Returns ln(1 + e^-m).
+  /// Returns the logistic loss ln(1 + e^-m) for margin m = y score.
   template <class V>
   CUDP_HD V loss(V m) const {
     const V zero = V{};
     return log_one_plus(exp_of(zero - magnitude(m))) + (m < zero ? zero - m : zero);
   }
-  /// Returns d loss / d m = -1 / (1 + e^m).
+  /// Returns the derivative of the logistic loss by the margin m: -1 / (1 + e^m).
   template <class V>
   CUDP_HD V derivative(V m) const {
     const V zero = V{};
@@ -45,7 +45,7 @@ struct LogisticMargin {
 };
 
 struct HingeMargin {
-  /// Returns max(0, 1 - m).
+  /// Returns the hinge loss max(0, 1 - m) for margin m = y score.
   template <class V>
   CUDP_HD V loss(V m) const {
     const V slack = (V{} + 1.0f) - m;
@@ -58,8 +58,8 @@ struct HingeMargin {
   }
 };
 
-/// Returns the sum over j < d of x(j) w[j]. Even and odd j are summed separately, in two
-/// independent chains of additions.
+/// Returns a linear model's score of one example: the sum over j < d of x(j) w[j]. Even and odd j
+/// are summed separately, in two independent chains of additions.
 template <class V, class Feature>
 CUDP_HD V linear_score(const Feature& x, const float* w, int d) {
   V even{};
@@ -74,9 +74,9 @@ CUDP_HD V linear_score(const Feature& x, const float* w, int d) {
 }
 
 /// Returns d (weight loss) / d score, reduced so that its magnitude times norm is at most
-/// clip_norm. Requires norm > 0. Returns 0 for sign 0, for NaN, and if clip_norm / norm is below
-/// 2^-126: in float32 such a number has too few bits to be a bound, because its rounding error
-/// could be up to half of it.
+/// clip_norm. norm: norm of d score / d parameters, > 0. sign: y = -1 or 1. Returns 0 for sign 0,
+/// for NaN, and if clip_norm / norm is below 2^-126: in float32 such a number has too few bits to
+/// be a bound, because its rounding error could be up to half of it.
 template <class Margin, class V>
 CUDP_HD V clipped_derivative(V score, V sign, V norm, float clip_norm, SignWeights weights = {}) {
   const V zero = V{};
@@ -88,7 +88,8 @@ CUDP_HD V clipped_derivative(V score, V sign, V norm, float clip_norm, SignWeigh
   return bound < zero + 0x1p-126f ? zero : kept;
 }
 
-/// Returns min(weight loss, max_loss), or max_loss for a NaN; 0 if sign or weight is 0.
+/// Returns min(weight loss, max_loss), or max_loss for a NaN; 0 if sign or weight is 0. sign: y =
+/// -1 or 1, the example's class.
 template <class Margin, class V>
 CUDP_HD V clipped_loss(V score, V sign, float max_loss, SignWeights weights = {}) {
   const V zero = V{};

@@ -5,35 +5,36 @@
 
 namespace cudp {
 
-/// Product of a dense layer with coded rows. The feature of a code is 1, so its term is a row of
-/// weights:
+/// Forward pass of a dense layer for examples in the compact form of CodedRows (numbers, and
+/// one-hot features stored as codes). A code's feature is 1, so it adds a row of the weights:
 ///   out[e out_stride + n] = bias[n] + sum over features j of x_e(j) weights[j columns + n]
-/// for e < count, n < columns, with x_e = row examples[e]. columns is a multiple of 16. If the
-/// codes are in the order of their features, terms are added in the order of GatherGemm on the
-/// dense row, whose zeros change nothing. The results are then equal to the last bit.
+/// for e < count, n < columns, with x_e = row examples[e]. columns is a multiple of 16. If a row's
+/// codes are in the order of their features, its products are added in the order of GatherGemm on
+/// the dense row, whose zeros change nothing. The results are then equal to the last bit.
 struct CodedProduct {
   CodedRows rows;
-  const std::uint32_t* examples;  ///< [count]
-  const float* weights;           ///< [features, columns]
-  const float* bias;              ///< [columns]
+  const std::uint32_t* examples;  ///< [count], row of each example
+  const float* weights;           ///< [features, columns], weights of the layer
+  const float* bias;              ///< [columns], bias of the layer
   float* out;
   std::int64_t out_stride;
   int count;
   int columns;
 };
 
-/// Sum of a dense layer's clipped gradients over coded rows. It adds what AddOuter adds for the
-/// dense rows:
+/// Sum of a dense layer's clipped gradients over examples in the compact form of CodedRows. It adds
+/// the same numbers as AddOuter does for dense rows:
 ///   units[j columns + n] += round(x_t(j) y_t(n)),  bias_units[n] += round(y_t(n)),
-/// for every term t, feature j and n < columns. columns is a multiple of 16. Requires |y|, |x y| <=
-/// 2^22 (kMaxUnits); the code that scales y ensures it.
+/// for every example t < terms, feature j and n < columns. columns is a multiple of 16. Requires
+/// |y|, |x y| <= 2^22 (kMaxUnits); the code that scales y ensures it.
 struct AddCodedOuter {
   CodedRows rows;
-  const std::uint32_t* examples;  ///< [terms]
-  const float* y;                 ///< gradients times clip factor / grid
-  const std::int32_t* y_row;      ///< [terms], offset of a term in y
-  std::int32_t* units;            ///< [features, columns]
-  std::int32_t* bias_units;       ///< [columns]
+  const std::uint32_t* examples;  ///< [terms], row of each example
+  const float* y;                 ///< gradients of the outputs, times clip factor / grid of the sum
+  const std::int32_t* y_row;      ///< [terms], offset of each example's gradient in y
+  /// [features, columns], sum of the weights' gradients in units of the grid.
+  std::int32_t* units;
+  std::int32_t* bias_units;  ///< [columns], sum of the bias's gradients in units of the grid
   int terms;
   int columns;
 };

@@ -8,30 +8,31 @@
 namespace cudp::CUDP_SIMD {
 namespace {
 
-// Number of vectors in a tile of columns. The tile's sums stay in registers. Its weights, 64
-// columns of some hundred features, stay in the first-level cache while all examples are processed.
+// Number of SIMD vectors in a tile of 16 output columns. Its sums stay in registers. The weights of
+// a wide tile, 64 columns of some hundred features, stay in the first-level cache while all
+// examples are processed.
 constexpr int kNarrow = 16 / kLanes;
 constexpr int kWide = kLanes == 4 ? 2 * kNarrow : 4 * kNarrow;
 
-// Number of rows that are decomposed at a time, and of their parts and codes.
+// Number of table rows that are decoded at a time, and of their non-zero features.
 constexpr int kRows = 64;
 constexpr int kParts = 32;
 constexpr int kCodes = 16;
 
-/// Consecutive non-zero features of a dense row: values x in the order of the features.
+/// Consecutive non-zero features of one row: values x in the order of the features.
 struct Parts {
   int count = 0;
   float x[kParts];
   std::int64_t offset[kParts];  ///< offset of the feature's weights
 };
 
-/// Position in a row after the parts taken so far.
+/// Number of numbers and codes of a row that have been decoded so far.
 struct Position {
   int code = 0;
   int number = 0;
 };
 
-/// Takes the next parts of a row. A code's x is 1.
+/// Decodes the next features of a row. A code's x is 1.
 template <class Code>
 void take_apart(const CodedProduct& a, const CodedRow<Code>& of, const std::uint8_t* row,
                 Position& position, Parts& parts) {
@@ -58,8 +59,8 @@ void take_apart(const CodedProduct& a, const CodedRow<Code>& of, const std::uint
   parts.count = n;
 }
 
-/// Computes a tile of columns for `count` rows. Its sums start from the bias, or from the numbers
-/// in `out`.
+/// Computes V SIMD vectors of output columns, from `column` on, for `count` rows. The sums start
+/// from the bias, or from the numbers in `out`.
 template <int V>
 void product_tile(const CodedProduct& a, const Parts* parts, bool from_bias, int column) {
   const float* const weights = a.weights + column;
@@ -77,21 +78,23 @@ void product_tile(const CodedProduct& a, const Parts* parts, bool from_bias, int
   }
 }
 
-/// Terms with a common code.
+/// Examples whose rows have the same code.
 struct Run {
   std::int64_t feature;
   const std::uint8_t* begin;
   const std::uint8_t* end;
 };
 
-/// Terms, at most kRows, grouped by those codes of their rows that one pass adds.
+/// At most kRows examples, grouped by the codes of their rows (code k to code end - 1) that one
+/// pass adds.
 struct Runs {
   int count;
   Run run[kRows * kCodes];
   std::uint8_t term[kRows * kCodes];
 };
 
-/// Groups terms by codes k to end - 1 of their rows. A code that stands for no feature has no run.
+/// Groups examples by codes k to end - 1 of their rows. A code that stands for no feature has no
+/// group.
 template <class Code>
 void sort(const AddCodedOuter& a, const CodedRow<Code>& of, int k, int end, Runs& runs) {
   runs.count = 0;
@@ -124,8 +127,8 @@ void sort(const AddCodedOuter& a, const CodedRow<Code>& of, int k, int end, Runs
   }
 }
 
-/// Returns the excess in the low bits of the sum of `terms` numbers y + kToUnits over the sum of
-/// their units.
+/// A sum of `terms` numbers y + kToUnits has the sum of the rounded y in its low bits, plus this
+/// excess, which the function returns.
 CUDP_INLINE VecU beyond_units(int terms) {
   return broadcast_u(static_cast<std::uint32_t>(terms) * static_cast<std::uint32_t>(kToUnitsBits));
 }
@@ -138,8 +141,9 @@ CUDP_INLINE void add_units(std::int32_t* units, const VecU (&sum)[V], int terms)
   }
 }
 
-/// Adds a tile of columns for the codes of `runs` and, if `first`, for the bias and the numbers.
-/// Long sums stay in registers until complete: units are read and written once per run.
+/// Adds the gradients for V SIMD vectors of columns: those of the weights of the codes in `runs`
+/// and, if `first`, of the bias and of the rows' numbers. Sums over a run stay in registers until
+/// complete: units are read and written once per run.
 template <int V, class Code>
 void add_tile(const AddCodedOuter& a, const CodedRow<Code>& of, const Runs& runs, bool first,
               int column) {
@@ -175,7 +179,8 @@ void add_tile(const AddCodedOuter& a, const CodedRow<Code>& of, const Runs& runs
   }
 }
 
-/// Calls with<V>(column) for tiles of V vectors that cover a multiple of 16 columns.
+/// Calls with<V>(column) for tiles of V SIMD vectors that together cover `columns`, a multiple of
+/// 16.
 template <class With>
 CUDP_INLINE void for_each_tile(int columns, With with) {
   int column = 0;

@@ -4,8 +4,9 @@
 
 namespace cudp {
 
-/// Product of a convolution, and its geometry, which a faster implementation for some shapes uses.
-/// The input's border is `pad`. Forward: out = y. Weight gradient: out = dweight, [taps][channels].
+/// A convolution as a matrix product, and its geometry, for which there may be a faster
+/// implementation than the product. The input's border is `pad`. Forward: out = y. Weight gradient:
+/// out = dweight, [taps][channels].
 struct Convolution {
   ImageLayout in;
   ImageLayout out;

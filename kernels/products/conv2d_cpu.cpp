@@ -17,7 +17,8 @@ namespace {
 constexpr int kForwardPixels = 14;  // + 8 weights + 1 input: 23 registers
 constexpr int kWeightPixels = 7;    // vectors of dy, + 2 rows of 8 sums + 2 inputs: 25 registers
 
-/// Computes pixels [0, R) of one output row, for a kernel K wide with stride S.
+/// Computes pixels [0, R) of one output row, for a kernel K pixels wide with stride S. x: first
+/// input pixel, rows x_row floats apart. w: weights.
 template <int K, int S, int R>
 void forward_pixels(const float* x, std::int64_t x_row, const float* w, Vec bias, float* y) {
   Vec acc[R];
@@ -41,7 +42,8 @@ void forward_pixels(const float* x, std::int64_t x_row, const float* w, Vec bias
   for (int p = 0; p < R; ++p) store(y + std::ptrdiff_t{p} * kLanes, acc[p]);
 }
 
-/// Adds x dy over R pixels of one output row to acc[rows][K], for kernel rows ky .. ky + Rows - 1.
+/// Adds the weight gradient of R pixels of one output row, sums of x dy, to acc[rows][K], for
+/// kernel rows ky .. ky + Rows - 1.
 template <int K, int S, int R, int Rows>
 CUDP_INLINE void weight_pixels(const float* x, std::int64_t x_row, const float* dy,
                                Vec (&acc)[Rows][K]) {
@@ -115,7 +117,7 @@ void weight_rows(const Convolution& c) {
   if constexpr (K % 2 != 0) weight_kernel_rows<K, S, 1>(c, ky);
 }
 
-/// Calls the implementation for narrow layers that fits this kernel's width; returns false if there
+/// Calls the implementation for few channels that has this kernel's width. Returns false if there
 /// is none.
 template <class Way3, class Way5, class Way8>
 bool narrow(const Convolution& c, Way3 way3, Way5 way5, Way8 way8) {

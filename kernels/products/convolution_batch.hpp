@@ -4,12 +4,12 @@
 
 namespace cudp {
 
-/// Convolution of whole images without borders, as libraries compute it: y = convolution of x,
-/// without bias.
+/// Forward convolution of a batch of images, without bias, on a library's plain layout (no borders
+/// in memory).
 struct ConvolutionBatch {
-  const float* x;       ///< [examples, channels, height, width]
-  const float* weight;  ///< [columns, channels, kernel, kernel]
-  float* y;             ///< [examples, columns, out_height(), out_width()]
+  const float* x;       ///< [examples, channels, height, width], input images
+  const float* weight;  ///< [columns, channels, kernel, kernel], weights
+  float* y;             ///< [examples, columns, out_height(), out_width()], written
   int examples;
   int channels;
   int height;

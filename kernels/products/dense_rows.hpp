@@ -4,13 +4,13 @@
 
 namespace cudp {
 
-/// Dense layer on whole matrices of examples, as libraries compute it: y = x weight' + bias, or
-/// max(0, that) with relu.
+/// Forward pass of a dense layer on a plain matrix of examples: y = x weight' + bias, or max(0,
+/// that) if relu.
 struct DenseRows {
-  const float* x;       ///< [rows, inputs]
-  const float* weight;  ///< [outputs, inputs]
-  const float* bias;    ///< [outputs]
-  float* y;             ///< [rows, outputs]
+  const float* x;       ///< [rows, inputs], one example per row
+  const float* weight;  ///< [outputs, inputs], weights
+  const float* bias;    ///< [outputs], bias of each output
+  float* y;             ///< [rows, outputs], written
   int rows;
   int inputs;
   int outputs;

@@ -3,13 +3,13 @@
 
 namespace cudp {
 
-/// One term of a GatherGemm: offsets (elements) into a and b.
+/// Offsets of the t-th summand of a GatherGemm's sums, from the start of its row in a, and in b.
 struct GemmStep {
   std::int32_t a;
   std::int32_t b;
 };
 
-/// Numbers that the sums start from.
+/// Initial value of the sums of a GatherGemm: 0, bias[n], or the number in out.
 enum class GemmStart : int { zero, bias, out };
 
 /// Matrix product of every convolution and dense layer. Rows and terms are found through index
@@ -31,11 +31,11 @@ struct GatherGemm {
   const float* a;
   const float* b;
   float* out;
-  const std::int32_t* a_row;    ///< [rows]
-  const std::int32_t* out_row;  ///< [rows]
+  const std::int32_t* a_row;    ///< [rows], offset of each row in a
+  const std::int32_t* out_row;  ///< [rows], offset of each row in out
   /// [columns / 16], offset of each block of 16 columns in out; null: consecutive.
   const std::int32_t* out_block;
-  const GemmStep* step;  ///< [terms]
+  const GemmStep* step;  ///< [terms], offsets of each summand
   const float* bias;     ///< [columns], for GemmStart::bias
   int rows;
   int terms;
@@ -43,7 +43,8 @@ struct GatherGemm {
   GemmStart start;
 };
 
-/// Computes out[n] = sum over steps of b[step.b + n], n < columns, a multiple of 16.
+/// Sums rows of a matrix: out[n] = sum over t < terms of b[step[t].b + n] for n < columns, a
+/// multiple of 16.
 struct ColumnSum {
   const float* b;
   const GemmStep* step;

@@ -5,10 +5,10 @@
 namespace cudp::CUDP_SIMD {
 namespace {
 
-// Shapes of tiles. A tile is R rows by V vectors of accumulators. Together with V vectors of b and
-// one broadcast they must fit into the registers. Eight independent sums hide the latency of FMA at
-// two a cycle; 12 to 24 are more than enough. Widest first; the last must be 16 columns wide or
-// narrower.
+// Shape of a tile of the output: R rows by V SIMD vectors of sums, which stay in registers.
+// Together with V vectors of b and one broadcast number of a they must fit into the registers.
+// Eight independent sums hide the latency of FMA at two a cycle; 12 to 24 are more than enough.
+// Widest first; the last must be 16 columns wide or narrower.
 struct Width {
   int vectors;
   int max_rows;
@@ -22,13 +22,13 @@ constexpr Width kWidths[] = {{2, 5}};
 #endif
 constexpr int kMaxRows = 14;
 
-/// Number of rows whose addresses fit into the general registers. With more rows, all addresses are
-/// read from memory in every term. Otherwise GCC keeps the extra ones in vector registers, and the
-/// moves from there compete with the products.
+/// Number of rows of `a` whose addresses fit into the general registers. With more rows, all
+/// addresses are read from memory for every product. Otherwise GCC keeps the extra ones in vector
+/// registers, and the moves from there compete with the products.
 constexpr int kRowsInRegisters = 8;
 
-/// Number of terms whose slice of b fits into half of a first-level cache of 48 KB while all rows
-/// use it.
+/// Number of rows of b, `vectors` SIMD vectors wide, that fit into half of a first-level cache of
+/// 48 KB.
 constexpr int block_terms(int vectors) { return 24 * 1024 / (vectors * kLanes * 4); }
 
 template <int R, int V>
@@ -71,7 +71,7 @@ void tile(const float* a, const float* b, float* out, const std::int32_t* a_row,
 using Tile = void (*)(const float*, const float*, float*, const std::int32_t*, const std::int32_t*,
                       const std::int64_t*, const GemmStep*, int, const float*, GemmStart);
 
-/// tiles[r - 1] handles r rows.
+/// Table of functions: tiles[r - 1] computes a tile of r rows.
 template <int V, int MaxRows>
 struct Tiles {
   Tile of_rows[kMaxRows] = {};
@@ -96,7 +96,7 @@ void column_block(const GatherGemm& g, int column) {
     out_vector[v] = g.out_block != nullptr ? g.out_block[n / 16] + n % 16 : n;
   }
   int t = 0;
-  do {  // runs at least once, so that a product without terms still writes its start
+  do {  // runs at least once, so that a product without summands still writes its start
     const int terms = g.terms - t < block ? g.terms - t : block;
     const GemmStart start = t == 0 ? g.start : GemmStart::out;
     for (int i = 0; i < tiles; ++i) {  // rows split evenly: 14 rows are 7 + 7, not 12 + 2

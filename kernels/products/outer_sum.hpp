@@ -6,18 +6,20 @@
 
 namespace cudp {
 
-/// Sum of a dense layer's clipped gradients. The gradient of one example is the outer product of
-/// its inputs x and its scaled output gradients y. Every number of it is rounded independently to
-/// the nearest unit before it is added:
-///   units[m columns + n] += round(x_t(m) y_t(n)) for every term t, m < rows, n < columns.
-/// columns is a multiple of 16; those from `outputs` on are padding, whose y is 0. Requires |x y|
-/// <= 2^22 (kMaxUnits); the code that scales y ensures it. With a transform, given for the weights
-/// in their packed order:
+/// Sum of a dense layer's clipped gradients over examples, in units of the sum's grid. The gradient
+/// of one example t is the outer product of its inputs x_t and the scaled gradient y_t of its
+/// outputs. Every number of it is rounded independently to the nearest integer before it is added:
+///   units[m columns + n] += round(x_t(m) y_t(n))
+/// for every example t < terms, m < rows, n < columns. columns is a multiple of 16; those from
+/// `outputs` on are padding, whose y is 0. Requires |x y|
+/// <= 2^22 (kMaxUnits); the code that scales y ensures it. With a transform (coordinate-wise
+/// clipping), given for the weights in their packed order:
 ///   units += round((x y - mean) inverse scale_t),
-/// with y unscaled. Numbers beyond 2^22 units are clamped to it.
+/// with y unscaled. Numbers beyond +-2^22 units are clamped.
 struct AddOuter {
   const float* x;
-  const float* y;  ///< gradients times clip factor / grid; with a transform, unscaled
+  /// Gradients of the outputs, times clip factor / grid; with a transform, unscaled.
+  const float* y;
   std::int32_t* units;
   const std::int32_t* x_row;  ///< [rows], offset of input m in x
   const GemmStep* step;       ///< [terms], offsets of an example in x (a) and y (b)
@@ -25,8 +27,9 @@ struct AddOuter {
   int terms;
   int columns;
   int outputs = columns;
-  Transform transform = {};      ///< [rows columns] each
-  const float* scale = nullptr;  ///< [terms], clip factor / grid; only with a transform
+  Transform transform = {};  ///< [rows columns] each
+  /// [terms], clip factor / grid of each example; used only if transform is set.
+  const float* scale = nullptr;
 };
 
 }  // namespace cudp

@@ -6,7 +6,7 @@
 namespace cudp::CUDP_SIMD {
 namespace {
 
-// Shapes of tiles, as in gather_gemm_cpu.cpp, with one more register for kToUnits.
+// Shapes of tiles of the output, as in gather_gemm_cpu.cpp, with one more register for kToUnits.
 struct Width {
   int vectors;
   int max_rows;
@@ -20,7 +20,7 @@ constexpr Width kWidths[] = {{2, 4}};
 #endif
 constexpr int kMaxRows = 12;
 
-// Sums are modulo 2^32. The bits of kToUnits itself, added once per term, wrap around meanwhile.
+// Sums are modulo 2^32. The bits of kToUnits, which every addition adds too, wrap around meanwhile.
 CUDP_INLINE VecU load_units(const std::int32_t* p) {
   VecU v;
   __builtin_memcpy(&v, p, sizeof v);
@@ -70,7 +70,7 @@ void tile(const AddOuter& a, int first, int column) {
 using Tile = void (*)(const AddOuter&, int, int);
 using NarrowTile = void (*)(const AddOuter&, int);
 
-/// tiles[r - 1] handles r rows.
+/// Table of functions: tiles[r - 1] computes a tile of r rows.
 template <int V, int MaxRows>
 struct Tiles {
   Tile of_rows[kMaxRows] = {};
@@ -107,8 +107,8 @@ void from_width(const AddOuter& a, int column) {
 constexpr int kMaxNarrow = 4;  // outputs
 constexpr int kNarrowVectors = 4;
 
-/// Adds the terms of `C` outputs. The lanes of a register lie along the rows, because along the
-/// columns nearly all lanes would be padding. Requires the rows' inputs to be contiguous.
+/// Adds all examples' gradients for C outputs. SIMD lanes are rows (inputs), because with so few
+/// columns (outputs) nearly all lanes would be padding. Requires the rows' inputs to be contiguous.
 template <int C>
 void narrow_tile(const AddOuter& a, int first) {
   const Vec to_units = broadcast(kToUnits);
@@ -138,7 +138,8 @@ void narrow_tile(const AddOuter& a, int first) {
                                              (acc[c][v][lane] - offset));
 }
 
-/// Adds the rows that fill narrow tiles. Returns their number.
+/// Adds the gradients of a layer with few outputs, for as many rows as fill whole tiles. Returns
+/// their number.
 int add_narrow(const AddOuter& a) {
   static constexpr NarrowTile kTiles[kMaxNarrow] = {&narrow_tile<1>, &narrow_tile<2>,
                                                     &narrow_tile<3>, &narrow_tile<4>};

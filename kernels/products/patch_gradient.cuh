@@ -6,25 +6,27 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Tile of a gradient with kPatchRows x kColumns numbers; a warp has a part of 48 x kWarpColumns.
-/// Every number is summed in the same order of steps as in a TensorTile.
+/// Tile of a convolution's weight gradient with kPatchRows x kColumns numbers, computed by one
+/// block; a warp has 48 x kWarpColumns of them. Every number is summed in the same order as in a
+/// TensorTile.
 template <int columns, int warp_columns>
 struct PatchTile : WarpTile<kPatchRows, columns, 48, warp_columns> {
   // Number of blocks per multiprocessor, as far as registers allow.
   static constexpr int kBlocks = PatchTile::kThreads <= 192 ? 2 : 1;
 };
 
-/// Offsets of a term in the two arrays of a patch.
+/// Offsets of one output pixel in shared memory: in the input x and in the output's gradient dy.
 struct alignas(8) PatchTerm {
   int x, dy;
 };
 
-/// Double buffer of a block: while one patch is multiplied, the next one is copied.
+/// Double buffer in shared memory of a block of the convolution's weight gradient: while one patch
+/// (a part of x and dy) is multiplied, the next one is copied.
 template <class T>
 class Patches {
  public:
-  /// Constructor. memory: patch_bytes(). terms: shared memory, kMaxPatchTerms; written here;
-  /// readable after a barrier.
+  /// memory: patch_bytes(). terms: shared memory, kMaxPatchTerms; the constructor writes it, and it
+  /// can be read after a barrier.
   __device__ __forceinline__ Patches(const WeightGradient& g, float* memory, PatchTerm* terms)
       : g_(g), memory_(memory), terms_(terms) {
     const ConvPatch& p = g.patch;
@@ -40,8 +42,8 @@ class Patches {
     }
   }
 
-  /// Starts to copy a patch to buffer `half` (0 or 1): the data of example e for the output rows
-  /// from `line` on.
+  /// Starts to copy a patch to buffer `half` (0 or 1): the part of x and dy of example e for
+  /// `lines` output rows from `line` on.
   __device__ __forceinline__ void copy(int half, int e, int line) const {
     const ConvPatch& p = g_.patch;
     float* const to = patch(half);
@@ -49,7 +51,7 @@ class Patches {
     const int x_first =
         e * p.x.size() + first * p.x.plane() + (line * p.stride + p.corner) * p.x.row();
     const float* const x = g_.x.data + x_first;
-    CUDP_UNROLL_BY(1)  // sums fill the registers
+    CUDP_UNROLL_BY(1)  // the sums occupy the registers, so no unrolling
     for (int i = thread(); i < kPatchChannels * p.x_lines.n * p.x_fours.n; i += T::kThreads) {
       const int row = quotient(i, p.x_fours);
       const int channel = quotient(row, p.x_lines);
@@ -72,8 +74,8 @@ class Patches {
     }
   }
 
-  /// Multiplies the patch in buffer `half` and adds the products to `sums`, and the columns of dy
-  /// to the column sums.
+  /// Multiplies x and dy of the patch in buffer `half` and adds the products to `sums` (the
+  /// weights' gradient), and dy to the column sums (the bias's gradient).
   __device__ __forceinline__ void multiply(int half, Sums<T>& sums) const {
     const ConvPatch& p = g_.patch;
     const int g = T::lane() / 4;
@@ -123,10 +125,10 @@ class Patches {
   int row_[T::kRowsThread];
 };
 
-/// Adds up gradients of examples. For each example e of first .. end - 1 for which skip(e) is
-/// false, adds the terms of its gradient to `sums`, in an order that does not depend on other
-/// examples, then calls after(e). Copies the next patch while it multiplies the current one. All
-/// threads must call it.
+/// Sums this block's tile of the gradients of examples first .. end - 1 for which skip(e) is false.
+/// Adds each one's products to `sums`, in an order that does not depend on other examples, then
+/// calls after(e). Copies the next patch while it multiplies the current one. All threads must call
+/// it.
 template <class T, class Skip, class After>
 __device__ __forceinline__ void add_patches(const WeightGradient& g, Patches<T>& patches, int first,
                                             int end, const Skip& skip, Sums<T>& sums,

@@ -1,7 +1,7 @@
 #pragma once
-// Weight gradient of a 3x3 convolution by tensor cores, from patches of its planes. The part of the
-// planes that a block needs is copied to shared memory unchanged and serves all nine taps. Taps and
-// pixels are offsets into it.
+// Weight gradient of a 3x3 convolution by tensor cores, from patches: a patch is the part of the
+// input x and of the output's gradient dy that a block needs at a time. It is copied to shared
+// memory unchanged and serves all nine taps of the kernel. Taps and pixels are offsets into it.
 #include <cstddef>
 #include <cstdint>
 
@@ -11,46 +11,50 @@
 namespace cudp {
 
 inline constexpr int kPatchTaps = 9;
-/// Number of channels of x per block; its rows are whole channels.
+/// Number of channels of x per block. A block computes the gradient of all nine taps of these
+/// channels.
 inline constexpr int kPatchChannels = 32;
 inline constexpr int kPatchRows = kPatchChannels * kPatchTaps;
 inline constexpr int kMaxPatchTerms = 64;
 
 /// Part of a convolution that a block multiplies at a time: `lines` rows of output pixels, and the
-/// rows of x that they depend on. lines = 0 means that patches are not used.
+/// rows of x that they depend on. lines = 0 means that this method is not used.
 struct ConvPatch {
   Planes x;
   Planes dy;
   int stride = 1;
-  int corner = 0;  ///< row and column in x, with borders, of the first pixel's first tap
+  int corner = 0;  ///< row and column in x, with borders, of the first output pixel's first tap
   int lines = 0;
 
-  // Distances in shared memory [floats], chosen for its 32 banks; set by with_lines().
-  int x_row = 0;  ///< distance of rows, 8 modulo 16
-  /// Distance of channels of x. x_plane + x_row is a multiple of 32, so that two of eight
-  /// consecutive rows of the gradient share a number or no bank.
+  // Distances in shared memory [floats], chosen to avoid conflicts in its 32 banks; set by
+  // with_lines().
+  int x_row = 0;  ///< from row to row of x; 8 modulo 16
+  /// Distance from channel to channel of x. x_plane + x_row is a multiple of 32, so that two of
+  /// eight consecutive rows of the gradient read the same number or different banks.
   int x_plane = 0;
-  /// Distance of channels of dy, 4 modulo 8, so that eight columns are in different banks.
+  /// Distance from channel to channel of dy; 4 modulo 8, so that eight columns are in different
+  /// banks.
   int dy_plane = 0;
-  int size = 0;  ///< size of a patch [floats]
+  int size = 0;  ///< size of a patch, x and dy [floats]
   Divisor x_lines = {};
-  Divisor x_fours = {};   ///< number of groups of four floats in a row
-  Divisor dy_fours = {};  ///< number of groups of four floats in a plane
+  Divisor x_fours = {};  ///< number of groups of four floats in a row of x
+  /// Number of groups of four floats in the patch's rows of a channel of dy.
+  Divisor dy_fours = {};
 };
 
-/// Number of threads per block. In a norm, a warp has 48 rows and all columns of the tile; in a
-/// sum, 48 rows and 32 columns.
+/// Number of threads per block of the gradient's norm and of its sum. A warp computes 48 rows of
+/// the tile, with all columns for a norm, 32 columns for a sum.
 inline constexpr unsigned kPatchNormThreads = 192;
 constexpr unsigned patch_sum_threads(int columns) { return columns <= 32 ? 192 : 384; }
 
-/// Number of examples per block of the sum; it divides a micro-batch. A block's 18,432 numbers are
-/// added to the sum as 64 bits each.
+/// Number of examples per block of the sum of gradients; it divides a micro-batch. For each block,
+/// 18,432 numbers are added to the sum in memory, 64 bits each.
 inline constexpr int kPatchExamples = 8;
 
 CUDP_HD int patch_columns(int columns) { return columns <= 32 ? 32 : 64; }
 
-/// Returns p with `lines` set, and with the distances in shared memory that follow. columns: number
-/// of columns of the gradient.
+/// Returns p for `lines` rows of output pixels, with the distances in shared memory that follow.
+/// columns: number of output channels.
 inline ConvPatch with_lines(ConvPatch p, int lines, int columns) {
   p.lines = lines;
   p.x_lines = Divisor((lines - 1) * p.stride + 3);
@@ -64,17 +68,18 @@ inline ConvPatch with_lines(ConvPatch p, int lines, int columns) {
   return p;
 }
 
-/// Size of two patches [bytes]: one is multiplied while the other is copied.
+/// Shared memory for two patches, one that is multiplied and one that is copied [bytes].
 inline std::size_t patch_bytes(const ConvPatch& p) {
   return 2 * sizeof(float) * static_cast<std::size_t>(p.size);
 }
 
-/// Returns whether rows can be copied in parts of 16 bytes and have more than one such part.
+/// Returns whether the rows of p can be copied in parts of 16 bytes and have more than one such
+/// part.
 inline bool copies_by_fours(const Planes& p) { return p.row() % 4 == 0 && p.row() > 4; }
 
-/// Returns p with the largest number of lines that fits into shared_bytes in whole steps of 8
-/// terms; lines = 0 if rows cannot be copied in parts of 16 bytes, or no such number divides the
-/// image.
+/// Returns p with the largest number of output rows whose patches fit into shared_bytes, in whole
+/// steps of 8 pixels (the summed index). lines = 0 if rows cannot be copied in parts of 16 bytes,
+/// or no such number divides the image.
 inline ConvPatch conv_patch(const ConvPatch& p, int columns, std::size_t shared_bytes) {
   ConvPatch best = p;
   best.lines = 0;

@@ -35,19 +35,20 @@ __global__ inline void pack_weights_kernel(PackWeights a) {
   }
 }
 
-/// Tile of an output with kPatchPixels x columns numbers; a warp has 64 x 32 of them.
+/// Tile of a convolution's output that one block computes: kPatchPixels pixels x `columns`
+/// channels. A warp has 64 x 32 of them.
 template <int columns>
 struct PixelTile : WarpTile<kPatchPixels, columns, 64, 32> {
   static constexpr int kBlocks = 512 / PixelTile::kThreads;
 };
 
-/// Double buffer of a block: while one step of kStepChannels channels is multiplied, the next one
-/// is copied.
+/// Double buffer in shared memory of a block of the convolution: while one step (kStepChannels
+/// input channels and their weights) is multiplied, the next one is copied.
 template <class T>
 class PixelSteps {
  public:
-  /// Constructor. memory: patch_product_bytes(). terms: shared memory, kStepTerms. All threads must
-  /// call it.
+  /// live: number of examples of the micro-batch. memory: patch_product_bytes(). terms: shared
+  /// memory, kStepTerms. All threads must call the constructor.
   __device__ __forceinline__ PixelSteps(const PatchProduct& p, int live, float* memory, int* terms)
       : p_(p),
         memory_(memory),
@@ -81,13 +82,14 @@ class PixelSteps {
     __syncthreads();
   }
 
-  /// Returns whether any of the block's examples exists.
+  /// Returns whether the block has an example.
   __device__ __forceinline__ bool any() const { return examples_ > 0; }
   __device__ __forceinline__ int count() const {
     return patch_steps(p_.patch.x.channels * kPatchTaps);
   }
 
-  /// Starts to copy step s, the pixels and the weights, to buffer `half` (0 or 1).
+  /// Starts to copy step s, the pixels and weights of kStepChannels input channels, to buffer
+  /// `half` (0 or 1).
   __device__ __forceinline__ void copy(int half, int s) const {
     const PixelPatch& q = p_.patch;
     float* const to = step(half);
@@ -117,7 +119,7 @@ class PixelSteps {
     }
   }
 
-  /// Multiplies the step in buffer `half` and adds the products to `sums`.
+  /// Multiplies the pixels and weights in buffer `half` and adds the products to `sums`.
   __device__ __forceinline__ void multiply(int half, Sums<T>& sums) const {
     const int t = T::lane() % 4;
     const float* const x = step(half);
@@ -146,7 +148,7 @@ class PixelSteps {
     }
   }
 
-  /// Writes the output, with bias and p.epilogue applied.
+  /// Writes the output pixels, after adding the bias and applying p.epilogue.
   __device__ __forceinline__ void store(const Sums<T>& sums) const {
     const Planes& out = p_.out_planes;
     const Planes& of_y = p_.y_planes;
@@ -174,7 +176,7 @@ class PixelSteps {
   }
 
  private:
-  /// Position, among the block's pixels, of row m of the product that this thread computes.
+  /// Coordinates, among the block's pixels, of row m of the product that this thread computes.
   struct Pixel {
     int example, y, x;
     bool inside;

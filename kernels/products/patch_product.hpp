@@ -1,7 +1,8 @@
 #pragma once
-// 3x3 convolution and its input gradient by tensor cores, from patches of its planes. A few
-// channels of all pixels that a block needs are copied to shared memory unchanged and serve all
-// nine taps. The weights are packed beforehand: rounded, and in rows of whole steps.
+// 3x3 convolution and its input gradient by tensor cores, from patches: a few channels of all
+// pixels that a block needs are copied to shared memory unchanged and serve all nine taps of the
+// kernel. The weights are packed beforehand: rounded to TF32, in the order in which a block copies
+// them.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -13,41 +14,44 @@
 
 namespace cudp {
 
-/// Number of output pixels per block; they are the rows of its product.
+/// Number of output pixels per block. They are the rows of the block's matrix product.
 inline constexpr int kPatchPixels = 256;
-/// Number of channels, and of terms, that are copied and multiplied at a time.
+/// Number of input channels that are copied and multiplied at a time (a step), and of their weights
+/// per output channel (nine taps each).
 inline constexpr int kStepChannels = 8;
 inline constexpr int kStepTerms = kStepChannels * kPatchTaps;
-/// Distance in floats between the weights of consecutive columns in shared memory: eight columns
-/// are in different banks.
+/// Distance in floats between the weights of consecutive output channels in shared memory, so that
+/// eight of them are in different banks.
 inline constexpr int kStepPitch = kStepTerms + 4;
 
-/// Pixels of a block: `lines` rows of each of `examples` outputs. There is more than one example
-/// only if `lines` is all rows of an output. lines = 0 means that patches are not used.
+/// Output pixels of a block: `lines` rows of each of `examples` examples. There is more than one
+/// example only if `lines` is all rows of the output. lines = 0 means that this method is not used.
 struct PixelPatch {
   Planes x;
-  std::int32_t height = 0;  ///< height of the output
+  std::int32_t height = 0;  ///< height of the output [pixels]
   std::int32_t width = 0;
-  std::int32_t corner = 0;  ///< row and column in x, with borders, of the first pixel's first tap
+  /// Row and column in x, with borders, of the first output pixel's first tap.
+  std::int32_t corner = 0;
   std::int32_t lines = 0;
   std::int32_t examples = 1;
 
   // Distances in shared memory [floats]; set by with_lines().
-  std::int32_t x_row = 0;  ///< distance of rows, 12 to 20 modulo 32
-  /// Distance of channels. x_plane - 2 x_row is 12 to 20 modulo 32, so that numbers of a fragment
-  /// are equal or in different banks.
+  std::int32_t x_row = 0;  ///< from row to row of x; 12 to 20 modulo 32
+  /// Distance from channel to channel of x. x_plane - 2 x_row is 12 to 20 modulo 32, so that the
+  /// numbers that a warp loads at once are equal or in different banks.
   std::int32_t x_plane = 0;
-  Divisor image = {};    ///< number of pixels of an example in the block
-  Divisor line = {};     ///< number of pixels of a row
+  Divisor image = {};    ///< number of output pixels of an example in the block
+  Divisor line = {};     ///< number of output pixels in a row
   Divisor x_image = {};  ///< number of groups of four floats copied per example and channel
   Divisor x_fours = {};  ///< number of groups of four floats in a row
 
   int x_lines() const { return lines + 2; }
-  /// Number of blocks that an output is divided among.
+  /// Returns the number of blocks that one example's output is divided among.
   CUDP_HD int parts() const { return (height + lines - 1) / lines; }
 };
 
-/// Returns p with `lines` and `examples` set, and with the distances in shared memory that follow.
+/// Returns p for `lines` output rows of `examples` examples, with the distances in shared memory
+/// that follow.
 inline PixelPatch with_lines(PixelPatch p, int lines, int examples) {
   p.lines = lines;
   p.examples = examples;
@@ -63,25 +67,25 @@ inline PixelPatch with_lines(PixelPatch p, int lines, int examples) {
   return p;
 }
 
-/// Copy of four numbers of a channel: offset in shared memory, and offset in the planes relative to
-/// the block's first pixel. A negative `from` means zeros.
+/// Copy of four numbers of an input channel: offset in shared memory, and offset in global memory
+/// relative to the block's first pixel. A negative `from` means zeros.
 struct alignas(8) FourCopy {
   std::int32_t to, from;
 };
 
-/// Size of one step [floats]: x's channels and the columns' weights.
+/// Size of one step in shared memory [floats]: kStepChannels input channels, and their weights.
 CUDP_HD int step_floats(const PixelPatch& p, int columns) {
   return kStepChannels * p.x_plane + patch_columns(columns) * kStepPitch;
 }
-/// Size of two steps, one multiplied while the other is copied, and of the copies of a channel
-/// [bytes].
+/// Shared memory of a block [bytes]: two steps, one that is multiplied and one that is copied, and
+/// the list of copies per channel.
 inline std::size_t patch_product_bytes(const PixelPatch& p, int columns) {
   return 2 * sizeof(float) * static_cast<std::size_t>(step_floats(p, columns)) +
          sizeof(FourCopy) * static_cast<std::size_t>(p.examples * p.x_image.n);
 }
 
-/// Returns p with the largest number of pixels that fits into shared_bytes; lines = 0 if rows
-/// cannot be copied in parts of 16 bytes.
+/// Returns p with the largest number of output pixels that fits into shared_bytes; lines = 0 if
+/// rows cannot be copied in parts of 16 bytes.
 inline PixelPatch pixel_patch(const PixelPatch& p, int columns, std::size_t shared_bytes) {
   PixelPatch none = p;
   none.lines = 0;
@@ -96,22 +100,25 @@ inline PixelPatch pixel_patch(const PixelPatch& p, int columns, std::size_t shar
   return none;
 }
 
-/// Number of steps that `terms` terms take.
+/// Number of steps of kStepChannels channels (kStepTerms summands) for sums of `terms` products.
 CUDP_HD int patch_steps(int terms) { return (terms + kStepTerms - 1) / kStepTerms; }
 
-/// Weight that is packed as TF32. For patches it is packed step by step in the order in which a
-/// block copies it: [tiles of columns, patch_steps(terms), columns of a tile, kStepPitch], with
-/// zeros where there is no term or column. For products through tables it is rounded only.
+/// A layer's weights as a kernel reads them, rounded to TF32. For PatchProduct they are packed in
+/// the order in which a block copies them: [tiles of columns, patch_steps(terms), columns of a
+/// tile, kStepPitch], with zeros where there is no weight. columns are output channels, terms input
+/// channels times taps. Other products read them in their own order (keeps_order).
 struct PackedWeight {
-  Factor weight;  ///< no data pointer is set: it starts at parameters + weight_at
+  /// Layout of the unpacked weights; data is null, they start at parameters + weight_at.
+  Factor weight;
   std::int64_t weight_at;
   std::int32_t terms;
   std::int32_t columns;
-  std::int64_t packed_at;    ///< offset in PackWeights::packed
-  bool keeps_order = false;  ///< terms x columns numbers in their own order
-  AnyDivisor steps = {};     ///< patch_steps(terms); only if !keeps_order
+  std::int64_t packed_at;  ///< offset in PackWeights::packed
+  /// Weights are rounded only: terms x columns numbers in their own order.
+  bool keeps_order = false;
+  AnyDivisor steps = {};  ///< patch_steps(terms); only if !keeps_order
 };
-/// Packs all weights of a network at once.
+/// Packs the weights of all layers of a network at once.
 struct PackWeights {
   const PackedWeight* weights;  ///< [count], in device memory
   std::int32_t count;
@@ -128,16 +135,17 @@ CUDP_HD int packed_floats(const PackedWeight& p) {
   return p.keeps_order ? p.terms * p.columns : packed_floats(p.terms, p.columns);
 }
 
-/// Product of patches and packed weights: out(i, j) = bias[j] + sum_t x(i, t) weight(t, j), then
-/// `epilogue`. i is an output pixel, t = 9 channel + tap. The result equals that of a
-/// device::Product by tensor cores, bit for bit.
+/// Product of a 3x3 convolution from patches of the input and packed weights: out(i, j) = bias[j] +
+/// sum over t of x(i, t) weight(t, j), then `epilogue`. i is an output pixel, j an output channel,
+/// t = 9 (input channel) + tap. The result equals that of a device::Product by tensor cores, bit
+/// for bit.
 struct PatchProduct {
   Batch batch;
   PixelPatch patch;
   const float* x;       ///< [capacity, patch.x], rounded to TF32
-  const float* packed;  ///< see PackWeights
-  const float* bias;    ///< [columns], or null
-  float* out;           ///< [capacity, out_planes]
+  const float* packed;  ///< weights as packed by PackWeights
+  const float* bias;    ///< [columns], bias of each output channel, or null
+  float* out;           ///< [capacity, out_planes], written: the output
   Planes out_planes;
   Epilogue epilogue = {};
   Planes y_planes = {};  ///< layout of epilogue.y, [capacity, y_planes]

@@ -6,17 +6,17 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Tiles that SequenceTileShape can describe.
+/// Tiles of a gradient that a block can compute; sequence_tile() chooses one.
 using WideSequenceTile = FloatTile<64>;
 using ThinSequenceTile = FloatTile<32>;
 using LowSequenceTile = FloatTile<64, 8, 32>;
 using TensorSequenceTile = TensorTile<64>;
 
-/// Tile of a layer's gradient that a block computes.
+/// Tile of a layer's weight gradient that a block computes.
 template <class T>
 struct SequenceTile {
   SequencePart part;
-  int row;  ///< first row of the tile
+  int row;  ///< first row of the tile, in its part of the gradient
   int column;
 
   __device__ __forceinline__ explicit SequenceTile(const SequenceGradient& g) : part(g.part[0]) {
@@ -30,16 +30,17 @@ struct SequenceTile {
     column = within / down * T::kColumns;
   }
 
-  /// Whether the tile has the bias's gradient, which the threads of its first row compute.
+  /// Whether the tile includes the bias's gradient, which the threads of its first row compute.
   __device__ __forceinline__ bool has_bias() const { return part.bias >= 0 && row == 0; }
   __device__ __forceinline__ bool holds_bias() const { return has_bias() && T::row(0) == 0; }
 
-  /// Returns the index of G(i, j) in the layer's parameters.
+  /// Returns the index in the layer's parameters of the weight whose gradient is G(i, j).
   __device__ __forceinline__ std::int64_t weight(int i, int j) const {
     return static_cast<std::int64_t>(part.weight) + static_cast<std::int64_t>(j) * part.rows + i;
   }
 
-  /// Calls body(index in the layer's parameters, number) for every number that this thread has.
+  /// Calls body(index in the layer's parameters, number) for every number of the gradient that this
+  /// thread has.
   template <class S, class Body>
   __device__ __forceinline__ void for_each_place(const S& sums, const Body& body) const {
     CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
@@ -53,8 +54,8 @@ struct SequenceTile {
     }
   }
 
-  /// sums = gradient of example e. half: the half of `tile` that is used next; it continues from
-  /// one example to the next. All threads must call it.
+  /// Computes sums = this tile of the gradient of example e. half: the buffer of `tile` (0 or 1)
+  /// that is used next; it carries over from one example to the next. All threads must call it.
   __device__ __forceinline__ void multiply(int e, int length, T& tile, int& half,
                                            Sums<T>& sums) const {
     const Factor x{part.x, {}, {}, false};
@@ -127,7 +128,8 @@ __global__ void __launch_bounds__(T::kThreads, T::kNormBlocks)
   at.for_each_place(sums, [&](std::int64_t i, float v) { a.gradients[e * a.stride + i] = v; });
 }
 
-/// units += gradient of an example, transformed if there is a transform, scaled and rounded.
+/// Adds one example's gradient to the integer sums: units += round(scale w), with w = (gradient -
+/// mean) inverse for coordinate-wise clipping, otherwise the gradient.
 template <class T>
 __device__ __forceinline__ void add_sequence(const SequenceGradientSum& a,
                                              const SequenceTile<T>& at, float scale,

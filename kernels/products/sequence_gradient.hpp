@@ -1,6 +1,6 @@
 #pragma once
-// Gradients of weights that all positions of a text share: sums over the text's own positions.
-// CUDA.
+// Gradients of weights that all positions of a text share (recurrent layers, dense layers on
+// tokens): sums over the text's own positions. CUDA.
 #include <cstdint>
 
 #include "kernels/common/fixed_point.hpp"
@@ -11,9 +11,10 @@
 
 namespace cudp {
 
-/// Gradient of one weight, G(i, j) = sum_t x(i, t + shift) dy(j, t), and of its bias, sum_t dy(j,
-/// t). Sums are over the positions t < length. x is 0 outside the text. Example e has x(i, t) at e
-/// x_example + t x_place + i, and dy(j, t) at e dy_example + t dy_place + j.
+/// Gradient of one weight matrix for each example e, G(i, j) = sum_t x(i, t + shift) dy(j, t), and
+/// of its bias, sum_t dy(j, t). Sums are over the text's positions t < length. x is the input (0
+/// outside the text), dy the gradient of the output. x(i, t) of example e is at offset e x_example
+/// + t x_place + i, dy(j, t) at e dy_example + t dy_place + j.
 struct SequencePart {
   const float* x = nullptr;
   const float* dy = nullptr;
@@ -24,21 +25,24 @@ struct SequencePart {
   std::int32_t dy_place = 0;
   std::int32_t rows = 0;
   std::int32_t columns = 0;
-  std::int32_t weight = 0;  ///< index of G(i, j) in the layer's parameters: weight + j rows + i
-  std::int32_t bias = -1;   ///< index of the bias's j-th number: bias + j; -1: no bias
+  std::int32_t weight = 0;  ///< G(i, j) belongs to parameter weight + j rows + i of the layer
+  /// The bias's j-th number is parameter bias + j of the layer; -1: no bias.
+  std::int32_t bias = -1;
   std::int32_t first_tile = 0;
 };
 
-/// Largest number of parts of a layer: three for each of both directions of a GRU.
+/// Largest number of weight matrices (parts) of a layer: three for each of both directions of a
+/// GRU.
 inline constexpr int kMaxSequenceParts = 6;
 
-/// Tile of a block of these kernels, 64 x 64 or half of it. A thread has 32 numbers of it.
+/// Size of the tile of a gradient that a block computes, 64 x 64 or half of it. A thread has 32
+/// numbers of it.
 struct SequenceTileShape {
   std::int32_t rows = kTileRows;
   std::int32_t columns = 64;
 };
-/// Returns the tile with the fewest zeros. rows and columns are those of a layer's largest part.
-/// Tensor cores use the largest tile.
+/// Returns the tile size with the fewest unused numbers. rows and columns are those of a layer's
+/// largest weight matrix. Tensor cores use the largest tile.
 inline SequenceTileShape sequence_tile(int rows, int columns, Precision precision) {
   if (precision == Precision::tf32) return {};
   if (rows <= 32) return {.rows = 32};
@@ -49,18 +53,18 @@ inline std::int32_t tiles_of(const SequenceTileShape& tile, int rows, int column
   return static_cast<std::int32_t>(divide_up(rows, tile.rows) * divide_up(columns, tile.columns));
 }
 
-/// All weights of one layer, tile by tile. A block computes one tile. Past a part's last row or
-/// column the tile is zero.
+/// Gradients of all weight matrices of one layer, divided into tiles. A block computes one tile.
+/// Past a matrix's last row or column the tile is zero.
 struct SequenceGradient {
   Batch batch;
-  const std::int32_t* length;  ///< [capacity]
-  std::int32_t longest;        ///< largest number of positions of a text
-  SequenceTileShape tile;      ///< tile of the kernel
+  const std::int32_t* length;  ///< [capacity], number of words of each text
+  std::int32_t longest;        ///< largest number of positions that a text may have
+  SequenceTileShape tile;      ///< tile size of the kernel that is launched
   SequencePart part[kMaxSequenceParts];
   std::int32_t parts = 0;
   std::int32_t tiles = 0;
 
-  /// Appends a part.
+  /// Appends a weight matrix.
   void add(SequencePart p) {
     expect(parts < kMaxSequenceParts, "sequence gradient: expected fewer parts");
     p.first_tile = tiles;
@@ -69,30 +73,35 @@ struct SequenceGradient {
   }
 };
 
-/// Computes parts[tile, e] = squared norm of one tile of example e's gradient, [tiles, capacity].
+/// Computes the squared norm of each tile of each example's gradient: parts[tile, e], [tiles,
+/// capacity].
 struct SequenceGradientNorm {
   SequenceGradient gradient;
   float* parts;
-  Transform transform = {};  ///< transform of the gradient, per parameter, or null
+  /// Coordinate-wise clipping: w = (G - mean) inverse is squared in place of each gradient number
+  /// G; or null.
+  Transform transform = {};
 };
 
-/// Adds weighted gradients: sum += sum_e factors[e] G_e, skipping examples with factor 0. The
-/// gradients that are added equal, bit for bit, those that the norm's kernel squared, as in
-/// WeightGradientSum: the same code computes both, in float32 or by tensor cores.
+/// Adds weighted gradients: sum += sum_e factors[e] G_e, with G_e the gradient of example e; an
+/// example with factor 0 is skipped. The same code computes G_e here and in SequenceGradientNorm,
+/// so the G_e that is added equals the one that was squared, bit for bit (see WeightGradientSum).
 struct SequenceGradientSum {
   SequenceGradient gradient;
   const float* factors;  ///< factor of example e at e * factor_stride
   std::int32_t factor_stride;
   std::int32_t examples_per_block;
   FixedPoint* sum;
-  const SumScale* scale;     ///< [1], grid of the sum
-  Transform transform = {};  ///< transform of the gradients before weighting, or null
+  const SumScale* scale;  ///< [1], clipping norm, and the grid that each number is rounded to
+  /// Coordinate-wise clipping: w = (G - mean) inverse is added in place of each gradient number G;
+  /// or null.
+  Transform transform = {};
 };
 
-/// Writes gradients[e] = G_e, each example's own gradient unchanged.
+/// Writes each example's own gradient, unweighted: gradients[e] = G_e.
 struct SequenceGradientRows {
   SequenceGradient gradient;
-  float* gradients;  ///< [capacity, stride]
+  float* gradients;  ///< [capacity, stride], written
   std::int64_t stride;
 };
 

@@ -1,7 +1,7 @@
 #pragma once
-// Tiles of tiled_product.cuh: the division of a matrix product among a block's threads, in float32
-// (FloatTile) and by tensor cores (TensorTile). A tile type defines which numbers of the tile a
-// thread computes, and how. The code around them is the same.
+// Matrix product of two tiles in shared memory, A [rows, terms] and B [terms, columns], by one
+// block's threads: in float32 (FloatTile) or by tensor cores (TensorTile). A tile type defines
+// which numbers of the product a thread computes, and how. The code around it is the same.
 #include "kernels/common/fixed_point.cuh"
 #include "kernels/common/lanes.hpp"
 #include "kernels/common/simt.cuh"
@@ -10,8 +10,8 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Sums that one thread has of a tile T: its part of the product, and its part of the column sums
-/// of the right factor.
+/// Numbers that one thread computes of a block's tile T of a product A B, and of the column sums of
+/// B.
 template <class T>
 struct Sums {
   float cell[T::kRowsThread][T::kColumnsThread];
@@ -23,7 +23,8 @@ struct Sums {
       CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) { cell[m][n] = 0.0f; }
     }
   }
-  /// Returns the sum of the squares of all these sums, including the column sums if with_columns.
+  /// Returns the sum of the squares of this thread's numbers, including the column sums if
+  /// with_columns.
   __device__ __forceinline__ float square(bool with_columns) const {
     float sum = 0.0f;
     CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
@@ -34,8 +35,8 @@ struct Sums {
   }
 };
 
-/// Integer sums that one thread has of a tile T: sums of gradients whose numbers were each rounded
-/// to the grid.
+/// Integer numbers that one thread computes of a block's tile, in units of the sum's grid: sums of
+/// gradients whose numbers were each rounded to the grid.
 template <class T>
 struct UnitSums {
   std::int32_t cell[T::kRowsThread][T::kColumnsThread];
@@ -49,8 +50,9 @@ struct UnitSums {
   }
 };
 
-/// Tile with kRows x kColumns numbers per block, kRowsThread x 4 of them per thread. kTerms terms
-/// are processed at a time, with fused multiply-adds in float32.
+/// Tile of a matrix product in float32: a block computes kRows x kColumns numbers, a thread
+/// kRowsThread x 4 of them. Sums are extended by kTerms products at a time, with fused
+/// multiply-adds.
 template <int columns, int terms = 8, int rows = kTileRows>
 struct FloatTile {
   static constexpr Precision kPrecision = Precision::fp32;
@@ -62,7 +64,8 @@ struct FloatTile {
   static constexpr int kRowGroups = kRows / kRowsThread;
   static constexpr int kThreads = kRowGroups * (kColumns / kColumnsThread);
   static_assert((rows != kTileRows || kThreads == tile_threads(columns)) && kThreads % kWarp == 0);
-  // Smallest number of blocks per multiprocessor that registers are reserved for.
+  // Smallest number of blocks per multiprocessor that registers are reserved for. kNormBlocks and
+  // kSumBlocks: the same for the kernels of a gradient's norm and sum.
   static constexpr int kBlocks = terms == kThinTerms ? 4 : 512 / kThreads;
   static constexpr int kNormBlocks = kBlocks;
   static constexpr int kSumBlocks = kThreads == 128 ? 3 : 6;
@@ -71,8 +74,8 @@ struct FloatTile {
   alignas(16) float a[2][kTerms][kRows + kPad];
   alignas(16) float b[2][kTerms][kColumns + kPad];
 
-  // Row and column within the tile. A thread's rows are groups of four, kRows / 2 apart.
-  // Neighbouring threads have neighbouring groups.
+  // Row and column in the tile of a thread's number (m, n). A thread's rows are groups of four,
+  // kRows / 2 apart. Neighbouring threads have neighbouring groups.
   static __device__ __forceinline__ int row(int m) {
     return m / 4 * (kRows / 2) + static_cast<int>(threadIdx.x) % kRowGroups * 4 + m % 4;
   }
@@ -80,11 +83,12 @@ struct FloatTile {
     return static_cast<int>(threadIdx.x) / kRowGroups * kColumnsThread + n;
   }
 
-  /// Returns the index in shared memory of a line within row k of a or b.
+  /// Returns the index of row or column `line` of the tile within a[half][k] or b[half][k].
   static __device__ __forceinline__ int index(int, int line) { return line; }
 
-  /// Multiplies the terms of a and b in buffer `half` (0 or 1) and adds the products to `sums`.
-  /// with_columns: also adds up the columns of b, which only the threads with holds_bias() need.
+  /// Multiplies the parts of a and b that are in buffer `half` (0 or 1) and adds the products to
+  /// `sums`. with_columns: also adds up the columns of b, which only the threads with holds_bias()
+  /// need.
   template <bool with_columns>
   __device__ __forceinline__ void multiply(int half, Sums<FloatTile>& sums, bool = true) const {
     CUDP_UNROLL for (int k = 0; k < kTerms; ++k) {
@@ -100,8 +104,8 @@ struct FloatTile {
         }
     }
   }
-  /// Multiplies the terms in buffer `half`, rounds every product to an integer and adds it to
-  /// `sums`.
+  /// Multiplies the parts of a and b that are in buffer `half` (0 or 1), rounds every product to an
+  /// integer and adds it to `sums`.
   template <bool with_columns>
   __device__ __forceinline__ void multiply(int half, UnitSums<FloatTile>& sums) const {
     CUDP_UNROLL for (int k = 0; k < kTerms; ++k) {
@@ -121,15 +125,16 @@ struct FloatTile {
   }
 };
 
-/// Adds the sums over eight columns of b, given as fragments: the product of a row of ones with b.
+/// Adds the column sums of an 8 x 8 matrix b, a fragment of mma_tf32, to `columns`, as the product
+/// of a matrix of ones with b.
 __device__ __forceinline__ void add_columns(const float (&b)[2], float* columns) {
   constexpr float kOnes[4] = {1.0f, 1.0f, 1.0f, 1.0f};
   float other_rows[2] = {0.0f, 0.0f};
   mma_tf32(columns, other_rows, kOnes, b);
 }
 
-/// Tile for tensor cores: rows x columns numbers per block, warp_rows x warp_columns of them per
-/// warp.
+/// Division of a block's tile of a product among warps with tensor cores: the block has rows x
+/// columns numbers, a warp warp_rows x warp_columns of them.
 template <int rows, int columns, int warp_rows, int warp_columns>
 struct WarpTile {
   static constexpr int kRows = rows;
@@ -145,7 +150,7 @@ struct WarpTile {
   static __device__ __forceinline__ int warp() { return static_cast<int>(threadIdx.x) / kWarp; }
   static __device__ __forceinline__ int warp_row() { return warp() % kWarpsDown * warp_rows; }
   static __device__ __forceinline__ int warp_column() { return warp() / kWarpsDown * warp_columns; }
-  // Row and column within the tile; see mma_tf32.
+  // Row and column in the tile of a thread's number (m, n), in the layout of mma_tf32.
   static __device__ __forceinline__ int row(int m) { return warp_row() + 8 * m + lane() / 4; }
   static __device__ __forceinline__ int column(int n) {
     return warp_column() + n / 2 * 8 + lane() % 4 * 2 + n % 2;
@@ -157,10 +162,10 @@ using TensorWarps =
     WarpTile<terms == kTallTerms ? kTallRows : kTileRows, columns,
              (terms == kTallTerms ? kTallRows : kTileRows) / 2, (columns < 32 ? columns : 32)>;
 
-/// Tile like FloatTile, but for tensor cores. A warp has half of the rows and at most 32 columns,
-/// and works in steps of 8 terms. With kTallTerms terms at a time, a tile has twice the rows. Every
-/// number is a chain of such steps in the order of the terms, whatever its position and its tile.
-/// So an example's result depends neither on the micro-batch nor on the other examples.
+/// Tile of a matrix product by tensor cores; like FloatTile otherwise. A warp has half of the rows
+/// and at most 32 columns. Every sum is extended by 8 products at a time, in order, whatever its
+/// position and its tile. So an example's result depends neither on the micro-batch nor on the
+/// other examples. If terms = kTallTerms, the tile has twice the rows.
 template <int columns, int terms = 16>
 struct TensorTile : TensorWarps<columns, terms> {
   using Warps = TensorWarps<columns, terms>;
@@ -177,9 +182,10 @@ struct TensorTile : TensorWarps<columns, terms> {
                                                                         : 7;
   static constexpr int kNormBlocks = columns == 64 ? 3 : kBlocks;
   static constexpr int kSumBlocks = columns == 64 ? 2 : columns == 32 ? 4 : 6;
-  // Lane 4 g + t reads (t, g), and writes one or more lines of all terms or one term of all lines.
-  // Rows are 8 banks apart, and every group of four rows is shifted further, so that each access
-  // uses every bank once.
+  // Lane 4 g + t reads element (t, g) of a fragment. When writing, a lane has one or more lines
+  // (rows of a, columns of b) for all k, or one k for all lines. Arrays for consecutive k are 8
+  // banks apart, and every group of four is shifted further, so that each access uses every bank
+  // once.
   static constexpr int kPad = 8;
   static constexpr int kPush = 32 / kTerms;
   static_assert((kTerms / 4 - 1) * kPush < kPad);
@@ -189,8 +195,8 @@ struct TensorTile : TensorWarps<columns, terms> {
 
   static __device__ __forceinline__ int index(int k, int line) { return line + k / 4 * kPush; }
 
-  /// Multiplies the staged terms of a and b in buffer `half`, 0 or 1, and adds the product to
-  /// `sums`. with_columns: also adds the columns of b, in the blocks with is_first alone.
+  /// Multiplies the parts of a and b that are in buffer `half` (0 or 1) and adds the products to
+  /// `sums`. with_columns: also adds up the columns of b, in the blocks with is_first only.
   template <bool with_columns>
   __device__ __forceinline__ void multiply(int half, Sums<TensorTile>& sums,
                                            bool is_first = blockIdx.x == 0) const {
@@ -220,7 +226,7 @@ struct TensorTile : TensorWarps<columns, terms> {
   }
 };
 
-/// First row and column of a block's tile.
+/// Index of the first row (or column) of this block's tile in the whole product.
 template <class T>
 __device__ __forceinline__ int first_row() {
   return static_cast<int>(blockIdx.x) * T::kRows;
@@ -230,17 +236,17 @@ __device__ __forceinline__ int first_column() {
   return static_cast<int>(blockIdx.y) * T::kColumns;
 }
 
-/// Term of a factor: its offset, and the number that it is multiplied by. offset < 0 means that the
-/// term is zero.
+/// One index of the summed dimension of a product, for one of its matrices: the offset in memory,
+/// and a number that the element is multiplied by. offset < 0 means that the element is 0.
 struct Term {
   std::int32_t offset;
   float scale;
 };
 
-/// The numbers of a factor's tile that this thread copies from global to shared memory. They are
-/// kCount; the e-th is at (line_of(e), term_of(e)). Neighbouring threads have neighbouring terms
-/// (`along`) or lines. In a tall tile a thread has several lines of a term, whose offset is
-/// computed once.
+/// Copies a thread's share (kCount numbers) of a tile of one matrix from global to shared memory.
+/// Its e-th number is at row (or column) line_of(e) and summed index term_of(e). Neighbouring
+/// threads have neighbouring summed indices if `along`, else neighbouring lines, as in memory. In a
+/// tall tile a thread has several lines for one summed index, whose offset is computed once.
 template <int lines, int terms, int threads>
 struct Carrier {
   static constexpr int kCount = lines * terms / threads;
@@ -248,7 +254,7 @@ struct Carrier {
   static constexpr int kLinesOfTerm = lines / kWide;
   bool along;
   Precision as;
-  std::int32_t line[kCount];  // offsets of lines; -1 past the end
+  std::int32_t line[kCount];  // offset of each line in memory; -1 past the last line
   float held[kCount];
 
   template <bool along>
@@ -270,8 +276,8 @@ struct Carrier {
     }
   }
 
-  /// Loads the thread's numbers of the terms from `at` on into registers. find(term) returns the
-  /// Term.
+  /// Loads the thread's numbers with summed indices from `at` on into registers. find(k) returns
+  /// the Term of index k.
   template <class Find>
   __device__ __forceinline__ void take(const float* data, int at, const Find& find) {
     if (along)
@@ -288,7 +294,7 @@ struct Carrier {
     }
   }
 
-  /// Stores the loaded numbers in shared memory, in the layout and precision of tile type T.
+  /// Stores the loaded numbers in shared memory, in the layout and precision of the tile type T.
   template <class T, int width>
   __device__ __forceinline__ void put(float (&tile)[terms][width]) {
     if constexpr (T::kPrecision == Precision::tf32) {

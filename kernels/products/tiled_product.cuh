@@ -7,9 +7,10 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Adds a(row, term) b(term, column) to sums over the terms in order, for this block's tile, and
-/// the column sums of b if with_columns. Loads of the next terms overlap with the arithmetic. Calls
-/// after(n) when n terms are done, every T::kTerms. All threads must call it.
+/// Computes this block's tile of a product: adds a(row, t) b(t, column) to `sums` for t = 0 ..
+/// terms - 1, in order, and the column sums of b if with_columns. find_a(t) and find_b(t) return
+/// the Term at index t. Loads for the next t overlap with the arithmetic. Calls after(n) when n
+/// indices are done, every T::kTerms. All threads must call it.
 template <bool with_columns, class T, class S, class FindA, class FindB, class After>
 __device__ __forceinline__ void multiply_tile(const Factor& a, int rows, const FindA& find_a,
                                               const Factor& b, int columns, const FindB& find_b,
@@ -34,8 +35,8 @@ __device__ __forceinline__ void multiply_tile(const Factor& a, int rows, const F
   }
 }
 
-/// Function that returns term t of a product along one axis, with weight 1; a zero beyond the last
-/// term.
+/// Function that returns the Term at index t of the summed dimension, with factor 1; a zero beyond
+/// the last one.
 struct ProductTerms {
   const Axis& axis;
   int terms;
@@ -77,15 +78,15 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks) product_kernel(device
   });
 }
 
-/// Returns true for the threads that have the bias's gradient: one for each column of the first row
-/// tile.
+/// Returns whether a thread has numbers of the bias's gradient: one thread per column does, in the
+/// blocks of the first rows.
 template <class T>
 __device__ __forceinline__ bool holds_bias() {
   return blockIdx.x == 0 && T::row(0) == 0;
 }
 
-/// Calls body(index, number) for every number of the gradient that this thread has in its tile.
-/// index: offset of the number in the layer's parameters.
+/// Calls body(index, number) for every number of the weight gradient that this thread has in its
+/// tile. index: position in the layer's parameters.
 template <class T, class S, class Body>
 __device__ __forceinline__ void for_each_place(const WeightGradient& g, S& sums, const Body& body) {
   CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
@@ -100,8 +101,8 @@ __device__ __forceinline__ void for_each_place(const WeightGradient& g, S& sums,
   }
 }
 
-/// Writes this block's part of the squared norm of example blockIdx.z, from its tile. Past the last
-/// row or column the tile is zero. partial: shared memory, one entry per warp.
+/// Writes the squared norm of this block's tile of the gradient of example blockIdx.z. Past the
+/// last row or column the tile is zero. partial: shared memory, one entry per warp.
 template <class T>
 __device__ __forceinline__ void store_norm(const WeightGradientNorm& a, const Sums<T>& sums,
                                            float* partial) {
@@ -118,7 +119,7 @@ __device__ __forceinline__ void store_norm(const WeightGradientNorm& a, const Su
     a.parts[static_cast<std::int64_t>(which) * a.gradient.batch.capacity + blockIdx.z] = square;
 }
 
-/// Range of examples of a block of WeightGradientSum.
+/// Range of examples whose gradients one block of WeightGradientSum adds up.
 struct ExampleGroup {
   int first, end;
 
@@ -132,7 +133,7 @@ struct ExampleGroup {
   }
 };
 
-/// Adds an example's gradient, scaled and rounded, to units.
+/// Adds one example's gradient, multiplied by `scale` and rounded to integers, to `units`.
 template <class T>
 __device__ __forceinline__ void add_plain_example(float scale, const Sums<T>& one,
                                                   UnitSums<T>& units) {
@@ -144,7 +145,8 @@ __device__ __forceinline__ void add_plain_example(float scale, const Sums<T>& on
   }
 }
 
-/// Adds an example's gradient to units, transformed if there is a transform.
+/// Adds one example's weighted gradient to `units`: that of (gradient - mean) inverse for
+/// coordinate-wise clipping.
 template <class T>
 __device__ __forceinline__ void add_example(const WeightGradientSum& a, float factor,
                                             const Sums<T>& one, UnitSums<T>& units) {
@@ -179,7 +181,7 @@ __device__ __forceinline__ void store_sum(const WeightGradientSum& a, const Unit
   });
 }
 
-/// Stores the gradient of example blockIdx.z, of which its block has a tile.
+/// Stores this block's tile of the gradient of example blockIdx.z.
 template <class T>
 __device__ __forceinline__ void store_gradient(const WeightGradientRows& a, const Sums<T>& sums) {
   for_each_place<T>(a.gradient, sums, [&](std::int64_t at, float v) {
@@ -187,8 +189,8 @@ __device__ __forceinline__ void store_gradient(const WeightGradientRows& a, cons
   });
 }
 
-/// Function that returns term t of example e along one axis, with weight 1; a zero beyond the last
-/// term.
+/// Function that returns the Term at index t of example e's sums, with factor 1; a zero beyond the
+/// last one.
 struct ExampleTerms {
   const Axis& axis;
   int e;
@@ -234,9 +236,9 @@ __global__ void __launch_bounds__(T::kThreads, T::kNormBlocks)
   store_gradient<T>(a, sums);
 }
 
-/// Function that returns term t of a group of examples that have one term each: that of the t-th
-/// example. If `weighs`, its weight is the example's clip factor / grid. Examples with factor 0
-/// give zeros.
+/// Function for a sum over examples that have one product each: returns the Term of the group's
+/// t-th example. If `weighs`, its factor is the example's clip factor / grid. An example with
+/// factor 0 gives a zero.
 struct WeighedTerms {
   const WeightGradientSum& a;
   const ExampleGroup& group;
@@ -251,9 +253,9 @@ struct WeighedTerms {
   }
 };
 
-/// Function that returns term t of a group of examples that have several terms each. Each example
-/// takes `round` consecutive t; those beyond its last term give zeros. Examples with factor 0 give
-/// zeros.
+/// Function for a sum over examples that have several products each: returns the Term at index t.
+/// Each example takes `round` consecutive t; those beyond its last product are zeros. An example
+/// with factor 0 gives zeros.
 struct TermsByRounds {
   const WeightGradientSum& a;
   const ExampleGroup& group;
@@ -281,9 +283,9 @@ __global__ void __launch_bounds__(T::kThreads, T::kSumBlocks)
   const int examples = group.end - first;
   const auto factor_of = [&](int e) { return group.factor(a, first + e); };
 
-  // An example with several terms is summed alone in a round of whole steps, exactly as for its
-  // norm, and then scaled. Examples with one term share a round: in float32 their products are
-  // scaled and rounded one by one.
+  // An example with several products per number is summed alone in a round of whole steps, exactly
+  // as for its norm, and then scaled. Examples with one product share a round: in float32 their
+  // products are scaled and rounded one by one.
   const bool shared =
       T::kPrecision == Precision::fp32 && g.terms_per_example == 1 && a.transform.mean == nullptr;
   if constexpr (T::kPrecision == Precision::fp32) {

@@ -1,5 +1,5 @@
 #pragma once
-// Matrix products of convolutions and dense layers over a micro-batch. Rows, columns and terms are
+// Matrix products of convolutions and dense layers over a micro-batch. Elements of the matrices are
 // found through index tables, so no input is unfolded in memory.
 #include <cstdint>
 
@@ -16,9 +16,9 @@ namespace cudp {
 
 namespace device {
 
-/// Product out(i, j) = bias[j] + sum_t a(i, t) b(t, j), for i < rows_per_example times the number
-/// of examples; then `epilogue`. Every sum runs over t in order, whatever the micro-batch; with
-/// tensor cores in steps of 8 terms.
+/// Matrix product out(i, j) = bias[j] + sum_t a(i, t) b(t, j), t < terms, for i < rows_per_example
+/// times the number of examples; then `epilogue`. Every sum runs over t in order, whatever the
+/// micro-batch; with tensor cores in steps of 8.
 ///
 ///   use                    rows            terms            a    b        out
 ///   conv forward           output pixels   channels, taps   x    weight   y
@@ -29,14 +29,15 @@ struct Product {
   Batch batch;
   Factor a;
   Factor b;
-  const float* bias;  ///< [columns], or null
+  const float* bias;  ///< [columns], added to each row of the product, or null
   float* out;
   Axis out_row;
   Axis out_column;
   std::int32_t rows_per_example;
   std::int32_t terms;
   std::int32_t columns;
-  std::int32_t tile_rows = 64;  ///< kTileRows or kTallRows, that of its kernel
+  /// kTileRows or kTallRows, depending on the kernel that is launched.
+  std::int32_t tile_rows = 64;
   Epilogue epilogue = {};
   Axis y_row = {};  ///< layout of epilogue.y, like out_row and out_column
   Axis y_column = {};
@@ -44,9 +45,10 @@ struct Product {
 
 }  // namespace device
 
-/// Weight gradient of an example, rows x columns: G(i, j) = sum_p x(i, p) dy(p, j). Its bias
-/// gradient is sum_p dy(p, j). There are terms_per_example terms (output pixels; one for a dense
-/// layer). Weights are in PyTorch's order, G(i, j) at j rows + i, followed by the bias.
+/// Weight gradient of each example, rows x columns: G(i, j) = sum_p x(i, p) dy(p, j), with x the
+/// layer's input and dy the gradient of its output. Its bias gradient is sum_p dy(p, j). The sum
+/// has terms_per_example terms: p is an output pixel (only one for a dense layer). Gradients are in
+/// PyTorch's order of weights, G(i, j) at j rows + i, followed by the bias.
 struct WeightGradient {
   Batch batch;
   Factor x;
@@ -54,16 +56,18 @@ struct WeightGradient {
   std::int32_t rows;
   std::int32_t columns;
   std::int32_t terms_per_example;
-  /// Same x and dy for the kernels of patch_gradient.cuh, which require them rounded to TF32.
+  /// The same x and dy for the kernels of patch_gradient.cuh, which require them rounded to TF32.
   ConvPatch patch = {};
 };
 
-/// Computes parts[tile, e] = squared norm of one tile of example e's gradient, [tiles, capacity].
-/// The gradient itself is never stored.
+/// Computes the squared norm of each tile of each example's weight gradient: parts[tile, e],
+/// [tiles, capacity]. The gradient itself is never stored.
 struct WeightGradientNorm {
   WeightGradient gradient;
   float* parts;
-  Transform transform = {};  ///< transform of the gradient, [(rows + 1) columns] each, or null
+  /// Coordinate-wise clipping: w = (G - mean) inverse is squared in place of each gradient number
+  /// G; [(rows + 1) columns] each, or null.
+  Transform transform = {};
 };
 
 /// Adds weighted gradients: sum += sum_e factors[e] G_e. An example with factor 0 is skipped, not
@@ -91,22 +95,23 @@ struct WeightGradientSum {
   const float* factors;  ///< factor of example e at e * factor_stride
   std::int32_t factor_stride;
   std::int32_t examples_per_block;
-  FixedPoint* sum;           ///< [(rows + 1) columns]
-  const SumScale* scale;     ///< [1], grid of the sum
-  Transform transform = {};  ///< transform of the gradients before weighting, or null
+  FixedPoint* sum;           ///< [(rows + 1) columns], added to
+  const SumScale* scale;     ///< [1], clipping norm, and the grid that each number is rounded to
+  Transform transform = {};  ///< w = (G - mean) inverse is added in place of each number G; or null
 };
 
-/// Writes gradients[e] = G_e, each example's own gradient unchanged. It is a separate kernel,
+/// Writes each example's own gradient, unweighted: gradients[e] = G_e. It is a separate kernel,
 /// because the sum's integers leave no registers for it.
 struct WeightGradientRows {
   WeightGradient gradient;
-  float* gradients;     ///< [capacity, stride]
+  float* gradients;     ///< [capacity, stride], written
   std::int64_t stride;  ///< >= (rows + 1) columns
 };
 
 // --- Tiles ---
 
-/// Grid of tiles: row tiles, column tiles, groups of examples.
+/// Returns the grid for a weight gradient: tiles along the rows, tiles along the columns, groups of
+/// examples.
 inline Extent gradient_grid(std::int32_t rows, std::int32_t columns, bool by_patches,
                             unsigned groups) {
   return by_patches ? Extent{divide_up(rows, kPatchRows),
@@ -121,9 +126,9 @@ inline int gradient_tiles(std::int32_t rows, std::int32_t columns, bool by_patch
 
 namespace device {
 
-/// Returns whether a product is thin: long, but with so few large tiles that they would occupy few
-/// blocks, which would wait for memory most of the time. It then uses the narrowest tiles, and four
-/// times as many terms at once.
+/// Returns whether a product is thin: its sums are long, but it has so few large tiles that they
+/// would occupy few blocks, which would wait for memory most of the time. It then uses the
+/// narrowest tiles, and extends sums by four times as many products at once.
 inline bool is_thin(const Product& p) {
   constexpr unsigned kBlocks = 256;
   return p.terms >= 64 &&
@@ -183,7 +188,8 @@ inline void validate(const WeightGradientNorm& n) {
   expect(n.parts != nullptr, "weight gradient norm: expected an array `parts`");
 }
 
-/// Launch shape. threads: size of a block of the patches' kernel.
+/// Launch shape. groups: number of groups of examples. threads: block size of the kernels of
+/// patch_gradient.cuh.
 inline LaunchShape launch_shape(const WeightGradient& g, unsigned groups, unsigned threads) {
   const bool by_patches = g.patch.lines > 0;
   return {.grid = gradient_grid(g.rows, g.columns, by_patches, groups),
@@ -223,13 +229,13 @@ inline LaunchShape launch_shape(const WeightGradientRows& r) {
                       patch_sum_threads(r.gradient.columns));
 }
 
-/// Largest number of examples that a block adds as 32-bit integers.
+/// Largest number of examples whose gradients a block adds up as 32-bit integers.
 inline constexpr int kExampleGroup = 32;
 static_assert(kExampleGroup % kPatchExamples == 0);
 
 /// Returns the number of examples per block of WeightGradientSum, a divisor of kExampleGroup:
-/// enough terms to amortise the start of a block and the additions at its end, but few enough that
-/// small batches fill the device.
+/// enough work to amortise the start of a block and the additions at its end, but small batches
+/// still use the whole device.
 inline int examples_per_block(int terms_per_example) {
   constexpr int kTerms = 256;
   int examples = kExampleGroup;

@@ -18,8 +18,9 @@ CUDP_HD void chacha20_quarter_round(typename L::U& a, typename L::U& b, typename
   b = L::template rotate_left<7>(b ^ c);
 }
 
-/// ChaCha20 block function, one block per lane: RFC 8439, section 2.3. x [16] is written. Word i of
-/// a block is bytes 4i..4i+3 of its keystream, little-endian.
+/// ChaCha20 block function (RFC 8439, section 2.3), one block per SIMD lane, which all have the
+/// same key and nonce. counter: block number. Writes x [16]: word i of a block is bytes 4i..4i+3 of
+/// its keystream, little-endian.
 template <class L>
 CUDP_HD void chacha20_block(const std::uint32_t (&key)[8], typename L::U counter,
                             std::uint32_t nonce0, std::uint32_t nonce1, std::uint32_t nonce2,

@@ -1,6 +1,6 @@
 #pragma once
-// The logarithm, and sine and cosine of a multiple of pi, of vectors of doubles. Only for the
-// arguments that rounded_normal_math.hpp has, whose proof rests on the error bounds stated here.
+// Natural logarithm, and sine and cosine of a multiple of pi, for SIMD vectors of doubles. Only for
+// the arguments of rounded_normal_math.hpp, whose proof rests on the error bounds stated here.
 // The bounds hold with multiply-adds fused or not. They are in units of e = 2^-52; a rounding to
 // nearest has a relative error of at most e / 2. D: a GNU vector of doubles.
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace cudp {
 
-/// A vector of 64-bit integers as wide as D.
+/// SIMD vector of 64-bit integers with as many lanes as D, a SIMD vector of doubles.
 template <class D>
 struct WordsOf {
   typedef std::uint64_t type __attribute__((vector_size(sizeof(D))));

@@ -41,7 +41,8 @@ CUDP_HD typename L::F normal_radius(typename L::U a, typename L::U b) {
   return L::sqrt(L::fma(e, L::fill(-0x1.62e430p+0f), log_mantissa));  // -2 ln 2
 }
 
-/// Computes two independent standard normal numbers per lane.
+/// Computes two independent standard normal numbers per lane, `even` and `odd`, from two words of
+/// 32 random bits, a and b.
 template <class L>
 CUDP_HD void box_muller(typename L::U a, typename L::U b, typename L::F& even, typename L::F& odd) {
   using F = typename L::F;

@@ -5,8 +5,8 @@
 
 namespace cudp {
 
-/// Philox4x32-10 (Salmon et al. 2011; the generator of cuRAND and Random123), one counter per lane.
-/// counter [4] is replaced with the four random words.
+/// Philox4x32-10 (Salmon et al. 2011; the generator of cuRAND and Random123), one counter per SIMD
+/// lane, all with the same key. Replaces counter [4] with the four random words.
 template <class L>
 CUDP_HD void philox4x32_10(typename L::U (&counter)[4], std::uint32_t key0, std::uint32_t key1) {
   using U = typename L::U;

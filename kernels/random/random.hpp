@@ -19,10 +19,12 @@ enum class Stream : std::uint32_t {
   noise = 2,
   initial_weights = 3,
   dataset_size = 4,
-  acceptance = 5,        ///< acceptance of candidates, importance.hpp
-  norm_total = 6,        ///< noise on the sum of the norms of an epoch
+  /// Second stage of importance sampling: is a drawn example accepted (importance.hpp).
+  acceptance = 5,
+  /// Noise on the sum of all examples' gradient norms, at the start of an epoch.
+  norm_total = 6,
   largest_norms = 7,     ///< noise on the sum of norms that determines the next clipping norm
-  selection = 8,         ///< noise of a choice among candidates
+  selection = 8,         ///< noise on scores, of which the best is chosen
   covariance = 9,        ///< noise on a covariance, whose eigenvectors become features
   channel_moments = 10,  ///< noise on the moments used to standardise channels of features
   clipped_count = 11,    ///< noise on the number of gradients of a batch that were not clipped

@@ -7,8 +7,8 @@
 
 namespace cudp {
 
-/// Computes the 16 words of generator block n, one block per lane. random.hpp defines their
-/// positions in the stream.
+/// Computes the 16 words of generator block n of a random stream, one block per SIMD lane.
+/// random.hpp defines their positions in the stream.
 template <class L>
 CUDP_HD void random_block(const RandomStream& s, typename L::U n, typename L::U (&words)[16]) {
   const std::uint32_t stream = static_cast<std::uint32_t>(s.stream);

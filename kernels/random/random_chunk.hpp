@@ -7,8 +7,9 @@
 
 namespace cudp::CUDP_SIMD {
 
-/// Number of words per chunk: two tiles. Two ChaCha20 states fill AVX-512's 32 registers and hide
-/// each other's latency (1.6 times the words a second of one tile at a time, on Zen 5).
+/// Number of words that the CPU generates at once: two tiles of 256. Two ChaCha20 states fill
+/// AVX-512's 32 registers and hide each other's latency (1.6 times the words per second of one tile
+/// at a time, on Zen 5).
 inline constexpr std::int64_t kRandomChunk = 512;
 
 /// Writes words, or normal numbers, first .. first + 511 of a stream. Requires first to be a
@@ -21,9 +22,10 @@ void normals_chunk(const RandomStream& stream, std::int64_t first, float* out);
 void rounded_normals_chunk(const RandomStream& stream, double s, std::int64_t first,
                            std::int64_t* out);
 
-/// Computes one row of rounded normal pairs in double, with a test whether each is certainly
-/// correct. words [4, 16] are rows 4p..4p+3 of a tile; even [16] and odd [16] are written. Returns
-/// a bit for each lane whose pair is undecided. looseness: factor on the error bound, for tests.
+/// Computes one row of 16 pairs of rounded normals in double precision, and tests whether each is
+/// certainly correct. words [4, 16] are rows 4p..4p+3 of a tile of the stream; s: standard
+/// deviation. Writes even [16] and odd [16]. Returns a bit for each pair that is not certain.
+/// looseness: factor on the error bound, for tests.
 unsigned try_rounded_pairs(const std::uint32_t* words, double s, std::int64_t* even,
                            std::int64_t* odd, double looseness = 1.0);
 

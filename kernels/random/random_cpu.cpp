@@ -14,7 +14,8 @@ constexpr std::int64_t kTile = 256;
 constexpr std::int64_t kTileLanes = 16;  // generator blocks in a tile
 static_assert(kTileLanes % kLanes == 0);
 
-/// Two registers of integers as one `lanes` type: the same lanes of two neighbouring tiles.
+/// Two SIMD registers of integers as one `lanes` type for random_block(): the same lanes of two
+/// neighbouring tiles.
 struct PairLanes {
   struct U {
     VecU v[2];
@@ -37,8 +38,8 @@ struct PairLanes {
   }
 };
 
-// Computes words[tile][row]: kLanes lanes, starting at `lane`, of the two tiles from word `first`
-// on.
+// Computes words[tile][row] of the two tiles that start at word `first` of the stream: of each row,
+// kLanes words from word `lane` on.
 CUDP_INLINE void chunk_rows(const RandomStream& stream, std::int64_t first, std::int64_t lane,
                             VecU (&words)[2][16]) {
   const auto block = static_cast<std::uint32_t>(first / kTileLanes + lane);

@@ -15,9 +15,10 @@ namespace {
 
 namespace mp = boost::multiprecision;
 
-/// One attempt to decide a pair with the first 64 bits and kRounds further rounds of each of U1 and
-/// U2. `digits` [2, 2 + 8 kRounds]: their words. Returns whether the pair is decided; then *out is
-/// it.
+/// Tries to compute a pair of rounded normals from the first 64 bits and kRounds further rounds of
+/// 256 bits of each of U1 and U2, the two uniform numbers of the pair. `digits` [2, 2 + 8 kRounds]:
+/// their 32-bit words. If these bits decide what both normals round to, returns true and writes the
+/// pair to *out.
 ///
 /// Every quantity is an interval that contains the true value for every continuation of the digits.
 /// The functions of cpp_bin_float have no proven bound. The worst error observed of log, sin, cos

@@ -1,6 +1,6 @@
 #pragma once
-// Rounded normals (rounded_normal.hpp) on a device. Pairs that double cannot decide are left to the
-// host; see fill_undecided.
+// Rounded normals (rounded_normal.hpp) on a device. The few pairs for which double precision cannot
+// decide the rounding are left to the host; see fill_undecided.
 #include <cmath>
 #include <cstdint>
 
@@ -13,11 +13,12 @@
 namespace cudp::inline CUDP_SIMT {
 
 struct TriedPair {
-  RoundedPair k;  ///< valid only if decided
+  RoundedPair k;  ///< valid only if `decided`
   bool decided;
 };
 
-/// Computes a pair from its first words [4]. s as in RoundedNormals; looseness: factor on the error
+/// Computes a pair of rounded normals from its first words [4]; `decided` is false if double
+/// precision is not enough to be certain. s: standard deviation; looseness: factor on the error
 /// bound, for tests. log, sincospi and sqrt are CUDA's own; rounded_normal_math.hpp has their
 /// errors.
 __device__ __forceinline__ TriedPair try_rounded_pair(const std::uint32_t* word, double s,
@@ -41,9 +42,10 @@ __device__ __forceinline__ TriedPair try_rounded_pair(const std::uint32_t* word,
   return {{k[0], k[1]}, decided};
 }
 
-/// List of pairs that a kernel left undecided, in device memory, in any order.
+/// List of the pairs of rounded normals that a kernel could not decide, in device memory, in any
+/// order.
 struct UndecidedPairs {
-  std::uint32_t* pairs;    ///< [capacity], written: numbers of pairs
+  std::uint32_t* pairs;    ///< [capacity], written: pair numbers
   std::uint32_t* count;    ///< [1], 0 before; number of undecided pairs, listed or not
   std::uint32_t capacity;  ///< size of the list; a larger count means that it is incomplete
 };
@@ -54,7 +56,7 @@ __device__ __forceinline__ void list_undecided(const UndecidedPairs& list, std::
 }
 
 // grid, block: any, one-dimensional; one generator block per thread, so (end - begin) / 8 threads
-// are enough. Writes a.out in device memory. The numbers of undecided pairs must not be used.
+// are enough. Writes a.out in device memory. The numbers written for undecided pairs are not valid.
 __global__ inline void rounded_normals_kernel(RoundedNormals a, UndecidedPairs undecided) {
   const BlockShare share = block_share(2 * a.begin, 2 * a.end);
   for (std::int64_t block = share.first; block < share.end; block += share.stride) {

@@ -25,7 +25,7 @@ namespace cudp {
 /// |Z| has no largest value: a small U1 uses as many bits as it needs.
 struct RoundedNormals {
   RandomStream stream;
-  double s;            ///< standard deviation of K, in [2^16, 2^40]
+  double s;            ///< standard deviation of the integers K_i, in [2^16, 2^40]
   std::int64_t begin;  ///< first number, a multiple of 128
   std::int64_t end;    ///< one past the last number, at most 2^33
   std::int64_t* out;   ///< [end - begin], written: out[i - begin] = K_i
@@ -38,38 +38,43 @@ inline constexpr double kLargestRoundedNormalS = 0x1p40;
 /// bound of rounded_normal_math.hpp does not hold. Above 2^40 too many pairs would be undecided.
 void validate(const RoundedNormals& args);
 
-/// Returns the number of the pair that number i belongs to.
+/// Returns the index of the pair that rounded normal number i belongs to.
 CUDP_HD std::int64_t rounded_pair_of(std::int64_t i) {
   return i / 128 * 64 + i % 128 / 32 * 16 + i % 16;
 }
-/// Returns the pair's number that uses the cosine; the one with the sine is 16 further.
+/// Returns the index of a pair's first rounded normal (the one with the cosine). The second one
+/// (with the sine) has an index 16 larger.
 CUDP_HD std::int64_t even_number_of(std::int64_t pair) {
   return pair / 64 * 128 + pair % 64 / 16 * 32 + pair % 16;
 }
 
 struct RoundedPair {
-  std::int64_t even;  ///< number with the cosine
-  std::int64_t odd;   ///< number with the sine
+  std::int64_t even;  ///< the rounded normal with the cosine
+  std::int64_t odd;   ///< the rounded normal with the sine
 };
 
-/// Source of a pair's further digits: words(source, k, out) writes the 16 words of round k.
+/// Source of more random bits for a pair whose first bits do not decide the rounding: words(source,
+/// k, out) writes the 16 words of round k = 1, 2, ... to out.
 struct FurtherDigits {
   void (*words)(const void* source, std::uint32_t round, std::uint32_t* out);
   const void* source;
 };
 
-/// Returns the pair whose first words, rows 4p..4p+3, are `words` [4]; s as in RoundedNormals. Uses
-/// multiple precision, so it takes 20 us or more. Host only. Throws std::runtime_error if 832 bits
-/// of U1 and U2 leave the pair undecided. With a working generator the probability is below 2^-700.
+/// Returns the pair of rounded normals whose first words are `words` [4]; s: standard deviation.
+/// Uses multiple precision, so it takes 20 us or more. Host only. Throws std::runtime_error if 832
+/// bits of each of the pair's two uniform numbers do not decide. With a working generator the
+/// probability is below 2^-700.
 RoundedPair exact_rounded_pair(const std::uint32_t* words, double s, const FurtherDigits& further);
 
-/// Returns the pair with the further digits of pair number `pair` of a stream.
+/// Returns pair number `pair` of a stream's rounded normals, whose first words are `words` [4].
+/// Further bits come from the stream.
 RoundedPair exact_rounded_pair(const RandomStream& stream, std::int64_t pair,
                                const std::uint32_t* words, double s);
 
-/// Completes the pairs that a device left undecided (rounded_normal.cuh): writes both numbers of
-/// pairs [n] of a stream to args.out, in host memory, if they are in begin..end. Pairs may be in
-/// any order. Throws like exact_rounded_pair, and std::invalid_argument if args are not valid.
+/// Computes the pairs that a device left undecided (rounded_normal.cuh) in multiple precision.
+/// pairs [n]: their indices in the stream, in any order. Writes their numbers to args.out, in host
+/// memory, if they are in begin..end. Throws std::runtime_error if the generator is broken, and
+/// std::invalid_argument if args are not valid.
 void fill_undecided(const RoundedNormals& args, const std::uint32_t* pairs, std::int64_t n);
 
 }  // namespace cudp

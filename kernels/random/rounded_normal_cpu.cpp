@@ -46,7 +46,7 @@ CUDP_INLINE VecD sqrt_double(VecD x) {
 #endif
 }
 
-// Returns a bit for each lane that is not all ones.
+// Returns a bit for each lane that is zero. Every lane is all ones or zero.
 CUDP_INLINE unsigned zeros(VecL all_ones_or_zero) {
 #if defined(__AVX512F__)
   return 0xffu & ~bits_of(_mm512_movepi64_mask((__m512i)all_ones_or_zero));
@@ -59,7 +59,8 @@ CUDP_INLINE unsigned zeros(VecL all_ones_or_zero) {
 #endif
 }
 
-// Stores the integer nearest to x. Returns whether it is decided.
+// Stores the integers nearest to x. Returns all ones in each lane whose x is farther from a
+// rounding boundary than its error.
 CUDP_INLINE VecL store_nearest(VecD x, VecD error, std::int64_t* to) {
   const VecD shifted = x + kToInteger;
   const VecL k = (VecL)shifted - __builtin_bit_cast(std::int64_t, kToInteger);
@@ -67,7 +68,8 @@ CUDP_INLINE VecL store_nearest(VecD x, VecD error, std::int64_t* to) {
   return rounded_normal_decided(x, shifted - kToInteger, error);
 }
 
-// Implements try_rounded_pairs for kDoubles lanes.
+// Computes kDoubles pairs of rounded normals from their words; arguments and result as in
+// try_rounded_pairs, with spread = rounded_normal_spread() in place of looseness.
 CUDP_INLINE unsigned some_pairs(const std::uint32_t* words, double s, double spread,
                                 std::int64_t* even, std::int64_t* odd) {
   const VecD u1 = rounded_normal_u1(unsigned_to_double(load_half(words)),
@@ -86,7 +88,7 @@ CUDP_INLINE unsigned some_pairs(const std::uint32_t* words, double s, double spr
   return zeros(decided);
 }
 
-// Implements try_rounded_pairs with spread in place of looseness.
+// Implements try_rounded_pairs, with spread = rounded_normal_spread() in place of looseness.
 CUDP_INLINE unsigned row_of_pairs(const std::uint32_t* words, double s, double spread,
                                   std::int64_t* even, std::int64_t* odd) {
   unsigned undecided = 0;

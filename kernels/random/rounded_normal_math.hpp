@@ -40,39 +40,42 @@
 
 namespace cudp {
 
-/// Returns U1 in the middle of the interval that its first 64 bits allow, in (0, 1]. high, low:
-/// whole numbers below 2^32.
+/// Returns the uniform number U1 in (0, 1], in the middle of the interval that its first 64 bits
+/// allow. high, low: the two 32-bit words, as whole numbers.
 template <class D>
 CUDP_HD D rounded_normal_u1(D high, D low) {
   return high * 0x1p-32 + (low * 0x1p-64 + 0x1p-65);
 }
 
-/// Returns 2 U2, or 2 U2 - 2, in [-1, 1]. signed_high: a whole number in [-2^31, 2^31), whose top
-/// bit is that of U2.
+/// Returns the angle of Box-Muller in half turns, 2 U2 or 2 U2 - 2, in [-1, 1]. U2 is the second
+/// uniform number: signed_high is its first 32-bit word, read as a signed integer, low its second.
 template <class D>
 CUDP_HD D rounded_normal_turn(D signed_high, D low) {
   return signed_high * 0x1p-31 + (low * 0x1p-63 + 0x1p-64);
 }
 
-/// Returns a bound on the error of a normal number r cos(t), as a multiple of its standard
-/// deviation s and before multiplication by rounded_normal_spread.
+/// Returns a bound on the error of a computed normal number r cos(t), relative to
+/// rounded_normal_spread(s), with which the caller multiplies it. u1: uniform number; r = sqrt(-2
+/// ln u1).
 template <class D>
 CUDP_HD D rounded_normal_error(D u1, D r) {
   return 0x1p-52 * (r * 6.29 + (u1 * 0.5 + 0x1p-13) / (u1 * r));
 }
 
-/// Returns the factor for rounded_normal_error. looseness: 1; tests make E larger.
+/// Returns the factor of rounded_normal_error for standard deviation s. looseness: 1, or more in
+/// tests to enlarge the error bound.
 CUDP_HD double rounded_normal_spread(double s, double looseness = 1.0) {
   return s * ((1.0 + 0x1p-9) * looseness);
 }
 
-/// Returns true (or all ones) if L and E allow a decision at all.
+/// Returns true (or all ones) if the error bound is valid, so that a rounding can be decided at
+/// all. l = -2 ln u1; e: error bound.
 template <class D>
 CUDP_HD auto rounded_normal_bounded(D l, D e) {
   return (l >= 0x1p-36) & (e >= 0.0) & (e < 0.5);
 }
 
-/// Adding it to x, |x| < 2^51, leaves the integer nearest to x in the low bits.
+/// Adding this to x, |x| < 2^51, leaves the integer nearest to x in the low bits of the result.
 inline constexpr double kToInteger = 0x1.8p52;
 
 /// Returns true if n, next to x, is the nearest integer of all numbers within e of x. The 2^-40

@@ -1,10 +1,11 @@
 #pragma once
-// Rule by which the clipping norm follows a quantile of the gradients' norms (Andrew et al. 2021,
-// Algorithm 1):
-//   C_{t+1} = C_t exp(-eta (count / b + 1/2 - gamma)), within public bounds.
-// count is the noisy sum over the batch of b_i - 1/2, with b_i = 1 if gradient i was not clipped.
-// The host and a device compute it to the same bits: there is no product that a compiler could fuse
-// with a sum, and the exponential uses only operations that are rounded alike everywhere.
+// Rule by which the clipping norm C follows a quantile gamma of the norms of the gradients (Andrew
+// et al. 2021, Algorithm 1). After step t,
+//   C_{t+1} = C_t exp(-eta (count / b + 1/2 - gamma)), clamped to public bounds,
+// with eta a learning rate and b the expected batch size. count is the sum over the batch of b_i -
+// 1/2, plus noise; b_i = 1 if gradient i was not clipped, else 0. The host and a device compute the
+// rule to the same bits: there is no product that a compiler could fuse with a sum, and the
+// exponential uses only operations that are rounded alike everywhere.
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -16,17 +17,22 @@
 
 namespace cudp {
 
-/// Parameters of the rule. All are public.
+/// Parameters of the adaptive clipping norm C. All are public.
 struct ClipRule {
-  double target = 0.5;     ///< gamma, the quantile to track, in (0, 1)
-  double rate = 0.2;       ///< eta, learning rate of log C; > 0
-  double min_clip = 1e-3;  ///< bounds of C, 0 < min_clip <= max_clip < 2^127
+  /// gamma, the fraction of gradients that should not be clipped, in (0, 1).
+  double target = 0.5;
+  double rate = 0.2;       ///< eta > 0, learning rate of log C
+  double min_clip = 1e-3;  ///< smallest and largest C, 0 < min_clip <= max_clip < 2^127
   double max_clip = 1e3;
   double expected_batch = 1.0;  ///< b, expected batch size; > 0
-  double grid = 0.5;            ///< grid of the noisy count: a power of two, 2^-40 to 1/2
-  double noise_multiplier = 1;  ///< z_g: noise_std = z_g C sensitivity; >= 0
-  double sensitivity = 1.0;     ///< largest change of the rounded sum by one example, in units of C
-  bool normalised = false;      ///< divide StepScalars::inverse_batch by C
+  /// The noisy count is a multiple of this: a power of two, 2^-40 to 1/2.
+  double grid = 0.5;
+  /// z_g >= 0: the noise on the sum of gradients has standard deviation z_g C sensitivity.
+  double noise_multiplier = 1;
+  /// Largest change of the rounded sum by one example, as a multiple of C.
+  double sensitivity = 1.0;
+  /// Divide StepScalars::inverse_batch by C, so that updates do not grow with C.
+  bool normalised = false;
 };
 
 /// Throws std::invalid_argument if a number is out of range.
@@ -57,10 +63,12 @@ CUDP_HD int floor_log2(double x) {
 #endif
 }
 
-/// Returns sum_grid(max_norm). Requires max_norm >= 2^-1000.
+/// Returns sum_grid(max_norm), bit-identical on the host and a device: 2^-20 times the largest
+/// power of two <= max_norm. Requires max_norm >= 2^-1000.
 CUDP_HD double sum_grid_of(double max_norm) { return power_of_two(floor_log2(max_norm) - 20); }
 
-/// Returns e^x within an ulp; x is clamped to [-700, 700].
+/// Returns e^x to within an ulp, bit-identical on the host and a device; x is clamped to [-700,
+/// 700].
 CUDP_HD double same_exp(double x) {
   const double held = x < -700.0 ? -700.0 : x > 700.0 ? 700.0 : x;
   const double k = rint(held * 0x1.71547652b82fep+0);  // 1 / ln 2
@@ -95,8 +103,8 @@ CUDP_HD float float_not_below(double x) {
 #endif
 }
 
-/// Returns the clipping norm after a step with clipping norm `clip`. noisy_count: its noisy count
-/// in units of the grid.
+/// Returns the clipping norm of the step after one with clipping norm `clip`. noisy_count: that
+/// step's noisy count of unclipped gradients, in units of r.grid.
 CUDP_HD float next_clip(const ClipRule& r, float clip, std::int64_t noisy_count) {
   const double count = r.grid * static_cast<double>(static_cast<long long>(noisy_count));
   const double share = count / r.expected_batch + 0.5;
@@ -104,8 +112,8 @@ CUDP_HD float next_clip(const ClipRule& r, float clip, std::int64_t noisy_count)
   return static_cast<float>(next < r.min_clip ? r.min_clip : next > r.max_clip ? r.max_clip : next);
 }
 
-/// Returns the numbers of a step with this clipping norm; s contains those that do not depend on
-/// it.
+/// Returns the StepScalars of a step with clipping norm `clip`; s has the members that do not
+/// depend on it.
 CUDP_HD StepScalars scalars_at(const ClipRule& r, float clip, StepScalars s) {
   s.noise_std = float_not_below(r.noise_multiplier * static_cast<double>(clip) * r.sensitivity);
   if (r.normalised) s.inverse_batch = s.inverse_batch / clip;
@@ -113,22 +121,25 @@ CUDP_HD StepScalars scalars_at(const ClipRule& r, float clip, StepScalars s) {
   return s;
 }
 
-/// Returns the clipping norm and grid of a step's sum.
+/// Returns a step's clipping norm with the grid of its sum, the power of two that every number is
+/// rounded to a multiple of.
 CUDP_HD SumScale scale_at(float clip) {
   const double grid = sum_grid_of(static_cast<double>(clip));
   return {clip, static_cast<float>(1.0 / grid), grid};
 }
 
-/// Returns the noisy count. halves: twice the sum of b_i - 1/2 over the batch; noise: in units of
-/// the grid. Arithmetic is modulo 2^64, as in every release.
+/// Returns the noisy count in units of r.grid. halves: twice the sum over the batch of b_i - 1/2,
+/// b_i = 1 if gradient i was not clipped, else 0; noise: in units of r.grid. Arithmetic is modulo
+/// 2^64, as in every release.
 CUDP_HD std::int64_t noisy_count_of(const ClipRule& r, std::uint64_t halves, std::int64_t noise) {
   const auto units_of_half =
       static_cast<std::uint64_t>(static_cast<unsigned long long>(0.5 / r.grid));
   return static_cast<std::int64_t>(halves * units_of_half + static_cast<std::uint64_t>(noise));
 }
 
-/// Returns twice the sum of b_i - 1/2 over `examples` examples, of which `clipped` were clipped and
-/// `non_finite` not finite.
+/// Returns twice the sum of b_i - 1/2 over `examples` examples, modulo 2^64, with b_i = 1 if
+/// gradient i was not clipped, else 0. `clipped` gradients were clipped, `non_finite` were not
+/// finite.
 CUDP_HD std::uint64_t halves_of(std::uint64_t examples, std::uint64_t clipped,
                                 std::uint64_t non_finite) {
   return examples - 2 * (clipped + non_finite);

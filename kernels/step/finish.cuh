@@ -6,7 +6,8 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Releases number j of the step. `units`: its sum and noise.
+/// Releases number j of a step, or uses it for the update of parameter j. units: the batch's sum
+/// plus noise, in units of `grid`. Clears sum[j].
 template <OptimizerKind kind>
 __device__ __forceinline__ void release_number(const FinishStep& a, const StepScalars& s,
                                                double grid, std::int64_t j, FixedPoint units) {
@@ -19,8 +20,9 @@ __device__ __forceinline__ void release_number(const FinishStep& a, const StepSc
     update_number<kind>(a.update, s, j, released);
 }
 
-/// Releases numbers i and i + 16 of the step, or leaves them to the host. even, odd: the numbers'
-/// sums but for `sum` itself.
+/// Adds noise to numbers i and i + 16 of a step's sum and releases them. If their noise `tried` is
+/// not certain, only marks the pair, and the host computes it. even, odd: partial sums of the two
+/// numbers to add to a.sum.
 template <OptimizerKind kind>
 __device__ __forceinline__ void release_pair(const FinishStep& a, const StepScalars& s, double grid,
                                              std::int64_t i, const TriedPair& tried, long long even,
@@ -43,8 +45,8 @@ __device__ __forceinline__ void release_pair(const FinishStep& a, const StepScal
                          static_cast<FixedPoint>(odd) + static_cast<FixedPoint>(tried.k.odd));
 }
 
-/// Adds up the batch's tally, and the count of an adaptive clipping norm. Called by one block.
-/// partial: shared memory, one double per warp.
+/// Adds up the batch's loss, norms and counts and, if the clipping norm is adaptive, the noisy
+/// count of unclipped gradients. Called by one block. partial: shared memory, one double per warp.
 __device__ __forceinline__ void finish_tally(const FinishStep& a, double* partial) {
   tally_batch(a.left.tally, partial);
   if (threadIdx.x != 0 || a.cursor->follows == 0) return;
@@ -53,14 +55,15 @@ __device__ __forceinline__ void finish_tally(const FinishStep& a, double* partia
       a.cursor->clip, halves_of(*a.left.tally.total) - a.cursor->halves, step.count_noise);
 }
 
-/// The generator's stream of the noise of the cursor's step.
+/// Returns the random stream of the current step's noise.
 __device__ __forceinline__ RandomStream noise_stream(const FinishStep& a) {
   RandomStream stream = a.noise;
   stream.step = a.cursor->step;
   return stream;
 }
 
-/// Pair p of the four whose words are a generator block.
+/// Computes pair p (0..3) of rounded normals from the 16 words of a generator block, which make
+/// four pairs. s: their standard deviation.
 __device__ __forceinline__ TriedPair try_pair_of(const std::uint32_t (&word)[16], int p, double s) {
   std::uint32_t own[4];
   CUDP_UNROLL for (int w = 0; w < 4; ++w) {
@@ -71,8 +74,9 @@ __device__ __forceinline__ TriedPair try_pair_of(const std::uint32_t (&word)[16]
   return try_rounded_pair(own, s);
 }
 
-// grid: any, plus one block for the tally. block: 64 threads. static smem: 32 doubles. A
-// multiprocessor holds 640 threads. kind is a.update.optimizer.kind. Requires no slabs.
+// grid: any, plus one block that adds up loss, norms and counts. block: 64 threads. static smem: 32
+// doubles. 10 blocks fit on a multiprocessor. kind is a.update.optimizer.kind. For steps without
+// partial sums of a fused kernel.
 template <OptimizerKind kind>
 __global__ void __launch_bounds__(64, 10) finish_kernel(FinishStep a) {
   CUDP_SHARED(double, partial, [1024 / kWarp]);
@@ -105,13 +109,13 @@ __global__ void __launch_bounds__(64, 10) finish_kernel(FinishStep a) {
   }
 }
 
-/// Sums of a pair's numbers.
+/// Sums of the two numbers that share a pair of rounded normals.
 struct PairSum {
   long long even, odd;
 };
 
-/// Adds up the numbers i and i + 16 of slabs `first`, `first` + step, ... A thread waits for the
-/// numbers of 11 slabs at once.
+/// Adds up numbers i and i + 16 of every step-th slab from slab `first` on (a slab is the partial
+/// sum of one thread block). A thread has the loads of 11 slabs in flight at once.
 __device__ __forceinline__ PairSum sum_of_slabs(const FinishStep& a, int first, int step, int slabs,
                                                 std::int64_t i) {
   constexpr int kAtOnce = 11;
@@ -134,13 +138,14 @@ __device__ __forceinline__ PairSum sum_of_slabs(const FinishStep& a, int first, 
   return {sum.even, to_odd != 0 ? sum.odd : 0};
 }
 
-// grid: any, plus one block for the tally. block: 2 to 4 whole warps. static smem: 32 doubles, 192
-// integers. A multiprocessor holds 640 threads. kind is a.update.optimizer.kind. Requires slabs and
+// grid: any, plus one block that adds up loss, norms and counts. block: 2 to 4 whole warps. static
+// smem: 32 doubles, 192 integers. A multiprocessor holds 640 threads. kind is
+// a.update.optimizer.kind. For steps with partial sums of a fused kernel (slabs). Requires
 // by_pairs.
 //
-// A block has 32 pairs at a time. Its first warp makes their noise. In the meantime each of the
-// others adds up its share of the slabs. The first warp then adds the shares and releases. Sums are
-// integers, so they do not depend on the shares.
+// A block handles 32 pairs of numbers at a time. Its first warp generates their noise. Meanwhile
+// each other warp adds up a share of the slabs. The first warp then adds these sums and releases
+// the numbers. Sums are integers, so the division into shares does not affect them.
 template <OptimizerKind kind>
 __global__ void __launch_bounds__(kSlabThreads, 640 / kSlabThreads)
     finish_slabs_kernel(FinishStep a) {
@@ -162,7 +167,7 @@ __global__ void __launch_bounds__(kSlabThreads, 640 / kSlabThreads)
   const int adder = static_cast<int>(threadIdx.x) / kWarp - 1;
   const auto column = static_cast<int>(threadIdx.x % kWarp);
   const std::int64_t pairs = (a.n + 127) / 128 * 64;
-  // The whole block iterates together, for the barriers.
+  // All threads of the block iterate together, because of the barriers.
   for (std::int64_t first = std::int64_t{blockIdx.x} * kWarp; first < pairs;
        first += std::int64_t{blocks} * kWarp) {
     const std::int64_t pair = first + column;
@@ -188,7 +193,7 @@ __global__ void __launch_bounds__(kSlabThreads, 640 / kSlabThreads)
       }
       release_pair<kind>(a, scalars, grid, i, tried, sum.even, sum.odd);
     }
-    __syncthreads();  // the next shares overwrite these
+    __syncthreads();  // the next iteration overwrites `shares`
   }
 }
 
@@ -216,7 +221,8 @@ __global__ void finish_pairs_kernel(FinishPairs a) {
 using FinishKernel = void (*)(FinishStep);
 using FinishPairsKernel = void (*)(FinishPairs);
 
-/// Kernels for a kind of optimizer.
+/// Returns the kernel for a kind of optimizer, for steps with or without partial sums of a fused
+/// kernel.
 inline FinishKernel finish_kernel_of(OptimizerKind kind, bool has_slabs = false) {
   return with_kind(kind, [has_slabs](auto k) -> FinishKernel {
     return has_slabs ? finish_slabs_kernel<k.value> : finish_kernel<k.value>;

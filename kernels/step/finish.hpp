@@ -2,12 +2,13 @@
 // End of a step on a device, in one pass over the parameters: completes the sum of the batch, adds
 // noise, which makes it public, and takes the optimizer's step.
 //
-// Double cannot decide every pair of rounded normals (random/rounded_normal_math.hpp). The numbers
-// of an undecided pair are left unchanged: nothing of them is released. The pair's bit is set and
-// the cursor's `pending` counts it. The run then pauses (step_cursor.hpp) until the host has
-// computed the pair with exact_rounded_pair, and finish_pairs_kernel has completed its numbers.
-// There is one bit for every pair, so no list can overflow. A pair is completed only if its bit is
-// set, which clears the bit: no number is updated twice.
+// Noise is computed in pairs of rounded normals. For a few pairs, double precision cannot decide
+// what an exact value rounds to (random/rounded_normal_math.hpp). The numbers of an undecided pair
+// are left unchanged: nothing of them is released. The pair's bit is set and the `pending` counter
+// of StepCursor counts it. The run then pauses until the host has computed the pair with
+// exact_rounded_pair, and finish_pairs_kernel has completed its numbers. There is one bit for every
+// pair, so no list can overflow. A pair is completed only if its bit is set, which clears the bit:
+// no number is updated twice.
 #include <cstdint>
 #include <vector>
 
@@ -21,53 +22,57 @@
 
 namespace cudp {
 
-/// Data still to be added to the sum of a batch, and to its tally.
+/// Partial results of a batch that finish_kernel has yet to add: partial sums of gradients, and the
+/// loss, norm and counts of examples.
 struct Unfinished {
   BlockSums sums{};
-  TallyBatch tally{};  ///< total is null if nothing is counted
+  TallyBatch tally{};  ///< losses and counts to add; total is null if nothing is counted
 };
 
-/// Finishes a step: r_j = grid (S_j + K_j), which is released or used for an update; sum[j] = 0.
-/// S_j = sum[j] + the slabs' numbers j. K_j is the rounded normal number j of the cursor's step,
-/// with the cursor's noise_std and grid. For numbers of undecided pairs only sum[j] = S_j is
-/// written.
+/// Finishes a step with n parameters. Computes r_j = grid (S_j + K_j) for each parameter j,
+/// releases r_j or uses it for the update, and sets sum[j] = 0. S_j is sum[j] plus the partial sums
+/// in `left`. K_j is the noise: rounded normal j of the current step, with the cursor's noise_std
+/// and grid. For pairs of K_j that double precision cannot decide, only sum[j] = S_j is written.
 struct FinishStep {
   StepCursor* cursor;
-  FixedPoint* sum;  ///< [n]
-  Unfinished left;  ///< a block of its own computes the tally
+  FixedPoint* sum;  ///< [n], sum of the batch's contributions in units of its grid
+  Unfinished left;  ///< partial results to add; one more block adds up its losses and counts
   RandomStream noise;
   std::int64_t n;
-  std::uint32_t* undecided;  ///< [words_of_pairs(n)], one bit per pair, 0 before
+  std::uint32_t* undecided;  ///< [words_of_pairs(n)], one bit per pair of numbers, 0 before
   float* released;           ///< [n], written; null: released values are used by `update` only
   UpdateArgs update;  ///< update of the numbers if released is null; its own `released` is unused
   bool by_pairs;      ///< one pair per thread; otherwise one generator block per thread
   ListedStep* list = nullptr;  ///< [steps of the run], if the clipping norm is adaptive
 };
 
-/// Pair that the host has computed.
+/// Pair of rounded normals that a device could not decide and the host has computed: pair number
+/// `pair` of step number `step`.
 struct DecidedPair {
   std::uint64_t step;
   std::uint32_t pair;
   RoundedPair k;
 };
 struct FinishPairs {
-  FinishStep step;           ///< step as it was launched
-  const DecidedPair* pairs;  ///< [count], each once
+  FinishStep step;           ///< arguments that the step was launched with
+  const DecidedPair* pairs;  ///< [count], no pair twice
   std::uint32_t count;
 };
 
-/// Number of pairs of n numbers; pairs of the last tile may have no number.
+/// Returns the number of pairs of rounded normals for n numbers: 64 for each 128 numbers, so some
+/// pairs at the end may be unused.
 inline std::int64_t rounded_pairs(std::int64_t n) { return (n + 127) / 128 * 64; }
 inline std::int64_t words_of_pairs(std::int64_t n) { return rounded_pairs(n) / 32; }
 
-/// Returns the pairs whose bit is set, computed on the host in multiple precision: 20 us each.
-/// undecided: FinishStep::undecided, [words_of_pairs(n)]; at: the cursor after the step; noise:
-/// FinishStep::noise. Throws like exact_rounded_pair.
+/// Returns the pairs whose bit in `undecided` is set, computed on the host in multiple precision:
+/// 20 us each. undecided: FinishStep::undecided, [words_of_pairs(n)]; at: StepCursor after the
+/// step; noise: FinishStep::noise. Throws std::runtime_error if the random generator is broken.
 std::vector<DecidedPair> decided_pairs(const std::vector<std::uint32_t>& undecided,
                                        const StepCursor& at, RandomStream noise);
 
-/// Largest number of parameters for which a thread computes one pair and not a whole generator
-/// block. Each block is then computed four times, but small models fill the device.
+/// Largest number of parameters for which a thread computes one pair of rounded normals, and not
+/// all four of a generator block. Each generator block is then computed four times, but a small
+/// model keeps the whole device busy.
 inline constexpr std::int64_t kPairwise = std::int64_t{1} << 17;
 
 inline void validate(const FinishStep& a) {
@@ -82,10 +87,11 @@ inline void validate(const FinishPairs& a) {
   validate(a.step);
   expect(a.pairs && a.count > 0, "finish pairs: expected pairs");
 }
-/// Threads of a block if there are slabs: one warp releases 32 pairs, three add up their slabs.
+/// Threads of a block of finish_slabs_kernel: one warp makes noise and releases 32 pairs of
+/// numbers, three warps add up partial sums.
 inline constexpr unsigned kSlabThreads = 128;
 
-/// Launch shape with small blocks, so that small models fill the device.
+/// Launch shape with small blocks, so that small models use the whole device.
 inline LaunchShape launch_shape(const FinishStep& a) {
   const bool has_slabs = a.left.sums.slabs != nullptr;
   LaunchShape shape = strided_shape(rounded_pairs(a.n) / (a.by_pairs ? 1 : 4), has_slabs ? 32 : 64);

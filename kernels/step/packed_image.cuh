@@ -5,7 +5,7 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Writes parameter j, v, to the image.
+/// Writes parameter j, whose value is v, to the packed copy of the parameters.
 __device__ __forceinline__ void pack_number(const PackedImage& image, std::int64_t j, float v) {
   const PackedPlace place = image.places[j];
   unsigned char* const to = image.bytes + place.byte();
@@ -19,7 +19,7 @@ __device__ __forceinline__ void pack_number(const PackedImage& image, std::int64
     *reinterpret_cast<std::uint16_t*>(to + image.low) = static_cast<std::uint16_t>(parts.low);
 }
 
-// grid, block: any, a thread a parameter. smem: none.
+// grid, block: any, one thread per parameter. smem: none.
 __global__ inline void pack_kernel(PackParameters a) {
   for_each_number(a.n, [&](std::int64_t j) { pack_number(a.image, j, a.parameters[j]); });
 }

@@ -1,6 +1,7 @@
 #pragma once
-// Parameters once more, as a kernel wants them in shared memory: fp16 numbers, in two parts or one,
-// and float32, each at a place of its own. What updates a parameter writes the image too.
+// Packed copy (image) of the parameters, laid out as a fused kernel reads them from shared memory:
+// each parameter is an fp16 number, a sum of two fp16 numbers, or a float32. Every kernel that
+// updates a parameter also writes the image.
 #include <cstdint>
 
 #include "kernels/common/host_device.hpp"
@@ -8,9 +9,9 @@
 
 namespace cudp {
 
-/// Where a parameter goes in the image.
+/// Byte offset and format of one parameter in the packed copy of the parameters.
 struct PackedPlace {
-  std::uint32_t word;  ///< byte, and the two flags below
+  std::uint32_t word;  ///< byte offset in the low 30 bits, and the two flags below
 
   static constexpr std::uint32_t kIsFloat = 1u << 31, kHasLow = 1u << 30;
   CUDP_HD constexpr std::uint32_t byte() const { return word & ~(kIsFloat | kHasLow); }
@@ -18,17 +19,17 @@ struct PackedPlace {
   CUDP_HD constexpr bool has_low() const { return (word & kHasLow) != 0; }
 };
 
-/// An image in device memory, and where each parameter goes.
+/// Packed copy of the parameters in device memory, and the offset of each parameter in it.
 struct PackedImage {
-  const PackedPlace* places = nullptr;  ///< [parameters]; null: there is no image
+  const PackedPlace* places = nullptr;  ///< [parameters]; null: there is no packed copy
   unsigned char* bytes = nullptr;
-  std::uint32_t low = 0;  ///< bytes from a number's high part to its low part
+  std::uint32_t low = 0;  ///< distance from the high to the low fp16 part of a parameter [bytes]
 };
 
-/// Writes all parameters to the image.
+/// Writes all n parameters to the packed copy.
 struct PackParameters {
   PackedImage image;
-  const float* parameters;  ///< [n]
+  const float* parameters;  ///< [n], values of all parameters
   std::int64_t n;
 };
 inline void validate(const PackParameters& a) {

@@ -1,7 +1,7 @@
 #pragma once
-// A step as a value: how examples are drawn, what each adds to the sum, the step size, and how the
-// optimizer uses the released gradient. Engines read it. A method creates it, with the paper's
-// formula above each field.
+// How a training step works, as plain data: how examples are drawn, what each adds to the sum, the
+// step size, and how the optimizer uses the released gradient. A training method creates it, and
+// the engines execute it.
 #include <cstdint>
 #include <optional>
 #include <type_traits>
@@ -19,8 +19,9 @@ struct Poisson {
   bool operator==(const Poisson&) const = default;
 };
 
-/// Importance sampling: every example is drawn independently with its own probability, given by the
-/// norm last seen (contribution/importance.hpp). The norms of all candidates are stored.
+/// Importance sampling: every example is drawn independently with its own probability, which
+/// follows from the norm of its gradient when that was last computed. The norms of all drawn
+/// examples are stored.
 struct Candidates {
   ImportanceRule rule = {};
   bool operator==(const Candidates&) const = default;
@@ -44,65 +45,71 @@ inline double rate_of(const Draw& draw) {
   return allocation != nullptr ? 1.0 / static_cast<double>(allocation->steps) : 0.0;
 }
 
-/// Settings of step sizes that decrease with the gradients released so far (step_size.hpp).
+/// Settings of an adaptive step size: the learning rate is divided by b_t, with b_t^2 = b_{t-1}^2 +
+/// max(beta_t |g_t|^2, nu) and g_t the released gradient of step t (AdaGrad-norm).
 struct StepSizeSettings {
   double weight = 1.0;       ///< beta_t = max(weight / (1 + t % period), 1); >= 0
-  std::uint64_t period = 1;  ///< steps, > 0
-  double min_growth = 1e-5;  ///< nu, > 0
+  std::uint64_t period = 1;  ///< period of beta_t [steps], > 0
+  double min_growth = 1e-5;  ///< nu, smallest growth of b_t^2 per step, > 0
   bool operator==(const StepSizeSettings&) const = default;
 };
 
 enum class OptimizerKind { sgd, momentum, nesterov, adam, adamw };
 
-/// Returns whether an optimizer has TrainState::moment1: a momentum buffer or a first moment.
+/// Returns whether an optimizer keeps a momentum buffer or a first moment (TrainState::moment1).
 CUDP_HD constexpr bool has_first_moment(OptimizerKind kind) { return kind != OptimizerKind::sgd; }
-/// Returns whether an optimizer has TrainState::moment2, and so corrects the bias of both moments.
+/// Returns whether an optimizer keeps a second moment (TrainState::moment2), and so corrects the
+/// bias of both moments.
 CUDP_HD constexpr bool has_second_moment(OptimizerKind kind) {
   return kind == OptimizerKind::adam || kind == OptimizerKind::adamw;
 }
 
 struct OptimizerSettings {
   OptimizerKind kind = OptimizerKind::sgd;
-  float momentum = 0.9f;  ///< momentum and nesterov
-  float beta1 = 0.9f;     ///< adam and adamw
+  float momentum = 0.9f;  ///< coefficient of momentum and nesterov
+  float beta1 = 0.9f;     ///< decay rate of the first moment, for adam and adamw
   float beta2 = 0.999f;
   float epsilon = 1e-8f;
-  /// Added to the released gradient as decay * theta; decoupled in adamw.
+  /// Weight decay: weight_decay * theta is added to the released gradient; decoupled in adamw.
   float weight_decay = 0.0f;
-  bool keep_average = false;  ///< keep a moving average of the weights, TrainState::average
+  bool keep_average = false;  ///< keep a moving average of the parameters (TrainState::average)
   bool operator==(const OptimizerSettings&) const = default;
 };
 
 struct StepRecipe {
   Draw draw = Poisson{};
   Contribution contribution = ClippedGradient{};
-  std::optional<StepSizeSettings> step_size = std::nullopt;  ///< empty: as in StepScalars
+  /// Adaptive step size; empty: StepScalars::learning_rate is used as is.
+  std::optional<StepSizeSettings> step_size = std::nullopt;
   OptimizerSettings optimizer = {};
   bool operator==(const StepRecipe&) const = default;
 };
 static_assert(std::is_trivially_copyable_v<StepRecipe>, "a rank or a device is sent it as bytes");
 
-/// Returns whether a and b have the same state: the same kinds of draw and contribution, and
-/// optimizers with the same moments.
+/// Returns whether a run can switch from recipe a to b with the same state: the same kinds of draw
+/// and contribution, and optimizers with the same moments.
 bool keeps_the_same(const StepRecipe& a, const StepRecipe& b);
 
-/// Numbers of one step that are known before it runs. All of them are public.
+/// Numbers of one step that are known before it runs, such as its learning rate. All of them are
+/// public.
 struct StepScalars {
-  float learning_rate;  ///< divided by b if StepRecipe::step_size is set
-  float noise_std;      ///< standard deviation of the noise on the sum, per coordinate
+  float learning_rate;  ///< divided by the adaptive step size's b_t if StepRecipe::step_size is set
+  float noise_std;      ///< standard deviation of the noise on each coordinate of the sum
   float inverse_batch;  ///< 1 / expected batch size
   float bias1;          ///< 1 / (1 - beta1^t) and 1 / (1 - beta2^t) for adam and adamw, else 1
   float bias2;
-  /// Weight of the old average in this step, after warm-up; unused without an average.
+  /// Weight of the old value in the moving average of the parameters at this step; unused if no
+  /// average is kept.
   float ema_decay;
-  /// C, finite and > 0; determines the grid of the sum. Used for clipped gradients only.
+  /// Clipping norm C, finite and > 0; determines the grid that the sum is rounded to. Used for
+  /// clipped gradients only.
   float clip_norm;
 };
 
 /// Throws std::invalid_argument unless draw and contribution match and all numbers are in range.
 void validate(const StepRecipe& recipe);
-/// Checks a step's numbers: noise_std must be 0 or 2^16 to 2^40 units of the grid. Throws
-/// std::invalid_argument.
+/// Checks a step's numbers: noise_std must be 0, or 2^16 to 2^40 times the grid that the sum is
+/// rounded to. Throws std::invalid_argument.
 void validate(const StepRecipe& recipe, const StepScalars& scalars);
 
 }  // namespace cudp

@@ -1,27 +1,29 @@
 #pragma once
-// Release of the sum of a step: noise is drawn and added, and the result is public.
+// Release of a step's sum of gradients: noise is drawn and added, and the result is public.
 #include <cstdint>
 
 #include "kernels/random/random.hpp"
 
 namespace cudp {
 
-/// Release of a sum of clipped gradients: released[j] = grid (S_j + K_j), with S_j = sum[where[j]]
-/// and K_j = rounded normal number j of `noise` with s = noise_std / grid
-/// (random/rounded_normal.hpp), all integers modulo 2^64. It equals the output S + noise_std Z of
-/// the continuous Gaussian mechanism, rounded to the grid.
+/// Release of a sum of clipped gradients with d numbers: released[j] = grid (S_j + K_j). S_j =
+/// sum[where[j]] is the sum in units of `grid`; K_j, the noise, is the integer nearest to a normal
+/// number with standard deviation noise_std / grid (number j of the stream `noise`,
+/// random/rounded_normal.hpp). All are integers modulo 2^64. The result equals that of the
+/// continuous Gaussian mechanism, grid S + noise_std Z, rounded to the grid.
 struct ReleaseSum {
-  const std::int64_t* sum;    ///< sum in units of the grid, in the engine's own order
-  const std::int32_t* where;  ///< [d], position of parameter j in sum; null: the same order
-  double grid;                ///< a power of two
-  float noise_std;            ///< 0 for no noise; otherwise 2^16 to 2^40 units
+  const std::int64_t* sum;    ///< sum in units of `grid`, in the engine's own order of parameters
+  const std::int32_t* where;  ///< [d], index of parameter j in sum; null: the same order
+  double grid;                ///< a power of two; the released numbers are multiples of it
+  /// Standard deviation of the noise: 0 for none, otherwise 2^16 to 2^40 times grid.
+  float noise_std;
   RandomStream noise;
   std::int64_t begin;  ///< first parameter, a multiple of 256
-  std::int64_t end;    ///< one past the last
+  std::int64_t end;    ///< one past the last parameter
   float* released;     ///< [d], rounded to float
 };
 
-/// Throws std::invalid_argument unless noise_std is 0 or 2^16 to 2^40 units.
+/// Throws std::invalid_argument unless noise_std is 0, or 2^16 to 2^40 times grid.
 void check_noise(double grid, float noise_std);
 /// Throws std::invalid_argument naming the member that is missing or out of range.
 void validate(const ReleaseSum& args);

@@ -4,18 +4,21 @@
 
 namespace cudp {
 
-/// Transforms a released sum back to gradients: returns g~ = scale released / expected batch + m.
+/// Transforms a released number of the sum of (g - m) / scale back to a mean gradient: returns g~ =
+/// scale released / b + m, with b the expected batch size, m the coordinate's mean and scale its
+/// scale.
 template <class L>
 CUDP_HD typename L::F restored_gradient(const StepScalars& s, typename L::F released,
                                         typename L::F scale, typename L::F mean) {
   return L::fma(scale * L::fill(s.inverse_batch), released, mean);
 }
 
-/// Updates m and s of one coordinate after the release of g:
+/// Updates the mean m and the variance s^2 of one coordinate (AdaCliP) after its mean gradient g
+/// was released:
 ///   m <- beta1 m + (1 - beta1) g,  s^2 <- beta2 s^2 + (1 - beta2) v,
-///   v = clamp((g - m)^2 - (scale noise_std / b)^2, h1, h2), the variance of g~ that is not noise.
-/// Unless `literal`, v is multiplied by b before the clamp, because g~ is a mean of about b
-/// gradients.
+///   v = clamp((g - m)^2 - (scale noise_std / b)^2, h1, h2), the variance of g that is not noise.
+/// b is the expected batch size; h1 and h2 are min_variance and max_variance. Unless `literal`, v
+/// is multiplied by b before the clamp, because g is a mean of about b gradients.
 template <class L>
 CUDP_HD void update_moments(const CoordinateSettings& c, const StepScalars& s, typename L::F g,
                             typename L::F scale, typename L::F& mean, typename L::F& deviation) {
@@ -25,7 +28,7 @@ CUDP_HD void update_moments(const CoordinateSettings& c, const StepScalars& s, t
   const F noise = scale * L::fill(s.noise_std * s.inverse_batch);
   F v = L::fma(away, away, -(noise * noise));
   if (!c.literal) v = v / L::fill(s.inverse_batch);
-  v = v > L::fill(c.min_variance) ? v : L::fill(c.min_variance);  // NaN too
+  v = v > L::fill(c.min_variance) ? v : L::fill(c.min_variance);  // NaN becomes min_variance too
   v = v < L::fill(c.max_variance) ? v : L::fill(c.max_variance);
   deviation =
       L::sqrt(L::fma(L::fill(1.0f - c.beta2), v, L::fill(c.beta2) * (deviation * deviation)));

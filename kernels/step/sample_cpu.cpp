@@ -6,7 +6,7 @@ namespace cudp::CUDP_SIMD {
 
 namespace {
 
-// Results of two comparisons, one bit per lane.
+// Results of the comparisons < and == of two SIMD registers, one bit per lane.
 struct Compared {
   unsigned below;
   unsigned equal;
@@ -53,7 +53,8 @@ CUDP_INLINE int append(unsigned mask, std::uint32_t base, std::uint32_t* out) {
 #endif
 }
 
-// Returns those lanes of `equal` whose examples, base + lane, are drawn by their lower bits.
+// Returns the lanes of `equal` whose example, number base + lane, is drawn. The upper 16 bits of
+// their random numbers equal the threshold's, so the lower 16 bits decide.
 [[gnu::noinline]] unsigned drawn_by_lower_bits(const SampleArgs& a, std::int64_t base,
                                                unsigned equal) {
   std::uint32_t words[kRandomChunk];
@@ -68,9 +69,11 @@ CUDP_INLINE int append(unsigned mask, std::uint32_t base, std::uint32_t* out) {
   return drawn;
 }
 
-constexpr std::int64_t kChunk = 2 * kRandomChunk;  // examples, two per word
+constexpr std::int64_t kChunk =
+    2 * kRandomChunk;  // examples per chunk of random words, two examples per word
 
-// Writes the drawn examples of one chunk. `out` must have capacity for all of its examples.
+// Writes the drawn examples of the chunk that starts at example `first`, and returns their number.
+// `out` must have capacity for all examples of a chunk.
 CUDP_INLINE int sample_chunk(const SampleArgs& a, std::int64_t first, std::uint32_t* out) {
   std::uint32_t words[kRandomChunk];
   words_chunk(a.stream, first / 2, words);
@@ -92,7 +95,7 @@ CUDP_INLINE int sample_chunk(const SampleArgs& a, std::int64_t first, std::uint3
   return count;
 }
 
-// Draws every example with a threshold of its own.
+// Draws each example with a probability of its own (importance sampling).
 std::int64_t sample_candidates(const SampleArgs& a) {
   std::int64_t count = 0;
   for (std::int64_t i = a.begin; i < a.end; i += kRandomChunk) {
@@ -117,7 +120,7 @@ std::int64_t sample(const SampleArgs& a) {
   if (i < a.end) {
     std::uint32_t tail[kChunk];
     const int drawn = sample_chunk(a, i, tail);
-    // Compares distances from i, because the chunk may extend past the last 32-bit index.
+    // Compares distances from i, because the chunk may extend past the largest 32-bit index.
     const auto left = static_cast<std::uint32_t>(a.end - i);
     const auto first = static_cast<std::uint32_t>(i - a.first);
     for (int k = 0; k < drawn && tail[k] - first < left; ++k) a.drawn[count++] = tail[k];

@@ -7,48 +7,55 @@
 
 namespace cudp {
 
-/// Numbers of a step that the host lists before a run: all that differs between steps of one
-/// recipe.
+/// Everything that differs between the steps of one run: the numbers of one step. The host writes a
+/// list of them before the run.
 struct ListedStep {
   StepScalars scalars;
   SumScale scale;
   // Used if the clipping norm is adaptive (clip_rule.hpp). begin_step() then writes the two
   // members above for every step but the first, from the previous step's noisy_count.
-  std::int64_t count_noise = 0;  ///< multiples of ClipRule::grid
-  std::int64_t noisy_count = 0;  ///< written by finish_kernel
+  /// Noise on the count of unclipped gradients, in units of ClipRule::grid.
+  std::int64_t count_noise = 0;
+  /// Count of unclipped gradients plus count_noise; written by finish_kernel.
+  std::int64_t noisy_count = 0;
 };
 
-/// Position of a run, in device memory, so that one recorded step can be replayed for all steps.
-/// The host writes it before a run's first step and reads it after the last. In between, the
+/// Progress of a run of steps, in device memory, so that one recorded step can be replayed for all
+/// steps. The host writes it before a run's first step and reads it after the last. In between, the
 /// kernels of the steps write it. No kernel both reads and writes a member that other blocks of it
 /// use.
 ///
-/// A step that cannot be finished stops the run. begin_step() starts no step while
-/// `pending`, `crowded` or `failed` is not 0, and every later launch finds `active` 0, or an empty
-/// batch, and does nothing.
+/// A step that cannot be finished stops the run. begin_step() starts no step while `pending`,
+/// `crowded` or `failed` is not 0. All later launches find `active` 0, or an empty batch, and do
+/// nothing.
 struct StepCursor {
-  std::uint64_t first = 0;    ///< number of the run's first step
-  std::uint32_t end = 0;      ///< number of steps of the run
-  std::uint32_t index = 0;    ///< number of steps started
-  std::uint32_t failed = 0;   ///< kBatchFailed, kTailFailed, kNotDrawn, or 0
-  std::uint32_t pending = 0;  ///< pairs of the current step's noise that the host must compute
-  std::uint32_t crowded = 0;  ///< size of a batch that exceeds the launches' capacity; not started
-  std::uint32_t active = 0;   ///< the current launches belong to a step that is taken
-  std::uint32_t follows = 0;  ///< whether the clipping norm is adaptive, by `clip`
-  // Members for steps whose update is a separate launch (step_size.hpp):
-  std::uint32_t due = 0;   ///< the current step's update is outstanding
-  std::uint32_t tail = 0;  ///< the update may run: everything is released, and its norm is known
-  float used_rate = 0.0f;  ///< learning rate of the last update
-  double step_size_sum = 0.0;  ///< b^2 before the update
+  std::uint64_t first = 0;   ///< number of the run's first step
+  std::uint32_t end = 0;     ///< number of steps of the run
+  std::uint32_t index = 0;   ///< number of steps started
+  std::uint32_t failed = 0;  ///< 0, or the error: kBatchFailed, kTailFailed or kNotDrawn
+  /// Number of pairs of the current step's noise that the host must compute.
+  std::uint32_t pending = 0;
+  /// Size of a batch that the launches have no capacity for; it was not started.
+  std::uint32_t crowded = 0;
+  /// 1 while a step is executed, 0 if the current launches must do nothing.
+  std::uint32_t active = 0;
+  std::uint32_t follows = 0;  ///< 1 if the clipping norm is adaptive, by the rule `clip`
+  // Members for steps whose update is a separate launch, after the norm of the released gradient is
+  // known (step_size.hpp):
+  std::uint32_t due = 0;  ///< 1 while the current step's update is outstanding
+  /// 1 if the update may run: the whole gradient is released, and its norm is known.
+  std::uint32_t tail = 0;
+  float used_rate = 0.0f;      ///< learning rate of the last update
+  double step_size_sum = 0.0;  ///< sum b^2 of the adaptive step size before the update
   std::uint64_t step = 0;      ///< number of the current step
   StepScalars scalars = {};    ///< scalars of the current step
   SumScale scale = {};
-  ImportanceRule candidates = {};  ///< rule of all steps of the run, if candidates are drawn
-  ClipRule clip = {};        ///< rule of all steps of the run, if the clipping norm is adaptive
-  std::uint64_t halves = 0;  ///< halves_of the tally before the current step
+  ImportanceRule candidates = {};  ///< rule of importance sampling, if the run uses it
+  ClipRule clip = {};              ///< rule of the clipping norm, if it is adaptive
+  std::uint64_t halves = 0;        ///< halves_of() the run's counts before the current step
 };
 
-/// Value of StepCursor::failed: a batch was larger than its capacity.
+/// Value of StepCursor::failed: a batch was larger than the capacity of the list of examples.
 inline constexpr std::uint32_t kBatchFailed = 1;
 /// Value of StepCursor::failed: a step was started before the previous one's update. It indicates a
 /// bug.

@@ -5,7 +5,7 @@
 namespace cudp::inline CUDP_SIMT {
 
 // grid: any. block: whole warps up to 1024 threads. static smem: one double per warp. update_kernel
-// does the second half of the computation of a step size.
+// adds up the partial sums.
 __global__ inline void released_norm_kernel(ReleasedNorm a) {
   CUDP_SHARED(double, partial, [1024 / kWarp]);
   const bool complete = a.cursor->due != 0 && a.cursor->pending == 0;

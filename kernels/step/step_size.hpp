@@ -1,6 +1,7 @@
 #pragma once
-// Step sizes that decrease with the gradients released so far: b^2 <- b^2 + max(beta_t |g~|^2, nu),
-// and the step's learning rate is divided by b (AdaGrad-norm; Wu et al. 2021, section 6).
+// Adaptive step size (AdaGrad-norm; Wu et al. 2021, section 6). b^2 starts positive and grows at
+// step t by max(beta_t |g~|^2, nu), with g~ the released mean gradient. The step's learning rate is
+// divided by b.
 #include <cmath>
 #include <cstdint>
 
@@ -9,7 +10,8 @@
 
 namespace cudp {
 
-/// Returns b^2 after a step whose released gradient has this squared norm.
+/// Returns b^2 of the adaptive step size after step `step`. sum: b^2 before it; squared_norm:
+/// |g~|^2 of its released mean gradient g~.
 CUDP_HD double grown_step_size_sum(const StepSizeSettings& s, std::uint64_t step, double sum,
                                    double squared_norm) {
   double beta = s.weight / static_cast<double>(1 + step % s.period);
@@ -18,22 +20,23 @@ CUDP_HD double grown_step_size_sum(const StepSizeSettings& s, std::uint64_t step
   return sum + (growth > s.min_growth ? growth : s.min_growth);
 }
 
-/// Computes parts[k] = sum of g~^2 over the numbers of block k, g~ = released / expected batch. The
-/// numbers of a block depend only on the launch shape, and so does the order of additions. Writes
-/// no parts if the step's update is not outstanding or one of its numbers is not released. Records
-/// in the cursor (`tail`) whether it did.
+/// First half of the computation of |g~|^2, with g~ = released / (expected batch size): parts[k] =
+/// sum of g~^2 over the numbers of thread block k. The launch shape alone determines a block's
+/// numbers and the order of additions. If the step's update is not outstanding, or one of its
+/// numbers is not released yet, writes no parts. Records in StepCursor::tail whether it wrote them.
 struct ReleasedNorm {
-  const float* released;  ///< [n]
+  const float* released;  ///< [n], released sum
   std::int64_t n;
-  const double* sum;   ///< b^2, copied to the cursor
-  StepCursor* cursor;  ///< its scalars are those of the step
-  double* parts;       ///< [blocks of the launch]
+  const double* sum;   ///< b^2 of the adaptive step size, copied to cursor->step_size_sum
+  StepCursor* cursor;  ///< progress of the run; its scalars are those of the step
+  double* parts;       ///< [blocks of the launch], written: partial sums
 };
 inline void validate(const ReleasedNorm& a) {
   expect(a.released && a.n > 0 && a.sum && a.cursor && a.parts,
          "norm: expected pointers and n > 0");
 }
-/// Launch shape with at most 512 blocks: a warp of the update then reads all parts in 16 rounds.
+/// Launch shape with at most 512 blocks, so that one warp of update_kernel reads all partial sums
+/// in 16 rounds.
 inline LaunchShape released_norm_shape(std::int64_t n) {
   LaunchShape shape = strided_shape(n, 256);
   if (shape.grid.x > 512) shape.grid.x = 512;
@@ -41,14 +44,16 @@ inline LaunchShape released_norm_shape(std::int64_t n) {
 }
 inline LaunchShape launch_shape(const ReleasedNorm& a) { return released_norm_shape(a.n); }
 
-/// Data that an update needs to divide its learning rate by b: all parts of the norm. Without a
-/// cursor the learning rate is not divided.
+/// Arguments with which an update divides its learning rate by b, the adaptive step size: `parts`
+/// are partial sums of the released gradient's squared norm. If cursor is null, the learning rate
+/// is not divided.
 struct AdaptStepSize {
   StepSizeSettings settings;
   const double* parts = nullptr;
   int count = 0;
-  double* sum = nullptr;         ///< b^2, written
-  StepCursor* cursor = nullptr;  ///< cursor; receives used_rate, and its update is marked as done
+  double* sum = nullptr;  ///< [1], b^2, written
+  /// Progress of the run; receives used_rate, and its update is marked as done.
+  StepCursor* cursor = nullptr;
 };
 
 inline void validate(const AdaptStepSize& a) {

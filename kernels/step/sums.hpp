@@ -5,10 +5,10 @@
 
 namespace cudp {
 
-// Sums of clipped gradients in the format of common/fixed_point.hpp. All arrays have n numbers, n a
-// multiple of 16.
+// Sums of clipped gradients on the CPU, as integers in units of a grid step
+// (common/fixed_point.hpp). All arrays have n numbers, n a multiple of 16.
 
-/// Adds a single example's gradient: acc += factor * g.
+/// Adds one example's gradient g to acc: acc += factor g.
 struct AddScaled {
   float* acc;
   const float* g;
@@ -16,8 +16,9 @@ struct AddScaled {
   std::int64_t n;
 };
 
-/// Adds scale w, rounded to the nearest integer, to units. w = g or, with a transform, (g - mean)
-/// inverse. scale: clip factor / grid. Numbers beyond 2^22 units (kMaxUnits) are clamped to it.
+/// Adds one example's clipped gradient to a sum of integers: units += scale w, each number rounded
+/// to the nearest integer. w = g or, with a transform, (g - mean) inverse. scale: clip factor /
+/// grid, the sum's unit. Numbers beyond +-2^22 (kMaxUnits) are clamped.
 struct AddRounded {
   std::int32_t* units;
   const float* g;
@@ -26,7 +27,8 @@ struct AddRounded {
   Transform transform = {};
 };
 
-/// Computes A = sum dy^2 u and B = sum dy v of dense_square.
+/// Computes squares = sum_j dy_j^2 u_j and products = sum_j dy_j v_j, which dense_square() needs as
+/// A and B. n numbers each.
 struct TransformedDense {
   const float* dy;
   const float* u;
@@ -38,7 +40,8 @@ struct TransformedDenseSums {
   double products;
 };
 
-/// Computes out = totals[0] + units[0] + totals[1] + ... modulo 2^64, and clears all of them.
+/// Completes a sum from the threads' parts: out = totals[0] + units[0] + totals[1] + units[1] + ...
+/// modulo 2^64, and sets all the parts to 0.
 struct SumUnits {
   std::int64_t* const* totals;  ///< [count] arrays of n
   std::int32_t* const* units;   ///< [count] arrays of n

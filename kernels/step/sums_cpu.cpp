@@ -13,11 +13,11 @@ void add_scaled(const AddScaled& a) {
 
 constexpr std::int64_t kPair = 2 * std::int64_t{kLanes};
 
-/// Number of squares that are added in float32, in 64 / kLanes chains; the blocks are added in
-/// double.
+/// A squared norm is summed in blocks of this many numbers: in float32 within a block, in two SIMD
+/// registers, and in double across blocks.
 constexpr std::int64_t kNormBlock = 1024;
 
-/// Returns the sum of w(i)^2, where w(i) is a vector.
+/// Returns the sum of w(i)^2 over i < n, where w(i) is a SIMD vector that starts at number i.
 template <class W>
 CUDP_INLINE float sum_of_squares(std::int64_t n, const W& w) {
   double total = 0.0;

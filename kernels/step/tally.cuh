@@ -4,11 +4,11 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Adds up the tally of a batch. Called by one block of whole warps. partial: shared memory, one
-/// double per warp.
+/// Adds up a batch's losses, gradient norms and counts of clipped and non-finite gradients. Called
+/// by one block of whole warps. partial: shared memory, one double per warp.
 __device__ __forceinline__ void tally_batch(const TallyBatch& a, double* partial) {
   const int live = live_examples(a.batch);
-  double loss = 0.0;  // all are whole numbers, and exact in double
+  double loss = 0.0;  // all three sums are of whole numbers, and exact in double
   double norm = 0.0;
   double clipped = 0.0;
   double non_finite = 0.0;

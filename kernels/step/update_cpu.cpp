@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kChunk = 512;
 
-/// Arrays of one chunk of parameters. Every array has kChunk numbers, or is null.
+/// Pointers to the same chunk of every array of an update. Each has kChunk numbers, or is null.
 struct Chunk {
   const float* released;
   float* parameters;
@@ -21,7 +21,8 @@ struct Chunk {
   float* deviation;
 };
 
-/// Computes g from the released transformed sum, and updates m and s.
+/// Returns the mean gradient of kLanes coordinates, computed from the released sum of (gradient -
+/// m) / scale, and updates their mean m and deviation s (coordinate-wise clipping).
 CUDP_INLINE Vec restore(const UpdateArgs& a, const Chunk& t, int i) {
   Vec mean = load(t.mean + i) * broadcast(a.scale->shrink);
   Vec deviation = load(t.deviation + i);

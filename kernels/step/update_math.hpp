@@ -4,8 +4,9 @@
 
 namespace cudp {
 
-/// Takes one parameter's optimizer step with released gradient g; see update.hpp. m and v are its
-/// moments; optimizers without moments do not change them.
+/// Takes one parameter's optimizer step (formulas in update.hpp) with its released mean gradient g.
+/// Replaces the parameter theta and its moments m and v; optimizers without moments leave them
+/// unchanged.
 template <OptimizerKind kind, class L>
 CUDP_HD void optimizer_step(const OptimizerSettings& o, const StepScalars& s, typename L::F g,
                             typename L::F& theta, typename L::F& m, typename L::F& v) {
@@ -32,7 +33,8 @@ CUDP_HD void optimizer_step(const OptimizerSettings& o, const StepScalars& s, ty
   }
 }
 
-/// Returns the moving average of the parameters after the step.
+/// Returns the moving average of a parameter after a step, from its old average and its new value
+/// theta.
 template <class L>
 CUDP_HD typename L::F moving_average(const StepScalars& s, typename L::F average,
                                      typename L::F theta) {

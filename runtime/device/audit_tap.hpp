@@ -6,15 +6,15 @@
 
 namespace cudp {
 
-/// Released noisy sum of a step, and the other values that the assumed attacker knows.
+/// Released noisy sum of a step, and the other values that the audit's assumed attacker knows.
 struct ReleasedSum {
   std::uint64_t step;
-  std::span<const float> sum;  ///< [d]
+  std::span<const float> sum;  ///< [d], sum of the batch's contributions plus noise
   /// Contribution of the examples that are not canaries, [d]. It is not public. But batches are
   /// Poisson samples, so the privacy bound holds even against an attacker who knows all other
   /// examples and which of them were drawn.
   std::span<const float> ordinary;
-  double max_norm;   ///< norm bound of one example's contribution in one layer
+  double max_norm;   ///< bound on the L2 norm of what one example adds to one layer's sum
   double noise_std;  ///< standard deviation of the noise on each number
 };
 
@@ -30,8 +30,8 @@ struct AuditTap {
   std::function<void(const ReleasedSum& sum)> released = {};
 };
 
-/// Length of a canary's gradient: far larger than any clipping norm, and its square is finite in
-/// float32.
+/// The one non-zero number of a canary's gradient: far larger than any clipping norm, but its
+/// square is finite in float32.
 inline constexpr float kCanaryGradient = 0x1p40f;
 
 }  // namespace cudp

@@ -8,9 +8,9 @@
 
 namespace cudp {
 
-/// Linear engine over all ranks. Its sums are those of all ranks' engines, each over its own range
-/// of the training set. They are exact like each engine's sums, because all are integer multiples
-/// of one grid.
+/// Linear engine over the data of all ranks (processes), each of which has its own range of the
+/// training set. Its sums are exact like each rank's sums, because all are integer multiples of one
+/// grid.
 class JoinedLinearEngine final : public LinearEngine {
  public:
   /// mine: this rank's engine. max_examples: the bound that `mine` was made with; it holds for all

@@ -7,12 +7,13 @@
 
 namespace cudp {
 
-/// Indices of the edges that a layer reads and writes. They are equal for a layer that works in
-/// place.
+/// Indices of the activation arrays (edges) that a layer reads and writes. They are equal for a
+/// layer that works in place.
 struct LayerEdges {
   std::size_t in = 0;
   std::size_t out = 0;
-  bool gives_input_gradient = false;  ///< whether a layer before it is trained
+  /// Whether an earlier layer is trained, so that the gradient of the input is needed.
+  bool gives_input_gradient = false;
 
   bool is_in_place() const { return in == out; }
 };

@@ -22,7 +22,8 @@ void read(const Dataset& data, std::size_t example, std::span<float> x) {
     x[j] = data.scale * static_cast<float>(data.byte_values()[example * x.size() + j]) + data.shift;
 }
 
-/// Writes an example to slot `to`. buffer: [features], overwritten.
+/// Writes example `example` of the data set as example `to` of `out`. buffer: [features],
+/// overwritten.
 void put(const Dataset& data, std::size_t example, std::size_t to, std::span<float> buffer,
          LinearData& out) {
   const auto d = static_cast<std::size_t>(out.d);

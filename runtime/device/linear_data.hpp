@@ -7,12 +7,12 @@
 
 namespace cudp {
 
-/// Examples of a linear model, in the tiles of kernels/linear/linear_model.hpp, with a constant
-/// feature 1 appended.
+/// Examples of a linear model in tiles of 16 (kernels/linear/linear_model.hpp), with a constant
+/// feature 1 appended: d = features + 1.
 struct LinearData {
-  AlignedVector<float> features;  ///< [tiles, d, 16]
-  AlignedVector<float> signs;     ///< [tiles, 16]; 0 for an unused slot
-  AlignedVector<float> norms;     ///< [tiles, 16], |x| rounded up; 1 for an unused slot
+  AlignedVector<float> features;  ///< [tiles, d, 16], features of 16 examples per tile
+  AlignedVector<float> signs;     ///< [tiles, 16], class -1 or 1; 0 for unused entries
+  AlignedVector<float> norms;     ///< [tiles, 16], |x| rounded up; 1 for unused entries
   std::int64_t tiles = 0;
   int d = 0;
 };

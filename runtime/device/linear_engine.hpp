@@ -15,9 +15,9 @@ namespace cudp {
 /// examples at once. The weights of the features are followed by the bias, the weight of a constant
 /// 1: d = features + 1.
 ///
-/// Every sum is an exact multiple of a grid (linear_sensitivity.hpp). Adding or removing an example
-/// therefore changes it by exactly that example's rounded contribution, and no result depends on
-/// the number of threads or blocks.
+/// Every sum is an exact multiple of a grid, a power of two (linear_sensitivity.hpp). Adding or
+/// removing an example therefore changes it by exactly that example's rounded contribution, and no
+/// result depends on the number of threads or blocks.
 class LinearEngine {
  public:
   LinearEngine() = default;
@@ -36,13 +36,13 @@ class LinearEngine {
   /// Returns the examples that draw_batch() drew last, in ascending order. Private.
   virtual std::vector<std::uint32_t> batch() = 0;
 
-  /// Returns the sum of the gradients at w [d], each clipped to max_norm. Stores the scores at w
-  /// for clipped_losses().
+  /// Returns the sum of the gradients at weights w [d] over the batch, each clipped to norm
+  /// max_norm. Stores the scores at w for clipped_losses().
   virtual std::vector<double> clipped_gradient_sum(std::span<const float> w, double max_norm) = 0;
 
-  /// Returns for each step size a in `steps` the sum of the losses at w - a direction [d], each
-  /// clipped to max_loss. w is the argument of the last clipped_gradient_sum(). Needs one pass over
-  /// the features for all steps.
+  /// Returns for each step size a in `steps` the sum over the batch of the losses at w - a
+  /// direction [d], each clipped to max_loss. w is the argument of the last clipped_gradient_sum().
+  /// Needs one pass over the features for all steps.
   virtual std::vector<double> clipped_losses(std::span<const float> direction,
                                              std::span<const float> steps, double max_loss) = 0;
 

@@ -41,7 +41,7 @@ std::string why_not_on_devices(Ranks& ranks, const DeviceSums& mine) {
 
 namespace {
 
-/// SplitMix64 hash of i.
+/// Returns the SplitMix64 hash of i, which serves as test data.
 std::uint64_t mixed(std::uint64_t i) {
   std::uint64_t z = (i + 1) * 0x9e3779b97f4a7c15;
   z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;

@@ -1,5 +1,5 @@
 #pragma once
-// Agreement among the ranks on whether their devices add the sums of a step directly.
+// Agreement among the ranks (processes) on whether their devices add the sums of a step directly.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -26,13 +26,14 @@ std::string why_not_on_devices(Ranks& ranks, const DeviceSums& mine);
 /// Empty if no rank does. mine: this rank's error, or empty.
 std::string first_trouble(Ranks& ranks, const char* what, const std::string& mine);
 
-/// Return the test data for a sum over ranks: word i of a rank (tried_word), and word i of the sum
-/// over all ranks (tried_sum).
+/// Test data for a sum over ranks: tried_word() returns word i of a rank, tried_sum() word i of the
+/// sum over all ranks.
 std::uint64_t tried_word(int rank, std::size_t i);
 std::uint64_t tried_sum(int ranks, std::size_t i);
 
-/// Connects the devices and tests a sum of n words in `words`, device memory, which is zeroed
-/// afterwards. Returns the reason if it fails, the same line on all ranks; empty if it succeeds.
+/// Connects the ranks' devices, and tests a sum of n words in `words`, device memory, which is
+/// zeroed afterwards. Returns an empty string, or the reason for a failure, the same line on all
+/// ranks.
 template <class Gpu>
 std::string join_on_devices(Gpu& gpu, Ranks& ranks, std::uint64_t* words, std::size_t n) {
   if (std::string why = why_not_on_devices(ranks, gpu.device_sums()); !why.empty()) return why;

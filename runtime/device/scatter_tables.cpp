@@ -14,12 +14,12 @@ namespace {
 
 using std::numbers::pi;
 using Complex = std::complex<double>;
-using Field = std::vector<Complex>;  // [rows, columns]
+using Field = std::vector<Complex>;  // complex image or spectrum, [rows, columns]
 
 // Kymatio's rounded pi. The filters are Kymatio's, so that features can be compared with published
 // results: Morlet wavelets at two scales and kScatterAngles angles, and a Gaussian low-pass filter.
 constexpr double kKymatiosPi = 3.1415;
-/// Width of a wavelet's envelope along its wave over the width across it.
+/// Width of a wavelet's envelope along its wave, divided by the width across it.
 constexpr double kSlant = 4.0 / kScatterAngles;
 
 std::size_t area(int rows, int columns) {

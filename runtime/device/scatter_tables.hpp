@@ -6,8 +6,8 @@
 
 namespace cudp {
 
-/// Plan of a Fourier transform of n numbers, in as few stages as small radices allow, and the
-/// memory that it points to.
+/// Factorisation and twiddle factors of a Fourier transform of n numbers, in as few stages as small
+/// radices allow, and their memory.
 class FourierTables {
  public:
   explicit FourierTables(int n);

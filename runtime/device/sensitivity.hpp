@@ -6,12 +6,12 @@
 
 namespace cudp {
 
-/// Properties of a backend's computation of norms, from which the error of a norm is bounded. Every
-/// engine must be at least this accurate.
+/// Order of additions with which a backend sums squares to a norm, from which the error of the norm
+/// is bounded. Every engine must be at least this accurate.
 struct Arithmetic {
   int norm_chains = 8;  ///< number of independent float32 sums that squares are added in
-  /// Number of squares that are added in float32; the sums of such blocks are added in double. 0:
-  /// all squares of a tensor.
+  /// Length of the blocks within which squares are added in float32; the sums of blocks are added
+  /// in double. 0: one block for all squares of a tensor.
   int norm_block = 0;
 };
 
@@ -53,8 +53,8 @@ double min_clip_norm(const Network& network, Clipping clipping);
 double sensitivity_rounding_error(const Network& network, const Arithmetic& arithmetic,
                                   double shift = 0.0);
 
-/// Returns the L2 sensitivity that noise is scaled to: no example changes a sum of such
-/// contributions by more.
+/// Returns the L2 sensitivity that noise is scaled to: the largest change, by adding or removing
+/// one example, of the sum that an engine computes, with all roundings.
 double sensitivity(const ContributionBound& bound, const Network& network,
                    const Arithmetic& arithmetic);
 

@@ -9,13 +9,13 @@
 
 namespace cudp::cpu {
 
-/// Arrays of coordinate-wise clipping, computed from m and s and packed like the weights.
+/// Per-coordinate arrays of coordinate-wise clipping (AdaCliP), computed from the mean m and the
+/// standard deviation s of each coordinate, and packed like the weights.
 class PackedCoordinates {
  public:
   explicit PackedCoordinates(const CpuLayout& layout);
 
-  /// Computes the coordinates from m and s, [d]. The result does not depend on the number of
-  /// threads.
+  /// Computes the arrays from m and s, [d]. The result does not depend on the number of threads.
   Coordinates refresh(const std::vector<float>& mean, const std::vector<float>& deviation,
                       ThreadTeam& team);
 

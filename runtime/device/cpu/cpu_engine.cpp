@@ -27,7 +27,8 @@ namespace cudp {
 namespace cpu {
 namespace {
 
-/// Numbers of examples and of parameters per task, multiples of 256 (a tile of random words).
+/// Numbers of examples and of parameters that a thread takes at a time, multiples of 256 (a tile of
+/// random words).
 constexpr std::int64_t kSampleRange = std::int64_t{64} * 256;
 constexpr std::int64_t kParameterRange = std::int64_t{16} * 256;
 
@@ -194,7 +195,8 @@ class CpuEngine final : public Engine {
     update(recipe, step, scalars);
   }
 
-  /// Returns how the gradients of a step's batch are used.
+  /// Returns how each gradient of a step's batch is added: clipped, as accepted by importance
+  /// sampling, or clipped coordinate-wise.
   GradientUse use_of(const StepRecipe& recipe, std::uint64_t step, const StepScalars& scalars,
                      float inverse_grid) {
     if (const auto* const clipped = std::get_if<ClippedGradient>(&recipe.contribution))
@@ -206,14 +208,14 @@ class CpuEngine final : public Engine {
                        state_.norms.data(), inverse_grid};
   }
 
-  /// Writes the sum of the contributions of the batch's examples to sum_.
+  /// Computes the sum of the contributions of the batch's examples, and writes it to sum_.
   void add_up(const GradientUse& use, double grid) {
     const std::span<const std::uint32_t> batch(drawn_.get(), batch_);
     seen_ = {};
     const std::size_t ordinary = canaries_.ordinary(batch);
     const auto* const clipped = std::get_if<AddClipped>(&use);
     const bool as_one = linear_sum_ && clipped != nullptr && !train_->is_text();
-    // Linear sums keep no records, so only canaries have one.
+    // Linear sums keep no records per example, so only canaries have one.
     records_.resize(!settings_.diagnostics ? 0 : as_one ? batch_ - ordinary : batch_);
     if (as_one) {
       linear_sum_->add_up(*train_, batch.first(ordinary), state_.parameters, *clipped, team_,
@@ -230,7 +232,8 @@ class CpuEngine final : public Engine {
     diagnostics_ += seen_;
   }
 
-  /// Writes the sum of the contributions of examples that are not canaries to sum_.
+  /// Computes the sum of the contributions of examples that are not audit canaries, and writes it
+  /// to sum_.
   void add_by_workers(std::span<const std::uint32_t> examples, const GradientUse& use) {
     const std::size_t chunk = to_size(layout_.chunk);
     const std::size_t n = examples.size();
@@ -265,7 +268,7 @@ class CpuEngine final : public Engine {
           grid * static_cast<double>(sum_[to_size(layout_.storage.packed_offset[j])]));
   }
 
-  /// Writes the sum plus noise to released_.
+  /// Adds noise to the sum and writes the result to released_.
   void release(const StepRecipe& recipe, std::uint64_t step, const StepScalars& scalars,
                double grid) {
     const ReleasedValue what = released_sum(step, grid, scalars.noise_std);
@@ -334,7 +337,7 @@ class CpuEngine final : public Engine {
     }
   }
 
-  /// Returns the sum in grid steps, in the order of the parameters.
+  /// Returns the sum as multiples of its grid, in the order of the parameters.
   std::vector<std::int64_t> sums() const {
     std::vector<std::int64_t> all;
     all.reserve(network_.parameter_count);
@@ -376,7 +379,7 @@ class CpuEngine final : public Engine {
 
   std::span<const std::uint32_t> drawn() const { return {drawn_.get(), batch_}; }
 
-  /// Draws the batch of a step: ascending, in drawn_[0..batch_).
+  /// Draws the batch of a step: writes the examples to drawn_[0..batch_), ascending.
   void draw(std::uint64_t step, const Draw& draw) {
     if (const auto* const allocation = std::get_if<Allocation>(&draw))
       return draw_allocated(*allocation, step);
@@ -384,7 +387,8 @@ class CpuEngine final : public Engine {
     const auto* const candidates = std::get_if<Candidates>(&draw);
     const auto first = static_cast<std::int64_t>(numbering_->begin());
     const auto n = static_cast<std::int64_t>(numbering_->count());
-    std::vector<float> norms;  // norms by example number; empty if numbers equal indices
+    std::vector<float>
+        norms;  // norms by example number; empty if numbers equal indices in the training set
     if (candidates != nullptr && !numbering_->are_indices())
       norms = numbering_->by_number(state_.norms);
     const float* const all_norms = norms.empty() ? state_.norms.data() : norms.data();
@@ -447,7 +451,8 @@ class CpuEngine final : public Engine {
       epoch_->examples[next[step_of[i]]++] = static_cast<std::uint32_t>(i);
   }
 
-  /// Adds the sums of all ranks, and their statistics, which follow the sum in sum_.
+  /// Replaces this rank's sum, and the statistics that follow it in sum_, with those of all ranks
+  /// together.
   void join() {
     if (settings_.ranks->alone()) return;
     std::int64_t* const words = sum_.data() + layout_.storage.packed;
@@ -456,7 +461,7 @@ class CpuEngine final : public Engine {
     seen_ = Diagnostics::of_words(words);
   }
 
-  /// Writes weights to where products read them. first: offset of the first one.
+  /// Copies weights to the packed arrays that products read. first: index of the first weight.
   void pack_range(std::span<const float> weights, std::size_t first) {
     for (std::size_t i = 0; i < weights.size(); ++i) {
       packed_[to_size(layout_.storage.packed_offset[first + i])] = weights[i];
@@ -465,13 +470,14 @@ class CpuEngine final : public Engine {
     }
   }
 
-  /// Factor of the learning rate of the parameters before `end`, from the end of the Rate before.
+  /// A range of parameters, from the end of the previous Rate to `end`, and the factor of their
+  /// learning rate.
   struct Rate {
     std::int64_t end = 0;
     float scale = 1.0f;
   };
 
-  /// Returns the factor of each parameter, [d]; empty if all are 1.
+  /// Returns the factor of each parameter's learning rate, [d]; empty if all are 1.
   std::vector<float> own_rates() const {
     if (!has_own_rates(network_)) return {};
     std::vector<float> all(network_.parameter_count);
@@ -512,17 +518,18 @@ class CpuEngine final : public Engine {
   std::vector<Rate> rates_;              ///< ascending; the last one ends at the last parameter
   std::optional<LinearSum> linear_sum_;  ///< set for networks that it supports
   Canaries canaries_;
-  std::vector<float> ordinary_sum_;  ///< audits only
+  std::vector<float> ordinary_sum_;  ///< sum without the canaries' contributions; audits only
   const Dataset* train_ = nullptr;
   std::optional<Numbering> numbering_;  ///< numbering of the examples of train_
   TrainState state_;
   std::optional<PackedCoordinates> coordinates_;
   AlignedVector<float> packed_;
   AlignedVector<float> transposed_;
-  AlignedVector<std::int64_t> sum_;  ///< [grid steps], packed; followed by the step's statistics
+  /// Packed sum as multiples of its grid, followed by the step's statistics.
+  AlignedVector<std::int64_t> sum_;
   std::vector<float> released_;
-  /// [numbers of examples]. Draws write only the beginnings of its ranges, so that most of it takes
-  /// no memory.
+  /// [numbers of examples]. Drawing writes only the beginning of each thread's range, so most of it
+  /// takes no physical memory.
   std::unique_ptr<std::uint32_t[]> drawn_;
   std::size_t batch_ = 0;
   /// Batches of the steps of an epoch, if examples are allocated to them.

@@ -1,6 +1,6 @@
 #pragma once
-// Layers of the CPU backend. Each is a file of layers/, which contains everything the CPU needs for
-// it: storage, passes, norms and sums.
+// Layers of the CPU backend. Each is a file of layers/ that contains everything the CPU needs for
+// it: storage, forward and backward passes, norms and sums.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -14,18 +14,19 @@ namespace cudp::cpu {
 class Workspace;
 struct Coordinates;
 
-/// Destination of gradients, [Storage::packed]: either the sum of clipped gradients, each number
-/// rounded by itself, or a single example's gradient as it is.
+/// Array that gradients are added to, [Storage::packed]: either the sum of clipped gradients
+/// (units), in multiples of its grid and each number rounded by itself, or a single example's
+/// gradient as it is (plain).
 struct GradientSum {
   std::int32_t* units = nullptr;
-  float inverse_grid = 0.0f;  ///< a power of two
-  float* plain = nullptr;     ///< replaces `units` if not null
+  float inverse_grid = 0.0f;  ///< 1 / grid, a power of two
+  float* plain = nullptr;     ///< if not null, the destination in place of `units`
 };
 
-/// Maximum number of examples in flight.
+/// Maximum number of examples that a worker processes at once (examples in flight).
 inline constexpr int kMaxChunk = 64;
 
-/// Number of floats in a block of columns: the widest vector.
+/// Arrays are padded to a multiple of this many floats, the widest SIMD register.
 inline constexpr int kColumnBlock = 16;
 inline std::int64_t padded(std::int64_t n) {
   return (n + kColumnBlock - 1) / kColumnBlock * kColumnBlock;
@@ -34,36 +35,43 @@ inline std::int64_t padded(std::int64_t n) {
 /// Returns n as 32 bits. Throws Error if it does not fit.
 std::int32_t narrow(std::int64_t n);
 
-/// Activations between two layers. A layer that works in place has the same edge as input and
-/// output.
+/// Activations between two layers, as offsets in a worker's memory. A layer that works in place has
+/// the same edge as input and output.
 struct CpuEdge {
   ImageLayout layout;
   std::int64_t value = 0;     ///< offset of the values in one example's activations
-  std::int64_t gradient = 0;  ///< offset in the gradients; see keeps_gradients
-  /// Whether gradients of all examples in flight are stored; otherwise only the current one's.
+  std::int64_t gradient = 0;  ///< offset of their gradients, in one of two arrays (keeps_gradients)
+  /// Whether gradients are stored for all examples that are processed at once; otherwise only for
+  /// the current one.
   bool keeps_gradients = false;
-  /// Whether it is a text, of which only the positions of its own words are used.
+  /// Whether the values are a sequence, of which only the positions of the text's own words are
+  /// used.
   bool is_sequence = false;
 
-  /// Returns the number of floats, in whole blocks. Those beyond the layout's size are zero
-  /// (CpuLayout::zeros).
+  /// Returns the number of floats, padded to whole SIMD registers. Those past the layout's size are
+  /// zero (CpuLayout::zeros).
   std::int64_t size() const { return padded(layout.size()); }
 };
 
-/// Sizes of a network's arrays [floats], and the offsets of its parameters. Layers reserve their
-/// own parts.
+/// Sizes of a worker's arrays [floats] for one example, and of the weights, and the offset of each
+/// parameter in them. Layers reserve their own parts.
 struct Storage {
-  std::int64_t values = 0;     ///< activations, per example in flight
+  std::int64_t values = 0;     ///< activations of each example in flight
   std::int64_t gradients = 0;  ///< gradients with respect to activations, of the current example
-  /// Gradients with respect to activations of those edges that keep them, per example in flight.
+  /// Gradients with respect to activations, of each example in flight, for edges with
+  /// keeps_gradients.
   std::int64_t kept_gradients = 0;
-  std::int64_t packed = 0;            ///< weights, in the order in which products read them
-  std::int64_t transposed = 0;        ///< weights, in the order for input gradients
-  std::int64_t example_gradient = 0;  ///< whole parameter gradients, of the current example
-  std::int64_t saved = 0;    ///< numbers that forward() saves for backward(), per example in flight
-  std::int64_t numbers = 0;  ///< integers of scratch memory, of the current example
-  /// Offset of each parameter in the packed and in the transposed weights: the trained ones, [d],
-  /// then those of frozen layers. In the latter, -1 for none.
+  std::int64_t packed = 0;  ///< weights, in the order in which forward products read them
+  /// weights, in the order in which products for input gradients read them.
+  std::int64_t transposed = 0;
+  /// Parameter gradients that layers store as a whole, of the current example.
+  std::int64_t example_gradient = 0;
+  /// Numbers that forward() saves for backward(), of each example in flight.
+  std::int64_t saved = 0;
+  std::int64_t numbers = 0;  ///< scratch memory of integers, for the current example
+  /// Offset of each parameter in the packed and in the transposed weights: of the trained ones,
+  /// [d], then of those of frozen layers. transposed_offset is -1 for parameters without a place
+  /// there.
   std::vector<std::int32_t> packed_offset;
   std::vector<std::int32_t> transposed_offset;
 
@@ -75,20 +83,21 @@ struct Storage {
   }
 };
 
-/// Position of a layer in its network.
+/// A layer's place in its network, and the edges that it reads and writes.
 struct LayerSite {
   const Network* network = nullptr;
   const NetworkLayer* layer = nullptr;  ///< null for the input
   CpuEdge in;
   CpuEdge out;
   bool gives_input_gradient = false;  ///< whether an earlier layer is trained
-  /// Whether the first layer reads coded rows directly from the data set. Set for the input and for
-  /// the first layer.
+  /// Whether the first layer reads rows in compact form (CodedRows) directly from the data set. Set
+  /// for the input and for the first layer.
   bool passes_codes = false;
 };
 
-/// Layer of the CPU backend. It is shared by all workers and does not change; all data of a step is
-/// in the Workspace. Passes are called with examples [first, first + count) of those in flight.
+/// Layer of the CPU backend. All workers share it, and it does not change; all data of a step is in
+/// the Workspace. Passes process examples first .. first + count - 1 of those in flight, the
+/// examples that a worker processes at once.
 class CpuLayer {
  public:
   CpuLayer() = default;
@@ -111,14 +120,15 @@ class CpuLayer {
   /// Whether gradient() reads the result of backward(). backward() is then called even for the
   /// first layer with parameters.
   virtual bool needs_backward() const { return false; }
-  /// Minimum number of examples in flight; with fewer, its products would have too few rows.
+  /// Minimum number of examples to process at once; with fewer, its products would have too few
+  /// rows.
   virtual int min_in_flight() const { return 4; }
   virtual int input_border() const { return 0; }
   /// Whether the layer, if it is the first one, reads the data set's pixels without padding
   /// channels.
   virtual bool takes_unpadded_input() const { return false; }
-  /// Whether the layer, if it is the first one, can read rows of a table by their codes
-  /// (kernels/common/coded_rows.hpp).
+  /// Whether the layer, if it is the first one, can read a table's rows in compact form
+  /// (CodedRows), without their dense form.
   virtual bool takes_codes() const { return false; }
 
   void lay_out(const LayerSite& site, Storage& storage) {
@@ -130,30 +140,31 @@ class CpuLayer {
   /// Returns whether the layer has parameters that are constants: gradient() and add() are not
   /// called then.
   bool is_frozen() const { return site_.layer != nullptr && site_.layer->frozen; }
-  /// Returns NetworkLayer::group. Requires parameters.
+  /// Returns the index of the layer among those that are trained (NetworkLayer::group). Requires
+  /// trained parameters.
   int group() const { return site_.layer->group; }
 
-  // The passes, in this order; see Worker. A pass writes the padding channels of all pixels that it
-  // writes, so that nothing depends on the previous content of an example's memory.
+  // The passes, in the order in which Worker calls them. A pass writes the padding channels of all
+  // pixels that it writes, so that nothing depends on the previous content of an example's memory.
 
   virtual void forward(Workspace& w, int first, int count) const = 0;
-  /// Writes the squared norms of the parameters' gradients to w.norm(), after the transform if
-  /// w.coordinates is set. Called before backward() if the layer processes single examples or its
-  /// gradients are added together; otherwise after backward() of all layers.
+  /// Writes the squared norm of the layer's parameter gradient to w.norm() for each example, after
+  /// the transform if w.coordinates is set. Called before backward() if the layer processes single
+  /// examples or its gradients are added together; otherwise after backward() of all layers.
   virtual void gradient(Workspace&, int, int) const {}
   /// Computes the gradient with respect to the input. Called only if an earlier layer is trained,
-  /// or if needs_backward().
+  /// or if needs_backward() is true.
   virtual void backward(Workspace&, int, int) const {}
-  /// Adds w.factor() times the parameters' gradients to `sum`. Skips examples with factor 0,
-  /// because their numbers may be NaN.
+  /// Adds the layer's parameter gradients, times w.factor(), to `sum`. Skips examples with factor
+  /// 0, because their numbers may be NaN.
   virtual void add(Workspace&, int, int, const GradientSum& sum) const { (void)sum; }
 
-  /// Returns c of dense_square() (kernels/contribution/coordinates_math.hpp); 0 for layers that do
-  /// not use it.
+  /// Returns the sum of (m / scale)^2 over the layer's parameters, the argument c of
+  /// dense_square(), for layers that compute norms with that function; otherwise 0.
   virtual double coordinate_shift(const Coordinates&) const { return 0.0; }
 
  protected:
-  /// Makes the layer's tables and reserves its storage.
+  /// Computes the layer's index tables and reserves its storage.
   virtual void reserve(Storage&) {}
 
   const CpuEdge& in() const { return site_.in; }
@@ -169,8 +180,8 @@ class CpuLayer {
   LayerSite site_;
 };
 
-/// Weights of a product: rows of `columns` floats, then a bias of `columns` floats. Packed weights
-/// and their packed gradients have the same offsets.
+/// Weights of a matrix product as they are stored: rows of `columns` floats, then a bias of
+/// `columns` floats. Packed weights and their packed gradients have the same offsets.
 struct PackedMatrix {
   std::int64_t offset = 0;
   int rows = 0;
@@ -178,12 +189,13 @@ struct PackedMatrix {
 
   std::int64_t bias() const { return offset + static_cast<std::int64_t>(rows) * columns; }
   std::int64_t size() const { return static_cast<std::int64_t>(rows + 1) * columns; }
-  /// Reserves a matrix and sets the offsets of the bias, a tensor of at most `columns` numbers.
+  /// Reserves a matrix in the packed weights, and sets the offsets of the bias's numbers, of which
+  /// there are at most `columns`.
   static PackedMatrix reserve(Storage& storage, int rows, int columns, const ParameterTensor& bias);
 };
 
-/// Layer that stores an example's whole parameter gradient. The squared numbers are the added ones,
-/// so no rounding error in them can make an example add more than its norm allows.
+/// Base of layers that store an example's whole parameter gradient. The norm is of the very numbers
+/// that are added, so no rounding error in them can make an example add more than its norm allows.
 class WholeGradientLayer : public CpuLayer {
  public:
   bool adds_by_example() const final { return true; }

@@ -9,13 +9,13 @@
 namespace cudp::cpu {
 namespace {
 
-/// Assigns the offset of every number of an example in flight: values and gradients of the edges
-/// between layers, numbers saved from forward to backward, packed weights.
+/// Assigns the offset of every number that a worker stores per example: values and gradients of the
+/// edges between layers, numbers saved from forward to backward pass, and packed weights.
 ///
-/// Layers up to the last one that runs by example process one example after the other, so that the
-/// example's numbers stay in the first-level cache. The layers after it (first_together) process
-/// all examples in flight at once, so that weights are read once for many examples; only their
-/// edges keep the gradients of all these examples.
+/// Layers up to the last one with runs_by_example() process one example after the other, so that
+/// the example's numbers stay in the first-level cache. The layers after it (from first_together
+/// on) process all examples in flight at once, so that weights are read once for many examples;
+/// only their edges keep the gradients of all these examples.
 class LayoutBuilder {
  public:
   explicit LayoutBuilder(const Network& network) { l_.network = &network; }
@@ -48,8 +48,8 @@ class LayoutBuilder {
   }
 
  private:
-  /// Makes the edges, and sets which of them each layer reads and writes. Only layers after the
-  /// first one that is trained compute the gradient of their input.
+  /// Creates the edges, and sets which of them each layer reads and writes. Only layers after the
+  /// first trained one compute the gradient of their input.
   void add_sites() {
     const Network& network = *l_.network;
     sites_ = edges_of(network, l_.layers);
@@ -61,9 +61,9 @@ class LayoutBuilder {
     }
   }
 
-  /// Adds the output edge of layer `maker`. The next layer that does not work in place determines
-  /// its border. Channels are padded to whole vectors, except for an input that the first layer
-  /// reads unpadded.
+  /// Adds the output edge of layer `maker`. The border is that which the next layer requires,
+  /// layers that work in place skipped. Channels are padded to whole SIMD registers, except for an
+  /// input that the first layer reads unpadded.
   void add_edge(const Shape& s, bool is_sequence, std::size_t maker) {
     const auto& layers = l_.layers;
     std::size_t reader = maker + 1;
@@ -96,7 +96,7 @@ class LayoutBuilder {
   }
 
   /// Lists the ranges of an edge that no layer writes: before the first row of an image, between
-  /// rows, and after the last one.
+  /// rows, and after the last one. They must stay zero.
   void add_zeros(const CpuEdge& e) {
     const ImageLayout& l = e.layout;
     const auto add = [&](std::int64_t first, std::int64_t end) {

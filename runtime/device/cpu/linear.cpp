@@ -13,7 +13,8 @@
 namespace cudp {
 namespace {
 
-constexpr std::int64_t kRange = 128;  // number of tiles per task: 2,048 examples
+constexpr std::int64_t kRange =
+    128;  // tiles of 16 examples that a thread takes at a time: 2,048 examples
 
 class CpuLinearEngine final : public LinearEngine {
  public:
@@ -129,7 +130,7 @@ class CpuLinearEngine final : public LinearEngine {
     along_ = AlignedVector<float>(slots);
   }
 
-  /// Allocates `count` zeroed sums for each thread.
+  /// Gives each thread `count` sums of value 0.
   void clear(int count) {
     const std::size_t each = static_cast<std::size_t>(count) * kTile;
     totals_.assign(static_cast<std::size_t>(team_.size()), std::vector<double>(each, 0.0));
@@ -145,8 +146,8 @@ class CpuLinearEngine final : public LinearEngine {
               });
   }
 
-  /// Adds the sums of all threads. They are integers below 2^53, so the result is exact in any
-  /// order.
+  /// Returns the threads' sums added up. They are integers below 2^53 in units of `grid`, so the
+  /// result is exact in any order.
   std::vector<double> collect(int count, double grid) const {
     std::vector<double> sums(static_cast<std::size_t>(count), 0.0);
     for (const std::vector<double>& total : totals_)

@@ -14,41 +14,43 @@
 
 namespace cudp::cpu {
 
-/// Sums clipped gradients of linear models with one output. It replaces the workers, which support
-/// any network, by one kernel per task of examples (kernels/fused/linear_sum.hpp). The kernel reads
-/// coded rows, floats or bytes directly from the data set.
+/// Sums clipped gradients of linear models with one output. It takes the place of the workers,
+/// which support any network, and calls one kernel for each group of examples
+/// (kernels/fused/linear_sum.hpp). The kernel reads rows directly from the data set: floats, bytes,
+/// or numbers and codes.
 class LinearSum {
  public:
-  /// Returns whether the network is one dense layer with one output and a loss of one score.
+  /// Returns whether the network is one dense layer with one output, and its loss depends on that
+  /// output alone.
   static bool fits(const Network& network);
 
-  /// Keeps the references. class_weights: see EngineSettings.
+  /// class_weights: weight of each class (EngineSettings), or empty. Keeps the references.
   LinearSum(const Network& network, const CpuLayout& layout, const CpuKernels& kernels,
             std::span<const float> class_weights, int threads);
 
-  /// Writes the sum of the examples' contributions, in grid steps, to sum [Storage::packed]. The
-  /// result does not depend on the number of threads. data: no texts. parameters: [d]. Adds the
-  /// examples' private statistics to *diagnostics unless it is null.
+  /// Computes the sum of the examples' contributions and writes it to sum [Storage::packed], as
+  /// multiples of its grid. The result does not depend on the number of threads. data: no texts.
+  /// parameters: [d]. Adds the examples' private statistics to *diagnostics unless it is null.
   void add_up(const Dataset& data, std::span<const std::uint32_t> examples,
               std::span<const float> parameters, const AddClipped& use, ThreadTeam& team,
               std::int64_t* sum, Diagnostics* diagnostics);
 
  private:
-  /// Sums of one thread, in three arrays that are each padded to a multiple of 16: of the features
-  /// (codes, for coded rows), [features + 1]; from first_number_ on, of the numbers of coded rows;
-  /// from bias_ on, of the bias.
+  /// Sums of one thread, in three arrays that are each padded to a multiple of 16: for the features
+  /// (or their codes), [features + 1]; from first_number_ on, for the numbers of rows in compact
+  /// form; from bias_ on, for the bias.
   struct Part {
     AlignedVector<std::int32_t> units;
     AlignedVector<std::int64_t> totals;
   };
 
-  /// Lays out the parts and copies the weights. coded: the format of coded rows; empty for other
-  /// rows.
+  /// Chooses the layout of the threads' sums and copies the weights. coded: the format of rows in
+  /// compact form; empty for other rows.
   void prepare(const CodedRows& coded, std::span<const float> parameters);
-  /// Adds the contributions of one task to a thread's sums.
+  /// Adds the contributions of one group of examples to a thread's sums.
   void add(const Dataset& data, const CodedRows& coded, const LinearExamples& of,
            std::int32_t* units) const;
-  /// Writes the sum of all parts to `sum`, and clears the parts.
+  /// Adds up all threads' sums, writes the result to `sum`, and clears them.
   void collect(const CodedRows& coded, std::int64_t* sum);
 
   const Network& network_;
@@ -58,11 +60,12 @@ class LinearSum {
   std::int64_t first_number_ = 0;
   std::int64_t bias_ = 0;
   std::vector<Part> parts_;  ///< one per thread
-  /// Copies of the examples of a task, if their features are in a file; one per thread.
+  /// Copies of the examples that a thread processes, if their features are in a file; one per
+  /// thread.
   std::vector<FetchedExamples> fetched_;
   AlignedVector<std::int64_t> all_;
   AlignedVector<float> weights_;         ///< [features + 1], zero from `features` on
-  AlignedVector<float> number_weights_;  ///< [numbers]
+  AlignedVector<float> number_weights_;  ///< [numbers], weight of each number's feature
   std::vector<LinearFacts> facts_;       ///< one per task
 };
 

@@ -12,13 +12,14 @@
 namespace cudp::cpu {
 namespace {
 
-/// Maximum number of examples in 32-bit sums of grid steps, if each number of an example is below
-/// kMaxUnits.
+/// Maximum number of examples whose sum, in units of the grid, fits into 32 bits. Each number of an
+/// example is below kMaxUnits.
 constexpr std::size_t kMaxInUnits = 256;
 static_assert(2.0 * kMaxInUnits * kMaxUnits <= 0x1p31);
 
-/// Returns the number of examples in flight. Their activations fit a second-level cache if that
-/// allows the minimum, for which dense layers share the weights among enough examples.
+/// Returns the number of examples that a worker processes at once: as many as have activations that
+/// fit into a second-level cache, but at least the minimum with which dense layers share the
+/// weights among enough examples.
 int examples_in_flight(const CpuLayout& l) {
   constexpr std::int64_t kCacheFloats = 196'608;  // 768 KB
   const std::int64_t fit = kCacheFloats / std::max<std::int64_t>(1, l.storage.values);

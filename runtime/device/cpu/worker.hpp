@@ -15,28 +15,29 @@
 
 namespace cudp::cpu {
 
-// Uses of an example's gradient: alternatives of GradientUse.
+// Ways to use an example's gradient: alternatives of GradientUse.
 
 /// Computes the norm of the gradient and adds nothing.
 struct MeasureNorm {};
 /// Adds the gradient unchanged.
 struct AddWhole {
-  float* sum;  ///< [Storage::packed]
+  float* sum;  ///< [Storage::packed], gradient is added to it
 };
-/// Clips the gradient, rounds it to the grid and adds it in grid steps.
+/// Clips the gradient, rounds it to the sum's grid and adds it as integers.
 struct AddClipped {
   ClipSettings clip;
   float inverse_grid;
 };
-/// Adds the gradient divided by its norm if the candidate is accepted. The worker reads the stored
-/// norm of the example and writes the present one.
+/// Importance sampling: adds the gradient divided by its norm if the drawn example is accepted. The
+/// worker reads the stored norm of the example and writes the current one.
 struct AddAccepted {
   ImportanceRule rule;
-  RandomStream stream;  ///< Stream::acceptance
-  float* norms;         ///< [examples of the data set]
+  RandomStream stream;  ///< random stream that decides the acceptance
+  float* norms;         ///< [examples of the data set], norm stored for each
   float inverse_grid;
 };
-/// Transforms the gradient, clips it to norm 1, rounds it to the grid and adds it in grid steps.
+/// Coordinate-wise clipping: transforms the gradient, clips it to norm 1, rounds it to the sum's
+/// grid and adds it as integers.
 struct AddTransformed {
   Coordinates coordinates;
   ClipSettings clip;
@@ -52,17 +53,18 @@ struct ExampleRecord {
   bool finite = true;
 };
 
-/// Memory of one thread, and the passes over a chunk of examples in it. If the features are in a
-/// file, a chunk is copied once: its norms and its contributions come from the same copy.
+/// Memory of one thread, and the forward and backward passes of its examples. If the features are
+/// in a file, they are copied once for a call: norms and contributions are computed from the same
+/// copy.
 class Worker {
  public:
-  /// class_weights: see EngineSettings. Keeps the references.
+  /// class_weights: weight of each class (EngineSettings), or empty. Keeps the references.
   Worker(const CpuLayout& layout, const CpuKernels& kernels,
          std::span<const float> class_weights = {});
 
-  /// Adds the contributions of `examples`, at most CpuLayout::chunk of them, to units() and
-  /// totals(). use: one of AddClipped, AddAccepted, AddTransformed. records: [examples.size()], or
-  /// null.
+  /// Adds the contributions of `examples`, at most CpuLayout::chunk of them, to the sum in units()
+  /// and totals(). use: one of AddClipped, AddAccepted, AddTransformed. Writes records
+  /// [examples.size()] unless null.
   void add(const Dataset& data, std::span<const std::uint32_t> examples, const Weights& weights,
            const GradientUse& use, ExampleRecord* records);
 
@@ -81,30 +83,31 @@ class Worker {
   float gradient(const Dataset& data, std::uint32_t example, const Weights& weights, float* out,
                  float* squared_norms);
 
-  // Sum since it was last cleared, in grid steps, [Storage::packed]. It is in two parts, which the
-  // caller must add.
+  // Sum of the contributions since it was last cleared, as multiples of its grid,
+  // [Storage::packed]. It is the sum of these two arrays, which the caller must add.
   std::int64_t* totals() { return totals_.data(); }
   std::int32_t* units() { return units_.data(); }
 
  private:
-  /// Calls body(first, count) for consecutive parts of the examples: `count` examples from index
-  /// `first` on, which are then in flight.
+  /// Calls body(first, count) for consecutive groups of the examples, `count` examples from index
+  /// `first` on, after it has made them the examples in flight.
   template <class Body>
   void for_each_part(const Dataset& data, std::span<const std::uint32_t> examples,
                      const Weights& weights, const Body& body);
   void forward(int count);
-  /// Runs all passes over the examples in flight.
+  /// Runs all passes over the examples in flight, and adds their gradients.
   void run_part(int count, const GradientUse& use, ExampleRecord* records);
-  /// Returns the sum that a use adds to; empty if it adds nothing.
+  /// Returns the array that gradients are added to; empty if a use adds nothing.
   std::optional<GradientSum> sum_of(const GradientUse& use);
   void backward_together(int count);
   void backward_example(int example);
-  /// Computes the example's loss and its gradient by the logits. The class weight is included only
-  /// for uses whose bound follows from the gradient itself; AddClipped applies it after clipping.
+  /// Computes the example's loss and its gradient with respect to the logits. The class weight is
+  /// included only for uses whose bound follows from the gradient itself; AddClipped applies it
+  /// after clipping.
   float begin_backward(int example, const GradientUse& use);
   float class_weight(int example) const;
-  /// Computes an example's factors, including the class weight for clipped gradients, and sets the
-  /// norm in its record.
+  /// Computes the factors of an example's gradient in the sum, including the class weight for
+  /// clipped gradients, and sets the norm in its record.
   void choose_factors(int example, const GradientUse& use, ExampleRecord& record);
   float squared_norm(int example);
   void add_example(int example, const GradientSum& sum);
@@ -122,7 +125,7 @@ class Worker {
   std::span<const std::uint32_t> numbers_;
   AlignedVector<std::int32_t> units_;
   AlignedVector<std::int64_t> totals_;
-  /// Number of examples added to units_ since it was last moved to totals_.
+  /// Number of examples added to units_ since it was last added to totals_ and cleared.
   std::size_t in_units_ = 0;
 };
 

@@ -16,23 +16,24 @@ namespace cudp::cpu {
 
 inline std::size_t to_size(std::int64_t n) { return static_cast<std::size_t>(n); }
 
-/// Weights that all workers read during a step. No code writes them meanwhile.
+/// Packed weights of a step, which all workers read. No code writes them during the step.
 struct Weights {
-  const float* packed = nullptr;      ///< [Storage::packed]
-  const float* transposed = nullptr;  ///< [Storage::transposed]
+  const float* packed = nullptr;  ///< [Storage::packed], in the order of forward products
+  /// [Storage::transposed], in the order of products for input gradients.
+  const float* transposed = nullptr;
 };
 
-/// Transform of gradients before they are clipped, packed like the weights; see coordinates.hpp. No
-/// code writes it during a step.
+/// Arrays of coordinate-wise clipping, packed like the weights: gradients are transformed to
+/// (gradient - m) / scale before they are clipped. No code writes them during a step.
 struct Coordinates {
-  Transform transform;             ///< [Storage::packed]
+  Transform transform;             ///< [Storage::packed], m and 1 / scale
   const float* square;             ///< [Storage::packed], 1 / scale^2
   const float* product;            ///< [Storage::packed], m / scale^2
-  std::span<const double> shifts;  ///< CpuLayer::coordinate_shift() of each layer, [groups]
+  std::span<const double> shifts;  ///< [groups], CpuLayer::coordinate_shift() of each trained layer
 };
 
-/// One thread's memory for the examples that it processes together. Layers read and write it
-/// through this class.
+/// One thread's memory for the examples that it processes at once (examples in flight). Layers read
+/// and write it through this class.
 class Workspace {
  public:
   Workspace(const Storage& storage, int groups, int in_flight, const CpuKernels& cpu_kernels)
@@ -51,13 +52,14 @@ class Workspace {
 
   const CpuKernels& kernels;
   Weights weights;
-  const Coordinates* coordinates = nullptr;  ///< null if gradients are not transformed
+  /// Arrays of coordinate-wise clipping; null if it is not used.
+  const Coordinates* coordinates = nullptr;
   const Dataset* data = nullptr;
   std::span<const std::uint32_t> examples;  ///< indices in the data set of the examples in flight
 
   /// Returns the maximum number of examples in flight.
   int in_flight() const { return in_flight_; }
-  /// Fills all memory with `value`: no code may read it before writing it.
+  /// Fills all memory with `value`, for tests: no code may read memory before writing it.
   void fill(float value) {
     std::fill_n(values_.data(), values_.size(), value);
     std::fill_n(kept_gradients_.data(), kept_gradients_.size(), value);
@@ -67,7 +69,7 @@ class Workspace {
     std::fill_n(scratch_.data(), scratch_.size(), value);
     fill_example(value);
   }
-  /// Fills the memory of the current example.
+  /// Fills the memory that only the current example uses with `value`, for tests.
   void fill_example(float value) {
     std::fill_n(gradients_.data(), gradients_.size(), value);
     std::fill_n(example_gradient_.data(), example_gradient_.size(), value);
@@ -94,8 +96,9 @@ class Workspace {
 
   std::int32_t* numbers(std::int64_t offset) { return numbers_.data() + offset; }
 
-  /// Returns whether layers read rows of a table by their codes. With a transform rows are dense,
-  /// because it changes zeros of a gradient too.
+  /// Returns whether layers read a table's rows in compact form (numbers and codes). With
+  /// coordinate-wise clipping they read dense rows, because zeros of a gradient also become (0 - m)
+  /// / scale.
   bool reads_codes() const { return data->is_coded() && coordinates == nullptr; }
 
   /// Returns the words of a text; length() is their number.
@@ -104,15 +107,16 @@ class Workspace {
   }
   int length(int example) const { return data->lengths[examples[to_size(example)]]; }
 
-  /// Returns the squared norms of an example's gradient, [groups].
+  /// Returns the squared norms of an example's gradient, one per trained layer, [groups].
   float* norms(int example) { return norms_.data() + of_example(example); }
   float& norm(int example, int group) { return norms(example)[group]; }
-  /// Returns the factors of an example's gradient in the sum, [groups].
+  /// Returns the factors with which an example's gradient is added, one per trained layer,
+  /// [groups].
   float* factors(int example) { return factors_.data() + of_example(example); }
   float factor(int example, int group) { return factors(example)[group]; }
 
-  /// Returns the transform of the weights packed from `offset` on; null pointers if gradients are
-  /// not transformed.
+  /// Returns the arrays of coordinate-wise clipping for the parameters packed from `offset` on;
+  /// null pointers if it is not used.
   Transform transform(std::int64_t offset) const {
     if (coordinates == nullptr) return {};
     return {coordinates->transform.mean + offset, coordinates->transform.inverse + offset};

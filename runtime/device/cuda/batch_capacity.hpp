@@ -1,5 +1,5 @@
 #pragma once
-// Capacity of a recorded step, in examples. It is fixed before the batch is drawn.
+// Capacity of a recorded step (CUDA graph), in examples. It is fixed before the batch is drawn.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -12,39 +12,41 @@
 
 namespace cudp::cuda {
 
-/// Returns a batch size that is exceeded with a probability below 1e-30: the expected size plus 12
-/// standard deviations and a constant.
+/// Returns a number that a batch size with this mean and variance exceeds with a probability below
+/// 1e-30: the mean plus 12 standard deviations and a constant.
 inline double far_above(double expected, double variance) {
   return expected + 12.0 * std::sqrt(variance) + 32.0;
 }
 
-/// Returns the capacity of a step that draws each of `examples` examples with probability at most
-/// q. A larger batch makes the run fail; it is never truncated.
+/// Returns the capacity [examples] of a recorded step that draws each of `examples` examples with
+/// probability at most q. A larger batch makes the run fail; it is never truncated.
 inline std::int64_t capacity_at_rate(double q, std::size_t examples) {
   const double n = static_cast<double>(examples);
   return static_cast<std::int64_t>(std::min(n, std::ceil(far_above(n * q, n * q * (1.0 - q)))));
 }
 
-/// Returns the capacity of a step that uses `draw`. For candidates it is the number of all
-/// examples, because the stored norms may have any value.
+/// Returns the largest capacity [examples] that a recorded step that uses `draw` may need. For
+/// importance sampling it is the number of all examples, because the stored norms may have any
+/// value.
 inline std::int64_t batch_capacity(const Draw& draw, std::size_t examples) {
   return std::holds_alternative<Candidates>(draw) ? static_cast<std::int64_t>(examples)
                                                   : capacity_at_rate(rate_of(draw), examples);
 }
 
-/// Returns the number of examples that a step is expected to draw; for candidates, its capacity.
+/// Returns the number of examples that a step is expected to draw; for importance sampling, its
+/// capacity.
 inline double expected_draw(const Draw& draw, std::size_t examples, std::int64_t capacity) {
   return std::holds_alternative<Candidates>(draw) ? static_cast<double>(capacity)
                                                   : static_cast<double>(examples) * rate_of(draw);
 }
 
-/// Returns the capacity with which a step is recorded first. expected_batch: expected number of
-/// accepted candidates; 0 if unknown.
+/// Returns the capacity [examples] with which a step is recorded first. expected_batch: for
+/// importance sampling, the expected number of accepted examples; 0 if unknown.
 ///
-/// If the norms add up to the sum that the rule assumes, `multiple` candidates are drawn for each
-/// example of the expected batch. The capacity is a third more. If expected_batch is 0, it is the
-/// capacity for a rule under which every norm has its largest value. A batch that exceeds the
-/// capacity is not started: the step is recorded again with a larger one.
+/// If the norms add up to the sum that the sampling rule assumes, importance sampling draws
+/// `multiple` examples for each one that it accepts. The capacity is a third more. If
+/// expected_batch is 0, it is the capacity for norms that all have their largest value. A batch
+/// that exceeds the capacity is not started: the step is recorded again with a larger one.
 inline std::int64_t first_capacity(const Draw& draw, std::size_t examples, double expected_batch) {
   const auto* const candidates = std::get_if<Candidates>(&draw);
   if (candidates == nullptr) return batch_capacity(draw, examples);
@@ -58,9 +60,9 @@ inline std::int64_t first_capacity(const Draw& draw, std::size_t examples, doubl
       std::min(static_cast<double>(examples), std::ceil(far_above(mean, mean))));
 }
 
-/// Returns the number of examples for which memory is allocated; empty if the expected batch is
-/// unknown (0). It depends on public numbers alone: running out of memory is reported, so it must
-/// not depend on the number of examples or on their norms. A larger batch is split into
+/// Returns the number of examples for which device memory is allocated; empty if the expected batch
+/// is unknown (0). It depends on public numbers alone: an allocation that fails is reported, so the
+/// size must not depend on the number of examples or on their norms. A larger batch is split into
 /// micro-batches.
 inline std::optional<std::int64_t> public_capacity(const Draw& draw, double expected_batch) {
   if (expected_batch <= 0.0) return std::nullopt;

@@ -14,8 +14,8 @@ namespace cudp::cuda::inline CUDP_SIMT {
 
 namespace {
 
-/// Whether BLAS gives equal rows equal bits in the products of a dense layer, forward and backward
-/// (layers/dense.hpp). Requires that BLAS has been prepared.
+/// Returns whether BLAS gives equal rows the same bits, at any position, in the products of a dense
+/// layer, forward and backward (layers/dense.hpp). Requires prepare_blas().
 bool blas_rows_agree(Gpu& gpu, int inputs, int outputs, Precision precision) {
   std::mt19937 random(1);
   const auto numbers = [&](std::size_t n) {

@@ -1,6 +1,6 @@
 #pragma once
 // Checks whether a device's BLAS computes the same bits for a row of a product at any position in a
-// slab of rows. Privacy requires this, because an example's numbers must depend on nothing else.
+// block of rows. Privacy requires this, because an example's numbers must depend on nothing else.
 // BLAS does not guarantee it, so every product that a network computes by BLAS is checked.
 #include <functional>
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Returns `choices`, with BLAS switched off if the bits of a row depend on its position; `say` is
-/// then called with a line about it. Prepares BLAS if it is used.
+/// Returns `choices`, with BLAS switched off if the bits of a row of a product depend on its
+/// position; then also calls `say` with a line about it. Prepares BLAS if it is used.
 LayoutChoices with_checked_blas(Gpu& gpu, const Network& network, LayoutChoices choices,
                                 const std::function<void(const std::string&)>& say);
 

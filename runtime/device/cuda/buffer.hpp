@@ -38,8 +38,8 @@ class Buffer {
   void clear() {
     if (size_ > 0) gpu_->clear(data_, size_ * sizeof(T));
   }
-  /// Fills the memory with the value that tests choose (runtime/device/scratch_fill.hpp). Its
-  /// contents are lost.
+  /// Overwrites the memory with a value that tests choose (runtime/device/scratch_fill.hpp), to
+  /// find code that reads it before writing.
   void fill_scratch() { fill_scratch(0, size_); }
   void fill_scratch(std::size_t at, std::size_t n) {
     if (n > 0) gpu_->fill_scratch(data_ + at, n * sizeof(T));

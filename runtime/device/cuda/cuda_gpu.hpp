@@ -1,6 +1,6 @@
 #pragma once
-// The CUDA device as the engine uses it: memory, launches and recorded work on one stream. Only
-// this file allocates device memory and launches kernels.
+// A CUDA device as the engine uses it: memory, launches on one stream, and recordings (CUDA
+// graphs). Only this file allocates device memory and launches kernels.
 #include <cstddef>
 #include <cstdio>
 #include <functional>
@@ -108,12 +108,12 @@ class CudaGpu {
   }
 
   const DeviceLimits& limits() const { return limits_; }
-  /// Size of the device's memory [bytes], used or not.
+  /// Total size of the device's memory, free or not [bytes].
   std::size_t memory() const { return memory_; }
 
-  /// Allows a kernel to use all shared memory of the device, because another network with the same
-  /// kernel may request less in between. Call before a launch with more than 48 KB of shared
-  /// memory.
+  /// Allows a kernel to use all shared memory of the device. Call before each launch with more than
+  /// 48 KB of shared memory, because another network with the same kernel may have set a smaller
+  /// limit.
   template <class... P>
   void allow_shared(void (*kernel)(P...), std::size_t bytes) {
     cudaFuncAttributes of{};
@@ -243,8 +243,9 @@ class CudaGpu {
     cudnn_recur(dnn_.get(), a, scratch, this, stream_.get());
   }
 
-  /// Transforms `images` complex images of rows x columns in place. The inverse does not divide.
-  /// The first call with a size creates a plan, so it must not be inside record().
+  /// Computes the Fourier transforms of `images` complex images of rows x columns, in place. The
+  /// inverse does not divide. The first call with a size creates a plan, so it must not be inside
+  /// record().
   void fourier(int rows, int columns, int images, ComplexFloat* z, bool inverse) {
     const auto [at, is_new] = fourier_plans_.try_emplace({rows, columns, images});
     if (is_new) {
@@ -260,11 +261,11 @@ class CudaGpu {
           "transform");
   }
 
-  /// Sets *a.total to the total of the norms, by CUB if the build has it. Must not be called inside
-  /// record().
+  /// Sets *a.total to the sum of the norms (NormTotal), by CUB if the build has it. Must not be
+  /// called inside record().
   void total_norms(const NormTotal& a);
 
-  /// Returns what this device reports about sums over ranks (runtime/device/rank_sums.hpp).
+  /// Returns the properties of this device that ranks exchange before their devices add sums.
   DeviceSums device_sums() const {
     DeviceSums s{.device = uuid_};
     try {
@@ -277,7 +278,8 @@ class CudaGpu {
     return s;
   }
   static std::string id_for_sums() { return NcclRanks::new_id(); }
-  /// Joins NCCL. All ranks call it with the id that one rank made. Throws Error.
+  /// Joins the group of ranks whose sums NCCL adds up. All ranks call it with the id that one rank
+  /// made. Throws Error if that fails.
   void join_ranks(Ranks& ranks, const std::string& id) {
     nccl_ = std::make_unique<NcclRanks>(ranks, id);
   }
@@ -290,9 +292,9 @@ class CudaGpu {
     nccl_->sum(words, n, stream_.get());
   }
 
-  /// Records the launches of `work` for replay; nothing runs yet. `work` may launch and clear, but
-  /// not allocate, upload or download. It is called twice: the first call loads the kernels,
-  /// because drivers before CUDA 12.3 cannot load them while they record.
+  /// Recording of the launches of `work` as a CUDA graph, for replay; nothing runs yet. `work` may
+  /// launch and clear, but not allocate, upload or download. record() calls it twice: the first
+  /// call loads the kernels, because drivers before CUDA 12.3 cannot load them while they record.
   using Recording = Unique<cudaGraphExec_t, cudaGraphExecDestroy>;
   Recording record(const std::function<void()>& work) {
     load(work);
@@ -314,7 +316,8 @@ class CudaGpu {
   void replay(const Recording& r) { check(cudaGraphLaunch(r.get(), stream_.get()), "replay"); }
 
  private:
-  /// Waits for the stream if ranks use NCCL; another rank may delay it.
+  /// Waits for the stream if ranks use NCCL, because another rank may delay it. Throws Error if a
+  /// rank has failed.
   void settle() {
     if (nccl_ == nullptr) return;
     nccl_->wait([this] {

@@ -22,7 +22,8 @@ class DeviceEngine final : public Engine {
   DeviceEngine(Gpu gpu, const Network& network, const EngineSettings& settings,
                std::int64_t large_dense = kLargeDense, bool may_be_fused = true);
 
-  /// Whether clipped sums are made by a fused kernel instead of layer by layer.
+  /// Returns whether clipped sums are computed by a fused kernel (whole network in one launch), not
+  /// layer by layer.
   bool is_fused() const { return p_.fused.has_value(); }
 
   void load(const Dataset& train) override;
@@ -30,8 +31,8 @@ class DeviceEngine final : public Engine {
   TrainState state() override { return p_.train_state(); }
   void run(const StepRecipe& recipe, std::uint64_t first,
            std::span<const StepScalars> scalars) override;
-  /// Overrides Engine's default. The device computes the next clipping norm itself, so the host
-  /// waits no more often than in run().
+  /// Runs steps with an adaptive clipping norm. The device computes the next clipping norm itself,
+  /// so the host waits no more often than in run().
   FollowedSteps run_following(const StepRecipe& recipe, std::uint64_t first,
                               std::span<const StepScalars> scalars, const ClipRule& rule,
                               float clip, std::span<const std::int64_t> count_noise) override;
@@ -44,8 +45,8 @@ class DeviceEngine final : public Engine {
   Diagnostics diagnostics() override { return recorded_.take_diagnostics(); }
 
  private:
-  /// Returns the scalars of each step in the form that the device reads. Throws if a scalar does
-  /// not fit into that form.
+  /// Returns the numbers of each step in the form that the device reads. Throws if one does not fit
+  /// into that form.
   std::vector<ListedStep> listed(const StepRecipe& recipe, std::span<const StepScalars> scalars);
 
   EngineParts p_;

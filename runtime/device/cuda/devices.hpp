@@ -11,9 +11,9 @@ namespace cudp {
 
 struct DeviceInfo {
   std::string name;
-  int major = 0;  ///< compute capability
+  int major = 0;  ///< major number of the compute capability
   int minor = 0;
-  std::size_t memory = 0;  ///< size of its memory [bytes]
+  std::size_t memory = 0;  ///< total size of its memory [bytes]
   int multiprocessors = 0;
 
   std::string compute_capability() const {
@@ -25,18 +25,18 @@ struct DeviceInfo {
 /// build without CUDA.
 std::vector<DeviceInfo> cuda_devices();
 
-/// Opens a device of cuda_devices() for this process, which takes some tenths of a second that the
-/// first use would take otherwise. Any thread may call it.
+/// Initialises a device of cuda_devices() for this process, so that its first use need not. This
+/// takes some tenths of a second. Any thread may call it.
 void open_cuda_device(int number);
 
-/// Makes an engine like make_cuda_engine, but without fused kernels (fused.hpp); for tests and
+/// Creates an engine like make_cuda_engine, but without fused kernels (fused.hpp); for tests and
 /// benchmarks. large_dense: see LayoutChoices.
 std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network& network,
                                                     const EngineSettings& settings,
                                                     std::int64_t large_dense);
 
-/// Returns the precision in which make_cuda_engine multiplies a network if `requested` is
-/// requested. transforms: see Backend::precision. Requires a device.
+/// Returns the precision in which make_cuda_engine multiplies the matrices of a network if
+/// `requested` is requested. transforms: whether clipping is coordinate-wise. Requires a device.
 Precision cuda_precision(const Network& network, Precision requested, bool transforms,
                          int device = 0);
 

@@ -1,5 +1,5 @@
 #pragma once
-// Evaluation of a data set on the device.
+// Evaluation of a model on a data set, on the device.
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -12,8 +12,8 @@
 namespace cudp::cuda::inline CUDP_SIMT {
 
 /// Computes logits of data sets. The examples of the last call stay in device memory, so a test set
-/// is uploaded once. They are recognised by their contents: the host compares all of them, which is
-/// several times faster than an upload.
+/// is uploaded once. They are recognised by their contents: the host compares all of them with a
+/// copy, which is several times faster than an upload.
 class DeviceEvaluation {
  public:
   /// Largest data set that is kept on the device [bytes].
@@ -21,9 +21,9 @@ class DeviceEvaluation {
 
   explicit DeviceEvaluation(EngineParts& parts) : p_(parts) {}
 
-  /// Returns the logits of examples at the present parameters, [examples, outputs]. Waits once if
-  /// the examples are those of the previous call. Requires LayerWiseNetwork::reserve() if the
-  /// network is not fused.
+  /// Returns the logits of examples with the current parameters, [examples, outputs]. Waits for the
+  /// device once if the examples are those of the previous call. Requires
+  /// LayerWiseNetwork::reserve() if the network is not fused.
   std::vector<float> logits(const Dataset& examples);
 
  private:
@@ -37,7 +37,7 @@ class DeviceEvaluation {
   EngineParts& p_;
   Dataset uploaded_;  // copy of the data set on the device
   DeviceTrainingSet on_device_;
-  Buffer<std::uint32_t> count_;  // [1], number of examples held
+  Buffer<std::uint32_t> count_;  // [1], number of examples on the device
 };
 
 }  // namespace cudp::cuda::inline CUDP_SIMT

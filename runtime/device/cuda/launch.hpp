@@ -4,15 +4,15 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Launches a kernel with one argument struct. Throws std::invalid_argument if the arguments are
-/// not valid.
+/// Launches a kernel that has one argument, a struct. Throws std::invalid_argument if the arguments
+/// are not valid.
 template <class Args>
 void launch(Gpu& gpu, const char* name, void (*kernel)(Args), const LaunchShape& shape,
             const Args& args) {
   validate(args);
   gpu.launch(name, kernel, shape, args);
 }
-/// Launches a kernel with the launch shape that the arguments' header chooses.
+/// Launches a kernel with the launch shape that launch_shape(args) chooses.
 template <class Args>
 void launch(Gpu& gpu, const char* name, void (*kernel)(Args), const Args& args) {
   launch(gpu, name, kernel, launch_shape(args), args);

@@ -5,7 +5,7 @@
 
 namespace cudp::cuda {
 
-/// A library of CUDA's.
+/// A dynamic library of the CUDA toolkit, opened when it is first needed.
 class LazyLibrary : public cudp::LazyLibrary {
  public:
   explicit LazyLibrary(const std::string& name) : cudp::LazyLibrary("CUDA", name) {}

@@ -113,7 +113,7 @@ std::string NcclRanks::failure() const {
   }
 }
 
-/// Waits for a call that is still in progress when it returns.
+/// Waits for an NCCL call that returned while it was still in progress.
 void NcclRanks::settle(NcclResult result, const char* what, std::chrono::milliseconds limit) {
   try {
     if (result == NcclResult::in_progress)
@@ -133,8 +133,8 @@ void NcclRanks::settle(NcclResult result, const char* what, std::chrono::millise
   }
 }
 
-/// Stops the work of NCCL. Its work on the device ends at once. Its memory is freed only after the
-/// last recording that uses it is gone, and this thread must not wait for that.
+/// Aborts NCCL's work after a failure. Its work on the device ends at once. Its memory is freed
+/// only after the last recording that uses it is gone, and this thread must not wait for that.
 void NcclRanks::give_up() noexcept {
   NcclCommunicator* const of = std::exchange(communicator_, nullptr);
   if (of == nullptr) return;

@@ -14,13 +14,13 @@
 
 namespace cudp::cuda {
 
-/// Those values of ncclResult_t that the code distinguishes.
+/// The values of ncclResult_t that the code distinguishes.
 enum class NcclResult : int { success = 0, in_progress = 7 };
-/// Declared as NCCL's ncclUniqueId.
+/// Declared like NCCL's ncclUniqueId.
 struct NcclId {
   std::array<char, 128> bytes;
 };
-/// Declared as ncclConfig_t of NCCL 2.14, which later versions read too.
+/// Declared like ncclConfig_t of NCCL 2.14, which later versions accept too.
 struct NcclConfig {
   std::size_t size = sizeof(NcclConfig);
   unsigned int magic = 0xcafebeef;
@@ -62,12 +62,12 @@ bool nccl_may_share(int version);
 void wait_watched(Ranks& ranks, const char* what, std::chrono::milliseconds limit,
                   const std::function<bool()>& done, const std::function<std::string()>& failure);
 
-/// Membership of this rank in the group whose sums NCCL adds up. None of its calls waits for
-/// another rank longer than Ranks::timeout(). If a call fails, the work of NCCL on the device is
-/// ended first.
+/// Membership of this rank (process) in the group of ranks whose sums NCCL adds up. None of its
+/// calls waits for another rank longer than Ranks::timeout(). If a call fails, it first ends NCCL's
+/// work on the device.
 class NcclRanks {
  public:
-  /// Makes the id of a group. One rank calls it, for all. Throws Error.
+  /// Creates the id of a new group. One rank calls it, for all. Throws Error if that fails.
   static std::string new_id();
 
   /// Joins the group. All ranks call it, each with its device chosen. Throws Error if the ranks do

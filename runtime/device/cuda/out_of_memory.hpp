@@ -3,7 +3,7 @@
 
 namespace cudp::cuda {
 
-/// Error: a device has no memory left for an allocation.
+/// Thrown if a device has too little free memory for an allocation.
 struct OutOfMemory : Error {
   using Error::Error;
 };

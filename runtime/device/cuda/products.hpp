@@ -1,5 +1,6 @@
 #pragma once
-// The matrix products of a network's layers: which kernel makes each, and the tables they need.
+// The matrix products of a network's layers: the kernel that computes each, and the packed weights
+// that they need.
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -13,8 +14,8 @@
 namespace cudp::cuda::inline CUDP_SIMT {
 
 /// Function pointers of the kernels of matrix products. Tiled tables are indexed by Precision, then
-/// by tile_columns; Patched ones by patch_columns. The norm and the sum of a layer must use the
-/// same precision and the same tile here; see WeightGradientSum.
+/// by the tile's columns (tile_columns); Patched tables by patch_columns. The norm and the sum of a
+/// layer's gradient must use the same precision and the same tile (WeightGradientSum explains why).
 struct ProductKernels {
   template <class Args>
   using Kernel = void (*)(Args);
@@ -48,25 +49,25 @@ class CudaProducts {
 
   void fill_scratch() { packed_.fill_scratch(); }
 
-  /// Packs the weights that tensor cores multiply. Call when the parameters have changed, before
-  /// those products. parameters [d]: the network's.
+  /// Packs (rounds and reorders) the weights that tensor cores multiply. Call after the parameters
+  /// have changed, before those products. parameters [d]: those of the whole network.
   void pack(const float* parameters);
 
-  /// Computes out = bias + a weight, then the epilogue. out_planes, y_planes: planes of p's rows
-  /// and columns, and of epilogue.y; used only by a plan with a patch.
+  /// Launches a layer's matrix product: out = epilogue(a weight + bias). out_planes, y_planes:
+  /// layouts of out and of epilogue.y; used only if p has a patch.
   void multiply(const char* name, const Batch& batch, const ProductPlan& p, Precision precision,
                 const float* a, const float* weight, const float* bias, float* out,
                 const Epilogue& epilogue = {}, const Planes& out_planes = {},
                 const Planes& y_planes = {});
 
-  /// Returns the kernels' arguments for the plan `g`. x, dy: the activations and the gradient that
-  /// it reads.
+  /// Returns the kernels' arguments for a weight gradient with tables g. x, dy: the layer's input
+  /// and the gradient of its output.
   WeightGradient weight_gradient(const Batch& batch, const GradientPlan& g, const float* x,
                                  const float* dy) const;
   void gradient_norm(const GradientPlan& g, const WeightGradientNorm& args);
   void gradient_sum(const GradientPlan& g, const WeightGradientSum& args);
   void gradient_rows(const GradientPlan& g, const WeightGradientRows& args);
-  /// Returns the number of examples that one block of gradient_sum() adds up.
+  /// Returns the number of examples whose gradients one block of gradient_sum() adds up.
   static int examples_per_block(const GradientPlan& g);
 
  private:
@@ -92,8 +93,8 @@ class CudaProducts {
   const ProductKernels& kernels_;
   Buffer<std::int32_t> tables_;
   Buffer<PackedWeight> weights_;
-  Buffer<float> packed_;  // see PackedWeight
-  int max_packed_ = 0;    // floats of the largest packed weight
+  Buffer<float> packed_;  // weights packed by pack(), see PackedWeight
+  int max_packed_ = 0;    // largest size of a packed weight [floats]
 };
 
 }  // namespace cudp::cuda::inline CUDP_SIMT

@@ -1,6 +1,7 @@
 #pragma once
-// Sum of a step over ranks (runtime/ranks). The devices add up inside a recorded step, or the host
-// between two recordings.
+// Sum of a step over ranks (runtime/ranks), the processes that each have a part of the training
+// set. Either the devices add up the ranks' sums inside a recorded step, or the host does between
+// two recordings.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -26,15 +27,15 @@ inline Diagnostics diagnostics_of(const Tally& t) {
           .non_finite = t.non_finite};
 }
 
-/// Reads the tally and clears it.
+/// Reads the totals of losses, norms and counts, and sets them to 0.
 inline Diagnostics take_tally(Buffer<Tally>& tally) {
   const Tally t = tally.download().front();
   tally.clear();
   return diagnostics_of(t);
 }
 
-/// Adds up the sum and the tally of a step over all ranks. The constructor's arguments belong to
-/// the engine and must outlive this object.
+/// Adds up a step's sum, and its statistics (Tally: losses, norms, counts), over all ranks. The
+/// constructor's arguments belong to the engine and must outlive this object.
 class RankedSum {
  public:
   RankedSum(Gpu& gpu, const EngineSettings& settings, StepEnd& end, Buffer<Tally>& tally,
@@ -45,8 +46,8 @@ class RankedSum {
         tally_(tally),
         words_(parameters + StepEnd::kRankWords) {}
 
-  /// Decides once, on all ranks alike, whether the devices add up the sums of ranks, and reports
-  /// which way was chosen.
+  /// Decides once, on all ranks alike, whether the devices or the host add up the sums of ranks,
+  /// and reports the decision.
   void choose() {
     if (on_device_) return;
     std::string why = "--sum-by host";
@@ -64,15 +65,15 @@ class RankedSum {
   /// Returns whether the devices, and not the host, add up the sums. Requires choose().
   bool is_on_device() const { return *on_device_; }
 
-  /// Launches the replacement of this rank's sum and tally by those of all ranks. Call inside a
-  /// recording.
+  /// Launches the replacement of this rank's sum and statistics with those of all ranks. Call
+  /// inside a recording.
   void launch() {
     gpu_.copy(end_.rank_words(), tally_.get(), sizeof(Tally));
     gpu_.clear(tally_.get(), sizeof(Tally));
     gpu_.sum_over_ranks(sum(), words_);
   }
 
-  /// Reads the tally that launch() made. Call after the recording has run.
+  /// Reads the statistics of all ranks that launch() computed. Call after the recording has run.
   void read_tally() {
     const std::vector<FixedPoint> words = end_.download_rank_words();
     Tally tally;
@@ -80,7 +81,7 @@ class RankedSum {
     diagnostics_ += diagnostics_of(tally);
   }
 
-  /// Replaces the sum of this rank by that of all ranks and adds up their tallies, on the host.
+  /// Replaces this rank's sum with that of all ranks, and adds up their statistics, on the host.
   /// Waits for the device.
   void join() {
     const std::vector<FixedPoint> mine = end_.download_sum();

@@ -11,7 +11,8 @@ namespace cudp::cuda::inline CUDP_SIMT {
 
 namespace {
 
-/// Returns a copy of a recipe without the numbers that recorded steps read from device memory.
+/// Returns a copy of a recipe without the numbers that recorded steps read from device memory, to
+/// tell whether a recording can be reused.
 StepRecipe without_numbers(StepRecipe recipe) {
   if (auto* const candidates = std::get_if<Candidates>(&recipe.draw)) candidates->rule = {};
   return recipe;
@@ -20,7 +21,7 @@ StepRecipe without_numbers(StepRecipe recipe) {
 }  // namespace
 
 void RecordedSteps::reset() {
-  recorded_.reset();  // it holds addresses of the old buffers
+  recorded_.reset();  // the recording has addresses of the old buffers
   joined_.reset();
   capacity_ = 0;
   if (!is_alone()) ranked_.choose();
@@ -31,7 +32,7 @@ void RecordedSteps::reset() {
 
 void RecordedSteps::reserve(std::int64_t examples) {
   if (!p_.passes.reserve(examples)) return;
-  recorded_.reset();  // it holds addresses of the old buffers
+  recorded_.reset();  // the recording has addresses of the old buffers
 }
 
 void RecordedSteps::run(const StepRecipe& recipe, const StepCursor& cursor,
@@ -107,7 +108,7 @@ void RecordedSteps::run_alone(const StepRecipe& recipe, const StepCursor& cursor
                               std::span<ListedStep> steps) {
   record(recipe);
   p_.position.start(cursor, steps);
-  std::size_t drawn_from = 0;  // steps that are drawn ahead: drawn_from .. drawn_to - 1
+  std::size_t drawn_from = 0;  // the batches of steps drawn_from .. drawn_to - 1 are drawn ahead
   std::size_t drawn_to = 0;
   for (std::size_t done = 0;;) {
     for (; done < steps.size(); ++done) {
@@ -120,7 +121,7 @@ void RecordedSteps::run_alone(const StepRecipe& recipe, const StepCursor& cursor
       p_.gpu.replay(recorded_->recording);
     }
     const StepCursor at = cursor.follows != 0 ? p_.position.wait(steps) : p_.position.wait();
-    done = at.index;  // the steps after it were left out
+    done = at.index;  // the steps after this one were not executed
     if (at.pending != 0) {
       p_.end.complete(at, recipe, p_.stream(Stream::noise), false);
     } else if (at.crowded != 0) {

@@ -18,15 +18,15 @@ class RecordedSteps {
         sum_(sum),
         ranked_(parts.gpu, parts.settings, parts.end, parts.tally, parts.state.size()) {}
 
-  /// Drops the recordings. Call after another training set has been loaded.
+  /// Discards the recordings. Call after another training set has been loaded.
   void reset();
 
-  /// Allocates memory for micro-batches of this many examples.
+  /// Allocates memory for micro-batches of `examples` examples.
   void reserve(std::int64_t examples);
 
-  /// Runs steps. cursor: the values that are the same for all steps, and the number of the first
-  /// step. If the clipping norm is adaptive, `steps` receives the scalars and noisy counts that the
-  /// device computed.
+  /// Runs steps. cursor: has the values that are the same for all steps, and the number of the
+  /// first step. steps: the numbers of each step; if the clipping norm is adaptive, receives those
+  /// that the device computed, and the noisy counts.
   void run(const StepRecipe& recipe, const StepCursor& cursor, std::span<ListedStep> steps);
 
   /// Returns the statistics of training since the last call, and clears them.
@@ -34,12 +34,12 @@ class RecordedSteps {
 
  private:
   struct Recorded {
-    StepRecipe recipe;  ///< recipe, without the numbers that recorded steps read from device memory
+    StepRecipe recipe;      ///< without the numbers that recorded steps read from device memory
     std::int64_t capacity;  ///< largest batch that the recording can process
     Gpu::Recording recording;
   };
-  /// Recordings of a step of several ranks: one if the devices add up the sums, otherwise one
-  /// before the sum over ranks and one after it.
+  /// Recordings of a step if there are several ranks: one if the devices add up the ranks' sums,
+  /// otherwise one before the host does so and one after.
   struct Joined {
     StepRecipe recipe;
     Gpu::Recording first;
@@ -47,26 +47,28 @@ class RecordedSteps {
   };
 
   bool is_alone() const { return p_.settings.ranks->alone(); }
-  /// Returns the capacity that a recorded step needs, in examples. A larger capacity costs little,
+  /// Returns the capacity with which a step is recorded [examples]. A larger capacity costs little,
   /// because blocks without examples return at once.
   std::int64_t capacity_for(const StepRecipe& recipe) const;
   void launch_step(const StepRecipe& recipe, std::int64_t capacity);
-  /// Allocates memory for batches drawn ahead, if the recipe's do not depend on earlier steps.
+  /// Allocates memory for drawing the batches of several steps at once, if they do not depend on
+  /// earlier steps.
   void prepare_ahead(const StepRecipe& recipe);
   /// Records a step unless it is recorded already with enough capacity.
   void record(const StepRecipe& recipe);
   void record_joined(const StepRecipe& recipe);
   void run_alone(const StepRecipe& recipe, const StepCursor& cursor, std::span<ListedStep> steps);
-  /// Runs steps whose sums are added up over ranks, by the devices or by the host (Joined). Waits
-  /// for each step, because a step with an undecided pair of normals must be completed before the
-  /// next sum over ranks begins.
+  /// Runs steps whose sums are added up over ranks, by the devices or by the host. Waits for each
+  /// step: if double precision could not decide a pair of its noise, the pair must be completed
+  /// before the next sum over ranks begins.
   void run_joined(const StepRecipe& recipe, const StepCursor& cursor,
                   std::span<const ListedStep> steps);
 
   EngineParts& p_;
   StepSum& sum_;
-  std::int64_t capacity_ = 0;        // smallest capacity that the batches seen so far require
-  std::optional<DrawnAhead> ahead_;  // recorded_ reads it
+  std::int64_t capacity_ = 0;  // smallest capacity that the batches seen so far require [examples]
+  std::optional<DrawnAhead>
+      ahead_;  // batches of several steps, drawn at once; recorded_ reads them
   std::optional<Recorded> recorded_;
   std::optional<Joined> joined_;
   RankedSum ranked_;  // used with several ranks

@@ -13,13 +13,13 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Position of a run (StepCursor) and list of its steps, in device memory. The host writes both in
-/// one copy, without waiting, and reads them when the steps are done.
+/// Progress of a run (StepCursor) and list of the numbers of its steps, in device memory. The host
+/// writes both in one copy, without waiting, and reads them when the steps are done.
 class RunPosition {
  public:
-  /// parameters: number of parameters of the network. The more there are, the sooner a pair of
-  /// normals is undecided (kernels/step/finish.hpp), and the launches after that step are wasted.
-  /// So a larger network gets fewer steps per submission.
+  /// parameters: number of parameters of the network. The more there are, the sooner the host must
+  /// compute a pair of noise numbers (kernels/step/finish.hpp), and the launches after that step
+  /// are wasted. So a larger network gets fewer steps per submission.
   RunPosition(Gpu& gpu, std::size_t parameters)
       : gpu_(gpu),
         max_steps_(std::clamp<std::size_t>((std::size_t{1} << 26) / parameters, 1, 4096)),
@@ -28,7 +28,7 @@ class RunPosition {
     device_.clear();
   }
 
-  /// Largest number of steps of a submission.
+  /// Largest number of steps that can be submitted at once.
   std::size_t max_steps() const { return max_steps_; }
 
   StepCursor* cursor() const { return reinterpret_cast<StepCursor*>(device_.get()); }
@@ -38,9 +38,9 @@ class RunPosition {
   const SumScale* scale() const { return &cursor()->scale; }
   const ImportanceRule* candidates() const { return &cursor()->candidates; }
 
-  /// Writes the cursor and the list for the next launches, which run steps cursor.first,
-  /// cursor.first + 1, ...; at most max_steps() of them. cursor: the values that are the same for
-  /// all steps. wait() must be called before the next call.
+  /// Writes progress and list for the next launches, which run steps cursor.first, cursor.first +
+  /// 1, ..., steps.size() of them, at most max_steps(). cursor: has the values that are the same
+  /// for all steps. wait() must be called before the next call.
   void start(StepCursor cursor, std::span<const ListedStep> steps) {
     ensure(steps.size() <= max_steps_, "too many steps for a submission");
     cursor.end = static_cast<std::uint32_t>(steps.size());
@@ -50,23 +50,23 @@ class RunPosition {
   }
 
   /// Lets the next launches start the batch that exceeded the capacity. Call after the step was
-  /// recorded again with a larger capacity. at: the cursor that wait() returned.
+  /// recorded again with a larger capacity. at: the result of wait().
   void raise_capacity(StepCursor at) {
     at.crowded = 0;
     std::memcpy(host_.get(), &at, sizeof at);
     gpu_.upload_pinned(device_.get(), host_.get(), sizeof at);
   }
 
-  /// Waits for the device and returns its cursor. Throws Error (kBatchTooLarge) if a batch exceeded
-  /// its capacity.
+  /// Waits for the device and returns the run's progress. Throws Error (kBatchTooLarge) if a batch
+  /// was larger than its capacity and the run cannot continue.
   StepCursor wait() const {
     StepCursor c;
     gpu_.download(&c, device_.get(), sizeof c);
     return checked(c);
   }
 
-  /// Waits for the device and returns its cursor. Also reads the first steps.size() entries of the
-  /// list, which the device may have changed.
+  /// Waits for the device and returns the run's progress, like wait(). Also reads the first
+  /// steps.size() entries of the list, which the device may have changed.
   StepCursor wait(std::span<ListedStep> steps) const {
     std::vector<std::byte> all(sizeof(StepCursor) + steps.size_bytes());
     gpu_.download(all.data(), device_.get(), all.size());

@@ -11,8 +11,8 @@ namespace cudp::cuda::inline CUDP_SIMT {
 
 namespace {
 
-/// Number of planes in flight: as many as half a gibibyte holds of second-order images, which take
-/// most of the memory.
+/// Number of planes (one colour of one image each) that are transformed at once: as many as have
+/// half a gibibyte of second-order images, which take most of the memory.
 int scatter_planes(const ScatterTables& t) {
   const std::int64_t bytes = std::int64_t{kScatterAngles} * kScatterAngles * t.rows[1] *
                              t.columns[1] * static_cast<std::int64_t>(sizeof(ComplexFloat));
@@ -63,7 +63,8 @@ std::vector<float> DeviceScatter::operator()(const Dataset& images, const WorkDo
       bytes_.upload(images.byte_values().subspan(at * plane, n * plane));
     else
       floats_.upload(images.float_values().subspan(at * plane, n * plane));
-    transform(capacity_, images);  // all by one plan: an image's numbers depend on it alone
+    transform(capacity_,
+              images);  // all by one cuFFT plan, so that an image's numbers depend on it alone
     gpu_.download(out.data() + at * features(), out_.get(), n * features() * sizeof(float));
     done(static_cast<double>(at + n) / static_cast<double>(planes));
   }

@@ -35,8 +35,8 @@ class DeviceScatter {
 
   void fourier(const Images& images, int n, int level, bool inverse);
 
-  /// Convolves images with the 8 wavelets of scale 2^level and writes the absolute values, at every
-  /// 2^level-th pixel, to `to` [n, 8]. The images are given as n spectra.
+  /// Convolves n images with the 8 wavelets of scale 2^level and writes the absolute values, at
+  /// every 2^level-th pixel, to `to` [n, 8]. spectra: the images' Fourier transforms.
   void modulus_of_wavelets(const Images& spectra, int n, int level, const Images& to);
 
   void low_pass(const Images& images, int planes, int channels, int level, int first_channel);
@@ -52,9 +52,9 @@ class DeviceScatter {
   Buffer<float> low_columns_[2];
   Buffer<std::uint8_t> bytes_;
   Buffer<float> floats_;
-  Images images_;  ///< [planes, rows, columns], then their spectra
-  Images first_;   ///< [planes, 8, rows, columns]
-  Images second_;  ///< [planes, 8, 8, rows / 2, columns / 2]
+  Images images_;  ///< [planes, rows, columns], images, then their Fourier transforms
+  Images first_;   ///< [planes, 8, rows, columns], first order
+  Images second_;  ///< [planes, 8, 8, rows / 2, columns / 2], second order
   Buffer<float> out_;
 };
 

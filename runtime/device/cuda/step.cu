@@ -1,4 +1,5 @@
-// The kernels of a step outside its sum, and their launches: the draw, coordinates, and the end.
+// Kernels and launches of a step other than its sum: drawing the batch, arrays of coordinate-wise
+// clipping, and noise, release and update.
 #include <algorithm>
 
 #include "kernels/contribution/coordinates.cuh"
@@ -56,7 +57,7 @@ void allocate_epoch(Gpu& gpu, const SampleArgs& args, std::uint32_t* allocated) 
 
 void begin_drawn_step(Gpu& gpu, const BatchesAhead& ahead, const SampleSpace& space,
                       std::uint32_t* drawn) {
-  // One block, because all that copy need the cursor as it was.
+  // One block, because all its threads need the cursor as it was before.
   constexpr unsigned kMaxThreads = 1024;
   const unsigned threads = std::min(kMaxThreads, (ahead.list_size + 31) / 32 * 32);
   gpu.launch("begin", begin_step_kernel, LaunchShape{.grid = {1}, .block = {threads}}, ahead, space,

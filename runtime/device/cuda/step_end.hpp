@@ -1,6 +1,6 @@
 #pragma once
-// Second half of a step on the device: noise, release and update (kernels/step/finish.hpp). The
-// host computes the pairs of normals that double precision cannot decide.
+// Second half of a step on the device: noise, release and update (kernels/step/finish.hpp). Where
+// double precision cannot decide a pair of noise numbers, the host computes it.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -15,48 +15,49 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Launches the kernel that adds a batch's losses and norms to its total.
+/// Launches the kernel that adds a micro-batch's losses, norms and counts to the totals.
 void add_tally(Gpu& gpu, const TallyBatch& batch);
 
-/// Computes Gpu::total_norms() by this library's own kernel, for builds without CUB.
+/// Computes the sum of norms with a kernel of this project, for builds without CUB.
 void total_norms_by_kernel(Gpu& gpu, const NormTotal& a);
 
 class StepEnd {
  public:
-  /// cursor, list: those of RunPosition.
+  /// cursor, list: those of the run's RunPosition.
   StepEnd(Gpu& gpu, DeviceModelState& state, StepCursor* cursor, ListedStep* list);
 
-  /// Returns the sum of the current step, [d], in grid steps. Kernels add contributions to it; it
-  /// is 0 at the beginning of a step.
+  /// Returns the current step's sum of contributions, [d], as multiples of its grid, in device
+  /// memory. Kernels add to it; it is 0 at the beginning of a step.
   FixedPoint* sum() const { return sum_.get(); }
   std::vector<FixedPoint> download_sum() const { return sum_.download(state_.size()); }
-  /// Number of 64-bit words that follow the sum and are added up over ranks with it: a tally.
+  /// Number of 64-bit words that follow the sum and are added up over ranks with it: the statistics
+  /// (Tally).
   static constexpr std::size_t kRankWords = sizeof(Tally) / sizeof(FixedPoint);
   FixedPoint* rank_words() const { return sum_.get() + state_.size(); }
   std::vector<FixedPoint> download_rank_words() const;
   void upload_sum(std::span<const FixedPoint> sum) { sum_.upload(sum); }
   void clear_sum() { sum_.clear(); }
 
-  /// Returns the released values [d]. Requires a step whose update is a separate launch.
+  /// Returns the released values [d]. Requires has_tail() or is_shown.
   std::vector<float> download_released() const { return released_.download(); }
   void upload_released(const std::vector<float>& values) { released_.upload(values); }
 
   /// Returns whether the update is a separate launch after the release, because it needs the norm
-  /// of the whole released gradient.
+  /// of the whole released gradient (adaptive step size).
   static bool has_tail(const StepRecipe& recipe) { return recipe.step_size.has_value(); }
 
-  /// Launches noise, release and update of the current step. noise: random stream; the cursor gives
-  /// its step. is_shown: launches no update, so that the host can read the released values and then
-  /// call update().
+  /// Launches noise, release and update of the current step. noise: random stream, whose step the
+  /// device takes from the cursor. left: partial results to add first. is_shown: launches no
+  /// update, so that the host can read the released values and then call update().
   void finish(const StepRecipe& recipe, const RandomStream& noise, const Unfinished& left,
               bool is_shown);
 
   /// Launches the optimizer's update with the released values.
   void update(const StepRecipe& recipe);
 
-  /// Computes on the host the pairs of normal numbers whose rounding a step left undecided, and
-  /// launches the rest of the step. at: the cursor after that step. The other arguments are those
-  /// of finish().
+  /// Computes on the host the noise whose rounding double precision left undecided in a step, and
+  /// launches the rest of the step. at: progress of the run after that step. The other arguments
+  /// are those of finish().
   void complete(const StepCursor& at, const StepRecipe& recipe, const RandomStream& noise,
                 bool is_shown);
 
@@ -73,8 +74,8 @@ class StepEnd {
   StepCursor* cursor_;
   ListedStep* list_;
   Buffer<FixedPoint> sum_;           // [d + kRankWords]
-  Buffer<std::uint32_t> undecided_;  // one bit per pair
-  Buffer<DecidedPair> pairs_;        // pairs that the host has computed
+  Buffer<std::uint32_t> undecided_;  // [words_of_pairs(d)], one bit per pair of noise numbers
+  Buffer<DecidedPair> pairs_;        // pairs of noise numbers that the host has computed
   Buffer<float> released_;           // [d]
   Buffer<double> norm_parts_;
 };

@@ -104,8 +104,8 @@ Unfinished StepSum::add_by_layers(std::int64_t max_drawn, const CoordinatesView*
     choose();
     p_.passes.add(p_.end.sum(), p_.position.scale());
     if (!p_.settings.diagnostics) continue;
-    // The tally of the last micro-batch is returned. The other tallies are added now, because the
-    // next passes overwrite them.
+    // The statistics of the last micro-batch are returned. Those of the others are added to the
+    // totals now, because the next passes overwrite them.
     if (first + at_once < max_drawn)
       add_tally(p_.gpu, p_.passes.tally(p_.tally.get()));
     else

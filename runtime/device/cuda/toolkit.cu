@@ -29,7 +29,7 @@ namespace cudp::cuda {
 
 namespace {
 
-/// Conversion of a norm to grid steps.
+/// Converts a norm to a whole number of units of the grid, as norm_units() does.
 struct NormUnits {
   double max_norm;
   double grid;
@@ -99,7 +99,7 @@ const CublasLt& cublaslt() {
   return functions;
 }
 
-/// A descriptor and the function that destroys it.
+/// Owner of a library's descriptor, which it destroys.
 template <class T>
 class Descriptor {
  public:
@@ -211,7 +211,7 @@ const Cudnn& cudnn() {
 
 constexpr const char* kDnn = "cuDNN";
 
-/// The descriptors of a convolution.
+/// The descriptors with which cuDNN describes a convolution.
 struct Convolution {
   cudnnTensorDescriptor_t x = nullptr;
   cudnnTensorDescriptor_t y = nullptr;
@@ -296,7 +296,7 @@ void cudnn_convolve(void* handle, const ConvolutionBatch& a, void* (*scratch)(vo
 
 namespace {
 
-/// Functions of cuDNN that only recurrent layers need.
+/// Functions of cuDNN that only recurrent layers use.
 struct CudnnRecurrent {
   const LazyLibrary& library = cudnn().library;
   decltype(&cudnnSetTensorNdDescriptor) set_tensor = library.find("cudnnSetTensorNdDescriptor");
@@ -323,7 +323,7 @@ const CudnnRecurrent& cudnn_recurrent() {
   return functions;
 }
 
-/// The descriptors of a recurrent layer.
+/// The descriptors with which cuDNN describes a recurrent layer.
 struct RecurrentForm {
   cudnnDropoutDescriptor_t dropout = nullptr;  // no dropout, but cuDNN requires a descriptor
   cudnnRNNDescriptor_t layer = nullptr;
@@ -382,7 +382,7 @@ struct RecurrentForm {
   }
 };
 
-/// Number of elements of the tensor that t describes; 0 if it does not exist.
+/// Returns the number of elements of the tensor that t describes; 0 if it does not exist.
 std::int64_t size_of(cudnnTensorDescriptor_t t) {
   cudnnDataType_t type{};
   int dimensions = 0;
@@ -393,9 +393,9 @@ std::int64_t size_of(cudnnTensorDescriptor_t t) {
   return dimensions == 0 ? 0 : std::int64_t{sizes[0]} * sizes[1] * sizes[2];
 }
 
-/// Copies the layer's parameters to `space` in cuDNN's order: one matrix after another, row by row.
-/// For each direction the weights of inputs come first, then those of states, with the gates in our
-/// order.
+/// Copies a recurrent layer's parameters to `space` in cuDNN's order: one matrix after another, row
+/// by row. For each direction the weights of inputs come first, then those of states. The order of
+/// the gates does not change.
 void copy_weights(cudnnHandle_t h, const RecurrentForm& form, const RecurrentBatch& a, void* space,
                   std::size_t bytes, cudaStream_t stream) {
   const auto copy = [&](void* to, cudnnTensorDescriptor_t described, const float* from,
@@ -442,7 +442,7 @@ void cudnn_recur(void* handle, const RecurrentBatch& a, void* (*scratch)(void*, 
   const RecurrentForm form(h, a, lengths);
   std::size_t weight_bytes = 0;
   std::size_t work_bytes = 0;
-  std::size_t reserve_bytes = 0;  // for training alone
+  std::size_t reserve_bytes = 0;  // cuDNN needs this memory for training only
   need(rnn.weight_bytes(h, form.layer, &weight_bytes), kDnn, "ask for the weights' memory");
   need(rnn.work_bytes(h, form.layer, CUDNN_FWD_MODE_INFERENCE, form.x, &work_bytes, &reserve_bytes),
        kDnn, "ask for memory");

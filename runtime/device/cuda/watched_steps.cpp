@@ -10,7 +10,7 @@ namespace cudp::cuda::inline CUDP_SIMT {
 
 namespace {
 
-/// Returns the sum, in grid steps.
+/// Returns the step's sum as multiples of its grid.
 std::vector<std::int64_t> sums(const EngineParts& p) {
   std::vector<std::int64_t> all;
   all.reserve(p.state.size());
@@ -19,9 +19,9 @@ std::vector<std::int64_t> sums(const EngineParts& p) {
   return all;
 }
 
-/// Runs a step with the launches of a recorded one. Unlike there, the sum is complete before noise
-/// is added, and the released values are in memory before the update. A batch that is too large
-/// fails before anything is released.
+/// Runs one step with the same launches as a recorded one. Unlike there, the sum is complete before
+/// noise is added, and the released values are in memory before the update. A batch that is too
+/// large fails before anything is released.
 void take_step(EngineParts& p, StepSum& sum, const StepRecipe& recipe, std::uint64_t number,
                const ListedStep& step) {
   ReleaseObserver* const release_observer = p.settings.release_observer;

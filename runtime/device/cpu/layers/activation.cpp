@@ -30,7 +30,7 @@ class CpuActivation final : public CpuLayer {
   }
 
  private:
-  /// Returns the layout of an example; for a text, only its own words.
+  /// Returns the layout of an example's values; for a text, only those of its own words.
   static ImageLayout layout(const Workspace& w, const CpuEdge& edge, int example) {
     ImageLayout l = edge.layout;
     if (edge.is_sequence) l.width = w.length(example);

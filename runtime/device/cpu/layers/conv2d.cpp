@@ -136,14 +136,16 @@ class CpuConv2d final : public WholeGradientLayer {
   Conv2d layer_;
   PackedMatrix weight_;
   std::int64_t transposed_ = 0;
-  std::vector<std::int32_t> input_of_row_;   ///< row -> offset in the input
-  std::vector<std::int32_t> weight_of_row_;  ///< row -> offset of its weights
-  std::vector<std::int32_t> in_pixel_;       ///< output pixel -> first input pixel under the kernel
-  std::vector<std::int32_t> out_pixel_;      ///< output pixel -> offset in the output
-  std::vector<std::int32_t> input_block_;    ///< (kernel position, 16 channels) -> input offset
-  std::vector<GemmStep> forward_steps_;      ///< steps over rows
-  std::vector<GemmStep> gradient_steps_;     ///< steps over output pixels
-  std::vector<GemmStep> input_steps_;        ///< steps over output channels
+  std::vector<std::int32_t> input_of_row_;   ///< [row of the weights], offset in the input
+  std::vector<std::int32_t> weight_of_row_;  ///< [row of the weights], offset of its weights
+  /// [output pixel], offset of the first input pixel under the kernel.
+  std::vector<std::int32_t> in_pixel_;
+  std::vector<std::int32_t> out_pixel_;  ///< [output pixel], offset in the output
+  /// [kernel position, block of 16 input channels], offset in the input.
+  std::vector<std::int32_t> input_block_;
+  std::vector<GemmStep> forward_steps_;   ///< offsets for sums over rows of the weights
+  std::vector<GemmStep> gradient_steps_;  ///< offsets for sums over output pixels
+  std::vector<GemmStep> input_steps_;     ///< offsets for sums over output channels
 };
 
 }  // namespace

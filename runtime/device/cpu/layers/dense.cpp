@@ -13,7 +13,7 @@ namespace {
 const std::uint8_t* row_of(const CodedRows& rows, std::uint32_t example) {
   return rows.rows + rows.row_bytes * example;
 }
-/// Returns number k of a row. The last number is followed by |x|^2.
+/// Returns number k of a stored row of a table; k = number of numbers gives |x|^2.
 float number_of(const std::uint8_t* row, int k) {
   float x = 0.0f;
   std::memcpy(&x, row + 4 * static_cast<std::ptrdiff_t>(k), sizeof x);
@@ -26,9 +26,9 @@ float number_of(const std::uint8_t* row, int k) {
 /// weights each coordinate separately, so the norms then need two more products, and the sum adds
 /// one example after the other.
 ///
-/// As the first layer it reads only the codes of a table's rows: a one-hot feature's product is a
+/// As the first layer it can read a table's rows in compact form: a one-hot feature's product is a
 /// row of weights, and its gradient is dy. |x|^2 is stored in the row. An example adds the same
-/// grid steps as the dense row, whose zeros add nothing.
+/// integers to the sum as its dense row would, whose zeros add nothing.
 class CpuDense final : public CpuLayer {
  public:
   explicit CpuDense(const Dense& layer) : outputs_(layer.out) {}
@@ -103,8 +103,8 @@ class CpuDense final : public CpuLayer {
   }
 
   void add(Workspace& w, int first, int count, const GradientSum& sum) const override {
-    // A transform applies to the unweighted gradient: add_outer then multiplies its result by
-    // `scale`.
+    // With coordinate-wise clipping, (gradient - m) / scale is computed before weighting: add_outer
+    // then multiplies it by `scale`.
     const bool weigh = w.coordinates == nullptr;
     const float units = sum.plain != nullptr ? 1.0f : sum.inverse_grid;
     GemmStep steps[kMaxChunk];
@@ -127,7 +127,7 @@ class CpuDense final : public CpuLayer {
       add_coded(w, {examples, examples + terms}, dy, {steps, steps + terms}, sum);
       return;
     }
-    // Only gradients of single examples are requested in float.
+    // Gradients are requested as floats for single examples only.
     if (sum.plain != nullptr) {
       add_plain(w, x, dy, {steps, steps + terms}, sum.plain);
       return;
@@ -157,8 +157,8 @@ class CpuDense final : public CpuLayer {
     w.kernels.add_outer(bias);
   }
 
-  /// Returns |m / scale|^2 over this layer's weights: the part of a transformed gradient's squared
-  /// norm that is the same for all examples.
+  /// Returns the sum of (m / scale)^2 over this layer's weights. With coordinate-wise clipping it
+  /// is the part of a gradient's squared norm that is the same for all examples.
   double coordinate_shift(const Coordinates& c) const override {
     double shift = 0.0;
     for (std::int64_t at = weight_.offset; at < weight_.offset + weight_.size(); ++at) {
@@ -169,8 +169,8 @@ class CpuDense final : public CpuLayer {
   }
 
  private:
-  /// Multiplies dy by scale. If sums are in grid steps, no product x dy may leave the range of
-  /// kToUnits. Correct norms ensure this; the clamp ensures it for any norms.
+  /// Multiplies dy by scale. If sums are in units of a grid (in_units), no product x dy may exceed
+  /// 2^22. Correct norms ensure this; the clamp ensures it for any norms.
   void weigh(Workspace& w, int e, float scale, bool in_units) const {
     float* const dy = result_gradient(w, e);
     constexpr auto kMaxDerivative = static_cast<float>(0.75 * kMaxUnits);
@@ -196,8 +196,8 @@ class CpuDense final : public CpuLayer {
     for (int o = 0; o < outputs_; ++o) input_steps_.push_back({o, narrow(o * x.size())});
   }
 
-  /// Adds the next row of weights, for the input at offset `at`, which is number `pixel` in
-  /// PyTorch's order.
+  /// Adds the next row of weights, that of the input at offset `at`, whose index in PyTorch's order
+  /// of inputs is `pixel`.
   void place_input(Storage& s, std::int64_t at, std::int64_t pixel) {
     const auto row = static_cast<std::int64_t>(input_of_row_.size());
     input_of_row_.push_back(narrow(at));
@@ -212,9 +212,9 @@ class CpuDense final : public CpuLayer {
     }
   }
 
-  /// Sets the squared norms of transformed gradients: |(x dy' - m) / scale|^2 is a quadratic form
-  /// in dy. Its coefficients are two products: x^2 with 1 / scale^2, and x with m / scale^2
-  /// (dense_square).
+  /// Computes the squared norm of each example's transformed gradient, |(x dy' - m) / scale|^2, as
+  /// a quadratic form in dy. Its coefficients are two matrix products: x^2 with 1 / scale^2, and x
+  /// with m / scale^2 (see dense_square).
   void transformed_squares(Workspace& w, int first, int count) const {
     const Coordinates& c = *w.coordinates;
     const std::int64_t inputs = in().size();
@@ -258,17 +258,18 @@ class CpuDense final : public CpuLayer {
     }
   }
 
-  /// Returns whether the data set's rows are read instead of the dense input. A code is the index
-  /// of a row of weights, in the order of place_input().
+  /// Returns whether the layer reads the data set's rows in compact form instead of a dense input.
+  /// A code is then the index of a row of weights, in the order of place_input().
   bool reads_codes(const Workspace& w) const { return passes_codes() && w.reads_codes(); }
 
-  /// Returns |x|^2 of an example in flight, which is stored in its row.
+  /// Returns |x|^2 of example e of those in flight, which is stored in its row.
   static float coded_square(const Workspace& w, int e) {
     const CodedRows rows = w.data->coded_rows();
     return number_of(row_of(rows, w.examples[to_size(e)]), rows.numbers);
   }
 
-  /// Adds the weighted gradients of the examples. `steps` has the offsets of their dy.
+  /// Adds the clipped gradients of examples whose rows are read in compact form. `steps` has the
+  /// offsets of their dy.
   void add_coded(Workspace& w, std::span<const std::uint32_t> examples, const float* dy,
                  std::span<const GemmStep> steps, const GradientSum& sum) const {
     const CodedRows rows = w.data->coded_rows();
@@ -302,7 +303,7 @@ class CpuDense final : public CpuLayer {
     }
   }
 
-  /// Adds the weighted gradients in float, as one product over the examples of `steps`.
+  /// Adds the weighted gradients as floats, in one matrix product over the examples of `steps`.
   void add_plain(Workspace& w, const float* x, const float* dy, std::span<const GemmStep> steps,
                  float* sum) const {
     w.kernels.gather_gemm({.a = x,
@@ -322,8 +323,8 @@ class CpuDense final : public CpuLayer {
           {.acc = sum + weight_.bias(), .g = dy + step.b, .factor = 1.0f, .n = weight_.columns});
   }
 
-  /// Returns the address of the first result. Results and their gradients lie inside a border if
-  /// the next layer is a padded convolution.
+  /// Returns the address of the first output of an example. Outputs and their gradients lie inside
+  /// a border if the next layer is a padded convolution.
   float* result(Workspace& w, int example) const {
     return w.value(out(), example) + out().layout.at(0, 0);
   }
@@ -334,11 +335,11 @@ class CpuDense final : public CpuLayer {
   int outputs_;
   PackedMatrix weight_;
   std::int64_t transposed_ = 0;
-  std::int64_t square_ = 0;                  ///< offset in Workspace::saved of |x|^2
-  std::vector<std::int32_t> input_of_row_;   ///< row -> offset in the input
-  std::vector<std::int32_t> weight_of_row_;  ///< row -> offset of its weights
-  std::vector<GemmStep> forward_steps_;      ///< steps over rows
-  std::vector<GemmStep> input_steps_;        ///< steps over outputs
+  std::int64_t square_ = 0;                  ///< offset of |x|^2 in Workspace::saved
+  std::vector<std::int32_t> input_of_row_;   ///< [row of the weights], offset in the input
+  std::vector<std::int32_t> weight_of_row_;  ///< [row of the weights], offset of its weights
+  std::vector<GemmStep> forward_steps_;      ///< offsets for sums over rows of the weights
+  std::vector<GemmStep> input_steps_;        ///< offsets for sums over outputs
 };
 
 }  // namespace

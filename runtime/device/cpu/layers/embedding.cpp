@@ -74,8 +74,9 @@ class CpuEmbedding final : public CpuLayer {
     numbers_ = Storage::reserve(s.numbers, 1 + 2 * words);
   }
 
-  /// Computes the example's gradient: numbers[0] rows, of words numbers[1], numbers[2], ... Returns
-  /// the number of rows. The positions of a word are added in the order of the text.
+  /// Computes one example's gradient: numbers[0] rows, those of words numbers[1], numbers[2], ...
+  /// Returns the number of rows. The gradients of a word's positions are added in the order of the
+  /// text.
   int make_runs(Workspace& w, int e) const {
     std::int32_t* const numbers = w.numbers(numbers_);
     std::int32_t* const places = numbers + 1 + out().layout.width;
@@ -106,7 +107,7 @@ class CpuEmbedding final : public CpuLayer {
   std::int64_t row(int word) const { return packed_ + word * stride(); }
 
   Embedding layer_;
-  int rows_ = 0;  ///< number of rows of the weight
+  int rows_ = 0;  ///< number of trained rows of the table
   std::int64_t packed_ = 0;
   std::int64_t gradient_ = 0;
   std::int64_t numbers_ = 0;

@@ -55,7 +55,7 @@ class CpuGroupNorm final : public WholeGradientLayer {
          .dbias = g + weight_.columns});
   }
 
-  /// Return the saved mean of each group, and 1 / its standard deviation, [groups] each.
+  /// Return the saved mean and inverse standard deviation of each group, [groups] each.
   float* mean(Workspace& w, int example) const { return w.saved(saved_, example); }
   float* inverse(Workspace& w, int example) const { return mean(w, example) + layer_.groups; }
 

@@ -1,4 +1,4 @@
-// The first layer: copies the data set's images to the first edge. Texts are read by their
+// The input layer: copies the data set's images to the first edge. Texts are read by their
 // embedding.
 #include <algorithm>
 

@@ -41,7 +41,7 @@ class CpuMeanOverTime final : public CpuLayer {
 
  private:
   std::int64_t stride() const { return in().layout.stride; }
-  /// Returns the weight of a word, 1 / length; 1 for a text without words.
+  /// Returns the weight of a word in the mean of its text, 1 / length; 1 for an empty text.
   static float weight(Workspace& w, int e) {
     return 1.0f / static_cast<float>(std::max(1, w.length(e)));
   }
@@ -54,8 +54,8 @@ class CpuMeanOverTime final : public CpuLayer {
     for (int c = 0; c < in().layout.channels; ++c) y[c] *= factor;
   }
 
-  /// Replaces dy, the gradient by y = m / |m|, by the gradient by the mean m: (dy - y (y dy)) /
-  /// |m|. Since y m = |m|, the norm is the mean over the words of y x_t.
+  /// Replaces dy, the gradient of the output y = m / |m|, with that of the mean m: (dy - y (y dy))
+  /// / |m|. Since y m = |m|, the norm |m| is the mean over the words of y x_t.
   void pass_unit(Workspace& w, int e, float* dy) const {
     const float* const y = w.value(out(), e);
     const float* const x = w.value(in(), e);

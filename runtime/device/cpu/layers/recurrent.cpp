@@ -7,14 +7,15 @@ namespace cudp::cpu {
 namespace {
 
 /// LSTM or GRU. The numbers of steps are stored in the order in which steps are taken, so both
-/// directions differ only in the positions that they read and write. The products of inputs are
-/// computed for whole texts beforehand. Then all examples in flight take a step together, the
-/// longest first, so that the examples that are not finished are the first rows of a product. In
-/// backward the gates' gradients overwrite the gates. No number depends on the other examples.
+/// directions differ only in the positions that they read and write. The products with inputs are
+/// computed for whole texts beforehand. Then all examples in flight take a step together, ordered
+/// by decreasing length, so that the examples with steps left are the first rows of a product. In
+/// the backward pass the gates' gradients overwrite the gates. No number depends on the other
+/// examples.
 ///
 /// The gates of a step are four blocks of `units_` numbers: i, f, g, o for an LSTM; n, r, z and U_n
-/// h for a GRU. So the blocks that inputs are multiplied to (for a GRU the first three) and those
-/// that states are multiplied to (the last three) are each contiguous. Weights are packed [input or
+/// h for a GRU. So the blocks that are products with inputs (for a GRU the first three) and those
+/// that are products with states (the last three) are each contiguous. Weights are packed [input or
 /// state][gates].
 class CpuRecurrent final : public WholeGradientLayer {
  public:
@@ -64,7 +65,7 @@ class CpuRecurrent final : public WholeGradientLayer {
   }
 
  private:
-  /// Order of the examples in flight, the longest first.
+  /// Examples in flight in order of decreasing length.
   class Order {
    public:
     Order(Workspace& w, int first, int count) : count_(count) {
@@ -78,15 +79,15 @@ class CpuRecurrent final : public WholeGradientLayer {
     }
 
     int steps() const { return count_ > 0 ? length_[0] : 0; }
-    /// Returns the number of examples that take step s. They are the first ones in this order.
+    /// Returns the number of examples that have a step s. They are the first ones in this order.
     int active(int s) const {
       int n = count_;
       while (n > 0 && length_[n - 1] <= s) --n;
       return n;
     }
     int example(int k) const { return example_[k]; }
-    /// Returns the offsets in Workspace::saved of the ordered examples, relative to example 0 in
-    /// flight.
+    /// Returns the offset of each ordered example's numbers in Workspace::saved, relative to
+    /// example 0 in flight.
     const std::int32_t* rows() const { return row_; }
 
    private:
@@ -96,22 +97,23 @@ class CpuRecurrent final : public WholeGradientLayer {
     std::int32_t row_[kMaxChunk];
   };
 
-  /// Offsets of the numbers of one direction.
+  /// Offsets of the weights and step numbers of one direction.
   struct Direction {
     // Offsets in the packed weights, relative to the layer's first.
-    std::int64_t weight_ih = 0;  ///< [in][input_columns()]
-    std::int64_t weight_hh = 0;  ///< [hidden][state_columns()]
-    std::int64_t bias_ih = 0;    ///< [input_columns()]
+    std::int64_t weight_ih = 0;  ///< weights of inputs, [in][input_columns()]
+    std::int64_t weight_hh = 0;  ///< weights of states, [hidden][state_columns()]
+    std::int64_t bias_ih = 0;    ///< bias of the products with inputs, [input_columns()]
     std::int64_t bias_hh = 0;    ///< [state_columns()], GRU only
     // Offsets in the transposed weights.
-    std::int64_t transposed_ih = 0;  ///< [gates hidden][in().layout.stride]
-    std::int64_t transposed_hh = 0;  ///< [gates hidden][units]
+    std::int64_t transposed_ih = 0;  ///< weights of inputs, [gates hidden][in().layout.stride]
+    std::int64_t transposed_hh = 0;  ///< weights of states, [gates hidden][units]
     // Offsets in Workspace::saved. States before the first step are stored too; they are zero.
-    std::int64_t gates = 0;   ///< [T][4][units]
-    std::int64_t h = 0;       ///< [T + 1][units]
+    std::int64_t gates = 0;   ///< gates' values, [T][4][units]
+    std::int64_t h = 0;       ///< states, [T + 1][units]
     std::int64_t c = 0;       ///< [T + 1][units], LSTM only
     std::int64_t c_tanh = 0;  ///< [T][units], LSTM only
-    std::int64_t dh = 0;      ///< [units], at the current step; so is dc, LSTM only
+    /// Gradients of h and c at the current step, [units] each; dc for an LSTM only.
+    std::int64_t dh = 0;
     std::int64_t dc = 0;
   };
 
@@ -119,10 +121,10 @@ class CpuRecurrent final : public WholeGradientLayer {
   int step_size() const { return 4 * units_; }
   int input_columns() const { return layer_.gates() * units_; }
   int state_columns() const { return layer_.gates() * units_; }
-  /// Returns the index in a step's gates of the first number that states are multiplied to.
+  /// Returns the index in a step's gates of the first number that is a product with states.
   int first_state_column() const { return is_lstm() ? 0 : units_; }
-  /// Returns the index of a gate, given in PyTorch's order, among the gates that inputs are
-  /// multiplied to.
+  /// Returns the index of a gate, given in PyTorch's order, among the gates that are products with
+  /// inputs.
   int input_block(int gate) const { return is_lstm() ? gate : (gate + 1) % 3; }
 
   // --- Layout ---
@@ -222,7 +224,7 @@ class CpuRecurrent final : public WholeGradientLayer {
 
   // --- The passes ---
 
-  /// Returns the offset of the word that step 0 reads, in a sequence with this stride.
+  /// Returns the offset of the word that step 0 reads, in a sequence with `stride` floats per word.
   std::int64_t first_word(Workspace& w, int d, int e, int stride) const {
     return d == 0 ? 0 : std::int64_t{w.length(e) - 1} * stride;
   }
@@ -348,8 +350,8 @@ class CpuRecurrent final : public WholeGradientLayer {
     for (int j = 0; j < layer_.hidden; ++j) dh[j] += dy[j] / divisor;
   }
 
-  /// Computes the gradient by the states before step s. For a GRU it is added to the part that
-  /// bypasses the gates.
+  /// Computes the gradient with respect to the states before step s. For a GRU it is added to the
+  /// part that bypasses the gates.
   void state_gradient(Workspace& w, int d, int s, const Order& order) const {
     w.kernels.gather_gemm({.a = gates(w, d, s),
                            .b = w.weights.transposed + at_[d].transposed_hh,
@@ -430,19 +432,22 @@ class CpuRecurrent final : public WholeGradientLayer {
   int units_;
   std::int64_t packed_ = 0;  ///< offset of the layer's packed weights
   std::array<Direction, 2> at_;
-  // Offset tables of the products; see GatherGemm.
-  std::vector<std::int32_t> input_row_;         ///< input -> offset in a word's numbers
-  std::vector<std::int32_t> input_weight_row_;  ///< input -> offset of its weights
-  std::vector<std::int32_t> state_row_;         ///< state -> offset in a step's state
+  // Offset tables of the matrix products (GatherGemm).
+  std::vector<std::int32_t> input_row_;         ///< [input], offset in a word's numbers
+  std::vector<std::int32_t> input_weight_row_;  ///< [input], offset of its weights
+  std::vector<std::int32_t> state_row_;         ///< [state], offset in a step's state
   std::vector<std::int32_t> state_weight_row_;
-  std::vector<std::int32_t> gates_row_;                ///< step -> offset of its gates
-  std::array<std::vector<std::int32_t>, 2> word_row_;  ///< step -> offset of its word from step 0's
-  std::vector<GemmStep> input_steps_;                  ///< steps over inputs
-  std::vector<GemmStep> state_steps_;                  ///< steps over states
-  std::vector<GemmStep> input_gradient_steps_;         ///< steps over gates
+  std::vector<std::int32_t> gates_row_;  ///< [step], offset of its gates
+  /// [step], offset of its word, relative to step 0.
+  std::array<std::vector<std::int32_t>, 2> word_row_;
+  std::vector<GemmStep> input_steps_;           ///< offsets for sums over inputs
+  std::vector<GemmStep> state_steps_;           ///< offsets for sums over states
+  std::vector<GemmStep> input_gradient_steps_;  ///< offsets for sums over gates
   std::vector<GemmStep> state_gradient_steps_;
-  std::array<std::vector<GemmStep>, 2> input_terms_;  ///< terms over time: inputs and deltas
-  std::vector<GemmStep> state_terms_;                 ///< terms over time: states and deltas
+  /// Offsets for sums over steps, of inputs and gates' gradients.
+  std::array<std::vector<GemmStep>, 2> input_terms_;
+  /// Offsets for sums over steps, of states and gates' gradients.
+  std::vector<GemmStep> state_terms_;
 };
 
 }  // namespace

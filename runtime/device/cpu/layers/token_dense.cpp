@@ -96,13 +96,13 @@ class CpuTokenDense final : public WholeGradientLayer {
   int outputs_;
   PackedMatrix weight_;
   std::int64_t transposed_ = 0;
-  std::vector<std::int32_t> input_;       ///< input -> offset in a word's numbers
-  std::vector<std::int32_t> weight_row_;  ///< input -> offset of its weights
-  std::vector<std::int32_t> in_word_;     ///< word -> offset of its inputs
-  std::vector<std::int32_t> out_word_;    ///< word -> offset of its outputs
-  std::vector<GemmStep> forward_steps_;   ///< steps over inputs
-  std::vector<GemmStep> gradient_steps_;  ///< steps over words
-  std::vector<GemmStep> input_steps_;     ///< steps over outputs
+  std::vector<std::int32_t> input_;       ///< [input], offset in a word's numbers
+  std::vector<std::int32_t> weight_row_;  ///< [input], offset of its weights
+  std::vector<std::int32_t> in_word_;     ///< [word], offset of its inputs
+  std::vector<std::int32_t> out_word_;    ///< [word], offset of its outputs
+  std::vector<GemmStep> forward_steps_;   ///< offsets for sums over inputs
+  std::vector<GemmStep> gradient_steps_;  ///< offsets for sums over words
+  std::vector<GemmStep> input_steps_;     ///< offsets for sums over outputs
 };
 
 }  // namespace

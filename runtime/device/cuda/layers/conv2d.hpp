@@ -45,7 +45,7 @@ class CudaConv2d final : public ProductLayer {
   void backward(MicroBatch& w) const override { multiply_back(w); }
 
  private:
-  /// Returns the planes without their border, the layout that a library reads and writes.
+  /// Returns the layout p without its border, which a library reads and writes.
   static Planes without_border(Planes p) {
     p.border = 0;
     return p;
@@ -108,9 +108,10 @@ class CudaConv2d final : public ProductLayer {
                      gradient_tiles(gradient_.rows, gradient_.columns, gradient_.patch.lines > 0));
   }
 
-  /// Returns the border that the output's gradient needs along one side, so that the sum for every
-  /// input pixel stays inside it. An input pixel i gets its gradient from output pixels (i + pad -
-  /// k) / stride, which may lie outside the output.
+  /// Returns the width of the border [pixels] that the output's gradient needs along one axis, so
+  /// that the sum for every input pixel stays inside it. in, out: sizes along the axis. An input
+  /// pixel i gets its gradient from output pixels (i + pad - k) / stride, which may lie outside the
+  /// output.
   int gradient_border(int in, int out) const {
     int border = 0;
     for (int i = 0; i < in; ++i)
@@ -157,8 +158,9 @@ class CudaConv2d final : public ProductLayer {
                  .terms_per_example = pixels};
   }
 
-  /// Plans the gradient of the input pixels (iy, ix) with iy + pad = phase_y and ix + pad = phase_x
-  /// modulo the stride. Only the kernel's rows and columns of that phase reach them.
+  /// Chooses kernel and index tables for the gradient of the input pixels (iy, ix) with iy + pad =
+  /// phase_y and ix + pad = phase_x modulo the stride. Only the kernel's rows and columns of that
+  /// phase contribute to them.
   void plan_input_gradient(CudaStorage& s, int phase_y, int phase_x) {
     const Planes dx = in().gradient;
     const Planes dy = out().gradient;
@@ -192,8 +194,7 @@ class CudaConv2d final : public ProductLayer {
     struct Term {
       int channel, a, b;
     };
-    // Terms are in the order in which patches read dy from memory (PatchProduct): the last taps
-    // first.
+    // Summands are in the order in which PatchProduct reads dy from memory: the last taps first.
     const auto term = [&](int t) {
       return Term{t / (taps_y * taps_x), taps_y - 1 - t % (taps_y * taps_x) / taps_x,
                   taps_x - 1 - t % taps_x};

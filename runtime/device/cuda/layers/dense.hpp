@@ -9,16 +9,17 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Dense layer. It never stores an example's gradient, the outer product of x and dy; its norm is
-/// the product of their norms.
+/// Dense layer. It never stores an example's gradient, the outer product of its input x and the
+/// output's gradient dy; the norm is the product of their norms.
 class CudaDense final : public ProductLayer {
  public:
-  /// cuBLASLt supports only one function in its epilogue.
+  /// Whether forward() can apply the activation f. If cuBLASLt computes the product, its epilogue
+  /// supports one activation only.
   bool takes_output_function(const NetworkLayer& l, const LayoutChoices& choices,
                              const Activate& f) const override {
     return writes_itself(l, choices) || f.kind == Activation::relu;
   }
-  /// BLAS rounds its operands itself.
+  /// Whether the products read numbers already rounded to TF32. BLAS rounds its operands itself.
   bool reads_rounded(const NetworkLayer& l, const LayoutChoices& choices) const override {
     return choices.precision == Precision::tf32 && writes_itself(l, choices) &&
            gains_from_tensor_cores(l.in.size(), l.out.size());
@@ -128,7 +129,8 @@ class CudaDense final : public ProductLayer {
     for (int i = 0; i < slabs(w); ++i) body(std::int64_t{i} * kSlab);
   }
 
-  /// Computes the squared norm of the transformed gradient, from two products; see dense_square.
+  /// Computes the squared norm of each example's transformed gradient (gradient - m) / scale, from
+  /// two matrix products (see dense_square).
   void transformed_norm(MicroBatch& w, const CoordinatesView& c) const {
     const auto rows = static_cast<std::int64_t>(w.batch.capacity);
     const float* const x = w.value(in());

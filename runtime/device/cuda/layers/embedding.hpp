@@ -75,7 +75,7 @@ class CudaEmbedding final : public CudaLayer {
   int columns() const { return out().value.width; }
 
   bool is_trainable_;
-  std::int32_t rows_ = 0;  ///< number of rows of the weight
+  std::int32_t rows_ = 0;  ///< number of trained word vectors
   std::int32_t first_part_ = 0;
 };
 

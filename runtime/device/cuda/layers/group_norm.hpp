@@ -6,8 +6,8 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Group normalisation. It stores the gradient of every example: two numbers per channel, weight
-/// then bias.
+/// Group normalisation. It stores every example's parameter gradient: two numbers per channel,
+/// weight then bias.
 class CudaGroupNorm final : public CudaLayer {
  public:
   CudaGroupNorm(const GroupNorm& layer) : layer_(layer) {}
@@ -32,8 +32,8 @@ class CudaGroupNorm final : public CudaLayer {
                              .y_as = output_as()});
   }
 
-  /// Writes the squared norm of the parameters' gradient, and also computes the gradient of the
-  /// input.
+  /// Computes the parameters' gradient and its squared norm and, in the same kernel, the gradient
+  /// of the input.
   void gradient(MicroBatch& w) const override {
     launch(w.gpu, "group norm gradient", group_norm_backward_kernel,
            device::GroupNormBackward{.batch = w.batch,

@@ -1,5 +1,5 @@
 #pragma once
-// First layer of networks for images and tables: copies the examples and their labels from the data
+// Input layer of networks for images and tables: copies the examples and their labels from the data
 // set to the first edge. (Networks for texts begin with the embedding.)
 #include "kernels/layers/image.cuh"
 #include "runtime/device/cuda/launch.hpp"

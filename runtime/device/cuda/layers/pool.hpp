@@ -71,7 +71,8 @@ class CudaPool final : public CudaLayer {
   bool is_max_;
   int kernel_;
   int stride_;
-  std::int64_t winner_ = 0;  ///< offset of the saved indices of maxima, one byte per output
+  /// Offset of each output's index of the maximum in its window, one byte per output.
+  std::int64_t winner_ = 0;
   std::optional<Activate> input_function_;
 };
 

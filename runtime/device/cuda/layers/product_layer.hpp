@@ -1,13 +1,13 @@
 #pragma once
-// Base of layers whose weight is the right factor of a product.
+// Base of layers that multiply their input by a weight matrix.
 #include <optional>
 
 #include "runtime/device/cuda/layer.hpp"
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Layer whose weight is the right factor of a matrix product. It has two tensors: the weight, and
-/// a bias that follows it.
+/// Layer that multiplies its input by a weight matrix, the right matrix of the product. It has two
+/// tensors: the weight, and a bias that follows it.
 class ProductLayer : public CudaLayer {
  public:
   bool takes_output_function(const NetworkLayer&, const LayoutChoices&,
@@ -26,7 +26,7 @@ class ProductLayer : public CudaLayer {
   void take_output_function(const Activate& f) override { output_function_ = f; }
   void take_input_function(const Activate& f) override { input_function_ = f; }
 
-  /// Precision of the products forward and backward.
+  /// Precision of the matrix products in the forward and backward pass.
   Precision precision() const { return precision_; }
   const GradientPlan& gradient_plan() const { return gradient_; }
 
@@ -48,11 +48,11 @@ class ProductLayer : public CudaLayer {
   }
 
  protected:
-  /// Whether this library's own kernels, and not BLAS or cuDNN, compute the products of forward()
-  /// and backward().
+  /// Whether kernels of this project, and not BLAS or cuDNN, compute the products of forward() and
+  /// backward().
   virtual bool writes_itself(const NetworkLayer&, const LayoutChoices&) const { return true; }
-  /// Returns the epilogue of forward(): the activation that it applies, and whether its output is
-  /// rounded to TF32.
+  /// Returns what forward() applies to its output: an activation that it computes for the next
+  /// layer, and rounding to TF32.
   Epilogue output_epilogue() const {
     Epilogue e;
     if (output_function_) e = {.kind = Epilogue::Kind::value, .function = *output_function_};
@@ -81,13 +81,13 @@ class ProductLayer : public CudaLayer {
   const float* weight(const MicroBatch& w) const { return w.parameters + offset(); }
   const float* bias(const MicroBatch& w) const { return bias_of(weight(w)); }
   /// Returns the address of the bias, which follows the weight. `weight` may point into any array
-  /// in the layout of the parameters.
+  /// with the layout of the parameters, such as a gradient.
   const float* bias_of(const float* weight) const {
     return weight + std::int64_t{gradient_.rows} * gradient_.columns;
   }
 
-  /// Reserves `parts` partial sums of the squared norm, and registers the layer's plans in `s`.
-  /// reserve() must call it once the plans are made.
+  /// Reserves `parts` partial sums of the squared norm per example, and registers the layer's
+  /// products in `s`. reserve() must call it once its products are set up.
   void reserve_products(CudaStorage& s, int parts) {
     first_part_ = s.reserve_parts(parts);
     s.uses_tensor_cores = s.uses_tensor_cores || precision_ == Precision::tf32;
@@ -128,7 +128,8 @@ class ProductLayer : public CudaLayer {
   std::vector<ProductPlan> input_gradient_;
   GradientPlan gradient_;
   Precision precision_ = Precision::fp32;
-  std::int32_t first_part_ = 0;  ///< index of the first partial sum of the squared norm
+  /// Index of the first partial sum of the squared norm in MicroBatch's array.
+  std::int32_t first_part_ = 0;
 };
 
 }  // namespace cudp::cuda::inline CUDP_SIMT

@@ -10,14 +10,15 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// LSTM or GRU. One product for both directions makes W x of whole texts before the steps, and one
-/// product after them makes the inputs' gradient. All steps are one launch, forward and backward.
+/// LSTM or GRU. One matrix product for both directions computes W x of whole texts before the
+/// steps, and one product after them computes the inputs' gradient. All steps are one launch,
+/// forward and one backward.
 class CudaRecurrent final : public SequenceLayer {
  public:
   CudaRecurrent(const Recurrent& layer) : layer_(layer) {}
 
-  /// Prepares the kernels. Call before anything is recorded. Throws InputError if no block can hold
-  /// the layer.
+  /// Prepares the layer's kernels. Call before a step is recorded. Throws InputError if the layer
+  /// needs more shared memory than a block may have.
   void prepare(Gpu& gpu) const override {
     if (by_library_) {
       gpu.prepare_dnn();
@@ -46,8 +47,8 @@ class CudaRecurrent final : public SequenceLayer {
     launch(w.gpu, "recurrent", kernel(false), pass);
   }
 
-  /// Runs all backward steps, which compute the gradients with respect to the gates, then writes
-  /// the squared norms.
+  /// Runs all backward steps, which compute the gradients with respect to the gates, then computes
+  /// the squared norms of the parameters' gradients.
   void gradient(MicroBatch& w) const override {
     device::RecurrentPass pass = pass_of(w, true);
     pass.out = w.gradient(out());
@@ -61,8 +62,8 @@ class CudaRecurrent final : public SequenceLayer {
                         nullptr, w.gradient(in()), input_epilogue(w));
   }
 
-  /// Gradients of each direction's weights, of inputs and of states. A GRU's last gate has one
-  /// gradient for inputs and one for states.
+  /// Returns the arguments for the gradients of each direction's weights, of inputs and of states.
+  /// A GRU's last gate has one gradient for inputs and one for states.
   SequenceGradient sequence_gradient(const MicroBatch& w) const override {
     SequenceGradient g{
         .batch = w.batch, .length = w.lengths(), .longest = places(), .tile = tile(), .part = {}};
@@ -101,8 +102,8 @@ class CudaRecurrent final : public SequenceLayer {
   }
 
  private:
-  /// Runs all steps by the library. The last state or the mean of a text's own states is computed
-  /// from them.
+  /// Runs all steps by cuDNN, and computes the layer's output, the last state or the mean of a
+  /// text's own states, from the states that it returns.
   void recur_by_library(MicroBatch& w) const {
     const bool is_sequence = layer_.output == RecurrentOutput::sequence;
     const auto weights_of = [&](int d) {
@@ -161,7 +162,7 @@ class CudaRecurrent final : public SequenceLayer {
   void plan_products(CudaStorage& s) {
     const int gates = layer_.gates() * layer_.hidden;
     const int columns = layer_.directions() * gates;
-    // Column k is gate unit k % gates of direction k / gates.
+    // Column k of the product is gate unit k % gates of direction k / gates.
     const auto row_of_weight = [&](int k) {
       return std::int64_t{tensor(first_tensor(k / gates))} + std::int64_t{k % gates} * inputs();
     };
@@ -225,7 +226,8 @@ class CudaRecurrent final : public SequenceLayer {
     return is_lstm() ? recurrent_kernel<LstmCell> : recurrent_kernel<GruCell>;
   }
 
-  /// A direction's tensors: weight_ih, weight_hh, bias_ih and for a GRU bias_hh.
+  /// Returns the index of a direction's first tensor; they are weight_ih, weight_hh, bias_ih and,
+  /// for a GRU, bias_hh.
   std::size_t first_tensor(int d) const {
     return static_cast<std::size_t>(d) * (is_lstm() ? 3 : 4);
   }
@@ -237,7 +239,7 @@ class CudaRecurrent final : public SequenceLayer {
   }
   bool has_tensor_steps() const { return step_precision_ == Precision::tf32; }
   bool is_lstm() const { return layer_.cell == Cell::lstm; }
-  /// Distance in floats between consecutive positions of a text, in the gates.
+  /// Distance between consecutive positions of a text in the array of gates [floats].
   int gates_place() const { return layer_.directions() * 4 * layer_.hidden; }
 
   Recurrent layer_;
@@ -245,11 +247,13 @@ class CudaRecurrent final : public SequenceLayer {
   ProductPlan input_product_;
   ProductPlan back_;
   Precision step_precision_ =
-      Precision::fp32;                     ///< precision of the steps and the weights' gradients
-  Precision precision_ = Precision::fp32;  ///< precision of the two products
-  std::int64_t gates_ = 0;                 ///< saved: [T, directions, 4, hidden]
-  std::int64_t h_ = 0;                     ///< saved: [T, directions, hidden]
-  std::int64_t c_ = 0;                     ///< saved: [T, directions, hidden], for an LSTM
+      Precision::fp32;                     ///< precision of the steps and of the weights' gradients
+  Precision precision_ = Precision::fp32;  ///< precision of the two products with W
+  /// Offset of the saved gates, [T, directions, 4, hidden].
+  std::int64_t gates_ = 0;
+  std::int64_t h_ = 0;  ///< offset of the saved states, [T, directions, hidden]
+  /// Offset of the saved cell states, [T, directions, hidden], for an LSTM.
+  std::int64_t c_ = 0;
 };
 
 }  // namespace cudp::cuda::inline CUDP_SIMT

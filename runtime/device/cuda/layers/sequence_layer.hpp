@@ -40,8 +40,9 @@ class SequenceLayer : public CudaLayer {
                                 .stride = network_parameters()});
   }
 
-  // backward() is a matrix product, so its epilogue can multiply by the derivative of an activation
-  // before this layer. The values of that activation have the layout of the input gradient.
+  // backward() is a matrix product, so its kernel can also multiply by the derivative of an
+  // activation before this layer. The values of that activation have the layout of the input
+  // gradient.
 
   bool takes_input_function(const NetworkLayer&, const LayoutChoices&) const override {
     return true;
@@ -52,7 +53,8 @@ class SequenceLayer : public CudaLayer {
   void take_input_function(const Activate& f) override { input_function_ = f; }
 
  protected:
-  /// Number of units from which tensor cores make the gradients, and a recurrent layer's steps.
+  /// Number of units from which on tensor cores compute the gradients, and a recurrent layer's
+  /// steps.
   static constexpr int kMinTensorUnits = 64;
 
   virtual SequenceGradient sequence_gradient(const MicroBatch& w) const = 0;
@@ -74,20 +76,21 @@ class SequenceLayer : public CudaLayer {
                                 .parts = w.parts(first_part_),
                                 .transform = w.transform(offset())});
   }
-  /// Chooses the tile of the gradient's kernels. reserve() must call it once, before tile() is
-  /// used. rows, columns: size of the layer's largest weight. precision: that of the gradients.
+  /// Chooses the tile size of the weight gradient's kernels. reserve() must call it once, before
+  /// tile() is used. rows, columns: size of the layer's largest weight matrix. precision: that of
+  /// the gradients.
   void choose_tile(CudaStorage& s, int rows, int columns, Precision precision) {
     gradient_precision_ = precision;
     tile_ = sequence_tile(rows, columns, precision);
     s.uses_tensor_cores = s.uses_tensor_cores || precision == Precision::tf32;
   }
-  /// Reserves the partial sums of the squared norm, one for each of `tiles` tiles, the total over
-  /// all weights.
+  /// Reserves partial sums of the squared norm per example, one for each of `tiles` tiles of all
+  /// weights together.
   void reserve_tiles(CudaStorage& s, int tiles) { first_part_ = s.reserve_parts(tiles); }
   const SequenceTileShape& tile() const { return tile_; }
   int places() const { return in().value.height; }
   int inputs() const { return in().value.width; }
-  /// Returns the offset of the layer's i-th tensor among the layer's parameters.
+  /// Returns the offset of the layer's i-th tensor from the layer's first parameter.
   std::int32_t tensor(std::size_t i) const { return narrow(offset_of(i) - offset()); }
 
  private:

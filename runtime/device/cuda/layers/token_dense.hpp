@@ -46,7 +46,7 @@ class CudaTokenDense final : public SequenceLayer {
 
  private:
   void reserve(const LayoutChoices& choices, CudaStorage& s) override {
-    // Positions beyond a text's end are multiplied too; their results are never read.
+    // Positions past a text's end are multiplied too; their results are never read.
     forward_ = {.a = {strided(inputs()), strided(1), true},
                 .b = {strided(inputs()), strided(1), true},
                 .out_row = strided(outputs_),
