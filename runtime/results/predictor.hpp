@@ -8,7 +8,7 @@
 
 namespace cudp {
 
-/// Returns the settings that matter for an engine that only computes logits: precision,
+/// Returns the settings for an engine that only computes logits, taken from the config: precision,
 /// evaluate_with, threads, micro_batch.
 EngineSettings forward_settings(const TrainConfig& config);
 
