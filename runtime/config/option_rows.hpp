@@ -17,7 +17,7 @@ namespace cudp::option_rows {
 
 using Range = ValueRange;
 
-// Limits well inside the range of a float, for numbers > 0.
+// Ranges of valid numbers. Their limits are well inside the range of a float.
 inline constexpr Range kPositive{
     .low = 1e-30, .high = 1e30, .text = "a number > 0 (1e-30 to 1e30)"};
 inline constexpr Range kMultiple{.low = 1.0, .high = 1000.0, .text = "a number of 1 to 1000"};
