@@ -29,7 +29,8 @@ constexpr double rounding = std::numeric_limits<double>::epsilon();
                           std::to_string(neighbours.group));
 }
 
-/// Returns the number of additions or removals that lead from one data set to the other.
+/// Returns by how many added or removed examples neighbouring data sets differ: replacing counts
+/// twice.
 double changes(const Neighbours& neighbours) {
   return static_cast<double>(neighbours.group) *
          (neighbours.relation == NeighbouringRelation::replace_one ? 2.0 : 1.0);
@@ -45,7 +46,7 @@ double gaussian_divergence(double sigma, double distance, double alpha) {
 }
 
 double divergence_of_pairs(const Mechanism& mechanism, double alpha, const Neighbours& neighbours) {
-  double largest = std::numeric_limits<double>::quiet_NaN();  // fmax(NaN, x) is x
+  double largest = std::numeric_limits<double>::quiet_NaN();  // fmax ignores this NaN
   for (const Change change : changes_of(neighbours.relation)) {
     const double divergence =
         rdp_of_pairs(dominating_pairs(mechanism, change, neighbours.group), alpha);
@@ -110,7 +111,7 @@ struct Concentration {
   double operator()(const PoissonGaussian& m) const {
     return m.q == 0.0 ? 0.0 : gaussian(m.sigma, 1.0);
   }
-  /// An added example displaces another.
+  /// The added example displaces another one from the batch.
   double operator()(const FixedSizeGaussian& m) const {
     return gaussian(m.sigma, replaces(neighbours) ? 1.0 : 2.0);
   }
