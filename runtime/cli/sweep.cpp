@@ -57,7 +57,8 @@ constexpr HelpLine kSweepLines[] = {
     {"quiet", "no progress, only warnings"},
 };
 
-/// Returns the options of `cudp train` that a sweep takes lists of, and --json and --quiet.
+/// Returns the options of `cudp train` for which a sweep takes lists of values, and --json and
+/// --quiet.
 std::vector<Option> setting_options() {
   std::vector<Option> all;
   for (const Option& option : train_options()) {
@@ -71,7 +72,7 @@ std::vector<Option> setting_options() {
   return all;
 }
 
-/// Settings and flags as the user gave them.
+/// Settings and flags of a sweep, as the user gave them.
 struct GivenSweep {
   SweepRequest request;
   bool json = false;
@@ -100,7 +101,7 @@ GivenSweep on_command_line(const CommandFlags& settings, const CommandFlags& own
   return given;
 }
 
-/// Adds the settings of SWEEP.toml, or of the sweep that is continued. Throws InputError.
+/// Adds the settings in SWEEP.toml, or those of the sweep that is continued. Throws InputError.
 void add_files(GivenSweep& given, const CommandFlags& own) {
   SweepFlags& flags = given.request.flags;
   if (!flags.resume.empty()) {
@@ -117,7 +118,7 @@ void add_files(GivenSweep& given, const CommandFlags& own) {
   }
 }
 
-/// Privacy of all runs together, and what a user is told of it.
+/// Privacy that all runs of a sweep spend together, and messages about it.
 struct Total {
   std::optional<SpentByAll> spent;
   std::string text;
@@ -154,7 +155,7 @@ void check_total(const Total& total, const Sweep& sweep, const SweepFlags& flags
       privacy::number(total.spent->delta)));
 }
 
-/// Writes the tables and prints what may be shown.
+/// Writes the tables of results, and prints what is public in them.
 void finish(const Sweep& sweep, const SweepFlags& flags, bool as_json) {
   SweepTable table = sweep.table();
   const Total total = total_of(sweep, flags);
