@@ -19,8 +19,8 @@ namespace cudp::privacy {
 /// Result of an attack on one training. Functions throw std::invalid_argument unless correct <=
 /// made <= canaries and canaries > 0.
 struct Guesses {
-  std::uint64_t canaries =
-      0;  ///< m, number of canaries: examples that were included with probability 1/2
+  /// m, number of canaries: examples that were included with probability 1/2.
+  std::uint64_t canaries = 0;
   std::uint64_t made = 0;     ///< number of guesses; the attacker abstains on the other canaries
   std::uint64_t correct = 0;  ///< number of correct guesses
 };

@@ -17,8 +17,8 @@ struct ScalarMixture {
 /// on a neighbour. The privacy loss is log(first density / second density) at a point drawn from
 /// `first`. It is monotone in the point.
 struct GaussianPair {
-  double probability =
-      1.0;  ///< probability with which this pair is used, if a public coin selects one of several
+  /// Probability with which this pair is used, if a public coin selects one of several.
+  double probability = 1.0;
   ScalarMixture first;
   ScalarMixture second;
   double sigma = 0.0;

@@ -44,8 +44,8 @@ struct Release {
   std::vector<std::int64_t> sums;  ///< exact sums [multiples of the grid]; empty for a noisy choice
   /// Exact numbers that are not on a grid: the scores of a noisy choice, or a minimum.
   std::vector<double> scores;
-  std::vector<double>
-      values;  ///< released values: grid (sums + noise), rounded to float by engines
+  /// Released values: grid (sums + noise), rounded to float by engines.
+  std::vector<double> values;
   bool operator==(const Release&) const = default;
 };
 

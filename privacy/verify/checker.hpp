@@ -18,8 +18,8 @@ struct Evidence {
   /// Content of release/config.toml. Needed to check schedules, optimizers, averages and the key's
   /// seed.
   std::string settings = {};
-  std::string rows =
-      {};  ///< content of release/metrics.jsonl; used by the checks without a transcript
+  /// Content of release/metrics.jsonl; used by the checks without a transcript.
+  std::string rows = {};
   /// Content of release/holdout.json; used by the checks without a transcript. nullopt: no such
   /// file.
   std::optional<std::string> holdout = {};

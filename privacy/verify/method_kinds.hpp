@@ -25,8 +25,8 @@ inline constexpr std::uint32_t kHoldout = 12;
 /// Which checks apply to a training method.
 struct Kinds {
   bool known = false;
-  bool engine =
-      false;  ///< releases sums of clipped gradients over Poisson batches, and applies an optimizer
+  /// Releases sums of clipped gradients over Poisson batches, and applies an optimizer.
+  bool engine = false;
   std::set<std::uint32_t> host_streams;  ///< random streams for noise that is added on the host
   bool choices = false;
 };

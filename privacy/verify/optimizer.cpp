@@ -158,8 +158,8 @@ std::string follows_descent(const transcript::State& before, std::span<const Mea
     precision += weight;
   }
   double square = 0.0;
-  double largest =
-      0.0;  // largest term, because the rounding error of terms that cancel is proportional to it
+  // Largest term, because the rounding error of terms that cancel is proportional to it.
+  double largest = 0.0;
   for (std::size_t j = 0; j < n; ++j) {
     for (const Measured& m : sums) largest = std::fmax(largest, std::fabs(m.values[j]));
     const double pull = u.weight_decay * static_cast<double>(before.parameters[j]);

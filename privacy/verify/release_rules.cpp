@@ -275,8 +275,8 @@ class Rules {
     const double min_rate = c_.expected_batch / c_.size * (1.0 - 1e-9);
     const bool in_order = !c_.lost_a_key();
     std::uint64_t totals_made = 0, steps = 0;
-    std::uint64_t left_of_epoch =
-        0;  // number of steps that may follow the last sums of norms in their epoch
+    // Number of steps that may follow the last sums of norms in their epoch.
+    std::uint64_t left_of_epoch = 0;
     for (const Release& r : left_) {
       const double q = rate_of(r.mechanism), sigma = sigma_of(r.mechanism);
       const std::string where = "releases, after step " + std::to_string(steps);

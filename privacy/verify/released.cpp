@@ -440,8 +440,8 @@ class ReleasedChecker {
          {Pair{"holdout", "/holdout/share"}, Pair{"holdout-epsilon", "/holdout/epsilon"},
           Pair{"holdout-delta", "/holdout/delta"},
           Pair{"holdout-threshold", "/holdout/threshold"}}) {
-      if (c_.status == "refused")
-        break;  // a run that ended before training states nothing about held-out rows
+      // A run that ended before training states nothing about held-out rows.
+      if (c_.status == "refused") break;
       if (states(pointer) != settings_.has(key))
         wrong(std::string(key) +
               ": expected in both the certificate and the settings, found in one");

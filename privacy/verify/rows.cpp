@@ -218,8 +218,8 @@ class Rows {
     }
     if (!gradients.empty())
       std::erase_if(gradients, [limit = gradients.front() * (1.0 - kNearly)](double cost) {
-        return cost <
-               limit;  // gradients that were measured again, with a smaller share of the budget
+        // Gradients that were measured again, with a smaller share of the budget.
+        return cost < limit;
       });
     std::ranges::sort(gradients);
     std::ranges::sort(selections);

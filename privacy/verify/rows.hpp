@@ -19,8 +19,8 @@ struct Row {
   /// Epsilon of the training's releases so far: the field `training_epsilon` if rows are held out,
   /// else `epsilon`.
   double epsilon = 0.0;  ///< NaN if the line states none
-  std::optional<double> of_all =
-      {};  ///< the line's field `epsilon`, if it also has `training_epsilon`
+  /// The line's field `epsilon`, if it also has `training_epsilon`.
+  std::optional<double> of_all = {};
   double epoch = 0.0;
   bool is_measured = false;  ///< whether the line has metrics of test rows
 };

@@ -182,22 +182,22 @@ class RunChecker {
       key_lines_;  ///< number of key losses in the ledger before the current key
   std::uint64_t last_key_lines_ = 0;
   std::optional<transcript::Batch> batch_;
-  std::optional<transcript::Release>
-      sum_;  ///< noisy gradient sum for which no update has been read yet
-  std::vector<Measured>
-      measured_;  ///< DP-AGD's noisy gradient sums for which no update has been read yet
+  /// Noisy gradient sum for which no update has been read yet.
+  std::optional<transcript::Release> sum_;
+  /// DP-AGD's noisy gradient sums for which no update has been read yet.
+  std::vector<Measured> measured_;
   std::uint64_t next_step_ = 0;
   std::optional<transcript::State> state_;
-  std::map<std::uint64_t, std::uint64_t>
-      states_;                          ///< hash of the training state by number of steps done
+  /// Hash of the training state by number of steps done.
+  std::map<std::uint64_t, std::uint64_t> states_;
   std::map<std::uint32_t, bool> held_;  ///< whether a drawn example is held out, by example
   std::uint64_t holdout_releases_ = 0;
   std::optional<bool> normalised_;
   std::map<std::pair<std::uint64_t, NoiseSource>, transcript::Release> first_releases_;
-  std::set<std::pair<std::uint64_t, std::uint64_t>>
-      numbers_used_;  ///< numbered charges that were used: key, number in the ledger
-  std::map<std::string, std::uint64_t>
-      taken_;  ///< halves used of charges without a number, by mechanism
+  /// Numbered charges that were used: key, number in the ledger.
+  std::set<std::pair<std::uint64_t, std::uint64_t>> numbers_used_;
+  /// Halves used of charges without a number, by mechanism.
+  std::map<std::string, std::uint64_t> taken_;
   std::set<std::tuple<std::uint64_t, NoiseSource, Listing>> made_;
   std::map<NoiseSource, Listing> listed_at_least_;
   std::map<std::uint64_t, double> counts_, clips_;

@@ -19,8 +19,8 @@ struct StatedNumbers {
   int format = 2;        ///< 1 or 2
   double epsilon = 0.0;  ///< bound for everything released; NaN if the certificate states none
   double delta = 0.0;
-  double training_epsilon =
-      0.0;  ///< bound for rows that are trained on; equal to `epsilon` unless rows are held out
+  /// Bound for rows that are trained on; equal to `epsilon` unless rows are held out.
+  double training_epsilon = 0.0;
   double training_delta = 0.0;
   double failure = 0.0;        ///< part of training_delta that covers rounding
   std::string unit;            ///< column that is the unit of privacy; empty: each row is a unit
@@ -32,8 +32,8 @@ struct StatedNumbers {
   std::uint64_t threshold = 0;
   double expected_batch = 0.0;
   std::uint64_t steps = 0, steps_planned = 0;
-  std::uint64_t repeated =
-      0;  ///< number of releases that were charged again because a key was lost
+  /// Number of releases that were charged again because a key was lost.
+  std::uint64_t repeated = 0;
   /// How many times the key was lost; nullopt if not stated, as always in format 1.
   std::optional<std::uint64_t> keys_lost;
   double order = 0.0;

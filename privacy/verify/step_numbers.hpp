@@ -39,8 +39,8 @@ class StepNumbers {
   Findings& findings_;
   std::optional<transcript::Update> first_update_;
   std::optional<double> ema_;  ///< decay of the weight average after the first steps
-  std::map<std::uint64_t, double>
-      steps_b2_;  ///< b^2 of the adaptive learning rate, by number of steps done
+  /// b^2 of the adaptive learning rate, by number of steps done.
+  std::map<std::uint64_t, double> steps_b2_;
 };
 
 }  // namespace cudp::verify

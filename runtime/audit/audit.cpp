@@ -101,8 +101,8 @@ void bound(AuditResult& r, const Training& t) {
   const double error = 1.0 - r.settings.confidence;
   r.any = privacy::epsilon_lower(r.guesses, r.delta, error);
   r.gaussian = privacy::gaussian_epsilon_lower(r.guesses, r.delta, error);
-  if (t.filter() != nullptr)
-    return;  // releases that are chosen adaptively have no single trade-off curve
+  // Releases that are chosen adaptively have no single trade-off curve.
+  if (t.filter() != nullptr) return;
   try {
     r.own = privacy::epsilon_lower(r.guesses, t.ledger().releases(), r.delta, error,
                                    t.size().unit_rows);

@@ -29,8 +29,8 @@ class GradientScores {
 
  private:
   std::vector<std::uint32_t> parameters_;
-  std::vector<double>
-      log_drawn_;  ///< [k + 1], log P(B = j): log probability that j of a member's rows are drawn
+  /// [k + 1], log P(B = j): log probability that j of a member's rows are drawn.
+  std::vector<double> log_drawn_;
   std::vector<double> scores_;
 };
 

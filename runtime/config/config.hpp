@@ -69,8 +69,8 @@ struct TrainConfig {
   std::string test_labels;
   bool test_data_is_public = false;
   bool size_is_public = false;
-  std::optional<double>
-      holdout;  ///< fraction of the units of privacy that is held out from training
+  /// Fraction of the units of privacy that is held out from training.
+  std::optional<double> holdout;
   /// Privacy budget for releasing figures of held-out rows; not set: none are released.
   std::optional<double> holdout_epsilon;
   std::optional<double> holdout_delta;

@@ -257,8 +257,8 @@ DataSplit load_matrix(const DataRequest& request) {
     const ArrayFiles other = test_files(request);
     check_matrices_apart(own, other);
     const MatrixFiles test = files_of(request, other);
-    MatrixReader first(
-        test);  // reads the header now, to report a mistake before the training file is read
+    // Reads the header now, to report a mistake before the training file is read.
+    MatrixReader first(test);
     check_alike(request, MatrixReader(train).empty(), first.empty());
     split.train = read_rows(train, request.share);
     split.test = read_rows(test, request.share);

@@ -18,10 +18,10 @@ struct NamedDataset {
   std::string name;
   /// Folder below --data-dir, also the name in scripts/fetch_data.sh; empty if the set is built in.
   std::string folder{};
-  std::vector<std::string>
-      known_by{};  ///< names of files that show that a folder holds this data set
-  std::string
-      test{};  ///< file of a table's test rows; empty: they are taken from the training file
+  /// Names of files that show that a folder holds this data set.
+  std::vector<std::string> known_by{};
+  /// File of a table's test rows; empty: they are taken from the training file.
+  std::string test{};
   bool is_table = false;
   std::uint64_t rows = 0;  ///< number of training examples; 0 if it is found by reading them
   DataSplit (*load)(const DataRequest&, const NamedDataset&, const std::filesystem::path& folder);

@@ -63,8 +63,8 @@ class Numbering {
   const Dataset& data_;
   std::size_t begin_;
   std::size_t end_;
-  std::vector<std::uint32_t>
-      index_;  // example by sampling index - begin(); empty: both are the same
+  // Example by sampling index - begin(); empty: both are the same.
+  std::vector<std::uint32_t> index_;
 };
 
 }  // namespace cudp

@@ -43,8 +43,8 @@ struct Categorical {
 struct Label {
   std::vector<std::string> values;  ///< empty: the schema is incomplete
   std::string strip_suffix;
-  std::optional<std::string>
-      fill;  ///< class of a missing label; if not set, a missing label is an error
+  /// Class of a missing label; if not set, a missing label is an error.
+  std::optional<std::string> fill;
 
   bool operator==(const Label&) const = default;
 };
@@ -53,8 +53,8 @@ struct Label {
 struct Target {
   std::optional<double> min;  ///< if a bound is missing, the schema is incomplete
   std::optional<double> max;
-  std::optional<double>
-      fill;  ///< value of a missing target; if not set, a missing target is an error
+  /// Value of a missing target; if not set, a missing target is an error.
+  std::optional<double> fill;
 
   bool operator==(const Target&) const = default;
 };

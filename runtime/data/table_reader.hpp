@@ -28,12 +28,12 @@ struct TableOptions {
   /// Keep the cells of the id column, if the file has it. The reader throws InputError if the
   /// schema has none.
   bool ids = false;
-  std::string
-      group_by{};  ///< name of a column whose cells are kept, to group results by; empty: none
+  /// Name of a column whose cells are kept, to group results by; empty: none.
+  std::string group_by{};
   bool row_texts = false;       ///< keep the texts of the rows
   std::size_t max_rows = 4096;  ///< maximum number of rows in a block; fewer if rows are wide
-  const TextCoder* coder =
-      nullptr;           ///< tokenizer and vocabulary for a text column; must outlive the reader
+  /// Tokenizer and vocabulary for a text column; must outlive the reader.
+  const TextCoder* coder = nullptr;
   RowStorage storage{};  ///< whether features are kept in memory or in a file
   bool ahead = true;     ///< a thread reads the next block while one is in use
 };

@@ -21,8 +21,8 @@ struct TextCoder {
   TextOptions options;
   Vocabulary vocabulary;
   std::shared_ptr<const WordVectors> vectors;  ///< [vocabulary.rows(), columns]; null: none
-  std::string
-      embedding_digest;  ///< SHA-256 of the file with the vectors, hexadecimal; empty: no vectors
+  /// SHA-256 of the file with the vectors, hexadecimal; empty: no vectors.
+  std::string embedding_digest;
 };
 
 /// Converts texts to word ids and appends them to a data set of shape {1, 1, options.tokens}. With

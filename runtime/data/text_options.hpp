@@ -25,8 +25,8 @@ struct TextOptions {
   bool vocabulary_is_public = false;  ///< the user declares that no private text decided the list
   std::string embedding{};  ///< embedding with the vectors of words: a file, or the name glove or
                             ///< minilm; empty: none
-  std::string
-      embedding_tensor{};  ///< name of the tensor in a .safetensors file; empty: its only matrix
+  /// Name of the tensor in a .safetensors file; empty: its only matrix.
+  std::string embedding_tensor{};
   /// Number of principal components to reduce the vectors to; 0: the vectors as they are.
   std::int64_t embedding_dims = 0;
   bool store_embedding = false;  ///< store the vectors in the released model

@@ -21,14 +21,14 @@ struct FeatureSettings {
   int groups = 0;  ///< normalise this number of groups of channels within each example; 0: none
   bool standardise = false;  ///< standardise channels with noisy means and variances of the
                              ///< training set, instead of `groups`
-  double second_order =
-      1.0;  ///< for standardised scattering channels of order 2: their standard deviation
+  /// For standardised scattering channels of order 2: their standard deviation.
+  double second_order = 1.0;
   std::int64_t dimensions = 0;  ///< number of principal components (Features::pca)
   bool whiten = false;          ///< scale principal components to equal variance (Features::pca)
   std::string cache = "auto";   ///< a folder, "auto" for the user's cache folder, or "none"
   int threads = 0;
-  Ranks* ranks =
-      &alone();  ///< processes that train together, each with a range of the training set
+  /// Processes that train together, each with a range of the training set.
+  Ranks* ranks = &alone();
 };
 
 FeatureSettings feature_settings(const TrainConfig& config);

@@ -20,8 +20,8 @@
 namespace cudp {
 namespace {
 
-constexpr int kMaxNumbers =
-    16384;  // maximum numbers per example; the covariance matrix then has 2 GiB
+// Maximum numbers per example; the covariance matrix then has 2 GiB.
+constexpr int kMaxNumbers = 16384;
 constexpr std::size_t kRowsAtOnce = 64;  // number of rows that fit the L2 cache while they are
                                          // multiplied
 constexpr int kRange = 16;               // rows of the matrix per task, a multiple of 4

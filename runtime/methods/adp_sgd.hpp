@@ -17,8 +17,8 @@ struct AdpSgdOptions {
   Calibration calibration = Calibration::accountant;
   /// b_0^2, start of the accumulator b_t^2; the learning rate is divided by b_t.
   double adaptive_start = 20.0;
-  double adaptive_weight =
-      1.0;  ///< beta, factor on the squared norm of the noisy gradient that a step adds to b_t^2
+  /// beta, factor on the squared norm of the noisy gradient that a step adds to b_t^2.
+  double adaptive_weight = 1.0;
   double adaptive_min = 1e-5;  ///< nu, smallest increase of b_t^2 in a step
 };
 

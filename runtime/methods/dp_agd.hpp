@@ -26,12 +26,12 @@ struct DpAgdSettings {
   double first_largest = 2.0;  ///< alpha_max, largest step size, at the start
   int window = 10;             ///< tau, number of steps between changes of alpha_max
   double window_growth = 0.1;  ///< eta, relative growth of alpha_max at such a change
-  double shrink =
-      1.0;  ///< factor on alpha_max if no step size reduces the objective; 1 in the paper
-  std::uint64_t threshold =
-      0;  ///< sampling rate of mini-batches, in units of 2^-32; 0: all examples
-  double max_examples =
-      1.0;  ///< public upper bound on the number of examples N, the same as the engine's
+  /// Factor on alpha_max if no step size reduces the objective; 1 in the paper.
+  double shrink = 1.0;
+  /// Sampling rate of mini-batches, in units of 2^-32; 0: all examples.
+  std::uint64_t threshold = 0;
+  /// Public upper bound on the number of examples N, the same as the engine's.
+  double max_examples = 1.0;
 };
 
 /// State of DP-AGD after an iteration; a checkpoint stores it.

@@ -9,11 +9,11 @@
 namespace cudp {
 
 struct QuantileOptions {
-  double target =
-      0.5;          ///< gamma, the quantile of the gradients' norms that the clipping norm C tracks
+  /// gamma, the quantile of the gradients' norms that the clipping norm C tracks.
+  double target = 0.5;
   double lr = 0.2;  ///< eta_C, learning rate of log C
-  double noise_share =
-      0.01;  ///< s, share of 1 / sigma^2 that the noisy count of clipped examples gets
+  /// s, share of 1 / sigma^2 that the noisy count of clipped examples gets.
+  double noise_share = 0.01;
   double min_clip = 1e-3;  ///< public bounds of C
   double max_clip = 1e3;
   bool normalised = false;  ///< divide g~ by C_t in a step

@@ -54,14 +54,14 @@ struct PrivacyPlan {
   /// Poisson sampling: each example is in each step's batch independently with probability
   /// sampling_threshold / 2^32.
   std::uint64_t sampling_threshold = 0;
-  double expected_batch =
-      0.0;  ///< expected batch size; sums are divided by it, not by the number of examples drawn
+  /// Expected batch size; sums are divided by it, not by the number of examples drawn.
+  double expected_batch = 0.0;
   std::uint64_t steps = 0;
-  double clip_norm =
-      0.0;  ///< C: clipping norm, maximum L2 norm of one example's contribution before rounding
+  /// C: clipping norm, maximum L2 norm of one example's contribution before rounding.
+  double clip_norm = 0.0;
   double sensitivity = 0.0;  ///< C plus the rounding error of a sum; noise is proportional to it
-  double noise_multiplier =
-      0.0;  ///< sigma: standard deviation of the noise / sensitivity, for steps with scale 1
+  /// sigma: standard deviation of the noise / sensitivity, for steps with scale 1.
+  double noise_multiplier = 0.0;
   /// Noise of the steps, if it is not the same in all: consecutive spans, the last of which ends at
   /// `steps`. Fixed before training starts, so the composition is not adaptive. Empty: scale 1.
   std::vector<NoiseSpan> noise;

@@ -23,8 +23,8 @@ class SharedBoard {
   SharedBoard& operator=(const SharedBoard&) = delete;
 
   static constexpr int kMaxRanks = 256;
-  static constexpr std::size_t kChunk = std::size_t{1}
-                                        << 16;  ///< size of a buffer, in numbers of 8 bytes
+  /// Size of a buffer, in numbers of 8 bytes.
+  static constexpr std::size_t kChunk = std::size_t{1} << 16;
 
   /// The function that a rank has called, to compare with the calls of others.
   struct Call {

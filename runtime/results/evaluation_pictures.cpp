@@ -9,11 +9,11 @@
 namespace cudp {
 namespace {
 
-constexpr int kMaxNamedClasses =
-    2 * kLineColours;  ///< with more classes, curves are not in the legend
+/// With more classes, curves are not in the legend.
+constexpr int kMaxNamedClasses = 2 * kLineColours;
 constexpr std::size_t kMaxNameBytes = 24;
-constexpr int kMaxCountedClasses =
-    20;  ///< with more classes, the cells of the confusion matrix show no counts
+/// With more classes, the cells of the confusion matrix show no counts.
+constexpr int kMaxCountedClasses = 20;
 
 /// Returns a class's name for a picture: without control characters and shortened to kMaxNameBytes.
 std::string label(const std::vector<std::string>& names, int number) {

@@ -25,8 +25,8 @@ struct HoldoutPlan {
   double share = 0.0;
   double epsilon = 0.0;  ///< 0 if no figures are released
   double delta = 0.0;
-  double sigma =
-      0.0;  ///< noise multiplier of each figure: standard deviation / maximum contribution of a row
+  /// Noise multiplier of each figure: standard deviation / maximum contribution of a row.
+  double sigma = 0.0;
   std::uint64_t releases = 0;  ///< number of figures that are released with this noise
   std::uint64_t unit_rows = 1;
   /// Probability from which the second of two classes is predicted; empty to predict the more
@@ -52,8 +52,8 @@ HoldoutPlan plan_holdout(double share, double epsilon, double delta, bool target
 struct HoldoutFigures {
   HoldoutPlan plan;
   int classes = 0;  ///< number of classes; 1 for targets
-  std::vector<double>
-      noisy;  ///< [classes, classes] confusion counts, or [kTargetFigures] error sums
+  /// [classes, classes] confusion counts, or [kTargetFigures] error sums.
+  std::vector<double> noisy;
   std::vector<ErrorBar> bars;
 };
 

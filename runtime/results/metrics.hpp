@@ -59,8 +59,8 @@ struct MetricsRow {
   double epsilon = 0.0;
   double learning_rate = 0.0;
   Metrics test = {};
-  std::optional<double> training_epsilon =
-      {};  ///< epsilon of the training up to this step; set only if rows are held out
+  /// Epsilon of the training up to this step; set only if rows are held out.
+  std::optional<double> training_epsilon = {};
 
   double spent_by_training() const { return training_epsilon.value_or(epsilon); }
 };

@@ -24,11 +24,11 @@ struct ReleasedModel {
   Network network;
   std::vector<float> parameters;  ///< [d]
   std::string dataset;            ///< name of the data set that the model was trained on
-  FeatureSettings
-      features;  ///< transforms of an example before the network, such as principal components
+  /// Transforms of an example before the network, such as principal components.
+  FeatureSettings features;
   std::vector<float> feature_release;  ///< noisy statistics that these transforms use
-  std::shared_ptr<const TextCoder>
-      coder;           ///< tokenizer and vocabulary; null unless inputs are texts
+  /// Tokenizer and vocabulary; null unless inputs are texts.
+  std::shared_ptr<const TextCoder> coder;
   ModelInputs inputs;  ///< how inputs are computed from a table or from images
   /// Where pre-trained weights that training began with came from. The privacy guarantee does not
   /// cover their data. nullopt: none.

@@ -73,8 +73,8 @@ class Scorer {
   std::string name_;
   bool has_ids_ = false;
   std::unique_ptr<Stream> stream_;  ///< the table or matrix that is read; null if `whole_` is used
-  std::optional<Dataset>
-      whole_;  ///< a data set that is one block; empty once next() has returned it
+  /// A data set that is one block; empty once next() has returned it.
+  std::optional<Dataset> whole_;
 };
 
 }  // namespace cudp

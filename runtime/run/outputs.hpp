@@ -60,8 +60,8 @@ class Outputs {
   bool has_holdout_;       ///< whether rows are held out; their number may be 0
   bool has_private_test_;  ///< metrics of test rows must stay in private/
   bool test_is_public_;
-  std::string
-      metric_;  ///< metric stated by the user or the schema for the picture of curves; or ""
+  /// Metric stated by the user or the schema for the picture of curves; or "".
+  std::string metric_;
 };
 
 }  // namespace cudp

@@ -10,8 +10,8 @@ namespace cudp {
 
 struct Setting {
   Value value;
-  std::string
-      place;  ///< where the value was given, for messages: "--batch" or "run.toml, line 3, batch"
+  /// Where the value was given, for messages: "--batch" or "run.toml, line 3, batch".
+  std::string place;
 };
 
 /// The settings that one source gives (command line, TOML file or preset), by option key.

@@ -117,8 +117,8 @@ class Plans {
   struct Worst {
     TrainConfig config;
     double count = 1.0;
-    std::vector<std::uint64_t>
-        epoch_steps;  ///< numbers of steps per epoch to try; one of them is the most expensive
+    /// Numbers of steps per epoch to try; one of them is the most expensive.
+    std::vector<std::uint64_t> epoch_steps;
     bool is_exact = false;  ///< whether it is exactly the plan for the range's smallest number
   };
 

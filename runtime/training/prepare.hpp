@@ -35,8 +35,8 @@ struct Experiment {
   ModelInputs inputs;      ///< how inputs are computed from a table or from images
   std::string model_text;  ///< layers of the model, as TOML
   Network network;
-  std::optional<PublicWeights> initial =
-      {};  ///< pre-trained weights of --init; nullopt: all weights are drawn
+  /// Pre-trained weights of --init; nullopt: all weights are drawn.
+  std::optional<PublicWeights> initial = {};
   /// The noisy statistics from which features are computed (release_for_features). Empty before
   /// they are released, or if features need none. `data` has raw inputs until then, and features
   /// afterwards.

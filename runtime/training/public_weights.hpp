@@ -15,8 +15,8 @@ struct PublicWeights {
 
   // Only for a new training; a resumed one has its weights in the checkpoint.
   std::vector<float> initial = {};  ///< values of trained parameters, [d]; NaN: not in the file
-  std::vector<std::string> notes =
-      {};  ///< messages for the user about what was read, one line each
+  /// Messages for the user about what was read, one line each.
+  std::vector<std::string> notes = {};
 };
 
 /// Returns whether each layer of the network is frozen by the globs of --freeze, [layers]. A glob
