@@ -9,8 +9,8 @@
 
 namespace cudp::transcript {
 
-// Records of a seeded run: the examples that each step drew, its sums and its released values. The
-// gate writes them (runtime/gate/transcript.hpp), a checker reads them
+// Records of a seeded run: the examples that each step drew, its sums and its released values. A
+// training writes them (runtime/gate/transcript.hpp), a checker reads them
 // (privacy/verify/checker.hpp). They contain secrets: sums before noise and the examples drawn.
 // Only a run with --seed makes a transcript, and it is never saved to a file.
 

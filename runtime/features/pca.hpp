@@ -42,9 +42,9 @@ int row_bits(double max_examples, double sigma = 1.0);
 /// number of threads (0: every core).
 std::vector<double> clipped_second_moments(const Dataset& data, int bits, int threads);
 
-/// Adds symmetric Gaussian noise to a matrix [d, d], through the gate: N(0, sigma^2) on the
-/// diagonal, N(0, sigma^2 / 2) off it, rounded to the gate's grid. Requires that entries are
-/// multiples of 2^(-2 bits) and that the sensitivity is 1.
+/// Adds symmetric Gaussian noise to a matrix [d, d], drawn by `gate`: N(0, sigma^2) on the
+/// diagonal, N(0, sigma^2 / 2) off it, rounded to multiples of a power of two. Requires that
+/// entries are multiples of 2^(-2 bits) and that the sensitivity is 1.
 void add_symmetric_noise(std::vector<double>& matrix, int d, int bits, double sigma, Gate& gate);
 
 /// Scales each eigenvector by sqrt(mean eigenvalue / its eigenvalue), so that projected rows have

@@ -140,8 +140,8 @@ class Gate {
 };
 
 /// Returns the grid for sums that are integer multiples of `coarsest`, a power of two: `coarsest`
-/// itself, or a finer power of two if s would otherwise be below 2^20. Here s = noise_std / grid. s
-/// exceeds its range only if noise_std is above 2^40 coarsest. Throws std::invalid_argument unless
+/// itself, or a finer power of two if s = noise_std / grid would otherwise be below 2^20. s exceeds
+/// its range only if noise_std is above 2^40 coarsest. Throws std::invalid_argument unless
 /// noise_std is finite and > 0.
 double noise_grid(double noise_std, double coarsest);
 

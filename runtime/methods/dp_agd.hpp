@@ -81,11 +81,11 @@ class DpAgd {
   bool iterate(DpAgdState& state);
 
  private:
-  /// Asks the gate to charge the release. If it admits it, counts it in `state` and returns true.
-  /// rho: zCDP cost of the release.
+  /// Charges the release to the budget, through the gate. If the budget suffices, counts the
+  /// release in `state` and returns true. rho: zCDP cost of the release.
   bool admitted(DpAgdState& state, const privacy::Mechanism& release, double rho);
   /// Releases sum + N(0, C^2/(2 rho) I), which has zCDP cost rho; C is the clipping norm of
-  /// gradients. Returns nullopt if the gate refused because the budget is spent.
+  /// gradients. Returns nullopt if the budget is spent.
   std::optional<std::vector<double>> measure(DpAgdState& state, const std::vector<double>& sum,
                                              double rho);
   std::vector<float> direction(const DpAgdState& state, const std::vector<double>& measured) const;

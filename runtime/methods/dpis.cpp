@@ -31,8 +31,8 @@ constexpr int kNoiseBits = 36;
 /// Maximum sampling rate, below 1 so that no example is certain to be drawn.
 constexpr double kLargestRate = 1.0 - 1e-4;
 
-/// Makes the plan for the worst case: K~, the noisy sum of gradient norms, is N~ C in every epoch
-/// (N~: number of examples, C: clipping norm).
+/// Makes the privacy plan (sampling rate, steps, noise) for the worst case: K~, the noisy sum of
+/// gradient norms, is N~ C in every epoch (N~: number of examples, C: clipping norm).
 PrivacyPlan dpis_plan(const MethodContext& context) {
   const TrainConfig& config = context.config;
   const auto& options = config.of<DpisOptions>();
@@ -164,9 +164,10 @@ double Dpis::next_clip(std::uint64_t epoch, std::uint64_t number) {
   return std::clamp(options().lambda * total / size(), 1e-3 * plan().clip_norm, max_clip);
 }
 
-/// Chooses the grid from public numbers, so that the noise is at most 2^37 grid steps and max_norm
-/// at most 2^31. Adding one example changes the sum of norms, rounded to the grid, by at most
-/// max_norm.
+/// Releases the noisy sum of gradient norms, each clipped to max_norm. The sum is computed in
+/// multiples of a grid, which depends on public numbers only, so that the noise is at most 2^37
+/// grid steps and max_norm at most 2^31. Adding one example changes the sum of norms, rounded to
+/// the grid, by at most max_norm.
 double Dpis::noisy_total(const char* name, Stream purpose, std::uint64_t epoch,
                          std::uint64_t number, double max_norm) {
   const double noise = plan().epoch_noise * max_norm * (1.0 + kSumRounding);
@@ -223,11 +224,11 @@ bool Dpis::choose_sigma(std::uint64_t first, double left) {
 }
 
 StepRecipe Dpis::recipe() const {
-  return {// candidates: i with probability b ghat_i / K~
+  return {// candidates: example i with probability b ghat_i / K~
           .draw = Candidates{rule()},
-          // each candidate: its gradient, n_i = min(|g_i|, C, ghat_i), accepted with probability
-          // n_i / ghat_i; ghat_i <- k max(n_i, g_L). Sum of g_i / |g_i| over the accepted, which
-          // are i with probability b n_i / K~
+          // of each example drawn so: its gradient g_i, n_i = min(|g_i|, C, ghat_i); it is accepted
+          // with probability n_i / ghat_i; ghat_i <- k max(n_i, g_L). Sum of g_i / |g_i| over the
+          // accepted, which are i with probability b n_i / K~
           .contribution = AcceptedDirection{},
           // g~ = (K~ / N~ sum + N(0, sigma_G^2 C^2 I)) / b;  theta_{t+1} = theta_t - eta_t g~
           .optimizer = optimizer_settings(config())};

@@ -61,12 +61,13 @@ class EngineMethod : public Method {
  protected:
   EngineMethod(MethodContext context, const PrivacyPlan& plan);
 
-  // Settings of the engine that do not follow from the plan, and the initial training state.
+  // Settings of the engine that do not follow from the privacy plan, and the initial training
+  // state.
 
   virtual void configure(EngineSettings&) const {}
   virtual void initialise(TrainState&) const {}
 
-  // For methods that make releases in addition to those of the plan.
+  // For methods that make releases in addition to those in the privacy plan.
 
   /// Makes the releases that must precede step `step`, e.g. at the start of an epoch. Requires that
   /// all earlier steps are done. Returns false if the budget is spent.
@@ -77,10 +78,11 @@ class EngineMethod : public Method {
   virtual std::vector<privacy::Release> releases_of(std::uint64_t first, std::uint64_t last) const {
     return step_releases(plan_, first, last);
   }
-  /// Returns the charge of one step for the gate.
+  /// Returns the ledger entry that the release of step `step` is charged to.
   Charge charge_of(std::uint64_t step) const;
-  /// Reports steps first <= t < last to the gate before an engine draws their noise. They are
-  /// already paid for, so this charges nothing. Throws std::logic_error if the gate refuses.
+  /// Reports steps first <= t < last to the Gate, which checks that releases are paid for, before
+  /// an engine draws their noise. They are already paid for, so this charges nothing. Throws
+  /// std::logic_error if they are not.
   void pass_gate(std::uint64_t first, std::uint64_t last) const;
   /// Returns the index of a step's release in the ledger.
   virtual std::uint64_t ledger_index(std::uint64_t step) const { return step; }

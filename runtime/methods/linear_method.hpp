@@ -49,7 +49,7 @@ class LinearMethod : public Method {
   /// (MethodContext::before).
   virtual std::vector<privacy::Release> releases() const = 0;
   /// Trains the model. Returns the weights of the features, in their original scale, and the bias.
-  /// Reports its releases to the gate before it draws their noise.
+  /// Has task.gate charge its releases before it draws their noise.
   virtual std::vector<float> fit(const LinearTask& task) const = 0;
 
   double epsilon() const override { return epsilon_of(facts_.unit_rows); }
@@ -86,7 +86,7 @@ class LinearMethod : public Method {
   LinearMethod(const TrainConfig& config, const LinearProblem& facts)
       : config_(config), facts_(facts) {}
 
-  /// Reports all of releases() to the gate; for a method that draws its noise itself.
+  /// Has the gate charge all of releases(); for a method that draws its noise itself.
   void pass_gate(Gate& gate) const;
 
   /// Describes the mechanism for the certificate. epsilon, delta and method of `promise` are

@@ -22,11 +22,11 @@ struct SumShape {
 /// number if it is private), or a clipping norm too small for float32.
 PrivacyPlan plan_without_noise(const MethodContext& context, const SumShape& shape);
 
-/// Returns config.sigma, or else the smallest noise multiplier with which all releases of the plan
-/// stay within config.epsilon. Throws BudgetError if there is none.
+/// Returns config.sigma, or else the smallest noise multiplier with which all releases of the
+/// privacy plan stay within config.epsilon. Throws BudgetError if there is none.
 double noise_multiplier_for(const TrainConfig& config, const PrivacyPlan& plan);
 
-/// Returns the plan with its noise multiplier set, and checked against the budget.
+/// Returns the privacy plan with its noise multiplier set, and checked against the budget.
 PrivacyPlan with_noise(const TrainConfig& config, PrivacyPlan plan);
 
 /// Returns whether a privacy filter must enforce the budget during training. It must if the noise
@@ -38,8 +38,8 @@ bool needs_filter(const TrainConfig& config, const PrivacyPlan& plan);
 /// multiplier is set.
 double filter_order(PrivacyPlan plan);
 
-/// Throws BudgetError if the plan's epsilon exceeds config.epsilon, or if its guarantee is too weak
-/// to be meaningful.
+/// Throws BudgetError if the epsilon of the planned releases exceeds config.epsilon, or if its
+/// guarantee is too weak to be meaningful.
 void check_budget(const TrainConfig& config, const PrivacyPlan& plan);
 
 /// Returns how many steps can be made from step `first` on, at most `wanted`, so that epsilon is

@@ -61,7 +61,7 @@ struct TrainingInputs {
   const Dataset& train;
   const Backend& backend;
   SharedKey key;
-  Gate& gate;               ///< every release passes it; has the same key
+  Gate& gate;  ///< charges releases, and adds noise to sums on the host; has the same key
   Ranks* ranks = &alone();  ///< processes that train together; `train` is this rank's range
   /// Public pre-trained weights to start from, [d]; the entry NaN means that the weight is drawn at
   /// random. Empty: all are drawn.
@@ -149,7 +149,7 @@ class Method {
   /// precede them. Returns one past the last step that is paid for: `step` if the budget is spent.
   virtual std::uint64_t authorise(PrivacyBudget& budget, std::uint64_t step,
                                   std::uint64_t until) = 0;
-  /// Makes steps `step` to `until` - 1, which authorise() has paid for. Reports them to the gate
+  /// Makes steps `step` to `until` - 1, which authorise() has paid for. Reports them to inputs.gate
   /// before their noise is drawn. Returns one past the last step made; it is less than `until` only
   /// if the method pays for releases one by one and the budget is spent.
   virtual std::uint64_t train(std::uint64_t step, std::uint64_t until) = 0;

@@ -35,7 +35,7 @@ double size_noise_for(double epsilon, double delta, std::uint64_t unit_rows);
 double size_noise(const DataSplit& data, const TrainConfig& config, bool batch_follows = false);
 
 /// Returns the number of examples N if noise is 0. Otherwise releases N plus Gaussian noise of this
-/// standard deviation through the gate, rounded to a whole number of at least 1. This is a release
+/// standard deviation, added by `gate`, rounded to a whole number of at least 1. This is a release
 /// of the Gaussian mechanism with noise multiplier `noise`, and must be charged.
 TrainingSize training_size(const DataSplit& data, double noise, Gate& gate);
 

@@ -16,12 +16,12 @@
 namespace cudp {
 namespace {
 
-/// Maximum noise multiplier of held-out figures: the gate requires noise below 2^40 grid steps, and
-/// the grid is at most 1.
+/// Maximum noise multiplier of held-out figures: Gate requires the noise to be below 2^40 steps of
+/// the grid that sums are rounded to, which is at most 1.
 constexpr double kMaxSigma = 0x1p39;
 
-/// Returns the grid of the error sums. Each row's error is rounded down to a multiple of it, so
-/// that no row adds more than 1. It is fine compared with the noise, but not finer than the gate
+/// Returns the power of two to whose multiples each row's error is rounded down before summing, so
+/// that no row adds more than 1. It is fine compared with the noise, but not finer than Gate
 /// allows.
 double error_grid(double sigma) {
   return std::ldexp(1.0, std::clamp(std::ilogb(sigma) - 39, -30, 0));

@@ -57,8 +57,9 @@ struct HoldoutFigures {
   std::vector<ErrorBar> bars;
 };
 
-/// Computes the figures and releases them, with noise, through the gate. predictions: of the final
-/// model for the held-out rows. bounds: of the regression target; empty for classes.
+/// Computes the figures of held-out rows and releases them with noise; `gate` charges the budget
+/// and adds the noise. predictions: of the final model for the held-out rows. bounds: of the
+/// regression target; empty for classes.
 HoldoutFigures release_holdout(const HoldoutPlan& plan, const Predictions& predictions, int classes,
                                const TargetBounds& bounds, Gate& gate);
 

@@ -30,7 +30,7 @@ struct TrainingState {
   TrainingSize size;
   privacy::Ledger ledger;
   std::vector<PrivacyBudget::Taken> taken;    ///< uses of the ledger's charges that have no number
-  std::vector<privacy::NoisyValue> released;  ///< the releases made so far, as the gate lists them
+  std::vector<privacy::NoisyValue> released;  ///< the noisy values released so far
   std::vector<MetricsRow> metrics;
   double seconds = 0.0;                ///< training time so far
   std::vector<float> feature_release;  ///< noisy statistics for features, see Experiment
@@ -45,7 +45,8 @@ struct TrainingState {
 HoldoutPlan holdout_plan_of(const Experiment& experiment, double size_noise);
 
 /// A training in progress. It needs no folder, terminal or file; an observer stores or shows its
-/// results. Every release is charged to the budget first and then passes the gate.
+/// results. Every release is charged to the budget before its noise is drawn
+/// (runtime/gate/gate.hpp).
 class Training {
  public:
   /// Starts a training: releases the number of examples if it is private, makes the privacy plan,
@@ -98,8 +99,8 @@ class Training {
 
   /// Returns the certificate for everything charged, if the training ends at the current step.
   privacy::Certificate certificate() const;
-  /// Returns the certificate of the plan: for everything that will have been spent if the training
-  /// ends as planned. It states that the training is not finished.
+  /// Returns a certificate for everything that will have been spent if the training ends as
+  /// planned. It states that the training is not finished.
   privacy::Certificate plan_certificate() const;
   /// Returns the trained model in the form in which it is published.
   ReleasedModel model() const;
