@@ -45,8 +45,8 @@ struct Dataset {
   std::shared_ptr<const RowFile> rows;
   std::vector<std::uint8_t> coded;          ///< [size, layout->row_bytes()], or empty
   std::shared_ptr<const RowLayout> layout;  ///< layout of coded rows; null: examples are not coded
-  std::vector<std::uint16_t> tokens;  ///< [size, T] word ids, each < words, or empty; 0 after the
-                                      ///< last word of a text
+  std::vector<std::uint16_t> tokens;   ///< [size, T] word ids, each < words, or empty; 0 after the
+                                       ///< last word of a text
   std::vector<std::uint16_t> lengths;  ///< [size] for texts: number of words, 0 to T
   int words = 0;  ///< number of rows of the embedding if examples are texts; else 0
   std::shared_ptr<const WordVectors> vectors;  ///< given vectors of texts [words, columns];
