@@ -32,7 +32,7 @@ class AccountantMemo {
   double calibrated_sigma(const Composition& before, const Release& release, double epsilon,
                           double delta, const AccountantOptions& options);
 
-  /// Number of computations that were started.
+  /// Number of results that were computed, not found in the cache.
   std::size_t computations() const;
 
  private:

@@ -20,7 +20,7 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double rounding = std::numeric_limits<double>::epsilon();
 
-/// Returns 1 / sigma^2, never 0.
+/// Returns the precision 1 / sigma^2 of Gaussian noise, never 0.
 double precision(double sigma) {
   const double s = std::fmin(sigma, 1e100);
   return 1.0 / s / s;

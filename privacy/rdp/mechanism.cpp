@@ -111,7 +111,7 @@ struct Concentration {
   double operator()(const PoissonGaussian& m) const {
     return m.q == 0.0 ? 0.0 : gaussian(m.sigma, 1.0);
   }
-  /// The added example displaces another one from the batch.
+  /// An added example may displace another one from the batch, which changes the sum by 2.
   double operator()(const FixedSizeGaussian& m) const {
     return gaussian(m.sigma, replaces(neighbours) ? 1.0 : 2.0);
   }

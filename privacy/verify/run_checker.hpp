@@ -33,7 +33,7 @@ using Listing = std::tuple<std::string, std::uint64_t, double, double, double>;
 /// Returns a hash of all numbers of a training state.
 std::uint64_t hash_of(const transcript::State& s);
 
-/// Moves findings, skipped checks and epsilon into a verdict.
+/// Moves differences, skipped checks and epsilon from `findings` into `verdict`.
 void move_findings(Findings& findings, Verdict& verdict);
 
 /// Implementation of check(): reads a run's transcript record by record. run_checker.cpp checks

@@ -18,7 +18,7 @@ namespace cudp {
 /// What happens if a flag is given twice: an error, the last one counts, or both count.
 enum class Repeated { refused, last_counts, all_count };
 
-/// The flags of a command, one for each option.
+/// The command-line flags of a subcommand, one for each option.
 class CommandFlags {
  public:
   /// Adds the flags to `command`, which must outlive this object.

@@ -30,7 +30,7 @@ void for_each_field(M& m, Visit visit) {
   if constexpr (requires { m.sigma; }) visit("sigma", m.sigma);
 }
 
-/// Returns a JSON value as one short line.
+/// Returns a JSON value as one short line, for an error message.
 std::string value_text_of(const json& value) {
   std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
   if (text.size() > 60) text = text.substr(0, 60) + "...";

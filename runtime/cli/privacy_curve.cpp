@@ -18,7 +18,7 @@ namespace {
 
 using Points = std::vector<std::pair<double, double>>;
 
-/// The lines of one plot.
+/// The curves of one plot, as gnuplot data.
 class Lines {
  public:
   void add(const std::string& title, const char* style, const Points& points) {

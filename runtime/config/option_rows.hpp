@@ -231,7 +231,7 @@ inline Option positional(Option o) {
   return o;
 }
 
-/// Makes an option positional and optional.
+/// Makes an option that is given by position and may be left out.
 inline Option optional_positional(Option o) {
   o.may_lack = true;
   return positional(std::move(o));

@@ -36,7 +36,7 @@ class ArrayReader {
   /// Reads the next out.size() whole numbers. A number above 2^63 - 1 becomes -1; booleans are 0
   /// and 1. Throws InputError if the array ends before them, or if they are floating-point.
   virtual void read(std::span<std::int64_t> out) = 0;
-  /// Throws InputError unless the array ends here.
+  /// Throws InputError unless all elements of the array have been read.
   virtual void expect_end() = 0;
   /// Maximum number of elements for which the caller may reserve memory before they are read. It
   /// does not trust the size in the file's header.

@@ -49,7 +49,7 @@ void clear_examples(Dataset& data);
 void append_examples(const Dataset& from, Dataset& to);
 void append_examples(const Dataset& from, ExampleRange range, Dataset& to);
 void append_example(const Dataset& from, std::size_t example, Dataset& to);
-/// Returns the listed examples, in that order.
+/// Returns the examples with the indices `which`, in that order.
 Dataset select_examples(const Dataset& data, std::span<const std::size_t> which);
 /// Appends `count` examples whose features, label and target are 0.
 void append_blanks(Dataset& data, std::size_t count);

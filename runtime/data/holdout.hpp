@@ -40,7 +40,7 @@ class HoldOutSplitter {
   /// train, held: still empty, constructed with the final number of rows of each.
   HoldOutSplitter(HoldOutCoins coins, KeptRange train, KeptRange held);
 
-  /// Adds the next used rows.
+  /// Adds the next used rows of the table.
   void take(const Dataset& used);
   /// Returns both parts. Throws Error as KeptRange::finish does. file: name of the table.
   HeldOut finish(const std::string& file);

@@ -54,7 +54,7 @@ constexpr auto kWithKey = std::to_array<std::string_view>(
      "reviewer", "author",   "account", "applicant", "candidate",  "panelist",     "owner",
      "pat",      "cust",     "subj"});
 
-/// Names of numbers that identify persons.
+/// Words for numbers and addresses that identify a person.
 constexpr auto kNumbersOfPersons = std::to_array<std::string_view>(
     {"mrn", "ssn", "nhs", "npi", "nino", "email", "imsi", "msisdn"});
 

@@ -25,7 +25,7 @@ class KeptRange {
   /// The same, but writes the features to a file instead of keeping them in memory.
   KeptRange(Dataset empty, Share share, std::uint64_t whole, RowFileWriter to);
 
-  /// Adds the next examples: all of `block`.
+  /// Passes the next examples of the data set: all of `block`.
   void take(const Dataset& block);
   /// Adds one example, with index `example` in `block`. Returns whether it is in the share.
   bool take(const Dataset& block, std::size_t example);

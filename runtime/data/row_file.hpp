@@ -49,7 +49,7 @@ class RowFile {
   std::size_t row_bytes() const { return row_bytes_; }
   const std::string& name() const { return name_; }
 
-  /// Copies the listed rows to `to` [rows.size(), row_bytes()].
+  /// Copies the rows with these indices to `to` [rows.size(), row_bytes()].
   void copy(std::span<const std::uint32_t> rows, std::uint8_t* to) const;
   /// Copies rows [first, first + count) to `to`. For many rows faster than copying a list.
   void copy(std::size_t first, std::size_t count, std::uint8_t* to) const;
@@ -89,7 +89,7 @@ class RowFileWriter {
 
   /// Appends whole rows. Throws Error if the disk is full.
   void append(std::span<const std::uint8_t> rows);
-  /// Returns the file. No more rows may be appended.
+  /// Returns the finished file for reading. No more rows may be appended.
   std::shared_ptr<const RowFile> finish();
 
  private:

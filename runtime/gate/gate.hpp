@@ -120,7 +120,7 @@ class Gate {
   /// Returns the release observer of this training, or null.
   ReleaseObserver* release_observer() const { return release_observer_; }
 
-  /// Returns the releases of this gate, in order.
+  /// Returns the releases that this gate has made, in order.
   const std::vector<Released>& released() const { return released_; }
   /// Returns the releases of the run, including those before an interruption, in order. Equal
   /// consecutive releases are merged into one entry with a count.

@@ -12,7 +12,7 @@
 
 namespace cudp {
 
-/// C++ type of released values in memory.
+/// Type of released values in memory: float, double, or an index.
 enum class NumberKind { float32, float64, index };
 
 /// Public properties of released values. For sums with Gaussian noise all are set, for a noisy

@@ -41,7 +41,7 @@ class Transcript : public SecretObserver {
   void on_record(const transcript::Record& record) override;
   void before_noise(const ReleasedValue& what, std::span<const std::int64_t> sums) override;
   void before_noise(const ReleasedValue& what, std::span<const double> numbers) override;
-  /// Writes nothing until a seeded run has begun.
+  /// Records released values. Writes nothing until a seeded run has begun.
   void on_release(const ReleasedValue& what, std::span<std::byte> values) override;
 
  private:

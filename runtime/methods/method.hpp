@@ -154,7 +154,7 @@ class Method {
   /// if the method pays for releases one by one and the budget is spent.
   virtual std::uint64_t train(std::uint64_t step, std::uint64_t until) = 0;
 
-  /// Returns the parameters of the model that is released.
+  /// Returns the current parameters [d] of the model that is released.
   virtual std::vector<float> parameters() const = 0;
 
   // Reports. They are computed from public numbers and released values.

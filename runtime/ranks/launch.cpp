@@ -18,7 +18,7 @@
 namespace cudp {
 namespace {
 
-/// A forked child process.
+/// A child process that runs one of the other ranks.
 struct Child {
   ::pid_t process;
   int rank;

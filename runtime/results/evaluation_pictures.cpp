@@ -9,7 +9,7 @@
 namespace cudp {
 namespace {
 
-/// With more classes, curves are not in the legend.
+/// Maximum number of classes for which the legend names the curves.
 constexpr int kMaxNamedClasses = 2 * kLineColours;
 constexpr std::size_t kMaxNameBytes = 24;
 /// With more classes, the cells of the confusion matrix show no counts.

@@ -31,7 +31,7 @@ enum class PredictionKind { classes, target };
 std::span<const Metric> metrics(PredictionKind kind);
 PredictionKind prediction_kind(const Evaluation& evaluation);
 
-/// Values of all metrics on a test set.
+/// Values of all metrics that were measured on a test set.
 struct Metrics {
   std::vector<double> values;  ///< in the order of metrics(kind); empty if there is no test set
   PredictionKind kind = PredictionKind::classes;

@@ -23,7 +23,7 @@ constexpr const char* kNoGroups =
     "not stated: of several units some may be trained on and others held out, and both parts "
     "together are bounded for single units only";
 
-/// Returns flags and facts that weaken the guarantee.
+/// Returns descriptions of everything by which the user has weakened the guarantee.
 std::vector<std::string> unsafe_flags(const Experiment& e) {
   std::vector<std::string> flags = e.data.unsafe;
   if (e.config.unsafe_diagnostics) flags.emplace_back("unsafe-diagnostics");

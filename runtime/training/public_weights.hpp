@@ -38,7 +38,7 @@ void freeze_again(const FineTuning& settings, const PublicWeights& weights, Netw
 
 /// Returns the SHA-256 of a file, hexadecimal. Throws InputError if it cannot be read.
 std::string digest_of_file(const std::string& path);
-/// Returns the SHA-256 of numbers, hexadecimal.
+/// Returns the SHA-256 of the bytes of these numbers, hexadecimal.
 std::string digest_of(const std::vector<float>& numbers);
 
 /// Returns the folder of the cudp run that made the weights file, if there is a certificate next to

@@ -90,7 +90,7 @@ class Training {
   const std::vector<MetricsRow>& metrics() const { return metrics_; }
   double seconds() const { return seconds_; }  ///< training time so far [s]
 
-  /// Returns the state for a checkpoint.
+  /// Returns everything that a checkpoint must store.
   TrainingState state() const;
   /// Checks that all ranks have the same parameters. Throws RanksError if not.
   void agree() const { (void)joined_state(); }
