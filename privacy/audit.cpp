@@ -21,7 +21,7 @@ namespace {
 /// Relative bound on the rounding error of a sum of positive terms.
 constexpr double kRounding = 1e-9;
 
-/// Accuracy of epsilon and mu.
+/// Accuracy with which epsilon and mu are searched.
 constexpr double kTolerance = 1e-7;
 
 void check(const Guesses& g) {
@@ -86,7 +86,7 @@ Composition with_noise(std::span<const Release> releases, double factor, std::ui
   return c;
 }
 
-/// Coarse options; the result is still a bound.
+/// Fast and coarse options of the accountant; its result is still a bound.
 constexpr AccountantOptions kCoarse{.coarseness = 10.0};
 
 /// Returns a lower bound on the trade-off curve, from a few points. Guesses of thousands of

@@ -16,12 +16,13 @@ namespace cudp::privacy {
 // The number of guesses must be fixed before the coins are revealed, or be a function of released
 // values.
 
-/// Result of an audit. Functions throw std::invalid_argument unless correct <= made <= canaries,
-/// canaries > 0.
+/// Result of an attack on one training. Functions throw std::invalid_argument unless correct <=
+/// made <= canaries and canaries > 0.
 struct Guesses {
-  std::uint64_t canaries = 0;  ///< m, number of canaries
-  std::uint64_t made = 0;      ///< number of guesses; the attacker abstains on the other canaries
-  std::uint64_t correct = 0;   ///< number of correct guesses
+  /// m, number of canaries: examples that were included with probability 1/2.
+  std::uint64_t canaries = 0;
+  std::uint64_t made = 0;     ///< number of guesses; the attacker abstains on the other canaries
+  std::uint64_t correct = 0;  ///< number of correct guesses
 };
 
 /// Returns a bound on the probability that any attacker on an (epsilon, delta)-DP mechanism has
@@ -33,17 +34,17 @@ double p_value(const Guesses& guesses, double epsilon, double delta);
 /// mechanism. Nats, >= 0, rounded down; error in (0, 1), delta in [0, 1].
 double epsilon_lower(const Guesses& guesses, double delta, double error);
 
-/// A trade-off curve in the form that audits use: the smallest probability of an event on a data
-/// set, given its probability p in [0, 1] on a neighbour. Nondecreasing and convex; the same for
-/// both directions.
+/// A trade-off curve of a mechanism, as audits use it: the smallest probability of an event on one
+/// data set, given its probability p in [0, 1] on a neighbour. Nondecreasing and convex; the same
+/// for both directions.
 using TradeOffCurve = std::function<double(double p)>;
 
-/// Returns the curve of Gaussian noise with standard deviation 1 / mu on a value that one example
-/// changes by at most 1; mu >= 0.
+/// Returns the trade-off curve of Gaussian noise with standard deviation 1 / mu on a value that one
+/// example changes by at most 1; mu >= 0.
 TradeOffCurve gaussian_trade_off(double mu);
 
-/// Returns the curve of all mechanisms that are (epsilons[i], deltas[i])-DP for all i at once.
-/// Requires equally many epsilons and deltas.
+/// Returns the trade-off curve that holds for every mechanism that is (epsilons[i], deltas[i])-DP
+/// for all i. Requires equally many epsilons and deltas.
 TradeOffCurve trade_off(std::span<const double> epsilons, std::span<const double> deltas);
 
 /// Returns whether, for a mechanism with this trade-off curve, any attacker has this many correct
@@ -62,9 +63,10 @@ bool refutes(const Guesses& guesses, const TradeOffCurve& curve, double error);
 /// of Gaussian noise. It holds with probability 1 - error. Nats, >= 0, rounded down.
 double gaussian_epsilon_lower(const Guesses& guesses, double delta, double error);
 
-/// Returns the bound for the curve of `releases` with all their noise multiplied by one factor,
-/// which is found to 1 %. Canaries are units of `group` examples. Throws std::domain_error if one
-/// of the releases is not Gaussian noise on a sum.
+/// Returns a lower bound on epsilon at delta for mechanisms with the trade-off curve of `releases`,
+/// with all their noise multiplied by some factor, which is found to 1 %. It holds with probability
+/// 1 - error. Canaries are units of `group` examples. Throws std::domain_error if one of the
+/// releases is not Gaussian noise on a sum.
 double epsilon_lower(const Guesses& guesses, std::span<const Release> releases, double delta,
                      double error, std::uint64_t group = 1);
 

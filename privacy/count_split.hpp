@@ -3,16 +3,16 @@
 
 namespace cudp::privacy {
 
-/// Shares of epsilon and of delta that pay for a noisy number of examples.
+/// Fractions of a budget's epsilon and delta that pay for the noisy number of examples.
 inline constexpr double kCountEpsilonShare = 0.04;
 inline constexpr double kCountDeltaShare = 0.1;
-/// Smallest noise of that number, which is published as an integer: less noise would not be visible
-/// in it.
+/// Smallest standard deviation of the noise on that number, which is rounded to an integer: less
+/// noise would make no difference.
 inline constexpr double kMinCountNoise = 0x1p-4;
 
-/// A budget in two parts that are fixed in advance. One pays for a noisy number of examples, which
-/// is released first. The other pays for a training that is planned with that number. Neighbours
-/// differ by one unit of privacy, of up to `group` examples.
+/// A privacy budget divided into two parts, which are fixed in advance. One pays for a noisy number
+/// of examples, which is released first. The other pays for a training that is planned with that
+/// number. Neighbours differ by one unit of privacy, of up to `group` examples.
 ///
 /// The number n + N(0, sigma^2) is (count_epsilon, count_delta)-DP by the exact bound of the
 /// Gaussian mechanism (rdp/gaussian.hpp). Everything released after it is, for every value of the
@@ -20,7 +20,7 @@ inline constexpr double kMinCountNoise = 0x1p-4;
 /// basic composition, which allows the second part to depend on the result of the first (proof in
 /// README.md).
 struct CountSplit {
-  double sigma = 0.0;  ///< noise of the count, in examples
+  double sigma = 0.0;  ///< standard deviation of the noise on the number [examples]
   double epsilon = 0.0, delta = 0.0;
   double count_epsilon = 0.0, count_delta = 0.0;
   double training_epsilon = 0.0, training_delta = 0.0;
@@ -28,13 +28,13 @@ struct CountSplit {
   bool operator==(const CountSplit&) const = default;
 };
 
-/// Returns the split of (epsilon, delta), a function of these three numbers alone. Throws
-/// std::invalid_argument for numbers out of range, std::domain_error if no noise is enough for the
-/// count.
+/// Returns how (epsilon, delta) is divided, which depends on these three numbers alone. group:
+/// maximum number of examples of a unit of privacy. Throws std::invalid_argument for numbers out of
+/// range, std::domain_error if no noise is enough for the number of examples.
 CountSplit split_for_count(double epsilon, double delta, std::uint64_t group);
 
 /// Throws std::invalid_argument, with the value, unless the fields are in their ranges, the parts
-/// add up to no more than the whole, and the count's noise suffices for its part.
+/// add up to no more than the whole, and the noise on the number suffices for its part.
 void check(const CountSplit& split);
 
 }  // namespace cudp::privacy

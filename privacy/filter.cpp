@@ -17,7 +17,8 @@ namespace {
 constexpr double rounding = std::numeric_limits<double>::epsilon();
 constexpr std::uint64_t whole = kBudgetUnits;
 
-/// Returns the largest divergence that this order converts to at most epsilon.
+/// Returns the largest Renyi divergence of this order [nats] that converts to at most epsilon at
+/// delta.
 double largest_divergence(double order, double epsilon, double delta) {
   double rdp = epsilon - epsilon_at(order, 0.0, delta);
   for (double step = rounding; rdp > 0.0 && epsilon_at(order, rdp, delta) > epsilon; step *= 2.0)

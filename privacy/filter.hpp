@@ -37,42 +37,46 @@ class Filter {
   /// and std::domain_error if the order's own price log(1/delta)/(order - 1) exceeds epsilon.
   explicit Filter(const Budget& budget);
 
-  /// Continues a ledger. The count of a split is not charged to the filter's budget. Throws
-  /// std::invalid_argument if the ledger has no budget, or has spent more than it: then no filter
-  /// wrote it.
+  /// Continues a ledger. The release of a noisy number of examples that has its own part of the
+  /// budget is not counted. Throws std::invalid_argument if the ledger has no budget, or has spent
+  /// more than it: then no filter wrote it.
   explicit Filter(Ledger ledger);
 
-  /// Returns whether these releases are within the remaining budget. Throws std::invalid_argument
-  /// for a mechanism out of range and std::domain_error for one without a bound; so does charge.
+  /// Returns whether the remaining budget suffices for these releases. Throws std::invalid_argument
+  /// for a mechanism out of range and std::domain_error for one without a bound, as charge() does.
   bool admits(const Release& releases) const;
 
-  /// Charges the releases and returns true, or returns false and changes nothing.
+  /// Charges the releases and returns true if the remaining budget suffices; otherwise returns
+  /// false and changes nothing.
   [[nodiscard]] bool charge(const Release& releases);
 
-  /// Charges numbered steps like Ledger::authorise: steps that the current key may replay are free.
-  /// Throws like Ledger::authorise.
+  /// Charges numbered steps as Ledger::authorise does: steps that the current key may replay are
+  /// free. Returns false, and changes nothing, if the remaining budget does not suffice. Throws as
+  /// Ledger::authorise does.
   [[nodiscard]] bool authorise(std::uint64_t begin, std::uint64_t end, const Mechanism& mechanism);
 
-  /// See Ledger::fresh_key.
+  /// Records that the random key was lost, as Ledger::fresh_key does.
   void fresh_key(std::uint64_t step) { ledger_.fresh_key(step); }
 
-  /// Cost of one release, and the limit on all: a divergence at the order, or rho, in nats.
+  /// cost(): one release's Renyi divergence at the filter's order, or zCDP's rho [nats]. limit():
+  /// maximum of the sum of all costs [nats].
   double cost(const Mechanism& mechanism) const;
   double limit() const { return limit_; }
 
-  /// Fraction of the limit that is left, 0 to 1.
+  /// Returns the fraction of the limit that is left, 0 to 1.
   double remaining() const;
 
-  /// The guarantee that holds from the start, for all releases that were and will be allowed.
+  /// The (epsilon, delta) guarantee for all releases that were and will be admitted. It holds from
+  /// the start.
   const Budget& budget() const { return *ledger_.budget(); }
 
-  /// The allowed releases. They must be durable before they are made.
+  /// The admitted releases. The caller must store the ledger durably before making them.
   const Ledger& ledger() const { return ledger_; }
 
  private:
   struct Price {
-    std::uint64_t divergence = 0;  ///< share of the limit [2^-62], rounded up
-    std::uint64_t failure = 0;     ///< share of Budget::failure [2^-62], rounded up
+    std::uint64_t divergence = 0;  ///< cost as a fraction of the limit [2^-62], rounded up
+    std::uint64_t failure = 0;     ///< delta as a fraction of Budget::failure [2^-62], rounded up
   };
   Price price(const Mechanism& mechanism) const;
   bool fits(const Price& price, std::uint64_t count) const;
@@ -83,14 +87,14 @@ class Filter {
   Price spent_;
 };
 
-/// Filters count in units of 2^-62 of their budget.
+/// Number of the units, of 2^-62 of a budget each, in which filters count costs.
 inline constexpr std::uint64_t kBudgetUnits = std::uint64_t{1} << 62;
-/// Returns the units of `part` in a budget of `all`, rounded up; kBudgetUnits + 1 if the part
-/// exceeds the budget.
+/// Returns the fraction part / all of a budget in units of 2^-62, rounded up; kBudgetUnits + 1 if
+/// the part exceeds the budget.
 std::uint64_t budget_units(double part, double all);
 
-/// Budgets of the two filters. `failure` is the part of delta reserved for ApproximateDp
-/// mechanisms; no other mechanism uses it.
+/// Make the budget of a Renyi filter and of a zCDP filter. failure: part of delta reserved for
+/// ApproximateDp mechanisms; no other mechanism uses it.
 inline Budget renyi_budget(double order, double epsilon, double delta, double failure = 0.0,
                            std::uint64_t group = 1) {
   return {.order = order, .epsilon = epsilon, .delta = delta, .failure = failure, .group = group};

@@ -8,7 +8,8 @@ namespace cudp::privacy {
 namespace {
 
 constexpr std::size_t kMaxKnown = 64;
-/// Longer compositions are not kept: those that grow step by step are not asked for again.
+/// Compositions with more releases are not cached: those that grow step by step are computed only
+/// once.
 constexpr std::size_t kMaxReleases = 256;
 
 struct Known {

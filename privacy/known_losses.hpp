@@ -10,7 +10,8 @@
 
 namespace cudp::privacy {
 
-/// All that epsilon by the privacy loss of one direction depends on.
+/// Key of the cache: everything on which epsilon, computed from the privacy loss distribution of
+/// one direction (add or remove), depends.
 struct LossQuestion {
   std::vector<Release> releases;
   Change change = Change::add;
@@ -22,9 +23,9 @@ struct LossQuestion {
   bool operator==(const LossQuestion&) const = default;
 };
 
-/// Returns the answer to the same question, bit by bit, if it is one of the last ones of this
-/// thread. A training asks for the bound of its plan again and again: when it calibrates the noise,
-/// checks the budget, and writes certificates.
+/// Returns the cached epsilon for the same key, bit by bit, if it is one of the last ones of this
+/// thread; otherwise nullopt. A training computes the bound of its plan several times: to calibrate
+/// the noise, check the budget, and write certificates.
 std::optional<PrivacyBound> known_epsilon(const LossQuestion& question);
 void keep_epsilon(LossQuestion question, const PrivacyBound& answer);
 

@@ -17,15 +17,16 @@ std::string span_text(std::uint64_t begin, std::uint64_t end) {
   return "[" + std::to_string(begin) + ", " + std::to_string(end) + "]";
 }
 
-/// Returns a text for people: a trainer's settings as numbers, any other mechanism in its exact
-/// form.
+/// Returns a mechanism as text for messages: noise multiplier and sampling rate as numbers, other
+/// mechanisms in their exact form.
 std::string described(const Mechanism& mechanism) {
   if (const auto* m = std::get_if<PoissonGaussian>(&mechanism))
     return "q = " + number(m->q) + ", sigma = " + number(m->sigma);
   return exact_text(mechanism);
 }
 
-/// Adds b's count to a's. Returns false if they are different mechanisms, or the sum overflows.
+/// Merges b into a by adding its count. Returns false if they are different mechanisms, or if the
+/// sum overflows.
 bool merge(Release& a, const Release& b) {
   if (a.mechanism != b.mechanism) return false;
   if (b.count > std::numeric_limits<std::uint64_t>::max() - a.count) return false;

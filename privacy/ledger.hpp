@@ -11,13 +11,14 @@
 namespace cudp::privacy {
 
 /// Guarantee stated before the first release, which a filter (filter.hpp) enforces: (epsilon,
-/// delta)-DP of everything, accounted at one Renyi order, or in zCDP.
+/// delta)-DP of everything, by Renyi divergences of one order, or in zCDP.
 struct Budget {
   double order = 0.0;    ///< Renyi order > 1, fixed in advance; 0: zCDP
   double epsilon = 0.0;  ///< finite, > 0
   double delta = 0.0;    ///< in (0, 1)
   double failure = 0.0;  ///< part of delta reserved for ApproximateDp mechanisms
-  /// Number of examples that neighbours differ by, all of one unit of privacy; 1 to kMaxGroup.
+  /// Maximum number of examples of one unit of privacy, by which neighbouring data sets differ; 1
+  /// to kMaxGroup.
   std::uint64_t group = 1;
   bool operator==(const Budget&) const = default;
 };
@@ -25,8 +26,8 @@ struct Budget {
 /// Throws std::invalid_argument, with the value, unless the fields are in their ranges.
 void check(const Budget& budget);
 
-/// Record of the releases that were made, or may have been made: the source of a run's certificate.
-/// A charge is never undone.
+/// List of the releases that a run has made, or may have made: the source of its certificate. A
+/// charge is never undone.
 ///
 /// It is a write-ahead log. A trainer authorises the steps up to its next checkpoint, makes the
 /// ledger durable, and only then runs them. After a crash at any moment the ledger on disk covers
@@ -37,20 +38,20 @@ void check(const Budget& budget);
 /// it with another key is a second release of the same step and is charged: see fresh_key.
 class Ledger {
  public:
-  /// Charges a noisy number of examples before everything else, and records the two parts of the
-  /// budget: later charges belong to the second part. Throws std::invalid_argument if the split is
-  /// out of range, or not the first entry.
+  /// Charges the noisy number of examples, and records how the budget is divided between it and
+  /// everything later. Throws std::invalid_argument if the split is out of range, or not the first
+  /// entry.
   void count_first(const CountSplit& split);
   const std::optional<CountSplit>& split() const { return split_; }
 
-  /// Records the budget for the releases to come. The filter enforces it. Throws
+  /// Records the budget for all later releases, which a filter enforces. Throws
   /// std::invalid_argument if it is out of range, or not the first entry (a budget stated later
-  /// guarantees nothing). After a split it is the budget of the second part, which may be chosen by
-  /// looking at the count.
+  /// guarantees nothing). If the budget is divided (count_first), this is the part for everything
+  /// later, which may be chosen after looking at the noisy number of examples.
   void limit(const Budget& budget);
   const std::optional<Budget>& budget() const { return budget_; }
 
-  /// Charges a release that is not a numbered step (a noisy count, say). Throws
+  /// Charges a release that is not a numbered step, such as the noisy number of examples. Throws
   /// std::invalid_argument if the mechanism is out of range.
   void charge(const Release& release);
 
@@ -61,20 +62,20 @@ class Ledger {
   /// two scales can be cancelled.
   std::uint64_t authorise(std::uint64_t begin, std::uint64_t end, const Mechanism& mechanism);
 
-  /// Returns the number of steps that authorise would charge. Throws like authorise.
+  /// Returns the number of steps that authorise() would charge for. Throws as authorise() does.
   std::uint64_t unpaid(std::uint64_t begin, std::uint64_t end, const Mechanism& mechanism) const;
 
-  /// Returns whether at least this many releases of the mechanism are charged, numbered steps
-  /// excluded.
+  /// Returns whether at least release.count releases of this mechanism are charged, apart from
+  /// numbered steps.
   bool holds(const Release& release) const;
 
-  /// Records that the generator's key was lost and training continues from `step` with a new one.
-  /// Authorised steps stay charged, and steps from `step` on are charged when they are authorised
-  /// again. Throws std::invalid_argument if step > authorised_until().
+  /// Records that the random key was lost and training continues from `step` with a new one.
+  /// Charged steps stay charged, and steps from `step` on are charged again when they are
+  /// authorised. Throws std::invalid_argument if step > authorised_until().
   void fresh_key(std::uint64_t step);
 
-  /// Number of times that the key was lost. After a loss, the number of steps may depend on the
-  /// results of earlier ones.
+  /// Number of times that the key was lost. After that, the number of steps may have been chosen by
+  /// looking at released values.
   std::uint64_t keys_lost() const;
   bool has_fresh_key() const { return keys_lost() > 0; }
 
@@ -92,7 +93,7 @@ class Ledger {
   /// accountant the one order that was fixed in advance, or use the filter's guarantee.
   std::vector<Release> releases() const;
 
-  /// All releases except the count of a split: those that its second part pays for.
+  /// All releases except a noisy number of examples that has its own part of the budget.
   std::vector<Release> releases_after_count() const;
 
   /// Returns whether this ledger is `earlier` or a continuation of it. A resumed run must not

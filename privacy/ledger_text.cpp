@@ -31,7 +31,8 @@ std::string join(std::initializer_list<std::string_view> words) {
   return line;
 }
 
-/// Reads the end of a line: a group above 1, or none.
+/// Parses the optional last word of a line, the number of examples of a unit of privacy; 1 if there
+/// is none.
 std::uint64_t take_group(std::string_view line) {
   if (line.empty()) return 1;
   const std::uint64_t group = take_count(line);
@@ -40,7 +41,7 @@ std::uint64_t take_group(std::string_view line) {
   return group;
 }
 
-/// Returns the line with its group, as take_group reads it.
+/// Appends that number to a line, in the form that take_group parses.
 std::string with_group(std::string line, std::uint64_t group) {
   return group > 1 ? join({line, std::to_string(group)}) : line;
 }

@@ -9,7 +9,8 @@
 namespace cudp::privacy {
 namespace {
 
-// Bindings of all members, so that a new member does not compile until it is compared.
+// Structured bindings name all members, so that a new member does not compile until it is compared,
+// too.
 bool same(const Composition& a, const Composition& b) {
   const auto& [releases, relation, group] = a;
   const auto& [releases_b, relation_b, group_b] = b;
@@ -23,9 +24,9 @@ bool same(const AccountantOptions& a, const AccountantOptions& b) {
          orders == orders_b && max_distinct == max_distinct_b && points == points_b;
 }
 
-/// Returns the result of the entry for which `is_same` holds. If there is none, appends `entry`
-/// without its oldest predecessors, and computes its result in this thread. mutex: guards `entries`
-/// and `computations`.
+/// Returns the cached result of the entry for which is_same(entry) holds. If there is none, appends
+/// `entry`, removes the oldest entries, and computes the result in this thread. mutex: guards
+/// `entries` and `computations`.
 template <class Entry, class IsSame, class Compute>
 auto found_or_computed(std::mutex& mutex, std::deque<Entry>& entries, std::size_t& computations,
                        std::size_t kept, Entry entry, const IsSame& is_same,

@@ -8,29 +8,31 @@
 
 namespace cudp::privacy {
 
-/// Results of accountants, kept so that the plan of a run, its description and its certificate
-/// compute each bound once. A result is found by all arguments of its computation, compared
-/// exactly, so it is the one that the computation itself would return. Any thread may call; threads
-/// that need the same result share one computation. Only the newest results are kept.
+/// Cache of the accountant's results, so that the plan of a run, its description and its
+/// certificate compute each bound once. A result is found by all arguments of its computation,
+/// compared exactly, so it is the one that the computation itself would return. Thread-safe;
+/// threads that need the same result share one computation. Only the newest results are kept.
 class AccountantMemo {
  public:
-  /// Number of results of each kind that one run needs at most.
+  /// Maximum number of results of each kind that one run needs.
   static constexpr std::size_t kOfOneRun = 8;
 
-  /// kept: number of results of each kind that are kept.
+  /// kept: number of results of each kind to keep in the cache.
   explicit AccountantMemo(std::size_t kept = kOfOneRun) : kept_(kept) {}
   AccountantMemo(const AccountantMemo&) = delete;
   AccountantMemo& operator=(const AccountantMemo&) = delete;
   ~AccountantMemo() = default;
 
-  /// Returns Accountant(composition, options).epsilon(delta). Throws what it throws.
+  /// Returns Accountant(composition, options).epsilon(delta), from the cache if it is there. Throws
+  /// what it throws.
   PrivacyBound epsilon(const Composition& composition, const AccountantOptions& options,
                        double delta);
-  /// Returns calibrate_sigma(before, release, epsilon, delta, options). Throws what it throws.
+  /// Returns calibrate_sigma(before, release, epsilon, delta, options), from the cache if it is
+  /// there. Throws what it throws.
   double calibrated_sigma(const Composition& before, const Release& release, double epsilon,
                           double delta, const AccountantOptions& options);
 
-  /// Number of computations that were started.
+  /// Number of results that were computed, not found in the cache.
   std::size_t computations() const;
 
  private:

@@ -25,8 +25,9 @@ namespace cudp::privacy {
 /// advance, everything is (epsilon, delta + failure)-DP (Whitehouse et al. 2023, Theorem 1).
 class Odometer {
  public:
-  /// Starts an odometer. Throws std::invalid_argument unless delta is in (0, 1), every order > 1
-  /// and failure in [0, 1). The default orders are 1.5, 2, 3, 4, 6, 8, ... 512.
+  /// Starts with nothing spent. failure: sum of the mechanisms' own deltas that may be charged.
+  /// Throws std::invalid_argument unless delta is in (0, 1), every order > 1 and failure in [0, 1).
+  /// The default orders are 1.5, 2, 3, 4, 6, 8, ... 512.
   explicit Odometer(double delta, std::span<const double> orders = {}, double failure = 0.0);
 
   /// Charges the releases, before they are made. Throws std::invalid_argument for mechanisms out of
@@ -35,14 +36,14 @@ class Odometer {
   void charge(const Release& releases);
   /// Charges all releases of a ledger, to restore an odometer after a crash.
   void charge(const Ledger& ledger);
-  /// Charges releases whose divergence, given all earlier ones, is at most at(order), in nats; it
-  /// may be infinite at some orders.
+  /// Charges releases by a bound on their Renyi divergence: at most at(order) [nats], given all
+  /// earlier ones. It may be infinite at some orders.
   void charge(const std::function<double(double order)>& at);
-  /// Charges an event of this probability, after which there is no guarantee, to `failure`.
+  /// Charges a delta to `failure`: the probability of an event after which there is no guarantee.
   void charge_failure(double probability);
 
-  /// Returns epsilon in nats, rounded up. 0 if nothing was released; +infinity if no order is
-  /// finite.
+  /// Returns the epsilon spent so far, in nats, rounded up. 0 if nothing was released; +infinity if
+  /// no order gives a finite one.
   double epsilon() const;
   /// Returns the delta of the guarantee. The failure probability `failure` is not included.
   double delta() const { return delta_; }
@@ -51,10 +52,10 @@ class Odometer {
   void add(const std::vector<double>& divergence);
 
   double delta_;
-  double failure_;  ///< rest of `failure`
+  double failure_;  ///< part of the allowed failure probability that is left
   std::vector<double> orders_;
-  std::vector<double> divergence_;  ///< sum so far at each order
-  double charges_ = 0.0;            ///< number of additions, each of which may round
+  std::vector<double> divergence_;  ///< sum of the divergences so far at each order
+  double charges_ = 0.0;            ///< number of additions so far, each of which may round
   bool nothing_ = true;
 };
 

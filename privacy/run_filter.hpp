@@ -12,9 +12,9 @@
 namespace cudp::privacy {
 
 /// Returns a budget for several trainings. Half of delta is reserved for the trainings' own deltas.
-/// The Renyi order is the one at which a Gaussian mechanism that uses the whole budget is bounded
-/// best. It follows from epsilon and delta alone, so it is fixed before the first training. Throws
-/// std::invalid_argument if a number is out of range.
+/// The filter's Renyi order is the one that gives the tightest bound for a Gaussian mechanism that
+/// spends the whole budget. It follows from epsilon and delta alone, so it is fixed before the
+/// first training. Throws std::invalid_argument if a number is out of range.
 Budget budget_for_runs(double epsilon, double delta);
 
 /// A privacy filter for whole trainings: which training comes next, with which settings and on
@@ -31,49 +31,51 @@ Budget budget_for_runs(double epsilon, double delta);
 /// Costs are counted in whole units, 2^-62 of the budget, as by Filter.
 class RunFilter {
  public:
-  /// A charged training.
+  /// A training that was charged.
   struct Run {
-    std::uint64_t divergence = 0;  ///< units of the budget's divergence
-    std::uint64_t failure = 0;     ///< units of Budget::failure
-    std::string note;              ///< which training it was, for the owner
+    std::uint64_t divergence = 0;  ///< cost as a fraction of the filter's limit [2^-62]
+    std::uint64_t failure = 0;     ///< delta as a fraction of Budget::failure [2^-62]
+    std::string note;              ///< description of the training, for the owner of the budget
     bool operator==(const Run&) const = default;
   };
 
-  /// Throws std::invalid_argument and std::domain_error like Filter, and if the order is 0.
+  /// Starts an empty filter. Throws as Filter does, and std::invalid_argument if the order is 0.
   explicit RunFilter(const Budget& budget);
 
-  /// Records whose privacy the budget is for. Throws std::invalid_argument if it is for another
-  /// unit already. unit: a description of the unit; it is compared, not interpreted.
+  /// Records the unit of privacy that the budget protects. Throws std::invalid_argument if it is
+  /// for another unit already. unit: a description of the unit; it is compared, not interpreted.
   void protect(const std::string& unit);
 
-  /// Returns the cost of runs of one training, which are composed. group: number of examples in a
-  /// unit of privacy. Throws like cost_at.
+  /// Returns the cost of one training whose releases are composed of `parts`. group: number of
+  /// examples in a unit of privacy. Throws as cost_at does.
   RunCost cost(const std::vector<RunSpending>& parts, std::uint64_t group) const;
 
-  /// Charges a training and returns its number, from 0; nullopt if the rest of the budget is
-  /// smaller: then nothing changes.
+  /// Charges a training and returns its index, from 0. Returns nullopt, and changes nothing, if the
+  /// remaining budget does not suffice.
   [[nodiscard]] std::optional<std::size_t> charge(const RunCost& cost, std::string note);
 
-  /// Replaces the charge of a training that has released nothing but what `cost` includes, because
-  /// its cost was an estimate. Returns false, and changes nothing, if the cost does not fit.
-  /// Requires run < runs().size().
+  /// Replaces the charge of training `run` by `cost`, if the earlier charge was an estimate.
+  /// Requires that everything it has released is included in `cost`. Returns false, and changes
+  /// nothing, if the remaining budget does not suffice. Requires run < runs().size().
   [[nodiscard]] bool settle(std::size_t run, const RunCost& cost);
 
   const Budget& budget() const { return budget_; }
   const std::string& unit() const { return unit_; }  ///< "" before the first training
   const std::vector<Run>& runs() const { return runs_; }
 
-  /// Fraction of the budget that this cost is: the larger of both parts; may exceed 1.
+  /// Returns the fraction of the whole budget that this cost is: the larger one of divergence and
+  /// delta; it may exceed 1.
   double fraction(const RunCost& cost) const;
-  /// Fraction of the budget's divergence, and part of its delta, that is left.
+  /// Returns the fraction of the budget's divergence that is left, and delta_left() the part of its
+  /// delta.
   double remaining() const;
   double delta_left() const;
-  /// Returns the epsilon at `delta` of a Gaussian mechanism whose divergence, times `factor`, uses
-  /// up the rest; 0 if nothing is left. A training of this epsilon costs about that much.
+  /// Returns how large a training still fits: the epsilon at `delta` of a Gaussian mechanism whose
+  /// divergence, times `factor`, uses up the rest; 0 if nothing is left.
   double epsilon_left(double delta, double factor = 1.0) const;
 
-  /// Returns the filter as text, with checksums, and reads it: like Ledger::to_text. from_text
-  /// throws std::invalid_argument if the text is damaged or has charged more than the budget.
+  /// Writes the filter as text with checksums, and reads it, like Ledger::to_text. from_text throws
+  /// std::invalid_argument if the text is damaged or has charged more than the budget.
   std::string to_text() const;
   static RunFilter from_text(std::string_view text, std::string_view name);
 
@@ -85,10 +87,10 @@ class RunFilter {
   void append(Run run);
 
   Budget budget_;
-  double limit_ = 0.0;  ///< divergence that the order converts to epsilon [nats]
+  double limit_ = 0.0;  ///< largest Renyi divergence that converts to the budget's epsilon [nats]
   std::string unit_;
   std::vector<Run> runs_;
-  std::uint64_t divergence_ = 0, failure_ = 0;  ///< charged so far
+  std::uint64_t divergence_ = 0, failure_ = 0;  ///< charged so far [2^-62 of the budget]
 };
 
 }  // namespace cudp::privacy

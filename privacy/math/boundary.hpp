@@ -4,10 +4,11 @@
 
 namespace cudp::privacy {
 
-/// Returns a point x with f(x) <= 0, within `tolerance` of a point with f > 0. Requires f > 0 at
-/// `bad` and f <= 0 at `good`; f need not be smooth. Takes about ten calls of f for nine digits.
-/// Source: Chandrupatla 1997, "A new hybrid quadratic/bisection algorithm for finding the zero of a
-/// nonlinear function without using derivatives".
+/// Finds where f changes its sign, from the safe side: returns a point x with f(x) <= 0, within
+/// `tolerance` of a point with f > 0. Requires f > 0 at `bad` and f <= 0 at `good`; f need not be
+/// smooth. Takes about ten calls of f for nine digits. Source: Chandrupatla 1997, "A new hybrid
+/// quadratic/bisection algorithm for finding the zero of a nonlinear function without using
+/// derivatives".
 template <class F>
 double safe_boundary(const F& f, double bad, double good, double tolerance) {
   double a = good, fa = f(good), b = bad, fb = f(bad);  // the bracket; a is the newest point

@@ -22,7 +22,7 @@ class LogSum {
 
  private:
   double largest_ = -std::numeric_limits<double>::infinity();
-  double sum_ = 0.0;  ///< in units of e^largest
+  double sum_ = 0.0;  ///< the sum so far, divided by e^largest
 };
 
 }  // namespace cudp::privacy

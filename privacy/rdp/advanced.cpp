@@ -14,7 +14,7 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// Returns the sampling rate and the noise multiplier.
+/// Returns a Gaussian mechanism in the form with a sampling rate; rate 1 if it uses all examples.
 PoissonGaussian sampled_gaussian(const Mechanism& mechanism) {
   if (const auto* m = std::get_if<Gaussian>(&mechanism)) return {.q = 1.0, .sigma = m->sigma};
   if (const auto* m = std::get_if<PoissonGaussian>(&mechanism)) return *m;

@@ -6,9 +6,9 @@
 
 namespace cudp::privacy {
 
-/// Returns epsilon at delta for Gaussian releases, on a Poisson sample or on all examples, by
-/// advanced composition: the method of papers before moments accountants, and their SGD-Adv. It is
-/// never better than a Renyi bound at a trainer's settings.
+/// Returns the epsilon at delta of a composition of Gaussian releases, on Poisson samples (rate q)
+/// or on all examples, by advanced composition: the baseline SGD-Adv in papers on the moments
+/// accountant. With settings used for training it is never smaller than a Renyi bound.
 ///
 /// Each of T releases is (e, d)-DP on its whole sample by the exact Gaussian mechanism with d =
 /// (delta / 2) / (T q), hence (e', q d)-DP with e' = ln(1 + q (exp(e) - 1)); together they are
@@ -23,9 +23,9 @@ namespace cudp::privacy {
 double advanced_epsilon(std::span<const Release> releases, double delta,
                         const Neighbours& neighbours = {});
 
-/// Returns the smallest delta at which advanced_epsilon is at most epsilon, within 1e-6 relative
-/// and rounded up. epsilon >= 0, finite. Returns 1 if there is none below 1, and never less than
-/// 1e-300.
+/// Returns the smallest delta at which advanced_epsilon(releases, delta) is at most epsilon, within
+/// 1e-6 relative and rounded up. epsilon >= 0, finite. Returns 1 if there is none below 1, and
+/// never less than 1e-300.
 double advanced_delta(std::span<const Release> releases, double epsilon,
                       const Neighbours& neighbours = {});
 

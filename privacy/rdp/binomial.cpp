@@ -7,8 +7,9 @@
 namespace cudp::privacy {
 namespace {
 
-/// Returns weights proportional to products of ratio(j) = P(j + 1) / P(j), which decrease with j.
-/// They are computed from the largest outwards, so nothing overflows and underflows do not matter.
+/// Returns weights over j = 0..k that sum to 1, given the ratios ratio(j) = P(j + 1) / P(j), which
+/// decrease with j. Starts at the largest weight, so that nothing overflows and underflow does not
+/// matter.
 template <class Ratio>
 std::vector<double> weights_from_ratios(std::uint64_t k, const Ratio& ratio) {
   std::vector<double> weights(k + 1, 0.0);

@@ -19,7 +19,7 @@ struct Lowest {
   double order = 0.0;
 };
 
-/// Returns the least value(order, rdp) over the orders, for a value that increases with rdp.
+/// Returns the smallest value(order, rdp) over all orders. Requires that value increases with rdp.
 template <class Value>
 Lowest lowest(std::span<const double> orders, const RdpAt& rdp, const Value& value) {
   for (const double order : orders) check_order(order);
@@ -28,7 +28,7 @@ Lowest lowest(std::span<const double> orders, const RdpAt& rdp, const Value& val
   std::sort(ascending.begin(), ascending.end(),
             [&](std::size_t a, std::size_t b) { return orders[a] < orders[b]; });
 
-  std::vector<double> known(orders.size(), 0.0);  // divergences in ascending order, 0: not computed
+  std::vector<double> known(orders.size(), 0.0);  // divergences at the orders; 0: not computed yet
   Lowest best;
   const auto visit = [&](std::size_t k) {
     const double order = orders[ascending[k]];

@@ -7,29 +7,31 @@
 
 namespace cudp::privacy {
 
-/// Returns epsilon, or log(delta), from one order: Canonne, Kamath, Steinke 2020
-/// (arXiv:2004.00010), Proposition 12. Rounded up. Both increase with rdp. Delta is also at most
-/// sqrt(1 - e^-rdp), by the inequality of Bretagnolle and Huber (Canonne 2022, arXiv:2202.07198).
+/// Converts a Renyi divergence `rdp` [nats] of one order to epsilon at a delta, or to log(delta) at
+/// an epsilon: Canonne, Kamath, Steinke 2020 (arXiv:2004.00010), Proposition 12. Rounded up;
+/// increases with rdp. Delta is also at most sqrt(1 - e^-rdp), by the inequality of Bretagnolle and
+/// Huber (Canonne 2022, arXiv:2202.07198).
 double epsilon_at(double order, double rdp, double delta);
 double log_delta_at(double order, double rdp, double epsilon);
 
-/// Returns exp(log_delta), rounded up. At most 1, which always holds. Never 0, which would claim
-/// pure DP.
+/// Returns delta = exp(log_delta), rounded up, but at most 1, and never 0, which would claim pure
+/// DP.
 double delta_from_log(double log_delta);
 
-/// Renyi divergence at orders[i], in nats, computed on demand.
+/// Function that returns the Renyi divergence at orders[i] [nats].
 using RdpAt = std::function<double(std::size_t i)>;
 
-/// Returns the best of epsilon_at or log_delta_at over the orders, for a curve that is expensive to
-/// evaluate. A Renyi divergence never decreases with its order, so an order that would not win even
-/// with the divergence of a smaller one is skipped: all but a few of the default orders. epsilon is
-/// +infinity, or delta 1, if no order gives a better value. Throws std::invalid_argument on an
-/// order out of range or a negative or NaN divergence.
+/// Returns the smallest epsilon (or delta) that epsilon_at (or log_delta_at) gives over the orders,
+/// for divergences that are expensive to compute. A Renyi divergence never decreases with its
+/// order, so an order is skipped if it would not give the smallest value even with the divergence
+/// of a smaller order. That skips all but a few of the default orders. epsilon is +infinity, or
+/// delta 1, if no order gives a better value. Throws std::invalid_argument on an order out of range
+/// or a negative or NaN divergence.
 PrivacyBound lowest_epsilon(std::span<const double> orders, const RdpAt& rdp, double delta);
 PrivacyBound lowest_delta(std::span<const double> orders, const RdpAt& rdp, double epsilon);
 
-/// Checks: throw std::invalid_argument, with the value, unless order > 1 and finite, rdp >= 0,
-/// delta in (0, 1), epsilon finite and >= 0.
+/// Check an argument. Throw std::invalid_argument, with the value, unless order > 1 and finite, rdp
+/// >= 0, delta in (0, 1), epsilon finite and >= 0.
 void check_order(double order);
 void check_rdp(double rdp, double order);
 void check_delta(double delta);

@@ -20,14 +20,14 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double rounding = std::numeric_limits<double>::epsilon();
 
-/// Returns 1 / sigma^2, never 0.
+/// Returns the precision 1 / sigma^2 of Gaussian noise, never 0.
 double precision(double sigma) {
   const double s = std::fmin(sigma, 1e100);
   return 1.0 / s / s;
 }
 
-/// Visits orders between `low` and `high` by golden section search over log(order - 1), in about
-/// ten calls. Every order gives a valid bound, so the search needs no precision.
+/// Evaluates `value` at orders between `low` and `high`, by golden section search over log(order -
+/// 1), with about ten calls. Every order gives a valid bound, so the search needs no precision.
 template <class Value>
 void refine(const Value& value, double low, double high) {
   const double golden = 0.5 * (std::sqrt(5.0) - 1.0);
@@ -52,7 +52,7 @@ void refine(const Value& value, double low, double high) {
   }
 }
 
-/// Returns the default orders, and larger ones in octaves.
+/// Returns the default orders, and beyond them powers of two.
 std::vector<double> wide_orders() {
   std::vector<double> orders{1.0 + 1e-6, 1.0001, 1.001, 1.01, 1.03, 1.06};
   orders.insert(orders.end(), default_orders().begin(), default_orders().end());
@@ -61,7 +61,8 @@ std::vector<double> wide_orders() {
   return orders;
 }
 
-/// Runs `search` over the listed orders, or over all. `value` is a function of (order, divergence).
+/// Minimises value(order, divergence) by `search`, over the listed orders or, if there are none,
+/// over all.
 template <class Search, class Value>
 PrivacyBound best_of(const RdpCurve& curve, std::span<const double> listed, const Search& search,
                      const Value& value) {
@@ -97,7 +98,7 @@ PrivacyBound best_of(const RdpCurve& curve, std::span<const double> listed, cons
 
 RdpCurve::RdpCurve(std::span<const Release> releases, const Neighbours& neighbours)
     : neighbours_(neighbours) {
-  std::map<std::pair<double, double>, double> sampled;  // (q, sigma) -> count
+  std::map<std::pair<double, double>, double> sampled;  // count by (q, sigma)
   for (const Release& release : releases) {
     check(release);
     if (privacy::releases_nothing(release)) continue;
@@ -141,8 +142,9 @@ double RdpCurve::estimate(double order, std::size_t entries) const {
   return sum(order, entries, 0.5);
 }
 
-/// Sums the divergences. `position`: fraction between two entries at which a sigma is evaluated; 0
-/// for a bound.
+/// Sums the Renyi divergences at an order, with sigmas replaced by `entries` representative ones.
+/// position: where between two of these a sigma is evaluated, as a fraction; 0 gives an upper
+/// bound.
 double RdpCurve::sum(double order, std::size_t entries, double position) const {
   double sum = 0.0;
   if (precision_ > 0.0) sum += precision_ * rdp(Gaussian{.sigma = 1.0}, order, neighbours_);
@@ -166,7 +168,7 @@ double RdpCurve::of_table(const Rate& rate, double order, std::size_t entries,
     return min_sigma * std::exp(log_range * i / static_cast<double>(entries));
   };
   double sum = 0.0, next = 0.0, divergence = 0.0;
-  double used = 0.0;  // number of entries so far; the last one is <= the current sigma < next
+  double used = 0.0;  // number of entries passed; the last one is <= the current sigma < next
   for (std::size_t i = 0; i < rate.sigma.size(); ++i) {
     if (rate.sigma[i] >= next) {
       while (entry(used) <= rate.sigma[i]) used += 1.0;

@@ -21,7 +21,8 @@ GaussianPair pair_of(ScalarMixture mixture, double sigma, Change change, double 
   return pair;
 }
 
-/// Returns a mixture with centres 0, spacing, 2 spacing, ... that have positive weight.
+/// Returns the mixture with these weights and centres 0, spacing, 2 spacing, ..., without those of
+/// weight 0.
 ScalarMixture mixture_of(const std::vector<double>& weights, double spacing) {
   ScalarMixture mixture;
   for (std::size_t j = 0; j < weights.size(); ++j) {

@@ -6,26 +6,28 @@
 
 namespace cudp::privacy {
 
-/// Mixture of Gaussians: sum over i of weights[i] N(centres[i], sigma^2). Centres ascending,
-/// weights > 0.
+/// A one-dimensional mixture of Gaussians with the same standard deviation: sum over i of
+/// weights[i] N(centres[i], sigma^2). Centres are ascending, weights > 0.
 struct ScalarMixture {
   std::vector<double> centres;
   std::vector<double> weights;
 };
 
-/// A pair of distributions on the real line. The privacy loss is log(first/second) at a draw from
-/// `first`. It is monotone in the draw.
+/// A pair of distributions on the real line that bounds a mechanism: the output on a data set and
+/// on a neighbour. The privacy loss is log(first density / second density) at a point drawn from
+/// `first`. It is monotone in the point.
 struct GaussianPair {
-  double probability = 1.0;  ///< probability of this pair, if a public coin selects one of several
+  /// Probability with which this pair is used, if a public coin selects one of several.
+  double probability = 1.0;
   ScalarMixture first;
   ScalarMixture second;
   double sigma = 0.0;
 };
 
-/// Returns pairs of scalar Gaussian mixtures that dominate one release of a Gaussian mechanism for
-/// groups of up to k changes: every (epsilon, delta) that holds for them holds for the release, and
-/// they compose adaptively (Zhu, Dong, Wang 2022, arXiv:2106.08567, Theorem 10). `second` is the
-/// mixture if examples are added, `first` if they are removed. In both cases:
+/// Returns pairs of one-dimensional Gaussian mixtures that dominate one release of a Gaussian
+/// mechanism for groups of up to k changes: every (epsilon, delta) that holds for them holds for
+/// the release, and they compose adaptively (Zhu, Dong, Wang 2022, arXiv:2106.08567, Theorem 10).
+/// `second` is the mixture if examples are added, `first` if they are removed. In both cases:
 ///
 /// Gaussian: one centre, k. Poisson: Binomial(k, q) (Ganesh 2024, arXiv:2401.10294, Theorem 3.1);
 /// fixed size: 2 Hypergeometric(batch draws, n + k, k marked) (Theorem 3.3 there). GaussianMixture:

@@ -7,7 +7,7 @@ namespace {
 
 constexpr double rounding = std::numeric_limits<double>::epsilon();
 
-/// Returns log(1 + exp(x)).
+/// Returns log(1 + exp(x)), without overflow.
 double softplus(double x) {
   return x > 0.0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
 }
@@ -26,7 +26,8 @@ double log_moment(double log_excess, double magnitude) {
 
 double log_gap(double c, double l) {
   if (std::fabs(l) * std::fmax(c, 1.0) < 0.5) {
-    // Both brackets start with c l. The Taylor series omits it instead of cancelling it.
+    // The two terms both begin with c l in their Taylor series, which would cancel; this sum leaves
+    // it out.
     double power = c * l, mirrored = -l, sum = 0.0;
     for (int k = 2; k < 40; ++k) {
       power *= c * l / k;

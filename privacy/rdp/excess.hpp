@@ -12,18 +12,19 @@
 
 namespace cudp::privacy {
 
-/// Returns log(exp(x) - 1) for x > 0.
+/// Returns log(exp(x) - 1) for x > 0, without overflow.
 double log_expm1(double x);
 
-/// Returns log A, given log(A - 1), rounded up. `magnitude` is the size of the exponents in log(A -
-/// 1): an exponent of size m has an error of m roundings, and its exponential the same relative
-/// error. d log A = dA / A is at most the relative error of A - 1 times min(1, log A).
+/// Returns log A, the logarithm of a moment A, given log(A - 1), rounded up. `magnitude` is the
+/// size of the exponents in log(A - 1): an exponent of size m has an error of m roundings, and its
+/// exponential the same relative error. d log A = dA / A is at most the relative error of A - 1
+/// times min(1, log A).
 double log_moment(double log_excess, double magnitude);
 
-/// Returns the log of e^(c l) - 1 + c (e^(-l) - 1), for c > 0 and any l.
+/// Returns log(e^(c l) - 1 + c (e^(-l) - 1)), without cancellation, for c > 0 and any l.
 double log_gap(double c, double l);
 
-/// Returns the log of x^order - 1 - order (x - 1), given l = log x; order > 1.
+/// Returns log(x^order - 1 - order (x - 1)), without cancellation, given l = log x; order > 1.
 inline double log_bernoulli_gap(double order, double l) { return l + log_gap(order - 1.0, l); }
 
 /// Returns the log of the integral of e^f over [first, last], by the trapezoidal rule with step h

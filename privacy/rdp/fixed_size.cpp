@@ -18,9 +18,9 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double rounding = std::numeric_limits<double>::epsilon();
 
-/// Returns the log of Theorem 9's 1 + sum over j of C(alpha, j) q^j zeta_j, where zeta_2 = min(4
-/// (e^r - 1), 2 e^r) with r = 1 / sigma^2, the divergence of order 2, and zeta_j = 2 e^(j (j-1) r /
-/// 2).
+/// Returns the logarithm of Theorem 9's moment, 1 + sum over j of C(alpha, j) q^j zeta_j, where
+/// zeta_2 = min(4 (e^r - 1), 2 e^r) with r = 1 / sigma^2, the divergence of order 2, and zeta_j = 2
+/// e^(j (j-1) r / 2).
 double log_moment_wang(double q, double sigma, std::uint64_t alpha) {
   const double log_q = std::log(q), r = 1.0 / sigma / sigma;
   const auto n = static_cast<double>(alpha);
@@ -48,9 +48,9 @@ double divergence_wang(double q, double sigma, double alpha) {
   return log_a / (alpha - 1.0) * (1.0 + 8.0 * rounding);
 }
 
-/// Returns log A. Let x = 1 - q + q dP/dQ for P, Q = N(1, sigma^2), N(0, sigma^2). Subsampling
-/// gives delta(t) = E_Q[(x - t)^+] at e^epsilon = t >= 1, and a pair whose delta is that on both
-/// sides has
+/// Returns log A, where A is the moment of order alpha. Let x = 1 - q + q dP/dQ for P, Q = N(1,
+/// sigma^2), N(0, sigma^2). Subsampling gives delta(t) = E_Q[(x - t)^+] at e^epsilon = t >= 1, and
+/// a pair whose delta is that on both sides has
 ///   A - 1 = E_Q[(x^alpha - 1) (1 - x^(1 - alpha)); x > 1]:
 /// the moment is the integral of alpha (alpha - 1) t^(alpha - 2) against delta(t), and t < 1 are
 /// mirrored to 1 / t. x > 1 means z > 1/2. With z = 1/2 + sigma y and y = log(1 + e^s) the half

@@ -1,22 +1,24 @@
 #pragma once
 
-// Batches of a fixed size, drawn without replacement; neighbours differ by one example replaced. q
-// in [0, 1]: batch / data set size. sigma finite, > 0: noise standard deviation divided by the
-// largest change of the sum by a replacement, twice the clipping norm. alpha > 1, at most
-// largest_order. Both functions return a Renyi divergence of order alpha, in nats, rounded up;
-// +infinity if it exceeds double. They throw std::invalid_argument outside those ranges.
+// Renyi divergences of Gaussian noise on batches of a fixed size, drawn without replacement;
+// neighbours differ by one example replaced. q in [0, 1]: batch / data set size. sigma finite, > 0:
+// noise standard deviation divided by the largest change of the sum by a replacement, twice the
+// clipping norm. alpha > 1, at most largest_order. Both functions return a Renyi divergence of
+// order alpha, in nats, rounded up; +infinity if it exceeds double. They throw
+// std::invalid_argument outside those ranges.
 
 namespace cudp::privacy {
 
-/// Bound of Wang, Balle, Kasiviswanathan 2019 (arXiv:1808.00087), Theorem 9, for integer orders
-/// with the Gaussian's own divergence; fractional orders by the chord between integer ones (their
-/// Corollary 10). Used for comparison, and if the integral of rdp_fixed_size is too long.
+/// Upper bound by Wang, Balle, Kasiviswanathan 2019 (arXiv:1808.00087), Theorem 9, for integer
+/// orders, with the Gaussian's own divergence; for fractional orders, by linear interpolation of
+/// (alpha - 1) times the bound between integer ones (their Corollary 10). Used for comparison, and
+/// if the integral of rdp_fixed_size takes too long.
 double rdp_fixed_size_wang(double q, double sigma, double alpha);
 
-/// Smallest divergence that follows from subsampling's exact effect on every (epsilon, delta):
-/// Balle, Barthe, Gaboardi 2018 (arXiv:1807.01647), Theorem 9, integrated over all epsilons as Zhu,
-/// Dong, Wang 2022 (arXiv:2106.08567) do for their dominating pairs. It is several times below
-/// Theorem 9 of Wang et al. if the divergence is small. Returns the smaller of this and the
+/// Smallest upper bound that follows from the exact effect of subsampling on every (epsilon,
+/// delta): Balle, Barthe, Gaboardi 2018 (arXiv:1807.01647), Theorem 9, integrated over all epsilons
+/// as Zhu, Dong, Wang 2022 (arXiv:2106.08567) do for their dominating pairs. It is several times
+/// below Theorem 9 of Wang et al. if the divergence is small. Returns the smaller of this and the
 /// divergence without sampling.
 double rdp_fixed_size(double q, double sigma, double alpha);
 

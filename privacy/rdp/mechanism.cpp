@@ -51,7 +51,7 @@ double gaussian_divergence(double sigma, double distance, double alpha) {
 }
 
 double divergence_of_pairs(const Mechanism& mechanism, double alpha, const Neighbours& neighbours) {
-  double largest = std::numeric_limits<double>::quiet_NaN();  // fmax(NaN, x) is x
+  double largest = std::numeric_limits<double>::quiet_NaN();  // fmax ignores this NaN
   for (const Change change : changes_of(neighbours.relation)) {
     const double divergence =
         rdp_of_pairs(dominating_pairs(mechanism, change, neighbours.group), alpha);
@@ -120,7 +120,7 @@ struct Concentration {
   double operator()(const PoissonGaussian& m) const {
     return m.q == 0.0 ? 0.0 : gaussian(m.sigma, 1.0);
   }
-  /// An added example displaces another.
+  /// An added example may displace another one from the batch, which changes the sum by 2.
   double operator()(const FixedSizeGaussian& m) const {
     return gaussian(m.sigma, replaces(neighbours) ? 1.0 : 2.0);
   }

@@ -5,9 +5,9 @@ namespace cudp::privacy {
 
 /// Returns an upper bound on the Renyi divergence of order alpha of one release, in nats, rounded
 /// up. +infinity if it exceeds double, or alpha is too large for the mechanism (largest_order, for
-/// samples). k is the group's size, and s is 2 for replacing and 1 otherwise. Throws
-/// std::invalid_argument if the mechanism, the order or the group are out of range, and
-/// std::domain_error, with the reason, if no bound is known.
+/// samples). k: number of examples by which neighbours differ. s: 2 if these are replaced, 1 if
+/// they are added or removed. Throws std::invalid_argument if the mechanism, the order or the group
+/// are out of range, and std::domain_error, with the reason, if no bound is known.
 ///
 ///   | mechanism | theorem |
 ///   |---|---|
@@ -30,9 +30,9 @@ double rdp(const Mechanism& mechanism, double alpha, const Neighbours& neighbour
 /// with delta > 0.
 double failure_of(const Mechanism& mechanism, const Neighbours& neighbours = {});
 
-/// Returns rho of one release's zero-concentrated DP: its divergence is at most rho alpha at every
-/// order. Rounded up. Throws like rdp. For a sampled mechanism it returns rho without sampling,
-/// because sampling does not help at large orders.
+/// Returns rho of one release in zero-concentrated DP: its Renyi divergence of every order alpha is
+/// at most rho alpha. Rounded up. Throws as rdp() does. For a sampled mechanism it returns rho
+/// without sampling, because sampling does not help at large orders.
 ///
 /// Gaussian 1/(2 sigma^2), mixtures by their largest component (quasi-convexity): Bun, Steinke 2016
 /// (arXiv:1605.02065), Proposition 1.6. Pure epsilon-DP, which includes Laplace: epsilon

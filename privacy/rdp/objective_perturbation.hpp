@@ -14,8 +14,8 @@ struct ObjectivePerturbation {
 };
 
 /// Returns delta at epsilon for objective perturbation together with other Gaussian releases, made
-/// before it or from its result. `others`: their combined sensitivity / noise std; 0 for none. An
-/// upper bound, for adding and for removing:
+/// before it or from its result. others: sensitivity / noise std of these releases together; 0 for
+/// none. An upper bound, for adding and for removing:
 ///
 ///   delta(epsilon) = delta_G(hypot(mu, others), epsilon - kappa)
 ///                    + delta_G(others, epsilon - kappa) / 2,
@@ -47,8 +47,9 @@ double objective_perturbation_delta(const ObjectivePerturbation& release, double
                                     double epsilon);
 
 /// Returns the largest mu with objective_perturbation_delta <= delta, where `others` is
-/// hypot(fixed, share mu). fixed: releases made before. share > 0: noise on the result. Rounded
-/// down by less than 1e-9 relatively. Throws std::domain_error if there is none.
+/// hypot(fixed, share mu). fixed: sensitivity / noise std of earlier releases. share > 0: that of
+/// the noisy result, relative to mu. Rounded down by less than 1e-9 relatively. Throws
+/// std::domain_error if there is none.
 double objective_perturbation_mu(double kappa, double fixed, double share, double epsilon,
                                  double delta);
 

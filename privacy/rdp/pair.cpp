@@ -17,7 +17,7 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double rounding = std::numeric_limits<double>::epsilon();
 
-/// A mixture of N(c_j, 1), compared with N(0, 1).
+/// A mixture of Gaussians N(c_j, 1) with standard deviation 1, compared with N(0, 1).
 class Mixture {
  public:
   Mixture(const ScalarMixture& mixture, double sigma) : weight_(mixture.weights) {
@@ -54,13 +54,15 @@ class Mixture {
   double min_centre_ = 0.0, max_centre_ = 0.0;
 };
 
-/// Estimate of log(A - 1), with the size of the exponents in it.
+/// Logarithm of A - 1 for a moment A, with the size of the exponents in its computation, which
+/// bounds its rounding error.
 struct LogExcess {
   double value = infinity;
   double magnitude = 0.0;
 };
 
-/// Bound from every component against every other: e^(alpha (alpha - 1) d^2 / 2) at distance d.
+/// Returns an upper bound on A - 1 from every component of `first` against every one of `second`:
+/// two Gaussians at distance d have the moment e^(alpha (alpha - 1) d^2 / 2).
 LogExcess excess_by_components(const Mixture& first, const Mixture& second, double alpha) {
   LogSum sum;
   double magnitude = 0.0;
@@ -76,15 +78,16 @@ LogExcess excess_by_components(const Mixture& first, const Mixture& second, doub
   return {sum.value(), magnitude};
 }
 
-/// Estimate by integration. For |Im x| < pi / spread all terms of a mixture point into one half
-/// plane. So neither mixture has a zero there, and that strip determines the step. The maxima of
-/// the integrand are at alpha times a centre of `first` minus alpha - 1 times one of `second`, or
-/// at a centre. 10 standard deviations further out the integrand is negligible (e^-50).
+/// Computes A - 1 by numerical integration. For |Im x| < pi / spread all terms of a mixture point
+/// into one half plane. So neither mixture has a zero there, and that strip determines the step.
+/// The maxima of the integrand are at alpha times a centre of `first` minus alpha - 1 times one of
+/// `second`, or at a centre. 10 standard deviations further out the integrand is negligible
+/// (e^-50).
 LogExcess excess_by_integral(const Mixture& first, const Mixture& second, double alpha) {
   constexpr double pi = std::numbers::pi, reach = 10.0;
   const double spread =
       std::fmax(first.max_centre() - first.min_centre(), second.max_centre() - second.min_centre());
-  const double strip = std::fmin(pi / spread, 5.5);  // (no spread: infinity)
+  const double strip = std::fmin(pi / spread, 5.5);  // infinity if there is no spread
   const double h = 2.0 * pi * strip / (15.4 + 0.5 * strip * strip);
   const double c = alpha - 1.0;
   const double from = std::fmin(std::fmin(first.min_centre(), second.min_centre()),

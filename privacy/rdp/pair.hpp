@@ -5,11 +5,11 @@
 
 namespace cudp::privacy {
 
-/// Returns the Renyi divergence of order alpha of `first` from `second`, in nats, rounded up
-/// (relative 1e-11), of a mechanism with these dominating pairs. If there are several pairs, a
-/// public coin chooses one, so their moments are averaged. alpha > 1, finite, integer or
-/// fractional. +infinity if the value exceeds double. Throws std::invalid_argument on an order out
-/// of range.
+/// Returns an upper bound on the Renyi divergence of order alpha of a mechanism with these
+/// dominating pairs: the divergence of `first` from `second`, in nats, rounded up (relative 1e-11).
+/// If there are several pairs, a public coin chooses one, so their moments are averaged. alpha > 1,
+/// finite, integer or fractional. +infinity if the value exceeds double. Throws
+/// std::invalid_argument on an order out of range.
 ///
 /// A pair that dominates in every (epsilon, delta) dominates in every f-divergence, because those
 /// are mixtures of hockey-stick divergences (Zhu, Dong, Wang 2022, arXiv:2106.08567). The moment

@@ -16,7 +16,8 @@ namespace {
 
 constexpr double rounding = std::numeric_limits<double>::epsilon();
 
-/// Returns log A at an integer order. The binomial weights sum to 1, which removes the 1 from A.
+/// Returns log A at an integer order, where A is the moment of order alpha. The binomial weights
+/// sum to 1, which removes the 1 from A.
 double log_moment_integer(double q, double scale, std::uint64_t alpha) {
   if (alpha == 1) return 0.0;
   const double log_q = std::log(q), log_p = std::log1p(-q);

@@ -22,9 +22,9 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double rounding = std::numeric_limits<double>::epsilon();
 
-/// Returns log A at an integer order: the sum over m of C(alpha, m) (1-q)^(alpha-m) q^m (e^x - 1)
-/// with x = m (m-1) / (2 sigma^2). The binomial probabilities sum to 1, which removes the 1 from A.
-/// The terms of m = 0 and 1 vanish.
+/// Returns log A of the moment A (see above) at an integer order: the sum over m of C(alpha, m)
+/// (1-q)^(alpha-m) q^m (e^x - 1) with x = m (m-1) / (2 sigma^2). The binomial probabilities sum to
+/// 1, which removes the 1 from A. The terms of m = 0 and 1 vanish.
 double log_moment_integer(double q, double sigma, std::uint64_t alpha) {
   const double log_q = std::log(q), log_p = std::log1p(-q);
   const double curvature = 0.5 / sigma / sigma;

@@ -2,7 +2,7 @@
 
 namespace cudp::privacy {
 
-/// Largest supported Renyi order: an integer order is a sum of that many terms.
+/// Largest supported Renyi order. (The computation for an integer order sums that many terms.)
 inline constexpr double largest_order = 1e6;
 
 /// Returns an upper bound on the Renyi divergence of order alpha of one release of the

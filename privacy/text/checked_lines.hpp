@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-// Text whose damage is noticed: each line ends with a checksum of everything up to it, and the last
-// line is "end".
+// Text in which damage is detected: each line ends with a checksum of everything up to it, and the
+// last line is "end".
 
 namespace cudp::privacy {
 
@@ -22,7 +22,7 @@ class Checksum {
   std::uint64_t state_ = 14695981039346656037u;
 };
 
-/// Writer of such lines.
+/// Writes text in which each line ends with a checksum.
 class CheckedLines {
  public:
   void add(std::string_view line);
@@ -33,7 +33,8 @@ class CheckedLines {
   Checksum checksum_;
 };
 
-/// Reader of such lines. name: name of the text in messages. `text` must outlive the reader.
+/// Reads text that CheckedLines has written. name: name of the text in messages. `text` must
+/// outlive the reader.
 class LineReader {
  public:
   LineReader(std::string_view text, std::string_view name) : text_(text), name_(name) {}
@@ -41,7 +42,7 @@ class LineReader {
   /// Returns the next line without its checksum. The checksum is verified first, so that a damaged
   /// line is never parsed. Throws std::invalid_argument.
   std::string_view take();
-  /// Number of the last line that was taken, from 1.
+  /// Number of the line that take() returned last, from 1.
   std::size_t number() const { return number_; }
 
   /// Calls body(), which takes all lines up to "end". Throws std::invalid_argument, "NAME, line L:

@@ -10,7 +10,7 @@
 namespace cudp::privacy {
 
 nlohmann::json parse_json(std::string_view text) {
-  std::vector<std::set<std::string>> open;  // keys of the objects around the present place
+  std::vector<std::set<std::string>> open;  // keys of the objects that are open at this position
   const auto see = [&](int, nlohmann::json::parse_event_t event, nlohmann::json& value) {
     using Event = nlohmann::json::parse_event_t;
     if (event == Event::object_start) open.emplace_back();

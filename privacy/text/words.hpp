@@ -7,16 +7,16 @@
 
 namespace cudp::privacy {
 
-/// Returns `value` in hexadecimal, exactly.
+/// Returns a number in hexadecimal floating-point form, which is exact.
 std::string hex(double value);
 
 /// Throws std::invalid_argument: "expected WHAT, found 'FOUND'", in one printable line.
 [[noreturn]] void expected(const std::string& what, std::string_view found);
 
-/// Removes the next word from `line` and returns it; returns the empty word at its end.
+/// Removes the next word from `line` and returns it; "" if there is none.
 std::string_view take_word(std::string_view& line);
-/// Removes the next word and returns it as a whole number, or as a double. Throws like `expected`
-/// if it is none.
+/// Remove the next word and return it as a whole number, or as a double. Throw as expected() does
+/// if it is not one.
 std::uint64_t take_count(std::string_view& line);
 double take_number(std::string_view& line);
 

@@ -128,8 +128,8 @@ std::string encode_one(const R& r) {
   return line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n" + arrays;
 }
 
-/// Reads a record from its JSON line and its arrays from `rest`. Returns false if the arrays are
-/// truncated.
+/// Parses a record from its JSON line, and takes its arrays from `rest`. Returns false if the
+/// arrays are truncated.
 template <class R>
 bool decode_one(const Json& line, std::string_view& rest, R& r) {
   for_each_number(r, [&](const char* name, auto& value) { read(line.at(name), value); });

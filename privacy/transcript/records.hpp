@@ -9,8 +9,8 @@
 
 namespace cudp::transcript {
 
-// Records of a seeded run: the examples that each step drew, its sums and its released values. The
-// gate writes them (runtime/gate/transcript.hpp), a checker reads them
+// Records of a seeded run: the examples that each step drew, its sums and its released values. A
+// training writes them (runtime/gate/transcript.hpp), a checker reads them
 // (privacy/verify/checker.hpp). They contain secrets: sums before noise and the examples drawn.
 // Only a run with --seed makes a transcript, and it is never saved to a file.
 
@@ -23,7 +23,7 @@ struct Begin {
   bool operator==(const Begin&) const = default;
 };
 
-/// Examples that a step drew.
+/// Record of the examples that a step drew.
 struct Batch {
   std::uint64_t step = 0;
   std::uint64_t threshold = 0;          ///< sampling rate, times 2^32; 0 if not Poisson
@@ -32,42 +32,43 @@ struct Batch {
   bool operator==(const Batch&) const = default;
 };
 
-/// Value that was released with noise.
+/// Record of a value that was released with noise.
 struct Release {
   std::string name;
-  std::uint32_t stream = 0;  ///< the generator's stream; with `step` it selects the noise
+  std::uint32_t stream = 0;  ///< random stream; together with `step` it selects the noise
   std::uint64_t step = 0;
   double grid = 0.0;
   double noise_std = 0.0;
-  double sensitivity = 0.0;   ///< L2 sensitivity that the caller states; 0 if the plan states it
-  std::uint64_t charged = 0;  ///< number of releases in the ledger's file at that time
-  std::vector<std::int64_t> sums;  ///< sums before noise [grid steps]; empty for a choice
-  /// Numbers before noise that are on no grid: scores that a choice was made among, or a minimum.
+  double sensitivity = 0.0;   ///< L2 sensitivity stated by the caller; 0: the certificate states it
+  std::uint64_t charged = 0;  ///< number of releases in the ledger's file when this one was made
+  std::vector<std::int64_t> sums;  ///< exact sums [multiples of the grid]; empty for a noisy choice
+  /// Exact numbers that are not on a grid: the scores of a noisy choice, or a minimum.
   std::vector<double> scores;
-  std::vector<double> values;  ///< released: grid (sums + noise), rounded to float by engines
+  /// Released values: grid (sums + noise), rounded to float by engines.
+  std::vector<double> values;
   bool operator==(const Release&) const = default;
 };
 
-/// Step of an optimizer, with everything it needs besides the release of the same step.
+/// Record of an optimizer's step, with everything it needs except the release of the same step.
 struct Update {
   std::uint64_t step = 0;
   /// One of sgd, momentum, nesterov, adam, adamw, dp-agd. For dp-agd, weight_decay is N lambda and
   /// learning_rate is the chosen step size.
   std::string optimizer;
   double momentum = 0.0, beta1 = 0.0, beta2 = 0.0, epsilon = 0.0, weight_decay = 0.0;
-  double learning_rate = 0.0;  ///< learning rate used; it and the numbers below are float values
+  double learning_rate = 0.0;  ///< as used; it and the numbers below are float values
   double inverse_batch = 0.0;
   double bias1 = 1.0, bias2 = 1.0, ema_decay = 0.0;
   bool coordinates = false;  ///< gradients are transformed (AdaCliP); the checker skips the update
   // State after the update, [parameters] or empty. The state before it is in the last Update or
   // State record.
   std::vector<float> parameters, moment1, moment2, average;
-  /// Factor of the learning rate of each parameter; empty if all are 1.
+  /// Factor on the learning rate of each parameter; empty if all are 1.
   std::vector<float> lr_scale;
   bool operator==(const Update&) const = default;
 };
 
-/// State at the start of a process, before its first step.
+/// Record of the training state when a process starts, before its first step.
 struct State {
   std::vector<float> parameters, moment1, moment2, average;
   bool operator==(const State&) const = default;

@@ -32,7 +32,7 @@ const privacy::Mechanism* Charges::find(std::uint64_t number, std::uint64_t key,
 }
 
 Charges read_charges(std::string_view text) {
-  // Cuts off what follows the line `end`, such as a seal.
+  // Removes what follows the line `end`, such as an authentication code.
   std::size_t end = text.starts_with("end ") ? 0 : text.find("\nend ");
   if (end != std::string_view::npos) end = text.find('\n', end + 1);
   if (end != std::string_view::npos) text = text.substr(0, end + 1);

@@ -9,27 +9,31 @@
 
 namespace cudp::verify {
 
-/// The files of a finished run, as text, and its transcript.
+/// The files of a finished run, as text, and its transcript (a record of everything, including
+/// secrets).
 struct Evidence {
-  std::string certificate;  ///< release/privacy.json
-  std::string ledger;       ///< private/ledger, with or without its seal
+  std::string certificate;  ///< content of release/privacy.json
+  std::string ledger;       ///< content of private/ledger, with or without its authentication code
   std::string transcript;
-  /// release/config.toml. Needed to check schedules, optimizers, averages and the key's seed.
+  /// Content of release/config.toml. Needed to check schedules, optimizers, averages and the key's
+  /// seed.
   std::string settings = {};
-  std::string rows = {};  ///< release/metrics.jsonl; used by the checks without a transcript
-  /// release/holdout.json; used by the checks without a transcript. Empty: no such file.
+  /// Content of release/metrics.jsonl; used by the checks without a transcript.
+  std::string rows = {};
+  /// Content of release/holdout.json; used by the checks without a transcript. nullopt: no such
+  /// file.
   std::optional<std::string> holdout = {};
 };
 
 struct Verdict {
   std::vector<Finding> findings;  ///< empty: every check passed
   std::uint64_t releases = 0;     ///< number of releases checked
-  std::uint64_t numbers = 0;      ///< number of values whose noise was drawn again
+  std::uint64_t numbers = 0;      ///< number of values whose noise was drawn again and compared
   std::uint64_t updates = 0;
-  /// Epsilon of the certificate's releases, computed by the accountant or the filter; empty if
-  /// neither applies.
+  /// Epsilon of the certificate's releases, computed again by the accountant or the filter; nullopt
+  /// if neither applies.
   std::optional<double> epsilon;
-  std::vector<std::string> skipped;  ///< checks that the evidence does not allow, and why
+  std::vector<std::string> skipped;  ///< checks that these files do not allow, and why
 };
 
 /// Checks a seeded run against its certificate, by an independent implementation of every public

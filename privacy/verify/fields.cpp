@@ -16,14 +16,14 @@ namespace {
 using Json = nlohmann::json;
 using Texts = std::vector<std::string>;
 
-/// Admissible values of a field.
+/// Valid values of a field of a certificate.
 struct Field {
   enum class Type { text, flag, number, whole, object, objects, texts, numbers, groups };
   Type type = Type::text;
   bool must = true;        ///< false: the field may be missing
-  const char* range = "";  ///< range of a number, in words
+  const char* range = "";  ///< description of a number's range
   bool (*in_range)(double) = nullptr;
-  Texts words = {};  ///< admissible texts; empty: any text
+  Texts words = {};  ///< valid texts; empty: any text
 };
 
 Field number(const char* range, bool (*in_range)(double)) {
@@ -41,7 +41,7 @@ Field inside_unit() {
 Field rate() {
   return number("a number in (0, 1]", [](double x) { return x > 0.0 && x <= 1.0; });
 }
-/// Noise multiplier.
+/// Field that is a noise multiplier.
 Field noise() {
   return number("a number of 1e-6 to 1e12", [](double x) { return x >= 1e-6 && x <= 1e12; });
 }
@@ -70,7 +70,7 @@ Field texts() { return of_type(Field::Type::texts); }
 constexpr const char* kConversion = "Canonne, Kamath, Steinke 2020, Proposition 12";
 constexpr const char* kRealNumbers = "proved for real numbers only";
 
-/// The fields of a certificate of this method and status, by path.
+/// All fields that a certificate of this method and status may have, by their path in the JSON.
 class Format {
  public:
   Format(const Json& json, const StatedNumbers& c, const Settings& s) : json_(json), c_(c), s_(s) {
@@ -445,7 +445,7 @@ class Format {
   std::map<std::string, Field> fields_;
 };
 
-/// Compares a certificate with its format.
+/// Compares the JSON of a certificate with its Format, and collects differences.
 class Comparison {
  public:
   Comparison(const std::map<std::string, Field>& fields, bool may_lack)

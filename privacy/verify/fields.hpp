@@ -9,10 +9,10 @@
 
 namespace cudp::verify {
 
-/// Checks every field of a certificate by itself: that certificates of its method have the field,
-/// its type, the range of a number, and the words of a text that is part of the promise. Also
-/// checks that no field is missing, except in format 1, which gained fields over time. Returns the
-/// differences: path, expected, found.
+/// Checks each field of a certificate by itself: whether certificates of its method have it, its
+/// type, the range of a number, and a text that is part of the promise. Also checks that no field
+/// is missing, except in format 1, which gained fields over time. Returns the differences: path,
+/// expected, found.
 std::vector<std::string> check_fields(const nlohmann::json& json, const StatedNumbers& certificate,
                                       const Settings& settings);
 

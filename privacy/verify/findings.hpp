@@ -7,10 +7,10 @@ namespace cudp::verify {
 
 struct Finding {
   std::string rule;  ///< name of the broken rule, as in privacy/README.md
-  std::string what;  ///< location in the run, expected, found
+  std::string what;  ///< where in the run, what was expected, what was found
 };
 
-/// Findings of a check. Only the first ten of each rule are kept.
+/// Differences that a check has found. Only the first ten of each rule are stored.
 struct Findings {
   std::vector<Finding> all;
   std::vector<std::string> skipped;
@@ -20,7 +20,7 @@ struct Findings {
   /// Adds the finding "WHERE: expected ..., found ..." unless `holds`.
   void expect(bool holds, const char* rule, const std::string& where, double expected,
               double found);
-  /// Records, once, that something could not be checked.
+  /// Records that something could not be checked; once, even if it is called again.
   void skip(const std::string& what);
 };
 

@@ -53,8 +53,8 @@ class HoldoutFile {
       wrong_.push_back(std::string(key) + ": expected the certificate's " + number(expected) +
                        ", found " + (json_.contains(key) ? json_[key].dump() : "none"));
   }
-  /// Checks that a value is on the noise's grid. The grid is a power of two, at most 2^-16 of the
-  /// standard deviation.
+  /// Checks that a released value is a multiple of the noise's grid, a power of two that is at most
+  /// 2^-16 of the standard deviation.
   void released_number(const std::string& where, const Json& value) {
     const double grid = std::ldexp(1.0, std::min(0, std::ilogb(held_.sigma)) - 39);
     if (!value.is_number_float() || !std::isfinite(value.get<double>()) ||

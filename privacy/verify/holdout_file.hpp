@@ -7,9 +7,9 @@
 
 namespace cudp::verify {
 
-/// Checks release/holdout.json against the certificate: its promise and noise are the
+/// Checks release/holdout.json against the certificate: epsilon, delta and noise are the
 /// certificate's, and its figures are of the kind and number that the certificate's releases pay
-/// for. `text`: the file's text; empty if there is no file. Returns the differences.
+/// for. text: content of the file; nullopt if there is none. Returns the differences.
 std::vector<std::string> check_holdout_file(const std::optional<std::string>& text,
                                             const StatedNumbers& certificate);
 

@@ -9,11 +9,11 @@
 
 namespace cudp::verify {
 
-/// Reference implementation of DP-AGD's step sizes (Lee and Kifer 2018, Algorithm 2), computed from
-/// its released choices. A choice is an index into 20 step sizes, evenly spaced from 0 to the
-/// largest. The last choice of a step is its step size; all choices before it are 0. Each choice of
-/// 0 shrinks the largest step size. After every 10 steps the largest becomes 1.1 times the largest
-/// of those 10. Directions are checked in optimizer.hpp.
+/// Reference implementation of DP-AGD's choice of step sizes (Lee and Kifer 2018, Algorithm 2),
+/// computed from its released choices. A choice is an index into 20 step sizes, evenly spaced from
+/// 0 to the largest. The last choice in an iteration is its step size; earlier choices in it are 0,
+/// and each of them shrinks the largest step size. After every 10 steps the largest becomes 1.1
+/// times the largest of those 10. Directions are checked in optimizer.hpp.
 class LineSearch {
  public:
   static constexpr int kStepSizes = 20;
@@ -21,23 +21,23 @@ class LineSearch {
   static constexpr std::size_t kWindow = 10;
   static constexpr double kWindowGrowth = 0.1;
 
-  /// Starts or resumes a process at `step`.
+  /// Called when a process of the run starts or resumes at `step`.
   void begin(std::uint64_t step);
   void see_choice(const transcript::Release& choice) { chosen_.push_back(choice.values); }
 
   /// Returns "" if the step size of `update` follows from the choices, else the difference in
-  /// words. `shrink`: factor of the largest step size for each choice of 0.
+  /// words. shrink: factor on the largest step size for each choice of 0.
   std::string follows(const transcript::Update& update, double shrink);
 
  private:
   struct Sizes {
     double largest = kFirstLargest;
-    std::vector<double> steps;  ///< step sizes since `largest` was last set
+    std::vector<double> steps;  ///< step sizes chosen since `largest` was last set
   };
 
   std::vector<std::vector<double>> chosen_;
   Sizes sizes_;
-  std::map<std::uint64_t, Sizes> after_;  ///< key: number of steps done
+  std::map<std::uint64_t, Sizes> after_;  ///< by number of steps done
 };
 
 }  // namespace cudp::verify

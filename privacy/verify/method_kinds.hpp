@@ -22,20 +22,21 @@ inline constexpr std::uint32_t kMoments = 10;
 inline constexpr std::uint32_t kCount = 11;
 inline constexpr std::uint32_t kHoldout = 12;
 
-/// Properties of a method that the checks depend on.
+/// Which checks apply to a training method.
 struct Kinds {
   bool known = false;
-  bool engine = false;  ///< sums of clipped gradients of Poisson batches, with an optimizer
-  std::set<std::uint32_t> host_streams;  ///< streams of the noise on sums made on the host
+  /// Releases sums of clipped gradients over Poisson batches, and applies an optimizer.
+  bool engine = false;
+  std::set<std::uint32_t> host_streams;  ///< random streams for noise that is added on the host
   bool choices = false;
 };
 Kinds kinds_of(const StatedNumbers& certificate);
 
-/// Number of steps of an epoch, at least 1.
+/// Returns the number of steps of an epoch, at least 1.
 std::uint64_t steps_per_epoch(const StatedNumbers& certificate, const Settings& settings);
 
-/// Checks the statements of a certificate, and that its method is known. `charges`: null if there
-/// is no ledger.
+/// Checks the statements of a certificate, and that its method is known; adds differences to the
+/// findings. charges: null if there is no ledger.
 void check_certificate(const StatedNumbers& certificate, const Charges* charges,
                        const Settings& settings, const Kinds& kinds, Bounds& bounds,
                        Findings& findings);

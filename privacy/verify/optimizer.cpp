@@ -11,8 +11,8 @@
 namespace cudp::verify {
 namespace {
 
-/// Relative error of one rounding to float. The factor 1 + 2^-28 covers the value's own rounding
-/// to double, 2^-53.
+/// Relative error of rounding a number to float. The factor 1 + 2^-28 covers its own rounding to
+/// double, 2^-53.
 constexpr double kRounding = 0x1p-24 * (1.0 + 0x1p-28);
 
 Approximate rounded(double value, double error) {
@@ -24,13 +24,13 @@ Approximate rounded(double value, double error) {
 
 Approximate exactly(double x) { return {x, 0.0}; }
 
-/// The state of one parameter after a step.
+/// One parameter after a step, with its optimizer state.
 struct Parameter {
   Approximate parameter, moment1, moment2;
 };
 
-/// Computes one parameter's step. m_after and v_after are the moments stored after the step, which
-/// the parameter's update uses. scale: factor of its learning rate.
+/// Computes a step of the optimizer for one parameter. m_after, v_after: the moments that were
+/// stored after the step. scale: factor on the learning rate of this parameter.
 Parameter step(const transcript::Update& u, double scale, double theta_before, double m_before,
                double v_before, double g_sum, double m_after, double v_after) {
   const Approximate theta = exactly(theta_before);
@@ -158,7 +158,8 @@ std::string follows_descent(const transcript::State& before, std::span<const Mea
     precision += weight;
   }
   double square = 0.0;
-  double largest = 0.0;  // largest term: roundings of cancelling terms scale with it
+  // Largest term, because the rounding error of terms that cancel is proportional to it.
+  double largest = 0.0;
   for (std::size_t j = 0; j < n; ++j) {
     for (const Measured& m : sums) largest = std::fmax(largest, std::fabs(m.values[j]));
     const double pull = u.weight_decay * static_cast<double>(before.parameters[j]);
@@ -167,7 +168,8 @@ std::string follows_descent(const transcript::State& before, std::span<const Mea
     square += g[j] * g[j];
   }
   const double length = std::sqrt(square);
-  // A few roundings in double for each sum and parameter. Far below one rounding in float.
+  // Bound on the rounding error in double, of a few roundings for each sum and parameter; far below
+  // one rounding in float.
   const auto roundings =
       0x1p-51 * (static_cast<double>(n) + 8.0 * static_cast<double>(sums.size()));
   for (std::size_t j = 0; j < n; ++j) {

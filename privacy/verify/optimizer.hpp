@@ -7,16 +7,17 @@
 
 namespace cudp::verify {
 
-/// A number that an engine computes in float: its value in double, and a bound on the error of
-/// float arithmetic. Every operation adds the error of one rounding to nearest: at most 2^-24 of
-/// the result, or 2^-126 if a small result is flushed to 0. Errors of operands are propagated
+/// A number that an engine computes in float arithmetic: its value computed in double, and a bound
+/// on the engine's error. Every operation adds the error of one rounding to nearest: at most 2^-24
+/// of the result, or 2^-126 if a small result is flushed to 0. Errors of operands are propagated
 /// without rounding. The bound therefore holds with and without fused multiply-adds, which round
-/// less often. A value that overflows float has an infinite error.
+/// less often. If the value overflows float, the error is infinite.
 struct Approximate {
   double value = 0.0;
   double error = 0.0;
 
-  /// Whether float arithmetic may have computed x. Any x is admitted if the error is infinite.
+  /// Returns whether float arithmetic may have computed x: the difference is within the error. True
+  /// for any x if the error is infinite.
   bool admits(float x) const;
 };
 
@@ -26,7 +27,8 @@ Approximate operator*(const Approximate& a, const Approximate& b);
 Approximate operator/(const Approximate& a, const Approximate& b);
 Approximate square_root(const Approximate& a);
 
-/// Repeats an optimizer's step. With g the release of the step divided by the batch,
+/// Checks that an optimizer's step follows from the released noisy gradient sum. With g that sum
+/// divided by the expected batch size, theta the parameters, mu the momentum, wd the weight decay,
 ///   sgd       theta -= lr (g + wd theta)
 ///   momentum  m = mu m + g,  theta -= lr m
 ///   nesterov  m = mu m + g,  theta -= lr (g + mu m)
@@ -39,13 +41,14 @@ Approximate square_root(const Approximate& a);
 std::string follows(const transcript::State& before, std::span<const double> released,
                     const transcript::Update& after);
 
-/// A noisy sum, and its noise multiplier.
+/// A released noisy gradient sum, and its noise multiplier.
 struct Measured {
   double sigma = 0.0;
   std::vector<double> values;
 };
 
-/// Repeats a step of DP-AGD. With g the mean of `sums` weighted by 1 / sigma^2,
+/// Checks that a step of DP-AGD follows from the released noisy gradient sums. With g the mean of
+/// `sums` weighted by 1 / sigma^2,
 ///   theta -= lr (g + wd theta) / |g + wd theta|,
 /// in double, except that the direction and the result are rounded to float. Returns as follows().
 std::string follows_descent(const transcript::State& before, std::span<const Measured> sums,

@@ -40,7 +40,7 @@ class Reasons {
   void wrong(std::string what) { wrong_.push_back(std::move(what)); }
   bool states(const char* pointer) const { return json_.contains(Json::json_pointer(pointer)); }
 
-  /// Checks the list of reasons: a seed, a weak generator, then each unsafe flag.
+  /// Checks the stated reasons against a release: a seed, a weak generator, then each unsafe flag.
   void check_reasons(bool seeded, const Json& unsafe) {
     if (states("/arithmetic") && unsafe.empty())
       wrong("unsafe_flags: expected one, as the proof is for real numbers only");
@@ -64,7 +64,8 @@ class Reasons {
   void check_warnings() {
     double epsilon = c_.epsilon, delta = c_.delta;
     if (c_.status == "refused" && settings_.has("holdout-epsilon")) {
-      // A refused run released no held-out figures, but it warns of the budget planned for them.
+      // A run that ended at its noisy number of examples released no held-out figures, but its
+      // warnings cover the budget planned for them.
       epsilon = std::fmax(epsilon, settings_.number("holdout-epsilon"));
       delta = std::fmax(delta, settings_.number("holdout-delta"));
     }
@@ -81,8 +82,8 @@ class Reasons {
             ", of delta above 1 / size and of epsilon above 20, found " + warnings.dump());
   }
 
-  /// Checks the assumptions about the rows of a table or an array, or a user's own images. Named
-  /// data sets have none.
+  /// Checks the stated assumptions about the rows of a table or an array, or about a user's own
+  /// images. Data sets given by name have none.
   void check_assumptions() {
     std::vector<std::string> stated;
     if (states("/assumptions"))
@@ -96,7 +97,7 @@ class Reasons {
     static const std::string kLine = "a row is a line of the table, and one example adds one line";
     static const std::string kRefused =
         ": a training on a file with another is refused, and that is not counted";
-    // Of an array, or of images, which are bytes and so finite.
+    // For an array, or for images, whose bytes are always finite.
     const bool target = settings_.has("target-bounds") && !settings_.text("target-bounds").empty();
     const std::string finite = (target ? "every feature and every target is finite"
                                        : "every feature is finite and every label a class") +

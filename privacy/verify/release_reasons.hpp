@@ -9,9 +9,9 @@
 
 namespace cudp::verify {
 
-/// Checks that a certificate states that it is for release if and only if no reason forbids it.
-/// Checks also that its reasons, warnings, assumptions and test set follow from the settings and
-/// numbers. Returns the differences.
+/// Checks that the certificate says "for release" if and only if nothing forbids it, and that its
+/// reasons, warnings, assumptions and test set follow from the settings and numbers. Returns the
+/// differences.
 std::vector<std::string> check_release_reasons(const nlohmann::json& json, const StatedNumbers& c,
                                                const Settings& settings);
 

@@ -24,11 +24,11 @@ namespace {
 using privacy::number;
 using privacy::Release;
 
-/// Share of delta for the failure probability of a bound on the size of a batch or private set.
+/// Fraction of delta for bounds that may fail, on the size of a batch or of a private data set.
 constexpr double kFailureShare = 1e-9;
-/// Least noise multiplier of the row count's release, and of a step.
+/// Smallest noise multiplier that a step, or the release of the number of examples, may have.
 constexpr double kMinNoise = 0x1p-4;
-/// Number of adp-sgd's noise levels per factor of two: ratios are powers of 2^(1 / 32).
+/// adp-sgd rounds its noise levels to powers of 2^(1 / 32).
 constexpr double kNoiseGrid = 32.0;
 
 bool close(double a, double b, double share = 1e-12) {
@@ -86,8 +86,9 @@ class Rules {
                    json_["feature_release"]["dimensions"].get<double>());
   }
 
-  /// Checks that the noise of the row count follows from the budget, or from the count's part of
-  /// it. A refused run does not state whether the budget was to be divided, so both are admitted.
+  /// Checks that the noise on the number of examples follows from the budget, or from the part of
+  /// it that is reserved for that number. A run that ended with an error after this release does
+  /// not state whether the budget was divided, so both are valid.
   void of_size(double epsilon, double k) {
     const double whole =
         std::fmax(kMinNoise, 10.0 * k * std::sqrt(-std::log(c_.training_delta)) / epsilon);
@@ -107,14 +108,16 @@ class Rules {
            c_.size_noise);
   }
 
-  /// Starts the list of unmatched releases, without the first ones: row count and features.
+  /// Starts the list of releases that no rule has matched yet. It lacks the first ones: number of
+  /// examples, and statistics for features.
   void begin() {
     left_ = c_.releases;
     if (c_.size_noise > 0.0) take("row count", privacy::Gaussian{c_.size_noise}, 1);
     if (c_.feature_noise > 0.0 && c_.status != "refused")
       take("features", privacy::Gaussian{c_.feature_noise}, 1);
   }
-  /// Removes `count` releases from the front of the list.
+  /// Removes `count` releases of this mechanism from the front of the list. If they are not there,
+  /// adds a difference and returns false.
   bool take(const std::string& what, const privacy::Mechanism& mechanism, std::uint64_t count) {
     if (left_.empty() || left_.front().mechanism != mechanism || left_.front().count < count) {
       wrong_.push_back("releases: expected " + std::to_string(count) + " of " +
@@ -140,7 +143,8 @@ class Rules {
     const double delta = c_.training_delta;
     expect_close("delta_for_rounding, from delta", kFailureShare * delta, c_.failure, 1e-6);
     if (is_method("adaclip")) expect(c_.clip == 1.0, "C of scaled gradients", 1.0, c_.clip);
-    // The part of the sensitivity that rounding adds depends on the device, and is never so large.
+    // Rounding adds a part to the sensitivity that depends on the device; it is never larger than
+    // this.
     expect(c_.sensitivity <= c_.clip * 1.001, "sensitivity, at most 1.001 C", c_.clip * 1.001,
            c_.sensitivity);
     if (c_.quantile) of_quantile(*c_.quantile);
@@ -163,7 +167,7 @@ class Rules {
            "quantile's C_last, from C_least to C_most", q.min_clip_norm, last);
   }
 
-  /// Whether the noise of a step may be `ratio` times that of the first one.
+  /// Returns whether the noise of a step may be `ratio` times that of the first step.
   bool fits(std::uint64_t step, double ratio) const {
     const auto t = static_cast<double>(step);
     if (is_method("dpsgd-decay"))
@@ -190,7 +194,7 @@ class Rules {
     return m == privacy::sampled_gaussian_mechanism(c_.q, sigma_of(m)) && sigma_of(m) > 0.0;
   }
 
-  /// Checks the steps in order. After a lost key some of them are charged again.
+  /// Checks the releases of steps in order. After a lost key some steps are charged again.
   void of_steps() {
     double min = 1.0, max = 1.0;
     for (const Release& r : left_) {
@@ -222,8 +226,8 @@ class Rules {
     check_noise_over_time(min, max);
   }
 
-  /// Checks that steps that were charged again are steps of the plan, and that no step of the plan
-  /// is missing.
+  /// Checks that steps which were charged again are planned steps, and that no planned step is
+  /// missing.
   void repeated_steps() {
     std::map<double, std::uint64_t> stated;  // key: ratio to sigma
     for (const Release& r : left_)
@@ -268,8 +272,8 @@ class Rules {
     expect(close(max, most) || (may_be_cut && most >= max), "noise_over_time's most", max, most);
   }
 
-  /// Checks DPIS: an epoch begins with noisy sums of norms, from which the rate and the noise of
-  /// its steps follow.
+  /// Checks the releases of DPIS: an epoch begins with noisy sums of gradient norms, from which the
+  /// sampling rate and the noise of its steps follow.
   void of_importance() {
     const privacy::Mechanism totals = privacy::Gaussian{c_.norm_total_noise};
     expect_close("norm_total_noise, from the row count", s_.number("dpis-total-noise") * c_.size,
@@ -278,7 +282,8 @@ class Rules {
     const double min_rate = c_.expected_batch / c_.size * (1.0 - 1e-9);
     const bool in_order = !c_.lost_a_key();
     std::uint64_t totals_made = 0, steps = 0;
-    std::uint64_t left_of_epoch = 0;  // number of steps that the last sums of norms still cover
+    // Number of steps that may follow the last sums of norms in their epoch.
+    std::uint64_t left_of_epoch = 0;
     for (const Release& r : left_) {
       const double q = rate_of(r.mechanism), sigma = sigma_of(r.mechanism);
       const std::string where = "releases, after step " + std::to_string(steps);
@@ -308,7 +313,8 @@ class Rules {
       wrong_.emplace_back("noise_over_time: expected none for dpis, found one");
   }
 
-  /// Checks that a filter of the plan's budget and order admits all releases together.
+  /// Checks that a Renyi filter with the run's budget and order admits all releases of DPIS
+  /// together.
   void of_importance_filter() {
     try {
       privacy::Filter filter(
@@ -327,8 +333,8 @@ class Rules {
 
   // Linear models.
 
-  /// Checks a sensitivity of linear models. It must be exact if sums are on the grid for up to 2^28
-  /// examples; for more examples it must be at least that.
+  /// Checks the stated sensitivity of a linear model's sum. For up to 2^28 examples it must be
+  /// exactly the bound; for more it must be at least that.
   void expect_linear(const char* what, double bound, double relative, double dimension,
                      double stated) {
     const double expected = bound * (1.0 + relative) +
@@ -422,8 +428,9 @@ class Rules {
                        " gradients and " + std::to_string(choices) + " choices");
   }
 
-  /// Whether a gradient may have this noise. If no step size helps, the gradient is measured again
-  /// with gamma times its share of the budget, and later gradients have 1 + gamma times the share.
+  /// Returns whether a noisy gradient of DP-AGD may have this noise multiplier. If no step size
+  /// helps, the gradient is measured again with gamma times its share of the budget, and later
+  /// gradients have 1 + gamma times the share.
   bool is_gradient_noise(double sigma, double share) const {
     const double gamma = s_.number("gamma");
     const double rho = 0.5 / (sigma * sigma);

@@ -9,12 +9,12 @@
 
 namespace cudp::verify {
 
-/// Checks the list of releases against the rule of its method: mechanisms, noise, number and order
-/// follow from the settings and the number of steps. Checks also the numbers of the certificate
-/// that follow from settings by a formula: noise of the row count and of features, regulariser,
-/// shares of a budget. Returns the differences: field, expected, found.
+/// Checks that the certificate's list of releases is one that its method makes: mechanisms, noise,
+/// number and order follow from the settings and the number of steps. Also checks numbers that
+/// follow from settings by a formula: noise of the number of examples and of statistics for
+/// features, regulariser, parts of the budget. Returns the differences: field, expected, found.
 ///
-/// The releases of DPIS and DP-AGD depend on earlier releases. Each is checked to be one that the
+/// The releases of DPIS and DP-AGD depend on earlier releases; each is checked to be one that the
 /// method can make.
 std::vector<std::string> check_release_rules(const nlohmann::json& json, const StatedNumbers& c,
                                              const Settings& settings);

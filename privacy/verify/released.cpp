@@ -34,7 +34,7 @@ namespace {
 using Json = nlohmann::json;
 using privacy::number;
 
-// Names of noisy values.
+// Names of released values in a certificate.
 constexpr const char* kSizeName = "size of the training set";
 constexpr const char* kDiagonalName = "second moments, on the diagonal";
 constexpr const char* kBesideName = "second moments, off the diagonal";
@@ -63,7 +63,7 @@ class ReleasedChecker {
         .wrong = {}};
     fields.wrong = check_fields(json_, c_, settings_);
     has_fields_ = fields.wrong.empty();
-    // If a field is missing or of a wrong type, the other checks may throw: report the fields
+    // If a field is missing or of a wrong type, other checks may throw. Then report the fields
     // alone.
     try {
       check_others();
@@ -78,7 +78,7 @@ class ReleasedChecker {
  private:
   void check_others() {
     rules_ = check_release_rules(json_, c_, settings_);
-    // Accountants run only on releases that the method can have made.
+    // The accountant runs only on releases that the method can have made.
     has_bounds_ = has_fields_ && rules_.empty();
     Bounds none("not computed: the releases are not those of the method");
     verdict_ = check_statements(evidence_, has_bounds_ ? bounds_ : none);
@@ -121,7 +121,7 @@ class ReleasedChecker {
   }
 
   bool is_method(const char* method) const { return c_.method == method; }
-  /// Whether the method has numbered steps of Poisson batches.
+  /// Returns whether the method has numbered steps with Poisson batches.
   bool is_engine() const { return json_.contains("steps_planned"); }
 
   void check_epsilon() {
@@ -151,7 +151,7 @@ class ReleasedChecker {
              c_.training_epsilon);
   }
 
-  /// Checks epsilon by the theorem for all releases of objective perturbation together.
+  /// Checks epsilon by the theorem that bounds all releases of objective perturbation together.
   void check_objective() {
     double others =
         json_.at("output_sensitivity").get<double>() / json_.at("output_noise_std").get<double>();
@@ -205,7 +205,8 @@ class ReleasedChecker {
     if (lost > 0) s.found += ", " + std::to_string(lost) + " keys lost";
   }
 
-  /// Checks that the stated sigma is that of the first step, which must be among the releases.
+  /// Checks that the stated sigma is the noise multiplier of the first step, which must be among
+  /// the releases.
   void check_sigma() {
     statements_.back().found = c_.noise_std > 0.0 ? "standard deviation " + number(c_.noise_std) +
                                                         " at sensitivity " + number(c_.sensitivity)
@@ -240,7 +241,8 @@ class ReleasedChecker {
       if (r.mechanism == privacy::Mechanism(privacy::Gaussian{sigma})) count += r.count;
     return count;
   }
-  /// Removes the rows of this name and this noise multiplier from the list.
+  /// Removes the values of this name and this noise multiplier from the list of released values.
+  /// Returns how many there were.
   std::uint64_t take(std::vector<privacy::NoisyValue>& rows, std::string_view what,
                      double sigma) const {
     std::uint64_t times = 0;
@@ -272,7 +274,7 @@ class ReleasedChecker {
     add(rules_);
     if (c_.status == "refused") return;
     check_names();
-    // Steps are paid for again after a lost key, but only the values that the run uses are listed.
+    // After a lost key, steps are paid for again, but only the values that the run uses are listed.
     if (c_.size_noise > 0.0) expect_size(rows);
     if (c_.feature_noise > 0.0) take_features(rows);
     if (c_.quantile) {
@@ -316,8 +318,8 @@ class ReleasedChecker {
     if (is_method("privgene")) check_selections();
   }
 
-  /// Removes the features' releases. A covariance is released in two parts, that of a single
-  /// column in one.
+  /// Removes the statistics for features from the list. A covariance matrix is released in two
+  /// parts, that of a single column in one.
   void take_features(std::vector<privacy::NoisyValue>& rows) {
     const double sigma = c_.feature_noise;
     if (settings_.text("features") != "pca")
@@ -328,9 +330,9 @@ class ReleasedChecker {
     expect_times(kBesideName, beside, beside, take(rows, kBesideName, sigma));
   }
 
-  /// Removes DPIS's sums of norms. Each epoch begins with one. If the clipping norm adapts, each
-  /// epoch pays for a second one, which the first epoch does not make. After a lost key only the
-  /// values that the run uses are listed.
+  /// Removes DPIS's noisy sums of norms from the list. Each epoch begins with one. If the clipping
+  /// norm adapts, each epoch pays for a second one, which the first epoch does not make. After a
+  /// lost key only the values that the run uses are listed.
   void take_totals(std::vector<privacy::NoisyValue>& rows, std::uint64_t totals) {
     const bool adapts = settings_.is_on("dpis-adaptive-clip");
     const std::uint64_t epochs = adapts ? totals / 2 : totals;
@@ -343,7 +345,7 @@ class ReleasedChecker {
 
   /// Checks that each listed value is one that the method releases, on a grid that fits its noise.
   void check_names() {
-    // Name, and number of values; 0 if that depends on the model.
+    // Name, and number of values; 0 if the number depends on the model.
     std::vector<std::pair<std::string, std::uint64_t>> known;
     if (c_.size_noise > 0.0) known.emplace_back(kSizeName, 1);
     if (c_.feature_noise > 0.0)
@@ -448,7 +450,8 @@ class ReleasedChecker {
          {Pair{"holdout", "/holdout/share"}, Pair{"holdout-epsilon", "/holdout/epsilon"},
           Pair{"holdout-delta", "/holdout/delta"},
           Pair{"holdout-threshold", "/holdout/threshold"}}) {
-      if (c_.status == "refused") break;  // a refused run states nothing about held-out rows
+      // A run that ended before training states nothing about held-out rows.
+      if (c_.status == "refused") break;
       if (states(pointer) != settings_.has(key))
         wrong(std::string(key) +
               ": expected in both the certificate and the settings, found in one");
@@ -526,7 +529,7 @@ class ReleasedChecker {
   StatedNumbers c_;
   Settings settings_;
   std::optional<Charges> charges_;
-  std::vector<std::string> rules_;  ///< differences from the method's rule
+  std::vector<std::string> rules_;  ///< differences found by check_release_rules
   bool has_fields_ = false;
   bool has_bounds_ = false;
   Verdict verdict_;

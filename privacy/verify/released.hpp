@@ -6,16 +6,17 @@
 
 namespace cudp::verify {
 
-/// One statement of a released run, checked against its other statements.
+/// Result of checking one kind of statement that a released run makes.
 struct Statement {
   std::string name;
-  std::string found;               ///< summary of the stated value
-  std::vector<std::string> wrong;  ///< differences: field, expected, found; empty: correct
-  bool is_checked = true;          ///< false: the files allow no check, `found` gives the reason
+  std::string found;  ///< summary of what the run states
+  /// Differences: field, expected, found; empty if the statement is correct.
+  std::vector<std::string> wrong;
+  bool is_checked = true;  ///< false: the files do not allow a check; `found` says why
 };
 
-/// Returns, in words, the statements of a released run that its files cannot prove, and that are
-/// therefore taken on trust.
+/// Returns the statements of a released run that its files cannot prove, as text: they must be
+/// trusted.
 std::vector<std::string> taken_on_trust(const Evidence& evidence);
 
 /// Checks what a finished run published: the certificate's epsilon, noise and sampling, its list of

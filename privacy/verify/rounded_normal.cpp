@@ -17,7 +17,8 @@ namespace mp = boost::multiprecision;
 
 static_assert(LDBL_MANT_DIG >= 64, "the bounds below are for at least 64 bits");
 
-/// Returns the integer nearest to s r c, or empty if the rounding errors leave two candidates.
+/// Returns the integer nearest to s r c, for standard deviation s, Box-Muller radius r in [r_low,
+/// r_high] and cosine or sine c; nullopt if rounding errors leave two possible integers.
 ///
 /// Error bounds in long double, with e = 2^-63, one unit in the last place of 1. A rounding has a
 /// relative error of at most e / 2. logl, cosl and sinl have at most 2 units in the last place
@@ -64,9 +65,9 @@ std::optional<NormalPair> quickly(const std::array<std::uint32_t, 4>& words, dou
   return NormalPair{*cosine, *sine};
 }
 
-/// The pair's state after kRounds rounds of further digits: U1 is in [u, u + width] and U2 in
-/// [t, t + width] for all possible later digits. Boost's functions have no proven error bound; the
-/// margins allow 2^100 units in the last place.
+/// Computes a pair in multiple precision from the digits of U1, U2 known after kRounds rounds: U1
+/// is in [u, u + width] and U2 in [t, t + width], whatever the later digits. Boost's functions have
+/// no proven error bound; the margins allow 2^100 units in the last place.
 template <int kRounds>
 class KnownWords {
  public:

@@ -8,8 +8,8 @@
 
 namespace cudp::verify {
 
-/// The integers nearest to s Z0 and s Z1, by Box-Muller from two reals U1, U2 in (0, 1) that are
-/// infinite bit strings:
+/// Two rounded normal numbers: the integers nearest to s Z0 and s Z1. Z0, Z1 are standard normal,
+/// by Box-Muller from uniform reals U1, U2 in (0, 1) with infinitely many bits:
 ///   Z0 = sqrt(-2 ln U1) cos 2 pi U2,  Z1 = sqrt(-2 ln U1) sin 2 pi U2.
 struct NormalPair {
   std::int64_t cosine = 0;
@@ -17,23 +17,25 @@ struct NormalPair {
   bool operator==(const NormalPair&) const = default;
 };
 
-/// Returns round k = 1, 2, ... of further digits: 256 bits of U1, then 256 of U2, most significant
-/// first.
+/// Callback that returns more bits of U1, U2, for round k = 1, 2, ...: 256 bits of U1, then 256 of
+/// U2, most significant first.
 using MoreDigits = std::function<std::array<std::uint32_t, 16>(std::uint32_t round)>;
 
-/// Returns the pair of rounded normals. `words`: the first 64 bits of U1, then of U2, most
-/// significant first. Requires 0 < s <= 2^41. Throws std::runtime_error if 3 rounds do not
-/// determine the integers, which has a negligible probability with a working generator.
+/// Computes the pair of rounded normal numbers. words: the first 64 bits of U1, then of U2, most
+/// significant first. s: standard deviation, 0 < s <= 2^41. more: returns further bits. Throws
+/// std::runtime_error if 3 rounds of bits do not determine the integers, which has a negligible
+/// probability with a working generator.
 NormalPair rounded_normal_pair(const std::array<std::uint32_t, 4>& words, double s,
                                const MoreDigits& more);
-/// Reference implementation of rounded_normal_pair: in multiple precision from the start.
+/// The same result, computed in multiple precision from the start; to test rounded_normal_pair.
 NormalPair rounded_normal_pair_slowly(const std::array<std::uint32_t, 4>& words, double s,
                                       const MoreDigits& more);
 
-/// Returns numbers 0 .. count - 1 of a stream. A tile of 256 words makes 128 numbers. Number i has
-/// tile i / 128, number-row (i % 128) / 16 and lane i % 16. Number-rows 2 p (cosine) and 2 p + 1
-/// (sine) are pair p of a lane, made of that lane's word-rows 4 p .. 4 p + 3. Round k of a pair's
-/// further digits is words 0..7 and 8..15 of block 64 tile + 16 p + lane of stream | k << 8.
+/// Returns rounded normal numbers 0 .. count - 1 of a random stream, with standard deviation s. A
+/// tile of 256 words makes 128 numbers. Number i has tile i / 128, number-row (i % 128) / 16 and
+/// lane i % 16. Number-rows 2 p (cosine) and 2 p + 1 (sine) are pair p of a lane, made of that
+/// lane's word-rows 4 p .. 4 p + 3. Round k of a pair's further digits is words 0..7 and 8..15 of
+/// block 64 tile + 16 p + lane of stream | k << 8.
 std::vector<std::int64_t> rounded_normals(const Words& words, double s, std::uint64_t count);
 
 }  // namespace cudp::verify

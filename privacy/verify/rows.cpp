@@ -23,12 +23,12 @@ namespace {
 
 using privacy::number;
 
-/// Relative tolerance for the accountant's roundings.
+/// Relative tolerance for rounding errors of the accountant.
 constexpr double kNearly = 1e-9;
 
-/// Returns the releases that had at least been made after `step` steps: the certificate's releases
-/// without later steps. An epoch of DPIS begins with noisy sums of norms, which are not steps; the
-/// sums of an epoch that has no step yet are left out.
+/// Returns the releases that had certainly been made after `step` steps: the certificate's releases
+/// without later steps. An epoch of DPIS begins with noisy sums of norms, which are not steps;
+/// those of an epoch without a step yet are left out.
 std::vector<privacy::Release> releases_until(const StatedNumbers& c, std::uint64_t step) {
   std::vector<privacy::Release> done = c.plan_releases();
   // Releases after the step; one pays for several steps if examples are allocated to them.
@@ -53,7 +53,7 @@ bool is_of_training(std::string_view key) {
   return key == "epoch" || key == "step" || key == "epsilon" || key == "training_epsilon" ||
          key == "learning_rate";
 }
-/// Whether a field is a figure of test rows.
+/// Returns whether a field of metrics.jsonl is measured on test rows.
 bool is_measured(std::string_view key) {
   static constexpr std::string_view kAll[] = {"test_accuracy",
                                               "majority_baseline",
@@ -75,7 +75,7 @@ bool is_measured(std::string_view key) {
 void add(std::vector<double>& costs, double cost, std::uint64_t count) {
   costs.insert(costs.end(), count, cost);
 }
-/// Sum of the first n costs, or of all if there are fewer.
+/// Returns the sum of the first n costs, or of all if there are fewer.
 double sum_of(const std::vector<double>& costs, std::uint64_t n) {
   const auto end = static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(n, costs.size()));
   return std::accumulate(costs.begin(), costs.begin() + end, 0.0);
@@ -86,8 +86,8 @@ class Rows {
   Rows(const std::vector<Row>& rows, const StatedNumbers& certificate, Bounds& bounds)
       : rows_(rows), c_(certificate), bounds_(bounds) {}
 
-  /// Checks that a row's epsilon is the larger one of both parts if rows are held out. In format 1
-  /// it was the training's.
+  /// Checks that, with held-out rows, a line's epsilon is the larger one of training and held-out
+  /// figures. In format 1 it was the training's.
   void check_parts() {
     const bool has_parts = c_.holdout && c_.format > 1;
     for (const Row& row : rows_) {
@@ -102,7 +102,7 @@ class Rows {
     }
   }
 
-  /// Checks the order of the steps. Requires a run whose steps were each paid for once.
+  /// Checks the order of the lines' steps. Requires a run whose steps were each paid for once.
   void check_steps(std::uint64_t made) {
     for (std::size_t i = 1; i < rows_.size(); ++i)
       if (rows_[i].step <= rows_[i - 1].step)
@@ -114,7 +114,7 @@ class Rows {
                        std::to_string(rows_.back().step));
   }
 
-  /// Checks that each row is at the end of an epoch or at the last step.
+  /// Checks that each line is at the end of an epoch or at the last step.
   void check_epochs(std::uint64_t epoch) {
     for (const Row& row : rows_) {
       const double epochs = static_cast<double>(row.step) / static_cast<double>(epoch);
@@ -126,7 +126,7 @@ class Rows {
     }
   }
 
-  /// Checks that rows have figures of test rows if and only if the certificate states that test
+  /// Checks that lines have metrics of test rows if and only if the certificate states that test
   /// rows are public.
   void check_measured(const std::string& test_set) {
     const bool is_public = test_set.starts_with("public");
@@ -147,8 +147,8 @@ class Rows {
                      number(low ? min_epsilon : max_epsilon) + ", found " + number(row.epsilon));
   }
 
-  /// Checks each row's epsilon. Rows before the last one have a faster, slightly looser bound: the
-  /// accountant's intervals are ten times as wide.
+  /// Checks each line's epsilon against the accountant. Lines before the last one have a faster,
+  /// slightly looser bound: with intervals of the privacy loss that are ten times as wide.
   void check_engine(privacy::AccountantOptions options) {
     const bool repeated = c_.lost_a_key();
     for (const Row& row : rows_) {
@@ -160,14 +160,15 @@ class Rows {
                    .epsilon +
                (c_.split ? c_.split->count_epsilon : 0.0);
       };
-      // Steps paid for again count from then on, so that a row's epsilon may be larger than this.
+      // Steps that were paid for again count from then on, so a line's epsilon may be larger than
+      // this.
       std::vector<privacy::Release> done = releases_until(c_, row.step);
-      // An epoch of DPIS may have begun at this row, or not, even if it never had a step.
+      // An epoch of DPIS may have begun at this line, or not, even if it never had a step.
       const bool has_totals = c_.norm_total_noise > 0.0;
       while (has_totals && !done.empty() && is_epoch_total(c_, done.back().mechanism))
         done.pop_back();
       double epsilon = epsilon_of(done);
-      // The smallest of all bounds is one by Renyi divergences at the end, but not at every row.
+      // Renyi divergences give the smallest bound at the end, but perhaps not at every line.
       if (options.kind == privacy::AccountantKind::rdp && !c_.order_fixed &&
           !(std::fabs(row.epsilon - epsilon) <= kNearly * epsilon)) {
         options.kind = privacy::AccountantKind::best;
@@ -187,14 +188,14 @@ class Rows {
         bounds_.on_rows(static_cast<double>(&row - rows_.data() + 1) /
                         static_cast<double>(rows_.size()));
     }
-    // All of the budget counts as spent after a lost key. With a filter of a fixed order, which
-    // may admit no further step, the last row may be from before the loss.
+    // After a lost key all of the budget counts as spent. With a filter of a fixed order, which may
+    // admit no further step, the last line may be from before the loss.
     const bool budget = c_.keys_lost.value_or(0) > 0 && !c_.order_fixed;
     check_between(rows_.back(), budget ? c_.training_epsilon : 0.0, c_.training_epsilon);
   }
 
-  /// Checks epsilon of DP-AGD's rows, whose filter counts rho. The number of releases of an
-  /// iteration depends on released values, but is at least a gradient and a selection. After n
+  /// Checks epsilon of DP-AGD's lines; its filter adds zCDP costs (rho). The number of releases of
+  /// an iteration depends on released values, but is at least a gradient and a selection. After n
   /// iterations the spent rho is therefore at least that of the n cheapest gradients and
   /// selections. It is at most the total less the cheapest ones of the iterations that were left.
   /// No iteration's first gradient is cheaper than that of the first iteration.
@@ -202,7 +203,7 @@ class Rows {
     const privacy::Filter filter(
         privacy::zcdp_budget(c_.training_epsilon, c_.training_delta, 0.0, c_.max_rows));
     double before = 0.0, all = 0.0;
-    // A row counts epsilon^2 / 2 for a choice by Laplace noise. The filter counts a little less.
+    // A line counts epsilon^2 / 2 for a choice by Laplace noise; the filter counts slightly less.
     std::vector<double> gradients, selections, larger_selections;
     const auto k = static_cast<double>(c_.max_rows);
     for (const privacy::Release& r : c_.releases) {
@@ -220,7 +221,8 @@ class Rows {
     }
     if (!gradients.empty())
       std::erase_if(gradients, [limit = gradients.front() * (1.0 - kNearly)](double cost) {
-        return cost < limit;  // gradients of a smaller share, which were measured again
+        // Gradients that were measured again, with a smaller share of the budget.
+        return cost < limit;
       });
     std::ranges::sort(gradients);
     std::ranges::sort(selections);
@@ -238,7 +240,7 @@ class Rows {
     }
   }
 
-  /// Checks the single row of a method that has one step.
+  /// Checks the single line of a method that has one step.
   void check_one_row() {
     if (rows_.size() != 1)
       wrong_.push_back("expected one row, found " + std::to_string(rows_.size()));

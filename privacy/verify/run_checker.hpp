@@ -24,16 +24,16 @@
 
 namespace cudp::verify {
 
-/// Source of a release's noise: stream and step.
+/// Random stream and step from which the noise of a release is drawn.
 using NoiseSource = std::pair<std::uint32_t, std::uint64_t>;
 /// The properties of a release that a certificate lists: name, number of values, sensitivity,
 /// noise, grid.
 using Listing = std::tuple<std::string, std::uint64_t, double, double, double>;
 
-/// Hash of all numbers of a state.
+/// Returns a hash of all numbers of a training state.
 std::uint64_t hash_of(const transcript::State& s);
 
-/// Moves findings, skipped checks and epsilon into a verdict.
+/// Moves differences, skipped checks and epsilon from `findings` into `verdict`.
 void move_findings(Findings& findings, Verdict& verdict);
 
 /// Implementation of check(): reads a run's transcript record by record. run_checker.cpp checks
@@ -48,7 +48,7 @@ class RunChecker {
 
  private:
   bool is_method(const char* method) const { return certificate_.method == method; }
-  /// The factor by which rounding may lengthen a clipped gradient.
+  /// Returns the largest factor by which rounding may lengthen a clipped gradient.
   double rounding() const { return certificate_.sensitivity / certificate_.clip; }
 
   void add(const char* rule, std::string what) { findings_.add(rule, std::move(what)); }
@@ -62,11 +62,11 @@ class RunChecker {
   }
   static std::string at(std::uint64_t step) { return "step " + std::to_string(step); }
 
-  // The transcript.
+  // Records of the transcript.
 
   void process(const transcript::Begin& b);
 
-  /// Checks that the first key is derived from the seed. A fresh key after a loss is random.
+  /// Checks that the run's first key is derived from the seed. A fresh key after a loss is random.
   void check_seed(const transcript::Begin& b);
 
   /// Handles a resume from a checkpoint at `step`. Releases of later steps that were made before
@@ -75,75 +75,80 @@ class RunChecker {
   void process(const transcript::State& s);
   void process(const transcript::Batch& b);
 
-  /// Whether a release is an engine's sum of clipped gradients.
+  /// Returns whether a release is an engine's noisy sum of clipped gradients.
   bool is_engine_sum(const transcript::Release& r) const {
     return kinds_.engine && r.stream == kNoise;
   }
 
   void process(const transcript::Release& r);
 
-  /// Checks a figure of held-out rows, which the training's ledger does not pay for.
+  /// Checks the release of a figure of held-out rows, which is not charged to the training's
+  /// ledger.
   void check_holdout_figure(const transcript::Release& r);
 
   /// Checks a batch if rows are held out: an example that was drawn is either in every batch that
   /// drew it or in none.
   void check_drawn(const transcript::Batch& b, const std::vector<std::uint32_t>& drawn);
 
-  /// Returns whether a release is the first with its stream and step under this key. A later one
-  /// must be equal to the first; otherwise this adds a finding.
+  /// Returns whether a release is the first with its random stream and step under this key. A later
+  /// one must equal the first; otherwise adds a finding.
   bool is_first(const transcript::Release& r);
   void check_kind(const transcript::Release& r);
 
   // Charges of releases.
 
-  /// Number of a release among the numbered charges; empty for one charged without a number.
+  /// Returns the index of a release among the ledger's numbered charges; nullopt if it was charged
+  /// without a number.
   std::optional<std::uint64_t> number_of(const transcript::Release& r) const;
 
-  /// Returns the mechanism that a release was charged as before it was made; null if it was not.
+  /// Checks that a release was charged before it was made. Returns the mechanism it was charged as;
+  /// null if it was not. first: result of is_first().
   const privacy::Mechanism* check_charge(const transcript::Release& r, bool first);
 
-  /// Uses up one of the ledger's charges without a number for this release. Returns the mechanism
-  /// that was charged; null if the ledger has none like it. Charges are counted in halves, because
-  /// a covariance is released in two parts.
+  /// Uses one of the ledger's charges without a number for this release. Returns the mechanism that
+  /// was charged; null if the ledger has none like it. Charges are counted in halves, because a
+  /// covariance matrix is released in two parts.
   const privacy::Mechanism* take(const transcript::Release& r, bool first);
 
   // Noise of releases.
 
   void check_noise(const transcript::Release& r);
 
-  /// Checks that noise of the charged epsilon chooses the released indices among the scores.
+  /// Checks that the released indices are those that the noise of the charged epsilon chooses among
+  /// the scores.
   void check_choice(const transcript::Release& r, const privacy::Mechanism* charged);
   void check_engine_sum(const transcript::Release& r, const privacy::Mechanism* charged);
   void check_length(const transcript::Release& r, double examples, double sensitivity);
   void check_host_sum(const transcript::Release& r, const privacy::Mechanism* charged);
 
-  /// Checks the sensitivity of a released minimum, which is not a sum. Each example has a loss of
+  /// Checks the stated sensitivity of a released minimum of a loss. Each example adds a loss with
   /// slope at most 1 and l2 / 2 |w|^2. Both neighbours' minima are found up to a tolerance.
   void check_minimum(const transcript::Release& r);
 
   // Method dpsgd-quantile: the clipping norm follows released counts.
 
-  /// `clip`: C of the step. It is not released itself, and is exact up to the rounding of noise_std
-  /// to float.
+  /// Checks the clipping norm C of a step. clip: C, computed from the noise of the gradient sum. It
+  /// is not released itself, and is known up to the rounding of that noise to float.
   void check_quantile(const transcript::Release& r, double clip);
 
-  /// Checks that log C changes by -lr (share - target) after a step. Without settings lr is
-  /// unknown, but must be the same at every step.
+  /// Checks that log C has changed by -lr (share - target), where `share` is the released fraction
+  /// of gradients with norm at most C in the step before. Without settings lr is unknown, but must
+  /// be the same at every step.
   void check_followed(const transcript::Release& r, double clip);
 
   // Method dpis: an epoch's rate and divisor follow from its released sum of norms.
 
-  /// Returns the noisy sum of norms (K~) that the epoch of this step released; 0 if it released
-  /// none.
+  /// Returns K~, the noisy sum of gradient norms that was released for this step's epoch; 0 if
+  /// there is none.
   double norm_total(std::uint64_t step) const;
   void check_importance(const transcript::Release& r, double charged);
 
-  // Updates.
+  // Parameter updates.
 
   void process(const transcript::Update& u);
 
-  /// Checks a step of DP-AGD. Its direction is the sums of this iteration, averaged by their
-  /// precisions, plus the regulariser's gradient, scaled to length 1.
+  /// Checks a parameter update of DP-AGD. Its direction is the mean of the noisy gradients of this
+  /// iteration, weighted by 1 / variance, plus the regulariser's gradient, scaled to length 1.
   void check_descent(const transcript::Update& u);
   void check_divisor(const transcript::Update& u, const std::optional<transcript::Release>& sum);
 
@@ -155,8 +160,8 @@ class RunChecker {
   /// unused.
   void check_number_of_releases();
 
-  /// Checks the certificate's list of the host's releases. If a run was interrupted, releases after
-  /// its last checkpoint may be missing from the list.
+  /// Checks the certificate's list of releases made on the host. If a run was interrupted, releases
+  /// after its last checkpoint may be missing from the list.
   void check_listed();
 
   StatedNumbers certificate_;
@@ -172,29 +177,34 @@ class RunChecker {
 
   std::optional<transcript::Begin> begin_;
   std::set<std::array<std::uint32_t, 8>> keys_;
-  std::uint64_t key_ = 0;  ///< index of the current key in the transcript
+  std::uint64_t key_ = 0;  ///< index of the current key, counted in the transcript
   std::optional<std::uint64_t>
       key_lines_;  ///< number of key losses in the ledger before the current key
   std::uint64_t last_key_lines_ = 0;
   std::optional<transcript::Batch> batch_;
-  std::optional<transcript::Release> sum_;  ///< engine sum that has had no update yet
-  std::vector<Measured> measured_;          ///< DP-AGD's sums that have had no update yet
+  /// Noisy gradient sum for which no update has been read yet.
+  std::optional<transcript::Release> sum_;
+  /// DP-AGD's noisy gradient sums for which no update has been read yet.
+  std::vector<Measured> measured_;
   std::uint64_t next_step_ = 0;
   std::optional<transcript::State> state_;
-  std::map<std::uint64_t, std::uint64_t> states_;  ///< number of steps done -> hash of the state
-  std::map<std::uint32_t, bool> held_;             ///< drawn example -> whether it is held out
+  /// Hash of the training state by number of steps done.
+  std::map<std::uint64_t, std::uint64_t> states_;
+  std::map<std::uint32_t, bool> held_;  ///< whether a drawn example is held out, by example
   std::uint64_t holdout_releases_ = 0;
   std::optional<bool> normalised_;
   std::map<std::pair<std::uint64_t, NoiseSource>, transcript::Release> first_releases_;
-  std::set<std::pair<std::uint64_t, std::uint64_t>> numbers_used_;  ///< key, number in the ledger
-  std::map<std::string, std::uint64_t> taken_;  ///< halves used of charges without a number
+  /// Numbered charges that were used: key, number in the ledger.
+  std::set<std::pair<std::uint64_t, std::uint64_t>> numbers_used_;
+  /// Halves used of charges without a number, by mechanism.
+  std::map<std::string, std::uint64_t> taken_;
   std::set<std::tuple<std::uint64_t, NoiseSource, Listing>> made_;
   std::map<NoiseSource, Listing> listed_at_least_;
   std::map<std::uint64_t, double> counts_, clips_;
   LineSearch line_search_;
   double quantile_low_ = -std::numeric_limits<double>::infinity();
   double quantile_high_ = std::numeric_limits<double>::infinity();
-  /// Number of the epoch -> C and the noisy sum of norms.
+  /// C and the noisy sum of gradient norms, by epoch.
   std::map<std::uint64_t, std::pair<double, double>> norm_totals_;
 };
 

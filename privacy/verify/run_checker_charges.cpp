@@ -23,8 +23,8 @@ std::optional<std::uint64_t> RunChecker::number_of(const transcript::Release& r)
   if (is_method("dp-agd") && (r.stream == kNoise || r.stream == kSelection)) return r.step;
   if (!kinds_.engine) return std::nullopt;
   const std::uint64_t width = steps_per_epoch_ + totals_an_epoch_;
-  // An epoch may restart in its middle under a fresh key. Its totals then have the numbers directly
-  // before the step's.
+  // An epoch of DPIS may restart in its middle under a fresh key. Its noisy sums of norms then have
+  // the indices directly before the step's.
   const bool anew = begin_->step / steps_per_epoch_ == r.step;
   const std::uint64_t total = r.step * width + (anew ? begin_->step % steps_per_epoch_ : 0);
   if (r.stream == kNormTotal) return total;
@@ -41,7 +41,8 @@ const privacy::Mechanism* RunChecker::check_charge(const transcript::Release& r,
   const auto n = number_of(r);
   if (!n) return take(r, first);
   numbers_used_.insert({key_, *n});
-  // Each key has its own charges, which follow the loss of the key before it.
+  // Each key has its own charges in the ledger, after the line that records the loss of the key
+  // before it.
   const std::uint64_t now = charges_.keys_until(r.charged);
   if (!key_lines_) {
     if (key_ == 0 ? now != 0 : now <= last_key_lines_) {
@@ -91,7 +92,8 @@ void RunChecker::check_number_of_releases() {
   for (const Charge& c : charges_.lines) {
     if (!c.numbered) continue;
     charged += c.release.count;
-    // The first epoch does not choose a clipping norm, so it makes one release less than charged.
+    // The first epoch does not adapt its clipping norm, so it makes one release less than was
+    // charged.
     if (is_method("dpis") && totals_an_epoch_ == 2 && c.first == 0 &&
         is_epoch_total(certificate_, c.release.mechanism))
       --charged;
@@ -105,7 +107,7 @@ void RunChecker::check_number_of_releases() {
     std::uint64_t all = 0;
     for (const Charge& c : charges_.lines)
       if (!c.numbered && exact_text(c.release.mechanism) == mechanism) all += 2 * c.release.count;
-    // The covariance of a single column has a diagonal only, half a charge.
+    // The covariance matrix of a single column has only a diagonal, which is half a charge.
     if (count != all && !(count + 1 == all && certificate_.feature_noise > 0.0))
       add("kinds", mechanism + ": charged " + std::to_string(all) + " halves, released " +
                        std::to_string(count));

@@ -132,7 +132,8 @@ void RunChecker::check_host_sum(const transcript::Release& r, const privacy::Mec
       const double size = std::fmax(1.0, std::round(r.values.at(0)));
       expect(size == c.size, "noise", at(r) + ", certificate's noisy size", size, c.size);
       const double count = static_cast<double>(r.sums.at(0)) * r.grid;
-      // The number of held-out examples is not in the transcript, so the count may be smaller.
+      // The number of held-out examples is not in the transcript, so the number of examples may be
+      // smaller.
       expect(certificate_.holdout ? count <= examples : count == examples, "sensitivity",
              at(r) + ", a count", examples, count);
       return;
@@ -190,7 +191,7 @@ void RunChecker::check_quantile(const transcript::Release& r, double clip) {
   if (r.step == 0)
     expect(std::fabs(clip / certificate_.clip - 1.0) < 1e-6, "noise",
            at(r) + ", the first clipping norm", certificate_.clip, clip);
-  // The grid is a function of C, which is not known to the last bits.
+  // The grid depends on C, which is not known to the last bits.
   const bool fits = r.grid == engine_grid(clip * (1.0 - 1e-6)) ||
                     r.grid == engine_grid(clip * (1.0 + 1e-6)) || r.grid == engine_grid(clip);
   expect(fits, "noise", at(r) + ", grid", engine_grid(clip), r.grid);

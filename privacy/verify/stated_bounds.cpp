@@ -15,11 +15,11 @@ namespace {
 using Json = nlohmann::json;
 using privacy::number;
 
-/// Relative tolerance for the accountant's roundings.
+/// Relative tolerance for rounding errors of the accountant.
 constexpr double kBoundRounding = 1e-9;
-/// Largest group size in the table: groups have 1, 2, 4, 8 and 16 units.
+/// Largest group of units in a certificate's table of epsilons: 1, 2, 4, 8 and 16 units.
 constexpr std::uint64_t kLargestGroup = 16;
-/// Factor of the accountant's intervals for bounds of groups.
+/// For groups the accountant uses intervals of the privacy loss that are this many times as wide.
 constexpr double kGroupCoarseness = 10.0;
 
 class StatedBounds {
@@ -41,8 +41,8 @@ class StatedBounds {
     } catch (const std::exception& e) {
       wrong_.push_back(std::string("the accountant: ") + e.what());
     }
-    // If later releases depend on earlier ones, only divergences of an order that was fixed
-    // beforehand add up.
+    // If later releases depend on earlier ones, only divergences of an order that was fixed in
+    // advance may be added.
     const bool chosen_on_the_way = (c_.size_noise > 0.0 && !c_.split) || c_.method == "dpis";
     if (chosen_on_the_way && !c_.order_fixed)
       wrong_.emplace_back("order_fixed_before: expected true, found false");
@@ -50,7 +50,7 @@ class StatedBounds {
       wrong_.emplace_back("order_fixed_before: expected false, found true");
   }
 
-  /// Checks the bound of the row count's noise. Requires a run that was refused.
+  /// Checks the epsilon of a run that released only the noisy number of examples.
   void check_count() {
     try {
       const privacy::PrivacyBound& bound =
@@ -66,7 +66,7 @@ class StatedBounds {
 
   void check_groups(bool has_fresh_key) {
     if (!c_.bounds_groups) {
-      // A certificate may leave out the table only for one of the known reasons.
+      // A certificate may have no table of groups only for one of the known reasons.
       if (json_.contains("groups") && json_["groups"].is_string() && !has_reason(has_fresh_key) &&
           !epsilon_is_the_budgets())
         wrong_.emplace_back("groups: expected a table, found none");
@@ -107,12 +107,13 @@ class StatedBounds {
     return o;
   }
 
-  /// Whether the table must be left out. Its bounds hold only for releases that were fixed
-  /// beforehand.
+  /// Returns whether there is a known reason to have no table of groups. Its bounds hold only for
+  /// releases that were fixed in advance.
   bool has_reason(bool has_fresh_key) const {
     return c_.holdout || c_.order_fixed || c_.split || c_.lost_a_key() || has_fresh_key;
   }
-  /// Whether epsilon is the settings' budget, as after a key was lost and no step was repeated.
+  /// Returns whether the stated epsilon is that of the settings, as after a key was lost and no
+  /// step was repeated.
   bool epsilon_is_the_budgets() const {
     return s_.has("epsilon") && c_.training_epsilon == s_.number("epsilon");
   }

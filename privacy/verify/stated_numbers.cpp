@@ -6,7 +6,7 @@
 namespace cudp::verify {
 namespace {
 
-/// Copies the numbers of a method's promise.
+/// Visitor that copies the numbers of a method's promise into StatedNumbers.
 class Copy {
  public:
   explicit Copy(StatedNumbers& certificate) : c(certificate) {}

@@ -12,21 +12,21 @@
 
 namespace cudp::verify {
 
-/// The numbers of a certificate that rules compare, under the same names for every method. A
-/// number that the certificate does not have is 0.
+/// The numbers of a certificate that the checks use, under the same names for every method. A
+/// number that the certificate lacks is 0.
 struct StatedNumbers {
   std::string status;  ///< finished, not finished, refused
   std::string method, sampling, accountant, generator, test_set;
   int format = 2;        ///< 1 or 2
-  double epsilon = 0.0;  ///< bound for everything released; NaN if none is claimed
+  double epsilon = 0.0;  ///< bound for everything released; NaN if the certificate states none
   double delta = 0.0;
   /// Bound for training rows and one training; `epsilon` unless rows are held out or the training
   /// was selected.
   double training_epsilon = 0.0;
   double training_delta = 0.0;
   double failure = 0.0;        ///< part of training_delta that covers rounding
-  std::string unit;            ///< column of the unit of privacy; empty: each row is a unit
-  std::uint64_t max_rows = 1;  ///< largest number of rows of a unit
+  std::string unit;            ///< column that is the unit of privacy; empty: each row is a unit
+  std::uint64_t max_rows = 1;  ///< maximum number of rows of a unit
 
   std::optional<privacy::Certificate::Holdout> holdout;
   std::optional<privacy::Certificate::Tuning> tuning;
@@ -36,8 +36,9 @@ struct StatedNumbers {
   std::uint64_t epoch_steps = 0;  ///< steps of an epoch of random allocation; 0 for other sampling
   double expected_batch = 0.0;
   std::uint64_t steps = 0, steps_planned = 0;
-  std::uint64_t repeated = 0;  ///< releases charged again because a key was lost
-  /// Number of lost keys; empty if not stated, as always in format 1.
+  /// Number of releases that were charged again because a key was lost.
+  std::uint64_t repeated = 0;
+  /// How many times the key was lost; nullopt if not stated, as always in format 1.
   std::optional<std::uint64_t> keys_lost;
   double order = 0.0;
   bool order_fixed = false;
@@ -50,12 +51,12 @@ struct StatedNumbers {
   std::optional<privacy::NoisySums::Quantile> quantile;
   std::vector<privacy::Release> releases;
   std::vector<privacy::NoisyValue> noisy_values;
-  /// The parts of training_epsilon and training_delta, if the noisy number of examples has a part
-  /// of its own.
+  /// How training_epsilon and training_delta are divided, if the noisy number of examples has its
+  /// own part of the budget.
   std::optional<privacy::CountSplit> split;
 
-  /// The part of the budget that is left after the noisy number of examples, and the releases that
-  /// it pays for. Without a split: all.
+  /// Epsilon and delta for everything but the noisy number of examples, and the releases that they
+  /// pay for. If the budget is not divided: all of it.
   double plan_epsilon() const { return split ? split->training_epsilon : training_epsilon; }
   double plan_delta() const { return split ? split->training_delta : training_delta; }
   std::vector<privacy::Release> plan_releases() const;
@@ -69,7 +70,8 @@ struct StatedNumbers {
   bool lost_a_key() const { return repeated > 0 || keys_lost.value_or(0) > 0; }
 };
 
-/// Throws std::invalid_argument, naming the field, if the text is no certificate.
+/// Parses a certificate. Throws std::invalid_argument, naming the field, if the text is not a
+/// certificate.
 StatedNumbers read_stated_numbers(std::string_view text);
 
 }  // namespace cudp::verify

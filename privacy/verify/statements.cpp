@@ -45,7 +45,7 @@ class Statements {
     findings_.expect(c.noise_std == noise * c.sensitivity, "noise", "certificate's noise_std",
                      noise * c.sensitivity, c.noise_std);
     if (c.quantile) {
-      // Sum and count together are one Gaussian mechanism: their mu^2 add up.
+      // Gradient sum and count together are one Gaussian mechanism: their mu^2 are added.
       const privacy::NoisySums::Quantile& q = *c.quantile;
       const double mu =
           std::hypot(1.0 / q.gradient_noise_multiplier, q.count_sensitivity / q.count_noise_std);
@@ -100,8 +100,8 @@ class Statements {
     for (const auto& [mechanism, unused] : all) {
       const std::uint64_t says = stated.contains(mechanism) ? stated.at(mechanism) : 0;
       const std::uint64_t has = charged.contains(mechanism) ? charged.at(mechanism) : 0;
-      // An unfinished run's certificate states its plan, at least what was charged so far. With a
-      // filter it states at most that.
+      // The certificate of an unfinished run states its plan: at least what was charged so far, or
+      // with a filter at most that.
       const bool fits = !planned                   ? says == has
                         : charges_.ledger.budget() ? says <= has
                                                    : says >= has;
@@ -119,8 +119,9 @@ class Statements {
                                   " that were charged, found " + std::to_string(c_.steps));
   }
 
-  /// Checks the parts of the budget. All that follows from a private size depends on a release, so
-  /// the budget was divided before it, by epsilon, delta and the rows of a unit alone.
+  /// Checks how the budget is divided. Everything planned with a noisy number of examples depends
+  /// on a release, so the budget was divided before it, by epsilon, delta and the rows of a unit
+  /// alone.
   void check_split() {
     if (c_.status == "refused" || c_.size_noise == 0.0) return;
     const auto& charged = charges_.ledger.split();
@@ -154,8 +155,8 @@ class Statements {
     }
   }
 
-  /// Checks the Renyi order of runs from before budgets were divided: one order for all releases, a
-  /// function of the budget alone.
+  /// Checks the Renyi order of runs of earlier versions, which did not divide budgets: one order
+  /// for all releases, a function of the budget alone.
   void check_order() {
     if (!engine_ || !settings_.has("epsilon")) return;
     const double l = -std::log(c_.training_delta);
@@ -165,7 +166,7 @@ class Statements {
                      "certificate's order, from the budget", order, c_.order);
   }
 
-  /// Checks that after a lost key the promise is the budget, and for single units only.
+  /// Checks that after a lost key the promise is the budget, and for single units of privacy only.
   void check_lost_keys(bool has_ledger) {
     const std::uint64_t lost = charges_.lost.size();
     const std::uint64_t stated = c_.keys_lost.value_or(c_.format == 1 ? lost : 0);
@@ -183,8 +184,8 @@ class Statements {
   }
 
   /// Checks the epsilon of held-out figures together with the noisy number of training examples,
-  /// for one unit. Checks also that the certificate's epsilon and delta are the larger ones of both
-  /// parts, which hold for every unit.
+  /// for one unit of privacy. Also checks that the certificate's epsilon and delta are the larger
+  /// ones of training and held-out figures, which hold for every unit.
   void check_holdout() {
     if (!c_.holdout) return;
     const auto& h = *c_.holdout;

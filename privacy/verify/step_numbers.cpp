@@ -11,7 +11,7 @@ std::string at(std::uint64_t step) { return "step " + std::to_string(step); }
 
 }  // namespace
 
-/// Checks the optimizer's constants, the bias corrections, the average and the learning rate.
+/// Checks the optimizer's constants, bias corrections, weight average and learning rate.
 void StepNumbers::check(const transcript::Update& u, const transcript::Release* released) {
   const auto same = [&](const transcript::Update& a) {
     return std::tuple(a.optimizer, a.momentum, a.beta1, a.beta2, a.epsilon, a.weight_decay);
@@ -59,7 +59,7 @@ void StepNumbers::check_optimizer(const transcript::Update& u) {
     findings_.add("update", "an average: kept where settings have none, or the other way");
 }
 
-/// Checks the average's weight, which grows in the first steps and is constant afterwards.
+/// Checks the decay of the weight average, which grows in the first steps and is then constant.
 void StepNumbers::check_average(const transcript::Update& u, double t) {
   const double early = t / (t + 9.0);
   const auto is_close = [&](double x) { return std::fabs(u.ema_decay - x) <= 1e-7; };
@@ -87,8 +87,9 @@ void StepNumbers::check_rate(const transcript::Update& u, const transcript::Rele
                    at(u.step) + ", learning rate", rate, u.learning_rate);
 }
 
-/// Returns b^2 after a step: b^2 + max(beta |g|^2, nu), beta = max(weight / (1 + t mod epoch), 1).
-/// Empty if the releases before are not known.
+/// Returns b^2 after a step of an adaptive learning rate: b^2 + max(beta |g|^2, nu), beta =
+/// max(weight / (1 + t mod epoch), 1), with g the noisy gradient. nullopt if earlier releases are
+/// not known.
 std::optional<double> StepNumbers::grown(const transcript::Update& u,
                                          const transcript::Release* released) {
   const auto before = steps_b2_.find(u.step);

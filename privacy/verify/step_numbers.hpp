@@ -10,8 +10,9 @@
 
 namespace cudp::verify {
 
-/// Checks the numbers of an optimizer's steps other than gradients, by rule `update`. Each is the
-/// same at every step, or a function of the step's number, the settings and earlier releases.
+/// Checks the numbers of an update other than gradients (learning rate, decay, bias corrections,
+/// ...), by rule `update`. Each is the same at every step, or a function of the step's index, the
+/// settings and earlier releases.
 class StepNumbers {
  public:
   /// Requires that all arguments outlive this object.
@@ -22,8 +23,8 @@ class StepNumbers {
         steps_per_epoch_(steps_per_epoch),
         findings_(findings) {}
 
-  /// Checks an update. `released`: the release of this step, or null. After a resume from a
-  /// checkpoint, steps are passed again.
+  /// Checks the numbers of one update. released: the release of this step, or null. After a resume
+  /// from a checkpoint, repeated steps are passed again.
   void check(const transcript::Update& u, const transcript::Release* released);
 
  private:
@@ -37,8 +38,9 @@ class StepNumbers {
   std::uint64_t steps_per_epoch_;
   Findings& findings_;
   std::optional<transcript::Update> first_update_;
-  std::optional<double> ema_;                 ///< weight of the average after the first steps
-  std::map<std::uint64_t, double> steps_b2_;  ///< number of steps done -> b^2 of adaptive steps
+  std::optional<double> ema_;  ///< decay of the weight average after the first steps
+  /// b^2 of the adaptive learning rate, by number of steps done.
+  std::map<std::uint64_t, double> steps_b2_;
 };
 
 }  // namespace cudp::verify

@@ -18,28 +18,30 @@
 namespace cudp {
 namespace {
 
-/// Returns a key for the coins and canaries of the audit. The training must not know it.
+/// Returns the random key that decides which canaries are members and where they are. It is
+/// independent of the training's key.
 RandomKey audit_key(const TrainConfig& config) {
   constexpr std::uint64_t kOther = 0x61756469746b6579;
   return config.seed ? key_from_seed(static_cast<std::uint64_t>(*config.seed) ^ kOther)
                      : make_key();
 }
 
-/// Default number of canaries, if the model and the data have capacity for them.
+/// Default number of canaries, unless the model or the data are too small for as many.
 constexpr std::uint64_t kCanaries = 1000;
 /// Minimum number of canaries: fewer guesses give no useful bound.
 constexpr std::uint64_t kMinCanaries = 10;
 
 constexpr const char* kNotForRelease = "audit: canaries were among the training examples";
 
-/// Reports the progress of the training, and sets up the canaries' scores once the plan is known.
+/// Shows the progress of the training, and sets up the canaries' scores once the privacy plan is
+/// known.
 class ProgressReporter final : public TrainingObserver {
  public:
   ProgressReporter(Reporter& reporter, Canaries& canaries)
       : reporter_(reporter), canaries_(canaries) {}
 
   void planned(const Training& training) override {
-    // The plan of importance sampling states the rate of the worst case.
+    // The plan of a method with importance sampling states the rate of the worst case.
     if (const auto* method = dynamic_cast<const EngineMethod*>(&training.method()))
       canaries_.scores.emplace(canaries_.parameters, method->plan().sampling_rate(),
                                method->plan().group);
@@ -86,7 +88,7 @@ std::uint64_t number_of_canaries(const AuditSettings& settings, const Experiment
   return canaries;
 }
 
-/// Returns the negated losses of the model on example canaries.
+/// Returns the negated loss of the model on each example canary, as its score.
 std::vector<double> loss_scores(const Training& t) {
   const Experiment& e = t.experiment();
   Predictor predictor(e.backend, e.network, forward_settings(e.config));
@@ -99,12 +101,13 @@ void bound(AuditResult& r, const Training& t) {
   const double error = 1.0 - r.settings.confidence;
   r.any = privacy::epsilon_lower(r.guesses, r.delta, error);
   r.gaussian = privacy::gaussian_epsilon_lower(r.guesses, r.delta, error);
-  if (t.filter() != nullptr) return;  // releases chosen adaptively have no single curve
+  // Releases that are chosen adaptively have no single trade-off curve.
+  if (t.filter() != nullptr) return;
   try {
     r.own = privacy::epsilon_lower(r.guesses, t.ledger().releases(), r.delta, error,
                                    t.size().unit_rows);
   } catch (const std::domain_error&) {
-    r.own.reset();  // releases of another kind
+    r.own.reset();  // a release that is not Gaussian noise on a sum
   }
 }
 

@@ -11,13 +11,14 @@
 
 namespace cudp {
 
-/// Kind of canary.
+/// What the canaries are that an audit inserts into the training.
 enum class CanaryKind {
-  /// The attacker sees every noisy sum and chose the canaries' gradients: C along one parameter
-  /// each (device/audit_tap.hpp). The privacy proof assumes this attacker, so these canaries give
-  /// the largest lower bounds.
+  /// Each canary is a gradient along one parameter, with norm C (the clipping norm), and the
+  /// attacker sees every noisy sum (device/audit_tap.hpp). The privacy proof assumes this attacker,
+  /// so these canaries give the largest lower bounds.
   gradient,
-  /// The attacker sees the trained model. Canaries are training examples with a wrong label.
+  /// Each canary is a training example with a wrong label, and the attacker sees only the trained
+  /// model.
   example
 };
 
@@ -26,22 +27,23 @@ struct AuditSettings {
   /// Number of canaries. By default 1000, or the maximum if that is smaller: for gradients the
   /// number of the model's parameters, for examples half of the training set.
   std::optional<std::uint64_t> canaries;
-  /// Number of guesses, half of them for members. By default a tenth of the canaries.
+  /// Number of guesses, half of them that a canary is a member, half that it is not. By default a
+  /// tenth of the canaries.
   std::optional<std::uint64_t> guesses;
   double confidence = 0.95;  ///< confidence level of each bound, in (0, 1)
 };
 
-/// Result of an attack on one training, with the certificate of that training.
+/// Result of an attack on one training, with what that training's certificate states.
 struct AuditResult {
-  AuditSettings settings;  ///< the settings used; canaries and guesses are set
+  AuditSettings settings;  ///< the settings that were used; canaries and guesses are set
   privacy::Certificate certificate;
-  double epsilon = 0.0;  ///< epsilon of the certificate
+  double epsilon = 0.0;  ///< stated by the certificate
   double delta = 0.0;
-  std::uint64_t members = 0;  ///< number of canaries in the training set
+  std::uint64_t members = 0;  ///< number of canaries that were in the training set
   privacy::Guesses guesses;
-  /// Lower bounds on epsilon at delta: `any` for every mechanism, `gaussian` for a mechanism with
-  /// the trade-off curve of Gaussian noise, `own` for the run's own releases with another noise
-  /// multiplier. `own` is empty if the releases have no such curve.
+  /// Lower bounds on epsilon at delta that the guesses imply: `any` for every mechanism, `gaussian`
+  /// for a mechanism with the trade-off curve of Gaussian noise, `own` for the run's own releases
+  /// with another noise multiplier. `own` is empty if the releases have no such curve.
   double any = 0.0;
   double gaussian = 0.0;
   std::optional<double> own;
@@ -50,7 +52,8 @@ struct AuditResult {
   std::uint64_t steps = 0;
   double seconds = 0.0;
 
-  /// Returns whether a lower bound is above the certificate's epsilon.
+  /// Returns whether a lower bound exceeds the certificate's epsilon, so that the certificate is
+  /// wrong.
   bool refutes() const;
 };
 

@@ -13,13 +13,13 @@
 namespace cudp {
 namespace {
 
-/// Draws random words. The audit's key is used for nothing else, so these streams are independent
-/// of the training's.
+/// Returns random words for the audit. The audit's key is used for nothing else, so they are
+/// independent of the training's.
 std::vector<std::uint32_t> words(const RandomKey& key, Stream purpose, std::size_t count) {
   return random_words({Generator::chacha20, key, purpose, 0}, count);
 }
 
-/// Returns a permutation of 0 .. n - 1 whose first `count` numbers are a random sample.
+/// Returns a permutation of 0 .. n - 1 whose first `count` elements are a random sample.
 std::vector<std::size_t> shuffled(std::size_t n, std::size_t count, const RandomKey& key) {
   std::vector<std::size_t> order(n);
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -63,7 +63,7 @@ ExampleCanaries mislabel(const Dataset& train, const std::vector<bool>& member, 
   const std::vector<std::uint32_t> random = words(key, Stream::acceptance, m);
   std::vector<std::size_t> in;
   for (std::size_t i = 0; i < m; ++i) {
-    if (train.has_targets())  // the end of the target's range that is further away
+    if (train.has_targets())  // use the bound of the target that is further away
       out.all.targets[i] = out.all.targets[i] < 0.0f ? 1.0f : -1.0f;
     else
       out.all.labels[i] =

@@ -12,15 +12,16 @@
 
 namespace cudp {
 
-/// Decides by a fair coin for each canary whether it is in the training set. Returns [canaries].
+/// Decides with probability 1/2 for each canary whether it is a member, i.e. in the training set.
+/// Returns [canaries].
 std::vector<bool> toss_coins(std::size_t canaries, const RandomKey& key);
 
-/// Returns the parameters of gradient canaries: indices, ascending and distinct, spread over all
-/// layers. Requires canaries <= the network's number of parameters.
+/// Returns the parameter that each gradient canary changes: indices, ascending and distinct, spread
+/// over all layers. Requires canaries <= the network's number of parameters.
 std::vector<std::uint32_t> canary_parameters(std::size_t canaries, const Network& network);
 
-/// Returns the parameters of the canaries that are members, each repeated `rows` times: a canary is
-/// a whole unit of privacy of that many equal rows.
+/// Returns the parameters of the canaries that are members, each repeated `rows` times, because a
+/// canary is a whole unit of privacy of that many equal rows.
 std::vector<std::uint32_t> members_of(const std::vector<std::uint32_t>& parameters,
                                       const std::vector<bool>& member, std::uint64_t rows);
 
@@ -29,25 +30,26 @@ struct ExampleCanaries {
   Dataset all;    ///< [canaries]
   Dataset train;  ///< training set without the canaries, followed by the member canaries
 };
-/// Makes example canaries. rows: number of copies of each member, which form one unit.
+/// Makes example canaries from random training examples. member: which of them stay in the training
+/// set. rows: number of copies of each member, which together are one unit of privacy.
 ExampleCanaries mislabel(const Dataset& train, const std::vector<bool>& member, std::uint64_t rows,
                          const RandomKey& key);
 
-/// Canaries of one training, with the attacker's scores.
+/// The canaries of one training, and the attacker's scores for them.
 struct Canaries {
-  std::vector<bool> member;                    ///< whether each is in the training set
-  std::vector<std::uint32_t> parameters = {};  ///< parameter of each gradient canary
+  std::vector<bool> member;                    ///< whether each canary is in the training set
+  std::vector<std::uint32_t> parameters = {};  ///< parameter that each gradient canary changes
   std::optional<GradientScores> scores =
       {};  ///< scores from the released sums; gradient canaries only
 
-  /// Returns the number of canaries in the training set.
+  /// Returns the number of canaries that are in the training set.
   std::size_t members() const;
 };
 
-/// Adds gradient canaries to the sums of the experiment's engines. The engines pass each released
-/// sum to `canaries.scores`, which must be set before the first step and must outlive the engines.
-/// Blank examples are appended for the members, so that they are counted and sampled. Requires at
-/// most one canary per parameter.
+/// Makes the experiment's engines add gradient canaries to their gradient sums. The engines pass
+/// each released sum to `canaries.scores`, which must be set before the first step and must outlive
+/// the engines. Blank examples are appended for the members, so that they are counted and sampled.
+/// Requires at most one canary per parameter.
 void add_gradient_canaries(Experiment& experiment, Canaries& canaries);
 
 /// Adds the members of example canaries to the training set, and replaces the test set by all

@@ -12,7 +12,8 @@
 namespace cudp {
 namespace {
 
-/// Returns the empirical distribution of the scores of members or non-members as gnuplot data.
+/// Returns the cumulative distribution of the scores of members (or of non-members) as gnuplot
+/// data.
 std::string distribution(const AuditResult& r, const char* name, bool member) {
   std::vector<double> scores;
   for (const auto& [score, in] : r.scores)

@@ -5,8 +5,9 @@
 
 namespace cudp {
 
-/// Draws the scores of members and non-members, and the lower bounds with the certificate's
-/// epsilon. Returns false if gnuplot is missing or fails. Throws Error as run_gnuplot() does.
+/// Draws a PNG of the scores of members and non-members, and of the lower bounds next to the
+/// certificate's epsilon. Returns false if gnuplot is missing or fails. Throws Error as
+/// run_gnuplot() does.
 bool draw_audit(const AuditResult& result, const std::filesystem::path& picture);
 
 }  // namespace cudp

@@ -8,17 +8,18 @@
 
 namespace cudp {
 
-/// Scores of gradient canaries, computed from the noisy sums of a training. The attacker knows all
-/// other examples and which of them were drawn (ReleasedSum::ordinary). Subtracting them from a sum
-/// along a canary's parameter leaves x = B + sigma Z, in units of one example's largest
-/// contribution. B is the number of the canary's rows that were drawn: 0 for a non-member; for a
-/// member, each of the unit's k equal rows is drawn with probability q. The score is the sum over
-/// all steps of the log odds of membership,
+/// Computes a score for each gradient canary from the noisy gradient sums of a training: the
+/// higher, the likelier it is a member. The attacker knows all other examples and which of them
+/// were drawn (ReleasedSum::ordinary). Subtracting them from a sum along a canary's parameter
+/// leaves x = B + sigma Z, in units of one example's largest contribution. B is the number of the
+/// canary's rows that were drawn: 0 for a non-member; for a member, each of the unit's k equal rows
+/// is drawn with probability q. The score is the sum over all steps of the log odds of membership,
 ///   log sum_j P(B = j) exp((j x - j^2 / 2) / sigma^2),
 /// which is the most powerful test (Neyman, Pearson).
 class GradientScores {
  public:
-  /// rate: q, the sampling rate of the training. rows: k, the rows of a canary.
+  /// parameters: the parameter that each canary changes. rate: sampling rate q of the training.
+  /// rows: number k of rows of a canary.
   GradientScores(std::vector<std::uint32_t> parameters, double rate, std::uint64_t rows = 1);
 
   void add(const ReleasedSum& released);
@@ -28,12 +29,14 @@ class GradientScores {
 
  private:
   std::vector<std::uint32_t> parameters_;
-  std::vector<double> log_drawn_;  ///< [k + 1], log P(B = j)
+  /// [k + 1], log P(B = j): log probability that j of a member's rows are drawn.
+  std::vector<double> log_drawn_;
   std::vector<double> scores_;
 };
 
 /// Guesses that the canaries with the made / 2 highest scores are members and those with the made /
-/// 2 lowest are not. scores: score and true membership of each canary.
+/// 2 lowest are not. scores: score of each canary, and whether it is a member. made: number of
+/// guesses. Returns the number of correct ones, too.
 privacy::Guesses guess(std::vector<std::pair<double, bool>> scores, std::uint64_t made);
 
 }  // namespace cudp

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
 
-/// Returns what /proc/meminfo states as available; without /proc, the memory that nothing uses.
+/// Returns the memory that /proc/meminfo states as available [bytes]; without /proc, the memory
+/// that nothing uses.
 std::uint64_t of_system() {
   std::ifstream file("/proc/meminfo");
   for (std::string line; std::getline(file, line);) {
@@ -35,14 +36,15 @@ std::uint64_t of_process(int resource) {
   return limit.rlim_cur == RLIM_INFINITY ? kNoLimit : limit.rlim_cur;
 }
 
-/// Returns the number in a file; kNoLimit if there is none, such as "max".
+/// Returns the number in a file of a control group; kNoLimit if the file has none, such as "max".
 std::uint64_t limit_in(const std::string& path) {
   std::ifstream file(path);
   std::uint64_t bytes = 0;
   return file >> bytes ? bytes : kNoLimit;
 }
 
-/// Returns the least limit of a control group and of those above it. path: begins with '/'.
+/// Returns the smallest memory limit of a control group and its ancestors [bytes]. path: of the
+/// group, begins with '/'. file: name of the file with the limit.
 std::uint64_t of_group(const std::string& root, std::string path, const char* file) {
   std::uint64_t least = limit_in(root + "/" + file);
   while (path.size() > 1) {
@@ -52,7 +54,7 @@ std::uint64_t of_group(const std::string& root, std::string path, const char* fi
   return least;
 }
 
-/// Returns the least limit of this process's control groups, of version 1 or 2.
+/// Returns the smallest memory limit of this process's control groups, of version 1 or 2 [bytes].
 std::uint64_t of_groups() {
   std::uint64_t least = kNoLimit;
   std::ifstream file("/proc/self/cgroup");

@@ -12,9 +12,9 @@ struct BuildInfo {
 
 BuildInfo build_info();
 
-/// Identifies this program to the byte: the linker's build id of its contents, or version, commit
-/// and compiler if it has none, and the C library that it runs with. Two programs with different
-/// ids may compute results that differ in the last bits.
+/// Returns text that identifies this program exactly: the linker's build id (or version, commit and
+/// compiler if it has none), and the C library that it runs with. Programs with different ids may
+/// compute results that differ in the last bits.
 std::string program_id();
 
 }  // namespace cudp

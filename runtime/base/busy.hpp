@@ -13,11 +13,11 @@ namespace cudp {
 /// will be shown.
 class Busy {
  public:
-  /// Condition for showing the line. A text that depends on private rows, such as the share of a
+  /// Where the line may be shown. A text that depends on private rows, such as the fraction of a
   /// file that has been read, may only be shown on a terminal.
   enum class Shown { never, on_terminal, always };
 
-  /// Starts the clock. what: name of the computation in the line. patience: time until the line is
+  /// Starts the computation's clock. what: its name in the line. patience: time until the line is
   /// first shown.
   explicit Busy(std::string what, Shown where = Shown::always,
                 std::chrono::milliseconds patience = std::chrono::seconds(2));
@@ -25,11 +25,11 @@ class Busy {
   Busy(const Busy&) = delete;
   Busy& operator=(const Busy&) = delete;
 
-  /// Sets the share of the work that is done, 0 to 1; 0 if it is unknown. Any thread may call it.
+  /// Sets the fraction of the work that is done, 0 to 1; 0: unknown. Thread-safe.
   void done(double share) { share_ = share; }
   /// Returns the current line: "reading 'a.csv': 40 % after 3 s".
   std::string line();
-  /// Starts the next part of the computation, under another name. Any thread may call it.
+  /// Starts the next part of the computation, under a new name. Thread-safe.
   void next(std::string what);
 
  private:

@@ -13,8 +13,8 @@ enum class Exit : int {
   again = 75  ///< interrupted; the same command resumes (EX_TEMPFAIL of sysexits.h)
 };
 
-/// Call site: file and line. It uses builtins, because std::source_location does not exist under
-/// nvcc 13.0 with GCC 12.
+/// Call site: file and line. It uses compiler builtins, because std::source_location does not exist
+/// under nvcc 13.0 with GCC 12.
 struct Where {
   const char* file;
   int line;
@@ -23,7 +23,7 @@ struct Where {
   }
 };
 
-/// Failure that is shown to the user, as one line that states what went wrong, with which values.
+/// An error that is shown to the user as one line: what went wrong, with which values.
 class Error : public std::runtime_error {
  public:
   explicit Error(const std::string& what, Exit code = Exit::failure)
@@ -40,14 +40,14 @@ class InputError : public Error {
   explicit InputError(const std::string& what) : Error(what, Exit::bad_input) {}
 };
 
-/// Error: the privacy budget does not cover what was requested.
+/// Error: the privacy budget does not suffice for what was requested.
 class BudgetError : public Error {
  public:
   explicit BudgetError(const std::string& what) : Error(what, Exit::over_budget) {}
 };
 
-/// Throws Error unless `ok`, a condition that is false only if cudp itself has a bug. The message
-/// carries the call site.
+/// Throws Error with the call site unless `ok`. For conditions that are false only if cudp itself
+/// has a bug.
 inline void ensure(bool ok, const char* what, Where at = Where::here()) {
   if (!ok) throw Error(std::string(what) + " [" + at.file + ":" + std::to_string(at.line) + "]");
 }

@@ -17,7 +17,8 @@ namespace cudp {
 void write_atomically(const std::filesystem::path& path, std::string_view content,
                       unsigned mode = 0644);
 
-/// A file that is written in parts. It appears at its path complete, or not at all.
+/// A file that is written in parts to a temporary file. It appears at its path complete, or not at
+/// all.
 class StagedFile {
  public:
   /// mode: permissions. Throws Error with the system's reason.
@@ -37,8 +38,8 @@ class StagedFile {
   int file_ = -1;
 };
 
-/// Replaces a file without waiting for the disk: complete or not at all, but after a crash of the
-/// machine it may be the old one. Meant for files that can be made again.
+/// Replaces a file without waiting for the disk. It is complete or not written at all, but after a
+/// crash of the machine it may be the old one. For files that can be computed again.
 void replace_file(const std::filesystem::path& path, std::string_view content,
                   unsigned mode = 0644);
 
@@ -65,10 +66,10 @@ void overwrite_with_zeros(const std::filesystem::path& path);
 /// Returns the CRC-64/XZ of `content`. It detects damage, not forgery.
 std::uint64_t checksum(std::string_view content);
 
-/// Lock on a folder for as long as the object lives, so that no two processes resume one run.
+/// Locks a folder while the object lives, so that no two processes resume the same run.
 class FolderLock {
  public:
-  /// Throws Error if another process holds it.
+  /// Throws Error if another process has locked the folder.
   explicit FolderLock(const std::filesystem::path& folder);
   ~FolderLock();
   FolderLock(FolderLock&& other) noexcept : file_(std::exchange(other.file_, -1)) {}

@@ -42,8 +42,8 @@ class Descriptor {
   int file_;
 };
 
-/// Writes the script into memory that has a file descriptor, and rewinds it. Returns whether all of
-/// it was written.
+/// Writes the script to an in-memory file (memfd) and rewinds it. Returns whether all of it was
+/// written.
 bool write_script(int file, std::string_view script) {
   while (!script.empty()) {
     const ssize_t n = ::write(file, script.data(), script.size());
@@ -54,8 +54,8 @@ bool write_script(int file, std::string_view script) {
   return ::lseek(file, 0, SEEK_SET) == 0;
 }
 
-/// Starts gnuplot with `script` as its standard input and without output. Returns -1 if there is
-/// none.
+/// Starts gnuplot with the file `script` as its standard input, and without output. Returns -1 if
+/// gnuplot is missing.
 pid_t start_gnuplot(int script) {
   posix_spawn_file_actions_t files;
   if (::posix_spawn_file_actions_init(&files) != 0) return -1;
@@ -90,7 +90,7 @@ std::string gnuplot_header(const std::string& title, PictureSize size) {
   return script + "set title " + gnuplot_text(title) + "\n";
 }
 
-/// A process that draws a picture.
+/// A gnuplot process that draws one picture.
 class Pictures::Drawing {
   /// An empty temporary file next to the future picture. The destructor removes it unless it was
   /// moved.

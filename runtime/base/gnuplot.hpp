@@ -6,10 +6,11 @@
 
 namespace cudp {
 
-/// Returns the text as a single-quoted string of gnuplot.
+/// Returns the text as a single-quoted gnuplot string.
 std::string gnuplot_text(const std::string& text);
 
-/// Line types of runtime/base/style.gp that have a meaning; 1 to 7 are colours without one.
+/// Number of gnuplot line types (colours) in runtime/base/style.gp without a fixed meaning: 1 to 7.
+/// The following ones have one.
 inline constexpr int kLineColours = 7;
 inline constexpr int kLineWithoutPrivacy = 8;
 inline constexpr int kLineByChance = 9;
@@ -20,8 +21,8 @@ struct PictureSize {
   int height = 540;
 };
 
-/// Returns the first lines of every script: the style (runtime/base/style.gp) for a PNG of this
-/// size, and the title.
+/// Returns the first lines of every gnuplot script: the style (runtime/base/style.gp) for a PNG of
+/// this size, and the title.
 std::string gnuplot_header(const std::string& title, PictureSize size = {});
 
 /// Pictures that gnuplot draws, each in a process of its own, while the program continues. A
@@ -46,7 +47,7 @@ class Pictures {
   std::vector<std::unique_ptr<Drawing>> drawings_;
 };
 
-/// Draws one picture: Pictures::start and finish.
+/// Draws one picture and waits for it (Pictures::start and finish).
 bool run_gnuplot(const std::string& script, const std::filesystem::path& picture,
                  unsigned mode = 0644);
 

@@ -31,7 +31,8 @@ static_assert(std::atomic<int>::is_always_lock_free);
 
 std::array<struct sigaction, kSignals.size()> before_watch, before_end;
 
-/// Mutex for the state that the thread of EndOnSignal reads, and for files that are being changed.
+/// Mutex for the state that the thread of EndOnSignal reads, and for files that are being changed
+/// (FilesInChange).
 std::recursive_mutex& changes() {
   static std::recursive_mutex mutex;
   return mutex;

@@ -69,14 +69,15 @@ void set_interrupt_line(const std::string& line);
 /// Without effect if no EndOnSignal lives.
 void set_interrupt_log(const std::filesystem::path& file);
 
-/// Returns a message as a log line, given its level.
+/// Function that formats a message as a log line. level: info, warning or error.
 using LogLineForm = std::string (*)(const std::string& level, const std::string& message);
 
-/// Sets the form of the line that EndOnSignal prints and appends to the log; null: plain text.
+/// Sets the function that formats the line which EndOnSignal prints and appends to the log; null:
+/// plain text.
 void set_interrupt_form(LogLineForm form);
 
-/// While an object lives, the end of the process by a signal is delayed, because files are being
-/// changed. Requires that this takes moments, not seconds.
+/// While an object lives, a signal that would end the process waits, because files are being
+/// changed. Use it for moments, not seconds.
 class FilesInChange {
  public:
   FilesInChange();

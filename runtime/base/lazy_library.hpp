@@ -10,8 +10,8 @@ namespace cudp {
 /// A shared library that is opened when it is needed, and stays open until the process ends.
 class LazyLibrary {
  public:
-  /// A function or an object of the library. It converts to the pointer type that it is assigned
-  /// to.
+  /// Address of a function or an object in the library. It converts to the pointer type that it is
+  /// assigned to.
   struct Symbol {
     void* address;
     template <class T>

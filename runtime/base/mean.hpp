@@ -4,7 +4,7 @@
 
 namespace cudp {
 
-/// Mean and sample standard deviation.
+/// Mean and sample standard deviation of some numbers.
 struct MeanAndDeviation {
   double mean = 0.0;
   double deviation = 0.0;

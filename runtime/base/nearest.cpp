@@ -8,10 +8,10 @@
 namespace cudp {
 namespace {
 
-/// Minimum length of a prefix. Shorter words begin too many names, and are misspellings of too
-/// many.
+/// Minimum length of a word that may match as a prefix or by spelling. Shorter words match too many
+/// names.
 constexpr std::size_t kMinPrefix = 3;
-/// Maximum number of names in a message; a longer list is no help.
+/// Maximum number of names in an error message.
 constexpr std::size_t kMaxNamed = 6;
 
 /// Returns the minimum number of insertions, deletions, substitutions and exchanges of two
@@ -52,8 +52,8 @@ std::vector<std::string> those(std::span<const std::string> candidates, const Wa
   return found;
 }
 
-/// Returns the candidate with the smallest distance, if that is at most a third of the word's
-/// length, or 1.
+/// Returns the candidate with the most similar spelling, if its distance is at most a third of the
+/// word's length, or 1.
 std::vector<std::string> best_spelled(std::string_view word,
                                       std::span<const std::string> candidates) {
   std::size_t shortest = std::max<std::size_t>(1, word.size() / 3) + 1;

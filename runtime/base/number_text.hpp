@@ -23,8 +23,7 @@ std::string number_text(T value) {
   return text;
 }
 
-/// Returns the number that the whole text represents; empty if there is none, or if it does not fit
-/// a T.
+/// Parses the whole text as a number; nullopt if it is not one, or does not fit type T.
 template <class T>
 std::optional<T> read_number(std::string_view text) {
   T value{};

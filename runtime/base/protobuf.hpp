@@ -6,9 +6,9 @@
 
 namespace cudp {
 
-/// A Protocol Buffers message in the wire format. Fields are appended in any order. ONNX and
-/// TensorBoard need four kinds of field, which fit in these lines; libprotobuf would add a
-/// dependency, a code generator and a second to every build.
+/// Writes a Protocol Buffers message in the wire format, field by field. ONNX and TensorBoard need
+/// four kinds of field, which fit in these lines; libprotobuf would add a dependency, a code
+/// generator and a second to every build.
 class ProtoMessage {
  public:
   void integer(int field, std::int64_t value) {

@@ -9,8 +9,8 @@
 
 namespace cudp {
 
-/// Returns a key of 256 bits from the operating system, getrandom(2). Throws Error if the system
-/// gives fewer.
+/// Returns a random key of 256 bits from the operating system, getrandom(2). Throws Error if the
+/// system gives fewer.
 RandomKey make_key();
 
 /// Returns the key of a reproducible run: the first half of a ChaCha20 block keyed by the seed, so

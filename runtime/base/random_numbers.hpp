@@ -7,20 +7,21 @@
 
 namespace cudp {
 
-/// Returns words 0 to count - 1 of a stream. Meant for the few random numbers that are not drawn
-/// inside an engine.
+/// Returns 32-bit words 0 to count - 1 of a random stream. For the few random numbers that are not
+/// drawn inside an engine.
 std::vector<std::uint32_t> random_words(const RandomStream& stream, std::size_t count);
-/// Returns words begin to begin + count - 1 of a stream. Requires begin to be a multiple of 128.
+/// Returns 32-bit words begin to begin + count - 1 of a random stream. Requires that `begin` is a
+/// multiple of 128.
 std::vector<std::uint32_t> random_words(const RandomStream& stream, std::int64_t begin,
                                         std::size_t count);
 
 /// Returns exact Gaussian noise: the integers nearest to s Z_j, j = begin .. begin + count - 1, of
-/// a stream. Requires begin to be a multiple of 128. kernels/random/rounded_normal.hpp has the
-/// limits of s and the errors.
+/// a random stream of standard normal numbers Z_j. Requires begin to be a multiple of 128.
+/// kernels/random/rounded_normal.hpp states the limits of s and the rounding errors.
 std::vector<std::int64_t> rounded_normals(const RandomStream& stream, double s, std::int64_t begin,
                                           std::size_t count);
 
-/// Returns standard normal numbers 0 to count - 1 of a stream.
+/// Returns standard normal numbers 0 to count - 1 of a random stream.
 std::vector<float> normal_numbers(const RandomStream& stream, std::size_t count);
 
 }  // namespace cudp

@@ -15,7 +15,7 @@ class logger;
 
 namespace cudp {
 
-/// Progress of a training run. It contains public quantities only.
+/// Progress of a training run, for a progress bar. Public quantities only.
 struct Progress {
   double epoch = 0.0;
   double epochs = 0.0;
@@ -37,7 +37,7 @@ std::string duration_text(double seconds);
 /// Returns the line of a progress bar, at most `width` columns: "epoch 3/40  [==>   ]  step
 /// 351/4680  epsilon 0.71 ...".
 std::string progress_line(const Progress& progress, int width);
-/// The same without a bar, for a log file.
+/// Returns the same text without a bar, for a log file.
 std::string progress_text(const Progress& progress);
 
 /// Form of log lines: text, or an object of JSON with time, level and message.
@@ -52,8 +52,8 @@ std::string json_log_line(const std::string& level, const std::string& message);
 bool may_colour(int file);
 
 /// Reports to the user on stderr: log lines, and a progress bar if stderr is a terminal, else a
-/// line every tenth of the training. `quiet` leaves warnings only. As JSON there is no progress
-/// bar.
+/// line for every tenth of the training. If quiet, it prints warnings only. With JSON log lines
+/// there is no progress bar.
 class Reporter {
  public:
   explicit Reporter(bool quiet, LogForm form = LogForm::text);
@@ -69,26 +69,26 @@ class Reporter {
 
   void info(const std::string& line);
   void warn(const std::string& line);
-  /// Reports something private to the owner alone, marked PRIVATE: to stderr and the log file if
-  /// stderr is a terminal and the reporter is not quiet; else to the log file only.
+  /// Reports something private, marked PRIVATE. Writes it to the log file, which only the run's
+  /// owner can read, and also to stderr if that is a terminal and the reporter is not quiet.
   void report_to_owner(const std::string& line);
-  /// Adds a line to the log file alone: the line that the program will print when it ends.
+  /// Writes a line to the log file only: the line that the program will print when it ends.
   void log_end(const std::string& line);
   void progress(const Progress& progress);
-  /// Returns where work before the training, such as reading a file, may show its progress: on a
-  /// terminal, unless quiet.
+  /// Returns where the progress of work before the training, such as reading a file, may be shown:
+  /// on a terminal, unless quiet.
   Busy::Shown shown_work() const {
     return has_bar() ? Busy::Shown::on_terminal : Busy::Shown::never;
   }
-  /// Shows progress of work before the training, share in 0 to 1: a bar on a terminal, else
-  /// nothing.
+  /// Shows the progress of work before the training as a bar, if stderr is a terminal. share:
+  /// fraction done, 0 to 1.
   void work(const std::string& what, double share);
-  /// Clock of the program's phases.
+  /// Durations of the program's phases.
   Timings& timings() { return *timings_; }
-  /// Returns the same for a thread that may outlive the reporter.
+  /// Returns the same object, for a thread that may outlive the reporter.
   std::shared_ptr<Timings> shared_timings() const { return timings_; }
-  /// Reports the duration of each phase. are_public: whether everybody who reads stderr may see it;
-  /// otherwise it is reported to the owner alone.
+  /// Reports the duration of each phase. are_public: whether every reader of stderr may see them;
+  /// if not, they are reported to the owner alone.
   void show_timings(bool are_public);
 
  private:

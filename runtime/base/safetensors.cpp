@@ -22,8 +22,8 @@ constexpr std::uint64_t kLongestHeader = 100'000'000;  // limit of the format
 
 std::string text(const Json& j) { return j.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-/// A tensor of the header, checked against the size of the data. Offset and size of `tensor` are in
-/// numbers of its type.
+/// A tensor described in the file's header, checked against the size of the data. Offset and size
+/// of `tensor` are in elements of its type.
 struct Entry {
   ParameterTensor tensor;
   std::string dtype;
@@ -72,7 +72,7 @@ Entry read_entry(const std::string& name, const Json& entry, std::size_t data_si
   return e;
 }
 
-/// Header of a file, and the bytes after it.
+/// The parsed header of a safetensors file, and the bytes after it.
 struct Header {
   std::vector<Entry> entries;
   std::map<std::string, std::string> metadata;
@@ -128,7 +128,7 @@ Stored read_stored(const char* bytes) {
   return value;
 }
 
-/// Appends an entry's numbers as float32. Throws InputError on one that is not finite.
+/// Appends the elements of a tensor as float32. Throws InputError if one is not finite.
 void append_floats(const Entry& e, std::string_view data, const std::string& source,
                    std::vector<float>& to) {
   const std::size_t width = width_of(e.dtype);

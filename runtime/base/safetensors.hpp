@@ -29,7 +29,7 @@ TensorFile decode_safetensors(std::string_view bytes, const std::string& source)
 /// not finite.
 TensorFile decode_floats(std::string_view bytes, const std::string& source);
 
-/// Rows of numbers, row-major.
+/// A matrix of floats, row-major.
 struct Matrix {
   int rows = 0;
   int columns = 0;

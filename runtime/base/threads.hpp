@@ -8,12 +8,12 @@
 
 namespace cudp {
 
-/// Team of a fixed number of threads that runs numbered tasks. Any thread may run a task, so the
-/// result of a task must not depend on the thread. Results do not depend on the size of the team if
-/// the caller numbers the tasks in the same way for all sizes.
+/// A fixed number of threads that run numbered tasks. Any thread may run a task, so the result of a
+/// task must not depend on the thread. If the caller numbers tasks independently of the number of
+/// threads, results do not depend on it either.
 class ThreadTeam {
  public:
-  /// threads: size of the team, including the calling thread; 0 for all cores available to this
+  /// threads: number of threads, including the calling one; 0: one for each core available to this
   /// process.
   explicit ThreadTeam(int threads);
   ~ThreadTeam();
@@ -47,8 +47,8 @@ class ThreadTeam {
 int available_cores();
 /// Returns the number of cores of this node, whatever this process may use.
 int cores_of_node();
-/// Divides the cores evenly among this number of processes: available_cores() returns one share
-/// from now on.
+/// Divides the cores evenly among `processes` processes: available_cores() returns this process's
+/// share from now on.
 void share_cores(int processes);
 
 }  // namespace cudp

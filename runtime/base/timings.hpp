@@ -7,8 +7,8 @@
 
 namespace cudp {
 
-/// Durations of the phases of a program, for `cudp train --timings`. The main thread is in one
-/// phase at a time; work of other threads is listed apart.
+/// Wall and processor time of the phases of a program, for `cudp train --timings`. The main thread
+/// is in one phase at a time; work of other threads is listed separately.
 class Timings {
  public:
   /// Wall time and processor time. [seconds]
@@ -21,25 +21,24 @@ class Timings {
     Duration spent;
   };
 
-  /// Starts with a phase "program start", which lasts as long as the processor time of the process
-  /// so far: a program does not know when it was started.
+  /// Starts with a phase "program start". Its wall time is set to the processor time that the
+  /// process has used, because a program does not know when it was started.
   Timings();
   Timings(const Timings&) = delete;
   Timings& operator=(const Timings&) = delete;
   ~Timings() = default;
 
-  /// Ends the phase in progress and starts another. Phases of the same name are added up. The
-  /// processor time of a phase is that of all threads, and of child processes that ended in it.
-  /// Called by the main thread only.
+  /// Ends the current phase of the main thread and starts another. Durations of phases with the
+  /// same name are added. The processor time of a phase includes all threads, and child processes
+  /// that ended in it. Called by the main thread only.
   void enter(std::string_view phase);
 
-  /// Adds work that the calling thread did while the main thread was in its own phases. Any thread
-  /// may call it.
+  /// Adds work of the calling thread that ran in parallel to the main thread's phases. Thread-safe.
   void add_beside(std::string_view work, Duration spent);
 
-  /// Returns the phases so far in the order of their beginnings, including the one in progress.
+  /// Returns the phases so far in the order in which they first began, including the current one.
   std::vector<Phase> phases() const;
-  /// Returns the work of other threads in the order of its first end.
+  /// Returns the work of other threads, in the order in which it was first added.
   std::vector<Phase> beside() const;
 
  private:
@@ -48,13 +47,13 @@ class Timings {
   std::vector<Phase> phases_;
   std::size_t current_ = 0;
   std::chrono::steady_clock::time_point wall_ = std::chrono::steady_clock::now();
-  double cpu_ = 0.0;  ///< processor time of the process when the phase in progress began
+  double cpu_ = 0.0;  ///< processor time of the process when the current phase began
 
   mutable std::mutex mutex_;  ///< guards beside_
   std::vector<Phase> beside_;
 };
 
-/// Clock of work in one thread, from its construction on.
+/// Measures wall and processor time of the calling thread since construction.
 class ThreadClock {
  public:
   ThreadClock();

@@ -31,7 +31,7 @@ struct AccountFlags : AccountantFlags {
   std::optional<std::uint64_t> groups;
 };
 
-/// Answers --rdp-at: the Renyi divergence of one step at one order.
+/// Answer to `cudp account --rdp-at`: the Renyi divergence of one step at one order.
 Answer divergence_at(const AccountFlags& o) {
   unused("--rdp-at", "--zcdp", o.zcdp, "--phases", o.phases, "--steps", o.steps, "--delta", o.delta,
          "--epsilon", o.epsilon, "--groups", o.groups, "--curve", o.curve);
@@ -48,7 +48,7 @@ Answer divergence_at(const AccountFlags& o) {
   return a;
 }
 
-/// Answers --zcdp: converts zero-concentrated DP to (epsilon, delta).
+/// Answer to --zcdp: (epsilon, delta) that follows from zero-concentrated DP.
 Answer zcdp_as_epsilon(const AccountFlags& o) {
   unused("--zcdp", "--steps-per-epoch", o.steps_per_epoch);
   unused("--zcdp", "--examples", o.examples, "--batch", o.batch, "--epochs", o.epochs, "--phases",
@@ -66,7 +66,7 @@ Answer zcdp_as_epsilon(const AccountFlags& o) {
   return a;
 }
 
-/// Returns whether the releases are a list, not that of --q and --sigma.
+/// Returns whether the user gave a list of releases instead of --q and --sigma.
 bool is_list(const AccountFlags& o) { return o.phases || !o.releases.empty(); }
 
 std::vector<Release> releases_of(const AccountFlags& o) {
@@ -83,7 +83,7 @@ std::vector<Release> releases_of(const AccountFlags& o) {
   return read_phases(*o.phases);
 }
 
-/// Answers --accountant gdp: the central limit theorem's estimate, labelled as an estimate.
+/// Answer to --accountant gdp: the central limit theorem's estimate, labelled as an estimate.
 Answer gaussian_dp_estimate(const AccountFlags& o, const std::vector<Release>& releases) {
   unused("--accountant gdp", "--groups", o.groups, "--curve", o.curve, "--interval", o.interval);
   if (o.neighbours != privacy::NeighbouringRelation::add_or_remove)
@@ -105,7 +105,8 @@ Answer gaussian_dp_estimate(const AccountFlags& o, const std::vector<Release>& r
   return a;
 }
 
-/// Returns epsilon as JSON: the bound, the bound of each direction, and the lower bound.
+/// Returns a bound as JSON: epsilon, epsilon for adding and for removing an example, and a lower
+/// bound.
 nlohmann::ordered_json epsilons_of(const privacy::PrivacyBound& b) {
   return {{"epsilon", b.epsilon},
           {"epsilon_add", b.epsilon_add.value_or(b.epsilon)},
@@ -113,7 +114,7 @@ nlohmann::ordered_json epsilons_of(const privacy::PrivacyBound& b) {
           {"epsilon_lower", b.epsilon_lower}};
 }
 
-/// Answers with epsilon at --delta, or delta at --epsilon.
+/// Answer with epsilon at --delta, or delta at --epsilon.
 Answer bound_of(const AccountFlags& o, const privacy::Composition& composition,
                 const privacy::AccountantOptions& options) {
   privacy::Accountant accountant(composition, options);
@@ -161,7 +162,7 @@ Answer bound_of(const AccountFlags& o, const privacy::Composition& composition,
   return a;
 }
 
-/// Answers --groups: epsilon of groups of every size up to --groups, compared with the bounds that
+/// Answer to --groups: epsilon of groups of 1 to --groups examples, compared with the bounds that
 /// follow from a single example's epsilon.
 Answer group_table(const AccountFlags& o, const std::vector<GroupRow>& groups) {
   Answer a{.json = {{"delta", *o.delta},
@@ -182,8 +183,8 @@ Answer group_table(const AccountFlags& o, const std::vector<GroupRow>& groups) {
   return a;
 }
 
-/// Answers questions about finished runs: the meaning of a certificate, its epsilon with other
-/// settings, or the spending of several runs together.
+/// Answer to questions about finished runs: the meaning of a certificate, its epsilon with other
+/// settings, or the privacy that several runs spend together.
 Answer answer_about_runs(const AccountFlags& o) {
   const AccountantFlags none;
   const bool several = !o.other_runs.empty();

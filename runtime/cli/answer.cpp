@@ -14,13 +14,13 @@
 namespace cudp {
 namespace {
 
-/// Returns the number of characters of a UTF-8 text: of bytes that begin one.
+/// Returns the number of characters in a UTF-8 text.
 std::size_t characters(const std::string& text) {
   return static_cast<std::size_t>(std::ranges::count_if(
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
 }
 
-/// Returns the width of the values beside a column of names.
+/// Returns the width left for the values of a table with names of `names` characters [characters].
 std::size_t room_beside(std::size_t names, std::size_t width) {
   constexpr std::size_t kLeast = 20;
   return std::max(kLeast, width > names + 2 ? width - names - 2 : 0);
@@ -81,7 +81,7 @@ void print(const Answer& answer, bool as_json) {
   }
   std::size_t width = 0;
   for (const auto& [name, value] : answer.rows) width = std::max(width, characters(name));
-  // A terminal would break long values at its edge. What reads a pipe finds a row a line.
+  // Long values are broken at the edge of a terminal, but in a pipe each row is one line.
   const int columns = terminal_width(STDOUT_FILENO);
   for (const auto& [name, value] : answer.rows) {
     std::string left = name + std::string(width + 2 - characters(name), ' ');

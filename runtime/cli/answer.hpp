@@ -10,7 +10,7 @@
 
 namespace cudp {
 
-/// The report of a command. It is printed as a JSON object, or as a table of names and texts.
+/// The output of a command: a JSON object and a table of names and texts, one of which is printed.
 struct Answer {
   nlohmann::ordered_json json;
   std::vector<std::pair<std::string, std::string>> rows;
@@ -22,7 +22,7 @@ struct Answer {
   }
 };
 
-/// Adds the releases of the user's question: the fields of a single release, or a list of releases.
+/// Adds the releases that the user asked about: the fields of a single one, or a list.
 void add_releases(Answer& answer, const std::vector<privacy::Release>& releases);
 
 /// Adds a row whose text is broken into lines that fit a terminal, next to names of up to `names`

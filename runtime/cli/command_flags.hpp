@@ -15,10 +15,10 @@ class Option;
 
 namespace cudp {
 
-/// Treatment of a flag that is given twice.
+/// What happens if a flag is given twice: an error, the last one counts, or both count.
 enum class Repeated { refused, last_counts, all_count };
 
-/// Flags of a command, one per option.
+/// The command-line flags of a subcommand, one for each option.
 class CommandFlags {
  public:
   /// Adds the flags to `command`, which must outlive this object.
@@ -31,7 +31,7 @@ class CommandFlags {
   /// Returns the texts of each option that the user gave, by option key; "true" for a toggle.
   std::map<std::string, std::vector<std::string>> given_texts() const;
 
-  /// Returns a config with the default values, overwritten by those that the user gave. Throws
+  /// Returns a config with default values, overwritten by the values that the user gave. Throws
   /// InputError.
   TrainConfig values() const;
 
@@ -47,7 +47,8 @@ struct Command {
   std::string examples;
   std::vector<Option> options;
   std::function<int(const TrainConfig&)> run;
-  /// Throws InputError on unknown names. Opens no file. May be empty.
+  /// Checks names in the settings without opening a file; throws InputError on unknown ones. May be
+  /// empty.
   std::function<void(const TrainConfig&)> check{};
 };
 
@@ -55,10 +56,11 @@ struct Command {
 /// data set. Opens no file.
 void check_names(const TrainConfig& config);
 
-/// Adds the subcommand; see commands.hpp.
+/// Adds the subcommand to `app`. If the user names it, parsing fills `body` (commands.hpp).
 void add_command(CLI::App& app, CommandBody& body, Command command);
 
-/// Returns the values of a command whose options belong to `Flags` and to its base class.
+/// Returns the values of a command's own options: those that belong to `Flags` and to its base
+/// class.
 template <class Flags, class Base>
 Flags flags_of(const TrainConfig& config) {
   Flags flags = config.of<Flags>();

@@ -47,7 +47,8 @@ std::vector<std::string> command_names(const CLI::App& app) {
 
 bool is_flag(const std::string& word) { return word.size() > 1 && word[0] == '-'; }
 
-/// Throws InputError on words before the command, and on words next to a flag that must be alone.
+/// Throws InputError if there are words before the command, or next to a flag that must stand
+/// alone.
 void check_first_word(const CLI::App& app, const std::vector<std::string>& words) {
   const std::string& first = words[0];
   const std::vector<std::string> commands = command_names(app);
@@ -87,8 +88,8 @@ void refuse_leftovers(const CLI::App& app, const CLI::App& command) {
       nearest_or_all(word, known, option_synonyms(), "cudp " + name + all + " lists them"));
 }
 
-/// Returns an error of the parser in the form of cudp's own errors. command: name of the command,
-/// or of the program if none was chosen.
+/// Returns the command-line parser's error in the form of cudp's own errors. command: name of the
+/// command, or of the program if none was given.
 std::string sentence_of(const CLI::ParseError& refusal, const std::string& command) {
   std::string text = refusal.what();
   if (constexpr std::string_view kRequired = " is required";
@@ -123,7 +124,7 @@ AddCommands commands_of_cudp(ReleaseObserver* release_observer) {
   };
 }
 
-/// The program's commands, and the chosen one.
+/// The program with all its commands, and the one that the user gave.
 struct Program {
   explicit Program(const AddCommands& add) {
     const BuildInfo build = build_info();
@@ -135,7 +136,7 @@ struct Program {
     for (CLI::App* sub : app.get_subcommands({})) sub->allow_extras();
   }
 
-  /// Chooses the command. Returns the text of --help or --version if one of these was given; empty
+  /// Parses the command line. Returns the text of --help or --version if one of these was given; ""
   /// if a command is to run. Throws InputError.
   std::string parse(std::vector<std::string> words) {
     if (words.front() == "help") {

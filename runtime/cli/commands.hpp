@@ -11,7 +11,7 @@ namespace cudp {
 
 class ReleaseObserver;  // runtime/gate/release_observer.hpp
 
-/// The subcommand that the user named, with its flags. Both functions throw InputError.
+/// The subcommand that the user gave, with its flags. Both functions throw InputError.
 struct CommandBody {
   std::function<int()> run;     ///< executes it, and returns the exit code
   std::function<void()> check;  ///< checks values and names only; opens no file
@@ -37,18 +37,18 @@ void add_info_command(CLI::App& app, CommandBody& body);
 inline constexpr const char* kReproduceDescription =
     "Run a table or figure of a paper, next to its published numbers";
 
-/// Adds the commands of a program.
+/// Function that adds all commands of a program.
 using AddCommands = std::function<void(CLI::App& app, CommandBody& body)>;
 
 /// Throws InputError if the program does not accept these words after "cudp". Checks commands,
 /// flags, values, and the names of presets, methods, models, data sets and papers' tables. Runs
 /// nothing and opens no file, so that settings may be incomplete.
 void check_command_line(const std::vector<std::string>& words);
-/// Checks the words after the name of a program that has the commands of `add` instead of cudp's.
+/// The same for a program that has the commands of `add` instead of cudp's.
 void check_command_line(const std::vector<std::string>& words, const AddCommands& add);
 
-/// Runs a program that has the commands of `add`, with these words after its name. Returns the exit
-/// code. Prints an error as one line on stderr.
+/// Runs a program that has the commands of `add`. words: command line without the program's name.
+/// Returns the exit code. Prints an error as one line on stderr.
 int run_commands(const AddCommands& add, const std::vector<std::string>& words);
 
 /// Runs the whole program cudp, as run_commands does. release_observer: receives the released

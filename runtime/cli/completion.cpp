@@ -25,13 +25,13 @@ constexpr const char* kCompletionExamples = R"(Examples:
   cudp completion fish > ~/.config/fish/completions/cudp.fish
   cudp completion man > ~/.local/share/man/man1/cudp.1)";
 
-/// A flag of a command, as a shell completes it.
+/// A command's flag, as a shell's completion needs it.
 struct Flag {
   std::string name;  ///< "--epsilon"
   std::string help;
   std::string value_name;          ///< "" for a flag without a value
-  std::vector<std::string> words;  ///< values with a name
-  bool is_open = true;             ///< other values are allowed, such as a file
+  std::vector<std::string> words;  ///< values that can be completed
+  bool is_open = true;             ///< whether other values are allowed, such as a file
 };
 
 struct Described {
@@ -42,7 +42,7 @@ struct Described {
   std::vector<Flag> flags;
 };
 
-/// Adds the values of an option that have a name.
+/// Adds the values of an option that can be completed.
 void name_values(Flag& flag) {
   const std::string key = flag.name.substr(2);
   if (key == "preset") flag.words = preset_names();

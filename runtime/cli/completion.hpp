@@ -3,7 +3,7 @@
 
 namespace cudp {
 
-/// Adds the command that prints completion for a shell, or the manual page. Both are made of the
+/// Adds the command that prints shell completion, or the manual page. Both are generated from the
 /// commands of `app`, which must outlive `body`.
 void add_completion_command(CLI::App& app, CommandBody& body);
 

@@ -31,7 +31,7 @@ constexpr const char* kEvalExamples = R"(Examples:
   cudp eval runs/reviews --dataset imdb --data-dir data
 )";
 
-/// Maximum number of groups: different texts of the column that divides the rows.
+/// Maximum number of groups of rows: distinct texts in the column of --group-by.
 constexpr std::size_t kMaxGroups = 1000;
 
 struct EvalFlags {
@@ -82,7 +82,7 @@ std::vector<Option> eval_options() {
   return options;
 }
 
-/// Evaluators of all rows, and of the rows of each group.
+/// One evaluator for all rows, and one for the rows of each group.
 struct Evaluators {
   Evaluator all;
   std::map<std::string, Evaluator, std::less<>> groups;
@@ -130,7 +130,7 @@ void add_groups(Answer& a, const Evaluators& e, const std::string& group_by,
   }
 }
 
-/// Adds the answers to the flags about thresholds, and the table of thresholds.
+/// Adds to the output what the flags about thresholds ask for, and the table of thresholds.
 void add_thresholds(Answer& a, const Evaluator& evaluator, const Evaluation& e,
                     const EvalFlags& flags, const std::vector<std::string>& classes) {
   const auto add = [&](const char* key, const char* what, double min_share,
@@ -148,7 +148,8 @@ void add_thresholds(Answer& a, const Evaluator& evaluator, const Evaluation& e,
   for (auto& row : threshold_table(e, classes)) a.rows.push_back(std::move(row));
 }
 
-/// Throws InputError if a flag needs a threshold and the model has none.
+/// Throws InputError if a flag needs a threshold but the model gives no probabilities of two
+/// classes.
 void check_thresholds(const EvalFlags& flags, const Network& network) {
   for (const auto& [flag, value] :
        {std::pair("--threshold", flags.threshold), std::pair("--at-precision", flags.at_precision),

@@ -22,7 +22,7 @@ constexpr const char* kInfoExamples = R"(Examples:
   cudp info --json
 )";
 
-/// The processes that were started together, their nodes, and their transport.
+/// The processes that were started together: their number, their nodes, and how they communicate.
 struct Together {
   int ranks = 1;
   std::int64_t nodes = 1;
@@ -39,7 +39,8 @@ Together describe_together(Ranks& ranks) {
                                      : ranks.transport()};
 }
 
-/// Returns what would add the ranks' sums in a training on this machine's devices.
+/// Returns how the sums of several ranks would be added in a training on this machine's devices
+/// (host or NCCL).
 std::string sums_of_ranks(bool has_devices) {
   if (!has_devices) return "the host";
   try {

@@ -43,7 +43,8 @@ std::string value_text_of(const json& value) {
   return text;
 }
 
-/// The fields of one entry of the list. Each field must be read; finish() refuses all others.
+/// The fields of one entry of a JSON list of releases. Each must be read; finish() throws on
+/// others.
 class Entry {
  public:
   Entry(const json& entry, std::string place) : entry_(entry), place_(std::move(place)) {
@@ -65,7 +66,7 @@ class Entry {
     if (!found.is_array()) refuse(key, kNumbers, found);
     for (const json& v : found) values.push_back(number(key, v, kNumbers).get<double>());
   }
-  /// Leaves the text as it is if there is no such key.
+  /// Reads a text field; leaves `text` unchanged if there is no such key.
   void read(const char* key, std::string& text) {
     if (!entry_.contains(key)) return;
     const json& found = at(key);
@@ -110,7 +111,8 @@ class Entry {
   std::vector<std::string> read_;
 };
 
-/// Returns the mechanism of this name, searched among the variant's alternatives from `index` on.
+/// Returns the mechanism with this name and the entry's fields. Searches the variant's alternatives
+/// from index `index` on.
 template <std::size_t index = 0>
 privacy::Mechanism mechanism_at(Entry& e, const std::string& name) {
   if constexpr (index < std::variant_size_v<privacy::Mechanism>) {

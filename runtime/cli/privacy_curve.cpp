@@ -18,7 +18,7 @@ namespace {
 
 using Points = std::vector<std::pair<double, double>>;
 
-/// Lines of one picture.
+/// The curves of one plot, as gnuplot data.
 class Lines {
  public:
   void add(const std::string& title, const char* style, const Points& points) {
@@ -30,7 +30,7 @@ class Lines {
     plots_ += fmt::format("{}{} using 1:2 with {} title {}", plots_.empty() ? "plot " : ", ", name,
                           style, gnuplot_text(title));
   }
-  /// Throws Error if gnuplot does not draw them.
+  /// Draws the lines as a PNG. Throws Error if gnuplot fails.
   void draw(const std::string& title, const std::string& axes,
             const std::filesystem::path& picture) const {
     if (!run_gnuplot(gnuplot_header(title) + axes + data_ + plots_ + "\n", picture))
@@ -48,8 +48,8 @@ constexpr const char* kTightLine = "lines lt 1";
 constexpr const char* kLoose = "lines lt 2 dt 2";
 constexpr const char* kEstimate = "lines lt 9 dt 3";
 
-/// Returns the points of delta(epsilon) that are large enough to be shown; none if delta() throws
-/// for these releases.
+/// Returns the points (epsilon, delta(epsilon)) whose delta is large enough to be shown; none if
+/// delta() throws for these releases.
 template <class Delta>
 Points points_of(const std::vector<double>& epsilons, Delta delta) {
   Points points;

@@ -9,14 +9,14 @@
 
 namespace cudp {
 
-/// Epsilon of a group, and the bounds that follow from a single example's epsilon alone.
+/// Epsilon of a group of examples, and bounds that follow from a single example's epsilon alone.
 struct GroupRow {
   std::uint64_t group = 1;
   privacy::PrivacyBound bound;
-  std::optional<double> vadhan;  ///< Vadhan's lemma; empty if it has no finite bound
-  double linear = 0.0;           ///< group x epsilon of one, the bound for pure DP
+  std::optional<double> vadhan;  ///< bound by Vadhan's lemma; nullopt if it is infinite
+  double linear = 0.0;           ///< group size x epsilon of one example, the bound for pure DP
 };
-/// Returns the rows of all group sizes up to `largest`. busy: receives the progress.
+/// Returns the rows for groups of 1 to `largest` examples. busy: receives the progress.
 std::vector<GroupRow> group_rows(const privacy::Composition& composition, std::uint64_t largest,
                                  double delta, const privacy::AccountantOptions& options,
                                  Busy& busy);

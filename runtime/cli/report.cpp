@@ -43,10 +43,10 @@ std::vector<Option> report_options() {
           json_option()};
 }
 
-/// A finished run, found by its folder or its release folder.
+/// A finished run that the user gave by its folder or release folder.
 struct FoundRun {
-  fs::path root;     ///< empty if there is a release folder alone
-  fs::path release;  ///< empty if the run gives no privacy
+  fs::path root;     ///< run folder; empty if there is only a release folder
+  fs::path release;  ///< release folder; empty if the run has no privacy
 };
 
 FoundRun find_run(const std::string& place) {
@@ -81,7 +81,7 @@ std::string run_name(const FoundRun& run) {
   return name == "release" ? folder.parent_path().filename().string() : name;
 }
 
-/// Returns what the private runs spend together; empty if that cannot be computed.
+/// Returns the privacy that the runs spend together; nullopt if that cannot be computed.
 std::optional<SpentTogether> spent_together(const std::vector<FoundRun>& runs) {
   std::vector<std::string> folders;
   for (const FoundRun& run : runs)
@@ -110,7 +110,7 @@ page::Document document_of(const std::vector<FoundRun>& runs) {
   return comparison(facts, spent_together(runs));
 }
 
-/// Writes pages into a folder of the user's. Returns their paths.
+/// Writes the report's pages into a folder that the user chose. Returns their paths.
 std::vector<fs::path> write_to(const fs::path& folder, const page::Document& d) {
   std::error_code failed;
   fs::create_directories(folder, failed);

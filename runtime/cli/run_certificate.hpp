@@ -14,34 +14,35 @@ struct NamedCertificate : RunCertificate {
   std::filesystem::path file;
 };
 
-/// Reads a run's certificate. place: a run's folder, its release folder, or a privacy.json. Throws
-/// InputError if there is no certificate, or if it cannot be read.
+/// Reads the certificate of a run. place: path of a run's folder, its release folder, or a
+/// privacy.json. Throws InputError if there is no certificate, or if it cannot be read.
 NamedCertificate read_run_certificate(const std::filesystem::path& place);
 
-/// Privacy that several runs spend together.
+/// Epsilon and delta that several runs spend together.
 struct SpentByAll {
   double epsilon = 0.0;
   double delta = 0.0;
 };
 
-/// A run, by the text of its certificate, or by a promise if there is none yet ("").
+/// A run to add up: the text of its certificate, or, if that is "", a promise (epsilon, delta) made
+/// in advance.
 struct SpendingRun {
   std::string certificate;
   double epsilon = 0.0;
   double delta = 0.0;
 };
 
-/// Returns epsilon of all the runs together, as if each had been chosen by looking at the earlier
-/// ones. delta: that of all runs; if not given, the largest of a run, or the sum of all if a run
-/// has no certificate yet. Throws InputError if runs have different neighbouring relations,
-/// BudgetError if there is no bound at this delta.
+/// Returns the epsilon of all runs together, valid even if each was chosen after looking at the
+/// earlier ones. delta: of all runs together; if not given, the largest of a run, or the sum of all
+/// if a run has no certificate yet. Throws InputError if runs have different neighbouring
+/// relations, BudgetError if there is no bound at this delta.
 SpentByAll spent_together(const std::vector<SpendingRun>& runs, std::optional<double> delta);
 
-// Answers of `cudp account` about runs. All throw InputError. A run is given as for
+// Answers of `cudp account` about runs. They throw InputError. run: as `place` in
 // read_run_certificate.
 
-/// Explains a run's certificate in sentences: the promise and its meaning, the method, the
-/// releases, and what the promise does not cover.
+/// Explains a run's certificate in sentences: what it guarantees and what that means, the method,
+/// the releases, and what is not guaranteed.
 Answer explained(const std::string& run);
 
 /// Compares a run's epsilon with that of other settings. changes: one row each, "KEY=VALUE" with

@@ -10,17 +10,18 @@
 
 namespace cudp {
 
-/// Returns the options of both commands: the data, how they are read, and the machine.
+/// Returns the options that both commands have: which data, how to read them, and the machine.
 std::vector<Option> scoring_options();
 
-/// Returns the request of these options. The command sets labels, ids and groups itself.
+/// Returns the scoring request that these options describe. The command sets labels, ids and groups
+/// itself.
 ScoringRequest scoring_request(const TrainConfig& config);
 
 /// Returns the text for a progress line: "scoring 'patients.csv'".
 std::string scoring_text(const std::string& dataset);
 
-/// Reads the model of a run folder, its release folder or a file, with the words' vectors that the
-/// options name.
+/// Reads a released model from a run folder, its release folder or a file. The embedding of words
+/// is read from the file that the options name, if they do.
 ReleasedModel model_for(const TrainConfig& config, const std::string& place);
 
 }  // namespace cudp

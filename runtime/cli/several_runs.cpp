@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Throws InputError if the neighbouring relations differ, e.g. persons and rows: such runs have no
+/// Throws InputError if two runs protect different units, e.g. persons and rows: such runs have no
 /// common guarantee.
 void hold_same_neighbours(const NamedCertificate& first, const NamedCertificate& c) {
   const auto expect = [&](const char* key, const std::string& expected, const std::string& found) {
@@ -59,7 +59,7 @@ double common_delta(const std::vector<NamedCertificate>& all) {
   return all.front().stated.delta;
 }
 
-/// Returns in words how a run's spending is counted.
+/// Returns a description of how a run's spending is counted.
 std::string counted_as(const NamedCertificate& c, const privacy::RunSpending& spending) {
   std::string how = c.text("method");
   if (std::holds_alternative<privacy::StatedRun>(spending.run))
@@ -73,7 +73,7 @@ std::string counted_as(const NamedCertificate& c, const privacy::RunSpending& sp
   return how;
 }
 
-/// Returns the sum, rounded up.
+/// Returns the sum of a member over all runs, rounded up.
 double sum_of(const std::vector<SpendingRun>& runs, double SpendingRun::*member) {
   constexpr long double kInfinity = std::numeric_limits<long double>::infinity();
   long double sum = 0.0L;
@@ -91,8 +91,8 @@ double sum_of(const std::vector<SpendingRun>& runs, double SpendingRun::*member)
                         : std::nextafter(nearest, std::numeric_limits<double>::infinity());
 }
 
-/// Returns the spending of a run, from its certificate. A plan whose releases will be chosen on the
-/// way lists none of them, and counts by its promise.
+/// Returns the privacy that a run spends, from its certificate. An unfinished run whose releases
+/// are chosen during training lists none of them, and counts by its stated epsilon.
 privacy::RunSpending spending_of_plan(const NamedCertificate& c) {
   const bool listed = !c.stated.releases.empty() || c.json.contains("filter") || c.stated.split ||
                       c.stated.order_fixed;
@@ -143,9 +143,9 @@ SpentByAll spent_together(const std::vector<SpendingRun>& runs, std::optional<do
   const std::uint64_t group = first ? first->stated.max_rows : 1;
   try {
     spent.epsilon = privacy::epsilon_as_chosen(spendings, spent.delta, group);
-  } catch (const std::domain_error&) {  // the runs' deltas take too much of it
+  } catch (const std::domain_error&) {  // the runs' deltas take too much of the total
   }
-  // Promises add up, whatever they rest on.
+  // The runs' stated epsilons and deltas can always be added.
   if (!delta && !std::isfinite(spent.epsilon)) spent.delta = std::fmax(spent.delta, deltas);
   if (deltas <= spent.delta)
     spent.epsilon = std::fmin(spent.epsilon, sum_of(runs, &SpendingRun::epsilon));

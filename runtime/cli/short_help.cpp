@@ -47,7 +47,7 @@ constexpr HelpLine kTrainLines[] = {
     {"json", "print the result as JSON"},
 };
 
-/// Formatter of a command whose short help is a fixed text.
+/// Formats the help of a command as a fixed text.
 class ShortHelp final : public CLI::Formatter {
  public:
   explicit ShortHelp(std::string text) : text_(std::move(text)) {}
@@ -103,8 +103,8 @@ std::size_t begin_of_text(const std::string& line) {
   return std::min(line.find_first_not_of(' ', gap), line.size());
 }
 
-/// Breaks words from position `at` on into rows, each with `indent` before it except the first,
-/// which begins with `row`. tail: the end of every row but the last.
+/// Breaks `words` from position `at` on into rows. row: start of the first row. indent: start of
+/// all others. tail: end of every row but the last.
 std::string broken(const std::string& words, std::size_t at, std::string row,
                    const std::string& indent, const std::string& tail, std::size_t width) {
   std::string out;
@@ -125,8 +125,8 @@ std::string broken(const std::string& words, std::size_t at, std::string row,
   return out + row + "\n";
 }
 
-/// Breaks an example so that a shell still reads it: the comment goes before the command, and rows
-/// of the command end in a backslash.
+/// Breaks an example command so that it can still be copied: the comment goes before it, and its
+/// rows end in a backslash.
 std::string broken_example(const std::string& line, std::size_t width) {
   const std::size_t comment = line.find("  # ");
   std::string out;
@@ -138,7 +138,7 @@ std::string broken_example(const std::string& line, std::size_t width) {
 
 std::string wrapped_line(const std::string& line, std::size_t width) {
   const std::size_t begin = begin_of_text(line);
-  constexpr std::size_t kMinWords = 20;  // minimum width of the description
+  constexpr std::size_t kMinWords = 20;  // minimum width of the description [characters]
   if (line.size() <= width) return line + "\n";
   if (line.starts_with("  cudp ")) return broken_example(line, width);
   if (begin + kMinWords > width) return line + "\n";

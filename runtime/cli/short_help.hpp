@@ -21,8 +21,8 @@ struct HelpLine {
 /// Returns the options of `cudp train` that most users need.
 std::span<const HelpLine> train_help_lines();
 
-/// Returns one line per option: flag, value, description and default. The options are those of
-/// `cudp train`, and `own`.
+/// Returns the short help: one line per option with flag, value, description and default. The
+/// options are those of `cudp train`, and `own`.
 std::string help_lines_text(std::span<const HelpLine> lines, std::span<const Option> own = {});
 
 /// Returns a help text with lines broken at blanks, so that none is wider than `width` columns
@@ -30,7 +30,8 @@ std::string help_lines_text(std::span<const HelpLine> lines, std::span<const Opt
 /// example follow a backslash, so that it can be copied, and its comment goes before it.
 std::string wrapped_help(const std::string& text, std::size_t width);
 
-/// Returns the text for this file descriptor: wrapped if it is a terminal, else as it is.
+/// Returns the text as it should be written to this file descriptor: wrapped if that is a terminal,
+/// otherwise unchanged.
 std::string fitting_text(const std::string& text, int file);
 
 /// Makes --help of a command with too many options for one screen show `text`, and adds --help-all,

@@ -71,7 +71,7 @@ GivenSweep on_command_line(const CommandFlags& settings, const CommandFlags& own
           .quiet = lists.quiet};
 }
 
-/// Adds the settings of SWEEP.toml, or of the sweep that is continued. Throws InputError.
+/// Adds the settings in SWEEP.toml, or those of the sweep that is continued. Throws InputError.
 void add_files(GivenSweep& given, const CommandFlags& own) {
   SweepFlags& flags = given.request.flags;
   if (!flags.resume.empty()) {
@@ -88,7 +88,7 @@ void add_files(GivenSweep& given, const CommandFlags& own) {
   }
 }
 
-/// Privacy of all runs together, and what a user is told of it.
+/// Privacy that all runs of a sweep spend together, and messages about it.
 struct Total {
   std::optional<SpentByAll> spent;
   std::string text;
@@ -125,7 +125,7 @@ void check_total(const Total& total, const Sweep& sweep, const SweepFlags& flags
       privacy::number(total.spent->delta)));
 }
 
-/// Writes the tables and prints what may be shown.
+/// Writes the tables of results, and prints what is public in them.
 void finish(const Sweep& sweep, const SweepFlags& flags, bool as_json) {
   SweepTable table = sweep.table();
   const Total total = total_of(sweep, flags);

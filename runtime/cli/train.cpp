@@ -45,8 +45,7 @@ std::string privacy_text(const RunResult& r) {
   return fmt::format("{} at delta {:.3g}", rounded_up(r.epsilon), r.delta);
 }
 
-/// Returns a text that compares the accuracy of this run, without privacy, with that of a private
-/// run.
+/// For a run without privacy: returns a text that compares its accuracy with that of a private run.
 std::string comparison_text(const RunResult& r) {
   const Comparison& with = *r.outcome.compared_with;
   const double points = 100.0 * (*r.test.accuracy() - with.test_accuracy);
@@ -114,7 +113,8 @@ Answer answer_of(RunResult r) {
   return a;
 }
 
-/// Reports the durations of the run's phases. Those of a private number of examples may reveal it.
+/// Reports the durations of the run's phases; to the owner only if the number of examples is
+/// private, because they may reveal it.
 void show_timings(const Run& run) {
   run.reporter().show_timings(run.training->experiment().data.size_is_public);
 }
@@ -145,7 +145,8 @@ int start_training(const Settings& flags, LogForm form, ReleaseObserver* release
   return 0;
 }
 
-/// Returns the ranks of --ranks or of a launcher; null if this process trains alone.
+/// Connects to the other ranks of --ranks or of a launcher; returns null if this process trains
+/// alone.
 std::unique_ptr<Ranks> ranks_of(const TrainConfig& asked) {
   const auto timeout = std::chrono::milliseconds(std::llround(1e3 * asked.rank_timeout));
   std::unique_ptr<Ranks> launched = mpi_ranks(timeout);
@@ -172,7 +173,7 @@ Settings as_resume_or_start(Settings flags) {
   return flags;
 }
 
-/// Returns the form of the log that the flags or the config file that they name ask for.
+/// Returns the form of log lines that the flags, or the config file that they name, state.
 LogForm log_form_of(const Settings& flags) {
   TrainConfig asked;
   apply_settings(flags, asked);
@@ -187,8 +188,7 @@ int run_training(const Settings& given, LogForm form, ReleaseObserver* release_o
   const Settings flags = as_resume_or_start(given);
   TrainConfig asked;
   apply_settings(flags, asked);
-  std::optional<EndOnSignal>
-      end;  // declared first, so that it outlives the ranks, but set after them
+  std::optional<EndOnSignal> end;  // must outlive the ranks, but is set after them
   const std::unique_ptr<Ranks> several = ranks_of(asked);
   Ranks& ranks = several != nullptr ? *several : alone();
   set_interrupt_form(form == LogForm::json ? json_log_line : nullptr);
@@ -211,7 +211,7 @@ int run_training(const Settings& given, LogForm form, ReleaseObserver* release_o
     ignore_signals();  // The run is complete, and its exit code says so.
     return code;
   } catch (const Error& e) {
-    // The other ranks still wait for an order after an interruption.
+    // After an interruption the other ranks still wait for a command.
     if (e.code() == Exit::again)
       announce(ranks, {.kind = Order::Kind::stop});
     else
@@ -223,7 +223,7 @@ int run_training(const Settings& given, LogForm form, ReleaseObserver* release_o
   }
 }
 
-/// Runs a training. With a log of JSON, an error is its last line.
+/// Runs a training. If the log is JSON, an error is written as its last line.
 int logged_training(const Settings& flags, ReleaseObserver* release_observer) {
   const LogForm form = log_form_of(flags);
   if (form == LogForm::text) return run_training(flags, form, release_observer);

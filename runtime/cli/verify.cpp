@@ -110,8 +110,8 @@ void add_replay(Answer& a, const ReplayVerdict& replay, std::size_t names) {
   for (const std::string& s : v.skipped) add_wrapped(a, "", "not checked: " + s, names);
 }
 
-/// Returns the checked statements. Shows progress on a terminal, because the accountant may take
-/// minutes.
+/// Checks the run's statements and returns the results. Shows progress on a terminal, because the
+/// accountant may take minutes.
 std::vector<verify::Statement> statements_of(const ReleasedRun& run, bool quiet) {
   Busy busy("verifying " + shown(run.release.string()),
             quiet ? Busy::Shown::never : Busy::Shown::on_terminal);

@@ -21,13 +21,14 @@
 namespace cudp {
 namespace {
 
-/// The numbers that determine the epsilon of a run: its plan, and the number of examples.
+/// The numbers on which the epsilon of a run depends: its steps, noise and sampling rate, and the
+/// number of examples.
 struct Planned {
   PrivacyPlan plan;
   TrainingSize size;
   std::int64_t batch = 0;
-  double epsilon = 0.0;  ///< stated value, or the result of the changes
-  double delta = 0.0;    ///< includes the part of the row count if that is private
+  double epsilon = 0.0;  ///< stated by the certificate, or the result of the changes
+  double delta = 0.0;    ///< includes the part for the noisy number of examples
 };
 
 using Changes = std::map<std::string, double>;
@@ -72,8 +73,8 @@ Changes changes_of(const std::string& text) {
   return changes;
 }
 
-/// Returns the accountant in the run's settings, if they are in the certificate's folder, else
-/// `best`.
+/// Returns the accountant that the run's settings name, if they are in the certificate's folder;
+/// otherwise `best`.
 privacy::AccountantKind accountant_of(const NamedCertificate& c) {
   const std::filesystem::path settings = c.file.parent_path() / RunFolder::kConfig;
   std::error_code none;
@@ -88,20 +89,20 @@ privacy::AccountantKind accountant_of(const NamedCertificate& c) {
   return privacy::AccountantKind::best;
 }
 
-/// Whether the release is that of all steps of the run, which must be equal.
+/// Returns whether the release is that of all training steps of the run, which must be equal.
 bool is_step(const privacy::Release& r, const verify::StatedNumbers& c) {
   return c.q > 0.0 && c.steps > 0 && r.count == c.steps &&
          r.mechanism == privacy::sampled_gaussian_mechanism(c.q, c.sigma);
 }
 
-/// Whether a release is one of those before the steps, which do not depend on the steps.
+/// Returns whether a release precedes training, so that it does not depend on the number of steps.
 bool is_before(const privacy::Release& r, const verify::StatedNumbers& c) {
   const auto* const gaussian = std::get_if<privacy::Gaussian>(&r.mechanism);
   return gaussian != nullptr && r.count == 1 &&
          (gaussian->sigma == c.size_noise || gaussian->sigma == c.feature_noise);
 }
 
-/// Returns the plan of a run. Throws InputError if the certificate's releases are not those of
+/// Returns these numbers from a certificate. Throws InputError if its releases are not those of
 /// equal steps.
 Planned planned_run(const NamedCertificate& certificate) {
   const verify::StatedNumbers& c = certificate.stated;
@@ -142,7 +143,8 @@ Planned planned_run(const NamedCertificate& certificate) {
   return run;
 }
 
-/// Sets another budget. If the row count is private, divides the budget as a run does.
+/// Sets another epsilon and delta. If the number of examples is private, divides them as a run
+/// does.
 void set_budget(Planned& run, double epsilon, double delta) {
   PrivacyPlan& plan = run.plan;
   run.delta = plan.delta = delta;

@@ -11,19 +11,20 @@ namespace cudp {
 /// have any scale, because every method divides them by the largest. The sensitivity is therefore
 /// the same with and without weights (privacy/README.md, "What an example adds").
 
-/// Returns the option's row in the table of options.
+/// Returns the row for --class-weights in the table of options.
 Option class_weights_option();
 
 /// Throws InputError unless the list is empty or has a weight for each class of the data.
 void check_class_weights(const std::vector<double>& weights, int classes);
 
-/// Returns the weights for engines: each divided by the largest, [classes]; empty without weights.
+/// Returns the weights as engines use them: each divided by the largest, [classes]; empty without
+/// weights.
 std::vector<float> relative_class_weights(const std::vector<double>& weights);
 /// Returns the weights for linear models with two classes, each divided by the largest. `weights`
 /// is empty or has two entries.
 SignWeights sign_weights(const std::vector<double>& weights);
 
-/// Returns the weights as the option has them: "1,20".
+/// Returns the weights in the form of the option: "1,20".
 std::string class_weights_text(const std::vector<double>& weights);
 
 }  // namespace cudp

@@ -19,8 +19,8 @@
 
 namespace cudp {
 
-/// Device that a run requests. Two devices compare equal if their kinds do: the index of the CUDA
-/// device does not affect the result.
+/// Device that a run requests. Two devices compare equal if they are of the same kind, because the
+/// index of the CUDA device does not affect the result.
 struct Device {
   enum class Kind { automatic, cpu, cuda };
   Kind kind = Kind::automatic;
@@ -38,8 +38,8 @@ enum class ScheduleKind { constant, step, cosine, polynomial, square_root, adapt
 enum class Sampling { poisson, allocation };
 enum class Features { none, scatter, pca };
 
-/// Options of training methods and of texts. A method that has options declares a struct for them
-/// in its own header. A struct that was never set has its initial values.
+/// Holds one options struct per type: training methods and other parts declare their options in
+/// their own headers. A struct that was never set has its initial values.
 class MethodOptions {
  public:
   template <class Options>
@@ -71,8 +71,9 @@ struct TrainConfig {
   std::string test_labels;
   bool test_data_is_public = false;
   bool size_is_public = false;
-  std::optional<double> holdout;  ///< share of the privacy units that is held out from training
-  /// Budget of the held-out figures; empty: none are released.
+  /// Fraction of the units of privacy that is held out from training.
+  std::optional<double> holdout;
+  /// Privacy budget for releasing figures of held-out rows; not set: none are released.
   std::optional<double> holdout_epsilon;
   std::optional<double> holdout_delta;
   bool accept_private_bounds = false;
@@ -92,19 +93,20 @@ struct TrainConfig {
   // Model
   std::string model;  ///< empty: chosen for the data in training/prepare.cpp
   std::string activation;
-  std::string loss;  ///< loss of a regression target: squared (also if empty) or huber
-  std::optional<double> huber_delta;  ///< unit: the target's; empty: a tenth of its range
-  /// Weight of an example of each class, in any scale: class_weights.hpp. Empty: all classes weigh
-  /// the same.
+  std::string loss;                   ///< regression loss: squared (also if empty) or huber
+  std::optional<double> huber_delta;  ///< threshold of the Huber loss [unit of the target]; not
+                                      ///< set: a tenth of its range
+  /// Factor on the loss of the examples of each class, in any scale: class_weights.hpp. Empty: all
+  /// 1.
   std::vector<double> class_weights;
 
-  // Privacy. Settings that a privacy claim rests on have no default: they stay empty until they are
+  // Privacy. Settings that the guarantee depends on have no default: they stay empty until they are
   // set.
   std::optional<double> epsilon;
   std::optional<double> delta;
   std::optional<double> sigma;
   privacy::AccountantKind accountant = privacy::AccountantKind::best;
-  double clip_norm = 1.0;  ///< C; the option is --clip
+  double clip_norm = 1.0;  ///< clipping norm C; the option is --clip
   Clipping clipping = Clipping::flat;
   Sampling sampling = Sampling::poisson;
   Generator rng = Generator::chacha20;
@@ -139,7 +141,7 @@ struct TrainConfig {
   // Machine
   Device device = Device::automatic;
   Precision precision =
-      Precision::tf32;  ///< replaced by the precision in use in training/prepare.hpp
+      Precision::tf32;  ///< replaced by the precision that is used, in training/prepare.cpp
   EvaluateWith evaluate_with = EvaluateWith::ours;
   RowsIn rows_in = RowsIn::automatic;
   std::int64_t threads = 0;
@@ -161,7 +163,7 @@ struct TrainConfig {
   bool quiet = false;
   bool timings = false;
 
-  /// Returns the options of a method.
+  /// Returns the options of type Options, e.g. those of a method.
   template <class Options>
   Options& of() {
     return method_options.of<Options>();

@@ -2,8 +2,8 @@
 
 namespace cudp {
 
-/// Implementation of convolutions in a CUDA evaluation: cudp's kernels, or cuDNN if this machine
-/// has it.
+/// Which convolution kernels evaluate a model on CUDA: cudp's own, or cuDNN's if the machine has
+/// them.
 enum class EvaluateWith { ours, cudnn };
 
 }  // namespace cudp

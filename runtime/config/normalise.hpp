@@ -2,7 +2,7 @@
 
 namespace cudp {
 
-/// Change to the numbers of each example by itself, before the model sees them.
+/// How the features of each example are normalised, by themselves, before the model sees them.
 enum class Normalise {
   none,
   unit,  ///< divide by the L2 norm

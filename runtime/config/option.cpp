@@ -40,7 +40,7 @@ Value parse_value(const Option& option, const std::string& text, const std::stri
       if (text == "true") return true;
       if (text == "false") return false;
       option_rows::refuse(place, "true or false", Value(text));
-    // If the text is no number, the option's own check states what it expected.
+    // If the text is not a number, the option's own check reports what it expected.
     case ValueKind::integer:
       if (const auto whole = read_number<std::int64_t>(text)) return *whole;
       return text;

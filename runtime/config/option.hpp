@@ -15,7 +15,7 @@ namespace cudp {
 /// Value of a setting, from a flag or a TOML file.
 using Value = std::variant<bool, std::int64_t, double, std::string>;
 
-/// Range of an option's numbers.
+/// Range of valid numbers for an option.
 struct ValueRange {
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
@@ -32,26 +32,25 @@ struct ValueRange {
 /// Kind of an option's value. A list is a text of parts, separated by commas.
 enum class ValueKind { toggle, integer, number, text, list };
 
-/// Scope of a setting: whether it is released, and whether a resumed run may change it.
+/// Whether a setting is written to release/, and whether a resumed run may change it.
 enum class Scope {
-  experiment,  ///< it decides the result: released, fixed for the life of a run
-  origin,      ///< it names a source of other settings: released, may change on resume
-  machine,     ///< it concerns the machine: kept in the private folder, may change on resume
-  command      ///< it applies to this one call only
+  experiment,  ///< affects the result: released, fixed for the life of a run
+  origin,      ///< source of other settings: released, may change on resume
+  machine,     ///< concerns the machine: stored in the private folder, may change on resume
+  command      ///< applies to this call of the command only
 };
 
-/// A row of the table of options, from which the command line, the TOML file, the presets and the
-/// resolved config are made. Commands other than `train` have rows of their own, and share some of
-/// its rows.
+/// An option: a row of the table from which command line, TOML file, presets and stored settings
+/// are made. Commands other than `train` have rows of their own, and share some.
 struct Option {
   std::string key;          ///< "batch" for the flag "--batch"
-  bool positional = false;  ///< given without a flag's name; required unless may_lack
+  bool positional = false;  ///< given by position instead of by name; required unless may_lack
   bool may_lack = false;    ///< a positional option that is not required
-  /// Key of an option without which this one has no effect; "" if there is none.
+  /// Key of another option without which this one has no effect; "" if there is none.
   std::string needs;
   std::string group;
-  /// Key of an option of all runs. If set, this option of a method is listed after that one, in its
-  /// group; if empty, in the method's own group.
+  /// For an option of a method: key of a general option. If set, --help lists this option after
+  /// that one; if empty, in the method's own group.
   std::string belongs_with;
   std::string value_name;
   std::string help;
@@ -63,14 +62,15 @@ struct Option {
   std::vector<std::string> choices;  ///< allowed texts; empty: any
   std::optional<ValueRange> range;   ///< allowed integers or numbers
 
-  /// Checks the value and stores it. Throws InputError: "POSITION: expected ..., found ...".
+  /// Checks the value and stores it in the config. Throws InputError: "POSITION: expected ...,
+  /// found ...".
   std::function<void(TrainConfig&, const Value&, const std::string& place)> set;
-  /// Returns the value; nullopt if an optional setting is not set.
+  /// Returns the value in the config; nullopt if an optional setting is not set.
   std::function<std::optional<Value>(const TrainConfig&)> get;
   std::function<void(TrainConfig&)> clear;  ///< defined for optional settings only
 };
 
-/// Parses the text of a flag. Throws InputError.
+/// Parses the text that follows a flag. Throws InputError.
 Value parse_value(const Option& option, const std::string& text, const std::string& place);
 
 /// Formats a value as in TOML: true, 512, 0.5, "text".

@@ -1,6 +1,6 @@
 #pragma once
-// Constructors for rows of the table of options, by kind of value. A row stores its value in a
-// member of TrainConfig or of a method's own options.
+// Functions that make rows of the table of options, one for each kind of value. A row stores its
+// value in a member of TrainConfig or of a method's own options.
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -17,7 +17,7 @@ namespace cudp::option_rows {
 
 using Range = ValueRange;
 
-// Limits well inside the range of a float.
+// Ranges of valid numbers. Their limits are well inside the range of a float.
 inline constexpr Range kPositive{
     .low = 1e-30, .high = 1e30, .text = "a number > 0 (1e-30 to 1e30)"};
 inline constexpr Range kMultiple{.low = 1.0, .high = 1000.0, .text = "a number of 1 to 1000"};
@@ -31,13 +31,13 @@ inline constexpr Range kBelowOne{
 inline constexpr Range kShrink{
     .low = 0.0, .high = 1.0, .text = "a number in (0, 1]", .low_open = true};
 inline constexpr Range kUnit{.low = 0.0, .high = 1.0, .text = "a number in [0, 1]"};
-// The batch must stay well inside 2^31, so that batch * 2^32 fits in 64 bits.
+// Range of counts, such as the batch size: well inside 2^31, so that count * 2^32 fits in 64 bits.
 inline constexpr Range kCount{.low = 1.0, .high = 1e9, .text = "a whole number of 1 to 1000000000"};
 inline constexpr Range kCountOrZero{
     .low = 0.0, .high = 1e9, .text = "a whole number of 0 to 1000000000"};
 inline constexpr Range kThreads{.low = 0.0, .high = 4096.0, .text = "a whole number of 0 to 4096"};
 inline constexpr Range kWhole{.low = 0.0, .high = 0x1p62, .text = "a whole number >= 0"};
-// Ranges of numbers that a command computes with in double; privacy/ checks limits of its own.
+// Ranges for numbers that a command computes with in double; privacy/ checks narrower limits.
 inline constexpr Range kAboveZero{.low = 0.0, .text = "a number > 0", .low_open = true};
 inline constexpr Range kFromZero{.low = 0.0, .text = "a number >= 0"};
 
@@ -61,8 +61,8 @@ struct Inner<std::optional<T>> {
   static constexpr bool optional = true;
 };
 
-/// Returns the struct with the member: TrainConfig itself, or the options of a method or a command
-/// in it.
+/// Returns the struct that has the member: TrainConfig itself, or the options of a method or a
+/// command stored in it.
 template <class Owner>
 Owner& owner_of(TrainConfig& c) {
   if constexpr (std::is_same_v<Owner, TrainConfig>)
@@ -86,7 +86,7 @@ Value as_value(const T& x) {
     return x;
 }
 
-/// Makes a row whose member is a T or optional<T>. `convert` returns a value that converts to T, or
+/// Makes a row whose member is a T or optional<T>. `convert` returns the checked value as a T, or
 /// throws InputError.
 template <class Owner, class M, class Convert>
 Option row(const char* key, const char* value_name, const char* help, ValueKind kind,
@@ -163,7 +163,7 @@ Option toggle(const char* key, bool Owner::*member, const char* help) {
              });
 }
 
-/// Makes a row for a list of texts, or of numbers in this range, separated by commas.
+/// Makes a row for a comma-separated list of texts, or of numbers in this range.
 template <class Owner, class T>
 Option list(const char* key, const char* value_name, std::vector<T> Owner::*member, Range range,
             const char* help) {
@@ -186,7 +186,7 @@ Option list(const char* key, const char* value_name, std::vector<T> Owner::*memb
   return o;
 }
 
-/// Restricts a text to `names`.
+/// Restricts the text value of an option to `names`.
 inline Option one_of(Option o, std::vector<std::string> names) {
   o.choices = std::move(names);
   o.set = [set = o.set, names = o.choices](TrainConfig& c, const Value& v,
@@ -231,13 +231,13 @@ inline Option positional(Option o) {
   return o;
 }
 
-/// Makes a positional option that is not required.
+/// Makes an option that is given by position and may be left out.
 inline Option optional_positional(Option o) {
   o.may_lack = true;
   return positional(std::move(o));
 }
 
-/// Makes the option depend on another one, `key`: without that, it has no effect.
+/// Declares that the option has no effect without another option, `key`.
 inline Option needs(const char* key, Option o) {
   o.needs = key;
   return o;

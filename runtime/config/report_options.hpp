@@ -4,14 +4,15 @@
 
 namespace cudp {
 
-/// Settings of what a run reports; held-out rows are among its test rows.
+/// Settings of what a run reports about its test rows (given or held out).
 struct ReportOptions {
   /// Threshold for two classes: the second class is predicted for a held-out row if its probability
   /// is at least this. If empty, the more probable class is predicted.
   std::optional<double> holdout_threshold;
-  /// Metric in curves.png, a name in kSchemaMetrics (data/schema.hpp); empty: the schema's metric.
+  /// Metric to draw in curves.png, a name in kSchemaMetrics (data/schema.hpp); empty: the schema's
+  /// metric.
   std::string metric;
-  std::string license;  ///< licence of the model in the front matter of its card; empty: not stated
+  std::string license;  ///< licence of the model, for its model card; empty: not stated
   /// File with the run's progress for a monitoring system (run/metrics_file.hpp); empty: none.
   std::string metrics_file;
 };

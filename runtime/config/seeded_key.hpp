@@ -7,9 +7,9 @@ namespace cudp {
 
 class ReleaseObserver;  // runtime/gate/release_observer.hpp
 
-/// Proof that the random key of a run is derived from a seed. Anyone who guesses the seed has the
-/// key, so the run is not for release and its sums before noise may be written down
-/// (runtime/gate/release_observer.hpp).
+/// An object that can be constructed only for a run whose random key is derived from a seed. Anyone
+/// who guesses the seed has the key, so such a run is not for release and its sums before noise may
+/// be written down (runtime/gate/release_observer.hpp).
 class SeededKey {
  public:
   /// Throws InputError if the config has no --seed.
@@ -22,7 +22,7 @@ class SeededKey {
 };
 
 /// Throws InputError if the release observer is a SecretObserver, which receives secrets, and the
-/// config has no --seed, so that the run could be released.
+/// config has no --seed, so that the run would be for release.
 void check_release_observer(const ReleaseObserver* release_observer, const TrainConfig& config);
 
 }  // namespace cudp

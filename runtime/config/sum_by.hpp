@@ -2,8 +2,8 @@
 
 namespace cudp {
 
-/// Component that adds up the sums of ranks that train on CUDA: the host, between two recorded
-/// graphs, or NCCL, inside the recorded step. automatic: NCCL if all ranks can use it.
+/// How sums are added over several ranks that train on CUDA: by the host, between two recorded CUDA
+/// graphs, or by NCCL, inside the recorded graph. automatic: NCCL if all ranks can use it.
 enum class SumBy { automatic, host, nccl };
 
 }  // namespace cudp

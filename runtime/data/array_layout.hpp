@@ -1,5 +1,6 @@
 #pragma once
-// Which examples an array [N, ...] holds: their shape, and the order of their numbers.
+// Layout of an array [N, ...] of N examples: the shape of an example, and the order of its
+// elements.
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -11,37 +12,38 @@
 
 namespace cudp {
 
-/// What is known of the examples before an array is opened.
+/// Facts about the examples that are known before their array is opened.
 struct ArrayForm {
-  std::optional<Shape> shape{};  ///< --input-shape
-  /// Shape of the examples of a matrix [N, D] whose rows have as many numbers; others keep theirs.
-  /// Used if `shape` is not given.
+  std::optional<Shape> shape{};  ///< shape stated with --input-shape
+  /// Shape of each example if `shape` is not given and the array is a matrix [N, D] with D equal to
+  /// this shape's size. Other arrays keep their own shape.
   std::optional<Shape> shape_of_rows{};
-  bool channels_last = false;  ///< --channels-last
+  bool channels_last = false;  ///< images are stored as [N, H, W, C] (--channels-last)
 };
 
-/// How an array holds examples.
+/// Shape and element order of the examples in an array.
 struct ArrayLayout {
   Shape shape;            ///< shape of an example
   bool is_bytes = false;  ///< numbers are uint8; otherwise they are floats
   /// If true, the numbers of an example are in the order row, column, channel, and channels_first()
   /// must be called on each.
   bool channels_last = false;
-  std::vector<std::uint64_t> sides;  ///< the array's own shape without the number of examples
+  std::vector<std::uint64_t> sides;  ///< the array's shape without its first dimension, N
 
-  /// Returns NumPy's index of number `at` of example `row`, "[3, 0, 27]"; only the last index for a
-  /// matrix.
+  /// Returns the position of element `at` of example `row` for a message, as a NumPy index: "[3, 0,
+  /// 27]". For a matrix it is the column alone.
   std::string place_of(std::size_t at) const;
 };
 
-/// Returns the layout of an array. name: for messages. type: NumPy's, e.g. "<f4". sides: the
-/// array's shape, number of examples first. Throws InputError if it has no examples that a network
-/// can take. No message states the number of examples, which may be private.
+/// Returns the layout of an array of examples. name: for messages. type: NumPy's name of the
+/// element type, e.g. "<f4". sides: the array's shape, number of examples first. Throws InputError
+/// if no network can take such examples. No message states the number of examples, which may be
+/// private.
 ArrayLayout array_layout(const std::string& name, const std::string& type,
                          std::span<const std::uint64_t> sides, const ArrayForm& form);
 
-/// Changes the order of one example's numbers from row, column, channel to channel, row, column.
-/// scratch: memory that is reused.
+/// Changes the order of one image's elements, in place, from row, column, channel to channel, row,
+/// column. scratch: temporary memory, reused between calls.
 template <class T>
 void channels_first(std::span<T> example, const Shape& shape, std::vector<T>& scratch) {
   scratch.assign(example.begin(), example.end());

@@ -6,7 +6,7 @@
 
 namespace cudp {
 
-/// Reads an array of numbers from front to back, row by row.
+/// Reads an array of numbers from a file or from memory, front to back, row by row.
 class ArrayReader {
  public:
   ArrayReader() = default;
@@ -19,7 +19,7 @@ class ArrayReader {
   virtual const std::string& name() const = 0;
   /// Returns the shape: at least one dimension; the product fits in 63 bits.
   virtual const std::vector<std::uint64_t>& shape() const = 0;
-  /// Returns NumPy's name of the type, e.g. "<f4".
+  /// Returns NumPy's name of the element type, e.g. "<f4" for float32.
   virtual const std::string& type() const = 0;
   bool is_floating() const { return type()[1] == 'f'; }
   bool is_bytes() const { return type() == "|u1"; }
@@ -36,10 +36,10 @@ class ArrayReader {
   /// Reads the next out.size() whole numbers. A number above 2^63 - 1 becomes -1; booleans are 0
   /// and 1. Throws InputError if the array ends before them, or if they are floating-point.
   virtual void read(std::span<std::int64_t> out) = 0;
-  /// Throws InputError unless the array ends here.
+  /// Throws InputError unless all elements of the array have been read.
   virtual void expect_end() = 0;
-  /// Number of numbers for which memory may be reserved before they arrive, whatever a header
-  /// claims.
+  /// Maximum number of elements for which the caller may reserve memory before they are read. It
+  /// does not trust the size in the file's header.
   virtual std::uint64_t reservable() const = 0;
 };
 

@@ -12,7 +12,7 @@ namespace cudp {
 
 class Busy;
 
-/// A stream of bytes with a name for error messages: a file, a buffer, or one of them decompressed.
+/// A stream of bytes from a file or a buffer, perhaps decompressed, with a name for error messages.
 class ByteReader {
  public:
   explicit ByteReader(std::string name) : name_(std::move(name)) {}
@@ -26,18 +26,19 @@ class ByteReader {
   /// Number of bytes read or skipped so far.
   std::uint64_t position() const { return position_; }
 
-  /// Reads bytes into `out`. Returns how many; fewer than out.size() only at the end of the stream.
-  /// Throws InputError if the stream is damaged or cut short.
+  /// Reads bytes into `out` and returns how many were read: fewer than out.size() only at the end
+  /// of the stream. Throws InputError if the stream is damaged or cut short.
   std::size_t read(std::span<std::uint8_t> out);
 
-  /// Skips bytes. Returns how many; fewer than `count` only at the end of the stream.
+  /// Skips up to `count` bytes and returns how many were skipped: fewer only at the end of the
+  /// stream.
   std::uint64_t skip(std::uint64_t count);
 
   /// Maximum number of bytes for which memory may be reserved before they arrive, whatever a header
   /// in the stream claims. The stream may hold more.
   virtual std::uint64_t reservable() const = 0;
-  /// Returns whether the stream is a file as it lies on the disk, so that byte `position()` of the
-  /// stream is that byte of the file.
+  /// Returns whether the stream is a file that is not decompressed, so that position() is an offset
+  /// in the file.
   virtual bool is_file() const { return false; }
 
  private:
@@ -48,18 +49,17 @@ class ByteReader {
   std::uint64_t position_ = 0;
 };
 
-/// Opens a file, and decompresses it if it begins with the magic number of gzip or xz. progress:
-/// receives the share of the file that has been read; must outlive the reader; null for none.
+/// Opens a file. Decompresses it if it begins with the magic number of gzip or xz. progress:
+/// receives the fraction of the file that has been read, must outlive the reader, may be null.
 /// Throws InputError if the file cannot be read.
 std::unique_ptr<ByteReader> open_bytes(const std::filesystem::path& path, Busy* progress = nullptr);
 
-/// Makes a reader of bytes in memory, decompressed in the same way. The bytes must outlive the
-/// reader.
+/// Makes a reader of bytes in memory. Decompresses them if they begin with the magic number of gzip
+/// or xz. The bytes must outlive the reader.
 std::unique_ptr<ByteReader> memory_bytes(std::string name, std::span<const std::uint8_t> bytes);
 
 /// Appends up to `count` bytes to `to` and returns how many there were. Memory grows as bytes
-/// arrive, so a wrong count in a header costs none; memory for a plausible count is reserved at
-/// once.
+/// arrive, so that a wrong count in a file's header cannot exhaust memory.
 std::uint64_t append_bytes(ByteReader& from, std::uint64_t count, std::vector<std::uint8_t>& to);
 
 /// Throws InputError unless the stream, including its checksum, ends here. after: description of

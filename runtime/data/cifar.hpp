@@ -12,20 +12,21 @@ inline constexpr int kCifarClasses = 10;
 inline constexpr int kCifarSide = 32;
 inline constexpr std::size_t kCifarPixels = std::size_t{3} * kCifarSide * kCifarSide;
 
-/// Records of the binary version of CIFAR-10: one label byte, then the red, green and blue plane.
+/// Images and labels of the binary version of CIFAR-10. A record in a file is one label byte and
+/// the red, green and blue plane.
 struct CifarRecords {
   std::vector<std::uint8_t> pixels;  ///< [count, 3, 32, 32]
   std::vector<std::uint8_t> labels;  ///< [count], each < 10
 };
 
-/// Range that stands for every record of a file.
+/// Range of records that selects all records of a file.
 inline constexpr ExampleRange kAllRecords{0, std::numeric_limits<std::size_t>::max()};
 
 /// Returns the number of complete records in the stream, without reading their content.
 std::uint64_t count_cifar(ByteReader& reader);
 
-/// Reads the stream to its end and returns the records of a range, which may be empty. Throws
-/// InputError if a label in the range is above 9, or the last record is cut short.
+/// Reads the records in `range`, which may be empty, and checks the stream to its end. Throws
+/// InputError if a label in the range is above 9, or if the last record is cut short.
 CifarRecords read_cifar(ByteReader& reader, ExampleRange range = kAllRecords);
 
 }  // namespace cudp

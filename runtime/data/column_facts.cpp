@@ -12,8 +12,7 @@
 namespace cudp {
 namespace {
 
-/// Date formats that are tried, in this order. If no row distinguishes day and month, the month
-/// comes first.
+/// Date formats to try, in this order. If no cell tells day and month apart, the month comes first.
 constexpr std::string_view kForms[] = {"%Y-%m-%d",          "%Y/%m/%d",      "%d.%m.%Y",
                                        "%m/%d/%Y",          "%d/%m/%Y",      "%Y-%m-%d %H:%M:%S",
                                        "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M"};

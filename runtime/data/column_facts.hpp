@@ -11,18 +11,18 @@
 
 namespace cudp {
 
-/// Facts about the cells of a column, from which a schema's kind and bounds can be drafted. They
-/// are exact: no noise is added, so they are not private.
+/// Facts about the cells of a table's column, to draft its kind and bounds for a schema. They are
+/// exact, without noise, so they are not differentially private.
 class ColumnFacts {
  public:
   static constexpr std::size_t kMaxTexts = 1000;
 
-  /// date_format: format of a column that is known to hold dates; if empty, common formats are
-  /// tried.
+  /// date_format: format of a column that is known to hold dates. Empty: tries common formats.
   explicit ColumnFacts(const std::string& date_format = {});
 
   void add_missing() { ++missing_; }
-  /// Adds a cell that is not missing. text: the part of it that names a value.
+  /// Adds a cell that is not missing. text: the part of the cell that names a value. decimal: the
+  /// decimal separator, '.' or ','.
   void add(std::string_view text, char decimal);
 
   bool none() const { return texts_.empty(); }
@@ -31,9 +31,9 @@ class ColumnFacts {
   double min() const { return numbers_.min; }
   double max() const { return numbers_.max; }
   double mean() const { return numbers_.mean(); }
-  /// Number of different texts; kMaxTexts + 1 if there are more than kMaxTexts.
+  /// Number of distinct cell texts, or kMaxTexts + 1 if there are more than kMaxTexts.
   std::size_t count() const { return texts_.size(); }
-  /// Returns the texts in byte order; in order of value if all are numbers.
+  /// Returns the distinct cell texts, in byte order, or in numeric order if all are numbers.
   std::vector<std::string> ordered(char decimal) const;
   /// Returns a date column, with bounds, in the first common format that fits all cells. The format
   /// is empty if none fits.

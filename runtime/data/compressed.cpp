@@ -80,8 +80,8 @@ class GzipReader final : public ByteReader {
     return done;
   }
 
-  /// Starts the next member of the file, which has one or more. Returns false at the end of the
-  /// file.
+  /// Starts to decompress the next gzip member of the file; a file may have several. Returns false
+  /// at the end of the file.
   bool next_member() {
     if (inside_) return true;
     if (!source_.refill()) return false;

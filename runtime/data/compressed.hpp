@@ -8,12 +8,12 @@
 
 namespace cudp {
 
-/// Number of bytes that distinguish gzip, xz and everything else.
+/// Number of bytes at the start of a file that show whether it is gzip, xz or neither.
 inline constexpr std::size_t kCompressionMagic = 6;
 
-/// Returns `raw`, or a reader of its decompressed content. head: its first bytes, up to
-/// kCompressionMagic, not consumed. These bytes decide, not the name of the file: browsers unpack
-/// .gz downloads and keep the name.
+/// Returns `raw` itself, or a reader of its decompressed content if `head` is the magic number of
+/// gzip or xz. head: the first bytes of `raw`, up to kCompressionMagic, which are still to be read.
+/// The name of the file is ignored, because browsers unpack .gz downloads and keep the name.
 std::unique_ptr<ByteReader> decompressed(std::unique_ptr<ByteReader> raw,
                                          std::span<const std::uint8_t> head);
 

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kFirstBuffer = std::size_t{256} << 10;
 constexpr std::size_t kLongestLine = std::size_t{16} << 20;
 
-/// Tracks through a row's text whether it ends inside a quoted cell.
+/// Tracks whether the text of a row, read so far, ends inside a quoted cell.
 class Quotes {
  public:
   explicit Quotes(char delimiter) : delimiter_(delimiter) {}
@@ -52,7 +52,7 @@ class Quotes {
   State state_ = State::start;
 };
 
-/// 64 bytes of a text.
+/// 64 consecutive bytes of a text, compared with a character by SIMD instructions.
 class Bytes64 {
  public:
   /// Loads 64 bytes from offset `at`; zeros after the end of the text.
@@ -115,7 +115,7 @@ void LineReader::skip_line() {
 
 /// Extends the line that starts at last_ to the first line break at or after `from`.
 bool LineReader::extend(std::size_t from, std::string_view& line) {
-  const std::size_t kept = from - last_;  // bytes that the line has already, if lines are joined
+  const std::size_t kept = from - last_;  // bytes that joined lines have already
   std::size_t searched = kept;
   for (;;) {
     const char* const text = reinterpret_cast<const char*>(buffer_.data()) + last_;

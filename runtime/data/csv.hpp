@@ -60,14 +60,15 @@ class LineReader {
 /// Removes blanks and tabs from both ends.
 std::string_view trimmed(std::string_view text);
 
-/// Fault in the text of a row; both texts are empty if there is none.
+/// What is wrong with the quotes of a row: expected and found text for a message. Both are empty if
+/// nothing is.
 struct SplitFault {
   std::string_view expected;
   std::string found;
 };
 
-/// Splits rows into cells. A delimiter ' ' stands for any run of blanks. A cell may be in double
-/// quotes, in which a quote is doubled, unless `quotes` is false.
+/// Splits rows of a CSV file into cells. A delimiter ' ' stands for any run of blanks. Unless
+/// `quotes` is false, a cell may be in double quotes, and a quote inside them is written twice.
 class CellSplitter {
  public:
   explicit CellSplitter(char delimiter, bool quotes = true)
@@ -78,10 +79,10 @@ class CellSplitter {
   /// Returns false at the end of the file.
   bool next_row(LineReader& lines, const std::string& skip_prefix, std::string_view& row) const;
 
-  /// Returns the cells, trimmed. They are valid until the next call and as long as the row is. If
-  /// fault() reports a fault afterwards, the cells are meaningless.
+  /// Returns the cells of a row without blanks at their ends. They are valid until the next call,
+  /// while `row` is. If fault() then reports a fault, the cells are meaningless.
   std::span<const std::string_view> split(std::string_view row);
-  /// Fault of the row split last: a quote that does not end, or is followed by text.
+  /// Fault of the last row passed to split(): a quote that is not closed, or is followed by text.
   const SplitFault& fault() const { return fault_; }
 
  private:

@@ -12,74 +12,75 @@
 
 namespace cudp {
 
-/// Vectors of the words of a public list, one row each.
+/// Embedding vectors of the words of a public list, one row per word.
 struct WordVectors {
   int rows = 0;
   int columns = 0;
   std::vector<float> values;  ///< [rows, columns]
 };
 
-/// Features of examples in memory that belongs to a program that uses cudp, such as a NumPy array.
-/// One of the two has [size, shape.size()] elements. They are never changed.
+/// Features of examples in the calling program's memory, e.g. a NumPy array. Exactly one of the two
+/// spans is set; it has [size, shape.size()] elements. They are never changed.
 struct LentFeatures {
   std::span<const std::uint8_t> bytes;
   std::span<const float> floats;
-  std::shared_ptr<const void> owner;  ///< keeps the memory
+  std::shared_ptr<const void> owner;  ///< keeps the memory alive
 };
 
-/// Examples in memory. Images stay bytes, which an engine converts when it reads them: feature =
-/// scale * byte + shift. Rows of tables are kept coded. Matrices of features hold float32. Features
-/// are in the order channel, row, column, as in the models' Shape. Texts are numbers of words, with
-/// shape {1, 1, T}, where T is the maximum number of words of a text.
+/// Labelled examples. Their features have one of four forms: bytes (images; an engine converts
+/// them: feature = scale * byte + shift), coded rows of a table (row_layout.hpp), floats (rows of a
+/// matrix), or word ids of a text, with shape {1, 1, T}, where T is the maximum number of words.
+/// Features of an image are in the order channel, row, column.
 struct Dataset {
   Shape shape;
-  int classes = 0;                  ///< 1: examples have targets
+  int classes = 0;                  ///< number of classes; 1: examples have targets
   std::vector<std::uint8_t> bytes;  ///< [size, shape.size()], or empty
   bool holds_bytes = false;         ///< features are bytes; set even without examples
   std::vector<float> floats;        ///< [size, shape.size()], or empty
-  /// Features in the caller's memory, used in place of `bytes` or `floats`; null: none are.
+  /// Features in the calling program's memory, used instead of `bytes` or `floats`. Null: there are
+  /// none.
   std::shared_ptr<const LentFeatures> lent;
-  /// Features in a file, [size] records of one of the arrays `bytes`, `floats`, `coded` and
-  /// `tokens`, which are then empty; null: they are in memory. Copy them with FetchedExamples.
+  /// Features in a file instead of memory: [size] records of the array `bytes`, `floats`, `coded`
+  /// or `tokens`, which is then empty. FetchedExamples copies them into memory. Null: no file.
   std::shared_ptr<const RowFile> rows;
   std::vector<std::uint8_t> coded;          ///< [size, layout->row_bytes()], or empty
   std::shared_ptr<const RowLayout> layout;  ///< layout of coded rows; null: examples are not coded
-  std::vector<std::uint16_t> tokens;   ///< [size, T], each < words, or empty; 0 after the end of a
-                                       ///< text
+  std::vector<std::uint16_t> tokens;   ///< [size, T] word ids, each < words, or empty; 0 after the
+                                       ///< last word of a text
   std::vector<std::uint16_t> lengths;  ///< [size] for texts: number of words, 0 to T
-  int words = 0;                       ///< number of rows of the embedding of texts; else 0
+  int words = 0;  ///< number of rows of the embedding if examples are texts; else 0
   std::shared_ptr<const WordVectors> vectors;  ///< given vectors of texts [words, columns];
                                                ///< public
   std::vector<std::uint8_t> labels;            ///< [size], each < classes <= 256
-  /// Targets, [size] if examples have them (all labels are then 0), else empty. Each is in -1..1:
-  /// the number scaled by the schema's public bounds (target.hpp).
+  /// Regression targets, [size] (all labels are then 0); empty for classes. Each is in [-1, 1]: the
+  /// number scaled by the public bounds in the schema (target.hpp).
   std::vector<float> targets;
   float scale = 1.0f / 255.0f;  ///< used for bytes; public constants, never read from data
   float shift = 0.0f;
 
-  /// Number of each example among the used rows of its file, ascending, [n], by which batches are
-  /// drawn. Set for training examples if some rows were held out. If empty, the number is the index
-  /// here.
+  /// Index of each example among all used rows of its file, ascending, [size]. Batches are drawn by
+  /// these indices. Set for training examples if some rows were held out; otherwise empty, and an
+  /// example's index here is used.
   std::vector<std::uint32_t> numbers;
-  /// Number of the first used row of each example's unit of privacy, [n], if a unit has several
-  /// rows. If empty, each example is a unit.
+  /// Index, among all used rows of the file, of the first row that has the same unit of privacy
+  /// (e.g. the same person) as each example, [size]. Empty: each example is a unit of its own.
   std::vector<std::uint32_t> first_rows;
 
-  /// Index of the first example, and number of examples, in the larger set of which this is a range
-  /// (range.hpp). Both are 0 if this is the whole set.
+  /// If this is one rank's range of a larger data set (range.hpp): index of its first example in
+  /// that set, and the size of that set. Both are 0 if this is the whole set.
   std::size_t first = 0;
   std::size_t whole = 0;
 
   std::size_t size() const { return labels.size(); }
   std::size_t whole_size() const { return whole > 0 ? whole : size(); }
-  /// Returns the features, wherever they are.
+  /// Returns the features that are bytes, whether this object or the calling program owns them.
   std::span<const std::uint8_t> byte_values() const { return lent ? lent->bytes : bytes; }
   std::span<const float> float_values() const { return lent ? lent->floats : floats; }
   bool is_bytes() const { return holds_bytes || !bytes.empty(); }
   bool is_text() const { return words > 0; }
   bool is_coded() const { return layout != nullptr; }
   bool has_targets() const { return classes == 1; }
-  /// Returns the coded rows for kernels. Valid as long as the data set is not changed.
+  /// Returns a view of the coded rows for kernels. It is valid until the data set changes.
   CodedRows coded_rows() const { return layout->view(coded.data()); }
 };
 
@@ -91,34 +92,35 @@ struct DataSplit {
   std::string name;
   Dataset train;
   Dataset test;  ///< has the same shape and classes; empty if none was given
-  /// True if test rows were given. There may be none of them: their number may be private.
+  /// Whether test rows were given. `test` may still have no rows, because their number may be
+  /// private.
   bool test_given = false;
-  /// Coder that converted texts to numbers of words; a user of the model needs it. Null without
-  /// texts.
+  /// Tokenizer, vocabulary and embedding with which texts were converted to word ids. Null: the
+  /// data has no texts.
   std::shared_ptr<const TextCoder> text;
   /// Complete schema of a table; null for other data.
   std::shared_ptr<const TableSchema> schema;
   /// True if the test rows were held out from the training table (holdout.hpp).
   bool held_out = false;
-  /// True if the test rows are public: those of a built-in data set, or rows that the user declares
-  /// public. Otherwise no figure measured on them may leave the private folder.
+  /// Whether the test rows are public: those of a built-in data set, or rows that the user declares
+  /// public. If false, exact figures measured on them must stay in the run's private folder.
   bool test_is_public = false;
-  /// True if the number of training examples is public: for built-in and published data sets, or if
-  /// the user declares it public. Otherwise only a noisy, accounted size may be used.
+  /// Whether the number of training examples is public: for built-in and published data sets, or if
+  /// the user declares it. If false, only a noisy estimate of it may be used, which costs privacy.
   bool size_is_public = false;
-  /// Maximum number of training examples per unit of privacy; neighbouring data sets differ by up
-  /// to this many. 1 if each example is a unit, or if the table's schema states 1.
+  /// Maximum number of training examples of one unit of privacy (e.g. of one person). Neighbouring
+  /// data sets differ by up to this number of examples. 1 if each example is a unit of its own.
   std::uint64_t unit_rows = 1;
-  /// Notes that a report must show next to an accuracy, e.g. which rows the test set is. Public.
+  /// Public notes that a report must show next to an accuracy, e.g. which rows the test set has.
   std::vector<std::string> notes;
-  /// Departures from privacy that the user accepted and the certificate must show, e.g. bounds read
-  /// from private data.
+  /// Violations of the privacy guarantee that the user accepted, e.g. bounds read from private
+  /// data. The certificate must list them.
   std::vector<std::string> unsafe;
-  /// Assumptions of the guarantee about the files, in words, for the certificate.
+  /// Assumptions about the data files on which the guarantee rests, as text for the certificate.
   std::vector<std::string> assumptions;
 };
 
-/// Examples on which a model is scored.
+/// Examples to score with a trained model.
 struct TestData {
   std::string name;
   Dataset examples;

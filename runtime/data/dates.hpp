@@ -8,7 +8,7 @@
 
 namespace cudp {
 
-/// Returns the fault of a date format, in words; "" if it is valid.
+/// Returns a description of what is wrong with a date format; "" if it is valid.
 std::string date_format_fault(std::string_view format);
 
 /// Returns days since 1970-01-01 in the Gregorian calendar, with the time as a fraction of a day;

@@ -3,8 +3,9 @@
 
 namespace cudp {
 
-/// Generator for built-in examples, with the same output on every machine: SplitMix64 (Steele, Lea,
-/// Flood 2014), restarted for every example. It must not be used for anything private.
+/// Pseudo-random generator for the built-in data sets: SplitMix64 (Steele, Lea, Flood 2014), seeded
+/// anew for every example, with the same output on every machine. It is not cryptographic and must
+/// not be used for noise or sampling.
 class Dice {
  public:
   Dice(std::uint64_t seed, std::uint64_t example) : state_(seed) { state_ = word() + example; }

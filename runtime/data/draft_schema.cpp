@@ -41,7 +41,7 @@ constexpr const char* kWhosePrivacy =
 # knowledge. The certificate is then for all rows of a person.
 )";
 
-/// A column of the draft, and a comment on it.
+/// A column of the drafted schema, and the comment that is written after it.
 struct Line {
   Column column;
   std::string comment{};
@@ -73,7 +73,8 @@ void choose_target(TableSchema& schema, const std::string& name, const std::stri
     if (std::holds_alternative<Label>(c.kind)) c.kind = Target{};
 }
 
-/// Number of rows for each text of a column that identifies rows or persons, in public rows.
+/// Number of rows for each text of a column that identifies rows or persons. Counted only if rows
+/// are public.
 struct Repeats {
   std::unordered_map<std::string, std::uint64_t> rows_of;
   std::uint64_t rows = 0;
@@ -90,7 +91,7 @@ struct Repeats {
   }
 };
 
-/// Repeats by name of the column; empty if the rows are not public.
+/// Repeats by column name. Empty if the rows are not public.
 using RepeatsByName = std::map<std::string, Repeats>;
 
 bool is_key(const Column& c) {
@@ -112,9 +113,10 @@ RepeatsByName repeats_of(const TableSchema& schema, const fs::path& table) {
   return all;
 }
 
-/// Chooses the id column: the first column, except the label, whose name identifies rows; if there
-/// is none, the first that identifies persons, who may have one row each. A column with known
-/// repeats is no id. Other columns that identify persons are ignored as features.
+/// Chooses the column of kind id: the first column, except the label, whose name suggests that it
+/// identifies rows. If there is none: the first whose name suggests that it identifies persons, who
+/// may have one row each. A column in which a text is known to repeat cannot be the id. Other
+/// columns that identify persons are ignored.
 void choose_id(TableSchema& schema, const RepeatsByName& repeats) {
   Column* id = nullptr;
   for (Column& c : schema.columns) {
@@ -128,7 +130,7 @@ void choose_id(TableSchema& schema, const RepeatsByName& repeats) {
     if (is_key(c) && names_persons(c.name)) c.kind = Ignored{};
 }
 
-/// Returns the keys of the unit of privacy, as TOML comments.
+/// Returns the schema keys of the unit of privacy as TOML comments, for the user to uncomment.
 std::string unit_lines(const TableSchema& schema) {
   const std::string column = column_of_persons(schema);
   return kWhosePrivacy + ("# unit = " + toml_text(column.empty() ? "COLUMN" : column)) +
@@ -205,8 +207,8 @@ Line from_rows(const Column& column, const ColumnFacts& facts, char decimal) {
   return line;
 }
 
-/// Collects facts with a decimal point and with a decimal comma, and returns those with more
-/// numeric columns. Sets schema.decimal accordingly.
+/// Collects facts about the columns twice, with '.' and with ',' as the decimal separator. Returns
+/// those with more numeric columns and sets schema.decimal accordingly.
 std::vector<ColumnFacts> facts_with_decimal(TableSchema& schema, const fs::path& table) {
   const auto numbers = [](const std::vector<ColumnFacts>& facts) {
     return std::count_if(facts.begin(), facts.end(),

@@ -4,7 +4,7 @@
 
 namespace cudp {
 
-/// Facts about a table that the user states when its schema is drafted.
+/// What a user states about a table when asking for a draft of its schema.
 struct DraftOptions {
   bool rows_are_public =
       false;             ///< the rows are declared public, so that kinds and bounds are drafted too

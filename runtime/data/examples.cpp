@@ -18,7 +18,7 @@ void append_part(std::vector<T>& to, const From& from, std::size_t first, std::s
             from.begin() + static_cast<std::ptrdiff_t>(last));
 }
 
-/// Makes `out`, apart from its examples, like `data`.
+/// Copies everything but the examples from `data` to `out`: shape, classes, kind of features.
 void make_like(const Dataset& data, Dataset& out) {
   out.shape = data.shape;
   out.classes = data.classes;
@@ -30,7 +30,7 @@ void make_like(const Dataset& data, Dataset& out) {
   out.shift = data.shift;
 }
 
-/// Calls visit(array) for the array that has the features.
+/// Calls visit(array) for the array of `data` that holds its features.
 template <class Visit>
 void visit_features(Dataset& data, const Visit& visit) {
   if (data.is_coded())
@@ -51,7 +51,8 @@ void gather(const std::vector<T>& from, std::span<const std::uint32_t> which, st
   for (const std::uint32_t i : which) to.push_back(from[i]);
 }
 
-/// Returns whether kernels can use the codes of rows, or the words of texts, as indices.
+/// Returns whether the codes or word ids of the examples are in range, so that kernels can use them
+/// as indices.
 bool are_in_range(const Dataset& data) {
   if (data.is_text())
     return std::ranges::all_of(data.tokens, [&](std::uint16_t w) { return w < data.words; });

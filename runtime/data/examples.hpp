@@ -10,7 +10,7 @@
 
 namespace cudp {
 
-/// Number of elements per example in each array of a data set.
+/// Number of elements that one example has in each array of a Dataset.
 struct ExampleWidths {
   std::size_t numbers = 0;  ///< elements in bytes, floats and tokens
   std::size_t coded = 0;    ///< size of a coded row [bytes]
@@ -19,8 +19,8 @@ ExampleWidths widths_of(const Dataset& data);
 /// Returns the size of one example's features [bytes].
 std::size_t feature_bytes(const Dataset& data);
 
-/// Calls visit(array of `to`, the same array of `from`, elements per example) for each array that
-/// `from` has. Requires that `to` is of the same kind, and that it owns its features.
+/// Calls visit(array of `to`, same array of `from`, elements per example) for each array that
+/// `from` has. Requires that both have features of the same form and that `to` owns its features.
 template <class To, class From, class Visit>
 void for_each_array(To& to, const From& from, const Visit& visit) {
   ensure(from.rows == nullptr, "the features are in a file");
@@ -37,35 +37,37 @@ void for_each_array(To& to, const From& from, const Visit& visit) {
   if (!from.first_rows.empty()) visit(to.first_rows, from.first_rows, std::size_t{1});
 }
 
-/// Copies features that the caller lent, so that they can be changed.
+/// Copies features that belong to the calling program into the data set, so that they can be
+/// changed.
 void own_features(Dataset& data);
-/// Returns a data set of the same kind without examples.
+/// Returns a data set without examples that has the shape, classes and kind of features of `data`.
 Dataset empty_like(const Dataset& data);
-/// Removes all examples, and keeps the memory.
+/// Removes all examples, and keeps the allocated memory for reuse.
 void clear_examples(Dataset& data);
-/// Appends examples of `from` to `to`: all, a range, or one. Requires that both are of the same
-/// kind.
+/// Append examples of `from` to `to`: all, a range, or one. Require that both have features of the
+/// same form.
 void append_examples(const Dataset& from, Dataset& to);
 void append_examples(const Dataset& from, ExampleRange range, Dataset& to);
 void append_example(const Dataset& from, std::size_t example, Dataset& to);
-/// Returns the listed examples, in that order.
+/// Returns the examples with the indices `which`, in that order.
 Dataset select_examples(const Dataset& data, std::span<const std::size_t> which);
-/// Appends examples with all features, label and target 0.
+/// Appends `count` examples whose features, label and target are 0.
 void append_blanks(Dataset& data, std::size_t count);
 
 /// Appends the features of a data set that owns them, [size, feature_bytes()], to a file, and
 /// removes them from the data set.
 void move_features(Dataset& data, RowFileWriter& to);
 
-/// Copies of examples whose features are in a file. One thread copies the examples that it needs
-/// next into it, computes everything from these copies, and then copies others.
+/// Copies, in memory, of examples whose features are in a file. Each thread owns one such object:
+/// it fetches the examples that it needs next, computes everything from these copies, and then
+/// fetches others.
 class FetchedExamples {
  public:
-  /// Copies the listed examples. Returns them in this order, without `numbers` and `first_rows`,
-  /// and with Dataset::first of `from`. They are valid until the next call. Throws InputError as
-  /// RowFile does, and if a record of the file is none that an encoder writes.
+  /// Copies the listed examples of `from`. The result has them in this order and keeps
+  /// Dataset::first, but has no `numbers` and `first_rows`. It is valid until the next call. Throws
+  /// InputError as RowFile does, and if a record in the file is not valid.
   const Dataset& fetch(const Dataset& from, std::span<const std::uint32_t> which);
-  /// Returns the indices of the copies: 0, 1, 2, ...
+  /// Returns the indices of all copies: 0, 1, 2, ...
   std::span<const std::uint32_t> indices() const { return {indices_.data(), copies_.size()}; }
 
  private:
@@ -79,12 +81,13 @@ void read_floats(const Dataset& data, std::size_t example, std::span<float> x);
 /// Reads the features of examples [first, first + count) into x [count, shape.size()]. Throws Error
 /// for kinds other than coded or dense floats.
 void read_floats(const Dataset& data, std::size_t first, std::size_t count, std::span<float> x);
-/// Converts coded examples to dense floats; returns other kinds unchanged.
+/// Converts coded rows to dense floats; returns data of other forms unchanged.
 Dataset dense(Dataset data);
 
-/// Makes the rows of a table as an encoder does, for tests and benchmarks: numbers [n, numbers],
-/// codes [n, codes], labels [n]; n is the number of labels. Throws Error if the record cannot hold
-/// a value, or if a row has a code twice, or a code that is the feature of a number.
+/// Makes a data set of coded rows, for tests and benchmarks. n: size of `labels`. numbers: [n,
+/// layout's number of numbers], values of numeric columns. codes: [n, layout.codes], feature
+/// indices of one-hot columns. Throws Error if a value does not fit the layout, or if a row has a
+/// code twice or one that is the feature of a number.
 Dataset coded_dataset(RowLayout layout, std::span<const float> numbers,
                       std::span<const std::uint32_t> codes, std::vector<std::uint8_t> labels,
                       int classes);

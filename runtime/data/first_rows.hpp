@@ -12,21 +12,22 @@
 
 namespace cudp {
 
-/// Decides for the rows of a table, in order, which are used: the first max_rows of each unit of
-/// privacy. The unit of a row is the text in the row's own unit cell, byte for byte, so whether a
-/// row is used depends on the rows of its unit only (privacy/README.md). The texts are kept in
-/// memory and nowhere else.
+/// Decides, row by row in the order of the file, which rows of a table are training examples: the
+/// first max_rows of each unit of privacy (e.g. of each person). Rows with the same text in the
+/// unit column, byte for byte, are one unit. So whether a row is used depends on the rows of its
+/// unit only (privacy/README.md).
 class FirstRows {
  public:
-  /// schema: must state a unit, and outlive this object.
+  /// Requires that `schema` states a unit of privacy and outlives this object.
   FirstRows(const TableSchema& schema, Malformed malformed);
 
-  /// Returns whether the row is used. Requires that rows come in the order of the file. A row that
-  /// is malformed or has no unit is a fault; with Malformed::missing it is unused, because its unit
-  /// is unknown.
+  /// Returns whether the row is used. Rows must be passed in the order of the file. A malformed
+  /// row, or one without a unit, is reported to `faults`; with Malformed::missing it is unused
+  /// instead, because its unit is unknown.
   bool uses(const TableRow& row, TableFaults& faults);
 
-  /// Number, from 0 among all used rows, of the first used row in the unit of the row used last.
+  /// For the last row that was used: index, among all used rows, of the first used row with the
+  /// same unit.
   std::uint32_t first() const { return first_; }
 
  private:
@@ -44,7 +45,7 @@ class FirstRows {
     std::uint64_t rows = 0;   // number of used rows so far
     std::uint32_t first = 0;  // number of the first used row
   };
-  std::unordered_map<std::string, Unit, Hash, std::equal_to<>> units_;  // keys: texts of units
+  std::unordered_map<std::string, Unit, Hash, std::equal_to<>> units_;  // by the text of the unit
   std::uint32_t used_ = 0;
   std::uint32_t first_ = 0;
 };

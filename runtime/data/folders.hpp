@@ -1,5 +1,5 @@
 #pragma once
-// Finds the files of data sets.
+// Functions that find the files of data sets.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -8,15 +8,16 @@ namespace cudp {
 
 bool is_folder(const std::filesystem::path& path);
 
-/// Returns the path of `folder`/`stem`, or of the same with .gz or .xz; an empty path if there is
-/// none.
+/// Returns the path of the file `stem`, `stem`.gz or `stem`.xz in `folder`; an empty path if there
+/// is none.
 std::filesystem::path find_file(const std::filesystem::path& folder, const std::string& stem);
 
-/// Returns the path of the first of the stems that `folder` has. Throws InputError if it has none.
+/// Returns the path of the first of these file names, perhaps with .gz or .xz, that exists in
+/// `folder`. Throws InputError if none does.
 std::filesystem::path require_file(const std::filesystem::path& folder,
                                    const std::vector<std::string>& stems);
 
-/// Returns the last part of the path without the extensions of tables and compression.
+/// Returns the file name without its extensions (.csv, .tsv, .gz, ...), as the name of a data set.
 std::string set_name_of(const std::filesystem::path& path);
 
 /// Throws InputError if the test file is one of the training files: the same path, or a link to the

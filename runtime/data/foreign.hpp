@@ -1,5 +1,6 @@
 #pragma once
-// Recognition of files that are not tables, or not as their schema states, and advice for the user.
+// Recognises files that are not text tables, or not written as their schema states, and advises the
+// user.
 #include <cstdint>
 #include <span>
 #include <string>
@@ -7,18 +8,18 @@
 
 namespace cudp {
 
-/// Returns what a file is, and what to do about it, if its first bytes show that it is not a table
-/// of text; "" if it may be a table.
+/// Returns a message that says what kind of file begins with these bytes and what to do about it.
+/// Returns "" if it may be a text table.
 std::string describe_foreign(std::span<const std::uint8_t> head);
 
-/// Advice for a file that is not UTF-8; the end of a message of encoding_fault.
+/// Advice to convert a file to UTF-8; the end of encoding_fault's texts.
 extern const std::string_view kIconvAdvice;
 
-/// Returns why a text is not UTF-8; "" if it is.
+/// Returns the end of a message that quotes a text and says that it is not UTF-8; "" if it is.
 std::string encoding_fault(std::string_view text);
 
-/// Returns the delimiter that a line without `delimiter` seems to use, "; the line has 3
-/// ';'..."; "" if it has none of the usual ones.
+/// For a line that does not contain `delimiter`: returns a hint which delimiter it seems to use, ";
+/// the line has 3 ';'...". Returns "" if it has none of the usual ones.
 std::string other_delimiter(std::string_view line, char delimiter);
 
 }  // namespace cudp

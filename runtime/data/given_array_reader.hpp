@@ -30,8 +30,8 @@ class GivenArrayReader final : public ArrayReader {
   void for_next(std::size_t count, const Take& take);
 
   const GivenArray& array_;
-  std::vector<std::uint64_t> index_;  // of the next element
-  const std::byte* next_;             // its address
+  std::vector<std::uint64_t> index_;  // index of the next element, one entry per dimension
+  const std::byte* next_;             // address of the next element
   std::uint64_t left_ = 0;            // number of elements left
 };
 

@@ -24,7 +24,7 @@ std::pair<const std::byte*, const std::byte*> addresses(const GivenArray& a) {
   return {low, high};
 }
 
-/// Reads a number of type T that may not be aligned.
+/// Reads a number of type T from an address that may not be aligned.
 template <class T>
 T at(const std::byte* from) {
   T value;

@@ -14,7 +14,7 @@ HoldOutCoins::HoldOutCoins(const SharedKey& coins, double share)
 bool HoldOutCoins::holds_out(std::uint64_t first_row) {
   constexpr std::size_t kAtOnce = 4096;
   while (held_.size() <= first_row) {
-    // The key is used for nothing else, so any stream of it will do.
+    // No other code uses this key, so any of its random streams will do.
     const std::vector<std::uint32_t> words =
         random_words({Generator::chacha20, key_.key(), Stream::sampling, 0},
                      static_cast<std::int64_t>(held_.size()), kAtOnce);

@@ -9,13 +9,13 @@
 
 namespace cudp {
 
-/// Coins that decide for each unit of privacy whether its rows are held out, with probability
-/// `share` in (0, 1), rounded to 2^-32. A unit is an example if the table states none. A unit whose
-/// first used row has number f is held out if word f of the coins' random stream is below the
-/// share.
+/// Random decisions, one for each unit of privacy (e.g. a person), whether its rows are held out
+/// for testing. The probability is `share` in (0, 1), rounded to 2^-32. Without a unit in the
+/// schema each example is a unit. A unit whose first used row has index f is held out if word f of
+/// the key's random stream is below the share.
 ///
-/// The coins have a key of their own, independent of the training's key and noise; the proof rests
-/// on this (privacy/README.md). Anyone who has this key knows which rows were held out.
+/// The key is independent of the training's key and noise; the privacy proof rests on this
+/// (privacy/README.md). Anyone who has this key knows which rows were held out.
 class HoldOutCoins {
  public:
   HoldOutCoins(const SharedKey& coins, double share);
@@ -25,35 +25,35 @@ class HoldOutCoins {
  private:
   SharedKey key_;
   std::uint64_t threshold_;
-  std::vector<bool> held_;  // decisions drawn so far, by number of the first used row
+  std::vector<bool> held_;  // decisions drawn so far, indexed by the unit's first used row
 };
 
-/// The used rows of a table, in two parts.
+/// The used rows of a table, split into training rows and held-out rows.
 struct HeldOut {
   Dataset train;  ///< has Dataset::numbers
   Dataset held;
 };
 
-/// Distributes used rows, as they are read, to the two parts.
+/// Splits used rows, as they are read, into training rows and held-out rows.
 class HoldOutSplitter {
  public:
-  /// train, held: empty ranges, made with the final number of rows of their part.
+  /// train, held: still empty, constructed with the final number of rows of each.
   HoldOutSplitter(HoldOutCoins coins, KeptRange train, KeptRange held);
 
-  /// Adds the next used rows.
+  /// Adds the next used rows of the table.
   void take(const Dataset& used);
-  /// Returns the parts. Throws Error as KeptRange::finish does.
+  /// Returns both parts. Throws Error as KeptRange::finish does. file: name of the table.
   HeldOut finish(const std::string& file);
 
  private:
   HoldOutCoins coins_;
   KeptRange train_;
   KeptRange held_;
-  std::vector<std::uint32_t> numbers_;  // numbers of the kept training rows
+  std::vector<std::uint32_t> numbers_;  // Dataset::numbers of the training rows read so far
   std::uint32_t taken_ = 0;
 };
 
-/// Returns the key of the coins of a run with a seed. It differs from the key of the training.
+/// Returns the key for HoldOutCoins of a run with this seed. It differs from the training's key.
 RandomKey coins_of_seed(std::uint64_t seed);
 
 }  // namespace cudp

@@ -40,8 +40,8 @@ void check_range(const ByteReader& reader, int byte, const char* what, std::uint
               std::to_string(value));
 }
 
-/// Reads `whole` items, each of `bytes` bytes, to the end of the stream. Of the share's items
-/// keep(count) reads `count` bytes, and returns how many there were.
+/// Reads `whole` items of `bytes` bytes each, to the end of the stream. Calls keep(count) for the
+/// items of this rank's share; it must read `count` bytes and return how many bytes there were.
 template <class Keep>
 void read_body(ByteReader& reader, std::uint64_t whole, std::uint64_t bytes, Share share,
                const char* what, const Keep& keep) {

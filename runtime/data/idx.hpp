@@ -9,32 +9,33 @@
 
 namespace cudp {
 
-/// Grey images of an IDX file (magic number 2051), or a range of them.
+/// Grey images of an IDX file (MNIST's format, magic number 2051), or one rank's range of them.
 struct IdxImages {
   int rows = 0;
   int columns = 0;
-  std::uint64_t whole = 0;              ///< number of images in the file
-  std::vector<std::uint8_t> pixels;     ///< [count, rows, columns]; empty if they are in a file
-  std::shared_ptr<const RowFile> file;  ///< records of rows x columns bytes; null: in memory
+  std::uint64_t whole = 0;           ///< number of images in the file
+  std::vector<std::uint8_t> pixels;  ///< [count, rows, columns]; empty if `file` has them
+  /// One record of rows x columns bytes per image; null: `pixels` has them.
+  std::shared_ptr<const RowFile> file;
 
   std::uint64_t count() const {
     return pixels.size() / (static_cast<std::uint64_t>(rows) * columns);
   }
 };
 
-/// Labels of an IDX file (magic number 2049), or a range of them. The caller must check each
-/// against the number of classes.
+/// Labels of an IDX file (MNIST's format, magic number 2049), or one rank's range of them. The
+/// caller must check that each is below the number of classes.
 struct IdxLabels {
   std::uint64_t whole = 0;
   std::vector<std::uint8_t> labels{};
 };
 
-/// Reads the stream to its end and keeps a share, where `storage` states. The file may hold no
-/// images. Throws InputError on a wrong magic number, sides outside 1..4096, or too few or too many
-/// bytes.
+/// Reads the images of one rank's share and checks the stream to its end. `storage` states whether
+/// they are kept in memory or in a file. The file may have no images. Throws InputError on a wrong
+/// magic number, sides outside 1..4096, or too few or too many bytes.
 IdxImages read_idx_images(ByteReader& reader, Share share = {}, const RowStorage& storage = {});
-/// Reads the labels of a share to the end of the stream. Throws InputError on a wrong magic number,
-/// or too few or too many bytes.
+/// Reads the labels of one rank's share and checks the stream to its end. Throws InputError on a
+/// wrong magic number, or too few or too many bytes.
 IdxLabels read_idx_labels(ByteReader& reader, Share share = {});
 
 }  // namespace cudp

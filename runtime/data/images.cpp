@@ -23,8 +23,8 @@ namespace fs = std::filesystem;
 constexpr const char* kCifarTest = "test_batch.bin";
 constexpr const char* kCifarFirstTest = "test_batch_first1000.bin";
 
-/// Reads files in parallel, because decompression takes most of the time. If several cannot be
-/// read, throws the error of the first in order, whichever was found first.
+/// Calls read(i) for all files i in parallel, because decompression takes most of the time. If
+/// several files cannot be read, throws the error of the lowest i.
 void read_side_by_side(std::size_t files, const std::function<void(std::size_t)>& read) {
   ThreadTeam team(std::min(available_cores(), static_cast<int>(files)));
   std::vector<std::exception_ptr> errors(files);
@@ -39,8 +39,8 @@ void read_side_by_side(std::size_t files, const std::function<void(std::size_t)>
     if (error) std::rethrow_exception(error);
 }
 
-/// Returns the claim about a file of a folder: that it belongs to the published set `set`, or, if
-/// that is empty, that it is the user's own.
+/// Returns the claim to check for a file of a folder: that it belongs to the published data set
+/// `set`, or, if `set` is empty, that it is the user's own.
 Claim claim_of(const std::string& set, std::string file, const fs::path& folder) {
   return {.set = set,
           .file = std::move(file),
@@ -48,7 +48,7 @@ Claim claim_of(const std::string& set, std::string file, const fs::path& folder)
 }
 
 struct IdxPart {
-  std::string prefix;  ///< train or t10k
+  std::string prefix;  ///< start of the file names: "train" or "t10k"
   fs::path images_path;
   fs::path labels_path;
   IdxImages images;
@@ -93,10 +93,10 @@ Dataset to_dataset(IdxPart part, int classes, Share share) {
   return set;
 }
 
-/// The records that a share reads from CIFAR's files. The last file has the test set.
+/// The records that one rank reads from each of CIFAR-10's files. The last file is the test set.
 struct CifarShare {
-  std::vector<ExampleRange> ranges;  ///< records of each file
-  std::uint64_t train = 0;           ///< training records of all shares
+  std::vector<ExampleRange> ranges;  ///< records to read from each file
+  std::uint64_t train = 0;           ///< number of training records of all ranks together
   std::uint64_t test = 0;
 };
 

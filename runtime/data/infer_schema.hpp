@@ -8,18 +8,18 @@
 
 namespace cudp {
 
-/// Returns facts about the cells of each column, one entry for each column of the schema. Entries
-/// of columns that the schema describes completely are empty. The facts have no noise: they are
-/// exact properties of the rows. Throws as for_each_row does.
+/// Returns facts about the cells of each column, one entry per column of the schema; the entry is
+/// empty if the schema describes the column completely. The facts are exact, so they are not
+/// differentially private. Throws as for_each_row does.
 std::vector<ColumnFacts> facts_of(const TableSchema& schema, ByteReader& reader);
 
-/// Gives a column of unknown kind a kind that fits its cells: numeric, date or categorical. Bounds
-/// or categories may still be missing.
+/// Sets the kind of a column whose kind is unknown to one that fits its cells: numeric, date or
+/// categorical. Bounds or categories may still be missing.
 void choose_kind(Column& column, const ColumnFacts& facts);
 
-/// Fills in what the schema leaves open (kinds, bounds, categories, classes) from the rows. The
-/// result is not private: the caller must state this in the certificate. Throws InputError if no
-/// choice makes sense, e.g. with more than 1,000 categories.
+/// Returns the schema with missing kinds, bounds, categories and classes taken from the rows. The
+/// result is not differentially private: the caller must state this in the certificate. Throws
+/// InputError if nothing sensible fits, e.g. a column has more than 1,000 categories.
 TableSchema complete_from_rows(const TableSchema& schema, ByteReader& reader);
 
 }  // namespace cudp

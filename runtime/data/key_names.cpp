@@ -39,13 +39,13 @@ bool is_one_of(std::string_view word, const std::array<std::string_view, n>& wor
   return std::ranges::find(words, word) != words.end();
 }
 
-/// Words for persons that identify them if they are the whole name of a column.
+/// Words that identify persons if one of them is the whole name of a column.
 constexpr auto kAlone = std::to_array<std::string_view>(
     {"patient", "person", "individual", "subject", "participant", "respondent", "user", "customer",
      "client", "member", "household", "username", "login"});
 
-/// Words for persons that identify them if a word for a key follows: employee_id, but not employee,
-/// which may be yes or no.
+/// Words that identify persons if a word for a key follows: employee_id does, but employee does
+/// not, because it may be yes or no.
 constexpr auto kWithKey = std::to_array<std::string_view>(
     {"people",   "employee", "emp",     "student",   "pupil",      "teacher",      "citizen",
      "resident", "family",   "donor",   "borrower",  "insured",    "enrollee",     "payer",
@@ -54,7 +54,7 @@ constexpr auto kWithKey = std::to_array<std::string_view>(
      "reviewer", "author",   "account", "applicant", "candidate",  "panelist",     "owner",
      "pat",      "cust",     "subj"});
 
-/// Names of numbers that identify persons.
+/// Words for numbers and addresses that identify a person.
 constexpr auto kNumbersOfPersons = std::to_array<std::string_view>(
     {"mrn", "ssn", "nhs", "npi", "nino", "email", "imsi", "msisdn"});
 

@@ -15,19 +15,19 @@ bool names_rows(std::string_view name);
 /// not patient_age or visit_id. A person may have several rows.
 bool names_persons(std::string_view name);
 
-/// Returns the first column that identifies persons by its name and that no model sees or predicts;
-/// "" if there is none.
+/// Returns the first column whose name suggests that it identifies persons, and that is neither a
+/// feature nor predicted. Returns "" if there is none.
 std::string column_of_persons(const TableSchema& schema);
 
 /// Returns the names of all columns, in order.
 std::vector<std::string> names_of(const std::vector<Column>& columns);
 
-/// Returns the end of an error message about an unknown column: "; the nearest is 'age'", or "" if
-/// none is near.
+/// Returns a hint for an error message about an unknown column: "; the nearest is 'age'", or "" if
+/// no name is similar.
 std::string near_column(std::string_view name, const std::vector<std::string>& columns);
 
 /// Returns the two schema keys that state the unit of privacy, for a message: unit = "patient_id"
-/// and max_rows.
+/// and max_rows. The column is a guess from its name.
 std::string unit_keys(const TableSchema& schema);
 
 }  // namespace cudp

@@ -20,7 +20,8 @@ constexpr Synonym kSynonyms[] = {{"fmnist", "fashion-mnist"}, {"census", "adult"
                                  {"census-income", "adult"},  {"income", "adult"},
                                  {"digits", "mnist"},         {"reviews", "imdb"}};
 
-/// Throws InputError if rows are requested to stay in a file which are always read into memory.
+/// Throws InputError if the user asks to leave rows in a file although data of this kind is always
+/// read into memory.
 void check_in_memory(const DataRequest& request) {
   if (request.storage.where == RowsIn::file)
     throw InputError(
@@ -54,7 +55,7 @@ DataSplit load_folder(const DataRequest& request) {
             "neither");
 }
 
-/// Throws InputError if settings of texts are given for data without texts.
+/// Throws InputError if text options are given for data without texts.
 void check_texts(const DataRequest& request, const DataSplit& split) {
   if (!split.train.is_text() && request.text != TextOptions{})
     throw InputError(
@@ -75,8 +76,8 @@ void check_classes(const DataRequest& request) {
         (named ? "" : "; the classes of a table are the values of its schema's label"));
 }
 
-/// Throws InputError if a public number of rows is 0. A private number is not checked: a set
-/// without rows trains like a set of one row, and nothing reveals which it was.
+/// Throws InputError if the number of rows is public and 0. If it is private, nothing is checked:
+/// an empty set trains like a set of one row, so that nothing reveals the number.
 void check_rows(const DataRequest& request, const DataSplit& split) {
   if (split.size_is_public && split.train.whole_size() == 0)
     bad_input(request.dataset, "", "at least one row", "none");
@@ -85,8 +86,8 @@ void check_rows(const DataRequest& request, const DataSplit& split) {
               "at least one test row", "none");
 }
 
-/// Throws InputError if labels or options of arrays are given for anything but an array, or
-/// `malformed` for anything but a user's table or array.
+/// Throws InputError if labels or array options are given for data other than arrays, or
+/// `malformed` for data other than a user's table or array.
 void check_files(const DataRequest& request) {
   const bool named = is_named_dataset(request.dataset);
   const bool matrix = !named && is_matrix(request.dataset);
@@ -140,7 +141,7 @@ DataSplit load(const DataRequest& request) {
   return split;
 }
 
-/// Runs `load`. If memory does not suffice, throws Error naming the data set.
+/// Runs load(). If memory does not suffice, throws Error naming the data set.
 template <class Load>
 auto with_memory(const DataRequest& request, const Load& load) {
   try {

@@ -10,10 +10,10 @@ namespace cudp {
 /// suffice.
 DataSplit load_data(const DataRequest& request);
 
-/// Reads examples on which a model is scored: every row of a table or matrix given by path, or the
-/// test examples of another data set. If a table is given with request.test_path, the rows are
-/// those of that file, and what the schema leaves open is read from the training table,
-/// request.dataset. Throws as load_data does.
+/// Reads examples to score with a model: every row of the table or matrix request.dataset, or the
+/// test examples of another data set. If a table is given with request.test_path, returns the rows
+/// of that file; missing parts of the schema are then read from request.dataset, the training
+/// table. Throws as load_data does.
 TestData load_test_data(const DataRequest& request);
 
 }  // namespace cudp

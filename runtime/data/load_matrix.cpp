@@ -23,7 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Makes a KeptRange for a share of `rows` rows, with as much memory reserved as the reader allows.
+/// Makes a KeptRange for one rank's share of `rows` rows, with as much memory reserved as the
+/// reader allows.
 KeptRange kept_rows(const MatrixFiles& files, const MatrixReader& reader, Share share,
                     std::uint64_t rows) {
   Dataset empty = reader.empty();
@@ -43,13 +44,13 @@ KeptRange kept_rows(const MatrixFiles& files, const MatrixReader& reader, Share 
   return {std::move(empty), share, rows};
 }
 
-/// Names the file that is read next, for a terminal.
+/// Shows on the terminal which file is being read.
 void show(const MatrixFiles& files) {
   if (files.progress != nullptr)
     files.progress->next("reading " + shown(fs::path(files.name()).filename().string()));
 }
 
-/// Checks the rows of arrays, and returns a data set of their labels, without features.
+/// Reads all rows to check them, and returns a data set with their labels but without features.
 Dataset check_rows(MatrixReader& reader) {
   Dataset rows = reader.empty();
   rows.labels.reserve(reader.rows());
@@ -62,7 +63,7 @@ Dataset check_rows(MatrixReader& reader) {
   return rows;
 }
 
-/// Reads a share's range of the rows; rows of other shares are checked too.
+/// Reads the rows of one rank's share; checks the rows of other shares, too.
 Dataset read_rows(const MatrixFiles& files, Share share = {}) {
   show(files);
   MatrixReader reader(files);
@@ -83,7 +84,7 @@ Dataset read_rows(const MatrixFiles& files, Share share = {}) {
   return kept.finish(files.name());
 }
 
-/// Reads a share's range of the rows in two parts, training and held out.
+/// Reads the rows of one rank's share, split into training rows and held-out rows.
 HeldOut read_held_out(const MatrixFiles& files, HoldOutCoins coins, Share share) {
   show(files);
   MatrixReader reader(files);
@@ -146,14 +147,14 @@ MatrixFiles files_of(const DataRequest& request, const ArrayFiles& files) {
           .progress = request.progress};
 }
 
-/// Returns whether a name stands for this array: a stated name, or x or X (y or Y).
+/// Returns whether `name` is the array to read: the stated name or, if none is stated, x or X (y or
+/// Y).
 bool may_be(const std::string& stated, const std::string& usual, const std::string& name) {
   if (!stated.empty()) return stated == name;
   return name == usual || (name.size() == 1 && std::tolower(name[0]) == usual[0]);
 }
 
-/// Returns whether both files are one .npz file, and test examples and labels are in arrays of
-/// their own there.
+/// Returns whether training and test examples are in different arrays of one .npz file.
 bool are_other_arrays(const ArrayFiles& train, const ArrayFiles& test) {
   std::error_code ignored;
   return fs::path(test.features).extension() == ".npz" &&
@@ -162,7 +163,7 @@ bool are_other_arrays(const ArrayFiles& train, const ArrayFiles& test) {
          !may_be(train.names.labels, "y", test.names.labels);
 }
 
-/// Throws InputError if test rows are in the memory of training examples.
+/// Throws InputError if test rows overlap the training examples in memory.
 void check_given_apart(const LabelledArrays& train, const LabelledArrays& test) {
   for (const GivenArray* const mine : {&test.x, test.y ? &*test.y : nullptr})
     for (const GivenArray* const other : {&train.x, train.y ? &*train.y : nullptr})
@@ -171,8 +172,8 @@ void check_given_apart(const LabelledArrays& train, const LabelledArrays& test) 
                   "memory of the training rows, " + other->name);
 }
 
-/// Throws InputError if test rows or their labels are in a file of training examples, unless both
-/// are in arrays of their own in one .npz file.
+/// Throws InputError if test rows or their labels are in the training file, unless both are in
+/// different arrays of one .npz file.
 void check_matrices_apart(const ArrayFiles& train, const ArrayFiles& test) {
   if (train.given != nullptr && test.given != nullptr)
     return check_given_apart(*train.given, *test.given);
@@ -190,7 +191,8 @@ void check_matrices_apart(const ArrayFiles& train, const ArrayFiles& test) {
   if (!test.labels.empty()) check_apart(test.labels, files);
 }
 
-/// Throws InputError unless test examples are like the training examples.
+/// Throws InputError unless test examples have the shape and the number type of the training
+/// examples.
 void check_alike(const DataRequest& request, const Dataset& train, const Dataset& test) {
   const auto numbers = [](const Dataset& d) {
     return d.is_bytes() ? "numbers of type uint8" : "floating-point numbers";
@@ -255,13 +257,15 @@ DataSplit load_matrix(const DataRequest& request) {
     const ArrayFiles other = test_files(request);
     check_matrices_apart(own, other);
     const MatrixFiles test = files_of(request, other);
-    MatrixReader first(test);  // finds a mistake before everything else is read
+    // Reads the header now, to report a mistake before the training file is read.
+    MatrixReader first(test);
     check_alike(request, MatrixReader(train).empty(), first.empty());
     split.train = read_rows(train, request.share);
     split.test = read_rows(test, request.share);
   }
   split.assumptions.push_back(assumption_of(request, split.train));
-  // A program that uses cudp may have scaled the rows by bounds of theirs, or counted classes.
+  // The calling program may have scaled the rows by bounds computed from them, or counted the
+  // classes.
   if (request.accept_private_bounds)
     split.unsafe.emplace_back("bounds, categories or classes were read from private rows");
   return split;

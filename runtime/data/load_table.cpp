@@ -29,10 +29,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Source of the test rows.
+/// Where the test rows of a table come from.
 enum class TestRows {
   none,
-  file,        ///< a file of their own
+  file,        ///< a separate file
   among_train  ///< part of the training file, for a table that was published without a test set
 };
 
@@ -44,7 +44,7 @@ struct TableFiles {
   Claim claim_of_test{};
 };
 
-/// Names what is done to a file, for a terminal: "reading 'visits.csv'".
+/// Shows on the terminal what is done with which file: "reading 'visits.csv'".
 void show(Busy* progress, const char* doing, const fs::path& file) {
   if (progress != nullptr)
     progress->next(std::string(doing) + " " + shown(file.filename().string()));
@@ -58,8 +58,8 @@ std::string needs_text(const std::vector<std::string>& names, const char* what) 
          what + ": " + column_list(names);
 }
 
-/// Throws InputError if the schema is incomplete. The message lists all that is missing and what to
-/// type, and last the option that gives up the guarantee.
+/// Throws InputError if the schema is incomplete. The message lists what is missing, what to type,
+/// and last the option to read it from the rows, which gives up the guarantee.
 void require_complete(const TableSchema& schema, const std::string& source, const fs::path& table) {
   std::vector<std::string> kinds, bounds;
   for (const Column& c : schema.columns)
@@ -81,8 +81,8 @@ void require_complete(const TableSchema& schema, const std::string& source, cons
                    "outside of what epsilon covers: the run is then not for release)");
 }
 
-/// Fills in what the schema leaves open from the rows of `table`, which the user must have
-/// accepted, and records that in `unsafe`.
+/// Returns the schema with missing parts taken from the rows of `table`. The user must have
+/// accepted that; it is recorded in `unsafe`.
 TableSchema completed(const TableSchema& schema, const fs::path& table, bool accepted,
                       Busy* progress, std::vector<std::string>& unsafe) {
   if (first_incomplete(schema).empty()) return schema;
@@ -92,15 +92,15 @@ TableSchema completed(const TableSchema& schema, const fs::path& table, bool acc
   return complete_from_rows(schema, *open_bytes(table, progress));
 }
 
-/// Number of used rows in each part of a table.
+/// Number of used rows in each of the two parts of a table.
 struct PartSizes {
   std::uint64_t train = 0;
   std::uint64_t other = 0;
 };
 
-/// Calls is_other(row, the number of its unit's first row) for each used row of a table, and counts
-/// the parts. Reads no other cells than the unit's. It may stop after a faulty row, because the
-/// caller refuses the table when it reads it.
+/// Counts the used rows of a table in two parts: is_other(row, index of its unit's first row)
+/// decides the part. Reads only the unit's cells. May stop after a faulty row, because the caller
+/// rejects the table when reading it.
 template <class IsOther>
 PartSizes count_parts(ByteReader& bytes, const TableSchema& schema, const TableOptions& options,
                       const IsOther& is_other) {
@@ -117,8 +117,8 @@ PartSizes count_parts(ByteReader& bytes, const TableSchema& schema, const TableO
   return sizes;
 }
 
-/// Reads a share of a table. The rows are counted first, which tells which rows are the share's,
-/// and avoids a growing vector, which would take twice the memory of the features.
+/// Reads one rank's share of a table. Rows are counted first, to know which rows belong to the
+/// share, and to allocate once: a growing vector would take twice the memory.
 Dataset read_rows(const fs::path& file, const Claim& claim, const TableSchema& schema,
                   const TableOptions& options, Busy* progress, Share share = {}) {
   const bool by_units = options.units && schema.unit && !share.is_all();
@@ -137,7 +137,7 @@ Dataset read_rows(const fs::path& file, const Claim& claim, const TableSchema& s
   return set;
 }
 
-/// Reads a share of a table, some of whose rows are held out, in two parts.
+/// Reads one rank's share of a table, split into training rows and held-out rows.
 HeldOut read_held_out(const fs::path& file, const TableSchema& schema, const TableOptions& options,
                       HoldOutCoins coins, Busy* progress, Share share) {
   show(progress, kCounting, file);
@@ -156,7 +156,7 @@ HeldOut read_held_out(const fs::path& file, const TableSchema& schema, const Tab
   return splitter.finish(file.string());
 }
 
-/// Reads both parts of a table that was published without a test set.
+/// Reads training and test rows of a table that was published without a test set.
 void read_published(const TableFiles& files, const TableSchema& schema, TableOptions options,
                     Share share, DataSplit& split) {
   PartSizes sizes;
@@ -182,19 +182,19 @@ void read_published(const TableFiles& files, const TableSchema& schema, TableOpt
   split.notes.emplace_back("the test set is a fifth of the published rows, chosen by their text");
 }
 
-/// Size of a counted vocabulary, unless another is requested.
+/// Number of words in a vocabulary that is counted from the texts, unless the user states another.
 constexpr std::size_t kCountedWords = 20'000;
 
-/// Maximum number of counted words. It never exceeds the numbers that exist, because a refusal
-/// would reveal how many words the texts have.
+/// Maximum number of words in a counted vocabulary. It is limited to the available word ids without
+/// an error, which would reveal how many words the texts have.
 std::size_t max_counted(const TextOptions& options) {
   const auto asked = static_cast<std::size_t>(options.vocabulary_size);
   return std::min<std::size_t>(asked > 0 ? asked : kCountedWords,
                                kMaxWords - count_of(Marks::four));
 }
 
-/// Returns the coder of a schema's texts, null if it has none. Records in `unsafe` if private texts
-/// decided it, or may have.
+/// Returns the tokenizer and vocabulary for the schema's texts; null if it has no text column.
+/// Records in `unsafe` if private texts decided the vocabulary, or may have.
 std::shared_ptr<const TextCoder> coder_for(const TableSchema& schema, const fs::path& table,
                                            const DataRequest& request,
                                            std::vector<std::string>& unsafe) {
@@ -253,7 +253,8 @@ Claim claim_of(const NamedDataset& named, const std::string& file, const fs::pat
                  " --schema FILE"};
 }
 
-/// Throws InputError if the schema does not state the value of a missing cell for each column.
+/// Throws InputError if malformed cells are to count as missing but the schema does not state what
+/// a missing cell means in each column.
 void check_malformed(const DataRequest& request, const TableSchema& schema) {
   if (request.malformed == Malformed::refuse) return;
   const std::string source =
@@ -267,8 +268,8 @@ void check_malformed(const DataRequest& request, const TableSchema& schema) {
   require_missing_codes(schema, source);
 }
 
-/// Returns assumptions of the guarantee about the table. If cells may be quoted, a quote opened on
-/// one line makes the following lines part of its row; this is inherent in the format.
+/// Returns the assumptions about the table on which the guarantee rests. If cells may be quoted, a
+/// quote opened on one line makes the following lines part of its row; this is inherent in CSV.
 std::vector<std::string> assumptions(const DataRequest& request, const TableSchema& schema) {
   std::vector<std::string> all = {
       schema.quotes ? "a row is what the table's quotes and line breaks make one, and one example "
@@ -289,16 +290,17 @@ std::vector<std::string> assumptions(const DataRequest& request, const TableSche
   return all;
 }
 
-/// Returns the schema of a table given by path, as it is known before the rows are read, and its
-/// source: the table itself if only its header is known.
+/// Returns the schema of a table as far as it is known before rows are read, and its source. If
+/// only the header is known, the source is the table itself.
 FoundSchema known_schema(const DataRequest& request) {
   if (std::optional<FoundSchema> found = find_schema(request)) return std::move(*found);
   const fs::path path = request.dataset;
   return {schema_from_header(*open_bytes(path), delimiter_of(path)), path.string()};
 }
 
-/// Returns the known schema. may_read_rows: it may be incomplete, to be filled in from the rows.
-/// Otherwise throws InputError if it is.
+/// Returns the schema known before rows are read. may_read_rows: the schema may be incomplete,
+/// because the caller completes it from the rows. If false, throws InputError on an incomplete
+/// schema.
 TableSchema stated_schema(const DataRequest& request, bool may_read_rows) {
   FoundSchema found = known_schema(request);
   if (!may_read_rows) require_complete(found.schema, found.source, request.dataset);
@@ -356,7 +358,7 @@ DataSplit load_table_file(const DataRequest& request) {
 TestData load_table_rows(const DataRequest& request) {
   const bool apart = !request.test_path.empty();
   std::vector<std::string> unsafe;
-  // Open parts of the schema were read from the training rows, so they must be read again.
+  // Missing parts of the schema come from the training rows, so they must be read again.
   const bool may_read_rows = request.accept_private_bounds && apart;
   const TableSchema stated = stated_schema(request, may_read_rows);
   const TableSchema schema =

@@ -11,7 +11,7 @@
 namespace cudp {
 namespace {
 
-/// Returns whether the column is a feature, or is predicted.
+/// Returns whether a model uses the column: as a feature or as what is predicted.
 bool counts(const Column& c) {
   return !std::holds_alternative<Ignored>(c.kind) && !std::holds_alternative<Id>(c.kind);
 }
@@ -39,7 +39,7 @@ std::string fill_text(const Numeric& n) {
   return n.fill ? "fill " + privacy::number(*n.fill) : "no fill";
 }
 
-/// Finds differences in a column. Each check throws InputError.
+/// Compares a column of two schemas. Each check throws InputError if they differ.
 class Match {
  public:
   Match(std::string source, std::string model)
@@ -50,7 +50,8 @@ class Match {
     bad_input(source_, place, expected + ", as " + model_ + " was trained with", found);
   }
 
-  /// Checks the given column against the trained one, and fills in what it leaves open.
+  /// Checks the given column against the one that the model was trained with, and copies missing
+  /// parts from it.
   void column(const Column& trained, Column& given) const {
     if (std::holds_alternative<Unstated>(given.kind)) given.kind = trained.kind;
     const std::string place = "column " + shown(given.name);

@@ -100,7 +100,7 @@ class MatrixReader::Source {
     if (y_) y_->expect_end();
   }
 
-  /// Reads a block. After a faulty row, blocks are only searched for further faults.
+  /// Reads a block of rows. After a faulty row, later rows are only searched for further faults.
   bool read_block(TableBlock& block) {
     const std::uint64_t max_rows = std::max<std::uint64_t>(
         1, std::min<std::uint64_t>(files_.max_rows, kMaxBlockNumbers / width_));
@@ -171,8 +171,8 @@ class MatrixReader::Source {
     if (files_.read_labels) y_ = std::make_unique<GivenArrayReader>(*files_.given->y);
   }
 
-  /// Opens an array of the archive. name: as the user states it; empty: `usual`, or the same letter
-  /// as a capital.
+  /// Opens an array of the .npz file. name: stated by the user; if empty, `usual` in lower or upper
+  /// case.
   std::unique_ptr<ByteReader> member(const std::string& name, const std::string& usual) const {
     const std::string capital = usual == "x" ? "X" : "Y";
     const auto has = [&](const std::string& array) { return archive_->has(array + ".npy"); };
@@ -228,7 +228,7 @@ class MatrixReader::Source {
       bad_input(y_->name(), "", one_each, labels[0] < rows_ ? "fewer" : "more");
   }
 
-  /// row: numbers in the order of the file.
+  /// Checks one row. row: its elements in the order of the file. number: its index.
   void check_row(std::span<float> row, std::uint64_t number) {
     const std::size_t at = first_not_finite(row);
     if (at == row.size()) return;
@@ -259,10 +259,10 @@ class MatrixReader::Source {
 
   MatrixFiles files_;
   TableFaults faults_;
-  std::unique_ptr<RandomAccessBytes> file_;  // file of an archive
+  std::unique_ptr<RandomAccessBytes> file_;  // the .npz file
   std::optional<ZipArchive> archive_;
   std::unique_ptr<ArrayReader> x_;
-  std::unique_ptr<ArrayReader> y_;  // null if labels are not read
+  std::unique_ptr<ArrayReader> y_;  // labels; null if they are not read
   ArrayLayout layout_;
   std::uint64_t rows_ = 0;
   std::size_t width_ = 0;

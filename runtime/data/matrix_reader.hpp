@@ -17,33 +17,33 @@ namespace cudp {
 
 class Busy;
 
-/// Files of an array of examples, and how they are read.
+/// Files of an array of examples and their labels, and options for reading them.
 struct MatrixFiles {
   std::filesystem::path features;  ///< .npz with the examples and their labels, or .npy
   std::filesystem::path labels{};  ///< .npy with the labels of a .npy file of examples
-  /// Arrays that are read in place of the files; must outlive the reader. Null: the files are.
+  /// Arrays in memory to read instead of the files; must outlive the reader. Null: read the files.
   const LabelledArrays* given = nullptr;
   bool read_labels = true;  ///< false: labels are 0, and the file may lack them
-  int classes = 0;  ///< number of classes, and labels are 0 to classes - 1; 1: `target` is set
-  /// Treatment of a row with a NaN or an infinity, and of a label outside the classes: they are
-  /// refused, or the row counts as zeros and the label as class 0. A target that is not finite is
-  /// refused, or counts as the lower bound (an infinity as the bound of its sign).
+  int classes = 0;          ///< labels are 0 to classes - 1; 1: `target` is set instead
+  /// Treatment of NaN or infinity in a row, and of a label outside the classes. `refuse`: an error.
+  /// `missing`: the row counts as zeros, the label as class 0, and a target that is not finite as
+  /// the lower bound (+infinity: the upper bound).
   Malformed malformed = Malformed::refuse;
   ArrayForm form{};
   ArrayNames names{};  ///< names of the arrays in a .npz file
-  /// Bounds of the number to predict, which the labels then are. Numbers beyond them count as the
-  /// bound.
+  /// Bounds of the regression target, if the labels are targets. Numbers beyond a bound count as
+  /// the bound.
   std::optional<TargetBounds> target{};
-  RowStorage storage{};         ///< where the features of a data set of all rows are kept
-  std::size_t max_rows = 4096;  ///< maximum of a block; fewer if rows are wide
-  Busy* progress = nullptr;     ///< told the share of the rows that has been read; null: none
+  RowStorage storage{};         ///< whether features are kept in memory or in a file
+  std::size_t max_rows = 4096;  ///< maximum number of rows in a block; fewer if rows are wide
+  Busy* progress = nullptr;  ///< receives the fraction of the rows that has been read; may be null
 
-  /// Returns the name of the features in messages.
+  /// Returns the name of the array of features, for messages.
   std::string name() const { return given != nullptr ? given->x.name : features.string(); }
 };
 
-/// Reads an array of n examples, floating-point numbers or images of bytes, and n labels in blocks,
-/// in the order of the rows. Memory use does not grow with n.
+/// Reads n examples (floating-point numbers, or images of bytes) and n labels in blocks of rows, in
+/// order. Memory use does not grow with n.
 class MatrixReader {
  public:
   /// Throws InputError if a file is not as MatrixFiles states.
@@ -54,21 +54,23 @@ class MatrixReader {
   MatrixReader(MatrixReader&&) = delete;
   MatrixReader& operator=(MatrixReader&&) = delete;
 
-  /// Returns an empty data set of the array's shape and kind of numbers.
+  /// Returns a data set without examples that has the array's shape and kind of numbers.
   Dataset empty() const;
   std::uint64_t rows() const;
-  /// Number of rows for which memory may be reserved, whatever the header claims.
+  /// Maximum number of rows to reserve memory for before they are read. It does not trust the
+  /// file's header.
   std::uint64_t reservable() const;
-  /// Reads the next block, without ids or groups; returns false after the last. Throws InputError
-  /// with up to TableFaults::kMax faults of rows.
+  /// Reads the next block of rows; `ids` and `groups` stay empty. Returns false after the last.
+  /// Throws InputError that lists up to TableFaults::kMax faults of rows.
   bool next(TableBlock& block);
-  /// Returns the features as they lie in memory, if a data set can use them so: an array of
-  /// float32, or bytes of images, row by row, of which no row may be replaced. Null if it cannot.
-  /// All blocks must still be read, because that checks them.
+  /// Returns a view of the features in the calling program's memory, to use without a copy.
+  /// Requires a row-major array of float32, or of bytes for images, in which no row may be
+  /// replaced; otherwise returns null. All blocks must still be read, because next() checks the
+  /// rows.
   std::shared_ptr<const LentFeatures> lent() const;
-  /// Returns the features as they lie in the file, if a data set can use them so: an array of
-  /// float32, or bytes of images, not compressed, of which no row may be replaced. Null if it
-  /// cannot. All blocks must still be read, because that checks them.
+  /// Returns the features as a mapped file, to use without a copy. Requires an uncompressed array
+  /// of float32, or of bytes for images, in which no row may be replaced; otherwise returns null.
+  /// All blocks must still be read, because next() checks the rows.
   std::shared_ptr<const RowFile> file_rows() const;
 
  private:

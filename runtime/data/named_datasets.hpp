@@ -11,15 +11,17 @@
 
 namespace cudp {
 
-/// A data set known by a name: one row of the table in named_datasets.cpp. Its number of training
-/// examples and its test examples are public. Its files must be the published ones (published.cpp).
-/// The schema of a table is schemas/NAME.toml.
+/// A data set that users give by name (mnist, adult, ...). Its number of training examples and its
+/// test examples are public. Its files must have the published content (published.cpp). A table has
+/// the schema schemas/NAME.toml.
 struct NamedDataset {
   std::string name;
   /// Folder below --data-dir, also the name in scripts/fetch_data.sh; empty if the set is built in.
   std::string folder{};
-  std::vector<std::string> known_by{};  ///< files; one of them identifies the folder
-  std::string test{};  ///< file of a table's test rows; empty: they are a part of the training file
+  /// Names of files that show that a folder holds this data set.
+  std::vector<std::string> known_by{};
+  /// File of a table's test rows; empty: they are taken from the training file.
+  std::string test{};
   bool is_table = false;
   std::uint64_t rows = 0;  ///< number of training examples; 0 if it is found by reading them
   DataSplit (*load)(const DataRequest&, const NamedDataset&, const std::filesystem::path& folder);

@@ -19,7 +19,7 @@ constexpr std::size_t kLongestHeader = std::size_t{64} << 10;
 
 static_assert(std::endian::native == std::endian::little, "numbers are copied as they lie");
 
-/// Parses the Python dictionary of a header.
+/// Parser of the Python dictionary in the header of a .npy file.
 class Literal {
  public:
   Literal(std::string_view text, const std::string& file) : rest_(text), file_(file) {}

@@ -27,8 +27,8 @@ class NpyReader final : public ArrayReader {
   void read(std::span<std::int64_t> out) override;
   void expect_end() override;
   std::uint64_t reservable() const override { return bytes_->reservable() / size_; }
-  /// Returns the position of the first number in the file; nothing if the array is not in a file of
-  /// its own, or compressed.
+  /// Returns the offset of the first element in the file; nullopt if the array is inside an archive
+  /// or compressed.
   std::optional<std::uint64_t> first_byte() const {
     return bytes_->is_file() ? std::optional(first_byte_) : std::nullopt;
   }
@@ -38,16 +38,16 @@ class NpyReader final : public ArrayReader {
   void parse_type(std::string_view text);
   /// Reads the file's next bytes. Throws InputError if it ends before them.
   void read_bytes(std::span<std::uint8_t> out);
-  /// Reads the next numbers as they lie into buffer_.
+  /// Reads the next `count` elements into buffer_, unconverted.
   void read_numbers(std::size_t count);
-  double floating(std::size_t i) const;            // number i of buffer_, of a floating-point type
-  std::int64_t signed_whole(std::size_t i) const;  // number i of buffer_, of a signed type
-  std::uint64_t whole(std::size_t i) const;        // number i of buffer_, of an unsigned type
+  double floating(std::size_t i) const;            // element i of buffer_, of a floating-point type
+  std::int64_t signed_whole(std::size_t i) const;  // element i of buffer_, of a signed type
+  std::uint64_t whole(std::size_t i) const;        // element i of buffer_, of an unsigned type
 
   std::unique_ptr<ByteReader> bytes_;
   std::string type_;
   char kind_ = 'f';       // f: floating-point, i: signed, u: unsigned, b: boolean
-  std::size_t size_ = 4;  // bytes of a number
+  std::size_t size_ = 4;  // size of an element [bytes]
   std::uint64_t first_byte_ = 0;
   std::vector<std::uint64_t> shape_;
   std::vector<std::uint8_t> buffer_;

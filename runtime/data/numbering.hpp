@@ -9,10 +9,11 @@
 
 namespace cudp {
 
-/// Maps indices of examples to the numbers by which batches draw them. The number is the index or,
-/// if some rows were held out, the number in the file (Dataset::numbers), so that batches do not
-/// depend on which rows were held out. In a range of a larger set (Dataset::first) numbers are
-/// those of the whole set. `data` must outlive this object.
+/// Maps between an example's index in a Dataset and its sampling index, by which batches are drawn.
+/// They are the same unless rows were held out; the sampling index is then the row's index among
+/// all used rows of the file (Dataset::numbers), so that batches do not depend on which rows were
+/// held out. For one rank's range of a data set, sampling indices are those of the whole set.
+/// `data` must outlive this object.
 class Numbering {
  public:
   explicit Numbering(const Dataset& data)
@@ -25,15 +26,15 @@ class Numbering {
       index_[data.numbers[i] - begin_] = static_cast<std::uint32_t>(i);
   }
 
-  /// Returns the first number to draw: the smallest number of an example, rounded down to a
-  /// multiple of kSampleTile. end() returns the largest number + 1.
+  /// begin(): smallest sampling index of an example, rounded down to a multiple of kSampleTile.
+  /// end(): largest sampling index + 1.
   std::size_t begin() const { return begin_; }
   std::size_t end() const { return end_; }
   std::size_t count() const { return end_ - begin_; }
   bool are_indices() const { return index_.empty(); }
 
-  /// Converts drawn numbers less begin() to indices of examples, in place. Both ascend. Held-out
-  /// rows are removed. Returns how many are left.
+  /// Converts sampling indices, given relative to begin(), to indices of examples, in place. Input
+  /// and output ascend. Held-out rows are removed. Returns how many indices are left.
   std::size_t to_indices(std::span<std::uint32_t> drawn) const {
     if (index_.empty()) return drawn.size();
     std::size_t left = 0;
@@ -47,7 +48,8 @@ class Numbering {
       i = index_.empty() ? i + static_cast<std::uint32_t>(begin_) : data_.numbers[i];
     return numbers;
   }
-  /// Spreads values of examples to positions by number, from begin() on; held-out rows get 0.
+  /// Returns the values of all examples at position sampling index - begin(), [count()]. Held-out
+  /// rows get 0.
   std::vector<float> by_number(std::span<const float> values) const {
     std::vector<float> all(count(), 0.0f);
     for (std::size_t i = 0; i < values.size(); ++i)
@@ -61,7 +63,8 @@ class Numbering {
   const Dataset& data_;
   std::size_t begin_;
   std::size_t end_;
-  std::vector<std::uint32_t> index_;  // index by number less begin_; empty: the same
+  // Example by sampling index - begin(); empty: both are the same.
+  std::vector<std::uint32_t> index_;
 };
 
 }  // namespace cudp

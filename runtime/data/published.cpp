@@ -84,7 +84,7 @@ std::string hexadecimal(const std::array<unsigned char, size>& digest) {
   return text;
 }
 
-/// Hashes the bytes that it returns.
+/// Computes the SHA-256 of the bytes that it reads from another reader.
 class HashedReader final : public ByteReader {
  public:
   explicit HashedReader(std::unique_ptr<ByteReader> raw)
@@ -92,7 +92,7 @@ class HashedReader final : public ByteReader {
 
   std::uint64_t reservable() const override { return raw_->reservable(); }
 
-  /// Returns whether the file itself could not be read, or decompressed.
+  /// Returns whether reading or decompressing the file failed.
   bool is_broken() const { return broken_; }
 
   /// Reads the rest of the stream and returns the digest of all of it.

@@ -12,32 +12,31 @@ namespace cudp {
 
 /// A file of a published data set or embedding.
 struct PublishedFile {
-  std::string_view set;     ///< mnist, ..., or the embeddings glove and minilm
+  std::string_view set;     ///< name of the data set (mnist, ...) or embedding (glove, minilm)
   std::string_view file;    ///< its usual name, uncompressed
   std::string_view sha256;  ///< digest of its uncompressed content, hexadecimal
 };
 
-/// Returns every file that may be read under a published name.
+/// Returns all published files whose content the program knows.
 std::span<const PublishedFile> published_files();
 
-/// Claim of the user about a file: that it is this file of a published set, or (if empty) that it
-/// is the user's own. The claim decides what is public, never the content: a published file that is
-/// not claimed to be one is private.
+/// The user's claim about a file: that it is file `file` of the published set `set`, or, if empty,
+/// that it is the user's own. Only the claim decides what is public, never the content: a published
+/// file without such a claim is private.
 struct Claim {
   std::string set{};
   std::string file{};
-  std::string own{};  ///< advice for a user whose file is not the published one
+  std::string own{};  ///< advice for a user whose file has other content
 };
 
-/// Opens a file and calls `read` on it. If the file is claimed to be a published one, requires that
-/// its uncompressed content is that of published_files(); it is hashed while it is read. Throws as
-/// `read` does, but if the content differs from the claim, InputError instead.
-/// progress: as in open_bytes.
+/// Opens a file and calls `read` on it. If the file is claimed to be published, its uncompressed
+/// content is hashed while it is read, and InputError is thrown if it is not the published content.
+/// Otherwise throws as `read` does. progress: as in open_bytes.
 void read_claimed(const std::filesystem::path& path, const Claim& claim,
                   const std::function<void(ByteReader&)>& read, Busy* progress = nullptr);
 
-/// Checks a claim about content that was read already. sha256: digest of the content. Throws
-/// InputError.
+/// Checks a claim about a file that was read already. sha256: digest of its uncompressed content.
+/// Throws InputError if it is not the published content.
 void check_claim(const std::filesystem::path& path, const Claim& claim, std::string_view sha256);
 
 /// Returns the SHA-256 of bytes, hexadecimal.

@@ -11,30 +11,30 @@
 
 namespace cudp {
 
-/// Sets Dataset::first and the size of the whole set in `part`, the range `share` of a set of
-/// `whole` examples.
+/// Records in `part` that it is the range `share` of a data set of `whole` examples (sets
+/// Dataset::first and the whole size).
 void record_range(Dataset& part, Share share, std::size_t whole);
 
-/// Keeps a share's range of examples that are read block by block. Memory of other examples is
-/// released once they are passed.
+/// Collects the examples of one rank's share from a data set that is read block by block. All other
+/// examples are dropped.
 class KeptRange {
  public:
-  /// empty: a data set of the right kind, which may have memory reserved. whole: number of examples
-  /// that will be passed; unused if the share is everything.
+  /// empty: a data set without examples, of the right kind, perhaps with memory reserved. whole:
+  /// number of examples that will be passed to take(); unused if the share is the whole set.
   KeptRange(Dataset empty, Share share, std::uint64_t whole);
-  /// Writes the features to a file in place of memory.
+  /// The same, but writes the features to a file instead of keeping them in memory.
   KeptRange(Dataset empty, Share share, std::uint64_t whole, RowFileWriter to);
 
-  /// Adds the next examples: all of `block`.
+  /// Passes the next examples of the data set: all of `block`.
   void take(const Dataset& block);
-  /// Adds the next example: number `example` of `block`. Returns whether it was kept.
+  /// Adds one example, with index `example` in `block`. Returns whether it is in the share.
   bool take(const Dataset& block, std::size_t example);
-  /// Returns the range. Requires that all examples were passed. Throws Error naming `file` if their
-  /// number differs from `whole`: the file was changed meanwhile.
+  /// Returns the collected examples. Requires that all examples were passed. Throws Error naming
+  /// `file` if their number is not `whole`: the file changed while it was read.
   Dataset finish(const std::string& file);
 
  private:
-  /// Moves features to the file, if there is one and if there are many.
+  /// Moves collected features to the file, if there is one and if enough have been collected.
   void unload();
 
   Dataset kept_;
@@ -43,7 +43,7 @@ class KeptRange {
   ExampleRange range_;
   std::size_t taken_ = 0;
   std::optional<RowFileWriter> file_;
-  std::size_t moved_ = 0;  ///< number of kept examples whose features are in the file
+  std::size_t moved_ = 0;  ///< number of collected examples whose features are in the file
 };
 
 }  // namespace cudp

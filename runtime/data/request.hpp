@@ -16,10 +16,10 @@ class Busy;
 struct GivenArrays;
 struct TextCoder;
 
-/// Request for a data set: which one, and how it is read.
+/// Which data set to read, and how.
 struct DataRequest {
-  /// Name in named_datasets(), or a path: a folder of IDX or CIFAR files, a .csv/.tsv file (plain,
-  /// .gz or .xz), or a .npy or .npz file of examples.
+  /// Name in named_datasets(), or a path: a folder of IDX or CIFAR files, a .csv or .tsv file
+  /// (perhaps .gz or .xz), or a .npy or .npz file of examples.
   std::string dataset{};
   /// Folder with the files of named data sets, in DIR/NAME/ or in DIR/ itself; empty: data/.
   std::string dir{};
@@ -32,28 +32,27 @@ struct DataRequest {
   std::string test_path{};
   std::string test_labels_path{};
   ArrayOptions arrays{};  ///< how .npy and .npz files are read
-  /// Examples that are taken in place of the files `dataset` and `test_path`, which then are the
-  /// arrays' names; null: the files are read.
+  /// Arrays in the calling program's memory to use instead of the files `dataset` and `test_path`,
+  /// which are then only the arrays' names. Null: read the files.
   std::shared_ptr<const GivenArrays> given{};
   bool test_is_public = false;         ///< the user declares the test rows public
-  bool accept_private_bounds = false;  ///< read what a schema leaves open from private rows
-  /// Treatment of cells of a table that cannot be read.
+  bool accept_private_bounds = false;  ///< take missing parts of the schema from private rows
+  /// Treatment of cells or rows that cannot be read: an error, or count as missing.
   Malformed malformed = Malformed::refuse;
   bool size_is_public = false;  ///< the user declares the number of training rows public
   int classes = 0;     ///< number of classes, 2 to 256, if labels are numbers; 0: ten, in a folder
   TextOptions text{};  ///< how texts are read
-  /// Where the features of training and test examples are kept.
+  /// Whether features of training and test examples are kept in memory or in a file.
   RowStorage storage{};
-  /// Share of the training and test examples that is read; recorded in Dataset::first if it is not
-  /// everything.
+  /// The range of the training and test examples that this rank reads.
   Share share{};
-  /// Coins for the held-out rows, which become the test rows of a table or matrix that has none.
-  /// Other data ignores them.
+  /// Decides which rows are held out, to become the test rows of a table or matrix that has none.
+  /// Ignored for other data.
   std::optional<HoldOutCoins> holdout{};
-  /// Coder of a trained model, used instead of `text`.
+  /// Tokenizer and vocabulary of a trained model, used instead of `text`.
   std::shared_ptr<const TextCoder> coder{};
-  /// Hears how much of a table or a matrix has been read, which is for a terminal alone; null: none
-  /// does.
+  /// Receives the fraction of the table or matrix that has been read, to show on a terminal. May be
+  /// null.
   Busy* progress = nullptr;
 };
 

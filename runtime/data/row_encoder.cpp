@@ -36,7 +36,7 @@ RowLayout layout_of(const TableSchema& schema) {
   return layout;
 }
 
-/// Returns the cell for an error message, with a hint if its bytes are not UTF-8.
+/// Returns the cell's text for an error message, with a hint if it is not UTF-8.
 std::string found_text(std::string_view cell) {
   std::string odd = encoding_fault(cell);
   return odd.empty() ? shown(cell) : odd;
@@ -117,7 +117,8 @@ void RowEncoder::append(const TableRow& row, bool with_label, Dataset& to,
   if (out) out->finish();
 }
 
-/// Returns whether the cell means a missing value. Requires that it is no value of its column.
+/// Returns whether the cell means a missing value. Requires that its text is not one of the
+/// column's values.
 bool RowEncoder::counts_as_missing(const Code& code, const TableRow& row,
                                    std::string_view cell) const {
   return row.malformed || malformed_ == Malformed::missing ||
@@ -133,7 +134,7 @@ std::uint32_t RowEncoder::category(const Code& code, const Categorical& categori
     return static_cast<std::uint32_t>(code.offset + found);
   } else if (!row.malformed && categorical.unknown_is_zeros &&
              !is_missing(schema_, code.column, cell)) {
-    // The text counts as no feature.
+    // This text gives no feature.
   } else if (counts_as_missing(code, row, cell)) {
     if (categorical.missing_has_column)
       return static_cast<std::uint32_t>(code.offset) +

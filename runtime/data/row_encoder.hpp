@@ -12,25 +12,26 @@
 
 namespace cudp {
 
-/// Encodes rows of a table, each by itself, as coded rows (row_layout.hpp) or numbers of words, and
-/// labels.
+/// Converts rows of a table, one by one, to labelled examples: coded rows (row_layout.hpp), or word
+/// ids if the schema has a text column.
 class RowEncoder {
  public:
-  /// schema: complete. texts: coder for a schema with texts, null otherwise. Both must outlive the
-  /// encoder. scoring: as in TableOptions; a fault's message then states what to type.
+  /// schema: complete. texts: tokenizer and vocabulary if the schema has a text column, else null.
+  /// Both must outlive the encoder. scoring: as in TableOptions; messages about faults then say
+  /// what to type.
   explicit RowEncoder(const TableSchema& schema, const TextCoder* texts = nullptr,
                       Malformed malformed = Malformed::refuse, bool scoring = false);
 
-  /// Appends the row. Cells that the schema does not allow count as missing or are added to
-  /// `faults`; with a fault the features and label of the row are meaningless. with_label: if
-  /// false, the label or target is 0 and its cell is not read.
+  /// Appends the row to `to`. Cells that the schema does not allow count as missing or are reported
+  /// to `faults`; a row with a fault has meaningless features and label. with_label: if false, the
+  /// label or target is 0 and its cell is not read.
   void append(const TableRow& row, bool with_label, Dataset& to, TableFaults& faults) const;
-  /// Returns an empty data set of the right shape.
+  /// Returns a data set without examples, of the encoder's shape.
   Dataset empty() const;
   void reserve(Dataset& set, std::uint64_t rows) const;
 
  private:
-  /// A column of the schema, with values that are computed once and used for every row.
+  /// A column of the schema, with values computed from it once and used for every row.
   struct Code {
     const Column& column;
     int offset;                  // index of its first feature
@@ -41,7 +42,8 @@ class RowEncoder {
 
   void put_number(const Code& code, const Numeric& numeric, const TableRow& row,
                   std::string_view cell, RowWriter& out, TableFaults& faults) const;
-  /// Returns the feature of the category, or the code that stands for no feature.
+  /// Returns the index of the category's feature, or layout_->features if the cell gives no
+  /// feature.
   std::uint32_t category(const Code& code, const Categorical& categorical, const TableRow& row,
                          std::string_view cell, TableFaults& faults) const;
   std::uint8_t class_of(const Code& code, const Label& label, const TableRow& row,
@@ -60,9 +62,8 @@ class RowEncoder {
   int features_ = 0;
 };
 
-/// Throws InputError "SCHEMA: ..." if a column has no value for missing cells, which
-/// Malformed::missing needs: a numeric, date, label or target column without `fill`. `source` names
-/// the schema.
+/// Throws InputError "SCHEMA: ..." if a numeric, date, label or target column has no `fill`, the
+/// value of missing cells that Malformed::missing needs. source: name of the schema.
 void require_missing_codes(const TableSchema& schema, std::string_view source);
 
 }  // namespace cudp

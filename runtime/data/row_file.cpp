@@ -26,12 +26,13 @@ namespace fs = std::filesystem;
 
 std::string reason(int error) { return std::generic_category().message(error); }
 
-/// Where a thread goes on if a page that it copies is no longer in its file; null: it copies none.
+/// Where this thread continues if a mapped page that it copies is no longer in its file. Null: this
+/// thread copies none.
 thread_local sigjmp_buf* after_lost_page = nullptr;
 struct sigaction earlier_action {};
 
-/// Handler of SIGBUS, which the system sends to a thread that reads a mapped page behind the end of
-/// its file. Other causes are left to the handler that was there before.
+/// Handler of SIGBUS, which the system sends to a thread that reads a mapped page beyond the end of
+/// its file. SIGBUS from other causes is passed to the previous handler.
 void on_lost_page(int signal, siginfo_t* info, void* context) {
   if (after_lost_page != nullptr) siglongjmp(*after_lost_page, 1);
   if ((earlier_action.sa_flags & SA_SIGINFO) != 0 && earlier_action.sa_sigaction != nullptr) {

@@ -10,7 +10,7 @@
 
 namespace cudp {
 
-/// A file descriptor, closed at the end.
+/// Owns a file descriptor and closes it.
 class FileDescriptor {
  public:
   explicit FileDescriptor(int number) : number_(number) {}
@@ -26,17 +26,18 @@ class FileDescriptor {
   int number_;
 };
 
-/// Features of examples in a file: records of equal size, one after another. The file is mapped,
-/// and rows are copied when they are needed. Its pages belong to the system, which can drop them,
-/// so that they count as no memory of this process. Any thread may call any function.
+/// Features of examples in a mapped file: records of equal size, one after another. Rows are copied
+/// when they are needed. The system can drop the file's pages at any time, so they do not count as
+/// memory of this process. Thread-safe.
 ///
-/// All functions that copy throw InputError if the file has become too short for its rows, or if
-/// it cannot be read. A row may have changed since it was copied last: what is computed from a row,
-/// such as its norm and its contribution to a sum, must come from one copy.
+/// Functions that copy throw InputError if the file has become too short or cannot be read. Another
+/// program may change the file between two copies of a row. So everything that is computed from a
+/// row in a step, such as its gradient's norm and its contribution to a sum, must come from one
+/// copy.
 class RowFile {
  public:
-  /// name: of the file, for messages. first_byte: position of the first row. Throws InputError if
-  /// the file is too short, Error if it cannot be mapped.
+  /// name: of the file, for messages. first_byte: offset of the first row. Throws InputError if the
+  /// file is too short, Error if it cannot be mapped.
   RowFile(std::string name, FileDescriptor file, std::uint64_t first_byte, std::size_t row_bytes,
           std::size_t rows);
   ~RowFile();
@@ -48,14 +49,14 @@ class RowFile {
   std::size_t row_bytes() const { return row_bytes_; }
   const std::string& name() const { return name_; }
 
-  /// Copies the listed rows to `to` [rows.size(), row_bytes()].
+  /// Copies the rows with these indices to `to` [rows.size(), row_bytes()].
   void copy(std::span<const std::uint32_t> rows, std::uint8_t* to) const;
-  /// Copies rows [first, first + count) to `to`. Faster than the other function for many rows.
+  /// Copies rows [first, first + count) to `to`. For many rows faster than copying a list.
   void copy(std::size_t first, std::size_t count, std::uint8_t* to) const;
 
-  /// Starts to read rows from the disk that are copied some calls later, if the file is too large
-  /// to stay in memory. The caller copies `rows`, ascending, in parts of `part` rows, and calls
-  /// this for the part that begins at `at`, before it copies it.
+  /// Asks the system to read rows from the disk before they are copied, if the file is too large to
+  /// stay in memory. The caller copies `rows`, ascending, in parts of `part` rows, and must call
+  /// this before it copies the part that begins at `at`.
   void read_ahead(std::span<const std::uint32_t> rows, std::size_t at, std::size_t part) const;
 
  private:
@@ -78,17 +79,17 @@ std::shared_ptr<const RowFile> open_rows(const std::filesystem::path& path,
                                          std::uint64_t first_byte, std::size_t row_bytes,
                                          std::size_t rows);
 
-/// Writes a file of rows that has no name, so that no other program can open it and that nothing of
-/// it is left at the end, however the program ends.
+/// Writes rows to a file without a name, so that no other program can open it and it is deleted
+/// when the program ends, even by a crash.
 class RowFileWriter {
  public:
-  /// folder: where the file's space is taken from. data: name of the data set, for messages. Throws
-  /// Error if no file can be made there.
+  /// folder: folder on whose disk the file is made. data: name of the data set, for messages.
+  /// Throws Error if no file can be made there.
   RowFileWriter(const std::filesystem::path& folder, std::string data, std::size_t row_bytes);
 
   /// Appends whole rows. Throws Error if the disk is full.
   void append(std::span<const std::uint8_t> rows);
-  /// Returns the file. No more rows may be appended.
+  /// Returns the finished file for reading. No more rows may be appended.
   std::shared_ptr<const RowFile> finish();
 
  private:
@@ -99,13 +100,13 @@ class RowFileWriter {
   std::uint64_t bytes_ = 0;
 };
 
-/// Where the features of a data set are kept.
+/// Whether the features of a data set are kept in memory or in a file.
 struct RowStorage {
   RowsIn where = RowsIn::memory;
-  /// Folder that has space for rows which must be converted first.
+  /// Folder for files of rows that must be converted before use.
   std::filesystem::path folder{};
 
-  /// Returns whether features of this size stay in a file [bytes].
+  /// Returns whether features of this size [bytes] are kept in a file.
   bool in_file(std::uint64_t bytes) const;
 };
 

@@ -8,10 +8,10 @@
 
 namespace cudp {
 
-/// Layout that all rows of a table share. kernels/common/coded_rows.hpp describes a row's record in
-/// memory.
+/// Layout of the coded rows of a table: numbers for numeric columns, and codes (feature indices)
+/// for one-hot columns. kernels/common/coded_rows.hpp describes a row's record in memory.
 struct RowLayout {
-  /// Feature index of each number, ascending, < features.
+  /// Index of the feature that each number is, ascending, < features.
   std::vector<std::int32_t> number_feature;
   int codes = 0;     ///< number of codes in a row
   int features = 0;  ///< number of features of the dense row
@@ -19,7 +19,7 @@ struct RowLayout {
   int numbers() const { return static_cast<int>(number_feature.size()); }
   int code_bytes() const { return bytes_of_code(features); }
   std::int64_t row_bytes() const { return coded_row_bytes(numbers(), codes, code_bytes()); }
-  /// Returns rows of this layout as kernels see them.
+  /// Returns a view of rows that have this layout, for kernels.
   CodedRows view(const std::uint8_t* rows) const {
     return {.rows = rows,
             .number_feature = number_feature.data(),
@@ -33,7 +33,7 @@ struct RowLayout {
   bool operator==(const RowLayout&) const = default;
 };
 
-/// Returns code k of a row.
+/// Returns code k of a row: the index of a feature that is 1.
 inline std::uint32_t code_of(const CodedRows& rows, const std::uint8_t* row, int k) {
   const std::uint8_t* const codes = row + std::ptrdiff_t{4} * (rows.numbers + 1);
   std::uint16_t two = 0;
@@ -50,16 +50,16 @@ inline std::uint32_t code_of(const CodedRows& rows, const std::uint8_t* row, int
   }
 }
 
-/// Writes the record of one row; numbers and codes must come in order.
+/// Writes one coded row. Numbers and codes must be appended in the layout's order.
 class RowWriter {
  public:
-  /// row [layout.row_bytes()]: written. The layout must outlive the writer.
+  /// row: [layout.row_bytes()], written. The layout must outlive the writer.
   RowWriter(const RowLayout& layout, std::uint8_t* row);
-  /// Appends a number or a code. A code equal to layout.features stands for no feature. Both throw
-  /// Error if the row is full; on a number that is not finite; on a code above layout.features.
+  /// Append a number or a code. A code equal to layout.features stands for no feature. Both throw
+  /// Error if the row is full, if a number is not finite, or if a code is above layout.features.
   void number(float x);
   void code(std::uint32_t c);
-  /// Writes the squared norm of the row. Throws Error if a number or a code is missing.
+  /// Writes the squared L2 norm of the row. Throws Error if a number or a code is missing.
   void finish();
 
  private:

@@ -293,7 +293,8 @@ std::optional<UnitOfPrivacy> parse_unit(const Entry& top, const std::vector<Colu
   return unit;
 }
 
-/// Parses the metric.
+/// Parses the metric by which test rows are judged. Throws if it is unknown or there are no
+/// classes.
 std::string parse_metric(const Entry& top, const std::vector<Column>& columns) {
   std::string metric = top.text("metric");
   if (std::ranges::none_of(columns,

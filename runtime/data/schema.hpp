@@ -11,16 +11,16 @@
 
 namespace cudp {
 
-/// A number, clamped to public bounds and scaled to 0..1:
+/// A numeric column: one feature, the number clamped to public bounds and scaled to 0..1:
 ///   linear (x - min) / (max - min), or log: log1p(x - min) / log1p(max - min).
-/// With edges e_1 < ... < e_k it also gives k + 1 indicators of the interval it falls in: below
-/// e_1, from e_1 to below e_2, ..., from e_k.
+/// With edges e_1 < ... < e_k it also gives k + 1 one-hot features for the interval that the number
+/// falls in: below e_1, from e_1 to below e_2, ..., from e_k.
 struct Numeric {
   std::optional<double> min;  ///< if a bound is missing, the schema is incomplete
   std::optional<double> max;
   bool log = false;
   std::vector<double> edges;
-  std::optional<double> fill;  ///< value of a missing cell; without it one is an error
+  std::optional<double> fill;  ///< value of a missing cell; if not set, a missing cell is an error
   /// Date format of the cells of kind date (dates.hpp); all numbers here are then days since
   /// 1970-01-01. Empty: cells are decimal numbers.
   std::string date_format;
@@ -28,7 +28,8 @@ struct Numeric {
   bool operator==(const Numeric&) const = default;
 };
 
-/// One text of a public list, one-hot. A missing value is all zeros or has its own column.
+/// A categorical column: one-hot features for a public list of texts. A missing value gives all
+/// zeros or has a feature of its own.
 struct Categorical {
   std::vector<std::string> values;  ///< empty: the schema is incomplete
   bool missing_has_column = false;
@@ -37,27 +38,29 @@ struct Categorical {
   bool operator==(const Categorical&) const = default;
 };
 
-/// A class: the index of the text in `values`. If the text ends with strip_suffix, that is removed
-/// first.
+/// The column with the class to predict. The class is the index of the cell's text in `values`,
+/// after strip_suffix is removed from its end.
 struct Label {
   std::vector<std::string> values;  ///< empty: the schema is incomplete
   std::string strip_suffix;
-  std::optional<std::string> fill;  ///< class of a missing label; without it one is an error
+  /// Class of a missing label; if not set, a missing label is an error.
+  std::optional<std::string> fill;
 
   bool operator==(const Label&) const = default;
 };
 
-/// A number to predict instead of a class, clamped to public bounds.
+/// The column with the number to predict (regression), clamped to public bounds.
 struct Target {
   std::optional<double> min;  ///< if a bound is missing, the schema is incomplete
   std::optional<double> max;
-  std::optional<double> fill;  ///< value of a missing target; without it one is an error
+  /// Value of a missing target; if not set, a missing target is an error.
+  std::optional<double> fill;
 
   bool operator==(const Target&) const = default;
 };
 
-/// Text of a language, which a tokenizer and a vocabulary convert to numbers. A missing value is an
-/// empty text. Any bytes are a valid text.
+/// A column of natural-language text, which a tokenizer and a vocabulary convert to word ids. A
+/// missing value is an empty text. Any bytes are valid.
 struct Text {
   bool operator==(const Text&) const = default;
 };
@@ -66,13 +69,13 @@ struct Ignored {
   bool operator==(const Ignored&) const = default;
 };
 
-/// Column that identifies a row for the owner of the table. It gives no feature; predictions repeat
-/// it.
+/// A column that identifies a row for the owner of the table. It is not a feature; files of
+/// predictions repeat it.
 struct Id {
   bool operator==(const Id&) const = default;
 };
 
-/// A column of which only the name is known.
+/// A column whose kind the schema does not state.
 struct Unstated {
   bool operator==(const Unstated&) const = default;
 };
@@ -84,8 +87,8 @@ struct Column {
   bool operator==(const Column&) const = default;
 };
 
-/// Unit of privacy of a table: all rows with the same text in a column. The first max_rows rows of
-/// a unit, in the order of the file, are training examples; the others are read but not used.
+/// Unit of privacy of a table, e.g. a person: all rows with the same text in one column. The first
+/// max_rows rows of a unit, in file order, are training examples; its other rows are not used.
 struct UnitOfPrivacy {
   std::string column;          ///< a column of kind ignore
   std::uint64_t max_rows = 1;  ///< 1 to privacy::kMaxGroup
@@ -93,21 +96,21 @@ struct UnitOfPrivacy {
   bool operator==(const UnitOfPrivacy&) const = default;
 };
 
-/// Meaning of a table's cells.
+/// Describes the format of a table file and the meaning of its columns.
 struct TableSchema {
   std::string name;
   char delimiter = ',';
-  bool quotes = true;       ///< a cell may be in double quotes
-  bool header = true;       ///< the first row names the columns, in any order
-  char decimal = '.';       ///< or ','
+  bool quotes = true;  ///< a cell may be in double quotes
+  bool header = true;  ///< the first row has the names of the columns, which may be in any order
+  char decimal = '.';  ///< decimal separator: '.' or ','
   std::string skip_prefix;  ///< lines that begin with this are skipped; empty: none
-  /// Texts that mean a missing value. If not stated: kUsualMissing.
+  /// Cell texts that mean a missing value. Not set: kUsualMissing.
   std::optional<std::vector<std::string>> missing;
   std::optional<UnitOfPrivacy> unit;  ///< empty: each row is a unit
   /// Metric by which test rows are judged, one of kSchemaMetrics; empty: not stated.
   std::string metric;
-  /// Columns: exactly one Label or Target, at most one Id; with a Text, no other column that gives
-  /// features.
+  /// The table's columns: exactly one Label or Target, and at most one Id. With a Text column no
+  /// other column may be a feature.
   std::vector<Column> columns;
 
   bool operator==(const TableSchema&) const = default;
@@ -120,9 +123,9 @@ inline constexpr std::string_view kSchemaMetrics[] = {"accuracy", "balanced-accu
 /// Texts that mean a missing value if a schema states none.
 inline constexpr std::string_view kUsualMissing[] = {"", "NA", "NaN", "null", "?"};
 
-/// Returns whether the cell means a missing value, unless it is a value of its column: the caller
-/// must look among the values of a categorical column first. In a text column any text is a value,
-/// so only a stated text is missing.
+/// Returns whether the cell's text means a missing value. For a categorical column the caller must
+/// first check that the text is not one of its values. In a text column only texts listed in
+/// schema.missing are missing.
 bool is_missing(const TableSchema& schema, const Column& column, std::string_view cell);
 
 /// Parses a schema (TOML; runtime/data/schemas/README.md documents the keys). `source` names it in
@@ -133,9 +136,10 @@ TableSchema parse_schema(std::string_view toml, const std::string& source);
 /// Returns the TOML text of a shipped schema (adult, bank, ...); "" if there is none of that name.
 std::string_view shipped_schema(std::string_view name);
 
-/// Returns whether the kind, and the bounds, categories or classes that it needs, are stated.
+/// Returns whether the schema states the column's kind and the bounds, categories or classes that
+/// this kind needs.
 bool is_complete(const Column& column);
-/// Returns the name of the first incomplete column; "" if the schema is complete.
+/// Returns the name of the first column that is not complete; "" if all are.
 std::string first_incomplete(const TableSchema& schema);
 
 /// Returns whether a model learns to predict the column: a Label or a Target.
@@ -143,18 +147,18 @@ bool is_predicted(const Column& column);
 /// Returns the bounds of a complete schema's target; nullopt if it has a label.
 std::optional<TargetBounds> target_bounds(const TableSchema& schema);
 
-/// Returns whether the rows are texts: their one column besides the label and ignored ones is a
-/// Text.
+/// Returns whether examples are texts: the only feature column is a Text.
 bool is_text(const TableSchema& schema);
 
-/// Returns the index of the unit's column; nullopt if each row is a unit.
+/// Returns the index of the column that identifies the unit of privacy; nullopt if each row is a
+/// unit.
 std::optional<std::size_t> unit_column(const TableSchema& schema);
 
 /// Returns the number of features of a column, or of a whole row, under a complete schema.
 int feature_count(const Column& column);
 int feature_count(const TableSchema& schema);
 
-/// Limits of a table, so that a schema cannot make the program allocate too much memory.
+/// Limits for a schema, so that it cannot make the program allocate too much memory.
 inline constexpr int kMaxFeatures = 1 << 20;
 inline constexpr int kMaxClasses = 256;
 

@@ -63,7 +63,7 @@ std::string phrase(std::string_view animal, Dice& dice) {
   return words;
 }
 
-/// Makes the share's range of sentences first to first + count - 1.
+/// Makes one rank's share of sentences first to first + count - 1, as a data set.
 Dataset make_part(const TextEncoder& encoder, std::size_t first, std::size_t count, Share share) {
   Dataset set;
   encoder.describe(set);

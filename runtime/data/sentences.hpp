@@ -6,8 +6,8 @@
 
 namespace cudp {
 
-/// A sentence of the built-in texts. Its label is 1 if a bird does something to another animal, 0
-/// if another animal does something to a bird.
+/// A sentence of the built-in text data set. Its label is 1 if a bird does something to another
+/// animal, 0 if another animal does something to a bird.
 struct Sentence {
   std::string text;
   std::uint8_t label = 0;
@@ -21,7 +21,7 @@ struct Sentence {
 /// only.
 Sentence make_sentence(std::uint64_t seed, std::uint64_t i);
 
-/// Returns every word that occurs, in byte order.
+/// Returns every word that occurs in these sentences, in byte order.
 std::vector<std::string> sentence_words();
 
 }  // namespace cudp

@@ -7,29 +7,29 @@
 
 namespace cudp {
 
-/// SHA-256 of bytes that arrive in pieces. Uses the processor's instructions for it if it has them,
-/// which are about five times as fast, otherwise libsodium.
+/// SHA-256 of bytes that arrive in pieces. Uses the CPU's SHA instructions if it has them (about
+/// five times as fast), otherwise libsodium.
 class Sha256 {
  public:
   static constexpr std::size_t kBytes = 32;
   using Digest = std::array<std::uint8_t, kBytes>;
 
-  /// uses_processor: false: libsodium in any case, for tests.
+  /// uses_processor: if false, uses libsodium even if the CPU has SHA instructions; for tests.
   explicit Sha256(bool uses_processor = true);
 
   void add(std::span<const std::uint8_t> bytes);
   /// Returns the digest of all bytes. Call once, last.
   Digest finish();
 
-  /// Returns whether the processor has the instructions.
+  /// Returns whether the CPU has SHA instructions.
   static bool has_instructions();
 
  private:
   static constexpr std::size_t kBlock = 64;
 
   bool uses_processor_;
-  crypto_hash_sha256_state sodium_{};        ///< state without the instructions
-  std::array<std::uint32_t, 8> words_;       ///< state with them
+  crypto_hash_sha256_state sodium_{};        ///< state, if libsodium is used
+  std::array<std::uint32_t, 8> words_;       ///< state, if SHA instructions are used
   std::array<std::uint8_t, kBlock> rest_{};  ///< bytes that do not fill a block yet
   std::uint64_t size_ = 0;                   ///< number of bytes so far
 };

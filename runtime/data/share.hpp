@@ -12,12 +12,13 @@ struct ExampleRange {
   std::size_t size() const { return end - begin; }
 };
 
-/// Ranges begin at multiples of this: one tile of the sampler's words (kernels/step/sample.hpp),
-/// and two blocks of codes of a seal.
+/// A rank's range begins at a multiple of this number of examples. It is the number of random words
+/// that the sampler draws at once (kernels/step/sample.hpp), and a multiple of 256, the
+/// examples in a block of authentication codes (runtime/run/seal.hpp).
 inline constexpr std::size_t kRangeTile = 512;
 
-/// Returns the examples of a rank, out of `size` ranks. Ranks get equally many tiles, up to one.
-/// The last ranks may get none; rank 0 gets some if there are any.
+/// Returns the range of examples that belongs to a rank, out of `size` ranks. Ranges differ in size
+/// by at most kRangeTile. The last ranks may get none; rank 0 gets some if there are any.
 inline ExampleRange range_of(int rank, int size, std::size_t examples) {
   const std::size_t tiles = (examples + kRangeTile - 1) / kRangeTile;
   const auto at = [&](int r) {
@@ -28,7 +29,7 @@ inline ExampleRange range_of(int rank, int size, std::size_t examples) {
   return {at(rank), at(rank + 1)};
 }
 
-/// A rank's share of a data set.
+/// The contiguous range of a data set's examples that belongs to one of `size` ranks.
 struct Share {
   int rank = 0;
   int size = 1;

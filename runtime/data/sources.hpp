@@ -1,5 +1,5 @@
 #pragma once
-// Functions that read data sets, by kind of file.
+// Functions that read data sets, one for each kind of source.
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -17,7 +17,7 @@ inline const std::vector<std::string> kIdxTrainImages = {"train-images-idx3-ubyt
 
 inline const std::string kCifarTrainImages = "data_batch_1.bin";
 
-/// Assumption of the guarantee about a user's own images.
+/// Assumption on which the guarantee rests for a user's own images; printed in the certificate.
 inline constexpr const char* kLabelsAreClasses =
     "every label is a class: a training on a file with another is refused, and that is not counted";
 
@@ -26,53 +26,56 @@ struct FolderFacts {
   /// Published name of the set; the files must then have the published content (published.hpp).
   /// Empty: the user's own files.
   std::string set{};
-  /// Number of classes. A larger label is refused: the number of classes is never read from labels,
-  /// which are private.
+  /// Number of classes. A label that is not below it is an error. The number is never taken from
+  /// the labels, which are private.
   int classes = 10;
   Share share{};
-  RowStorage storage{};  ///< where pixels of IDX files are kept; those of CIFAR are in memory
+  RowStorage storage{};  ///< whether pixels of IDX files are kept in memory or in a file; those of
+                         ///< CIFAR are in memory
 };
 
-/// Reads a folder of four IDX files.
+/// Reads a folder with the four IDX files of a data set such as MNIST.
 DataSplit load_idx_folder(const std::filesystem::path& folder, const FolderFacts& facts);
 
-/// Reads a folder of data_batch_1 to 5 and test_batch, or the first 1,000 images of the latter.
+/// Reads a folder with CIFAR-10's files data_batch_1 to 5 and test_batch. test_batch may have only
+/// its first 1,000 images.
 DataSplit load_cifar_folder(const std::filesystem::path& folder, const FolderFacts& facts);
 
-/// Makes the built-in images, or sentences.
+/// Make the built-in data sets of images and of sentences.
 DataSplit load_glyphs(const DataRequest& request);
 DataSplit load_sentences(const DataRequest& request);
 
-/// Throws InputError if the request names a schema or a test table, because a named table has its
+/// Throws InputError if the request has a schema or a test table: a table given by name has its
 /// own.
 void check_named_table(const DataRequest& request);
 
-/// Reads a named table in this folder, with the shipped schema. Throws InputError if the content of
-/// a file is not the published one.
+/// Reads a table given by name from this folder, with the shipped schema. Throws InputError if a
+/// file does not have the published content.
 DataSplit load_named_table(const DataRequest& request, const NamedDataset& named,
                            const std::filesystem::path& folder);
 
-/// Returns whether a row of a table that was published without a test set is a test row here. A
-/// fifth of the rows are. The row's own text decides, so no row changes the part that another is
-/// in.
+/// For a table that was published without a test set: returns whether this program uses the row as
+/// a test row, as it does for a fifth of them. It depends on the row's text alone, so no row
+/// affects whether another is a test row.
 bool is_published_test_row(std::string_view text);
 
-/// Returns whether `dataset` is a table given by its path, or the standard input: neither a name,
+/// Returns whether `dataset` is the path of a table, or "-" for the standard input: neither a name,
 /// nor a folder, nor a matrix.
 bool is_table_path(const std::string& dataset);
 
-/// Returns whether the path names an array of examples: it ends in .npy or .npz, compressed or not.
+/// Returns whether the path is that of an array of examples: it ends in .npy or .npz, perhaps
+/// followed by .gz or .xz.
 bool is_matrix(const std::filesystem::path& path);
 
-/// Reads arrays of examples, and their labels.
+/// Reads training and test examples, with their labels, from arrays.
 DataSplit load_matrix(const DataRequest& request);
-/// Reads all rows of request.dataset, an array.
+/// Reads all rows of the array request.dataset, to score them.
 TestData load_matrix_rows(const DataRequest& request);
 
-/// Reads a table file.
+/// Reads training and test examples from table files.
 DataSplit load_table_file(const DataRequest& request);
 
-/// Reads every row of a table file; see load_test_data.
+/// Reads the rows of a table that are to be scored, as load_test_data describes.
 TestData load_table_rows(const DataRequest& request);
 
 }  // namespace cudp

@@ -6,11 +6,12 @@
 
 namespace cudp {
 
-/// Path that stands for the standard input.
+/// Path by which users give the standard input in place of a file.
 inline constexpr const char* kStandardInput = "-";
 
-/// Opens a file as open_bytes does, or the standard input if the path is "-", decompressed in the
-/// same way. The standard input can be read only once. progress: as in open_bytes, of a file.
+/// Opens a file, or the standard input if the path is "-". Decompresses it if it begins with the
+/// magic number of gzip or xz. The standard input can be read only once. progress: receives the
+/// fraction of the file that has been read; may be null.
 std::unique_ptr<ByteReader> open_input(const std::filesystem::path& path, Busy* progress = nullptr);
 
 }  // namespace cudp

@@ -15,21 +15,22 @@
 
 namespace cudp {
 
-/// Collects faults of a table's rows, which are reported together.
+/// Collects errors in the rows of a table, to report several of them in one message.
 class TableFaults {
  public:
   static constexpr std::size_t kMax = 20;
 
   explicit TableFaults(std::string file) : file_(std::move(file)) {}
 
-  /// Adds a fault. column: empty if the whole row is at fault.
+  /// Adds an error. line: line in the file. column: name of the column; empty if the whole row is
+  /// wrong. expected, found: texts for the message.
   void add(std::uint64_t line, std::string_view column, std::string_view expected,
            std::string_view found);
-  /// Adds a fault at a position such as "row 7".
+  /// Adds an error at a place such as "row 7".
   void add_at(std::string place, std::string_view expected, std::string_view found);
   bool any() const { return !lines_.empty(); }
   bool full() const { return lines_.size() >= kMax; }
-  /// Throws InputError "FILE, line N, column 'NAME': expected ..., found ..."; with several faults,
+  /// Throws InputError "FILE, line N, column 'NAME': expected ..., found ..."; for several errors,
   /// their number and a line like this for each.
   [[noreturn]] void raise() const;
 
@@ -43,16 +44,16 @@ struct TableRow {
   std::uint64_t line = 0;  ///< number of its first line in the file, from 1
   std::string_view text;   ///< the whole row
   std::span<const std::string_view> cells;
-  bool malformed = false;  ///< every cell counts as missing
+  bool malformed = false;  ///< the row could not be split; every cell counts as missing
 };
 
-/// Rule for the label's column in a file.
+/// Whether a file must have the column of the label.
 enum class LabelColumn {
   required,
   optional  ///< may be absent: its cells are then empty
 };
 
-/// Rule for the column of the schema's unit of privacy in a file with a header.
+/// Whether a file with a header must have the column of the unit of privacy.
 enum class UnitColumn {
   required,
   optional  ///< may be absent: it is not read
@@ -70,15 +71,15 @@ enum class OtherColumns {
 /// UTF-16.
 class TableRows {
  public:
-  /// faults: collects the faults of rows if `malformed` is refuse. reader, schema and faults must
+  /// faults: collects errors in rows if `malformed` is `refuse`. reader, schema and faults must
   /// outlive this object.
   TableRows(ByteReader& reader, const TableSchema& schema, TableFaults& faults,
             Malformed malformed = Malformed::refuse, LabelColumn label = LabelColumn::required,
             UnitColumn unit = UnitColumn::required, OtherColumns others = OtherColumns::as_stated);
 
-  /// Names of columns in the file that the schema lacks.
+  /// Names of columns that the file has but the schema does not; they are not read.
   const std::vector<std::string>& dropped() const { return dropped_; }
-  /// Returns whether the file has the schema's column at this index.
+  /// Returns whether the file has column `column` (an index) of the schema.
   bool has(std::size_t column) const { return order_[column] < width_; }
 
   /// Reads the next row that can be split into its cells; returns false at the end. The row is
@@ -102,7 +103,7 @@ class TableRows {
   std::size_t width_ = 0;     // number of cells of a row in the file
   std::vector<std::string> dropped_;
   bool first_ = true;  // no row has been read yet
-  /// Index in the file of each of the schema's columns; width_ if the file lacks it.
+  /// Index in the file of each column of the schema; width_ if the file lacks it.
   std::vector<std::size_t> order_;
   std::vector<std::string_view> cells_;
 };
@@ -110,29 +111,31 @@ class TableRows {
 /// Lists names of columns for a message: "'age', 'sex' and 3 more".
 std::string column_list(std::span<const std::string> names);
 
-/// Calls `use` for every row. Throws InputError on what TableRows refuses, on rows with too few or
+/// Calls use(row) for every row. Throws InputError as TableRows does, and if a row has too few or
 /// too many cells, or if there is no row.
 void for_each_row(ByteReader& reader, const TableSchema& schema,
                   const std::function<void(const TableRow&)>& use);
 
-/// Counts the rows, without reading their cells.
+/// Returns the number of rows. It does not read their cells.
 std::uint64_t count_rows(ByteReader& reader, const TableSchema& schema);
 
-/// Makes a schema that knows only the names in the header row. The label is the column named label,
-/// class or target, in upper or lower case; if there is none, the last column.
+/// Makes a schema from the header row, with the names of the columns but no kinds. The label is the
+/// column named label, class or target, in upper or lower case; if there is none, the last column.
 TableSchema schema_from_header(ByteReader& reader, char delimiter);
 
 /// Parses a text that is a finite decimal number and nothing else. decimal: '.' or ','.
 std::optional<double> parse_number(std::string_view text, char decimal = '.');
 
-/// Parses the number of a cell: a decimal number, or a date in days.
+/// Parses the cell of a numeric column: a decimal number, or a date, which becomes days since
+/// 1970-01-01.
 std::optional<double> parse_cell(const TableSchema& schema, const Numeric& numeric,
                                  std::string_view cell);
 
-/// Returns the text that names the class, without the suffix to be removed.
+/// Returns the part of a label's cell that names the class: without label.strip_suffix.
 std::string_view class_text(const Label& label, std::string_view cell);
 
-/// Counts the words of the texts. The result is not private; see WordCounter.
+/// Counts how often each word occurs in the table's text column. The result is exact, so it is not
+/// differentially private.
 WordCounter count_words(ByteReader& reader, const TableSchema& schema);
 
 }  // namespace cudp

@@ -16,8 +16,8 @@
 namespace cudp {
 namespace {
 
-/// Returns the index of the column that satisfies `is`. Throws InputError with `wanted` if there is
-/// none.
+/// Returns the index of the schema's column that satisfies `is`. Throws InputError with the text
+/// `wanted` if there is none.
 template <class Is>
 std::size_t find_column(const TableSchema& schema, const Is& is, const std::string& wanted,
                         const std::string& file, const std::string& near = "") {
@@ -35,7 +35,7 @@ void clear(TableBlock& block) {
 
 }  // namespace
 
-/// Reads blocks in the calling thread.
+/// Reads blocks of rows in the calling thread.
 class TableReader::Source {
  public:
   Source(ByteReader& bytes, const TableSchema& schema, const TableOptions& options)
@@ -100,15 +100,15 @@ class TableReader::Source {
   }
 
  private:
-  /// Checks a row that is not used. It must be valid, too, because the choice of a unit's used rows
-  /// may change.
+  /// Checks a row that is not used. It must be valid, too: if another row of its unit is removed,
+  /// it may become used.
   void look_for_faults(const TableRow& row) {
     if (!unused_) unused_ = encoder_.empty();
     clear_examples(*unused_);
     encoder_.append(row, options_.labels, *unused_, faults_);
   }
 
-  /// Searches the remaining rows for further faults and throws; rows are no longer returned.
+  /// Searches the remaining rows for further faults, and then throws all of them.
   void skip_to_faults(TableRow& row) {
     while (!faults_.full() && rows_.next(row)) {
       if (units_) units_->uses(row, faults_);
@@ -130,7 +130,7 @@ class TableReader::Source {
   std::uint64_t row_ = 0;
 };
 
-/// A thread that reads blocks ahead: one waits, and one is being read.
+/// Reads the next block of rows in another thread while the caller uses the current one.
 class TableReader::Ahead {
  public:
   explicit Ahead(Source& source) : source_(source), thread_([this] { read(); }) {}

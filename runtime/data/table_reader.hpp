@@ -16,26 +16,29 @@
 
 namespace cudp {
 
-/// How a table is read.
+/// Options for reading a table.
 struct TableOptions {
   Malformed malformed = Malformed::refuse;
   /// If false, labels are 0 and never read, and the file may lack the label's column.
   bool labels = true;
-  /// True to score with a model that was trained before. A file with a header may then lack columns
-  /// that give no feature, and columns that the schema lacks are dropped.
+  /// Whether rows are scored with a trained model. A file with a header may then lack columns that
+  /// give no feature, and columns that the schema lacks are dropped.
   bool scoring = false;
-  bool units = false;  ///< use only the first rows of each of the schema's units
-  /// Keep the texts of the id column, if the file has it. Throws InputError if the schema has none.
+  bool units = false;  ///< use only the first max_rows rows of each unit of privacy
+  /// Keep the cells of the id column, if the file has it. The reader throws InputError if the
+  /// schema has none.
   bool ids = false;
-  std::string group_by{};            ///< column of the schema whose texts are kept; empty: none
-  bool row_texts = false;            ///< keep the texts of the rows
-  std::size_t max_rows = 4096;       ///< maximum of a block; fewer if rows are wide
-  const TextCoder* coder = nullptr;  ///< coder for a schema with texts; must outlive the reader
-  RowStorage storage{};              ///< where the features of a data set of rows are kept
-  bool ahead = true;                 ///< a thread reads the next block while one is in use
+  /// Name of a column whose cells are kept, to group results by; empty: none.
+  std::string group_by{};
+  bool row_texts = false;       ///< keep the texts of the rows
+  std::size_t max_rows = 4096;  ///< maximum number of rows in a block; fewer if rows are wide
+  /// Tokenizer and vocabulary for a text column; must outlive the reader.
+  const TextCoder* coder = nullptr;
+  RowStorage storage{};  ///< whether features are kept in memory or in a file
+  bool ahead = true;     ///< a thread reads the next block while one is in use
 };
 
-/// Texts stored one after another, without an allocation for each.
+/// A list of texts in one contiguous buffer, without an allocation for each.
 class TextList {
  public:
   std::size_t size() const { return ends_.size(); }
@@ -57,20 +60,20 @@ class TextList {
   std::vector<std::size_t> ends_;
 };
 
-/// Maximum number of features or words in a block of rows.
+/// Maximum of rows x features (or words) in a block.
 inline constexpr std::uint64_t kMaxBlockNumbers = std::uint64_t{4} << 20;
 
-/// Consecutive rows of a table.
+/// Consecutive rows of a table, as examples.
 struct TableBlock {
-  std::uint64_t first_row = 0;  ///< number of its first row in the table, from 0
-  /// Rows [n]: coded, floats or words of texts. labels [n]: all 0 if they are not read.
+  std::uint64_t first_row = 0;  ///< index of the block's first row in the table
+  /// The rows as examples [n]. Labels are 0 if they are not read.
   Dataset examples;
-  TextList ids;     ///< [n] if the reader has_ids
-  TextList groups;  ///< [n] if requested
-  TextList rows;    ///< [n] if requested
+  TextList ids;     ///< [n] cells of the id column if has_ids()
+  TextList groups;  ///< [n] cells of the column TableOptions::group_by, if set
+  TextList rows;    ///< [n] texts of the rows, if TableOptions::row_texts
 };
 
-/// Reads a table in blocks, in the order of its rows. Memory use does not grow with their number.
+/// Reads a table in blocks of rows, in order. Memory use does not grow with the number of rows.
 class TableReader {
  public:
   /// schema: complete. bytes and schema must outlive the reader. Throws InputError if the header
@@ -83,11 +86,11 @@ class TableReader {
   TableReader(TableReader&&) = delete;
   TableReader& operator=(TableReader&&) = delete;
 
-  /// Returns an empty data set of the right shape.
+  /// Returns a data set without examples that has the table's shape and kind of features.
   Dataset empty() const;
   /// Returns whether blocks have ids: they were requested, and the file has them.
   bool has_ids() const;
-  /// Names of columns in the file that the schema lacks.
+  /// Names of columns that the file has but the schema does not; they are not read.
   const std::vector<std::string>& dropped() const;
   /// Reads the next block; returns false after the last one, or at once if there is no row. The
   /// memory of `block` is reused. Throws InputError with up to TableFaults::kMax faults of rows; no
@@ -102,13 +105,13 @@ class TableReader {
   std::unique_ptr<Ahead> ahead_;  // null: blocks are read by the caller
 };
 
-/// Makes a KeptRange for a share of `rows` rows, with memory reserved. empty: the reader's empty
-/// data set. file: name of the table.
+/// Makes a KeptRange for one rank's share of `rows` rows, with memory reserved. empty: result of
+/// TableReader::empty(). file: name of the table.
 KeptRange kept_rows(Dataset empty, const TableSchema& schema, const TableOptions& options,
                     Share share, std::uint64_t rows, const std::string& file);
 
-/// Reads a share's range of the rows into one data set; rows of other shares are checked too. rows:
-/// number of rows in the table; if the share is everything, used only to reserve memory.
+/// Reads the rows of one rank's share into a data set; checks the rows of other shares, too. rows:
+/// number of rows in the table; if the share is the whole table, it is used only to reserve memory.
 Dataset read_table(ByteReader& bytes, const TableSchema& schema, const TableOptions& options,
                    std::uint64_t rows, Share share = {});
 

@@ -23,8 +23,8 @@ void check_encoding(const LineReader& lines, std::string_view name) {
 }
 
 /// Throws InputError if the first bytes show that the file is not a table. Requires that no line
-/// has been read. first_line_alone: check the first line only, so that no row of the table decides
-/// about the refusal.
+/// has been read. first_line_alone: check only the first line, so that the error cannot depend on
+/// rows.
 void check_first_bytes(LineReader& lines, bool first_line_alone) {
   auto head = lines.head();
   if (first_line_alone) {
@@ -135,8 +135,8 @@ bool TableRows::may_lack(std::size_t column) const {
          (std::holds_alternative<Ignored>(kind) || std::holds_alternative<Id>(kind));
 }
 
-/// Returns the number of cells that a row must have. In a file without a header the first row may
-/// show that the file has no labels.
+/// Returns the number of cells that a row must have. In a file without a header, the first row may
+/// be one cell short, which shows that the file has no labels. found: number of cells in this row.
 std::size_t TableRows::width(std::size_t found) {
   const std::size_t all = cells_.size();
   if (first_ && !schema_.header && label_ == LabelColumn::optional && found + 1 == all) {
@@ -165,7 +165,7 @@ bool TableRows::next(TableRow& row) {
       row.malformed = true;
       return true;
     }
-    // Text after a quote may be that of a unit, which no message may quote.
+    // Text after a quote may belong to the cell of a unit of privacy, which no message may quote.
     if (!fault.expected.empty())
       faults_.add(row.line, "", fault.expected, schema_.unit ? "something else" : fault.found);
     else

@@ -49,21 +49,21 @@ std::vector<std::string> read_list(const fs::path& path, const Claim& claim = {}
   return words;
 }
 
-/// Returns the claim about a file of a named embedding.
+/// Returns the claim to check for a file of a published embedding.
 Claim claim_of(const NamedEmbedding& named, const fs::path& file) {
   return {.set = named.name,
           .file = file.filename(),
           .own = "for vectors of your own: --embedding FILE"};
 }
 
-/// Returns the claim about a word list. A list with the file name of the presets' list that is
-/// declared public is claimed to be that list.
+/// Returns the claim to check for a word list: if it is declared public and has the file name of
+/// the presets' list, that it is that list; else none.
 Claim claim_of_list(const TextOptions& options, const fs::path& file) {
   if (!options.vocabulary_is_public || file.filename() != kPresetsList) return {};
   return {.set = "glove", .file = kPresetsList, .own = "give a list of your own another name"};
 }
 
-/// Reads the vectors, with the words of the rows if they are known.
+/// Reads the vectors, and the words of their rows if they are known.
 VectorTable read_named(const NamedEmbedding& named, const fs::path& file, const std::string& dir) {
   VectorTable table = read_vectors(*open_bytes(file), named.tensor);
   check_claim(file, claim_of(named, file), table.digest);
@@ -90,7 +90,8 @@ VectorTable read_embedding(const TextOptions& options, const std::string& dir) {
             "none; scripts/fetch_data.sh " + options.embedding + " downloads them");
 }
 
-/// Returns the embedding that the options name, reduced; nullopt if they name none.
+/// Returns the embedding that the options name, reduced to its principal components if they say so;
+/// nullopt if they name none.
 std::optional<VectorTable> embedding_of(const TextOptions& options, const std::string& dir) {
   if (options.embedding.empty()) {
     if (options.embedding_dims != 0 || !options.embedding_tensor.empty() || options.store_embedding)
@@ -104,7 +105,8 @@ std::optional<VectorTable> embedding_of(const TextOptions& options, const std::s
   return table;
 }
 
-/// Returns the table's words that the tokenizer can produce and the released list can hold.
+/// Returns the words of the embedding table that the tokenizer can produce and a word list can
+/// hold.
 std::vector<std::string> own_words(const VectorTable& table, Tokenizer tokenizer) {
   std::vector<std::string> words;
   for (const std::string& word : table.words)
@@ -113,7 +115,8 @@ std::vector<std::string> own_words(const VectorTable& table, Tokenizer tokenizer
   return words;
 }
 
-/// Returns the words of the list that the options name, or else of the table, or else `counted`.
+/// Returns the words of the vocabulary: from the list that the options name, else from the
+/// embedding table, else `counted`.
 std::vector<std::string> words_of(const TextOptions& options, const std::string& dir,
                                   const std::optional<VectorTable>& table,
                                   std::optional<std::vector<std::string>> counted) {

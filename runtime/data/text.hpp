@@ -21,30 +21,33 @@ struct TextCoder {
   TextOptions options;
   Vocabulary vocabulary;
   std::shared_ptr<const WordVectors> vectors;  ///< [vocabulary.rows(), columns]; null: none
-  std::string embedding_digest;  ///< SHA-256 of the file with the vectors; empty: none
+  /// SHA-256 of the file with the vectors, hexadecimal; empty: no vectors.
+  std::string embedding_digest;
 };
 
-/// Appends encoded texts to a data set of shape {1, 1, options.tokens}. With Marks::four a text
-/// gets a begin and an end marker before it is cut to size. A text may be empty. The encoding
-/// depends on the text alone.
+/// Converts texts to word ids and appends them to a data set of shape {1, 1, options.tokens}. With
+/// Marks::four, begin and end markers are added before the text is cut to options.tokens. A text
+/// may be empty. The ids depend on this text alone.
 class TextEncoder {
  public:
   /// coder: must outlive the encoder.
   explicit TextEncoder(const TextCoder& coder) : coder_(coder) {}
 
-  /// Appends the text's numbers and its length, but no label.
+  /// Appends the text's word ids and its length to `to`, but no label.
   void append(std::string_view text, Dataset& to) const;
-  /// Returns the numbers of all words, not cut to size.
+  /// Returns the ids of all words, and of the begin and end markers with Marks::four; not cut to
+  /// options.tokens.
   std::vector<std::uint16_t> numbers(std::string_view text) const;
-  /// Sets shape, number of words and vectors of an empty data set.
+  /// Sets shape, number of words and vectors of a data set that has no examples yet.
   void describe(Dataset& set) const;
 
  private:
   const TextCoder& coder_;
 };
 
-/// Finds the `count` most frequent words of texts; ties are in byte order. The result is not
-/// private: a caller that counts private texts must state this in the certificate.
+/// Counts words of texts and returns the `count` most frequent; ties are in byte order. The result
+/// is exact, so it is not differentially private: a caller that counts private texts must state
+/// this in the certificate.
 class WordCounter {
  public:
   void add(std::string_view text);
@@ -57,21 +60,22 @@ class WordCounter {
   std::unordered_map<std::string, std::uint64_t, Hash, std::equal_to<>> counts_;
 };
 
-/// Returns the path of a file of words or vectors: the name itself, or below `dir` in the folders
-/// of the named data sets and embeddings; an empty path if there is none.
+/// Returns the path of a file of words or vectors: `name` itself, or the file of this name in the
+/// folders of named data sets and embeddings below `dir`. Returns an empty path if there is none.
 std::filesystem::path find_text_file(const std::string& name, const std::string& dir);
 
-/// Returns whether this is the name of an embedding (glove, minilm) and not of a file.
+/// Returns whether `name` is the name of a published embedding (glove, minilm), not of a file.
 bool is_named_embedding(const std::string& name);
 
-/// Makes the coder that the options describe, with the words of a list or, without one, of the
-/// embedding. `counted`: words to use if the options name neither. Throws InputError if there are
-/// no words, or if the vectors do not fit the words.
+/// Makes the tokenizer, vocabulary and vectors that the options describe. The words are those of
+/// the options' list, else of the embedding, else `counted`. Throws InputError if there are no
+/// words, or if the vectors do not fit them.
 TextCoder make_coder(const TextOptions& options, const std::string& dir,
                      std::optional<std::vector<std::string>> counted = {});
 
-/// Makes the coder of a trained model: with the model's words, and the vectors of the options'
-/// embedding, if any. Throws InputError if the embedding has another digest than embedding_digest.
+/// Makes the tokenizer, vocabulary and vectors of a trained model: `words` are the model's, the
+/// vectors come from the options' embedding, if any. Throws InputError if the SHA-256 of the
+/// embedding's file is not embedding_digest.
 TextCoder restored_coder(const TextOptions& options, const std::string& dir,
                          std::vector<std::string> words, const std::string& embedding_digest);
 

@@ -7,7 +7,7 @@
 namespace cudp {
 namespace {
 
-constexpr std::size_t kEnds = 16;  // bytes covered by Ends
+constexpr std::size_t kEnds = 16;  // number of bytes of a text that Ends covers
 
 template <class T>
 std::uint64_t load(const char* at) {

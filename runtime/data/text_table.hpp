@@ -20,7 +20,8 @@ class TextTable {
   int find(std::string_view text) const;
 
  private:
-  /// First and last 8 bytes of a text. With its size they determine a text of up to 16 bytes.
+  /// First and last 8 bytes of a text. Together with its size they determine a text of up to 16
+  /// bytes.
   struct Ends {
     std::uint64_t first = 0;
     std::uint64_t last = 0;
@@ -28,7 +29,7 @@ class TextTable {
   };
   struct Slot {
     Ends ends;
-    std::uint64_t begin = 0;  // offset in bytes_
+    std::uint64_t begin = 0;  // offset of the text in bytes_
     std::uint32_t size = 0;
     std::int32_t position = kNone;
   };

@@ -87,7 +87,7 @@ void append_utf8(std::string& to, utf8proc_int32_t c) {
   to.append(reinterpret_cast<const char*>(bytes.data()), static_cast<std::size_t>(length));
 }
 
-/// Splits text, one character at a time.
+/// Splits a text into words as split_basic does, one character at a time.
 class BasicSplitter {
  public:
   explicit BasicSplitter(const UseToken& use) : use_(use) {}

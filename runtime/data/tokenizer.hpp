@@ -5,7 +5,7 @@
 
 namespace cudp {
 
-/// Receives a token, which is valid until the call returns.
+/// Callback for each token. The token is valid until the callback returns.
 using UseToken = std::function<void(std::string_view)>;
 
 /// Splits English text into words: A-Z become a-z, and every "<br />" a blank. A token is a maximal
@@ -13,20 +13,20 @@ using UseToken = std::function<void(std::string_view)>;
 /// bytes separate words, including those of other alphabets and of invalid UTF-8.
 void split_words(std::string_view text, const UseToken& use);
 
-/// Returns whether split_words splits `word` into exactly itself.
+/// Returns whether split_words returns exactly `word` for the text `word`.
 bool is_word(std::string_view word);
 
-/// Splits text into words as BERT's uncased tokenizer does before it looks for pieces (Devlin et
-/// al. 2018; google-research/bert, tokenization.py, BasicTokenizer). It drops control characters,
-/// removes accents and converts to lower case. Blanks separate words; punctuation and Chinese
-/// characters are words of their own. Every "<br />" becomes a blank first. Bytes that are not
-/// UTF-8 count as U+FFFD, which is dropped.
+/// Splits text into words as BERT's uncased tokenizer does before WordPiece (Devlin et al. 2018;
+/// google-research/bert, tokenization.py, BasicTokenizer). Drops control characters, removes
+/// accents and converts to lower case. Blanks separate words; punctuation and Chinese characters
+/// are words of their own. Every "<br />" becomes a blank first. Bytes that are not UTF-8 are
+/// dropped.
 void split_basic(std::string_view text, const UseToken& use);
 
-/// Splits a word of split_basic into pieces: the longest piece of the vocabulary from the start of
-/// the word, then again from there with pieces that begin with "##". is_piece: returns whether the
-/// vocabulary has a piece. longest: size of its longest entry in bytes. Returns false, without a
-/// call of `use`, if the word cannot be split so or has more than 100 characters.
+/// Splits a word into WordPieces: the longest piece of the vocabulary at the start of the word,
+/// then repeatedly the longest piece that begins with "##" for the rest. is_piece: returns whether
+/// the vocabulary has a piece. longest: size of its longest piece [bytes]. Returns false, without
+/// calling `use`, if the word cannot be split so or has more than 100 characters.
 bool split_pieces(std::string_view word, std::size_t longest,
                   const std::function<bool(std::string_view)>& is_piece, const UseToken& use);
 

@@ -4,7 +4,7 @@
 
 namespace cudp {
 
-/// The character at the start of a text.
+/// The first Unicode character of a UTF-8 text.
 struct Utf8Character {
   std::size_t bytes = 0;  ///< 0: the text is empty, or does not begin with valid UTF-8
   char32_t code = 0;
@@ -15,8 +15,8 @@ Utf8Character first_character(std::string_view text);
 
 bool is_utf8(std::string_view text);
 
-/// Returns whether a terminal shows the character and does nothing else: it is not a control
-/// character, does not change the direction of writing, and has a width.
+/// Returns whether the character is safe to print on a terminal: not a control character, without
+/// effect on the writing direction, and of non-zero width.
 bool is_printable(char32_t code);
 
 }  // namespace cudp

@@ -82,7 +82,8 @@ bool is_safetensors(std::string_view bytes) {
   return bytes.size() > 8 && bytes[8] == '{' && bytes[7] == '\0';
 }
 
-/// Returns the sums of products of the centred columns, [d, d], symmetric.
+/// Returns the scatter matrix [d, d] of the vectors: for each pair of columns the sum over rows of
+/// the product, after subtracting `means`.
 std::vector<double> scatter_of(const WordVectors& v, std::span<const double> means) {
   const auto d = static_cast<std::size_t>(v.columns);
   std::vector<double> sums(d * d);
@@ -105,7 +106,8 @@ std::vector<double> column_means(const WordVectors& v) {
   return means;
 }
 
-/// Projects the centred rows on the directions [dims, d], and scales the result.
+/// Subtracts `means` from the rows, projects them on the directions [dims, d], and scales the
+/// result.
 std::vector<float> turned(const WordVectors& v, std::span<const double> means,
                           const std::vector<float>& directions, int dims) {
   const auto d = static_cast<std::size_t>(v.columns);
@@ -128,7 +130,7 @@ std::vector<float> turned(const WordVectors& v, std::span<const double> means,
   return out;
 }
 
-/// Finds the rows whose mean is a word's vector.
+/// Finds, for a word, the rows of the table whose mean is the word's vector.
 class RowsOfWords {
  public:
   explicit RowsOfWords(const VectorTable& table) {

@@ -11,7 +11,7 @@
 
 namespace cudp {
 
-/// A public table of vectors, read from a file.
+/// A public embedding table (e.g. GloVe), read from a file.
 struct VectorTable {
   WordVectors vectors;
   std::vector<std::string> words;  ///< words of the rows; empty if the file does not name them
@@ -31,11 +31,11 @@ VectorTable read_vectors(ByteReader& reader, const std::string& tensor);
 /// with `dims` columns unchanged. Throws InputError if there are fewer columns.
 void reduce(VectorTable& table, int dims);
 
-/// Returns the vectors for the numbers of a vocabulary; marks get zeros. If the table names its
-/// rows, a word gets the row of its name. A word that the table lacks gets the mean of its parts
-/// (don't = do + n't), or of its pieces in a table of word pieces, else zeros. If the table does
-/// not name its rows, row k belongs to word k. Throws InputError if there are then fewer rows than
-/// words.
+/// Returns the embedding vectors in the order of the vocabulary's ids; special ids get zeros. If
+/// the table names its rows, a word gets the row of its name. A word that the table lacks gets the
+/// mean of its parts (don't = do + n't), or of its WordPieces in a table of those, else zeros. If
+/// the table does not name its rows, row k belongs to word k. Throws InputError if there are then
+/// fewer rows than words.
 std::shared_ptr<const WordVectors> vectors_of(const Vocabulary& vocabulary,
                                               const VectorTable& table);
 

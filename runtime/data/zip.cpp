@@ -23,7 +23,7 @@ constexpr std::uint32_t kWideLocator = 0x07064b50;
 constexpr std::size_t kLocalSize = 30, kEntrySize = 46, kEndSize = 22, kWideEndSize = 56,
                       kLocatorSize = 20;
 constexpr std::uint64_t kLargestDirectory = std::uint64_t{16} << 20;
-constexpr std::uint32_t kInExtra = 0xffffffff;  // the value is in the extra field
+constexpr std::uint32_t kInExtra = 0xffffffff;  // this size or offset is in the extra field instead
 constexpr std::uint16_t kWideExtra = 1;
 constexpr std::uint16_t kStored = 0, kDeflated = 8;
 constexpr std::uint16_t kEncrypted = 1;
@@ -101,7 +101,7 @@ class RandomAccessMemory final : public RandomAccessBytes {
   std::span<const std::uint8_t> bytes_;
 };
 
-/// Location of a member in the file, and the size and checksum of its content.
+/// Where a member's content is in the archive, and its size and checksum.
 struct MemberLocation {
   std::uint64_t at = 0;
   std::uint64_t packed = 0;
@@ -109,7 +109,7 @@ struct MemberLocation {
   std::uint32_t crc = 0;
 };
 
-/// Reads a member and checks its content against the CRC-32.
+/// Reads a member of the archive and checks its content against its CRC-32.
 class MemberReader : public ByteReader {
  public:
   MemberReader(const RandomAccessBytes& bytes, std::string name, const MemberLocation& place)
@@ -230,7 +230,8 @@ ZipArchive::ZipArchive(const RandomAccessBytes& bytes) : bytes_(bytes) {
   read_directory(find_directory());
 }
 
-/// Finds the directory by the record at the end of the file, which a comment may follow.
+/// Finds the archive's directory from the record at the end of the file; a comment may follow that
+/// record.
 ZipArchive::Directory ZipArchive::find_directory() const {
   constexpr std::uint64_t kLongestComment = 0xffff;
   const std::uint64_t size = bytes_.size();
@@ -296,7 +297,8 @@ void ZipArchive::read_directory(const Directory& directory) {
   }
 }
 
-/// Reads the values that the entry leaves to the extra field, in the order of the standard.
+/// Reads the 64-bit sizes and offsets that the directory entry leaves to its extra field, in the
+/// order of the standard.
 void ZipArchive::read_wide_sizes(Member& member, std::span<const std::uint8_t> extra) const {
   while (extra.size() >= 4) {
     const auto kind = number_at<std::uint16_t>(extra, 0);

@@ -29,9 +29,9 @@ class RandomAccessBytes {
   std::string name_;
 };
 
-/// Opens a file. Throws InputError if it cannot be read.
+/// Opens a file for random access. Throws InputError if it cannot be read.
 std::unique_ptr<RandomAccessBytes> open_random_access(const std::filesystem::path& path);
-/// Makes a reader of bytes in memory, which must outlive it.
+/// Makes a random-access reader of bytes in memory, which must outlive it.
 std::unique_ptr<RandomAccessBytes> memory_random_access(std::string name,
                                                         std::span<const std::uint8_t> bytes);
 
@@ -40,7 +40,8 @@ std::unique_ptr<RandomAccessBytes> memory_random_access(std::string name,
 /// with bytes that exist.
 class ZipArchive {
  public:
-  /// Reads the directory at the end of the file. bytes must outlive this object. Throws InputError.
+  /// Reads the archive's directory at the end of the file. bytes must outlive this object. Throws
+  /// InputError.
   explicit ZipArchive(const RandomAccessBytes& bytes);
 
   /// Returns the names of the members, in the order of the directory.

@@ -5,16 +5,16 @@
 
 namespace cudp {
 
-/// Warnings of a release that a file exported from it repeats.
+/// Warnings about a released model that an exported file must repeat.
 struct ExportNote {
   /// Reasons why the run must not be published. Empty if it may be, or if there is no certificate
   /// in the model's folder.
   std::vector<std::string> not_for_release;
 };
 
-/// Reads the note for a model.safetensors from the files in its folder: privacy.json and
-/// NOT-FOR-RELEASE.txt. Throws InputError if the model is in a run's private folder, from which
-/// nothing is exported.
+/// Reads the warnings for a model.safetensors from privacy.json and NOT-FOR-RELEASE.txt in its
+/// folder. Throws InputError if the model is in a run's private folder, from which nothing is
+/// exported.
 ExportNote export_note(const std::filesystem::path& model);
 
 }  // namespace cudp

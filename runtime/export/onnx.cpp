@@ -28,7 +28,7 @@ constexpr int kFloat = 1, kUint8 = 2, kInt32 = 6, kInt64 = 7, kDouble = 11;
 
 using Dims = std::vector<std::int64_t>;
 
-/// An attribute of a node.
+/// An attribute of an ONNX node.
 struct Attribute {
   std::string name;
   std::variant<std::int64_t, float, std::string, Dims> value;
@@ -54,10 +54,10 @@ ProtoMessage proto(const Attribute& a) {
   return m;
 }
 
-/// Nodes and constants of a graph, in order. Names of values are numbered.
+/// An ONNX graph under construction: nodes and constants, in order. Names of values are numbered.
 class Graph {
  public:
-  /// Adds a node. Returns the name of output number `chosen`, the only output that gets a name.
+  /// Adds a node. chosen: index of its only output that is used. Returns the name of that output.
   std::string node(const std::string& type, const std::vector<std::string>& inputs,
                    const std::vector<Attribute>& attributes = {}, int chosen = 0) {
     std::string output = type + "_" + std::to_string(++nodes_);
@@ -114,7 +114,8 @@ class Graph {
   const ProtoMessage& message() const { return graph_; }
 
  private:
-  /// shape: sizes, as digits, or names of sizes that are free.
+  /// Describes an input or output of the graph. shape: sizes as digits, or names of sizes that
+  /// vary.
   static ProtoMessage value_info(const std::string& name, int type,
                                  const std::vector<std::string>& shape) {
     ProtoMessage dims;
@@ -140,7 +141,8 @@ class Graph {
   int constants_ = 0;
 };
 
-/// Reorders the rows of gates: row block g of the result is block order[g].
+/// Reorders the blocks of rows that belong to a recurrent layer's gates: block g of the result is
+/// block order[g].
 std::vector<float> reordered(const float* first, std::size_t block, std::span<const int> order) {
   std::vector<float> out;
   out.reserve(block * order.size());
@@ -150,13 +152,13 @@ std::vector<float> reordered(const float* first, std::size_t block, std::span<co
   return out;
 }
 
-/// Adds the layers one by one. A value is [N, size] or [N, channels, height, width]; a sequence is
-/// [words, N, channels], the layout of ONNX's recurrent operators.
+/// Converts the network's layers one by one to ONNX nodes. A value is [N, size] or [N, channels,
+/// height, width]; a sequence is [words, N, channels], as ONNX's recurrent operators need it.
 class Layers {
  public:
   Layers(Graph& graph, const ReleasedModel& model) : g_(graph), m_(model) {}
 
-  /// Adds the inputs, and the operations before the first layer.
+  /// Adds the graph's inputs, and what precedes the first layer.
   void add_inputs() {
     if (m_.coder != nullptr) {
       g_.input("tokens", kInt64, {"N", "words"});
@@ -196,14 +198,14 @@ class Layers {
     std::visit([this](const auto& layer) { apply(layer); }, l.layer);
   }
 
-  /// Returns the logits, [N, outputs].
+  /// Adds all layers and returns the name of the logits, [N, outputs].
   std::string logits() {
     flatten();
     return value_;
   }
 
  private:
-  /// Normalises each row, in double as cudp does.
+  /// Normalises each row, in double precision as cudp does.
   void normalise() {
     if (m_.features.normalise == Normalise::none) return;
     std::string x = g_.cast(value_, kDouble);
@@ -238,7 +240,7 @@ class Layers {
   const float* values(std::size_t i) const {
     return m_.parameters.data() + m_.network.parameters[now_->first_parameter + i].offset;
   }
-  /// Returns parameter i of the layer, as a constant with its own name.
+  /// Returns the name of a constant with the layer's parameter tensor i.
   std::string parameter(std::size_t i) {
     const ParameterTensor& t = m_.network.parameters[now_->first_parameter + i];
     return g_.constant(kFloat, Dims(t.shape.begin(), t.shape.end()), values(i), t.size, t.name);
@@ -280,7 +282,8 @@ class Layers {
   }
   void apply(const MaxPool2d& p) { pool("MaxPool", p); }
   void apply(const AvgPool2d& p) { pool("AveragePool", p); }
-  /// Treats the groups as channels of an instance norm; scale and shift per channel follow.
+  /// Converts a group norm to an instance norm over the groups, followed by scale and shift per
+  /// channel.
   void apply(const GroupNorm& n) {
     to_image();
     const Shape& s = now_->in;
@@ -309,7 +312,8 @@ class Layers {
     }
   }
 
-  /// Makes one table of all words: trained rows, then the data's vectors, or zeros, for the others.
+  /// Makes one table with a row for each word id: trained rows first, then the fixed embedding, or
+  /// zeros.
   void apply(const Embedding& e) {
     const auto rows = static_cast<std::size_t>(m_.coder->vocabulary.rows());
     const auto columns = static_cast<std::size_t>(now_->out.channels);
@@ -326,7 +330,7 @@ class Layers {
     flat_ = true;
   }
 
-  /// Returns the mask [words, N, 1]: 1 at a text's own words, else 0.
+  /// Returns the mask [words, N, 1] of texts: 1 at a text's words, 0 after its end.
   const std::string& mask() {
     if (!mask_.empty()) return mask_;
     const std::int64_t zero = 0, one = 1;
@@ -344,8 +348,7 @@ class Layers {
   std::string counts() {
     return g_.node("Reshape", {g_.cast("lengths", kFloat), g_.dims({-1, 1})});
   }
-  /// Returns the mean of a sequence over a text's own words, [N, channels]; zeros for an empty
-  /// text.
+  /// Returns the mean of a sequence over each text's words, [N, channels]; zeros for an empty text.
   std::string mean(const std::string& sequence) {
     const std::string sum = g_.node("ReduceSum", {g_.node("Mul", {sequence, mask()}), g_.dims({0})},
                                     {{"keepdims", std::int64_t{0}}});
@@ -411,7 +414,7 @@ class Layers {
   const NetworkLayer* now_ = nullptr;
   std::string value_;
   bool flat_ = true;
-  std::string mask_;  // empty until it is first used
+  std::string mask_;  // "" until it is first used
 };
 
 void add_outputs(Graph& g, const ReleasedModel& m, const std::string& logits) {
@@ -436,7 +439,7 @@ void add_outputs(Graph& g, const ReleasedModel& m, const std::string& logits) {
   }
 }
 
-/// Describes the layout of the inputs to a reader of the file.
+/// Returns a description of the inputs' layout, for a reader of the file.
 std::string inputs_text(const ReleasedModel& m) {
   if (m.coder != nullptr)
     return "tokens [N, words]: the numbers of each text's words, cut to " +

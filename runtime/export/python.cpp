@@ -18,7 +18,7 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-/// Tensors of a file, in the order in which layers refer to them.
+/// The tensors that the exported file contains, in the order in which layers refer to them.
 struct Weights {
   OrderedJson shapes = OrderedJson::array();
   std::vector<float> values;
@@ -30,7 +30,7 @@ struct Weights {
   }
 };
 
-/// Writes the keys of a column's kind.
+/// Returns the keys of a column's kind as JSON.
 struct KindJson {
   OrderedJson& j;
 
@@ -74,7 +74,8 @@ OrderedJson columns_json(const TableSchema& schema) {
           {"columns", std::move(columns)}};
 }
 
-/// Returns the keys of a layer's kind. Layers for texts throw: such models are refused before.
+/// Returns the description of a layer as JSON. Layers for texts throw; such models are rejected
+/// before.
 struct LayerJson {
   OrderedJson operator()(const Conv2d& c) const {
     return {{"type", "conv2d"}, {"stride", c.stride}, {"pad", c.pad}};
@@ -197,7 +198,7 @@ std::string comment(const std::string& text) {
   return line + "\n";
 }
 
-/// Throws InputError, naming the reason, on a model that cannot be described.
+/// Throws InputError, naming the reason, on a model that cannot be exported.
 void check_exported(const ReleasedModel& model, const std::string& name) {
   if (model.coder != nullptr)
     throw InputError(name +

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-/// Header of a file. The key, zeros up to a multiple of 64 bytes, and the features follow.
+/// Header of a cache file. The key, zeros up to a multiple of 64 bytes, and the features follow.
 struct Header {
   std::array<char, 8> magic = {'c', 'u', 'd', 'p', 'f', 'e', 'a', '1'};
   std::uint64_t key_size = 0;
@@ -53,8 +53,8 @@ void write_all(int file, std::string_view content, const fs::path& path) {
   }
 }
 
-/// A new file under a temporary name, so that no process reads it half written. The destructor
-/// removes it unless it was kept.
+/// A new cache file under a temporary name, so that no process reads it half written. The
+/// destructor removes it unless keep() was called.
 class Draft {
  public:
   explicit Draft(const fs::path& folder) : path_((folder / ".features-XXXXXX").string()) {
@@ -90,8 +90,8 @@ class Draft {
 
 bool is_features(const fs::directory_entry& e) { return e.path().extension() == ".features"; }
 
-/// Reads the key of the file names from a file in the folder; nullopt if it is missing or too
-/// short.
+/// Reads the random key with which file names are hashed from its file in the cache folder; nullopt
+/// if it is missing or too short.
 std::optional<RandomKey> name_key(const fs::path& folder) {
   std::ifstream in(folder / "names", std::ios::binary);
   RandomKey key{};
@@ -99,21 +99,21 @@ std::optional<RandomKey> name_key(const fs::path& folder) {
   return key;
 }
 
-/// Reads the key of the file names, and makes one if there is none. If several processes make one
-/// at the same time, the first wins and all of them read its key.
+/// Reads the random key with which file names are hashed, and makes one if there is none. If
+/// several processes make one at the same time, the first wins and all of them use its key.
 RandomKey make_name_key(const fs::path& folder) {
   if (const auto key = name_key(folder)) return *key;
   const Draft draft(folder);
   const RandomKey fresh = make_key();
   draft.add({reinterpret_cast<const char*>(fresh.words), sizeof fresh.words});
   draft.offer(folder / "names");
-  const auto key = name_key(folder);  // key of the first process
+  const auto key = name_key(folder);  // key of the process that was first
   if (!key) throw Error((folder / "names").string() + ": damaged; remove it");
   return *key;
 }
 
-/// Removes the oldest files until `more` bytes fit. Files that another process removes meanwhile
-/// are ignored.
+/// Removes the oldest files from the cache until `more` bytes fit. Ignores files that another
+/// process removes meanwhile.
 void evict_oldest(const fs::path& folder, std::uintmax_t more) {
   struct Kept {
     fs::file_time_type time;

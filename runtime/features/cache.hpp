@@ -19,13 +19,13 @@ class FeatureCache {
   /// folder: created with the first write; an empty path disables the cache.
   explicit FeatureCache(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
-  /// Returns the features stored under `key`; nullopt unless the file is complete and has `count`
-  /// of them.
+  /// Returns the cached features for `key`, a text that identifies data and settings; nullopt
+  /// unless there are `count` of them, undamaged.
   std::optional<std::vector<float>> read(const std::string& key, std::size_t count) const;
 
-  /// Stores features, completely or not at all, also if several processes store the same. The cache
-  /// keeps at most kMaxBytes bytes; the files written longest ago are removed first. Throws Error
-  /// with the system's reason.
+  /// Stores features in the cache, completely or not at all, even if several processes store the
+  /// same. The cache is limited to kMaxBytes; files written longest ago are removed first. Throws
+  /// Error with the system's reason.
   void write(const std::string& key, const std::vector<float>& features) const;
 
   static constexpr std::uintmax_t kMaxBytes = std::uintmax_t{16} << 30;

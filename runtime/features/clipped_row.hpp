@@ -6,10 +6,10 @@
 
 namespace cudp {
 
-/// Clips x to norm 1, multiplies by 2^bits and rounds towards zero to whole numbers, into row
-/// [x.size()]. The norm of the result is at most 2^bits, rounding included, and sums of up to 2^(53
-/// - bits) such rows are exact in double. If x is not finite, the result is all zeros. Requires
-/// bits <= 26.
+/// Clips x to L2 norm 1, multiplies it by 2^bits and rounds towards zero to whole numbers. row: the
+/// result, [x.size()]. The norm of the result is at most 2^bits, rounding included, and sums of up
+/// to 2^(53 - bits) such rows are exact in double. If x is not finite, the result is all zeros.
+/// Requires bits <= 26.
 template <class T>
 void clip_row(std::span<const T> x, int bits, double* row) {
   double square = 0.0;
@@ -21,7 +21,7 @@ void clip_row(std::span<const T> x, int bits, double* row) {
     row[i] = std::trunc(std::ldexp(static_cast<double>(x[i]) * scale, bits));
     units += row[i] * row[i];  // exact
   }
-  if (!(units <= std::ldexp(1.0, 2 * bits)))  // also catches NaN and infinity
+  if (!(units <= std::ldexp(1.0, 2 * bits)))  // false for NaN and infinity
     std::fill_n(row, x.size(), 0.0);
 }
 

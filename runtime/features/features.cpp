@@ -24,8 +24,8 @@ std::uint64_t checksum_of(std::span<const T> v) {
   return checksum({reinterpret_cast<const char*>(v.data()), v.size() * sizeof(T)});
 }
 
-/// Returns a key of everything that determines the features to the last bit. It includes the
-/// backend's arithmetic, because backends round differently.
+/// Returns a text that identifies everything on which the features depend, to the last bit: data,
+/// settings, and the backend's arithmetic, because backends round differently.
 std::string cache_key(const Dataset& d, const std::string& arithmetic) {
   return fmt::format("scatter 1 J=2 L=8 order=2 {} {}x{}x{} {} bytes={:x} floats={:x} {} {}",
                      arithmetic, d.size(), d.shape.channels, d.shape.height, d.shape.width,

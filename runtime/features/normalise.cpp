@@ -12,7 +12,7 @@
 namespace cudp {
 namespace {
 
-constexpr double kEpsilon = 1e-5;  // the value of PyTorch
+constexpr double kEpsilon = 1e-5;  // the value that PyTorch uses
 
 void normalise(std::span<float> group) {
   const auto n = static_cast<double>(group.size());
@@ -33,7 +33,7 @@ void to_unit_norm(std::span<float> row) {
   for (float& x : row) x = static_cast<float>(x / norm);
 }
 
-/// Calls one(values of a part) for each part of `size` numbers.
+/// Calls one(part) for each consecutive part of `size` values, on several threads.
 template <class One>
 void for_each_part(std::vector<float>& values, std::size_t size, int threads, const One& one) {
   constexpr std::size_t kTask = 4096;

@@ -20,15 +20,16 @@
 namespace cudp {
 namespace {
 
-constexpr int kMaxNumbers = 16384;       // maximum per example; the matrix then has 2 GiB
+// Maximum numbers per example; the covariance matrix then has 2 GiB.
+constexpr int kMaxNumbers = 16384;
 constexpr std::size_t kRowsAtOnce = 64;  // number of rows that fit the L2 cache while they are
                                          // multiplied
-constexpr int kRange = 16;               // number of rows of the sum per task, a multiple of 4
+constexpr int kRange = 16;               // rows of the matrix per task, a multiple of 4
 
 std::size_t to_size(std::int64_t n) { return static_cast<std::size_t>(n); }
 std::int64_t padded(std::int64_t n, std::int64_t tile) { return (n + tile - 1) / tile * tile; }
 
-/// Reads the numbers of one example as an engine does.
+/// Reads the features of one example as floats, as an engine would.
 void read_example(const Dataset& data, std::size_t example, std::span<float> x) {
   if (!data.is_bytes()) {
     read_floats(data, example, x);

@@ -26,41 +26,42 @@ namespace cudp {
 // mechanism with noise multiplier sigma: the squared changes that a row makes, those off the
 // diagonal counted twice, add up to at most 1.
 
-/// Throws InputError unless examples have at least `dimensions` numbers, and no more than the
-/// matrix may have columns.
+/// Throws InputError unless examples have at least `dimensions` features, and no more than the
+/// covariance matrix may have columns.
 void check_pca(const Dataset& data, std::int64_t dimensions);
 
-/// Returns b, the number of fraction bits that clipped rows are rounded to. It is 13, or smaller so
-/// that a sum of `max_examples` products is below 2^53 and sigma is below 2^40, both in units of
-/// 2^(-2b). max_examples: a public bound on the number of rows.
+/// Returns b, the number of fraction bits that entries of clipped rows are rounded to: 13, or
+/// fewer, so that a sum of `max_examples` products stays below 2^53, and noise with standard
+/// deviation sigma below 2^40, both in multiples of 2^(-2b). max_examples: public upper bound on
+/// the number of rows.
 int row_bits(double max_examples, double sigma = 1.0);
 
-/// Returns the sum of x x^T over rows clipped by clip_row with `bits`, [d, d], d =
-/// data.shape.size(), symmetric. Entries are multiples of 2^(-2 bits), and exact if bits are
-/// row_bits. A row that is not finite contributes nothing. The result does not depend on the number
-/// of threads (0: every core).
+/// Returns the sum of x x^T over all rows, each clipped to norm 1 by clip_row with `bits`: a
+/// symmetric matrix [d, d], d = data.shape.size(). Entries are multiples of 2^(-2 bits), and exact
+/// if bits are row_bits. A row that is not finite adds nothing. The result does not depend on the
+/// number of threads (0: every core).
 std::vector<double> clipped_second_moments(const Dataset& data, int bits, int threads);
 
-/// Adds symmetric noise to matrix [d, d], through the gate: N(0, sigma^2) on the diagonal, N(0,
-/// sigma^2 / 2) off it, rounded to the gate's grid. sigma: in units of the sensitivity, 1. Requires
-/// that entries are multiples of 2^(-2 bits).
+/// Adds symmetric Gaussian noise to a matrix [d, d], drawn by `gate`: N(0, sigma^2) on the
+/// diagonal, N(0, sigma^2 / 2) off it, rounded to multiples of a power of two. Requires that
+/// entries are multiples of 2^(-2 bits) and that the sensitivity is 1.
 void add_symmetric_noise(std::vector<double>& matrix, int d, int bits, double sigma, Gate& gate);
 
-/// Scales the eigenvectors by sqrt(mean eigenvalue / eigenvalue), so that projected rows have the
-/// same second moment along each and its sum does not change. Noise can make an eigenvalue small or
+/// Scales each eigenvector by sqrt(mean eigenvalue / its eigenvalue), so that projected rows have
+/// the same mean square along each, with an unchanged total. Noise can make an eigenvalue small or
 /// negative, so each counts as at least a thousandth of the largest. If the largest is not
 /// positive, nothing is scaled.
 void whiten(Eigenpairs& pairs);
 
-/// Computes principal components: the sum, its noise and the directions, [dimensions, d]. It is one
-/// release of the Gaussian mechanism with noise multiplier sigma; whitening is post-processing.
-/// max_examples: a public bound on the number of rows. With several ranks `data` is this rank's
-/// range.
+/// Computes differentially private principal components of the data: [dimensions, d], one direction
+/// a row. It is one release of the Gaussian mechanism with noise multiplier sigma; whitening costs
+/// no privacy. max_examples: public upper bound on the number of rows. With several ranks `data` is
+/// this rank's range.
 std::vector<float> dp_pca(const Dataset& data, double max_examples, int dimensions, bool whitened,
                           double sigma, Gate& gate, int threads, Ranks& ranks = alone());
 
-/// Replaces examples by their products with the rows of projection [k, data.shape.size()]; their
-/// shape becomes {k}. Given the projection, this is a function of each example alone.
+/// Replaces each example by its inner products with the rows of projection [k, data.shape.size()];
+/// the shape becomes {k}. Given the projection, the result depends on each example alone.
 void project(Dataset& data, const std::vector<float>& projection, int threads);
 
 }  // namespace cudp

@@ -20,27 +20,28 @@ namespace {
 
 constexpr std::size_t kTask = 256;
 
-/// Returns the order of a channel, from its index within its colour: one channel of order 0, then
-/// two scales of order 1, then order 2.
+/// Returns the scattering order (0, 1 or 2) of a channel, from its index among the channels of its
+/// colour: one channel of order 0, then two scales of order 1, then order 2.
 int order_of(std::size_t channel) {
   const std::size_t place = channel % kScatterChannels;
   if (place == 0) return 0;
   return place <= std::size_t{2} * kScatterAngles ? 1 : 2;
 }
 
-/// Returns the typical size (root mean square) of a channel, by its order. The values are rounded
-/// to powers of two from the built-in glyphs (0.24, 0.026, 0.0023), which are public. Other images
-/// may differ by some factor, which costs accuracy of the moments but no privacy.
+/// Returns the typical root mean square of a scattering channel, by its order. The values are
+/// rounded to powers of two from the built-in glyphs (0.24, 0.026, 0.0023), which are public. Other
+/// images may differ by some factor, which costs accuracy of the noisy statistics but no privacy.
 double usual_size(std::size_t channel) {
   constexpr double kSizes[] = {0x1p-2, 0x1p-5, 0x1p-9};
   return kSizes[order_of(channel)];
 }
 
-/// Returns the norm at which rows are clipped, in units of typical size: somewhat more than the
-/// norm of a row of typical channels.
+/// Returns the norm that rows of statistics are clipped to: somewhat more than the norm of a row of
+/// typical channels. A row has two numbers per channel, each divided by its typical value.
 double largest_row(std::size_t channels) { return 2.0 * std::sqrt(static_cast<double>(channels)); }
 
-/// Computes means and mean squares of one example's channels, divided by largest_row.
+/// Computes the row of statistics of one example: mean and mean square of each channel, in units of
+/// typical values, divided by largest_row.
 void moments_of(std::span<const float> example, std::span<double> row) {
   const std::size_t channels = row.size() / 2;
   const std::size_t pixels = example.size() / channels;
@@ -88,7 +89,7 @@ std::vector<double> clipped_moments(const Dataset& data, int bits, int threads) 
       for (std::size_t i = 0; i < width; ++i) part[i] += clipped[i];
     }
     const std::lock_guard lock(adding);
-    // whole numbers, so the order does not matter
+    // The sums are whole numbers, so their order does not matter.
     for (std::size_t i = 0; i < width; ++i) sum[i] += part[i];
   });
   return sum;
@@ -113,7 +114,7 @@ std::vector<float> dp_channel_scaling(const Dataset& data, double size, double m
   const std::size_t channels = moments.size() / 2;
   const double mean_of = largest_row(channels) / size;
   for (double& m : moments) m *= mean_of;
-  const double noise = mean_of * sigma;  // lower bound of a variance
+  const double noise = mean_of * sigma;  // lower limit for a channel's variance
   std::vector<float> scaling(moments.size());
   for (std::size_t c = 0; c < channels; ++c) {
     const double mean = moments[c];

@@ -23,24 +23,28 @@ namespace cudp {
 /// Throws InputError unless the examples have scattering features.
 void check_standardise(const Dataset& data);
 
-/// Returns the number of fraction bits of clipped rows: 24, or fewer if sums of up to
-/// `max_examples` rows would exceed 2^53 units of 2^-bits, or if noise of sigma would exceed 2^40
-/// units. max_examples: a public bound on the number of rows.
+/// Returns the number of fraction bits to which clipped rows of statistics are rounded: 24, or
+/// fewer, so that sums of up to `max_examples` rows stay below 2^53, and noise with standard
+/// deviation sigma below 2^40, both in multiples of 2^-bits. max_examples: public upper bound on
+/// the number of rows.
 int moment_bits(double max_examples, double sigma = 1.0);
 
-/// Returns the sum of the clipped rows in units of 2^-bits, [2 channels]; exact if bits are
-/// moment_bits. The result does not depend on the number of threads (0: every core).
+/// Returns the sum over all examples of the clipped rows of statistics (see above), [2 channels],
+/// in multiples of 2^-bits; exact if bits are moment_bits. The result does not depend on the number
+/// of threads (0: every core).
 std::vector<double> clipped_moments(const Dataset& data, int bits, int threads);
 
-/// Computes scale and shift of every channel, [2, channels], by a release of the Gaussian mechanism
-/// with noise multiplier sigma. size: number of examples as the public knows it. max_examples:
-/// upper bound on the real number. second_order: standard deviation of channels of order 2
-/// afterwards; all others get 1. With several ranks `data` is this rank's range.
+/// Computes the differentially private scale and shift of every channel, [2, channels]: one release
+/// of the Gaussian mechanism with noise multiplier sigma. size: number of examples, exact or noisy,
+/// as far as it is public. max_examples: upper bound on the true number. second_order: standard
+/// deviation of scattering channels of order 2 afterwards; all others get 1. With several ranks
+/// `data` is this rank's range.
 std::vector<float> dp_channel_scaling(const Dataset& data, double size, double max_examples,
                                       double sigma, double second_order, Gate& gate, int threads,
                                       Ranks& ranks = alone());
 
-/// Replaces x by scale x + shift in every channel of every example.
+/// Replaces each value x by scale x + shift of its channel, in every example. scaling: [2,
+/// channels].
 void scale_channels(Dataset& data, const std::vector<float>& scaling, int threads);
 
 }  // namespace cudp

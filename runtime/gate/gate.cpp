@@ -42,7 +42,8 @@ double sigma_of(const privacy::Mechanism& mechanism) {
   return std::get<privacy::Gaussian>(mechanism).sigma;
 }
 
-/// Returns whether sigma * sensitivity <= noise_std holds for the exact product.
+/// Returns whether the noise is at least what the charge states: sigma * sensitivity <= noise_std,
+/// evaluated exactly.
 bool is_paid_for(const GaussianRelease& r) {
   return std::fma(sigma_of(r.charge.mechanism), r.sensitivity, -r.noise_std) <= 0.0;
 }
@@ -72,7 +73,8 @@ void Gate::list(const GaussianRelease& r, std::size_t dimension) {
   ++listed_.back().times;
 }
 
-/// Checks every condition of a release, then lists it.
+/// Checks every condition of a release, then adds it to the list of releases. Throws if a condition
+/// is violated.
 void Gate::admit_once(const GaussianRelease& r, std::size_t dimension) {
   check(r, dimension);
   if (!is_paid_for(r))

@@ -16,22 +16,22 @@
 
 namespace cudp {
 
-/// Ledger entry that a release is charged to.
+/// The ledger entry that pays for a release.
 struct Charge {
   privacy::Mechanism mechanism;
-  /// Number of the release in the ledger's sequence of numbered releases. Empty if the release was
-  /// charged in the plan, before the first numbered one.
+  /// Index of the release among the ledger's numbered releases (such as training steps). Empty if
+  /// it was charged in advance, before the first numbered one.
   std::optional<std::uint64_t> number;
-  std::uint64_t count = 1;  ///< number of releases, consecutive from `number`
-  /// Number of releases that together count as one use of the mechanism; this release is one of
-  /// them. Used only if `number` is empty.
+  std::uint64_t count = 1;  ///< number of releases, with consecutive indices from `number`
+  /// Number of releases that together are one use of the mechanism, e.g. 2 if a covariance matrix
+  /// is released in two parts. Used only if `number` is empty.
   std::uint64_t parts = 1;
 
   bool operator==(const Charge&) const = default;
 };
 
-/// Interface that approves each release before its noise is drawn. PrivacyBudget implements it
-/// (privacy_budget.hpp).
+/// Interface of the privacy budget: approves each release before its noise is drawn. Implemented by
+/// PrivacyBudget (privacy_budget.hpp).
 class ReleaseAuthority {
  public:
   ReleaseAuthority() = default;
@@ -43,14 +43,15 @@ class ReleaseAuthority {
   [[nodiscard]] virtual bool admit(const Charge& charge) = 0;
 };
 
-/// Public properties of one release of the Gaussian mechanism. They are fixed before the sums are
-/// read.
+/// Public properties of one release of sums with Gaussian noise. They are fixed before the sums are
+/// computed.
 struct GaussianRelease {
-  std::string_view name;  ///< name of the released value, for people
+  std::string_view name;  ///< name of the released value, for users
   Stream purpose;         ///< random stream; with `step` it selects this release's noise
   std::uint64_t step;
-  double grid;         ///< g, a power of two; each sum is an integer multiple of it
-  double noise_std;    ///< sigma [unit of the sums]; s = sigma / g is in [2^16, 2^40]
+  double grid;         ///< g, a power of two; every sum is an integer multiple of it
+  double noise_std;    ///< sigma, standard deviation [unit of the sums]; s = sigma / g is in [2^16,
+                       ///< 2^40]
   double sensitivity;  ///< L2 sensitivity to one example [unit of the sums]
   /// Gaussian, PoissonGaussian or the epoch's AllocatedGaussian, with sigma <= noise_std /
   /// sensitivity.
@@ -59,7 +60,7 @@ struct GaussianRelease {
   bool operator==(const GaussianRelease&) const = default;
 };
 
-/// Release that a gate has made.
+/// A release that a gate has made; listed in order.
 struct Released {
   GaussianRelease release;
   std::size_t dimension;  ///< number of released values
@@ -69,8 +70,9 @@ struct Released {
 
 class ReleaseObserver;  // release_observer.hpp
 
-/// Adds Gaussian noise to private sums; the only code on the host that does. For sums S, which are
-/// integer multiples of g, it releases
+/// Every private value passes a gate before it is released. The gate has the budget charged, and
+/// adds Gaussian noise; no other code on the host adds noise to sums. For sums S, which are integer
+/// multiples of g, it releases
 ///   R = S + g K,   K_j the integer nearest to (sigma / g) Z_j (kernels/random/rounded_normal.hpp)
 /// Since S is in g Z^d, R = g round((S + sigma Z) / g). R is therefore post-processing of the
 /// continuous Gaussian mechanism's output: a privacy bound proved for that mechanism holds for R to
@@ -81,16 +83,16 @@ class ReleaseObserver;  // release_observer.hpp
 /// values to this gate's release observer.
 class Gate {
  public:
-  /// authority, release_observer: must outlive the gate. earlier: the values that the run released
-  /// before it was interrupted. release_observer: null for none.
+  /// authority: approves releases. release_observer: receives released values; may be null. Both
+  /// must outlive the gate. earlier: the values that the run released before it was interrupted.
   Gate(Generator generator, SharedKey key, ReleaseAuthority& authority,
        std::vector<privacy::NoisyValue> earlier = {}, ReleaseObserver* release_observer = nullptr);
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
   ~Gate() = default;
 
-  /// Returns R for the sums [d], which are given in grid steps (multiples of g). S / g + K is
-  /// computed modulo 2^64 in two's complement and then rounded to double. Both are functions of R.
+  /// Releases sums: returns R = S + noise [d]. sums: S in multiples of g. S / g + K is computed
+  /// modulo 2^64 in two's complement and then rounded to double. Both are functions of R.
   ///
   /// Throws std::invalid_argument if g is not a power of two, if s is not in [2^16, 2^40], if the
   /// sensitivity is not positive, or if there are no sums. Throws std::logic_error if the authority
@@ -100,14 +102,15 @@ class Gate {
   std::vector<double> release(const GaussianRelease& release, std::span<const std::int64_t> sums);
   double release(const GaussianRelease& release, std::int64_t sum);
 
-  /// Returns K, the noise in grid steps, for a release of one sum, for an engine that adds it where
-  /// the sum is computed. The engine must return nothing of the sum but S / g + K modulo 2^64. The
-  /// release counts as made. Throws as release() does, and std::logic_error if the gate has a
-  /// release observer, because it could not report the released value.
+  /// Returns K, the noise in multiples of the grid g, for a release of one sum, for an engine that
+  /// adds it where the sum is computed. The engine must return nothing of the sum but S / g + K
+  /// modulo 2^64. The release counts as made. Throws as release() does, and std::logic_error if the
+  /// gate has a release observer, because it could not report the released value.
   std::int64_t draw_noise(const GaussianRelease& release);
 
-  /// Returns whether a release may be made. A caller that can continue without the release calls
-  /// this first; release() checks again.
+  /// Returns whether a release may be made, and charges it if so. A caller that can continue
+  /// without the release calls this first. release() calls it again, which charges a numbered
+  /// release only once.
   [[nodiscard]] bool admit(const Charge& charge) { return authority_.admit(charge); }
 
   /// Returns a random stream for draws other than noise: batches, choices.
@@ -118,10 +121,10 @@ class Gate {
   /// Returns the release observer of this training, or null.
   ReleaseObserver* release_observer() const { return release_observer_; }
 
-  /// Returns the releases of this gate, in order.
+  /// Returns the releases that this gate has made, in order.
   const std::vector<Released>& released() const { return released_; }
-  /// Returns the releases of the run, in order. Equal consecutive releases are merged into one
-  /// entry with a count.
+  /// Returns the releases of the run, including those before an interruption, in order. Equal
+  /// consecutive releases are merged into one entry with a count.
   const std::vector<privacy::NoisyValue>& listed() const { return listed_; }
 
  private:
@@ -138,14 +141,13 @@ class Gate {
 };
 
 /// Returns the grid for sums that are integer multiples of `coarsest`, a power of two: `coarsest`
-/// itself, or a finer power of two if s would otherwise be below 2^20. The noise then spans at
-/// least a million grid steps, and s exceeds its range only if noise_std is above 2^40 coarsest.
-/// Throws std::invalid_argument unless noise_std is finite and > 0.
+/// itself, or a finer power of two if s = noise_std / grid would otherwise be below 2^20. s exceeds
+/// its range only if noise_std is above 2^40 coarsest. Throws std::invalid_argument unless
+/// noise_std is finite and > 0.
 double noise_grid(double noise_std, double coarsest);
 
-/// Returns `sum` in grid steps, modulo 2^64. It is exact if `sum` is an integer multiple of `grid`,
-/// a power of two. Other sums are rounded to the nearest multiple; a sum that is not finite becomes
-/// 0.
+/// Returns `sum` as a multiple of `grid`, a power of two, modulo 2^64. A sum that is not an integer
+/// multiple is rounded to the nearest one; a sum that is not finite becomes 0.
 std::int64_t units_of(double sum, double grid);
 std::vector<std::int64_t> units_of(std::span<const double> sums, double grid);
 

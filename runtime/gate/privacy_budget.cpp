@@ -39,7 +39,7 @@ bool PrivacyBudget::take(const Charge& charge) {
   auto at = std::find_if(taken.begin(), taken.end(), same);
   if (at == taken.end()) at = taken.insert(at, {charge.mechanism, charge.parts, 0});
   at->count += charge.count;
-  std::uint64_t whole = 0;  // a use that has begun counts as a whole one
+  std::uint64_t whole = 0;  // a use of which only a part was made counts as a whole one
   for (const Taken& t : taken)
     if (t.mechanism == charge.mechanism) whole += (t.count + t.parts - 1) / t.parts;
   if (!ledger_.holds({charge.mechanism, whole})) return false;

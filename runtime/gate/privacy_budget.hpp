@@ -11,50 +11,53 @@
 
 namespace cudp {
 
-/// Ledger of a run, and the authority that approves each of its releases. Releases are numbered.
-/// The noise of a release is a function of the random key and its number, so repeating the release
-/// under the same key reveals nothing new and is not charged again (privacy/ledger.hpp). If the
-/// ledger has a budget, a filter decides.
+/// The privacy budget of a run: its ledger of charges, and the approval of each release. Releases
+/// are numbered. The noise of a release is a function of the random key and its number, so
+/// repeating the release under the same key reveals nothing new and is not charged again
+/// (privacy/ledger.hpp). If the ledger states a budget, a privacy filter decides whether a release
+/// is approved.
 class PrivacyBudget : public ReleaseAuthority {
  public:
-  /// Number of uses of one unnumbered charge so far. Checkpoints store it.
+  /// How many uses have been made of a charge without a number. Checkpoints store it.
   struct Taken {
     privacy::Mechanism mechanism;
     std::uint64_t parts = 1;
     std::uint64_t count = 0;  ///< number of parts used
     bool operator==(const Taken&) const = default;
   };
-  /// Makes the ledger durable.
+  /// Callback that stores the ledger durably.
   using Save = std::function<void(const privacy::Ledger&)>;
 
-  /// taken: the unnumbered charges that the run has used so far. Throws std::invalid_argument if
-  /// the ledger has spent more than its budget.
+  /// taken: uses of the charges without a number so far. Throws std::invalid_argument if the ledger
+  /// has spent more than its budget.
   PrivacyBudget(privacy::Ledger ledger, Save save, std::vector<Taken> taken = {});
 
-  /// Replaces the present ledger, which lists only releases made before the plan existed, by
+  /// Replaces the ledger, which has only the releases made before the training was planned, by
   /// `ledger`. Throws std::invalid_argument as the constructor does, and std::logic_error if
-  /// `ledger` does not contain all of those releases.
+  /// `ledger` lacks one of those releases.
   void plan(privacy::Ledger ledger);
 
-  /// Charges the release. An unnumbered one uses up one of the ledger's unnumbered charges of the
-  /// same mechanism. After a fresh key none of them is available, because it is unknown which of
-  /// them the old key has used.
+  /// Approves a release. One without a number uses one of the ledger's charges of the same
+  /// mechanism without a number. After a fresh key none of these is available, because it is
+  /// unknown which of them the old key has used.
   bool admit(const Charge& charge) override;
-  /// Returns whether release `number` may be made. If it returns true, the release has been charged
-  /// and the ledger has been saved.
+  /// Returns whether release `number` may be made. If it may, it has been charged and the ledger
+  /// has been stored durably.
   [[nodiscard]] bool authorise(std::uint64_t number, const privacy::Mechanism& mechanism);
-  /// Approves consecutive releases, numbered from `first`: all of them or none.
+  /// The same for consecutive releases, numbered from `first`: approves all of them or none.
   [[nodiscard]] bool authorise(std::uint64_t first, std::span<const privacy::Release> releases);
 
-  /// Records that the generator's key was lost: releases from `number` on are charged again when
-  /// they are repeated.
+  /// Records that the random key was lost: releases from `number` on are charged again when they
+  /// are repeated.
   void fresh_key(std::uint64_t number);
 
   const privacy::Ledger& ledger() const { return ledger_; }
   const std::vector<Taken>& taken() const { return taken_; }
-  /// Returns the filter; null if the plan alone stays within the budget.
+  /// Returns the privacy filter that enforces the budget; null if the releases are fixed in advance
+  /// to stay within it.
   const privacy::Filter* filter() const { return filter_ ? &*filter_ : nullptr; }
-  /// Returns the divergence that the filter has left [nats]; 0 if there is no filter.
+  /// Returns what is left of the filter's budget, as a Renyi divergence or zCDP's rho [nats]; 0 if
+  /// there is no filter.
   double left() const { return filter_ ? filter_->limit() * filter_->remaining() : 0.0; }
 
  private:

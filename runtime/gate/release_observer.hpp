@@ -12,11 +12,11 @@
 
 namespace cudp {
 
-/// Type of released values in memory.
+/// Type of released values in memory: float, double, or an index.
 enum class NumberKind { float32, float64, index };
 
-/// Public properties of released values. A release of sums with Gaussian noise sets all of them, a
-/// choice only its name and number.
+/// Public properties of released values. For sums with Gaussian noise all are set, for a noisy
+/// choice only name and number.
 struct ReleasedValue {
   std::string_view name;
   Stream purpose;
@@ -27,15 +27,14 @@ struct ReleasedValue {
   NumberKind kind = NumberKind::float64;  ///< set by show_released()
 };
 
-/// Release observer: receives every released value of a training when it is released, and may
-/// replace it. Tests replace the values by those of a run on other data; any remaining difference
-/// between the runs would depend on private data that was not paid for
+/// Interface that receives every released value of a training when it is released, and may replace
+/// it. Tests replace the values by those of a run on other data; if the runs then still differ,
+/// something private was used that was not charged to the budget
 /// (tests/audit/non_interference_test.cpp). The program itself uses one only to replay a run that
 /// is checked (runtime/verify/replay.hpp), a SecretObserver.
 ///
-/// It is passed to a training when the training starts or resumes. The training's gate keeps it;
-/// engines, and selections with noise of their own, get it from there. It must outlive the
-/// training.
+/// It is passed to a training when the training starts or resumes. Engines, and noisy selections,
+/// get it from the training's gate. It must outlive the training.
 class ReleaseObserver {
  public:
   ReleaseObserver() = default;
@@ -50,15 +49,15 @@ class ReleaseObserver {
 class SeededKey;  // runtime/config/seeded_key.hpp
 
 /// Release observer that also receives secrets: sums before noise, the examples drawn, the random
-/// key. To construct one, the caller needs a SeededKey, the proof that the run's key follows from a
-/// seed; a run for release has no such proof. It receives nothing before a seeded run has begun. A
-/// training for release rejects it (check_release_observer).
+/// key. To construct one, the caller needs a SeededKey, which exists only for runs whose key is
+/// derived from a seed; these are not for release. It receives nothing before a seeded run has
+/// begun. A training for release rejects it (check_release_observer).
 class SecretObserver : public ReleaseObserver {
  public:
   explicit SecretObserver(const SeededKey&) {}
 
   /// Called when a process starts or resumes a seeded run. The observer receives secrets from here
-  /// on. charged: returns the number of releases that the run's ledger has on disk.
+  /// on. charged: returns the number of releases in the run's ledger on disk.
   void begin(const SeededKey&, const transcript::Begin& run,
              std::function<std::uint64_t()> charged) {
     has_begun_ = true;
@@ -66,13 +65,13 @@ class SecretObserver : public ReleaseObserver {
   }
   bool has_begun() const { return has_begun_; }
 
-  /// Receives a State, Batch or Update record.
+  /// Receives a record of a training's state, drawn batch or parameter update.
   virtual void on_record(const transcript::Record& record) = 0;
-  /// Receives the sums [grid steps] before noise is added to them. The released values follow in
-  /// on_release().
+  /// Receives sums [multiples of the grid] before noise is added to them. The noisy values follow
+  /// in on_release().
   virtual void before_noise(const ReleasedValue& what, std::span<const std::int64_t> sums) = 0;
-  /// Receives numbers that are on no grid, before noise is added to them: the scores that a choice
-  /// is made among, a minimum.
+  /// Receives private numbers before noise is added to them, if they are not on a grid: the scores
+  /// of a noisy choice, or a minimum.
   virtual void before_noise(const ReleasedValue& what, std::span<const double> numbers) = 0;
 
  private:
@@ -81,7 +80,7 @@ class SecretObserver : public ReleaseObserver {
   bool has_begun_ = false;
 };
 
-/// Returns the observer if it may receive secrets, else null.
+/// Returns the observer as a SecretObserver if it is one and may receive secrets now, else null.
 inline SecretObserver* observer(ReleaseObserver* release_observer) {
   auto* const o = dynamic_cast<SecretObserver*>(release_observer);
   return o != nullptr && o->has_begun() ? o : nullptr;

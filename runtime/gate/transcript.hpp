@@ -12,8 +12,8 @@
 
 namespace cudp {
 
-/// An anonymous file in memory, for a transcript. Only its owner can read it, and it is freed when
-/// the last process that has it open ends. A forked process writes to the same file.
+/// An anonymous file in memory for a transcript of a run. Only its owner can read it. It is freed
+/// when the last process that has it open ends. A forked process writes to the same file.
 class TranscriptMemory {
  public:
   /// Throws Error if the system cannot create it.
@@ -30,7 +30,8 @@ class TranscriptMemory {
   int file_ = -1;
 };
 
-/// Records a seeded run for the checker (privacy/verify/checker.hpp).
+/// Writes everything that happens in a seeded run, including secrets, to a file, for the verifier
+/// to check (privacy/verify/checker.hpp).
 class Transcript : public SecretObserver {
  public:
   /// Appends to `file`, an open file descriptor. It must outlive the transcript, and no other user
@@ -40,13 +41,13 @@ class Transcript : public SecretObserver {
   void on_record(const transcript::Record& record) override;
   void before_noise(const ReleasedValue& what, std::span<const std::int64_t> sums) override;
   void before_noise(const ReleasedValue& what, std::span<const double> numbers) override;
-  /// Writes nothing until a seeded run has begun.
+  /// Records released values. Writes nothing until a seeded run has begun.
   void on_release(const ReleasedValue& what, std::span<std::byte> values) override;
 
  private:
   void on_begin(const transcript::Begin& run, std::function<std::uint64_t()> charged) override;
 
-  /// Properties of a release that are known before its values.
+  /// Properties of a release that are received before its values.
   struct Pending {
     std::uint64_t charged = 0;
     std::vector<std::int64_t> sums;

@@ -8,16 +8,16 @@ namespace cudp {
 
 struct AdaClipOptions {
   double beta1 = 0.99;          ///< decay rate of the estimate of the gradients' mean
-  double beta2 = 0.9;           ///< decay rate of the estimate of their variance
-  double min_variance = 1e-12;  ///< h1, minimum variance of a coordinate
-  double max_variance = 1e-2;   ///< h2, maximum variance
+  double beta2 = 0.9;           ///< decay rate of the estimate of the gradients' variance
+  double min_variance = 1e-12;  ///< h1, minimum of the estimated variance of a coordinate
+  double max_variance = 1e-2;   ///< h2, maximum of the estimated variance of a coordinate
   bool literal = false;         ///< use the paper's variance estimate
 };
 
 /// AdaCliP: Pichapati et al. 2019 (arXiv:1908.07643), Algorithm 1. Every coordinate of a gradient
-/// is centred and scaled with estimates from released gradients, so that clipping and noise fit the
-/// shape of the gradients. m, s and the scale are functions of released values, so privacy is that
-/// of DP-SGD with clipping norm 1.
+/// is centred (by m) and scaled (by a function of s), estimates of the gradients' mean and standard
+/// deviation made from released gradients, so that clipping and noise fit the shape of the
+/// gradients. Both follow from released values, so privacy is that of DP-SGD with clipping norm 1.
 ///
 /// Differences from the paper:
 /// - The paper handles one example a step, whose user adds the noise. In a batch of b the noise of

@@ -7,17 +7,19 @@
 
 namespace cudp {
 
-/// Source of sigma: the accountant, or Theorem 4.1 of Wu et al. 2021.
+/// How the noise multiplier sigma is computed from epsilon: by the accountant, or by Theorem 4.1 of
+/// Wu et al. 2021.
 enum class Calibration { accountant, theorem41 };
 
 struct AdpSgdOptions {
   bool constant_noise = false;
   double noise_growth = 1e-4;  ///< C of the noise rule of adaptive step sizes (adp_noise)
   Calibration calibration = Calibration::accountant;
-  /// b_0^2, initial b^2; step sizes are divided by b.
+  /// b_0^2, start of the accumulator b_t^2; the learning rate is divided by b_t.
   double adaptive_start = 20.0;
-  double adaptive_weight = 1.0;  ///< beta, weight of a squared gradient in b^2
-  double adaptive_min = 1e-5;    ///< nu, smallest increase of b^2 in a step
+  /// beta, factor on the squared norm of the noisy gradient that a step adds to b_t^2.
+  double adaptive_weight = 1.0;
+  double adaptive_min = 1e-5;  ///< nu, smallest increase of b_t^2 in a step
 };
 
 /// ADP-SGD: Wu et al. 2021, "Adaptive Differentially Private Empirical Risk Minimization",
@@ -45,17 +47,18 @@ class AdpSgd final : public EngineMethod {
   bool is_adaptive() const { return config().schedule == ScheduleKind::adaptive; }
 };
 
-/// Returns alpha_t, the factor on the noise of a step, up to a constant. eta_t = eta / b_{t+1}:
-///   a schedule known ahead     alpha_t^2 = b_{t+1}, the optimum of Theorem 4.2
+/// Returns alpha_t, the factor on the noise of step t, up to a constant. The learning rate of step
+/// t is eta_t = eta / b_{t+1}.
+///   fixed learning rates       alpha_t^2 = b_{t+1}, the optimum of Theorem 4.2
 ///   adaptive                   alpha_t^2 = sqrt(b_0^2 + t C), fixed ahead (Proposition 5.2)
 ///   adp-constant-noise         alpha_t = 1, which is DP-SGD
 double adp_noise(const TrainConfig& config, std::uint64_t steps, std::uint64_t steps_per_epoch,
                  std::uint64_t step);
 
-/// Returns the noise multiplier alpha_0 sigma b / G of Theorem 4.1, for gradients of norm up to G
-/// in batches of b out of n: sigma^2 = (16 G)^2 log(16 T / (n delta)) log(1.25 / delta) / (n^2
-/// epsilon^2) sum_t 1 / alpha_t^2. It is much looser than the accountant; the paper's tables have
-/// epsilon / 16. noise: as PrivacyPlan::noise, alpha_t / alpha_0.
+/// Returns the noise multiplier alpha_0 sigma b / G of Theorem 4.1, for gradients of norm up to G,
+/// T steps, and batches of b out of n examples: sigma^2 = (16 G)^2 log(16 T / (n delta)) log(1.25 /
+/// delta) / (n^2 epsilon^2) sum_t 1 / alpha_t^2. It is much looser than the accountant; the paper's
+/// tables have epsilon / 16. noise: alpha_t / alpha_0 of each step, as in PrivacyPlan::noise.
 double theorem41_sigma(double epsilon, double delta, double n, double batch, std::uint64_t steps,
                        const std::vector<NoiseSpan>& noise);
 

@@ -83,13 +83,14 @@ std::optional<std::vector<double>> DpAgd::measure(DpAgdState& s, const std::vect
   return gate_.release(release, units_of(sum, release.grid));
 }
 
-/// The grid is that of the engine's sum, or finer. If the noise is at least 2^39 steps of the
-/// engine's grid, the grid is 2^-38 of the noise. The sum, like that of a neighbour, is then
-/// rounded to it, by at most half a grid step in each coordinate.
+/// Describes the release of a sum of gradients with noise multiplier sigma. Its values are rounded
+/// to a grid: usually that of the engine's sum. If the noise is at least 2^39 steps of that grid,
+/// the grid is 2^-38 of the noise instead; the sum, like that of a neighbouring data set, is then
+/// rounded to it, by at most half a step in each coordinate.
 GaussianRelease DpAgd::gradient_release(double sigma, std::uint64_t number) const {
   const double max_examples = settings_.max_examples;
   const int d = engine_.dimension();
-  constexpr double kProduct = 1.0 + 0x1p-50;  // covers the rounding of products
+  constexpr double kProduct = 1.0 + 0x1p-50;  // larger than the rounding error of the products
   GaussianRelease r{
       .name = "sum of clipped gradients",
       .purpose = Stream::noise,

@@ -14,32 +14,35 @@
 namespace cudp {
 
 struct DpAgdSettings {
-  double rho_gradient = 0.0;   ///< rho_ng, cost of measuring a gradient, at the start
-  double rho_selection = 0.0;  ///< rho_nmax, cost of choosing a step size
+  double rho_gradient = 0.0;   ///< rho_ng, zCDP cost of measuring a gradient, at the start
+  double rho_selection = 0.0;  ///< rho_nmax, zCDP cost of choosing a step size
   double gamma = 0.1;          ///< rho_ng grows by the factor 1 + gamma if no step size helps
   double gradient_clip = 3.0;  ///< C_grad, norm that gradients are clipped to
   double loss_clip = 3.0;      ///< C_obj, maximum that losses are clipped to
   double l2 = 0.001;           ///< lambda, weight of the regulariser
   SelectionNoise selection = SelectionNoise::gumbel;
 
-  int step_sizes = 20;          ///< m, number of step sizes to choose from, including 0
-  double first_largest = 2.0;   ///< alpha_max, largest step size, at the start
-  int window = 10;              ///< tau, number of steps between changes of alpha_max
-  double window_growth = 0.1;   ///< eta, growth of alpha_max at such a change
-  double shrink = 1.0;          ///< factor on alpha_max if no step size helps; 1 in the paper
-  std::uint64_t threshold = 0;  ///< mini-batches of rate threshold / 2^32; 0: all examples
-  double max_examples = 1.0;    ///< public bound on N, the same as the engine's
+  int step_sizes = 20;         ///< m, number of step sizes to choose from, including 0
+  double first_largest = 2.0;  ///< alpha_max, largest step size, at the start
+  int window = 10;             ///< tau, number of steps between changes of alpha_max
+  double window_growth = 0.1;  ///< eta, relative growth of alpha_max at such a change
+  /// Factor on alpha_max if no step size reduces the objective; 1 in the paper.
+  double shrink = 1.0;
+  /// Sampling rate of mini-batches, in units of 2^-32; 0: all examples.
+  std::uint64_t threshold = 0;
+  /// Public upper bound on the number of examples N, the same as the engine's.
+  double max_examples = 1.0;
 };
 
-/// State that an iteration changes.
+/// State of DP-AGD after an iteration; a checkpoint stores it.
 struct DpAgdState {
   std::vector<float> w;
   double rho_gradient = 0.0;
   double largest = 0.0;          ///< alpha_max, largest step size to choose from
   std::vector<double> chosen;    ///< step sizes since alpha_max was last set
   std::uint64_t iterations = 0;  ///< t, number of iterations so far
-  std::uint64_t releases = 0;    ///< number of releases so far; also the number of the next one
-  double rho = 0.0;              ///< cost of these releases
+  std::uint64_t releases = 0;    ///< number of noisy releases so far
+  double rho = 0.0;              ///< total zCDP cost of these releases
 };
 
 /// DP-AGD: Lee and Kifer 2018, "Concentrated Differentially Private Gradient Descent with Adaptive
@@ -66,36 +69,40 @@ struct DpAgdState {
 /// by sampling.
 class DpAgd {
  public:
-  /// examples: N, or the noisy N if that is private. The number of a release selects its noise, and
-  /// the iteration selects the batch, so a repeated iteration repeats its releases.
+  /// examples: N, or the noisy N if N is private. Noise is drawn from the random stream selected by
+  /// the number of the release, and batches from that of the iteration. So a repeated iteration
+  /// repeats its releases exactly.
   DpAgd(const DpAgdSettings& settings, LinearEngine& engine, double examples, Gate& gate);
 
   DpAgdState begin(std::vector<float> w) const;
 
-  /// Makes one iteration. Returns false, with w unchanged, if the filter refused a release.
+  /// Makes one iteration. Returns false, with state.w unchanged, if the privacy filter refused a
+  /// release because the budget is spent.
   bool iterate(DpAgdState& state);
 
  private:
-  /// Returns whether the gate admits the release, and counts it if so. rho: its cost.
+  /// Charges the release to the budget, through the gate. If the budget suffices, counts the
+  /// release in `state` and returns true. rho: zCDP cost of the release.
   bool admitted(DpAgdState& state, const privacy::Mechanism& release, double rho);
-  /// Releases sum + N(0, C^2/(2 rho) I), which costs rho, on the grid of gradient_release. Returns
-  /// nullopt if the gate refused.
+  /// Releases sum + N(0, C^2/(2 rho) I), which has zCDP cost rho; C is the clipping norm of
+  /// gradients. Returns nullopt if the budget is spent.
   std::optional<std::vector<double>> measure(DpAgdState& state, const std::vector<double>& sum,
                                              double rho);
   std::vector<float> direction(const DpAgdState& state, const std::vector<double>& measured) const;
   std::vector<float> step_sizes(const DpAgdState& state) const;
-  /// Returns the objective after each of `steps` along `direction`, without the constant part of
-  /// the regulariser.
+  /// Returns the clipped training objective at w - step * direction for each step size in `steps`,
+  /// up to a constant.
   std::vector<double> objective(const DpAgdState& state, const std::vector<float>& direction,
                                 const std::vector<float>& steps);
   void accept(DpAgdState& state, double step, const std::vector<float>& direction) const;
 
-  /// Describes release `number` of the sum of gradients, with noise multiplier sigma.
+  /// Describes the noisy release number `number`: a sum of clipped gradients with noise multiplier
+  /// sigma.
   GaussianRelease gradient_release(double sigma, std::uint64_t number) const;
 
   DpAgdSettings settings_;
   LinearEngine& engine_;
-  double examples_;  ///< expected number of examples in a sum
+  double examples_;  ///< (noisy) number of examples that are expected in a sum
   Gate& gate_;
 };
 

@@ -22,8 +22,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Maximum noise multiplier of a gradient. Beyond about 2^38 / sqrt(dimension) the rounding error
-/// added to the sensitivity exceeds the sensitivity itself, and no grid is left for the noise.
+/// Maximum noise multiplier of a noisy gradient. From about 2^38 / sqrt(dimension) on, the bound on
+/// rounding errors exceeds the sensitivity itself, and no grid is fine enough.
 constexpr double kLargestSigma = 0x1p20;
 
 constexpr Choice<BudgetSplit> kBudgetSplits[] = {{"rho", BudgetSplit::rho},
@@ -33,7 +33,8 @@ constexpr Choice<SelectionNoise> kSelectionNoises[] = {{"gumbel", SelectionNoise
 constexpr Choice<Conversion> kConversions[] = {{"tight", Conversion::tight},
                                                {"classical", Conversion::classical}};
 
-/// Returns the releases with equal ones merged, in the order of first occurrence.
+/// Returns the ledger's releases with equal ones merged into one with a count, in the order of
+/// first occurrence.
 std::vector<privacy::Release> by_mechanism(const privacy::Ledger& ledger) {
   std::vector<privacy::Release> all;
   for (const privacy::Release& release : ledger.releases()) {
@@ -94,7 +95,8 @@ DpAgdMethod::DpAgdMethod(const MethodContext& context)
   limit_ = filter.limit();
   settings_ = dp_agd_settings(context.config, limit_, context.size.value,
                               context.size.max_examples(kFailureShare * *context.config.delta));
-  // k examples move a sum, or a range of scores, k times as far as one, and so cost k^2 of its rho.
+  // With k examples in a unit of privacy, neighbouring data sets differ by k examples. A sum, or a
+  // range of scores, then changes k times as much, which costs k^2 as much rho.
   settings_.rho_gradient /= square_;
   settings_.rho_selection /= square_;
   state_.rho_gradient = settings_.rho_gradient;
@@ -138,7 +140,7 @@ std::string DpAgdMethod::describe() const {
       square_ * settings_.rho_selection, settings_.gradient_clip, settings_.loss_clip);
 }
 
-/// Gumbel noise has no obstacle: it is compared exactly (noisy_min.hpp).
+/// Choices by Gumbel noise are exact (noisy_min.hpp), so they are no obstacle to a release.
 std::vector<std::string> DpAgdMethod::obstacles() const {
   if (settings_.selection == SelectionNoise::gumbel) return {};
   return {real_numbers_obstacle("noisy-min laplace")};
@@ -146,8 +148,8 @@ std::vector<std::string> DpAgdMethod::obstacles() const {
 
 void DpAgdMethod::make_engine(const TrainingInputs& inputs) {
   gate_ = &inputs.gate;
-  // Under a fresh key the data may have more rows than the plan's bound. Above this limit the sums
-  // would not be exact.
+  // Under a fresh key the data may have more rows than the bound that the settings were made for.
+  // Above this capacity the sums would not be exact.
   const double capacity = linear_capacity(settings_.max_examples);
   if (static_cast<double>(inputs.train.whole_size()) > capacity)
     throw InputError(fmt::format(
@@ -195,15 +197,15 @@ bool DpAgdMethod::accounts_for(const privacy::Ledger& ledger, std::uint64_t, dou
          std::min(epsilon, budget_.epsilon) * (1.0 - 1e-9);
 }
 
-/// A release that costs k examples rho costs one example at most rho / k^2 with Gaussian noise or a
-/// choice by Gumbel noise. An epsilon-DP release costs one at most rho / k, because epsilon
-/// tanh(epsilon / 2) grows at least linearly.
+/// With k examples in a unit, a release of zCDP cost rho costs at most rho / k^2 if neighbours
+/// differ by one example, with Gaussian noise or a choice by Gumbel noise. An epsilon-DP release
+/// costs at most rho / k, because epsilon tanh(epsilon / 2) grows at least linearly.
 double DpAgdMethod::epsilon_of_one_example() const {
   const double share = settings_.selection == SelectionNoise::gumbel ? square_ : std::sqrt(square_);
   return privacy::epsilon_from_zcdp(limit_ / share * (1.0 + 1e-12), budget_.delta);
 }
 
-/// Releases made after the state was saved were paid for and are lost.
+/// Releases that were made after the state was saved stay charged, but their results are lost.
 void DpAgdMethod::fresh_key(PrivacyBudget& budget, std::uint64_t) {
   budget.fresh_key(state_.releases);
   state_.rho = (limit_ - budget.left()) / square_;
@@ -230,8 +232,8 @@ double DpAgdMethod::expected_steps(std::uint64_t step) const {
   return std::max(done, done / std::max(square_ * state_.rho / limit_, 1e-9));
 }
 
-/// Epsilon is the filter's whole budget, however much was spent, because the decision to stop
-/// depended on released values.
+/// The certificate's epsilon is the filter's whole budget, however much was spent, because released
+/// values decided when the training stopped.
 privacy::Promise DpAgdMethod::promise(const privacy::Ledger& ledger, std::uint64_t step) const {
   const DpAgdSettings& s = settings_;
   return {
@@ -288,7 +290,7 @@ MethodEntry dp_agd_method() {
   entry.uses = {"clip", "class-weights"};
   entry.stochastic = false;
   entry.linear_model = true;
-  entry.counts_in_its_proof = true;                            // a zCDP filter admits it
+  entry.counts_in_its_proof = true;  // its releases are admitted by a zCDP filter
   entry.defaults = [](TrainConfig& c) { c.clip_norm = 3.0; };  // C_grad of its paper
   entry.make = make_method<DpAgdMethod>;
   return entry;

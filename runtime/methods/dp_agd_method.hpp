@@ -13,9 +13,11 @@
 
 namespace cudp {
 
-/// Initial division of DP-AGD's budget: in equal parts of rho, or of epsilon as in the paper.
+/// How DP-AGD's budget is divided at the start, between gradients and choices of step sizes: in
+/// equal parts of zCDP's rho, or of epsilon as in the paper.
 enum class BudgetSplit { rho, epsilon };
-/// Conversion of rho to epsilon: Canonne, Kamath, Steinke 2020, or Bun, Steinke 2016.
+/// Bound that converts zCDP's rho to epsilon: of Canonne, Kamath, Steinke 2020, or of Bun, Steinke
+/// 2016.
 enum class Conversion { tight, classical };
 
 struct DpAgdOptions {
@@ -29,27 +31,27 @@ struct DpAgdOptions {
   std::int64_t mini_batch = 0;
 };
 
-/// Returns the budget of a run's filter in zCDP: the config's epsilon, at its delta less the part
-/// reserved for bounds. With the classical conversion, epsilon is the smaller value that the rho of
-/// the paper's equation (5), (sqrt(ln(1/delta) + epsilon) - sqrt(ln(1/delta)))^2, really gives.
-/// unit_rows: see TrainingSize.
+/// Returns the privacy budget of a run, to be enforced by a zCDP filter: the config's epsilon, at
+/// its delta less the part reserved for bounds that may fail. With the classical conversion,
+/// epsilon is the smaller value that the rho of the paper's equation (5), (sqrt(ln(1/delta) +
+/// epsilon) - sqrt(ln(1/delta)))^2, really gives. unit_rows: maximum number of examples of one unit
+/// of privacy.
 privacy::Budget dp_agd_budget(const TrainConfig& config, std::uint64_t unit_rows = 1);
 
-/// Returns the settings of DP-AGD for a filter with budget rho and a training set of `examples`, at
-/// most max_examples.
+/// Returns the settings of DP-AGD for a zCDP budget of rho, `examples` training examples (a noisy
+/// number if it is private), and at most max_examples.
 ///
 /// Split by rho: an iteration starts with rho / splits, of which gradient_share goes to the
 /// gradient. The default, splits = examples epsilon / 100 but at least 10, follows the signal: sums
 /// grow with the number of examples, and the noise of a whole budget falls with epsilon. (Chosen on
-/// BANK and IPUMS-BR.)
-/// Split by epsilon, the paper's section 6.2: epsilon_nmax = epsilon_ng = epsilon / (2 splits),
-/// splits = 60. rho_ng is then that of the Gaussian mechanism's classical noise (its Theorem 3.3),
-/// epsilon_ng^2 / (4 ln(1.25/delta)).
+/// BANK and IPUMS-BR.) Split by epsilon, the paper's section 6.2: epsilon_nmax = epsilon_ng =
+/// epsilon / (2 splits), splits = 60. rho_ng is then that of the Gaussian mechanism's classical
+/// noise (its Theorem 3.3), epsilon_ng^2 / (4 ln(1.25/delta)).
 DpAgdSettings dp_agd_settings(const TrainConfig& config, double rho, double examples,
                               double max_examples);
 
-/// DP-AGD (dp_agd.hpp) as a method of `cudp train`. A step is an iteration; training lasts as long
-/// as the budget.
+/// Runs DP-AGD (dp_agd.hpp) for `cudp train`. A step is one iteration of it. Training ends when the
+/// budget is spent.
 class DpAgdMethod final : public Method {
  public:
   explicit DpAgdMethod(const MethodContext& context);
@@ -91,11 +93,12 @@ class DpAgdMethod final : public Method {
 
   MethodContext context_;
   privacy::Budget budget_;
-  /// Squared number of examples in a unit: a release that costs a unit rho costs one example rho /
-  /// square_.
+  /// k^2 for k examples in a unit of privacy: a release with zCDP cost rho for a unit has rho / k^2
+  /// for one example.
   double square_;
-  double limit_;            ///< rho of the whole budget, for a unit
-  DpAgdSettings settings_;  ///< budgets in it, as everywhere in DpAgd, are per example
+  double limit_;  ///< zCDP cost that the budget allows, for neighbours that differ by a unit of
+                  ///< privacy
+  DpAgdSettings settings_;  ///< their zCDP costs are for neighbours that differ by one example
   DpAgdState state_;
   Gate* gate_ = nullptr;
   std::unique_ptr<LinearEngine> engine_;

@@ -18,31 +18,33 @@
 namespace cudp {
 namespace {
 
-/// Margin for the rounding error of a sampling rate. It covers the rounding of its two
-/// probabilities to 32 bits and of their factors to double. (importance.hpp rounds down by more.)
+/// Relative margin for the rounding error of a sampling rate: of two probabilities that are rounded
+/// to 2^-32, and of their factors in double. (importance.hpp rounds down by more.)
 constexpr double kRounding = 1e-9;
-/// Rounding error of the product sigma_K C. The norms themselves are rounded towards zero, and
-/// their sum is exact.
+/// Relative rounding error of the standard deviation sigma_K C. (The norms are rounded towards zero
+/// and summed exactly, so they need no margin.)
 constexpr double kSumRounding = 0x1p-51;
-/// Resolution of norms: 2^-30 of the norm they are clipped to, or 2^-36 of the noise if that is
-/// coarser.
+/// Resolution of gradient norms in their noisy sum: 2^-30 of the norm they are clipped to, or 2^-36
+/// of the noise if that is coarser.
 constexpr int kNormBits = 30;
 constexpr int kNoiseBits = 36;
-/// Limit of a sampling rate, below 1 so that no example is certain to be drawn.
+/// Maximum sampling rate, below 1 so that no example is certain to be drawn.
 constexpr double kLargestRate = 1.0 - 1e-4;
 
-/// Makes the plan for the worst case, K~ = N~ C throughout.
+/// Makes the privacy plan (sampling rate, steps, noise) for the worst case: K~, the noisy sum of
+/// gradient norms, is N~ C in every epoch (N~: number of examples, C: clipping norm).
 PrivacyPlan dpis_plan(const MethodContext& context) {
   const TrainConfig& config = context.config;
   const auto& options = config.of<DpisOptions>();
   PrivacyPlan plan =
       plan_without_noise(context, {.clip_norm = config.clip_norm, .largest_rate = kLargestRate});
-  // Later releases depend on earlier ones; then only Renyi divergences of one order add up.
+  // Later releases depend on earlier ones. Then only Renyi divergences of an order that was fixed
+  // before may be added.
   plan.accountant = privacy::AccountantKind::rdp;
   const std::uint64_t epoch = context.steps_per_epoch();
   plan.epoch_releases = (plan.steps + epoch - 1) / epoch * (options.adaptive_clip ? 2 : 1);
   plan.epoch_noise = options.total_noise * context.size.value;
-  // The best order for the worst case, fixed before any of these releases.
+  // The best Renyi order for the worst case, fixed before any of these releases.
   plan.noise_multiplier = noise_multiplier_for(config, plan);
   plan.order = filter_order(plan);
   return with_noise(config, std::move(plan));
@@ -79,7 +81,7 @@ void Dpis::restore(const TrainingInputs& inputs, const MethodState& state) {
             .total = e.at(2).get<double>(),
             .sigma = e.at(3).get<double>(),
             .left = e.at(4).get<double>()};
-  // There are no stored norms under another key, because the rows may have changed.
+  // Under another key the stored norms are discarded, because the rows may have changed.
   if (state.array("norms").size() != inputs.train.size()) engine().measure_norms();
 }
 
@@ -162,8 +164,10 @@ double Dpis::next_clip(std::uint64_t epoch, std::uint64_t number) {
   return std::clamp(options().lambda * total / size(), 1e-3 * plan().clip_norm, max_clip);
 }
 
-/// The grid follows from public numbers: the noise is at most 2^37 grid steps, and max_norm at most
-/// 2^31. One example moves the sum of norms, rounded to the grid, by at most max_norm.
+/// Releases the noisy sum of gradient norms, each clipped to max_norm. The sum is computed in
+/// multiples of a grid, which depends on public numbers only, so that the noise is at most 2^37
+/// grid steps and max_norm at most 2^31. Adding one example changes the sum of norms, rounded to
+/// the grid, by at most max_norm.
 double Dpis::noisy_total(const char* name, Stream purpose, std::uint64_t epoch,
                          std::uint64_t number, double max_norm) {
   const double noise = plan().epoch_noise * max_norm * (1.0 + kSumRounding);
@@ -181,9 +185,9 @@ double Dpis::noisy_total(const char* name, Stream purpose, std::uint64_t epoch,
                         sum);
 }
 
-/// Sets sigma_G to the smallest value that the remaining budget pays for, if all later epochs were
-/// like the worst case K~ = N~ C (in the first phase of the training), or like this one (in the
-/// rest).
+/// Sets sigma_G to the smallest value that the remaining budget `left` pays for. It assumes that
+/// all later epochs are like the worst case K~ = N~ C (in the first phase of the training), or like
+/// this one (afterwards).
 bool Dpis::choose_sigma(std::uint64_t first, double left) {
   const std::uint64_t now = prepared_until(first) - first;
   const std::uint64_t later = plan().steps - first - now;
@@ -220,11 +224,11 @@ bool Dpis::choose_sigma(std::uint64_t first, double left) {
 }
 
 StepRecipe Dpis::recipe() const {
-  return {// candidates: i with probability b ghat_i / K~
+  return {// candidates: example i with probability b ghat_i / K~
           .draw = Candidates{rule()},
-          // each candidate: its gradient, n_i = min(|g_i|, C, ghat_i), accepted with probability
-          // n_i / ghat_i; ghat_i <- k max(n_i, g_L). Sum of g_i / |g_i| over the accepted, which
-          // are i with probability b n_i / K~
+          // of each example drawn so: its gradient g_i, n_i = min(|g_i|, C, ghat_i); it is accepted
+          // with probability n_i / ghat_i; ghat_i <- k max(n_i, g_L). Sum of g_i / |g_i| over the
+          // accepted, which are i with probability b n_i / K~
           .contribution = AcceptedDirection{},
           // g~ = (K~ / N~ sum + N(0, sigma_G^2 C^2 I)) / b;  theta_{t+1} = theta_t - eta_t g~
           .optimizer = optimizer_settings(config())};
@@ -233,8 +237,9 @@ StepRecipe Dpis::recipe() const {
 StepScalars Dpis::scalars(std::uint64_t t) const {
   ensure(epoch_of(t) == epoch_.epoch, "a step of an epoch that was not prepared");
   StepScalars s = schedule().at(t);  // eta_t, s_e, K~ / (N~ b)
-  // Examples are accepted by their norms at this step, each with probability at most q_e, whatever
-  // the norms were at the start of the epoch. So the sum has norms of 1, plus rounding.
+  // An example is accepted according to its norm at this step, with probability at most q_e,
+  // whatever its norm was at the start of the epoch. So each term of the sum has norm 1, plus
+  // rounding.
   const double of_direction = sensitivity(bound_of(AcceptedDirection{}, epoch_.clip_norm),
                                           context().network, context().arithmetic);
   s.noise_std = float_above(noise_multiplier() * of_direction);

@@ -11,29 +11,31 @@
 namespace cudp {
 
 struct DpisOptions {
-  double multiple = 5.0;  ///< k, number of candidates per example of the batch
-  double floor = 0.01;    ///< g_L / C, minimum norm by which examples are drawn
-  /// Sigma_K / N~, noise on the sum of norms, relative to the number of examples.
+  double multiple = 5.0;  ///< k, number of examples drawn at first per example of the final batch
+  double floor = 0.01;  ///< g_L / C, smallest norm that sampling probabilities use, relative to the
+                        ///< clipping norm
+  /// sigma_K / N~: standard deviation of the noise on the sum of gradient norms, relative to the
+  /// clipping norm and the number of examples N~.
   double total_noise = 0.02;
-  double first_phase = 0.8;    ///< share of the epochs that reserve budget for the worst case
+  double first_phase = 0.8;    ///< fraction of the epochs that reserve budget for the worst case
   bool adaptive_clip = false;  ///< adapt the clipping norm: C_{e+1} = lambda K*_e / N~
   double lambda = 1.0;
 };
 
-/// Values of an epoch of DPIS, all of them functions of released values.
+/// Parameters of one epoch of DPIS. All of them are computed from released values.
 struct DpisEpoch {
   static constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
-  std::uint64_t epoch = kNone;  ///< number of the epoch
+  std::uint64_t epoch = kNone;  ///< index of the epoch
   double clip_norm = 0.0;       ///< C_e, clipping norm of the epoch
-  double total = 0.0;           ///< K~, noisy sum of the norms
+  double total = 0.0;           ///< K~, noisy sum of the gradient norms of all examples
   double sigma = 0.0;           ///< sigma_G, noise multiplier of the steps
-  double left = 0.0;  ///< divergence that the filter has left after all releases of this epoch
+  double left = 0.0;  ///< Renyi divergence left of the budget after all releases of this epoch
 };
 
 /// DPIS: Wei, Bao, Xiao, Yang 2022, "DPIS: An enhanced mechanism for differentially private SGD
-/// with importance sampling", Algorithm 1. Examples with large gradients are drawn more often, and
-/// drawn ones all count the same. The noise is therefore that of K~ / N~, the mean norm, instead of
-/// C.
+/// with importance sampling", Algorithm 1. Examples are sampled with probabilities proportional to
+/// their gradient norms, and the sampled gradients are scaled to equal norms. So the noise is
+/// proportional to the mean norm K~ / N~, instead of the clipping norm C.
 ///
 /// Differences from the paper:
 /// - The weight of an example is b / (N~ P(included)), as in equation (7); line 26 lacks the b.
@@ -58,24 +60,27 @@ class Dpis final : public EngineMethod {
   void fresh_key(PrivacyBudget& budget, std::uint64_t step) override;
 
   StepRecipe recipe() const override;
-  /// Returns the scalars of a step. Requires that its epoch is prepared.
+  /// Returns learning rate, noise and scales of step t. Requires that prepare() was called for its
+  /// epoch.
   StepScalars scalars(std::uint64_t t) const override;
 
-  /// Returns the values of the prepared epoch.
+  /// Returns the parameters of the epoch that prepare() was last called for.
   const DpisEpoch& epoch() const { return epoch_; }
   ImportanceRule rule() const;
   double rate() const;  ///< q_e = b C / K~, an upper bound of every inclusion probability
   double noise_multiplier() const;  ///< s_e = sigma_G C N~ / K~
 
  protected:
-  /// Prepares an epoch, at its start or when it restarts under a fresh key: lines 5 to 17, and the
-  /// choice of sigma_G for the steps that the epoch has left.
+  /// Makes the releases that an epoch needs, at its start or when it restarts under a fresh key
+  /// (lines 5 to 17 of the algorithm), and chooses sigma_G for its remaining steps. Returns false
+  /// if the budget is spent.
   bool prepare(PrivacyBudget& budget, std::uint64_t step) override;
   std::uint64_t prepared_until(std::uint64_t step) const override;
   std::vector<privacy::Release> releases_of(std::uint64_t first, std::uint64_t last) const override;
-  /// Returns the step's index in the ledger. There an epoch is its K release (two releases if the
-  /// clipping norm adapts), followed by its steps. If an epoch restarts in its middle, these
-  /// releases take the indices just before the step's, so that the step keeps its own index.
+  /// Returns the step's index in the ledger. An epoch is listed there as the release of its sum of
+  /// norms (and one more if the clipping norm adapts), followed by its steps. If an epoch restarts
+  /// in its middle, these releases take the indices just before the step's, so that the step keeps
+  /// its own index.
   std::uint64_t ledger_index(std::uint64_t step) const override;
   std::string mechanism() const override;
   std::string sampling() const override { return "importance"; }
@@ -87,8 +92,8 @@ class Dpis final : public EngineMethod {
   std::uint64_t epochs() const;
   std::uint64_t epoch_releases() const { return options().adaptive_clip ? 2 : 1; }
   std::uint64_t width() const { return steps_per_epoch() + epoch_releases(); }
-  /// Returns the clipping norm of epoch `epoch`. If it adapts, releases the sum of norms that it
-  /// follows from. number: index of that release in the ledger.
+  /// Returns the clipping norm of epoch `epoch`. If it is adaptive, releases the noisy sum of norms
+  /// that it is computed from. number: index of that release in the ledger.
   double next_clip(std::uint64_t epoch, std::uint64_t number);
   /// Releases the sum over examples of min(norm_i, max_norm), plus N(0, (sigma_K max_norm)^2).
   /// number: index of the release in the ledger.

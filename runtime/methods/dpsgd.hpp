@@ -16,10 +16,10 @@ class DpSgd : public EngineMethod {
 };
 
 MethodEntry dpsgd_method();
-/// DP-SGD on a network with tempered sigmoids or tanh (Papernot et al. 2021).
+/// Registers DP-SGD for networks with tempered sigmoids or tanh (Papernot et al. 2021) as a method.
 MethodEntry dpsgd_ts_method();
-/// Baselines of DP-AGD: DP-SGD with the moments accountant (Abadi et al. 2016), and with advanced
-/// composition (Dwork, Rothblum, Vadhan 2010).
+/// Register two baselines from DP-AGD's paper as methods: DP-SGD with the moments accountant (Abadi
+/// et al. 2016), and with advanced composition (Dwork, Rothblum, Vadhan 2010).
 MethodEntry sgd_ma_method();
 MethodEntry sgd_adv_method();
 

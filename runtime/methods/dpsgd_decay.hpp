@@ -10,15 +10,16 @@ struct DpSgdDecayOptions {
 };
 
 /// DP-SGD with noise that falls from epoch to epoch, Yu et al. 2019 (arXiv:1904.02200), exponential
-/// decay: sigma_t = sigma_0 exp(-k t), t in epochs. Everything else is as in DpSgd. sigma_0 follows
-/// from composing the whole sequence. As everywhere, epsilon does not cover tuning k on the data.
+/// decay: sigma_t = sigma_0 exp(-k t), t in epochs. Everything else is as in DpSgd. sigma_0 is the
+/// smallest with which the composition of all steps stays within epsilon. Epsilon does not cover
+/// tuning k on the private data.
 class DpSgdDecay final : public DpSgd {
  public:
   explicit DpSgdDecay(const MethodContext& context);
   DpSgdDecay(const MethodContext& context, const PrivacyPlan& plan) : DpSgd(context, plan) {}
 };
 
-/// Returns sigma_t / sigma_0.
+/// Returns sigma_t / sigma_0 in an epoch, counted from 0, for decay rate k.
 double decaying_noise(double k, std::uint64_t epoch);
 
 MethodEntry dpsgd_decay_method();

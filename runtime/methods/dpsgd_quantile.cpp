@@ -12,8 +12,8 @@
 namespace cudp {
 namespace {
 
-/// Range of the noise share. Outside it one of the two releases has more noise than its grid can
-/// hold.
+/// Valid range of the share of 1 / sigma^2 that the noisy count gets. Outside it, the noise of one
+/// of the two releases does not fit its grid.
 constexpr option_rows::Range kNoiseShare{
     .low = 1e-6, .high = 1.0 - 1e-6, .text = "a number of 1e-6 to 1 - 1e-6"};
 
@@ -51,8 +51,8 @@ double DpSgdQuantile::count_noise() const {
   return plan().noise_multiplier / (2.0 * std::sqrt(options().noise_share));
 }
 
-/// Makes steps. The engine counts and updates the clipping norm; this function recomputes it from
-/// the released counts and compares.
+/// Makes steps `step` to `until` - 1. The engine counts clipped examples and updates the clipping
+/// norm; this function recomputes the norm from the released counts and compares.
 std::uint64_t DpSgdQuantile::train(std::uint64_t step, std::uint64_t until) {
   pass_gate(step, until);
   if (gate().release_observer() != nullptr) {
@@ -81,8 +81,8 @@ void DpSgdQuantile::train_watched(std::uint64_t t) {
   clip_norm_ = next_clip(rule(), clip_norm_, units_of(noisy, rule().grid));
 }
 
-/// The sums are multiples of 1/2. The grid is 1/2, or a smaller power of two if the noise would be
-/// too few steps of 1/2. It is never coarser, because the count would not be on it.
+/// Describes the release of the count in step t. The exact sums are multiples of 1/2, so the grid
+/// is 1/2, or a smaller power of two if the noise would be too few steps of 1/2.
 GaussianRelease DpSgdQuantile::count_release(std::uint64_t t) const {
   return {.name = "count of the gradients that were not clipped",
           .purpose = Stream::clipped_count,
@@ -101,7 +101,7 @@ ClipRule DpSgdQuantile::rule() const {
           .expected_batch = plan().expected_batch,
           .grid = noise_grid(count_noise(), 0.5),
           .noise_multiplier = gradient_noise_multiplier(),
-          // Ratio of the sensitivity to C, above 1 by the rounding error.
+          // Sensitivity relative to C: slightly above 1, because of rounding.
           .sensitivity = plan().sensitivity / plan().clip_norm,
           .normalised = options().normalised};
 }

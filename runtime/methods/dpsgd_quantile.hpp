@@ -9,10 +9,12 @@
 namespace cudp {
 
 struct QuantileOptions {
-  double target = 0.5;        ///< gamma, the quantile of the norms that C tracks
-  double lr = 0.2;            ///< eta_C, learning rate of log C
-  double noise_share = 0.01;  ///< s, share of 1 / sigma^2 that the count gets
-  double min_clip = 1e-3;     ///< public bounds of C
+  /// gamma, the quantile of the gradients' norms that the clipping norm C tracks.
+  double target = 0.5;
+  double lr = 0.2;  ///< eta_C, learning rate of log C
+  /// s, share of 1 / sigma^2 that the noisy count of clipped examples gets.
+  double noise_share = 0.01;
+  double min_clip = 1e-3;  ///< public bounds of C
   double max_clip = 1e3;
   bool normalised = false;  ///< divide g~ by C_t in a step
 };
@@ -21,7 +23,8 @@ struct QuantileOptions {
 /// Ramaswamy, McMahan 2021 (arXiv:1905.03871), Algorithm 1, for examples instead of users, with
 /// Poisson batches.
 ///
-/// A step releases two noisy sums of one batch, of joint sensitivity 1:
+/// A step releases two noisy sums over one batch. g_i is the gradient of example i, C_t the
+/// clipping norm. Together they have sensitivity 1:
 ///   - the sum of clipped gradients over C_t, noise z_g = sigma / sqrt(1 - s),
 ///   - the sum of b_i - 1/2, b_i = 1 if |g_i| <= C_t, which one example changes by 1/2: noise
 ///     sigma_b = sigma / (2 sqrt(s)).
@@ -49,10 +52,10 @@ class DpSgdQuantile final : public EngineMethod {
   }
 
   StepRecipe recipe() const override;
-  /// Returns the scalars of a step with the current clipping norm.
+  /// Returns learning rate, noise and scales of step t, for the current clipping norm.
   StepScalars scalars(std::uint64_t t) const override;
 
-  double clip_norm() const { return clip_norm_; }  ///< C of the next step
+  double clip_norm() const { return clip_norm_; }  ///< C_t, clipping norm of the next step
   double gradient_noise_multiplier() const;  ///< z_g, noise multiplier of the sum of gradients
   double count_noise() const;  ///< sigma_b, standard deviation of the noise on the count
 
@@ -63,9 +66,9 @@ class DpSgdQuantile final : public EngineMethod {
  private:
   const QuantileOptions& options() const { return config().of<QuantileOptions>(); }
   ClipRule rule() const;
-  /// Describes the release of the sum of b_i - 1/2 over the batch of step t.
+  /// Describes the noisy release of step t's count: the sum of b_i - 1/2 over the batch.
   GaussianRelease count_release(std::uint64_t t) const;
-  /// Makes one step, and shows its releases to a release observer.
+  /// Makes step t on its own, so that a release observer sees its exact and noisy sums.
   void train_watched(std::uint64_t t);
 
   float clip_norm_;

@@ -25,7 +25,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kNoBound = std::numeric_limits<double>::infinity();
 
-/// Visits the arrays of a state by their names in a checkpoint.
+/// Calls visit(name, array) for each array of a training state, with its name in a checkpoint.
 template <class State, class Visit>
 void for_each_array(State& s, Visit visit) {
   visit("parameters", s.parameters);
@@ -130,9 +130,9 @@ MethodState EngineMethod::state() const {
   return state;
 }
 
-/// Restores the plan of the run's beginning, to the bit, because another processor may round a
-/// logarithm differently. The sensitivity is the larger of the two, because a sum on another
-/// backend may have a larger rounding error.
+/// Continues from a checkpoint, with the plan that it stores, bit for bit, because another
+/// processor may round a logarithm differently. Only the sensitivity may rise to the one computed
+/// here, because a sum on another backend may have a larger rounding error.
 void EngineMethod::restore(const TrainingInputs& inputs, const MethodState& state) {
   const double sensitivity = plan_.sensitivity;
   PrivacyPlan stored = decode_plan(state.numbers.at("plan"));
@@ -154,10 +154,10 @@ bool EngineMethod::accounts_for(const privacy::Ledger& ledger, std::uint64_t ste
   return ledger.authorised_until() >= ledger_until(step);
 }
 
-/// The step where a run stops, or its key is lost or renewed, may have been chosen by what the run
-/// showed, so the list of releases is no longer fixed ahead. A budget still bounds them in two
-/// cases only: if all are equal, so that only their number was chosen, or if their divergences add
-/// up at an order fixed ahead (privacy/README.md).
+/// When a run stops, or its key is lost or renewed, the step may have been chosen by looking at
+/// released values, so the list of releases is no longer fixed in advance. A budget still bounds
+/// them in two cases only: if all are equal, so that only their number was chosen, or if their
+/// divergences are added at an order fixed in advance (privacy/README.md).
 void EngineMethod::fresh_key(PrivacyBudget& budget, std::uint64_t step) {
   if (!config().epsilon)
     throw BudgetError("without --epsilon nothing bounds what repeated steps spend");
@@ -169,8 +169,8 @@ void EngineMethod::fresh_key(PrivacyBudget& budget, std::uint64_t step) {
   context_.key_was_lost = true;
 }
 
-/// Counts repeated steps: under a key other than the first one, steps are charged again, so the
-/// budget may end before the planned last step.
+/// Includes repeated steps: under a key other than the first one, steps are charged again, so the
+/// budget may be spent before the planned last step.
 std::uint64_t EngineMethod::last_step(const PrivacyBudget& budget, std::uint64_t step) const {
   const std::uint64_t allowed = plan_.steps_until(budget.ledger().authorised_until());
   if (budget.filter() != nullptr) return plan_.steps;  // the filter decides as training continues
@@ -190,7 +190,7 @@ std::uint64_t EngineMethod::authorise(PrivacyBudget& budget, std::uint64_t step,
   if (!prepare(budget, step)) return step;
   std::uint64_t end = std::min(until, prepared_until(step));
   while (end > step && !budget.authorise(ledger_index(step), releases_of(step, end)))
-    end = step + (end - step) / 2;  // the budget ends before `end`
+    end = step + (end - step) / 2;  // the budget is spent before `end`
   return end;
 }
 
@@ -229,9 +229,10 @@ double EngineMethod::learning_rate(std::uint64_t step) const {
   return step > 0 ? schedule_.learning_rate(step - 1) : 0.0;
 }
 
-/// The ledger authorises steps up to the next checkpoint. Those after `step` have not been
-/// released, and are removed from the end of the list of charges. After a key was lost the whole
-/// budget counts as spent: no bound holds for the number of steps that happened to be made.
+/// Returns a function that computes the epsilon spent after `step` steps. The ledger has charges up
+/// to the next checkpoint; those of later steps are subtracted, because they have not been
+/// released. After a key was lost the whole budget counts as spent: no bound holds for the number
+/// of steps that happened to be made.
 std::function<double()> EngineMethod::spent(const privacy::Ledger& ledger, std::uint64_t step,
                                             bool last) const {
   if (context_.key_was_lost) return [epsilon = epsilon()] { return epsilon; };
@@ -261,7 +262,8 @@ std::string EngineMethod::mechanism() const {
                              : "Poisson-subsampled Gaussians of different noise, fixed beforehand";
 }
 
-/// Counts all releases except those before the first step and those of epochs.
+/// Returns the number of steps that were charged: all releases except those before the first step
+/// and those of epochs.
 std::uint64_t EngineMethod::steps_charged(const privacy::Ledger& ledger) const {
   const privacy::Mechanism of_epoch = privacy::Gaussian{plan_.epoch_noise};
   std::uint64_t steps = 0;
@@ -271,7 +273,7 @@ std::uint64_t EngineMethod::steps_charged(const privacy::Ledger& ledger) const {
   return steps - plan_.before.size();
 }
 
-/// Bounds groups of units by groups of that many examples.
+/// Bounds epsilon for k units of privacy together by that of k times as many examples.
 std::optional<privacy::Groups> EngineMethod::groups(const privacy::Ledger& ledger) const {
   if (!is_fixed_ahead())
     return privacy::Groups{.bounds = {},
@@ -339,8 +341,8 @@ privacy::Promise EngineMethod::promise(const privacy::Ledger& ledger, std::uint6
           .how = std::move(sums)};
 }
 
-/// Returns the ledger unchanged if it has a filter, because what a filter admits is not known
-/// ahead.
+/// Returns the ledger with the charges of future steps. If a filter enforces the budget, returns it
+/// unchanged, because they are not known.
 privacy::Ledger EngineMethod::planned(privacy::Ledger ledger, std::uint64_t last) const {
   if (ledger.budget()) return ledger;
   std::uint64_t number = ledger.authorised_until();

@@ -49,36 +49,40 @@ class EngineMethod : public Method {
 
   const PrivacyPlan& plan() const { return plan_; }
 
-  /// Returns a step, in the order of the method's paper. Its values may depend on released values.
+  /// Returns the description of a step (sampling, clipping, noise, update) in the order of the
+  /// method's paper. It may depend on values released so far.
   virtual StepRecipe recipe() const = 0;
-  /// Returns the scalars of step t; by default those of the schedule.
+  /// Returns the scalars of step t, such as learning rate and noise; by default those of the
+  /// schedule.
   virtual StepScalars scalars(std::uint64_t t) const { return schedule_.at(t); }
-  /// Makes steps first <= t < last on an engine that is set up for the recipe.
+  /// Makes steps first <= t < last on an engine that was made for recipe().
   void run(Engine& engine, std::uint64_t first, std::uint64_t last) const;
 
  protected:
   EngineMethod(MethodContext context, const PrivacyPlan& plan);
 
-  // Settings of the engine besides the plan, and the initial state.
+  // Settings of the engine that do not follow from the privacy plan, and the initial training
+  // state.
 
   virtual void configure(EngineSettings&) const {}
   virtual void initialise(TrainState&) const {}
 
-  // Releases, for a method whose plan does not have all of them.
+  // For methods that make releases in addition to those in the privacy plan.
 
-  /// Measures and releases what step `step` needs. Requires that the steps before are done. Returns
-  /// false if the budget ends here.
+  /// Makes the releases that must precede step `step`, e.g. at the start of an epoch. Requires that
+  /// all earlier steps are done. Returns false if the budget is spent.
   virtual bool prepare(PrivacyBudget&, std::uint64_t) { return true; }
-  /// Returns one past the last step, counted from `step`, that needs no other call of prepare.
+  /// Returns the step at which prepare() must be called next, if it has been called for `step`.
   virtual std::uint64_t prepared_until(std::uint64_t) const { return plan_.steps; }
-  /// Returns the releases of prepared steps first <= t < last.
+  /// Returns the releases of steps first <= t < last. Requires that prepare() was called for them.
   virtual std::vector<privacy::Release> releases_of(std::uint64_t first, std::uint64_t last) const {
     return step_releases(plan_, first, last);
   }
-  /// Returns the charge of one step.
+  /// Returns the ledger entry that the release of step `step` is charged to.
   Charge charge_of(std::uint64_t step) const;
-  /// Passes steps first <= t < last through the gate, before an engine draws their noise. They were
-  /// authorised before, so this charges nothing. Throws std::logic_error if the gate refuses.
+  /// Reports steps first <= t < last to the Gate, which checks that releases are paid for, before
+  /// an engine draws their noise. They are already paid for, so this charges nothing. Throws
+  /// std::logic_error if they are not.
   void pass_gate(std::uint64_t first, std::uint64_t last) const;
   /// Returns the index of a step's release in the ledger.
   virtual std::uint64_t ledger_index(std::uint64_t step) const { return plan_.release_of(step); }
@@ -91,13 +95,13 @@ class EngineMethod : public Method {
 
   /// Returns whether all releases, and their number, were fixed before the first of them, so that
   /// the accountant's bound on them holds. It does not hold if they depend on a noisy number of
-  /// examples or on what a filter admits. Nor does it hold after a key was lost, because the user
-  /// who renews the key decides how many steps there are (privacy/README.md, What a fresh key
-  /// allows).
+  /// examples, or if a filter decides during training which releases are made. Nor does it hold
+  /// after a key was lost, because the user who renews the key decides how many steps there are
+  /// (privacy/README.md, What a fresh key allows).
   bool is_fixed_ahead() const;
-  /// Returns the epsilon that the run may state, if `bound` is the bound of its releases. If the
-  /// releases were fixed ahead it is that of the bound, else that of the budget, which was stated
-  /// before the first release. Every statement must use this function.
+  /// Returns the epsilon to state for the run. bound: accountant's bound on its releases. If the
+  /// releases were fixed in advance, this is the bound's epsilon; otherwise it is that of the
+  /// budget, which was stated before the first release. Every statement must use this function.
   double stated(const privacy::PrivacyBound& bound) const;
 
   virtual std::string mechanism() const;
@@ -125,7 +129,7 @@ class EngineMethod : public Method {
   Ranks* ranks_ = nullptr;
 };
 
-/// Returns the keys of the options that all of these methods share, except "clip".
+/// Returns the keys of the options that all methods derived from EngineMethod have, except "clip".
 std::vector<std::string> engine_method_options();
 
 }  // namespace cudp

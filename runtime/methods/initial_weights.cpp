@@ -17,7 +17,8 @@ bool uses(const Network& network, Activation kind) {
   });
 }
 
-/// Returns whether the only layer with parameters is a linear function of the data.
+/// Returns whether the network has a single layer with parameters, which acts on the data directly
+/// (a linear model).
 bool is_linear(const Network& network) {
   return network.groups == 1 && std::ranges::any_of(network.layers, [](const NetworkLayer& l) {
            return l.has_parameters() && (std::holds_alternative<Dense>(l.layer) ||
@@ -25,7 +26,7 @@ bool is_linear(const Network& network) {
          });
 }
 
-/// Draws one layer's initial weights into tensors of zeros.
+/// Draws the initial weights of one layer into tensors that are zero.
 class LayerInitialiser {
  public:
   LayerInitialiser(const Network& network, Generator generator, const RandomKey& key,

@@ -14,8 +14,8 @@ namespace cudp {
 /// others and for the inputs of a recurrent layer. State weights of a recurrent layer [gates
 /// hidden, hidden] have orthonormal columns. Vectors of words are the first rows of `vectors`
 /// (public; null for none) if these have as many columns, else uniform with norm 1 on average.
-/// Parameter j is made from word j of the key's stream of initial weights, step 0; those from
-/// normal numbers, from normal number j of step 1.
+/// Parameter j is made from word j of the key's random stream for initial weights, step 0, or, if
+/// it needs a normal number, from normal number j of step 1.
 std::vector<float> initial_weights(const Network& network, Generator generator,
                                    const RandomKey& key, const WordVectors* vectors = nullptr);
 

@@ -19,20 +19,19 @@
 
 namespace cudp {
 
-/// Facts about the data that a linear method may use before it reads them.
+/// Public facts about the training set of a linear model, known before the data are read.
 struct LinearProblem {
   Loss loss = Loss::logistic;
   int dimension = 0;          ///< number of features + 1
-  double examples = 1.0;      ///< N, or the noisy N
-  double max_examples = 1.0;  ///< upper bound on N, see TrainingSize::max_examples
-  double mu_before = 0.0;     ///< mu_of the releases before, for one example
-  double unit_rows = 1.0;     ///< maximum number of examples in a unit: TrainingSize
+  double examples = 1.0;      ///< number of examples N, or a noisy N if it is private
+  double max_examples = 1.0;  ///< upper bound on N (TrainingSize::max_examples)
+  double mu_before = 0.0;     ///< mu in Gaussian DP of earlier releases of the run, for one example
+  double unit_rows = 1.0;     ///< maximum number of examples of one unit of privacy
   bool size_is_public = true;
 };
 LinearProblem linear_problem(const MethodContext& context);
 
-/// Arguments of LinearMethod::fit: data, random streams and gate. Step numbers in the streams are
-/// the method's own.
+/// Arguments of LinearMethod::fit: data, random key and gate. fit numbers its own random streams.
 struct LinearTask {
   const Dataset& train;
   int threads;
@@ -41,15 +40,16 @@ struct LinearTask {
   Gate& gate;  ///< uses the same generator and key
 };
 
-/// Base of the methods for linear models of two classes that know all their releases before the
-/// first, and train in a single step. Under one key the result is always the same, so a repeated
+/// Base class of methods for linear two-class models whose releases are all known before the first
+/// one, and that train in a single step. Under one key the result is always the same, so a repeated
 /// run releases nothing new.
 class LinearMethod : public Method {
  public:
-  /// Returns the releases of the method, without those before it.
+  /// Returns the releases that training makes, without those that precede it
+  /// (MethodContext::before).
   virtual std::vector<privacy::Release> releases() const = 0;
-  /// Trains. Returns the weights of the features, in their original scale, and the bias. Passes the
-  /// gate before it draws noise.
+  /// Trains the model. Returns the weights of the features, in their original scale, and the bias.
+  /// Has task.gate charge its releases before it draws their noise.
   virtual std::vector<float> fit(const LinearTask& task) const = 0;
 
   double epsilon() const override { return epsilon_of(facts_.unit_rows); }
@@ -78,7 +78,7 @@ class LinearMethod : public Method {
   double examples_per_step() const override { return facts_.examples; }
   privacy::Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const final;
 
-  /// Returns epsilon at delta() if up to `rows` examples are added or removed at once.
+  /// Returns the epsilon, at delta(), if neighbouring data sets differ by up to `rows` examples.
   virtual double epsilon_of(double rows) const = 0;
 
  protected:
@@ -86,11 +86,11 @@ class LinearMethod : public Method {
   LinearMethod(const TrainConfig& config, const LinearProblem& facts)
       : config_(config), facts_(facts) {}
 
-  /// Passes all of releases() through the gate. Used by a method that draws its noise itself.
+  /// Has the gate charge all of releases(); for a method that draws its noise itself.
   void pass_gate(Gate& gate) const;
 
-  /// Describes the mechanism, in words and numbers; epsilon, delta and method are already set.
-  /// releases: everything that was charged.
+  /// Describes the mechanism for the certificate. epsilon, delta and method of `promise` are
+  /// already set. releases: everything that was charged.
   virtual void describe_mechanism(privacy::Promise& promise,
                                   std::vector<privacy::Release> releases) const = 0;
 
@@ -104,7 +104,8 @@ class LinearMethod : public Method {
   std::vector<float> weights_;
 };
 
-/// Makes a method, for MethodEntry::make. Throws BudgetError if the budget does not suffice.
+/// Makes a linear method M; function for MethodEntry::make. Throws BudgetError if the budget does
+/// not suffice.
 template <class M>
 std::unique_ptr<Method> make_linear_method(const MethodContext& context) {
   try {
@@ -116,7 +117,7 @@ std::unique_ptr<Method> make_linear_method(const MethodContext& context) {
   }
 }
 
-/// Returns an entry with the properties that all linear methods share.
+/// Returns a registry entry with the properties that all linear methods have in common.
 MethodEntry linear_method_entry();
 
 }  // namespace cudp

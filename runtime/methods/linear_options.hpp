@@ -2,9 +2,9 @@
 
 namespace cudp {
 
-/// Options shared by methods for linear models.
+/// Options that several methods for linear models have.
 struct LinearOptions {
-  double l2 = 0.001;       ///< lambda, weight of the regulariser
+  double l2 = 0.001;       ///< lambda, weight of the L2 regulariser per example
   double loss_clip = 3.0;  ///< C_obj, maximum that losses are clipped to
 };
 

@@ -20,7 +20,7 @@ constexpr std::size_t kBlock = 1024;  // rows per task; results do not depend on
                                       // threads
 constexpr std::size_t kLanes = 8;
 
-/// Returns the sum of x[j] w[j], in kLanes independent sums.
+/// Returns the inner product of x and w, computed as kLanes independent sums for SIMD.
 template <class Real>
 Real inner_product(std::span<const float> x, const Real* w) {
   const std::size_t n = x.size();
@@ -55,8 +55,8 @@ Derivatives<Real> loss_derivatives(const RiskSettings& s, Real m) {
   return {-corner / (2 * h), one / (2 * h)};
 }
 
-/// Returns the derivatives of the weighted loss of an example with this scale. The sign of the
-/// scale is that of the label.
+/// Returns phi' and phi'' of the weighted loss of an example at margin m. scale: the example's
+/// scale, whose sign is that of the label.
 template <class Real>
 Derivatives<Real> derivatives(const RiskSettings& s, Real m, double scale) {
   const Derivatives<Real> d = loss_derivatives(s, m);
@@ -105,7 +105,7 @@ LinearRisk::LinearRisk(const Dataset& data, const RiskSettings& settings)
       const auto x = static_cast<double>(f);
       square += x * x;
     }
-    // Rounded up, so that |v| <= 1 despite rounding errors in the sum.
+    // Rounded up, so that |v| <= 1 also holds for the rounded v.
     const double length = std::sqrt(square) * (1.0 + 0x1p-30);
     const double scale = std::isfinite(square) ? 1.0 / std::fmax(settings.max_norm, length) : 0.0;
     scales_.push_back(data.labels[i] != 0 ? scale : -scale);
@@ -175,11 +175,11 @@ Vector LinearRisk::curvature_product(std::span<const double> p) {
   });
 }
 
-/// Bound for unit roundoff u and |v| <= 1. The error of a margin is at most (d + 4) u |w|; it
+/// Derivation, for unit roundoff u and |v| <= 1. The error of a margin is at most (d + 4) u |w|; it
 /// changes phi' by at most the curvature times that, and computing the weighted phi' adds a few u.
 /// A term c v has three roundings. Summing a block's terms and the blocks takes at most kBlock +
-/// blocks additions. Each of their results is at most the sum of the norms of the terms: n terms of
-/// norm at most 1. Everything is doubled to cover terms of second order.
+/// blocks additions; each partial sum is at most the sum of the terms' norms, at most n. Everything
+/// is doubled to cover terms of second order.
 double risk_rounding(const RiskSettings& settings, std::size_t dimension, double norm,
                      double unit) {
   const double n = settings.max_examples;
@@ -194,10 +194,10 @@ constexpr double kUnit = 0x1p-53;
 constexpr double kExtendedUnit =
     0.5 * static_cast<double>(std::numeric_limits<Extended>::epsilon());
 
-/// Bounds that hold for all data within the settings.
+/// Bounds on the objective J that hold for every data set within the settings.
 struct Bounds {
-  double smoothness;  ///< L
-  double farthest;    ///< W
+  double smoothness;  ///< L, Lipschitz constant of J's gradient
+  double farthest;    ///< W, maximum distance of J's minimum from 0
 };
 
 Bounds bounds_of(const RiskSettings& s, const RiskProblem& p) {
@@ -207,7 +207,7 @@ Bounds bounds_of(const RiskSettings& s, const RiskProblem& p) {
           (b + std::sqrt(b * b + 2.0 * p.regulariser * s.max_examples * at_zero)) / p.regulariser};
 }
 
-/// Gradient of J, and a bound on its rounding error.
+/// Gradient of the objective J, and a bound on its rounding error.
 template <class Real>
 struct JGradient {
   std::vector<Real> value;
@@ -307,7 +307,7 @@ std::optional<std::uint64_t> iterations_for_all_data(const RiskSettings& setting
                                                      const RiskProblem& problem) {
   const auto [smoothness, farthest] = bounds_of(settings, problem);
   const double kappa = smoothness / problem.regulariser;
-  // Every iterate is at most three times as far from 0 as the minimum.
+  // Every iterate is at most three times as far from 0 as the minimum can be.
   const double error = risk_rounding(settings, dimension, 3.0 * farthest, kExtendedUnit) +
                        4.0 * kExtendedUnit *
                            (2.0 * smoothness * farthest + 3.0 * problem.regulariser * farthest +

@@ -14,30 +14,31 @@ namespace cudp {
 
 using Extended = long double;
 
-/// Settings of the risk of a linear model.
+/// Settings of the empirical risk (sum of losses) of a linear two-class model.
 struct RiskSettings {
   Loss loss = Loss::logistic;  ///< logistic, or hinge, which is smoothed
-  /// R: an example is v = y (x, 1) / max(R, |(x, 1)|), so |v| <= 1. With R <= 1 every |v| = 1.
+  /// R: an example with features x and label y (-1 or 1) is v = y (x, 1) / max(R, |(x, 1)|), so
+  /// |v| <= 1. With R <= 1 every |v| = 1.
   double max_norm = 1.0;
   double huber = 0.5;         ///< h: half the width of the smoothed part of the hinge loss
-  double max_examples = 1.0;  ///< public bound on the number of examples
-  int threads = 1;            ///< 0 for every core; the result does not depend on it
-  /// Weights of the losses, in 0..1, so that the bounds below hold with weights.
+  double max_examples = 1.0;  ///< public upper bound on the number of examples
+  int threads = 1;  ///< number of threads; 0: one per core; the result does not depend on it
+  /// Factors on the losses of the two classes, in 0..1, so that the bounds below hold with them.
   SignWeights weights = {};
 };
 
-/// Returns `curvature` in bounds on the weighted or unweighted loss phi(m), at the margin m = v .
-/// w: -1 <= phi' <= 0 and 0 <= phi'' <= curvature. It is 1/4 for logistic, and 1 / (2 h) for hinge
-/// with its corner rounded over 1 - h .. 1 + h (Chaudhuri, Monteleoni, Sarwate 2011, section
-/// 3.4.3).
+/// Returns an upper bound on the second derivative of the loss phi(m) in the margin m = v . w,
+/// weighted or not: -1 <= phi' <= 0 and 0 <= phi'' <= the result. It is 1/4 for logistic loss, and
+/// 1 / (2 h) for hinge loss with its corner rounded over 1 - h .. 1 + h (Chaudhuri, Monteleoni,
+/// Sarwate 2011, section 3.4.3).
 double loss_curvature(const RiskSettings& settings);
 
-/// Sum of the weighted losses of a training set with two classes: convex, with a continuous
-/// gradient. Its examples v are computed from the rows as RiskSettings state; a row with a feature
-/// that is not finite is left out. Adding or removing an example changes the gradient anywhere by a
-/// vector of norm at most 1.
+/// Empirical risk of a linear two-class model: the sum of the weighted losses over a training set.
+/// It is convex, with a continuous gradient. Its examples v are computed from the rows as
+/// RiskSettings state; a row with a feature that is not finite is left out. Adding or removing an
+/// example changes the gradient anywhere by a vector of norm at most 1.
 ///
-/// The data must outlive it. Throws InputError unless there are two classes.
+/// The data must outlive this object. Throws InputError unless there are two classes.
 class LinearRisk {
  public:
   LinearRisk(const Dataset& data, const RiskSettings& settings);
@@ -47,7 +48,7 @@ class LinearRisk {
 
   /// Returns the gradient at w [d]. curvature_product then refers to this w.
   std::vector<double> gradient(std::span<const double> w);
-  /// Returns the second derivative times p [d].
+  /// Returns the product of the Hessian at the w of the last gradient() call with p [d].
   std::vector<double> curvature_product(std::span<const double> p);
 
   /// Returns gradient(w) in the widest floating-point type of the processor: 64 digits on x86-64,
@@ -57,7 +58,8 @@ class LinearRisk {
   const RiskSettings& settings() const { return settings_; }
 
  private:
-  /// Returns the sum over rows of factor(row) v(row).
+  /// Returns the sum over training examples of factor(row) v, where v is the scaled example (see
+  /// RiskSettings::max_norm), [d].
   template <class Real, class Factor>
   std::vector<Real> weighted_sum(const Factor& factor);
   /// Returns the features of row i. `buffer`: memory for a row that is not stored as floats.
@@ -71,9 +73,9 @@ class LinearRisk {
   ThreadTeam team_;
 };
 
-/// Returns a bound on the rounding error of a gradient, in L2, for |w| = norm and any data set of
-/// at most settings.max_examples examples with `dimension` numbers. unit: unit roundoff, 2^-53 for
-/// LinearRisk::gradient.
+/// Returns a bound on the rounding error (L2 norm) of the gradient of the risk at |w| = norm, for
+/// any data set of at most settings.max_examples examples with `dimension` numbers each. unit: unit
+/// roundoff, 2^-53 for LinearRisk::gradient.
 double risk_rounding(const RiskSettings& settings, std::size_t dimension, double norm, double unit);
 
 /// Objective to be minimised: J(w) = risk + regulariser / 2 |w|^2 + linear . w.
@@ -85,25 +87,25 @@ struct RiskProblem {
   double tolerance = 0.0;  ///< maximum norm of the gradient of J
 };
 
-/// Returns the number of iterations after which gradient descent meets the tolerance, rounding
-/// included, for all data within `settings`. Returns nullopt if that is not proved, or would take
-/// more than 10^7. It is a function of public numbers.
+/// Returns the number of iterations after which gradient descent has a gradient within the
+/// tolerance, rounding included, for all data within `settings`. Returns nullopt if that is not
+/// proved, or would take more than 10^7. It is a function of public numbers.
 ///
 /// With n <= settings.max_examples examples J is L-smooth, L = curvature max_examples +
-/// regulariser, and its minimum is at most W from 0, because J(w*) <= J(0). Descent from 0 uses
-/// steps gradient / L. Its gradients have an error of at most e, and its steps are rounded in
-/// Extended. Each step reduces the distance by the factor 1 - 1 / kappa, kappa = L / regulariser,
-/// up to e / L and 10 u W. After kappa ln(4 L W / tolerance) steps the gradient is at most
-/// tolerance / 4 + kappa e + 10 u kappa L W. The measured gradient is at most 2 e more, and 3 L W
-/// 2^-53 more if weights are rounded to double at the end.
+/// regulariser, and its minimum is at most W from 0, because J(w*) <= J(0). Descent from 0 makes
+/// steps of gradient / L. Its gradients have a rounding error of at most e, and its steps are
+/// rounded in the type Extended with unit roundoff u. Each step reduces the distance by the factor
+/// 1 - 1 / kappa, kappa = L / regulariser, up to e / L and 10 u W. After kappa ln(4 L W /
+/// tolerance) steps the gradient is at most tolerance / 4 + kappa e + 10 u kappa L W. The measured
+/// gradient is at most 2 e more, and 3 L W 2^-53 more if weights are rounded to double at the end.
 std::optional<std::uint64_t> iterations_for_all_data(const RiskSettings& settings,
                                                      std::size_t dimension,
                                                      const RiskProblem& problem);
 
-/// Minimum of J.
+/// Approximate minimum of the objective J of a RiskProblem.
 struct RiskMinimum {
   std::vector<double> w;
-  double gradient_norm = 0.0;  ///< bound on the norm of J's gradient at w, rounding included
+  double gradient_norm = 0.0;  ///< bound on the norm of J's gradient at w, rounding error included
 };
 
 enum class RiskSolver { fastest, descent };
@@ -111,12 +113,12 @@ enum class RiskSolver { fastest, descent };
 /// Minimises J, from 0, until the norm of the gradient is at most the tolerance, rounding included.
 /// The exact minimum is then at most tolerance / regulariser away, because J is strongly convex.
 ///
-/// fastest: Newton's method, first in double. Its linear systems are solved by conjugate gradients
-/// only as far as it pays, and each step is halved until the gradient gets shorter (Dembo,
-/// Eisenstat, Steihaug 1982, "Inexact Newton methods"). There is no proof that it converges for all
-/// data. If it does not, gradient descent follows, which converges whenever iterations_for_all_data
-/// returns a number. So whether there is a result does not depend on the data. Throws Error if no
-/// solver converged.
+/// RiskSolver::fastest is Newton's method, first in double. Its linear systems are solved by
+/// conjugate gradients only as far as it pays, and each step is halved until the gradient gets
+/// shorter (Dembo, Eisenstat, Steihaug 1982, "Inexact Newton methods"). There is no proof that it
+/// converges for all data. If it does not, gradient descent follows, which converges whenever
+/// iterations_for_all_data returns a number. So whether there is a result does not depend on the
+/// data. Throws Error if no solver converged.
 RiskMinimum minimise_risk(LinearRisk& risk, const RiskProblem& problem,
                           RiskSolver solver = RiskSolver::fastest);
 

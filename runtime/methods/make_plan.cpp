@@ -12,8 +12,8 @@
 namespace cudp {
 namespace {
 
-/// Throws InputError if the clipping norm is below min_clip_norm, where the plan's sensitivity
-/// would be no bound.
+/// Throws InputError if the clipping norm is below min_clip_norm; the plan's sensitivity would then
+/// not be an upper bound, because of rounding.
 void check_clip(const Network& network, Clipping clipping, double clip_norm) {
   const double min_clip = min_clip_norm(network, clipping);
   if (clip_norm < min_clip)
@@ -100,8 +100,8 @@ double noise_multiplier_for(const TrainConfig& config, const PrivacyPlan& plan) 
 
 namespace {
 
-/// Returns the noise multiplier that the plan needs, raised to the minimum that a run may have;
-/// more noise never costs privacy. A multiplier that the user gave is returned unchanged.
+/// Returns the noise multiplier to use: at least the smallest one that is allowed, because more
+/// noise never costs privacy. A multiplier given by the user is returned unchanged.
 double allowed_noise_multiplier(const TrainConfig& config, const PrivacyPlan& plan) {
   const double needed = noise_multiplier_for(config, plan);
   if (config.sigma) return needed;

@@ -8,41 +8,42 @@
 
 namespace cudp {
 
-/// Properties of a method's sums that its plan depends on.
+/// Properties of a method's noisy sums from which its privacy plan is made.
 struct SumShape {
   double clip_norm = 1.0;
   Contribution contribution = ClippedGradient{};
-  /// Upper bound on an example's sampling rate; if it is below 1, a batch must be smaller than the
-  /// number of examples.
+  /// Upper bound on the sampling rate of an example. If it is below 1, the batch must be smaller
+  /// than the number of examples.
   double largest_rate = 1.0;
 };
 
-/// Makes a plan without its noise: sampling rate, number of steps, clipping norm and sensitivity.
-/// Throws InputError on a batch larger than the number of examples (the released one if it is
-/// private), or a clipping norm that float32 cannot represent well enough.
+/// Makes the privacy plan of a training without noise: sampling rate, number of steps, clipping
+/// norm and sensitivity. Throws InputError on a batch larger than the number of examples (the noisy
+/// number if it is private), or a clipping norm too small for float32.
 PrivacyPlan plan_without_noise(const MethodContext& context, const SumShape& shape);
 
-/// Returns config.sigma, or the noise multiplier that keeps all releases of the plan within
-/// config.epsilon. Throws BudgetError if there is none.
+/// Returns config.sigma, or else the smallest noise multiplier with which all releases of the
+/// privacy plan stay within config.epsilon. Throws BudgetError if there is none.
 double noise_multiplier_for(const TrainConfig& config, const PrivacyPlan& plan);
 
-/// Returns the plan with its noise multiplier, checked against the budget.
+/// Returns the privacy plan with its noise multiplier set, and checked against the budget.
 PrivacyPlan with_noise(const TrainConfig& config, PrivacyPlan plan);
 
-/// Returns whether a filter must enforce the budget: if the noise of the plan's steps differs, and
-/// steps may be repeated with fresh noise after a key is lost. The steps that are repeated may then
-/// have been chosen by looking at released values.
+/// Returns whether a privacy filter must enforce the budget during training. It must if the noise
+/// differs between steps and steps may be repeated with fresh noise after a key was lost: which
+/// steps are repeated may then have been chosen by looking at released values.
 bool needs_filter(const TrainConfig& config, const PrivacyPlan& plan);
 
-/// Returns the Renyi order of the filter for a plan that has its noise.
+/// Returns the order of the Renyi divergences that the filter adds, for a plan whose noise
+/// multiplier is set.
 double filter_order(PrivacyPlan plan);
 
-/// Throws BudgetError unless the plan stays within config.epsilon, and within the limits of a
-/// meaningful guarantee.
+/// Throws BudgetError if the epsilon of the planned releases exceeds config.epsilon, or if its
+/// guarantee is too weak to be meaningful.
 void check_budget(const TrainConfig& config, const PrivacyPlan& plan);
 
-/// Returns the maximum number of steps from `first`, at most `wanted`, that stay within epsilon
-/// after the releases of `already`.
+/// Returns how many steps can be made from step `first` on, at most `wanted`, so that epsilon is
+/// not exceeded together with the releases in `already`.
 std::uint64_t affordable_steps(const PrivacyPlan& plan, std::span<const privacy::Release> already,
                                double epsilon, std::uint64_t first, std::uint64_t wanted);
 

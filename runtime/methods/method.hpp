@@ -29,25 +29,26 @@
 
 namespace cudp {
 
-/// Facts about a run that a method knows before it reads the data. All of them are public.
+/// Public facts about a run from which a method is made, before the data are read.
 struct MethodContext {
   TrainConfig config;
   Network network;
   TrainingSize size;
   Arithmetic arithmetic;
-  /// Releases charged to the same budget before the method's own: the noisy number of examples,
-  /// unless it has a budget of its own, and the release that features need.
+  /// Releases that are charged to the same budget before training starts: the noisy number of
+  /// examples (unless it has its own part of the budget), and the noisy statistics from which
+  /// features are computed (principal components, or means and variances of channels).
   std::vector<privacy::Release> before;
-  /// Whether the run's key was lost once. If so, the number of its steps may have been chosen by
-  /// looking at released values.
+  /// Whether the run's random key was lost once. The number of its steps may then have been chosen
+  /// by looking at released values.
   bool key_was_lost = false;
-  /// Split of the run's budget, if the noisy number of examples has a part of its own. epsilon and
-  /// delta in `config` are then those of the other part.
+  /// How the run's budget is divided, if releasing the noisy number of examples has its own part of
+  /// it. `config` then has the epsilon and delta of the other part, for training.
   std::optional<privacy::CountSplit> split = {};
-  /// Number of steps per epoch, if it is not the one that follows from the size. Set only for plans
-  /// that bound the cost of other plans, and by which nothing is trained.
+  /// Number of steps per epoch, if not computed from the number of examples. Only for plans that
+  /// are made to bound the cost of other plans; nothing is trained with them.
   std::optional<std::uint64_t> epoch_steps = {};
-  /// Results of the accountant that the run has computed; null: none are kept.
+  /// Cache of the accountant's results in this run; null: no cache.
   std::shared_ptr<privacy::AccountantMemo> memo = {};
 
   std::uint64_t steps_per_epoch() const {
@@ -55,18 +56,19 @@ struct MethodContext {
   }
 };
 
-/// Data and services that a method trains with. They outlive the method.
+/// Data, random key and devices that a method trains with. They outlive the method.
 struct TrainingInputs {
   const Dataset& train;
   const Backend& backend;
   SharedKey key;
-  Gate& gate;               ///< uses the same generator and key
-  Ranks* ranks = &alone();  ///< `train` is this rank's range
-  /// Public weights to start from, [d]; NaN: the weight is drawn. Empty: all are drawn.
+  Gate& gate;  ///< charges releases, and adds noise to sums on the host; has the same key
+  Ranks* ranks = &alone();  ///< processes that train together; `train` is this rank's range
+  /// Public pre-trained weights to start from, [d]; the entry NaN means that the weight is drawn at
+  /// random. Empty: all are drawn.
   std::span<const float> initial = {};
 };
 
-/// State of a method that a checkpoint keeps.
+/// State of a training method that a checkpoint stores.
 struct MethodState {
   nlohmann::ordered_json numbers;
   std::vector<std::pair<std::string, std::vector<float>>> arrays;
@@ -75,22 +77,22 @@ struct MethodState {
   const std::vector<float>& array(const std::string& name) const;
 };
 
-/// Names of the arrays in a state that have one number per example of this rank's range. They
-/// depend on the rows and were never released. All other arrays follow from releases, and are the
-/// same on all ranks.
+/// Names of the arrays of a MethodState with one number per example of this rank's range. They
+/// depend on private rows and were never released. All other arrays are computed from releases, and
+/// are the same on all ranks.
 inline constexpr std::array kByExample = {"norms"};
 inline bool is_by_example(const std::string& array) {
   return std::ranges::find(kByExample, array) != kByExample.end();
 }
 
-/// Returns the state without the arrays kByExample. A run resumes from this part under a different
-/// key than the one the state was made with, because the rows may have changed.
+/// Returns the state without the arrays that have one number per example (kByExample). A run that
+/// resumes under another key uses only this part, because the rows may have changed.
 MethodState released_part(MethodState state);
 
-/// A training algorithm. Each method is one file with its options, state, plan and part of the
-/// certificate, and one row of methods/registry.cpp. A method is made before the data are read, and
-/// throws InputError or BudgetError if settings and size do not allow training. Then it is started,
-/// or restored; then it makes steps.
+/// A training algorithm. Each method is one file with its options, state, privacy plan and part of
+/// the certificate, and one row of methods/registry.cpp. A method is made before the data are read,
+/// and throws InputError or BudgetError if settings and size do not allow training. Then it is
+/// started, or restored; then it makes steps.
 class Method {
  public:
   /// Value of steps() for a method that trains until its budget ends.
@@ -101,92 +103,93 @@ class Method {
   Method& operator=(const Method&) = delete;
   virtual ~Method() = default;
 
-  // Guarantee, known before the data are read.
+  // The privacy guarantee, known before the data are read.
 
   virtual double epsilon() const = 0;
   virtual double delta() const = 0;
-  /// Returns the budget of a filter that all releases must pass; nullopt if the plan itself stays
-  /// within epsilon.
+  /// Returns the budget of a privacy filter that must admit every release; nullopt if the releases
+  /// are known in advance to stay within epsilon.
   virtual std::optional<privacy::Budget> filter() const { return std::nullopt; }
-  /// Returns the releases that are charged when the run begins, in addition to
-  /// MethodContext::before. Not empty for a method that pays for everything at once.
+  /// Returns the releases of training that are charged when the run begins. Not empty for a method
+  /// that pays for all of them at once.
   virtual std::vector<privacy::Release> releases_at_start() const { return {}; }
-  /// Returns epsilon, at the same delta and noise, if neighbours differ by one example instead of a
-  /// unit of several. It shows what the unit costs, and is no guarantee if releases depend on
-  /// earlier ones.
+  /// Returns the epsilon, at the same delta and noise, if neighbouring data sets differ by one
+  /// example instead of a unit of several. It shows the cost of a larger unit. It is not a
+  /// guarantee if releases depend on earlier ones.
   virtual double epsilon_of_one_example() const = 0;
   virtual std::uint64_t steps() const = 0;
   virtual std::uint64_t steps_per_epoch() const { return 1; }
   /// Describes in one line what the run guarantees and does.
   virtual std::string describe() const = 0;
-  /// Returns reasons why the result must not be released; empty if it may be.
+  /// Returns reasons why the trained model must not be released; empty if it may be.
   virtual std::vector<std::string> obstacles() const { return {}; }
 
-  // Run.
+  // Training.
 
-  /// Starts from the beginning. budget: contains everything that was charged until now.
+  /// Initialises the training at step 0. budget: has everything that was charged so far.
   virtual void start(const TrainingInputs& inputs, const PrivacyBudget& budget) = 0;
-  /// Resumes from `state`. Under a different key `state` must lack its arrays by example
-  /// (released_part).
+  /// Initialises the training from a checkpoint. If the key is not the one that `state` was made
+  /// with, `state` must be the result of released_part().
   virtual void restore(const TrainingInputs& inputs, const MethodState& state) = 0;
   virtual MethodState state() const = 0;
-  /// Returns whether the ledger covers everything that a run has released when it has reported
-  /// `step` steps and `epsilon` spent. Requires restore.
+  /// Returns whether the ledger has a charge for everything that a run has released when it has
+  /// made `step` steps and reported `epsilon` as spent. Call restore() first.
   virtual bool accounts_for(const privacy::Ledger&, std::uint64_t /*step*/,
                             double /*epsilon*/) const {
     return true;
   }
-  /// Switches, after restore, to a key other than the one that the state was made with: everything
-  /// after `step` is new and will be charged. Throws BudgetError if that is not possible.
+  /// After restore(): switches to a key other than the one that the state was made with. Everything
+  /// after `step` is then new and will be charged. Throws BudgetError if that is not possible.
   virtual void fresh_key(PrivacyBudget& budget, std::uint64_t step) = 0;
 
-  /// Returns the total number of steps that the budget allows, if `step` are done. Throws
-  /// BudgetError if no more are allowed.
+  /// Returns the total number of steps that the budget allows, including the `step` steps that are
+  /// done. Throws BudgetError if no more are allowed.
   virtual std::uint64_t last_step(const PrivacyBudget&, std::uint64_t) const { return steps(); }
-  /// Pays for steps from `step` to at most `until`, and for what must be released before them.
-  /// Returns one past the last step that may be made: `step` if the budget ends here.
+  /// Charges the budget for steps from `step` to at most `until`, and for releases that must
+  /// precede them. Returns one past the last step that is paid for: `step` if the budget is spent.
   virtual std::uint64_t authorise(PrivacyBudget& budget, std::uint64_t step,
                                   std::uint64_t until) = 0;
-  /// Makes authorised steps. Passes the gate before their noise is drawn. Returns one past the last
-  /// step made. It is less than `until` if a method that pays for releases as it makes them was
-  /// refused.
+  /// Makes steps `step` to `until` - 1, which authorise() has paid for. Reports them to inputs.gate
+  /// before their noise is drawn. Returns one past the last step made; it is less than `until` only
+  /// if the method pays for releases one by one and the budget is spent.
   virtual std::uint64_t train(std::uint64_t step, std::uint64_t until) = 0;
 
-  /// Returns the parameters of the model that is released.
+  /// Returns the current parameters [d] of the model that is released.
   virtual std::vector<float> parameters() const = 0;
 
-  // Reports. They are functions of public numbers and released values.
+  // Reports. They are computed from public numbers and released values.
 
   /// Returns the learning rate of the last of `step` steps; 0 if step is 0.
   virtual double learning_rate(std::uint64_t step) const = 0;
-  /// Returns a function that computes epsilon of the releases up to `step`. last: the epsilon is
-  /// that of the whole run; before that a faster, looser bound suffices. The function owns copies
-  /// of everything it needs: it may be called in another thread, while this one continues to train.
+  /// Returns a function that computes the epsilon spent after `step` steps. last: whether the run
+  /// ends there; if not, a faster, looser bound suffices. The function owns copies of everything it
+  /// needs, so another thread may call it while this one continues to train.
   virtual std::function<double()> spent(const privacy::Ledger& ledger, std::uint64_t step,
                                         bool last) const = 0;
-  /// Returns an estimate of the total number of steps, if `step` are done.
+  /// Returns an estimate of the total number of steps of the run. The argument is the number of
+  /// steps done.
   virtual double expected_steps(std::uint64_t) const { return static_cast<double>(steps()); }
-  /// Returns the number of examples that a step processes, for a throughput.
+  /// Returns the expected number of examples that a step processes, to report a throughput.
   virtual double examples_per_step() const = 0;
   virtual Outcome outcome(std::uint64_t step) const { return {.steps = step}; }
-  /// Returns the method's guarantee for the certificate. ledger: everything that was charged, which
-  /// is more than planned if a key was lost.
+  /// Returns the method's privacy guarantee for the certificate. ledger: everything that was
+  /// charged, which is more than planned if a key was lost. step: number of steps made.
   virtual privacy::Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const = 0;
-  /// Returns epsilon, at the same delta, for several units of privacy together, of a finished run;
-  /// nullopt if the method states none.
+  /// Returns the epsilon of a finished run, at the same delta, for several units of privacy
+  /// together (group privacy); nullopt if the method states none.
   virtual std::optional<privacy::Groups> groups(const privacy::Ledger&) const {
     return std::nullopt;
   }
-  /// Returns `ledger` with the charges to come until step `last`, if they are known ahead.
+  /// Returns `ledger` with the charges of future steps up to `last` added, if they are known.
   virtual privacy::Ledger planned(privacy::Ledger ledger, std::uint64_t /*last*/) const {
     return ledger;
   }
-  /// Returns private statistics since the last call, for --unsafe-diagnostics.
+  /// Returns exact, private statistics of the steps since the last call, for --unsafe-diagnostics.
   virtual Diagnostics diagnostics() { return {}; }
 };
 
-/// Returns the obstacle of a method whose proof does not cover the last bits of what is released:
-/// `what` is proved for real numbers only.
+/// Returns the reason not to release a model if the method's privacy proof assumes real numbers and
+/// does not cover rounding. what: name of the mechanism.
 std::string real_numbers_obstacle(const std::string& what);
 
 }  // namespace cudp

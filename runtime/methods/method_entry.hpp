@@ -9,48 +9,52 @@
 
 namespace cudp {
 
-/// A row of the table of methods (registry.hpp), which makes a method known. Everything but the
-/// name and `make` has a usable default.
+/// A row of the registry of training methods (registry.hpp). Everything but the name and `make` has
+/// a usable default.
 struct MethodEntry {
   std::string name;
   std::string option_group = "Methods";  ///< heading of its options in --help and config.toml
-  std::vector<Option> options;           ///< options that the method owns, or is the first to use
-  std::vector<std::string> uses;         ///< options that it shares with other methods
-  /// Options without effect that its resolved config may nevertheless set.
+  std::vector<Option> options;           ///< options that belong to this method
+  std::vector<std::string> uses;         ///< keys of options that it shares with other methods
+  /// Keys of options that its config may contain although they have no effect.
   std::vector<std::string> ignores;
-  bool stochastic = true;  ///< presets of data sets apply; they are tuned for stochastic gradients
-  bool linear_model = false;  ///< trains only a linear model with one score
-  /// The method's proof treats a noisy number of examples as one more release, whose noise is fixed
-  /// ahead. Otherwise the number has a part of the budget of its own (privacy/count_split.hpp).
+  /// Uses stochastic gradients; presets of data sets, which are tuned for them, apply.
+  bool stochastic = true;
+  bool linear_model = false;  ///< trains only a linear model with one output
+  /// Whether the method's privacy proof treats the noisy number of examples as one more release,
+  /// whose noise is fixed in advance. If false, that release has its own part of the budget
+  /// (privacy/count_split.hpp).
   bool counts_in_its_proof = false;
   bool gives_privacy = true;  ///< if false, a run needs no budget, and releases nothing
   bool cpu_only = false;
-  /// Making the method takes less than a second, and its noise multiplier follows from the settings
-  /// and the number of examples: it can be computed while published data are read.
+  /// Whether the method can be made, with its noise multiplier, from settings and number of
+  /// examples alone, in less than a second. It is then made while published data are still being
+  /// read.
   bool plans_ahead = false;
   bool on_ranks = true;  ///< trains on several ranks, each with a range of the examples
-  /// Transforms gradients coordinate by coordinate before clipping.
+  /// Whether gradients are transformed coordinate by coordinate before clipping (AdaCliP).
   bool transforms_gradients = false;
-  /// Reason why units of several examples are refused; empty: they are supported.
+  /// Why the method does not support units of privacy with several examples; empty: it supports
+  /// them.
   std::string_view units_unsupported;
   bool adapts_step_size = false;  ///< supports --schedule adaptive, from released gradients
-  /// Advice if settings tuned for dpsgd are unsuitable: why, and what to type. Empty: they are
-  /// suitable.
+  /// Message for users of settings tuned for dpsgd, if these do not suit the method: why, and what
+  /// to type. Empty: they do.
   std::string_view own_tuning;
-  /// Options; if the user sets one of them, own_tuning is not shown.
+  /// Keys of options; if the user sets one of them, own_tuning is not shown.
   std::vector<std::string> tuned_by;
-  /// Sets defaults, before any source of settings is applied.
+  /// Sets the method's default settings, before settings are read from files and flags.
   void (*defaults)(TrainConfig&) = nullptr;
-  /// Derives settings from others, after all sources are applied. Throws InputError if they are
+  /// Computes settings from others, after all were read. Throws InputError if they are
   /// inconsistent.
   void (*complete)(TrainConfig&) = nullptr;
-  /// Adapts the config to the model and the format of the data; reads nothing private. Throws
-  /// InputError.
+  /// Adapts the config to the network and the format of the data, without reading private rows.
+  /// Throws InputError.
   void (*fit)(TrainConfig&, const Network&, const Dataset& format) = nullptr;
   std::unique_ptr<Method> (*make)(const MethodContext&) = nullptr;
 };
 
-/// Makes a method, for MethodEntry::make.
+/// Makes a method of class M; function for MethodEntry::make.
 template <class M>
 std::unique_ptr<Method> make_method(const MethodContext& context) {
   return std::make_unique<M>(context);

@@ -7,19 +7,19 @@
 
 namespace cudp {
 
-/// Returns alpha of a step, > 0.
+/// Function that returns alpha > 0, the unnormalised noise level of a step.
 using NoiseOfStep = std::function<double(std::uint64_t step)>;
 
-/// Returns alpha(t) / alpha(0) for 0 <= t < steps, with consecutive equal values merged; empty if
-/// all are equal. alpha changes at multiples of `every` only. Throws InputError if a value is not
-/// finite and > 0.
+/// Returns the noise of steps 0 <= t < steps relative to step 0, alpha(t) / alpha(0), as spans of
+/// equal values; empty if all are equal. `alpha` may change only at multiples of `every`. Throws
+/// InputError if a value is not finite and > 0.
 std::vector<NoiseSpan> noise_spans(std::uint64_t steps, const NoiseOfStep& alpha,
                                    std::uint64_t every = 1);
 
-/// Resolution of rounded noise ratios: they are powers of 2^(1/kNoiseGrid). Thousands of different
-/// steps become a few dozen, so that composing them takes milliseconds. The noise itself is
-/// rounded, by at most 1.1 %, and the rounded noise is both drawn and accounted for, so the
-/// rounding costs no privacy.
+/// Noise levels are rounded to powers of 2^(1/kNoiseGrid). Thousands of different steps then have a
+/// few dozen different levels, so that composing them takes milliseconds. Rounding changes the
+/// noise by at most 1.1 %. The rounded noise is both drawn and accounted for, so it costs no
+/// privacy.
 inline constexpr int kNoiseGrid = 32;
 std::vector<NoiseSpan> noise_spans_on_grid(std::uint64_t steps, const NoiseOfStep& alpha);
 

@@ -21,22 +21,22 @@ std::uint64_t join(std::uint32_t high, std::uint32_t low) {
   return static_cast<std::uint64_t>(high) << 32 | low;
 }
 
-/// Returns a number from 52 random bits, in (0, 1) and symmetric about 1/2.
+/// Returns a double from 52 random bits, in (0, 1), with a distribution symmetric about 1/2.
 double uniform(std::uint32_t high, std::uint32_t low) {
   return (static_cast<double>(join(high, low) >> 12) + 0.5) * 0x1p-52;
 }
 
 double laplace(double u) { return u < 0.5 ? std::log(2.0 * u) : -std::log(2.0 * (1.0 - u)); }
 
-/// An interval that contains a number.
+/// An interval known to contain a real number.
 template <class Real>
 struct Interval {
   Real low;
   Real high;
 };
 
-/// Returns the indices of the `count` smallest numbers, in order; nullopt if the intervals leave
-/// the order open.
+/// Returns the indices of the `count` smallest of the numbers in these intervals, in order. Returns
+/// nullopt if intervals overlap so that the order is not certain.
 template <class Real>
 std::optional<std::vector<std::size_t>> order_of(const std::vector<Interval<Real>>& all,
                                                  std::size_t count) {
@@ -57,8 +57,9 @@ double min_of(std::span<const double> scores) {
 
 }  // namespace
 
-/// Error analysis. Let m be the first 64 bits: U in [m, m + 1] 2^-64 and 2^44 <= m <= 2^64 - 2^44.
-///   Digits after the first 64 change U by at most 2^-44 of its value. They change E = -ln U by at
+/// Error analysis, for E = -ln U and a uniform U. Let m be the first 64 bits: U in [m, m + 1] 2^-64
+/// and 2^44 <= m <= 2^64 - 2^44.
+///   Digits after the first 64 change U by at most 2^-44 of its value. They change E by at
 ///   most 2^-44 if U < 1/2, where E > ln 2; and by at most 2^-63 if U >= 1/2, where E > 2^-20. In
 ///   both cases that is below 2^-42 of E.
 ///   Rounding m or 2^64 - m to double, log and log1p (a few units in the last place) change E by
@@ -131,8 +132,8 @@ void show_choice(std::span<const double> scores, std::span<std::size_t> chosen, 
   show_released(release_observer, what, chosen);
 }
 
-/// Returns the order that the stream's numbers give. Reads further numbers only if the first ones
-/// do not decide it.
+/// Returns the indices of the `count` smallest noisy scores in order, with noise from the random
+/// stream. Reads more digits of the noise only if the first ones leave the order open.
 std::vector<std::size_t> noisy_order(std::span<const double> scores, std::size_t count, double rate,
                                      const RandomStream& stream) {
   const std::size_t k = scores.size();

@@ -14,23 +14,22 @@ class ReleaseObserver;  // runtime/gate/release_observer.hpp
 
 enum class SelectionNoise { gumbel, laplace };
 
-/// Returns the index of the smallest of `scores` with independent noise of scale sensitivity /
-/// epsilon: the largest of -score + noise. Gumbel noise is skewed, so its sign matters: the
-/// smallest score + Gumbel would be another mechanism, with up to (k - 1) times the loss for k
-/// scores. Requires that scores are finite and not empty.
+/// Report-noisy-min: returns the index of the smallest score after adding independent noise of
+/// scale sensitivity / epsilon to each, as the largest of -score + noise. Gumbel noise is skewed,
+/// so its sign matters: the smallest of score + Gumbel would be another mechanism, with up to (k -
+/// 1) times the privacy loss for k scores. Requires that scores are finite and not empty.
 ///
 /// Gumbel: the first result of noisy_smallest. Laplace: computed in double from 52 bits each, words
-/// 0
-/// .. 2 k - 1 of the stream, so its proof holds for real numbers only.
+/// 0 .. 2 k - 1 of the stream, so its proof holds for real numbers only.
 ///
-/// release_observer: is shown the choice; may be null.
+/// release_observer: receives the choice; may be null.
 std::size_t noisy_min(std::span<const double> scores, double sensitivity, double epsilon,
                       SelectionNoise noise, const RandomStream& stream,
                       ReleaseObserver* release_observer = nullptr);
 
-/// Returns the indices of the `count` smallest scores (or of all, if there are fewer), with Gumbel
-/// noise as above, in order. This is `count` noisy minima one after another, each among the scores
-/// not chosen before (Durfee, Rogers 2019, arXiv:1905.04273, Lemma 4.2).
+/// Returns the indices of the `count` smallest scores (or of all, if there are fewer) after adding
+/// Gumbel noise as in noisy_min, in order. This is `count` noisy minima one after another, each
+/// among the scores not chosen before (Durfee, Rogers 2019, arXiv:1905.04273, Lemma 4.2).
 ///
 /// The result is exact: scores count as the real numbers that they are, and Gumbel noise is -ln(-ln
 /// U) of reals U in (0, 1), of which as many bits are drawn as the order needs. With r = epsilon /
@@ -44,32 +43,35 @@ std::vector<std::size_t> noisy_smallest(std::span<const double> scores, std::siz
                                         const RandomStream& stream,
                                         ReleaseObserver* release_observer = nullptr);
 
-/// Number of 32-bit words of a U in quick_noisy_order and exact_noisy_order.
+/// Number of random 32-bit words per score in quick_noisy_order and exact_noisy_order: the first,
+/// and all binary digits of a uniform U in (0, 1).
 inline constexpr std::size_t kFirstDigits = 2;
 inline constexpr std::size_t kAllDigits = 26;
 
-/// Returns the order of ln E_i + rate score_i, the first `count`, from the first words of every U,
-/// digits [scores.size(), kFirstDigits]. It computes in double with a bound on the error, and
-/// returns nullopt if that bound leaves the order open.
+/// Returns the indices of the `count` smallest of ln E_i + rate score_i, in order, where E_i = -ln
+/// U_i with uniform U_i. digits: first words of every U_i, [scores.size(), kFirstDigits]. It
+/// computes in double with a bound on the error, and returns nullopt if that bound leaves the order
+/// open.
 std::optional<std::vector<std::size_t>> quick_noisy_order(std::span<const double> scores,
                                                           std::size_t count, double rate,
                                                           std::span<const std::uint32_t> digits);
-/// Returns the same order from digits [scores.size(), kAllDigits], in multiple precision. Throws
-/// std::runtime_error if the digits leave it open, which has probability below 2^-100.
+/// Returns the same indices, from all digits [scores.size(), kAllDigits], in multiple precision.
+/// Throws std::runtime_error if the digits leave the order open, which has probability below
+/// 2^-100.
 std::vector<std::size_t> exact_noisy_order(std::span<const double> scores, std::size_t count,
                                            double rate, std::span<const std::uint32_t> digits);
 
-/// Returns the mechanism of noisy_min if adding an example increases every score by between 0 and
-/// the sensitivity. This holds for losses that are clipped and not negative; scale 1 / epsilon then
-/// suffices instead of 2 / epsilon.
+/// Returns the mechanism with which noisy_min is charged. Requires that adding an example increases
+/// every score by between 0 and the sensitivity, as for losses that are clipped and not negative;
+/// noise of scale 1 / epsilon then suffices instead of 2 / epsilon.
 ///
 /// Gumbel: P(i) is proportional to exp(-epsilon score_i / sensitivity), the exponential mechanism.
 /// Its privacy loss lies in an interval of length epsilon, which gives epsilon^2/8-zCDP (Cesar,
 /// Rogers 2021, arXiv:2004.07223). Laplace: epsilon-DP, and no better bound is known.
 privacy::Mechanism noisy_min_mechanism(double epsilon, SelectionNoise noise);
 
-/// Returns the largest epsilon whose noisy_min costs at most rho: sqrt(8 rho) for Gumbel noise,
-/// sqrt(2 rho) for Laplace noise.
+/// Returns the largest epsilon for which noisy_min has zCDP cost at most rho: sqrt(8 rho) for
+/// Gumbel noise, sqrt(2 rho) for Laplace noise.
 double noisy_min_epsilon(double rho, SelectionNoise noise);
 
 }  // namespace cudp

@@ -13,9 +13,10 @@
 namespace cudp {
 namespace {
 
-constexpr double kOutputShare = 0.01;  // mu_out / mu
+constexpr double kOutputShare = 0.01;  // mu_out / mu: share of the noisy output in the guarantee
 
-/// Returns the smallest regulariser for which the determinant costs at most `epsilon`.
+/// Returns the smallest weight of the regulariser for which ln(1 + curvature / weight), the
+/// determinant's part of the privacy loss, is at most `epsilon`.
 double min_regulariser(double curvature, double epsilon) { return curvature / std::expm1(epsilon); }
 
 }  // namespace
@@ -38,9 +39,9 @@ ObjectivePerturbation::ObjectivePerturbation(const TrainConfig& config, const Li
   check_solver(risk_, dimension_, problem());
 }
 
-/// The norm of b exceeds (sqrt(d) + sqrt(2 t)) / mu with probability at most exp(-t) (Laurent,
-/// Massart 2000, Lemma 1). t is chosen so that this is half of the share reserved for bounds; the
-/// other half is for the bound on N.
+/// Returns the objective with a bound on |b|. The norm of b exceeds (sqrt(d) + sqrt(2 t)) / mu with
+/// probability at most exp(-t) (Laurent, Massart 2000, Lemma 1). t is chosen so that this is half
+/// of the share of delta reserved for bounds; the other half is for the bound on N.
 RiskProblem ObjectivePerturbation::problem() const {
   const double t = -std::log(0.5 * kFailureShare * delta_);
   return {.regulariser = regulariser_,
@@ -52,8 +53,9 @@ std::vector<std::string> ObjectivePerturbation::obstacles() const {
   return {real_numbers_obstacle("objective perturbation")};
 }
 
-/// The ledger has no mechanism for objective perturbation, so it gets the guarantee, (epsilon,
-/// delta). That includes the noisy size, so the ledger's total exceeds the promised epsilon.
+/// The ledger has no mechanism for objective perturbation, so this is charged as an (epsilon,
+/// delta)-DP release. Its epsilon covers the noisy size, too, so the ledger's total exceeds the
+/// promised epsilon.
 std::vector<privacy::Release> ObjectivePerturbation::releases() const {
   return {{.mechanism = privacy::ApproximateDp{.epsilon = epsilon_, .delta = delta_}, .count = 1}};
 }

@@ -33,7 +33,8 @@ class ObjectivePerturbation final : public LinearMethod {
   ObjectivePerturbation(const TrainConfig& config, const LinearProblem& facts);
 
   std::vector<privacy::Release> releases() const override;
-  /// Ignores its argument: the proof covers one example only (units_unsupported).
+  /// Returns the run's epsilon, whatever the argument: the proof covers neighbours that differ by
+  /// one example only (units_unsupported).
   double epsilon_of(double) const override { return epsilon_; }
   std::vector<float> fit(const LinearTask& task) const override;
   std::vector<std::string> obstacles() const override;
@@ -47,14 +48,14 @@ class ObjectivePerturbation final : public LinearMethod {
                           std::vector<privacy::Release> releases) const override;
 
  private:
-  /// Returns the objective without its noise term b.
+  /// Returns the objective to minimise, without its linear noise term b . w.
   RiskProblem problem() const;
 
   RiskSettings risk_;
   std::size_t dimension_;
   double epsilon_;
   double delta_;
-  double tolerance_;  ///< tau, maximum norm of the gradient at the computed minimum
+  double tolerance_;  ///< tau, maximum norm of the objective's gradient at the computed minimum
   double regulariser_;
   double kappa_;
   double mu_;

@@ -38,8 +38,8 @@ Comparison read_comparison(const std::string& run) {
     return {.run = run,
             .dataset = certificate.at("dataset").get<std::string>(),
             .method = certificate.at("method").get<std::string>(),
-            // Format 1 had the guarantee of everything released in addition to the training in a
-            // key of its own.
+            // Certificates of format 1 have the guarantee of training and other releases together
+            // under a key of its own.
             .epsilon = certificate.contains("epsilon_total")
                            ? certificate["epsilon_total"].get<double>()
                            : certificate.at("epsilon").get<double>(),

@@ -8,7 +8,7 @@
 
 namespace cudp {
 
-/// Result that a finished private run released, for comparison with a run without privacy.
+/// Released result of a finished private run, to compare a run without privacy with.
 struct Comparison {
   std::string run;  ///< folder of the run
   std::string dataset;
@@ -17,18 +17,18 @@ struct Comparison {
   double test_accuracy = 0.0;
 };
 
-/// Reads release/ in a run's folder. Throws InputError unless the run is finished, has privacy and
-/// released a test accuracy.
+/// Reads the released result from release/ in a run's folder. Throws InputError unless the run is
+/// finished, has privacy and released a test accuracy.
 Comparison read_comparison(const std::string& run);
 
 void to_json(nlohmann::ordered_json& json, const Comparison& comparison);
 void from_json(const nlohmann::ordered_json& json, Comparison& comparison);
 
-/// Length of a training, which is stated next to its guarantee.
+/// How long a training was; reported together with its guarantee.
 struct Outcome {
   std::uint64_t steps = 0;
   std::optional<double> sigma = {};  ///< noise multiplier, if there is one
-  /// Number of releases, for a method that makes several in a step.
+  /// Number of noisy releases, for a method that makes several in a step.
   std::optional<std::uint64_t> releases = {};
   std::optional<Comparison> compared_with = {};
 };

@@ -12,8 +12,8 @@
 namespace cudp {
 namespace {
 
-/// Returns the largest power of two that adds at most a millionth to the sensitivity, within the
-/// gate's limits: noise of 2^20 to 2^39 grid steps.
+/// Returns the grid for the noisy output: the largest power of two that adds at most a millionth to
+/// the sensitivity, so that the noise is 2^20 to 2^39 grid steps.
 double grid_of(double sensitivity, double noise, std::size_t dimension) {
   const int wanted = std::ilogb(1e-6 * sensitivity / std::sqrt(static_cast<double>(dimension)));
   const int of_noise = std::ilogb(noise);
@@ -29,8 +29,8 @@ OutputPerturbation::OutputPerturbation(const TrainConfig& config, const LinearPr
       delta_(*config.delta * (1.0 - kFailureShare)),
       tolerance_(config.of<RiskOptions>().solver_tolerance),
       regulariser_(config.of<LinearOptions>().l2 * facts.examples) {
-  // Gaussian releases compose to one with mu^2 = the sum of theirs. k examples move each k times as
-  // far.
+  // Gaussian releases compose to one whose mu^2 is the sum of theirs. Neighbours that differ by k
+  // examples move each release k times as far.
   const double all = privacy::gaussian_mu(*config.epsilon, delta_) / facts.unit_rows * (1.0 - 1e-9);
   const double before = facts.mu_before;
   if (!(all > before))
@@ -64,8 +64,8 @@ std::vector<float> OutputPerturbation::fit(const LinearTask& task) const {
                                                        .sensitivity = sensitivity_,
                                                        .charge = {releases()[0].mechanism, {}}},
                                                       units_of(w, grid_));
-  // Returns weights for features in their original scale. Scores of examples that were not scaled
-  // down do not change.
+  // Returns weights for features in their original scale. Examples with a norm of at most R keep
+  // their score.
   const double unscaled = 1.0 / std::fmax(risk_.max_norm, 1.0);
   std::vector<float> released;
   released.reserve(noisy.size());

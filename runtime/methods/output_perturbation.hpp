@@ -49,11 +49,11 @@ class OutputPerturbation final : public LinearMethod {
   RiskSettings risk_;
   std::size_t dimension_;
   double delta_;
-  double tolerance_;    ///< tau, maximum norm of the gradient at the computed minimum
+  double tolerance_;    ///< tau, maximum norm of the objective's gradient at the computed minimum
   double regulariser_;  ///< Lambda, weight of the regulariser
   double mu_;
   double grid_;
-  double sensitivity_;  ///< S, sensitivity of the minimum
+  double sensitivity_;  ///< S, L2 sensitivity of the computed minimum
 };
 
 MethodEntry output_perturbation_method();

@@ -12,40 +12,45 @@
 
 namespace cudp {
 
-/// Largest group of units of privacy (examples, or persons) for which a certificate has an epsilon.
+/// Largest number of units of privacy (examples, or persons) together for which a certificate
+/// states an epsilon.
 inline constexpr std::uint64_t kLargestGroup = 16;
 
-/// Share of delta for bounds that hold with overwhelming probability (PrivacyPlan::failure).
+/// Fraction of delta that is reserved for bounds that fail with a tiny probability
+/// (PrivacyPlan::failure).
 inline constexpr double kFailureShare = 1e-9;
 
-/// Limits of a budget. A budget beyond them guarantees next to nothing, and is refused without
-/// --allow-weak-privacy.
+/// Largest epsilon and delta of a budget without --allow-weak-privacy. A larger budget guarantees
+/// next to nothing.
 inline constexpr double kMaxEpsilon = 200.0;
 inline constexpr double kMaxDelta = 0.1;  ///< exclusive
 
-/// Minimum noise multiplier. The noise must be at least 2^16 steps of the sum's grid
-/// (rounded_normal.hpp), and C may be as few as 2^20 steps (fixed_point.hpp).
+/// Minimum noise multiplier. Noise must be at least 2^16 steps of the grid on which sums are
+/// computed (rounded_normal.hpp), and the clipping norm may be as few as 2^20 of these steps
+/// (fixed_point.hpp).
 inline constexpr double kMinNoiseMultiplier = 0x1p-4;
-/// Maximum noise multiplier. The noise may be at most 2^40 steps of the grid, and C may be 2^21
-/// steps.
+/// Maximum noise multiplier. Noise may be at most 2^40 steps of the grid on which sums are
+/// computed, and the clipping norm may be 2^21 of these steps.
 inline constexpr double kMaxNoiseMultiplier = 0x1p18;
 
-/// Noise of the steps from the end of the previous span to `until`, exclusive.
+/// Consecutive steps with the same noise: from the end of the previous span to step `until`,
+/// exclusive.
 struct NoiseSpan {
   std::uint64_t until = 0;
   double scale = 1.0;  ///< factor on PrivacyPlan::noise_multiplier; finite, > 0
   bool operator==(const NoiseSpan&) const = default;
 };
 
-/// Results of the accountant that were computed for a plan. They are no part of its value.
+/// Cache of the accountant's results for a plan. It is ignored when plans are compared.
 struct PlanMemo {
-  std::shared_ptr<privacy::AccountantMemo> results = {};  ///< null if none are kept
+  std::shared_ptr<privacy::AccountantMemo> results = {};  ///< null: no cache
   bool operator==(const PlanMemo&) const { return true; }
 };
 
-/// Facts on which the privacy of noisy sums of clipped gradients rests: neighbours differ by one
-/// unit, of up to `group` examples, added or removed. The sampler that runs and the accountant that
-/// certifies are both built from this object and nothing else, so they cannot disagree.
+/// Everything on which the privacy of training with noisy sums of clipped gradients depends.
+/// Neighbouring data sets differ by one unit of privacy, of up to `group` examples, added or
+/// removed. The sampler that runs and the accountant that certifies are both built from this object
+/// alone, so they cannot disagree.
 struct PrivacyPlan {
   /// Each example is in each step's batch with probability threshold / 2^32: independently of other
   /// steps if epoch_steps is 0, otherwise in exactly one step of each epoch.
@@ -55,29 +60,33 @@ struct PrivacyPlan {
   std::uint64_t epoch_steps = 0;
   double expected_batch = 0.0;  ///< divisor of sums, instead of the size of the drawn batch
   std::uint64_t steps = 0;
-  double clip_norm = 0.0;         ///< C, L2 bound of one example's contribution before rounding
-  double sensitivity = 0.0;       ///< C plus the rounding error; the noise is scaled to this
-  double noise_multiplier = 0.0;  ///< sigma: noise std / sensitivity, for a step of scale 1
-  /// Noise of the steps if it varies: spans, the last of which ends at `steps`. Empty: every step
-  /// has scale 1. Fixed before training starts, so the composition is not adaptive.
+  /// C: clipping norm, maximum L2 norm of one example's contribution before rounding.
+  double clip_norm = 0.0;
+  double sensitivity = 0.0;  ///< C plus the rounding error of a sum; noise is proportional to it
+  /// sigma: standard deviation of the noise / sensitivity, for steps with scale 1.
+  double noise_multiplier = 0.0;
+  /// Noise of the steps, if it is not the same in all: consecutive spans, the last of which ends at
+  /// `steps`. Fixed before training starts, so the composition is not adaptive. Empty: scale 1.
   std::vector<NoiseSpan> noise;
-  /// Number and noise multiplier of the noisy sums that all epochs may release in addition to the
-  /// steps'.
+  /// Maximum number of noisy sums that are released at the start of epochs, in addition to those of
+  /// steps, in the whole run; and their noise multiplier.
   std::uint64_t epoch_releases = 0;
   double epoch_noise = 0.0;
-  /// Part of the run's epsilon that a noisy number of examples has spent for itself; 0 if the
-  /// number is public. The rest of the plan concerns the other part of the budget.
+  /// Epsilon that was spent on releasing a noisy number of examples; 0 if the number is public. All
+  /// other fields concern the rest of the budget.
   double count_epsilon = 0.0;
-  /// Releases before the first step: MethodContext::before.
+  /// Releases that are charged to the same budget before the first step, e.g. statistics for
+  /// features.
   std::vector<privacy::Release> before;
   double delta = 0.0;
   /// Part of delta for bounds that hold with overwhelming probability: on a private number of
-  /// examples, and on the memory of a batch on a device. No sum's privacy rests on its size.
+  /// examples, and on the memory of a batch on a device. The privacy of a sum does not depend on
+  /// it.
   double failure = 0.0;
-  std::uint64_t group = 1;  ///< number of examples in a unit: TrainingSize::unit_rows
-  /// Renyi order that the accountant must use; 0 if it may choose its bound. If releases are chosen
-  /// by earlier ones, a filter adds divergences of an order that is fixed before the first of them
-  /// (Feldman & Zrnic 2021).
+  std::uint64_t group = 1;  ///< maximum number of examples of one unit of privacy
+  /// Order of the Renyi divergences that the accountant must add; 0: it uses its best bound. If
+  /// releases depend on earlier ones, the order must be fixed before the first of them (Feldman &
+  /// Zrnic 2021).
   double order = 0.0;
   privacy::AccountantKind accountant = privacy::AccountantKind::best;
   PlanMemo memo = {};
@@ -111,15 +120,16 @@ std::uint64_t poisson_threshold(double batch, double n);
 std::vector<privacy::Release> step_releases(const PrivacyPlan& plan, std::uint64_t first,
                                             std::uint64_t last);
 
-/// Returns everything released after `steps` steps: `before`, the releases that epochs may make (if
-/// steps > 0), and the noisy sums.
+/// Returns everything that is released in the first `steps` steps: plan.before, the releases at the
+/// start of epochs (if steps > 0), and the noisy gradient sums.
 std::vector<privacy::Release> releases(const PrivacyPlan& plan, std::uint64_t steps);
 
-/// Returns the options with which the accountant bounds the plan's releases.
+/// Returns the accountant's options for the plan: its delta, Renyi order, group size and so on.
 privacy::AccountantOptions accountant_options(const PrivacyPlan& plan);
 
-/// Returns the epsilon of releases at the plan's delta, part of which is reserved for plan.failure.
-/// coarseness: see privacy::AccountantOptions; the result is a valid bound for any value.
+/// Returns a bound on the epsilon of the releases at the plan's delta less plan.failure.
+/// coarseness: larger is faster and looser (privacy::AccountantOptions); the bound is valid for any
+/// value.
 privacy::PrivacyBound guarantee(const PrivacyPlan& plan, std::vector<privacy::Release> releases,
                                 double coarseness = 1.0);
 

@@ -18,13 +18,13 @@ namespace {
 
 using Models = std::vector<std::vector<float>>;
 
-/// Random numbers of a stream, one after another.
+/// Uniform random numbers from a random stream, one after another.
 class Dice {
  public:
   Dice(const RandomStream& stream, std::size_t count) : words_(random_words(stream, count)) {}
-  /// Returns a number in [-1, 1).
+  /// Returns a uniform number in [-1, 1).
   float symmetric() { return static_cast<float>(next()) * 0x1p-31f - 1.0f; }
-  /// Returns a number in 0 .. n - 1.
+  /// Returns a uniform whole number below n.
   std::size_t below(std::size_t n) {
     return static_cast<std::size_t>(static_cast<std::uint64_t>(next()) * n >> 32);
   }
@@ -79,8 +79,8 @@ PrivGene::PrivGene(const TrainConfig& config, const LinearProblem& facts)
   generations_ = generations > 0 ? generations
                                  : static_cast<std::size_t>(std::clamp(std::ceil(rule), 8.0, 1e6));
   choices_ = (generations_ - 1) * parents_ + 1;
-  // rho for one example: the range of a choice, and so the root of its rho, grows with the number
-  // of examples.
+  // zCDP cost per choice if neighbours differ by one example. The range of a choice, and so the
+  // root of rho, grows with the number of examples in a unit of privacy.
   const double rho =
       privacy::zcdp_for(*config.epsilon, delta_) / (facts.unit_rows * facts.unit_rows) -
       rho_before_;
@@ -102,7 +102,7 @@ double PrivGene::epsilon_of(double rows) const {
 std::vector<float> PrivGene::fit(const LinearTask& task) const {
   const auto engine = make_cpu_linear_engine(task.train, loss_, max_examples_, task.threads);
   const auto d = static_cast<std::size_t>(engine->dimension());
-  // The losses are those of a step of -1 from 0 along the model.
+  // Sets up the losses of a model: a step of -1 from 0 along the model's weights.
   engine->clipped_gradient_sum(std::vector<float>(d, 0.0f), 1.0);
   const std::vector<float> step = {-1.0f};
   const auto stream = [&](Stream purpose, std::uint64_t generation) {

@@ -54,11 +54,11 @@ class PrivGene final : public LinearMethod {
   double delta_;
   double loss_clip_;
   double max_examples_;  ///< upper bound on the number of examples
-  double rho_before_;    ///< rho of the releases before training
+  double rho_before_;    ///< zCDP cost of the releases before training
   std::size_t candidates_;
   std::size_t parents_;
   std::size_t generations_;
-  std::size_t choices_;  ///< number of choices in all generations
+  std::size_t choices_;  ///< number of noisy choices in all generations
   double selection_epsilon_;
 };
 

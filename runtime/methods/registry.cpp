@@ -27,7 +27,7 @@ bool has_option(const MethodEntry& entry, std::string_view key) {
   return std::ranges::any_of(entry.options, [&](const Option& o) { return o.key == key; });
 }
 
-/// Returns whether an option belongs to particular methods.
+/// Returns whether an option belongs to particular methods only.
 bool is_of_methods(std::string_view key) {
   return std::ranges::any_of(methods(), [&](const MethodEntry& entry) {
     return contains(entry.uses, key) || has_option(entry, key);

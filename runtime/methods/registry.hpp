@@ -7,13 +7,13 @@
 
 namespace cudp {
 
-/// Returns every method, in the order in which their options are listed.
+/// Returns the entries of all training methods, in the order in which --help lists their options.
 const std::vector<MethodEntry>& methods();
 std::vector<std::string> method_names();
 
-/// Returns the method's entry; null if there is none of that name.
+/// Returns the entry of a training method; null if there is no method of that name.
 const MethodEntry* find_method(std::string_view name);
-/// Returns the method's entry. Throws InputError if there is none.
+/// Returns the entry of a training method. Throws InputError if there is no method of that name.
 const MethodEntry& method_entry(std::string_view name);
 
 /// Returns whether the method uses an option. True for options that do not belong to particular

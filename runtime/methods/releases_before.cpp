@@ -9,8 +9,9 @@
 
 namespace cudp {
 
-/// The noise multiplier is the given one, or the one whose 1 / sigma^2 has the given share of a
-/// release that spends the whole budget on a unit. 1 / sigma^2 of Gaussian releases add up.
+/// config.feature_sigma, if set. Otherwise: of all the 1 / sigma^2 that the budget could pay for
+/// with Gaussian noise, this release gets the fraction config.feature_share; 1 / sigma^2 of
+/// Gaussian releases add up.
 double feature_noise(const TrainConfig& config, std::uint64_t unit_rows) {
   if (!rest_on_release(feature_settings(config))) return 0.0;
   if (config.feature_sigma) return *config.feature_sigma;

@@ -10,20 +10,21 @@
 
 namespace cudp {
 
-/// Returns the noise multiplier of the release that features need (principal components, or moments
-/// of the channels); 0 if they need none. It is a function of public settings. unit_rows: see
-/// TrainingSize.
+/// Returns the noise multiplier of the statistics from which features are computed (principal
+/// components, or means and variances of channels); 0 if features need none of these. Depends on
+/// public settings only. unit_rows: maximum number of examples of one unit of privacy.
 double feature_noise(const TrainConfig& config, std::uint64_t unit_rows);
 
-/// Returns the releases from a method's budget before its own: the number of examples, if that is
-/// private and has no part of its own in a split, and the release that features need. Both have
-/// Gaussian noise.
+/// Returns the Gaussian releases that are charged to a method's budget before training: the number
+/// of examples, if it is private and has no part of the budget of its own, and the statistics from
+/// which features are computed.
 std::vector<privacy::Release> releases_before(const TrainConfig& config, const TrainingSize& size,
                                               const std::optional<privacy::CountSplit>& split);
 
-/// Returns the mu of such releases together: for one example they are like one release with
-/// Gaussian noise 1 / mu (Dong, Roth, Su 2019, arXiv:1905.02383, Corollary 3.3). 0 if there are
-/// none. Throws std::invalid_argument for any other mechanism.
+/// Returns the mu of these Gaussian releases together, in Gaussian DP: for neighbours that differ
+/// by one example they are like one release with noise multiplier 1 / mu (Dong, Roth, Su 2019,
+/// arXiv:1905.02383, Corollary 3.3). 0 if there are none. Throws std::invalid_argument for any
+/// other mechanism.
 double mu_of(std::span<const privacy::Release> releases);
 
 }  // namespace cudp

@@ -9,29 +9,32 @@
 
 namespace cudp {
 
-/// Options of the methods that minimise a LinearRisk.
+/// Options of the methods that minimise the regularised risk of a linear model (output and
+/// objective perturbation).
 struct RiskOptions {
   double max_norm = 1.0;           ///< R: an example is divided by max(R, its norm)
   double huber = 0.5;              ///< h, half the width of the smoothed part of the hinge loss
   double solver_tolerance = 1e-5;  ///< tau, maximum norm of the gradient at the computed minimum
 };
 std::vector<Option> risk_options();
-/// Returns their keys, and l2.
+/// Returns the keys of the options in RiskOptions, and "l2".
 std::vector<std::string> risk_option_keys();
 
-/// Throws InputError unless the risk is strongly convex.
+/// Throws InputError if the regularised risk is not strongly convex, i.e. l2 is not positive.
 void check_risk(TrainConfig& config);
 
-/// Returns the settings of the risk for at most `max_examples` examples.
+/// Returns the settings of the risk from the config. max_examples: upper bound on the number of
+/// examples.
 RiskSettings risk_settings(const TrainConfig& config, Loss loss, double max_examples);
 
-/// Returns the description of the minimised risk that a certificate states.
+/// Returns the description of the minimised risk for a certificate. regulariser: weight of |w|^2 /
+/// 2. tolerance: maximum norm of the gradient at the computed minimum.
 privacy::MinimisedRisk minimised_risk(const RiskSettings& settings, double regulariser,
                                       double tolerance);
 
 /// Throws BudgetError unless the solver provably reaches the problem's tolerance on every data set
-/// within the settings. Otherwise, whether there is a result could reveal something about the rows.
-/// It throws for all data sets or for none.
+/// within the settings. Otherwise a failure of the solver could reveal something about the rows.
+/// The check does not read the data.
 void check_solver(const RiskSettings& settings, std::size_t dimension, const RiskProblem& problem);
 
 }  // namespace cudp

@@ -15,13 +15,13 @@ float float_above(double x);
 /// Returns the largest float <= x, so that no example adds more than the proof allows.
 float float_below(double x);
 
-/// Returns the learning rate of a step, counted from 0, out of `steps`. For ScheduleKind::adaptive
-/// it is the number that the engine divides by b_t.
+/// Returns the learning rate of a step, counted from 0, out of `steps`. For ScheduleKind::adaptive:
+/// the numerator of eta / b_t, where the engine updates b_t.
 double learning_rate(const TrainConfig& config, std::uint64_t steps, std::uint64_t steps_per_epoch,
                      std::uint64_t step);
 
-/// Scalars of every step, known before training starts: learning rate, noise, bias corrections,
-/// averaging, clipping norm.
+/// The scalars of every step that are fixed before training starts: learning rate, noise, bias
+/// corrections, weight averaging, clipping norm.
 class Schedule {
  public:
   Schedule(const TrainConfig& config, const PrivacyPlan& plan, std::uint64_t steps_per_epoch);

@@ -90,7 +90,8 @@ StepRecipe Sgd::recipe() const {
 }
 
 StepScalars Sgd::scalars(std::uint64_t t) const {
-  StepScalars s = schedule().at(t);  // eta_t, 0, 1 / b, a bound on all gradients
+  // Learning rate, noise 0, 1 / b, clipping norm above all gradient norms.
+  StepScalars s = schedule().at(t);
   s.noise_std = 0.0f;
   s.clip_norm = clip_norm_;
   return s;

@@ -35,7 +35,7 @@ class Sgd final : public EngineMethod {
   std::uint64_t authorise(PrivacyBudget&, std::uint64_t, std::uint64_t until) override {
     return until;  // there is no budget
   }
-  /// Throws Error if a gradient is not finite.
+  /// Makes steps; throws Error if a gradient is not finite.
   std::uint64_t train(std::uint64_t step, std::uint64_t until) override;
   std::function<double()> spent(const privacy::Ledger&, std::uint64_t, bool) const override {
     return [epsilon = epsilon()] { return epsilon; };
@@ -45,7 +45,7 @@ class Sgd final : public EngineMethod {
   }
   privacy::Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const override;
   privacy::Ledger planned(privacy::Ledger ledger, std::uint64_t) const override {
-    return ledger;  // nothing is charged
+    return ledger;  // without privacy nothing is charged
   }
   Diagnostics diagnostics() override { return std::exchange(seen_, {}); }
 
@@ -57,7 +57,8 @@ class Sgd final : public EngineMethod {
 
  private:
   void one_step(std::uint64_t step);
-  /// Makes steps with gradients clipped to `clip_norm`. Returns false if a gradient was longer.
+  /// Makes steps first <= t < last with gradients clipped to clip_norm. Returns false if a gradient
+  /// was longer, so that the result is not exact.
   bool nothing_clipped(std::uint64_t first, std::uint64_t last, float clip_norm);
 
   float clip_norm_;                          ///< clipping norm of the current attempt

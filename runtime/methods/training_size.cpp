@@ -12,11 +12,12 @@
 namespace cudp {
 namespace {
 
-/// Minimum noise. The released number is whole, so less noise would not show in it. It also keeps
-/// the sum within 63 bits of its grid.
+/// Minimum standard deviation of the noise. The released number is rounded to a whole one, so less
+/// noise would make no difference. It also keeps the noisy number, in steps of its grid, within 63
+/// bits.
 constexpr double kMinNoise = 0x1p-4;
-/// Maximum ratio of the noise to the batch. A noisier number is not useful for computing a sampling
-/// rate.
+/// Maximum standard deviation of the noise, relative to the batch size. With more noise the number
+/// cannot be used to compute a sampling rate.
 constexpr double kMaxNoiseOfBatch = 100.0;
 
 }  // namespace
@@ -33,9 +34,9 @@ double TrainingSize::max_examples(double failure) const {
   return value + margin + static_cast<double>(kLargestGroup * unit_rows);
 }
 
-/// The zCDP cost is 1/200 of the budget: 4 ln(1/delta) / epsilon^2 is roughly the variance of a
-/// Gaussian release that spends all of (epsilon, delta). A unit moves the number by up to all of
-/// its rows.
+/// The noise is such that the release costs 1/200 of the budget in zCDP: 4 ln(1/delta) / epsilon^2
+/// is roughly the variance of a Gaussian release that spends all of (epsilon, delta). A unit of
+/// privacy changes the number by up to unit_rows.
 double size_noise_for(double epsilon, double delta, std::uint64_t unit_rows) {
   return std::fmax(kMinNoise,
                    10.0 * static_cast<double>(unit_rows) * std::sqrt(-std::log(delta)) / epsilon);

@@ -18,7 +18,7 @@
 namespace cudp {
 namespace {
 
-/// A process that this process has forked.
+/// A child process that runs one of the other ranks.
 struct Child {
   ::pid_t process;
   int rank;
@@ -30,7 +30,7 @@ std::string ending_of(int status) {
   return fmt::format("ended with exit code {}", WEXITSTATUS(status));
 }
 
-/// Rank 0, with the processes of the other ranks.
+/// The ranks as rank 0 sees them; it owns the processes of the others.
 class ForkedRanks final : public Ranks {
  public:
   ForkedRanks(int n, std::chrono::milliseconds timeout)

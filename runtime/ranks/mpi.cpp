@@ -39,7 +39,7 @@ template <class Abi>
 class MpiRanks final : public Ranks {
  public:
   using Handle = typename Abi::Handle;
-  /// Requires that MPI is initialised.
+  /// Requires that MPI has been initialised.
   MpiRanks(const MpiFunctions<Abi>& mpi, std::chrono::milliseconds timeout)
       : mpi_(mpi), timeout_(timeout) {
     mpi_.comm_rank(mpi_.world, &rank_);
@@ -120,7 +120,7 @@ class MpiRanks final : public Ranks {
 
   std::chrono::milliseconds timeout() const override { return timeout_; }
 
-  /// Ends the job, after printing this line.
+  /// Prints `why` and terminates all ranks with this exit code.
   void abort(const std::string& why, Exit code) noexcept override {
     // Rank 0 prints the errors that all ranks see, and ends the others meanwhile.
     if (!leads()) std::this_thread::sleep_for(std::chrono::milliseconds(500));
@@ -128,14 +128,14 @@ class MpiRanks final : public Ranks {
       std::cerr << "cudp: "
                 << (leads() ? why : fmt::format("rank {} on {}: {}", rank_, host_name(), why))
                 << std::endl;
-    } catch (...) {  // there is no other way to report
+    } catch (...) {  // there is no other way to report an error
     }
     mpi_.abort(mpi_.world, static_cast<int>(code));
     ::_exit(static_cast<int>(code));
   }
 
  private:
-  /// Returns the number of ranks on this node with the same set of cores as this one.
+  /// Returns the number of ranks on this node that may use the same set of cores as this one.
   int sharers(Handle node) {
     cpu_set_t mine;
     CPU_ZERO(&mine);
@@ -148,8 +148,8 @@ class MpiRanks final : public Ranks {
         std::ranges::count_if(all, [&](const cpu_set_t& s) { return CPU_EQUAL(&s, &mine); }));
   }
 
-  /// Throws Error unless all ranks made the same call: the minimum and maximum of their call's hash
-  /// and count must be equal.
+  /// Throws Error unless all ranks have made the same call: compares minimum and maximum of a hash
+  /// of the call, and of its size.
   void check_call(const char* function, const char* what, std::uint64_t count, Patience patience) {
     const std::uint64_t called = hash_of(std::string(function) + ": " + what);
     std::array<std::uint64_t, 4> notes = {called, ~called, count, ~count};
@@ -176,8 +176,8 @@ class MpiRanks final : public Ranks {
     }
   }
 
-  /// Throws RanksError naming the ranks that are missing. Ranks that wait send a message to rank 0,
-  /// which names the others.
+  /// Throws RanksError naming the ranks that have not made the call. Those that have send a message
+  /// to rank 0, which names the others.
   [[noreturn]] void name_missing_ranks(const char* what) {
     if (!leads()) {
       Handle request = mpi_.no_request;

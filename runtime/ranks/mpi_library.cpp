@@ -6,7 +6,7 @@
 namespace cudp {
 namespace {
 
-/// Names under which the dynamic loader may find MPI, the likeliest first.
+/// Returns file names under which the dynamic loader may find MPI, the most likely first.
 std::vector<std::string> candidates() {
   if (const char* const file = std::getenv("CUDP_MPI_LIBRARY"); file != nullptr) return {file};
   std::vector<std::string> open_mpi = {"libmpi.so.40"};
@@ -20,7 +20,7 @@ std::vector<std::string> candidates() {
   return all;
 }
 
-/// Returns the library's name and version, which are the start of the text that it states.
+/// Returns name and version of the MPI library: the beginning of its version text.
 template <class Abi>
 std::string version_of(const LazyLibrary& library) {
   int (*const get_version)(char*, int*) = library.find("MPI_Get_library_version");

@@ -121,7 +121,7 @@ struct FoundMpi {
   std::unique_ptr<LazyLibrary> library;  ///< null: none was found
   bool is_open_mpi = false;
   std::string version;  ///< "Open MPI v4.1.4"
-  std::string missing;  ///< why none was found
+  std::string missing;  ///< reason why no library was found
 };
 
 /// Opens the MPI library that this process was started for, as far as its environment shows;

@@ -130,7 +130,7 @@ void SharedRanks::sum(const char* what, std::span<std::int64_t> numbers) {
     const std::span part = numbers.subspan(at, std::min(SharedBoard::kChunk, numbers.size() - at));
     std::ranges::copy(part, board_.numbers(rank_));
     wait_for_all(what);
-    // Each rank adds up a share of the chunk.
+    // Each rank adds up its part of the chunk.
     const std::size_t end = part.size() * (me + 1) / ranks;
     for (std::size_t i = part.size() * me / ranks; i < end; ++i) {
       std::uint64_t total = 0;

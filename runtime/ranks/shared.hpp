@@ -12,8 +12,8 @@
 
 namespace cudp {
 
-/// Memory shared by all ranks of one node: a mapping that is shared by forked processes, or by
-/// threads.
+/// Memory through which the ranks of one node communicate: a mapping that forked processes, or
+/// threads, share.
 class SharedBoard {
  public:
   /// Throws Error if the memory cannot be allocated.
@@ -23,11 +23,12 @@ class SharedBoard {
   SharedBoard& operator=(const SharedBoard&) = delete;
 
   static constexpr int kMaxRanks = 256;
-  static constexpr std::size_t kChunk = std::size_t{1} << 16;  ///< size in numbers of 8 bytes
+  /// Size of a buffer, in numbers of 8 bytes.
+  static constexpr std::size_t kChunk = std::size_t{1} << 16;
 
-  /// Description of the function that a rank has called.
+  /// The function that a rank has called, to compare with the calls of others.
   struct Call {
-    std::uint64_t function;  ///< hash of its name and `what`
+    std::uint64_t function;  ///< hash of its name and of the argument `what`
     std::uint64_t bytes;
     char what[64];
   };
@@ -38,11 +39,11 @@ class SharedBoard {
 
   int ranks() const { return ranks_; }
   Slot& slot(int rank) { return page_->slots[rank]; }
-  /// Buffers of kChunk numbers: one for each rank, and one common to all.
+  /// Buffers of kChunk numbers: numbers(rank) of each rank, and one common to all.
   std::int64_t* numbers(int rank) { return numbers_ + static_cast<std::size_t>(rank) * kChunk; }
   std::int64_t* common() { return numbers(ranks_); }
 
-  /// Ends the training. Only the first call counts.
+  /// Ends the training on all ranks. Only the first call has an effect.
   void end(const std::string& why, Exit code) noexcept;
   /// Throws RanksError if the training was ended.
   void check() const;
@@ -66,8 +67,8 @@ class SharedBoard {
   std::int64_t* numbers_;
 };
 
-/// One rank on a board. `watch` is called from time to time while the rank waits, and may end the
-/// training.
+/// One rank that communicates through a SharedBoard. watch: called from time to time while the rank
+/// waits; may end the training.
 class SharedRanks final : public Ranks {
  public:
   SharedRanks(SharedBoard& board, int rank, std::chrono::milliseconds timeout,

@@ -8,21 +8,22 @@
 
 namespace cudp {
 
-/// Returns the key of the metric that the picture of these rows shows. stated: the metric that the
-/// user or the schema names, one of kSchemaMetrics (data/schema.hpp), or empty.
-/// If nothing is stated it is accuracy, unless accuracy says little: if at least four fifths of the
-/// test rows are of one class, it is AUC, or balanced accuracy if AUC is not defined. This applies
-/// only to public test rows, because the choice reveals something about the rows.
+/// Returns the key of the metric to draw over epochs. stated: the metric that the user or the
+/// schema names, one of kSchemaMetrics (data/schema.hpp), or empty. If empty, the metric is
+/// accuracy, unless at least four fifths of the test rows are of one class: then it is AUC, or
+/// balanced accuracy if AUC is undefined. This exception applies only to public test rows, because
+/// it reveals something about the rows.
 std::string curve_metric(const std::vector<MetricsRow>& rows, const std::string& stated,
                          bool test_is_public);
 
-/// Starts to draw a metric and epsilon over epochs as a PNG. The metric is the one with the key
-/// `metric`, or the RMSE for a target; it is left out if it was not measured. Returns false if
-/// there are no rows.
+/// Starts to draw a PNG with a metric and epsilon over epochs, from `rows` of the metrics file.
+/// metric: key of the metric, left out if it was not measured; for regression models RMSE is drawn.
+/// Returns false if there are no rows.
 bool start_curves(const std::vector<MetricsRow>& rows, const std::string& title,
                   const std::filesystem::path& picture, const std::string& metric, unsigned mode,
                   Pictures& pictures);
-/// Draws the same picture, and waits for it. Returns false also if gnuplot is missing or fails.
+/// The same as start_curves, but waits until the picture is drawn. Also returns false if gnuplot is
+/// missing or fails.
 bool draw_curves(const std::vector<MetricsRow>& rows, const std::string& title,
                  const std::filesystem::path& picture, const std::string& metric = "test_accuracy",
                  unsigned mode = 0644);

@@ -17,10 +17,11 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-/// Losses are summed in blocks, so that the rounding error grows with the number of blocks.
+/// Losses are summed in blocks of this size, so that the rounding error grows only with the number
+/// of blocks.
 constexpr std::uint64_t kBlock = 16;
 
-/// Points of a curve that are closer than this on both axes are left out.
+/// Points of an ROC or precision-recall curve that are closer than this on both axes are left out.
 constexpr double kCurveStep = 1.0 / 400.0;
 
 constexpr std::size_t kThresholdCount = std::size(Evaluation::kThresholds);
@@ -29,15 +30,15 @@ double share(std::uint64_t part, std::uint64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : kNaN;
 }
 
-/// Numbers of examples whose score is at least `score`: those of a class, and others. Others with a
-/// NaN score count as having the largest score.
+/// A threshold on the score of a class, with the number of examples of the class, and of others,
+/// whose score is at least that. Others with a NaN score count as having the largest score.
 struct Cut {
   float score = 0.0f;
   std::uint64_t of_class = 0;
   std::uint64_t others = 0;
 };
 
-/// Examples of a class and others, ranked by score.
+/// The scores of one class for examples of that class and for other examples, both sorted.
 class Ranking {
  public:
   Ranking(std::vector<float> of_class, std::vector<float> others)
@@ -53,7 +54,7 @@ class Ranking {
 
   std::uint64_t positives() const { return positives_; }  ///< includes examples with a NaN score
   std::uint64_t negatives() const { return negatives_; }  ///< includes examples with a NaN score
-  /// Returns the number of other examples with a NaN score.
+  /// Returns the number of examples of other classes with a NaN score.
   std::uint64_t lost_others() const { return negatives_ - others_.size(); }
   std::uint64_t scored() const { return of_class_.size() + others_.size(); }
 
@@ -73,12 +74,12 @@ class Ranking {
  private:
   std::uint64_t positives_;
   std::uint64_t negatives_;
-  std::vector<float> of_class_;  // in descending order
-  std::vector<float> others_;    // in descending order
+  std::vector<float> of_class_;  // scores of the class's examples, in descending order
+  std::vector<float> others_;    // scores of other examples, in descending order
 };
 
-/// Returns the ranking of the examples for which `is_of_class` holds against the others. Calls
-/// score(i) for each.
+/// Returns the ranking for the class whose examples satisfy `is_of_class`. score(i) is the class's
+/// score for example i.
 template <class IsOfClass, class Score>
 Ranking ranked(std::size_t examples, const IsOfClass& is_of_class, const Score& score) {
   std::vector<float> of_class;
@@ -90,7 +91,8 @@ Ranking ranked(std::size_t examples, const IsOfClass& is_of_class, const Score& 
 
 double precision_of(const Cut& c) { return share(c.of_class, c.of_class + c.others); }
 
-/// Requires examples of both kinds. A tie is half a pair.
+/// Returns the area under the ROC curve. Requires examples of the class and others. A tie counts as
+/// half a pair.
 double auc_of(const Ranking& r) {
   std::uint64_t twice_pairs_won = 0;  // pairs of an example of the class and another
   Cut above{.score = 0.0f, .of_class = 0, .others = r.lost_others()};
@@ -103,7 +105,7 @@ double auc_of(const Ranking& r) {
          (2.0 * static_cast<double>(r.positives()) * static_cast<double>(r.negatives()));
 }
 
-/// Requires examples of both kinds.
+/// Returns the average precision. Requires examples of the class and others.
 double average_precision_of(const Ranking& r) {
   double sum = 0.0;
   std::uint64_t above = 0;
@@ -148,7 +150,8 @@ std::vector<PrecisionRecallPoint> precision_recall_of(const Ranking& r) {
   return curve;
 }
 
-/// Returns bins of equal counts, in ascending order of score. Equal scores are always in one bin.
+/// Returns reliability bins with equal numbers of examples, in ascending order of score. Equal
+/// scores are always in one bin.
 std::vector<Evaluation::Bin> equal_bins(const Ranking& r) {
   struct Sums {
     std::uint64_t examples = 0;
@@ -185,8 +188,8 @@ std::vector<Evaluation::Bin> equal_bins(const Ranking& r) {
   return bins;
 }
 
-/// Returns the counts at the threshold that is the cut's score, in the shortest text that reads
-/// back as that float.
+/// Returns the confusion counts at this threshold, rounded to the shortest decimal text that reads
+/// back as the same float.
 ThresholdCounts at_cut(const Ranking& r, const Cut& c) {
   return {.threshold = read_number<double>(number_text(c.score)).value_or(0.0),
           .true_positives = c.of_class,

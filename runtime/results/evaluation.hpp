@@ -10,14 +10,13 @@
 
 namespace cudp {
 
-/// Point of a ROC curve: the shares of the other classes' examples, and of the class's, that are
-/// predicted positive.
+/// Point of an ROC curve: the false positive rate and the true positive rate at one threshold.
 struct RocPoint {
   double false_positives = 0.0;
   double true_positives = 0.0;
 };
 
-/// Point of a precision-recall curve.
+/// Point of a precision-recall curve, at one threshold.
 struct PrecisionRecallPoint {
   double recall = 0.0;
   double precision = 0.0;
@@ -40,7 +39,8 @@ struct ThresholdCounts {
   double npv() const;          ///< negative predictive value: precision of the first class
 };
 
-/// Errors of predictions of targets, in the targets' unit. Undefined numbers are NaN.
+/// Errors of the predictions of a regression model, in the target's unit. An undefined value is
+/// NaN.
 struct TargetErrors {
   double rmse = 0.0;  ///< root of the mean squared error
   double mae = 0.0;   ///< mean absolute error
@@ -49,38 +49,39 @@ struct TargetErrors {
   double mean_baseline_rmse = 0.0;  ///< RMSE of always predicting the mean target
 };
 
-/// All numbers, tables and curves that are shown of a test set. An undefined number (AUC of one
-/// class, precision of a class that is never predicted), or one computed from NaN logits, is NaN.
-/// An invalid prediction (predicted_class() < 0) counts as wrong.
+/// Everything that is reported about a model on a test set: metrics, tables and curves. A value
+/// that is undefined (AUC of one class, precision of a class that is never predicted), or computed
+/// from NaN logits, is NaN. An example without a valid prediction (predicted_class() < 0) counts as
+/// wrong.
 struct Evaluation {
   Loss loss = Loss::softmax_cross_entropy;
-  int classes = 0;  ///< number of classes; 1 for targets: then only `examples` and `target` are set
+  int classes = 0;  ///< 1 for regression: then only `examples` and `target` are set
   std::uint64_t examples = 0;
   TargetErrors target = {};
 
   double accuracy = 0.0;
   double mean_loss = 0.0;  ///< mean of the network's loss: log loss, or hinge loss
-  /// Accuracy of always predicting the most frequent class of these examples, and that class; the
-  /// first one of several equally frequent classes.
+  /// Accuracy of always predicting the most frequent class of these examples, and the index of that
+  /// class (the first of several equally frequent ones).
   double majority_baseline = 0.0;
   int majority_class = 0;
-  /// Log loss of predicting each class's share in these examples; NaN for hinge.
+  /// Log loss of always predicting the class frequencies of these examples; NaN for hinge loss.
   double log_loss_of_class_shares = 0.0;
   double balanced_accuracy = 0.0;  ///< mean recall over the classes that occur
-  /// Area under the ROC curve; ties count half. For two classes it is that of the second class. For
-  /// more classes it is the mean of one-vs-rest AUCs, over the classes that have positive and
-  /// negative examples. A NaN score counts as ranked wrongly against every example of the other
-  /// kind. NaN if there are more than kMaxScores scores.
+  /// Area under the ROC curve; ties count half. Two classes: of the second class's score. More
+  /// classes: the mean of one-vs-rest AUCs, over the classes with positive and negative examples. A
+  /// NaN score counts as ranked wrongly against every example of the other kind. NaN if there are
+  /// more than kMaxScores scores.
   double auc = 0.0;
   /// Average precision, averaged over the same classes as `auc`: the sum over distinct scores, in
   /// descending order, of the precision at that score times the increase of recall.
   double average_precision = 0.0;
-  /// Brier score: mean squared difference between probabilities and 0/1 labels. For two classes of
-  /// the second class's probability; for more classes summed over the classes. NaN for hinge.
+  /// Brier score. Two classes: the mean squared difference between the probability of the second
+  /// class and the 0/1 label. More classes: summed over all classes. NaN for hinge loss.
   double brier_score = 0.0;
   double log_loss = 0.0;  ///< equal to mean_loss; NaN for hinge
-  /// Expected calibration error: the mean over the bins of `reliability` of |share - confidence|,
-  /// weighted by examples. NaN for hinge.
+  /// Expected calibration error: |share - confidence| of each bin of `reliability`, averaged with
+  /// the numbers of examples as weights. NaN for hinge loss.
   double calibration_error = 0.0;
 
   struct ClassFigures {
@@ -89,62 +90,66 @@ struct Evaluation {
     double precision = 0.0;
     double recall = 0.0;
     double f1 = 0.0;
-    /// ROC curve, with near points left out. Empty if undefined, and for the first of two classes.
+    /// ROC curve of the class, without points that are close to others. Empty if undefined, and for
+    /// the first of two classes.
     std::vector<RocPoint> roc;
     std::vector<PrecisionRecallPoint> precision_recall;  ///< like `roc`
   };
   std::vector<ClassFigures> of_class;    ///< [classes]
   std::vector<std::uint64_t> confusion;  ///< [classes, classes]: row label, column predicted class
 
-  /// Examples whose probability p is in one of kBins equal intervals of 0 to 1. For two classes, p
-  /// is that of the second class and `share` the share of examples of that class. For more classes,
-  /// p is the largest probability and `share` the share of correct predictions.
+  /// One bin of a reliability diagram: the examples whose probability p is in one of kBins equal
+  /// intervals of 0 to 1. Two classes: p is the probability of the second class, and `share` the
+  /// fraction of examples of that class. More classes: p is the largest probability, and `share`
+  /// the fraction of correct predictions.
   struct Bin {
     std::uint64_t examples = 0;
-    double confidence = 0.0;  ///< mean p
+    double confidence = 0.0;  ///< mean p of the bin's examples
     double share = 0.0;
   };
   static constexpr int kBins = 15;
   std::vector<Bin> reliability;  ///< [kBins]; empty for hinge
-  /// Reliability in bins of equal counts, in ascending order of probability. Equal probabilities
-  /// are in one bin, so there are at most kBins and none is empty. Empty for hinge, and if there
-  /// are more than kMaxScores scores.
+  /// Reliability diagram with bins of equal counts, in ascending order of probability. Equal
+  /// probabilities are in one bin, so there are at most kBins bins and none is empty. Empty for
+  /// hinge loss, and if there are more than kMaxScores scores.
   std::vector<Bin> reliability_by_count;
 
-  /// Counts at each of kThresholds, for two classes with probabilities. `at_threshold` has the
-  /// counts at the threshold that the predictions were made with, if there was one; `confusion`,
-  /// and all numbers computed from it, are then for that threshold.
+  /// Confusion counts at each threshold of kThresholds, for models of two classes with
+  /// probabilities. at_threshold: counts at the threshold that the predictions were made with, if
+  /// there was one; `confusion`, and everything computed from it, are then for that threshold.
   std::vector<ThresholdCounts> thresholds;
   std::optional<ThresholdCounts> at_threshold;
   static constexpr double kThresholds[] = {0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3,
                                            0.4,  0.5,  0.6,  0.7, 0.8,  0.9};
 
-  /// Maximum number of scores kept for AUC (128 MiB). Two classes have one score per example.
+  /// Maximum number of scores that are kept to compute AUC (128 MiB). A model of two classes has
+  /// one score per example.
   static constexpr std::size_t kMaxScores = std::size_t{1} << 25;
 };
 
-/// Evaluates predictions block by block. For AUC it keeps the label and one score per class of each
-/// example (one score for two classes); everything else is accumulated.
+/// Computes an Evaluation from predictions that are added block by block. It keeps each example's
+/// label and scores (one per class; one in all for two classes); everything else is accumulated.
 class Evaluator {
  public:
-  /// outputs: number of the network's outputs. bounds: range of its targets. threshold: the second
-  /// of two classes is predicted if its probability reaches it; empty to predict the more probable
-  /// class. Requires that check_threshold() accepts it.
+  /// outputs: number of the network's outputs. bounds: bounds of a regression target. threshold:
+  /// probability from which the second of two classes is predicted; empty: the more probable class
+  /// is. Requires that check_threshold() accepts it.
   Evaluator(Loss loss, int outputs, const TargetBounds& bounds = {},
             std::optional<double> threshold = {});
 
-  /// Adds a block of predictions. Throws Error if its loss or number of outputs differs.
+  /// Adds a block of predictions. Throws Error if their loss or number of outputs differs from the
+  /// constructor's.
   void add(const Predictions& block);
-  /// Adds one example of the block.
+  /// Adds one example of a block of predictions.
   void add(const Predictions& block, std::size_t example);
   Evaluation evaluation() const;
 
-  /// Returns the threshold of highest sensitivity among those with PPV >= min_ppv. Returns empty if
-  /// there is none, or if there were more than Evaluation::kMaxScores scores. Requires a loss and
-  /// outputs that check_threshold() accepts.
+  /// Returns the counts at the threshold with the highest sensitivity among those with PPV
+  /// (precision) >= min_ppv. Returns nullopt if there is none, or if there were more than
+  /// Evaluation::kMaxScores scores. Requires a loss and outputs that check_threshold() accepts.
   std::optional<ThresholdCounts> at_precision(double min_ppv) const;
-  /// Returns the largest threshold with sensitivity >= min_sensitivity. Empty results and
-  /// requirements are those of at_precision().
+  /// Returns the counts at the largest threshold with sensitivity (recall) >= min_sensitivity.
+  /// Returns nullopt, and requires, as at_precision() does.
   std::optional<ThresholdCounts> at_recall(double min_sensitivity) const;
 
  private:
@@ -171,15 +176,16 @@ class Evaluator {
   std::size_t scores_per_example_;
   std::uint64_t examples_ = 0;
   double loss_sum_ = 0.0;
-  double loss_of_block_ = 0.0;  ///< sum over the last examples, fewer than a block
+  double loss_of_block_ = 0.0;  ///< sum of the losses of the last examples, fewer than kBlock
   double brier_sum_ = 0.0;
   double brier_of_block_ = 0.0;
-  /// [classes, classes + 1]; the last column counts examples without a prediction.
+  /// Confusion matrix [classes, classes + 1]: row label, column predicted class; the last column
+  /// counts examples without a valid prediction.
   std::vector<std::uint64_t> confusion_;
   std::vector<Sum> bins_;
-  /// Number of examples by label and by the number of thresholds that they reach, [2, kThresholds +
-  /// 1]; then, [2], examples of each label without a probability. Empty unless there are two
-  /// classes with probabilities.
+  /// Counts examples by label (0 or 1) and by how many of kThresholds their probability reaches,
+  /// [2, kThresholds + 1]; then, [2], examples of each label without a probability. Empty unless
+  /// the model has two classes with probabilities.
   std::vector<std::uint64_t> reached_;
   bool not_a_number_ = false;         ///< at least one probability was NaN
   std::vector<float> probabilities_;  ///< probabilities of the current example
@@ -187,8 +193,8 @@ class Evaluator {
   std::vector<std::uint8_t> labels_;  ///< [examples]
   bool keeps_scores_ = true;
 
-  /// Running sums over predictions and targets, in the targets' unit. Mean and variance are updated
-  /// by Welford's method (1962), whose rounding error does not grow with the mean.
+  /// Sums of errors of a regression model, in the target's unit. The targets' mean and variance are
+  /// updated by Welford's method (1962), whose rounding error does not grow with the mean.
   struct TargetSums {
     double squares = 0.0;      ///< sum of (prediction - target)^2
     double distances = 0.0;    ///< sum of |prediction - target|
@@ -198,7 +204,7 @@ class Evaluator {
   TargetSums target_;
 };
 
-/// Evaluates all predictions at once.
+/// Returns the evaluation of all these predictions. Arguments as for Evaluator.
 Evaluation evaluate(const Predictions& predictions, const TargetBounds& bounds = {},
                     std::optional<double> threshold = {});
 

@@ -9,9 +9,11 @@
 namespace cudp {
 namespace {
 
-constexpr int kMaxNamedClasses = 2 * kLineColours;  ///< maximum for which curves are in the legend
+/// Maximum number of classes for which the legend names the curves.
+constexpr int kMaxNamedClasses = 2 * kLineColours;
 constexpr std::size_t kMaxNameBytes = 24;
-constexpr int kMaxCountedClasses = 20;  ///< maximum for which the cells of the matrix show counts
+/// With more classes, the cells of the confusion matrix show no counts.
+constexpr int kMaxCountedClasses = 20;
 
 /// Returns a class's name for a picture: without control characters and shortened to kMaxNameBytes.
 std::string label(const std::vector<std::string>& names, int number) {
@@ -33,13 +35,14 @@ set xrange [0:1]
 set yrange [0:1]
 )";
 
-/// Curves of the classes that have one, as data blocks and as parts of `plot`.
+/// One curve for each class that has one, as gnuplot data blocks and as arguments of its `plot`
+/// command.
 struct Curves {
   std::string blocks;
   std::string plots;
 };
 
-/// Makes the curves. points(class): returns x and y of each point as text.
+/// Makes a curve for each class. points(class): returns the text of x and y of each point.
 template <class Points>
 Curves curves_of(const Evaluation& e, const std::vector<std::string>& names, const Points& points) {
   Curves curves;
@@ -57,7 +60,7 @@ Curves curves_of(const Evaluation& e, const std::vector<std::string>& names, con
   return curves;
 }
 
-/// Adds the point of a threshold, unless it is undefined.
+/// Adds a marked point at (x, y) for the threshold of `at`, unless x or y is undefined.
 void add_threshold(Curves& curves, const ThresholdCounts& at, double x, double y) {
   if (!std::isfinite(x) || !std::isfinite(y)) return;
   curves.blocks += fmt::format("$at << EOD\n{} {}\nEOD\n", x, y);
@@ -87,7 +90,8 @@ set ylabel 'sensitivity'
          "plot x with lines lt 9 lw 1 dt 2 title 'by chance'" + curves.plots + "\n";
 }
 
-/// Draws precision against recall. The precision by chance is the share of the class.
+/// Returns the gnuplot script for precision-recall curves. The precision of random guessing is the
+/// class's share of the examples.
 std::string precision_recall_script(const Evaluation& e, const std::vector<std::string>& names,
                                     const std::string& title) {
   Curves curves = curves_of(e, names, [](const Evaluation::ClassFigures& of) {
@@ -109,8 +113,8 @@ set ylabel 'precision (PPV)'
          "plot " + chance + curves.plots + "\n";
 }
 
-/// Draws the reliability curve. Uses bins of equal counts if there are any, because they separate
-/// the points of a rare class; otherwise bins of equal width.
+/// Returns the gnuplot script for the reliability diagram. Prefers bins of equal counts, because
+/// they separate the points of a rare class; otherwise bins of equal width.
 std::string reliability_script(const Evaluation& e, const std::vector<std::string>& names,
                                const std::string& title) {
   const bool by_count = !e.reliability_by_count.empty();
@@ -136,8 +140,8 @@ std::string reliability_script(const Evaluation& e, const std::vector<std::strin
   return s + "\n";
 }
 
-/// Draws the confusion matrix. The colour of a cell is its share of the examples of the label's
-/// class.
+/// Returns the gnuplot script for the confusion matrix. The colour of a cell is the fraction of the
+/// true class's examples that are in it.
 std::string confusion_script(const Evaluation& e, const std::vector<std::string>& names,
                              const std::string& title) {
   std::string cells = "$cells << EOD\n";

@@ -36,13 +36,14 @@ std::string little_endian(std::uint64_t value, int bytes) {
   return text;
 }
 
-/// Returns the checksum of a record's part. It is masked, because a record may contain checksums.
+/// Returns the checksum of a part of a TFRecord: a masked CRC-32C, because the data may contain
+/// checksums.
 std::string masked_crc(std::string_view bytes) {
   const std::uint32_t crc = crc32c(bytes);
   return little_endian((crc >> 15 | crc << 17) + 0xa282ead8U, 4);
 }
 
-/// Returns a message as a record: length, its checksum, bytes, their checksum.
+/// Returns a message as a TFRecord: length, checksum of the length, bytes, checksum of the bytes.
 std::string record_of(const ProtoMessage& event) {
   const std::string length = little_endian(event.bytes().size(), 8);
   return length + masked_crc(length) + event.bytes() + masked_crc(event.bytes());
@@ -52,7 +53,7 @@ std::string record_of(const ProtoMessage& event) {
 constexpr int kEventStep = 2, kEventFileVersion = 3, kEventSummary = 5;
 constexpr int kSummaryValue = 1, kValueTag = 1, kValueSimple = 2;
 
-/// Adds a number to a summary, unless it is not defined.
+/// Adds a named number to a summary, unless it is NaN.
 void add_value(ProtoMessage& summary, std::string_view tag, double number) {
   if (!std::isfinite(number)) return;
   ProtoMessage value;
@@ -114,8 +115,8 @@ EventFile::EventFile(const fs::path& folder, const std::vector<MetricsRow>& rows
 
 void EventFile::write(const std::vector<MetricsRow>& rows) {
   const std::string bytes = encode_events(rows);
-  // Bytes are added at the end, because TensorBoard reads on from where it was. Only a resumed run
-  // has fewer rows than the file, or others.
+  // New bytes are appended, because TensorBoard continues reading where it was. The file is
+  // rewritten only if a resumed run has fewer rows than the file, or others.
   const bool longer = bytes.starts_with(written_);
   std::ofstream file(path_, std::ios::binary | (longer ? std::ios::app : std::ios::trunc));
   file << (longer ? bytes.substr(written_.size()) : bytes);

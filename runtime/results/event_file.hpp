@@ -7,20 +7,20 @@
 
 namespace cudp {
 
-/// Encodes rows as TensorBoard reads them: records with a masked CRC-32C, each an Event of
-/// tensorflow/core/util/event.proto with a Summary of simple values. A row's step is that of its
-/// event. The events have no time, for the reason that MetricsRow has none.
+/// Encodes rows of metrics as a TensorBoard event file: TFRecords, each an Event of
+/// tensorflow/core/util/event.proto with a Summary of simple values. An event's step is that of its
+/// row. Events have no time, because the duration of a step depends on private rows.
 std::string encode_events(const std::vector<MetricsRow>& rows);
 
-/// The file of a run's events in a folder of the user's. Its content is encode_events() of the rows
-/// at any time, so that it shows what metrics.jsonl shows.
+/// TensorBoard event file of a run, in a folder that the user chose. Its content always is
+/// encode_events() of the rows in metrics.jsonl.
 class EventFile {
  public:
   static constexpr const char* kName = "events.out.tfevents.0.cudp";
 
-  /// Continues the file of a run that has these rows, or creates an empty one, with its folder. A
-  /// file may lack the newest rows, and may have rows that the run will repeat. Throws InputError
-  /// if it is not one of these rows.
+  /// Opens the event file of a run that has these rows of metrics, or creates an empty one and its
+  /// folder. An existing file may lack the newest rows, or have rows that the resumed run will
+  /// repeat. Throws InputError if it is not the event file of these rows.
   EventFile(const std::filesystem::path& folder, const std::vector<MetricsRow>& rows);
 
   void write(const std::vector<MetricsRow>& rows);
@@ -30,10 +30,10 @@ class EventFile {
   std::string written_;
 };
 
-/// Throws InputError unless the folder is on this machine, can be written, and has no events.
+/// Throws InputError unless the folder is on this machine, is writable, and has no event file.
 void check_events_folder(const std::string& folder);
 
-/// Throws InputError if the folder is among the results of the run in `root`.
+/// Throws InputError if the folder is inside a folder with results of the run in `root`.
 void check_apart_from_run(const std::string& folder, const std::filesystem::path& root);
 
 }  // namespace cudp

@@ -9,10 +9,11 @@ namespace {
 
 constexpr double kZ = 1.959963984540054;  // 97.5 % quantile of the normal distribution
 
-/// Noisy count of the rows in a class or cell, `in`, and of all rows that it is a share of, `all`.
+/// Two noisy counts of held-out rows: `in`, those in a class or cell, and `all`, the rows that they
+/// are a fraction of.
 struct ClassShare {
   double in = 0.0, all = 0.0;
-  /// Variances of the noise in `in`, and in the count of the other rows.
+  /// Variance of the noise in `in`, and in `all` - `in`.
   double in_noise = 0.0, out_noise = 0.0;
 };
 
@@ -44,7 +45,7 @@ ErrorBar mean_of(std::string name, const std::vector<ErrorBar>& shares) {
   }
   bar.low = bar.value - std::sqrt(below);
   bar.high = bar.value + std::sqrt(above);
-  // If a share has bounds 0 and 1, MOVER does not apply: average the bounds instead.
+  // If a fraction has bounds 0 and 1, MOVER does not apply: average the bounds instead.
   if (std::ranges::none_of(shares, [](const ErrorBar& s) { return s.low <= 0.0 && s.high >= 1.0; }))
     return bar;
   bar.low = bar.high = 0.0;
@@ -93,8 +94,8 @@ std::vector<ErrorBar> error_bars(const NoisyErrors& e) {
   const double square = std::clamp(e.squares / n, 0.0, 1.0);
   const double distance = std::clamp(e.distances / n, 0.0, 1.0);
   const double fourth = std::clamp(e.fourth_powers / n, square * square, 1.0);
-  /// Returns the standard deviation of sum / n for numbers with this mean and mean square, from
-  /// drawing rows and from the noise in both sum and n.
+  /// Returns the standard deviation of sum / n, for terms with this mean and mean square. It
+  /// includes the random draw of rows and the noise in both sum and n.
   const auto deviation = [&](double mean, double mean_square) {
     const double drawn =
         static_cast<double>(e.unit_rows) * std::fmax(0.0, mean_square - mean * mean) / n;

@@ -6,8 +6,8 @@
 
 namespace cudp {
 
-/// Estimate of a number of the population that rows are drawn from, with a 95 % confidence
-/// interval. The interval covers both the random choice of held-out rows and the noise.
+/// Estimate of a figure (such as accuracy) for the population that rows are drawn from, with a 95 %
+/// confidence interval. The interval covers both the random choice of held-out rows and the noise.
 struct ErrorBar {
   std::string name;
   double value = 0.0;
@@ -15,9 +15,9 @@ struct ErrorBar {
   double high = 0.0;
 };
 
-/// Released figures of held-out rows that have labels. noisy: counts [classes, classes], row label,
-/// column predicted class, each with noise of standard deviation noise_std. unit_rows: maximum
-/// number of rows of one unit. Such rows may all be alike, so intervals are as wide as for
+/// Released confusion matrix of held-out rows. noisy: counts [classes, classes], row label, column
+/// predicted class, each with noise of standard deviation noise_std. unit_rows: maximum number of
+/// rows of one unit of privacy. Rows of one unit may all be alike, so intervals are as wide as for
 /// unit_rows times fewer rows.
 struct NoisyConfusion {
   int classes = 0;
@@ -29,15 +29,15 @@ struct NoisyConfusion {
 /// Returns error bars of accuracy, balanced accuracy, and recall and precision of each class. If
 /// noise hides a number completely, its bounds are 0 and 1 and its value is 0.5.
 ///
-/// The interval of a share p = a / m of noisy counts is the set of p with (a - p m)^2 <= z^2
+/// The interval of a fraction p = a / m of noisy counts is the set of p with (a - p m)^2 <= z^2
 /// (variance of a - p m at p). The part m p (1 - p) of the variance comes from drawing rows (Wilson
-/// 1927; with noise in both counts Fieller 1954). The interval of a mean of shares is by Zou,
+/// 1927; with noise in both counts Fieller 1954). The interval of a mean of fractions is by Zou,
 /// Donner 2008 (MOVER).
 std::vector<ErrorBar> error_bars(const NoisyConfusion& confusion);
 
-/// Released figures of held-out rows that have targets: the number of rows, and the sums of
-/// (|error| / width)^j for j = 1, 2, 4, where `width` is that of the public bounds. Each has noise
-/// of standard deviation noise_std.
+/// Released error sums of held-out rows of a regression model: the number of rows, and the sums of
+/// (|error| / width)^j for j = 1, 2, 4, where width = max - min of the target's public bounds. Each
+/// has noise of standard deviation noise_std.
 struct NoisyErrors {
   double rows = 0.0;
   double distances = 0.0;
@@ -48,8 +48,8 @@ struct NoisyErrors {
   std::uint64_t unit_rows = 1;
 };
 
-/// Returns error bars of RMSE and MAE, in the targets' unit, by the normal approximation for means
-/// of many rows.
+/// Returns error bars of RMSE and MAE, in the target's unit. They use the normal approximation for
+/// means of many rows.
 std::vector<ErrorBar> error_bars(const NoisyErrors& errors);
 
 }  // namespace cudp

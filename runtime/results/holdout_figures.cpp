@@ -16,11 +16,13 @@
 namespace cudp {
 namespace {
 
-/// Upper limit of sigma: the gate accepts noise below 2^40 grid steps, and the grid is at most 1.
+/// Maximum noise multiplier of held-out figures: Gate requires the noise to be below 2^40 steps of
+/// the grid that sums are rounded to, which is at most 1.
 constexpr double kMaxSigma = 0x1p39;
 
-/// Grid of the errors. They are rounded down to multiples of it, so that no row adds more than 1.
-/// It is fine compared with the noise, but never finer than the gate allows.
+/// Returns the power of two to whose multiples each row's error is rounded down before summing, so
+/// that no row adds more than 1. It is fine compared with the noise, but not finer than Gate
+/// allows.
 double error_grid(double sigma) {
   return std::ldexp(1.0, std::clamp(std::ilogb(sigma) - 39, -30, 0));
 }
@@ -59,7 +61,7 @@ void release_confusion(const Predictions& p, Gate& gate, HoldoutFigures& f) {
   for (std::size_t i = 0; i < p.size(); ++i) {
     const int predicted = predicted_class(p.loss, std::span(p.logits).subspan(i * outputs, outputs),
                                           f.plan.threshold);
-    // A missing prediction counts as wrong: as the class after the label.
+    // A row without a valid prediction counts as wrong: as predicted in the class after its label.
     const std::size_t label = p.labels[i];
     ++counts[label * n + (predicted >= 0 ? static_cast<std::size_t>(predicted) : (label + 1) % n)];
   }
@@ -114,8 +116,8 @@ HoldoutPlan plan_holdout(double share, double epsilon, double delta, bool target
                    .delta = delta,
                    .releases = target ? kTargetFigures : 1,
                    .unit_rows = unit_rows};
-  // Gaussian releases with mu_i compose to one with mu^2 = sum of mu_i^2. A unit of k rows has k
-  // times the sensitivity.
+  // Gaussian releases with mu_i compose to one with mu^2 = sum of mu_i^2. A unit of privacy with k
+  // rows has k times the sensitivity of a row.
   const double all = largest_mu(epsilon, delta) / static_cast<double>(unit_rows);
   const double of_size = size_noise > 0.0 ? 1.0 / size_noise : 0.0;
   if (!(all * (1.0 - 1e-9) > of_size))

@@ -54,8 +54,8 @@ double number(const nlohmann::json& j) {
   return j.is_null() ? std::numeric_limits<double>::quiet_NaN() : j.get<double>();
 }
 
-/// Reads the metrics of a row. A metric that the row lacks, because an earlier version wrote it, is
-/// NaN.
+/// Reads the metrics of one line of metrics.jsonl. A metric that is missing, because an earlier
+/// version wrote the line, is NaN.
 Metrics decode_values(const nlohmann::json& row) {
   Metrics m;
   for (const PredictionKind kind : {PredictionKind::classes, PredictionKind::target}) {

@@ -11,54 +11,56 @@
 
 namespace cudp {
 
-/// Metric of an evaluation. An entry in the table of metrics() makes it available everywhere.
+/// A metric that is computed from an Evaluation. Every entry in the table of metrics() appears in
+/// files, tables and results.
 struct Metric {
   const char* key;   ///< name in files and JSON: "test_accuracy"
   const char* name;  ///< name for people: "test accuracy"
   std::string (*text)(double value);
   double (*value)(const Evaluation& evaluation);
-  bool in_result;  ///< included in the result of a training
+  bool in_result;  ///< whether it is in the result of a training
 };
 
-/// Returns a share as text, e.g. "97.05 %"; "not defined" for NaN.
+/// Returns a fraction as a percentage, e.g. "97.05 %"; "not defined" for NaN.
 std::string percent_text(double share);
 
 /// Kind of prediction of a model: one of several classes, or a number.
 enum class PredictionKind { classes, target };
 
-/// Returns all metrics of a kind of model. The first one is accuracy for classes, RMSE for targets.
+/// Returns all metrics for a kind of model, with accuracy or RMSE first.
 std::span<const Metric> metrics(PredictionKind kind);
 PredictionKind prediction_kind(const Evaluation& evaluation);
 
-/// Values of all metrics on a test set.
+/// Values of all metrics that were measured on a test set.
 struct Metrics {
   std::vector<double> values;  ///< in the order of metrics(kind); empty if there is no test set
   PredictionKind kind = PredictionKind::classes;
 
   bool empty() const { return values.empty(); }
-  /// Returns the first value; empty if there is no test set.
+  /// Returns the first metric's value (accuracy, or RMSE); nullopt if there is no test set.
   std::optional<double> first() const;
-  /// Returns the accuracy; empty if there is no test set, or if the model predicts a target.
+  /// Returns the accuracy; nullopt if there is no test set, or for a regression model.
   std::optional<double> accuracy() const;
-  /// Returns the value of the metric with this key; empty if there is no such value.
+  /// Returns the value of the metric with this key; nullopt if it was not measured.
   std::optional<double> of(std::string_view key) const;
 };
 
 Metrics metrics_of(const Evaluation& evaluation);
 
-/// Metrics at one point of a run, computed from the released model at that point, the test set and
-/// the ledger. It has no time, because the duration of a step reveals how many private examples
-/// were in it.
+/// A line of metrics.jsonl: metrics of the model at one step of a run, and the privacy spent by
+/// then. It has no time, because the duration of a step reveals how many private examples were in
+/// its batch.
 struct MetricsRow {
   double epoch = 0.0;
   std::uint64_t step = 0;
-  /// Promise for everything released by then and for the figures of held-out rows, which are
-  /// released at the end: the larger of the training's epsilon so far and the whole budget of the
-  /// figures.
+  /// Epsilon guaranteed for everything released up to this step and for the figures of held-out
+  /// rows, which are released at the end: the larger of the training's epsilon so far and the
+  /// figures' whole budget.
   double epsilon = 0.0;
   double learning_rate = 0.0;
   Metrics test = {};
-  std::optional<double> training_epsilon = {};  ///< spent by then; set only if rows are held out
+  /// Epsilon of the training up to this step; set only if rows are held out.
+  std::optional<double> training_epsilon = {};
 
   double spent_by_training() const { return training_epsilon.value_or(epsilon); }
 };

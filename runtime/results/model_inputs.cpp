@@ -13,10 +13,10 @@
 namespace cudp {
 namespace {
 
-// Keys of the metadata.
+// Keys of the model file's metadata.
 constexpr const char* kSchema = "schema";
 constexpr const char* kFeatureNames = "feature-names";
-// Targets of the outputs -1 and 1, for readers that do not parse the schema.
+// Values that the network's outputs -1 and 1 stand for, for readers that do not parse the schema.
 constexpr const char* kTargetMin = "target-min";
 constexpr const char* kTargetMax = "target-max";
 constexpr const char* kPixelScale = "pixel-scale";

@@ -9,34 +9,34 @@
 
 namespace cudp {
 
-/// Meaning of a model's inputs: how they are computed from the cells of a table, or from the bytes
-/// of an image. If the user let private rows complete the schema, the schema contains numbers of
-/// these rows; the certificate of such a run states this and that the run is not for release.
+/// How a released model's inputs are computed from the cells of a table, or from the bytes of an
+/// image. If the user let private rows complete the schema, the schema has numbers of these rows;
+/// the certificate of such a run says so, and that the run is not for release.
 struct ModelInputs {
   std::optional<TableSchema> schema;  ///< complete schema of the table; empty if there was no table
   struct Pixels {
-    float scale = 1.0f / 255.0f;  ///< feature = scale * byte + shift
+    float scale = 1.0f / 255.0f;  ///< used as feature = scale * byte + shift
     float shift = 0.0f;
   };
-  std::optional<Pixels> pixels;  ///< scale of the images' bytes; empty for other data
-  /// Bounds of the target of arrays, which have no schema; empty for other data and for classes.
+  std::optional<Pixels> pixels;  ///< scale and shift for the bytes of images; empty for other data
+  /// Bounds of a regression target, for models of arrays, which have no schema; otherwise empty.
   std::optional<TargetBounds> array_target;
 
-  /// Returns the names of the classes; empty if they have only numbers.
+  /// Returns the names of the classes; empty if they have only indices.
   std::vector<std::string> classes() const;
-  /// Returns the bounds of the target; empty if the model predicts a class.
+  /// Returns the bounds of the regression target; nullopt if the model predicts a class.
   std::optional<TargetBounds> target() const;
 };
 
-/// Returns the inputs of a model that is trained on this data.
+/// Returns the description of the inputs of a model that is trained on this data.
 ModelInputs inputs_of(const DataSplit& data);
 
-/// Writes the inputs' meaning to a model's metadata: the schema as TOML, the names of the features
-/// in order as a JSON list, and the scale of pixels.
+/// Writes the description to a model's metadata: the schema as TOML, the names of the features in
+/// order as a JSON list, and the scale of pixels.
 void add_inputs(TensorFile& file, const ModelInputs& inputs);
 
-/// Reads the inputs' meaning from a model's metadata. Returns empty fields for a model of an
-/// earlier version. Throws InputError.
+/// Reads the description from a model's metadata. source: name of the model's file. Fields that a
+/// model of an earlier version lacks stay empty. Throws InputError.
 ModelInputs read_inputs(const TensorFile& file, const std::string& source);
 
 }  // namespace cudp

@@ -9,12 +9,12 @@
 
 namespace cudp {
 
-/// Format of a file of predictions.
+/// How predictions are written to a file.
 struct PredictionFormat {
   Loss loss = Loss::logistic;
   int outputs = 1;                     ///< number of outputs of the network
   std::vector<std::string> classes{};  ///< names of the classes; empty to write their numbers
-  bool ids = false;                    ///< the first column is the row's id, else its number from 1
+  bool ids = false;  ///< whether the first column is the row's id; otherwise its number, from 1
   /// Probability from which the second of two classes is predicted; empty to predict the more
   /// probable class.
   std::optional<double> threshold{};
@@ -23,10 +23,9 @@ struct PredictionFormat {
 
 /// Writes predictions as CSV: a header, then a line per row:
 ///   id or row, prediction, p_CLASS of each class
-/// A probability is written as the shortest text that reads back as the same float. For hinge loss,
-/// which gives no probabilities, they are replaced by a column `margin`: above 0 for the second
-/// class. For a target the prediction is the number, in the target's own unit and within its
-/// bounds.
+/// A probability is written as the shortest text that reads back as the same float. Hinge loss
+/// gives no probabilities: instead there is a column `margin`, above 0 for the second class. A
+/// regression model's prediction is a number in the target's unit, within its bounds.
 class PredictionWriter {
  public:
   /// threads: as in ThreadTeam. Throws InputError if a threshold is given and the model does not
@@ -34,8 +33,8 @@ class PredictionWriter {
   PredictionWriter(PredictionFormat format, int threads);
 
   std::string header() const;
-  /// Returns the lines of the block, in order. Throws InputError, with the row's number in
-  /// `data_name`, if an output of the model is not finite.
+  /// Returns the CSV lines of the block's rows, in order. Throws InputError, with the row's number
+  /// in `data_name`, if an output of the model is not finite.
   std::string lines(const ScoredBlock& block, const std::string& data_name);
 
  private:
@@ -43,12 +42,12 @@ class PredictionWriter {
                     std::string& to) const;
 
   PredictionFormat format_;
-  std::vector<std::string> cells_;  ///< names of the classes, quoted if necessary
+  std::vector<std::string> cells_;  ///< names of the classes as CSV cells
   ThreadTeam team_;
   std::vector<std::string> parts_;
 };
 
-/// Returns a text as a cell of CSV. Quotes it if it contains a comma, a quote or a line break, or
+/// Returns a text as a CSV cell. Quotes it if it contains a comma, a quote or a line break, or
 /// begins or ends with a blank.
 std::string csv_cell(std::string_view text);
 

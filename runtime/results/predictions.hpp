@@ -10,14 +10,15 @@
 
 namespace cudp {
 
-/// Outputs of a model for labelled examples, as an engine returns them.
+/// Outputs of a network for labelled examples.
 struct Predictions {
   Loss loss = Loss::softmax_cross_entropy;  ///< loss of the network
   int outputs = 1;
   std::vector<float> logits;         ///< [examples, outputs]
   std::vector<std::uint8_t> labels;  ///< [examples]
-  std::vector<float> targets = {};   ///< [examples], scaled; empty unless the loss has a target
-  float huber = 1.0f;                ///< ModelSpec::huber
+  /// [examples], scaled to [-1, 1]; empty unless the model is a regression.
+  std::vector<float> targets = {};
+  float huber = 1.0f;  ///< threshold of the Huber loss, as in ModelSpec::huber
 
   std::size_t size() const { return labels.size(); }
 };
@@ -25,8 +26,8 @@ struct Predictions {
 /// Returns the loss of each example, [examples].
 std::vector<double> losses(const Predictions& predictions);
 
-/// Returns whether the loss turns logits into probabilities. Softmax and logistic do; hinge and the
-/// losses of targets do not.
+/// Returns whether logits can be converted to probabilities: for softmax and logistic loss, but not
+/// for hinge loss and regression losses.
 bool gives_probabilities(Loss loss);
 
 /// Returns the class of the largest logit, the first one of several equal ones. For a single logit,
@@ -34,24 +35,25 @@ bool gives_probabilities(Loss loss);
 /// softmax. logits: [outputs], one for logistic and hinge.
 int predicted_class(Loss loss, std::span<const float> logits);
 
-/// Returns whether a probability reaches a threshold. It compares them as float32, the type of
-/// written probabilities, so that a row reaches a threshold equal to its own written probability.
+/// Returns whether probability >= threshold, compared as float32, the type of written
+/// probabilities. So a row reaches a threshold equal to its own written probability.
 inline bool reaches(float probability, double threshold) {
   return probability >= static_cast<float>(threshold);
 }
 
 /// Returns the class predicted with a threshold: the second of two classes if its probability
-/// reaches it. Without a threshold, returns predicted_class(loss, logits). Returns -1 if that does.
-/// Requires a loss that gives probabilities of two classes if there is a threshold.
+/// reaches the threshold, else the first. Without a threshold, returns predicted_class(loss,
+/// logits). Returns -1 if that does. A threshold requires a loss that gives probabilities of two
+/// classes.
 int predicted_class(Loss loss, std::span<const float> logits, std::optional<double> threshold);
 
-/// Throws InputError "FLAG: expected ..., found ..." unless a threshold is meaningful: two classes,
-/// and a loss that gives probabilities.
+/// Throws InputError "FLAG: expected ..., found ..." unless a threshold is meaningful: for two
+/// classes, and a loss that gives probabilities. flag: option that set it.
 void check_threshold(const std::string& flag, Loss loss, int outputs);
 
-/// Computes the probability of each class, by softmax or by the logistic function of the single
-/// logit. They are NaN if predicted_class() is -1. logits: [outputs]. probabilities: [classes],
-/// written. Requires a loss that gives probabilities.
+/// Computes the probability of each class, by softmax, or by the logistic function if there is a
+/// single logit. They are NaN if predicted_class() is -1. logits: [outputs]. probabilities:
+/// [classes], written. Requires a loss that gives probabilities.
 void class_probabilities(Loss loss, std::span<const float> logits, std::span<float> probabilities);
 
 }  // namespace cudp

@@ -8,7 +8,7 @@
 
 namespace cudp {
 
-/// Returns the settings that matter for an engine that only computes logits: precision,
+/// Returns the settings for an engine that only computes logits, taken from the config: precision,
 /// evaluate_with, threads, micro_batch.
 EngineSettings forward_settings(const TrainConfig& config);
 
@@ -16,7 +16,7 @@ EngineSettings forward_settings(const TrainConfig& config);
 /// logits.
 class Predictor {
  public:
-  /// settings: see forward_settings().
+  /// settings: for an engine that only computes logits (forward_settings()).
   Predictor(const Backend& backend, const Network& network, const EngineSettings& settings);
 
   /// Sets the parameters [d] that logits() uses.

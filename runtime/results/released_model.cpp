@@ -21,14 +21,14 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-// Keys of the metadata. The keys of features are names of options.
+// Keys of the model file's metadata. The keys of features are names of options.
 constexpr const char* kModel = "model";
 constexpr const char* kActivation = "activation";
 constexpr const char* kInput = "input";
 constexpr const char* kClasses = "classes";
 constexpr const char* kDataset = "dataset";
-constexpr const char* kLoss = "loss";          // loss of a model that predicts a target
-constexpr const char* kHuber = "huber-delta";  // width of the Huber loss [scaled target]
+constexpr const char* kLoss = "loss";          // loss of a regression model
+constexpr const char* kHuber = "huber-delta";  // threshold of the Huber loss [scaled target]
 constexpr const char* kNormalise = "normalise";
 constexpr const char* kInitial = "initial-weights";  // JSON, as in the certificate
 constexpr const char* kFeatureKeys[] = {"features", "feature-groups", "feature-standardise"};
@@ -41,7 +41,8 @@ Shape parse_shape(const std::string& text, const std::string& source) {
   return s;
 }
 
-/// Returns the network's tensors, and the tensors of zeros that PyTorch's layers have in addition.
+/// Returns the network's parameters as named tensors, with the zero tensors that PyTorch's layers
+/// have in addition.
 TensorFile tensors_of(const Network& network, const std::vector<float>& parameters) {
   TensorFile file{.tensors = network.parameters, .values = parameters, .metadata = {}};
   for (ParameterTensor t : network.zeros) {
@@ -52,7 +53,7 @@ TensorFile tensors_of(const Network& network, const std::vector<float>& paramete
   return file;
 }
 
-/// Returns the network's parameters, which are found by their names and shapes.
+/// Returns the network's parameters [d], read from the tensors with their names and shapes.
 std::vector<float> parameters_of(const TensorFile& file, const Network& network,
                                  const std::string& source) {
   std::vector<float> parameters(network.parameter_count);
@@ -77,7 +78,7 @@ std::string shape_text(const Shape& shape) {
 
 std::string encode_model(const ReleasedModel& model) {
   TensorFile file = tensors_of(model.network, model.parameters);
-  file.metadata = {{"format", "pt"},  // PyTorch's layouts
+  file.metadata = {{"format", "pt"},  // tensors have PyTorch's memory layouts
                    {kModel, model.text},
                    {kActivation, model.activation},
                    {kInput, shape_text(model.network.input)},

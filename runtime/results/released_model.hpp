@@ -15,53 +15,57 @@
 
 namespace cudp {
 
-/// Model as a run publishes it: model.safetensors and, for models of texts, vocabulary.txt. With
-/// these files, and the vectors of words if they are in a file of their own, a user can compute
-/// predictions.
+/// A trained model as a run publishes it: the content of model.safetensors and, for texts,
+/// vocabulary.txt. With these files, and the embedding's file if the model does not store it, a
+/// user can compute predictions.
 struct ReleasedModel {
-  std::string text;        ///< layers as TOML
-  std::string activation;  ///< function of the layers `activation`
+  std::string text;        ///< the network's layers, as TOML
+  std::string activation;  ///< activation function of the network
   Network network;
-  std::vector<float> parameters;           ///< [d]
-  std::string dataset;                     ///< name of the data set that it was trained on
-  FeatureSettings features;                ///< transforms from an example to the network's input
-  std::vector<float> feature_release;      ///< released numbers that the transforms use
-  std::shared_ptr<const TextCoder> coder;  ///< null unless it is a model of texts
-  ModelInputs inputs;                      ///< meaning of its inputs
-  /// Weights that its training began with, and that no guarantee covers; nullopt: none.
+  std::vector<float> parameters;  ///< [d]
+  std::string dataset;            ///< name of the data set that the model was trained on
+  /// Transforms of an example before the network, such as principal components.
+  FeatureSettings features;
+  std::vector<float> feature_release;  ///< noisy statistics that these transforms use
+  /// Tokenizer and vocabulary; null unless inputs are texts.
+  std::shared_ptr<const TextCoder> coder;
+  ModelInputs inputs;  ///< how inputs are computed from a table or from images
+  /// Where pre-trained weights that training began with came from. The privacy guarantee does not
+  /// cover their data. nullopt: none.
   std::optional<privacy::Certificate::PublicInput> initial_weights = {};
 };
 
-/// Returns a shape as in metadata and messages: "3x32x32", channels first.
+/// Returns the shape of an example as text for metadata and messages: "3x32x32", channels first.
 std::string shape_text(const Shape& shape);
 
 /// Returns the bytes of model.safetensors, with PyTorch's names and layouts.
 std::string encode_model(const ReleasedModel& model);
 
-/// Returns the path of the model's file. place: a run folder, a release folder or the file itself.
-/// Throws InputError if there is none.
+/// Returns the path of a released model's file. place: a run folder, a release folder or the file
+/// itself. Throws InputError if there is none.
 std::filesystem::path find_released_model(const std::filesystem::path& place);
 
-/// Reads a model.safetensors, and the words in the same folder. Throws InputError if it is not the
-/// file of a released model, or if words or vectors are missing or differ from those it was trained
-/// with.
+/// Reads a model.safetensors, and vocabulary.txt in the same folder. vectors: where to find the
+/// embedding. Throws InputError if it is not the file of a released model, or if words or embedding
+/// are missing or differ from those it was trained with.
 ReleasedModel read_released_model(const std::filesystem::path& file, const VectorPlace& vectors);
 
 // Functions that read parts of a released model, for code that checks files which may be wrong.
 
-/// Returns a text of the metadata. Throws InputError if it is missing.
+/// Returns the text of a key in a model's metadata. Throws InputError if it is missing.
 const std::string& released_text(const TensorFile& file, const char* key,
                                  const std::string& source);
 
-/// Returns the weights that its training began with, if they were a file's.
+/// Returns where pre-trained weights that training began with came from; nullopt if there were
+/// none.
 std::optional<privacy::Certificate::PublicInput> released_initial_weights(const TensorFile& file);
 
-/// Returns the settings of the features that it was trained on: kind, groups, whether channels are
-/// standardised.
+/// Returns the settings of the features that the model was trained on: kind, groups, whether
+/// channels are standardised.
 FeatureSettings released_features(const TensorFile& file, const std::string& source);
 
-/// Returns the network that the metadata describe. text: shape of the words, for models of texts.
-/// Throws InputError.
+/// Builds the network that a model's metadata describes. text: number of words and vector length,
+/// for models of texts. Throws InputError.
 Network released_network(const TensorFile& file, const TextShape& text, const std::string& source);
 
 }  // namespace cudp

@@ -43,7 +43,7 @@ std::vector<std::string> read_vocabulary(const fs::path& model) {
   return read_words(*open_bytes(path));
 }
 
-/// Returns the vectors that the model's file stores.
+/// Returns the embedding that the model's file stores, [rows, columns].
 std::shared_ptr<const WordVectors> stored_vectors(const TensorFile& file, int rows,
                                                   const std::string& source) {
   for (const ParameterTensor& t : file.tensors) {

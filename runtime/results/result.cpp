@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Visits every field with its key, in the order of the file.
+/// Calls visit(key, field) for each field of a result, in the order of the file.
 template <class Any, class Visit>
 void for_each_field(Any& r, const Visit& visit) {
   visit("test_set", r.test_set);
@@ -62,8 +62,8 @@ struct Write {
   }
 };
 
-/// Reads fields. A field that the file lacks, because an earlier version wrote it, keeps its value.
-/// Null stands for a number that is not finite.
+/// Visitor that reads fields from JSON. A field that the file lacks, because an earlier version
+/// wrote it, keeps its value. Null stands for a number that is not finite.
 struct Read {
   const Json& j;
 

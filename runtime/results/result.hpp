@@ -16,14 +16,15 @@ namespace cudp {
 /// Result of a finished run, as printed and as stored in private/result.json.
 struct RunResult {
   std::string test_set = "public";  ///< public, private or none
-  Metrics test;  ///< metrics on the test set; files contain those with Metric::in_result
-  /// Most frequent class of the test set; empty if there is none.
+  Metrics test;                     ///< files contain those with Metric::in_result
+  /// Most frequent class of the test set; nullopt if there is no test set or no class.
   std::optional<std::string> majority_class;
-  double epsilon = 0.0;  ///< epsilon of everything released; infinite without privacy
+  double epsilon = 0.0;  ///< of everything that the run released; infinite without privacy
   double delta = 0.0;
-  /// Privacy of the training alone; set only if rows were held out.
+  /// Epsilon and delta of the training alone; set only if rows were held out.
   std::optional<double> training_epsilon, training_delta;
-  std::vector<ErrorBar> held_out;  ///< released figures of held-out rows; empty if there are none
+  std::vector<ErrorBar> held_out;  ///< estimates from the noisy figures of held-out rows; empty if
+                                   ///< no rows are held out
   Outcome outcome;
   double seconds = 0.0;  ///< duration of the training [s]
   double examples_per_second = 0.0;
@@ -37,7 +38,7 @@ struct RunResult {
 };
 
 nlohmann::ordered_json to_json(const RunResult& result);
-/// Reads a result. Throws nlohmann::json::exception if a field has another type.
+/// Reads a result from JSON. Throws nlohmann::json::exception if a field has another type.
 RunResult result_from_json(const nlohmann::ordered_json& json);
 
 }  // namespace cudp

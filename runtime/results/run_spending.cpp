@@ -12,14 +12,14 @@
 namespace cudp {
 namespace {
 
-/// Methods whose releases follow from settings and a public number of examples alone. The releases
-/// of `dp-agd` and `dpis` are chosen adaptively. The bound of `objpert` is for all its releases
+/// Methods whose releases depend only on settings and a public number of examples. The releases of
+/// `dp-agd` and `dpis` are chosen adaptively. The bound of `objpert` is for all its releases
 /// together.
 constexpr const char* kPlanning[] = {"dpsgd",      "dpsgd-ts", "dpsgd-decay", "dpsgd-quantile",
                                      "adp-sgd",    "adaclip",  "sgd-ma",      "sgd-adv",
                                      "norm-bound", "outpert",  "privgene"};
 
-/// Those of them whose plan lists all releases before the first one.
+/// Those methods of kPlanning that know all releases before the first one.
 constexpr const char* kPlannedAtStart[] = {
     "dpsgd",   "dpsgd-ts", "dpsgd-decay", "dpsgd-quantile", "adp-sgd",
     "adaclip", "sgd-ma",   "sgd-adv",     "norm-bound",     "outpert"};
@@ -28,13 +28,14 @@ bool names(std::span<const char* const> methods, const std::string& method) {
   return std::ranges::find(methods, method) != methods.end();
 }
 
-/// Whether all releases of the certificate were fixed before the first of them. They were not if
-/// steps, rates and choices follow from a noisy number of examples, if the number of steps may have
-/// been chosen after a lost key, or if epsilon is above that of the releases and so is a budget.
+/// Returns whether all releases in the certificate were fixed before the first of them. They were
+/// not if steps, rates and choices depend on a noisy number of examples, if the number of steps may
+/// have been chosen after a lost key, or if the stated epsilon is above that of the releases and so
+/// is a budget.
 bool is_fixed_ahead(const verify::StatedNumbers& c) {
   if (!names(kPlanning, c.method)) return false;
   if (c.size_noise > 0.0 || c.order_fixed || c.lost_a_key()) return false;
-  if (c.steps_planned == 0) return true;  // trained in one step, which has only one key
+  if (c.steps_planned == 0) return true;  // trained in a single step, so there was only one key
   const double of_releases = privacy::Accountant({.releases = c.releases, .group = c.max_rows},
                                                  verify::accountant_options(c, true))
                                  .epsilon(c.delta - c.failure)
@@ -51,7 +52,7 @@ privacy::RunSpending spending_of(const nlohmann::json& certificate,
   if (stated.tuning) return {.run = stated.tuning->run()};
   // The only bound for both parts together is the stated one.
   if (stated.holdout) return {.run = privacy::StatedRun{stated.epsilon, stated.delta}};
-  // Releases that a filter admits are chosen adaptively, so that its whole budget counts.
+  // Releases that a filter admits are chosen adaptively, so its whole budget counts as spent.
   if (certificate.contains("filter"))
     return {.run = privacy::ZcdpFilteredRun{certificate["filter"].at("rho").get<double>()},
             .failure = stated.failure};

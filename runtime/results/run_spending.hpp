@@ -8,9 +8,9 @@
 
 namespace cudp {
 
-/// Returns the privacy that a run spends, or will have spent if it is not finished. certificate,
-/// stated: the run's certificate, as JSON and as numbers. source: its name in messages. Throws
-/// InputError if it states no epsilon or no releases.
+/// Returns the privacy that a run has spent, or will have spent when it is finished, to add up over
+/// several runs. certificate, stated: the run's certificate, as JSON and as numbers. source: its
+/// name in messages. Throws InputError if it states no epsilon or no releases.
 privacy::RunSpending spending_of(const nlohmann::json& certificate,
                                  const verify::StatedNumbers& stated, const std::string& source);
 

@@ -22,9 +22,9 @@ EngineSettings settings_for(const ScoringRequest& request) {
   return settings;
 }
 
-/// Returns the schema to read the table with: the model's, or the one that the user gives for this
-/// file. A schema that was only found in the table's folder may belong to another model; if it does
-/// not match, it is ignored.
+/// Returns the schema with which to read the table: the model's, or the one that the user gives for
+/// this file. A schema that was merely found next to the table may belong to another model; if it
+/// does not match the model's, it is ignored.
 TableSchema schema_for(const ReleasedModel& model, const std::string& model_name,
                        const DataRequest& data, Reporter& reporter) {
   try {
@@ -38,7 +38,7 @@ TableSchema schema_for(const ReleasedModel& model, const std::string& model_name
   }
 }
 
-/// Warns about the columns of a table that are not used.
+/// Warns the user about columns of a table that the model does not use.
 void warn_of_dropped(const std::string& table, const std::vector<std::string>& names,
                      Reporter& reporter) {
   if (names.empty()) return;
@@ -50,7 +50,7 @@ void warn_of_dropped(const std::string& table, const std::vector<std::string>& n
 
 }  // namespace
 
-/// Source of rows that are read in blocks: a table or a matrix.
+/// A table or a matrix whose rows are read in blocks.
 struct Scorer::Stream {
   std::string file;
   TableSchema schema;

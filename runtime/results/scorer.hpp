@@ -13,29 +13,29 @@
 
 namespace cudp {
 
-/// Rows to be scored, and the columns that are kept with the scores.
+/// Which rows to score with a model, and which columns to keep with the scores.
 struct ScoringRequest {
-  /// Source of the rows, as load_test_data() reads it; "-" is a table on standard input. A schema
-  /// is needed only for models of earlier versions. If there is one, it must match the model's.
+  /// Where the rows come from, as load_test_data() reads them; the path "-" is a table on standard
+  /// input. A schema is needed only for models of earlier versions. If there is one, it must match
+  /// the model's.
   DataRequest data;
   bool labels = true;      ///< if false, labels may be absent and are not used
-  bool ids = false;        ///< keep the texts of the id column, if the table has one
-  std::string group_by{};  ///< keep the texts of this column; tables only
+  bool ids = false;        ///< keep the cells of the id column, if the table has one
+  std::string group_by{};  ///< name of a column whose cells are kept; tables only
   std::string feature_cache = "none";
   int threads = 0;  ///< number of CPU threads; 0 for all cores
 };
 
-/// Consecutive rows with the model's outputs.
+/// Consecutive rows and the model's outputs for them.
 struct ScoredBlock {
-  std::uint64_t first_row = 0;  ///< number of the block's first row, from 0
+  std::uint64_t first_row = 0;  ///< index of the block's first row
   Predictions predictions;      ///< labels are 0 if they were not requested
-  TextList ids;                 ///< [rows] if there are ids
-  TextList groups;              ///< [rows] if requested
+  TextList ids;                 ///< [rows] cells of the id column, if there is one
+  TextList groups;              ///< [rows] cells of ScoringRequest::group_by, if set
 };
 
-/// Computes a released model's outputs for rows, in their order. Tables and matrices are read in
-/// blocks, so that memory does not grow with the number of rows. Other data sets are a single
-/// block.
+/// Computes a released model's outputs for rows, in order. Tables and matrices are read in blocks,
+/// so that memory does not grow with the number of rows. Any other data set is one block.
 class Scorer {
  public:
   /// model: must outlive the scorer. model_name: for messages. Throws InputError if the data cannot
@@ -60,7 +60,8 @@ class Scorer {
   void open_table(const DataRequest& data, const ScoringRequest& request);
   void open_matrix(const DataRequest& data, const ScoringRequest& request);
   void load(DataRequest data);
-  /// Transforms examples into the network's input. Throws InputError if they do not fit it.
+  /// Applies the model's feature transforms to examples. Throws InputError if the result does not
+  /// fit the network's input.
   void make_fit(Dataset& examples);
 
   const ReleasedModel& model_;
@@ -71,8 +72,9 @@ class Scorer {
   Predictor predictor_;
   std::string name_;
   bool has_ids_ = false;
-  std::unique_ptr<Stream> stream_;  ///< source of a table or a matrix; null if `whole_` is used
-  std::optional<Dataset> whole_;    ///< data set that is one block; empty once it was returned
+  std::unique_ptr<Stream> stream_;  ///< the table or matrix that is read; null if `whole_` is used
+  /// A data set that is one block; empty once next() has returned it.
+  std::optional<Dataset> whole_;
 };
 
 }  // namespace cudp

@@ -18,7 +18,8 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-/// Path of the file that is locked. The ledger itself is replaced when it is written.
+/// Returns the path of the file that is locked instead of the budget file `path`, which is replaced
+/// when it is written.
 fs::path lock_of(const fs::path& path) { return path.string() + ".lock"; }
 
 [[noreturn]] void fail_to_lock(const fs::path& path) {
@@ -51,7 +52,7 @@ FileLock::FileLock(const fs::path& path)
 
 FileLock::~FileLock() {
   if (file_ < 0) return;
-  // A process that was forked meanwhile has the file open, too, and must not keep the lock.
+  // A process that was forked meanwhile has the file open, too, and would otherwise keep the lock.
   ::flock(file_, LOCK_UN);
   ::close(file_);
 }

@@ -8,13 +8,15 @@
 
 namespace cudp {
 
-/// Budgets that a training is charged to, in TrainConfig::of. A config that is read back has none;
-/// a run that is resumed has those in its folder.
+/// Budget files (budgets for several trainings) that a training is charged to, in addition to its
+/// own budget; stored in TrainConfig::of. A config read from a file has none; a resumed run reads
+/// them from its folder.
 struct BudgetsInUse {
-  std::vector<std::string> files;  ///< their ledgers
+  std::vector<std::string> files;  ///< paths of the budget files
 };
 
-/// Lock that processes and threads take in turns, for as long as the object lives. Waits for it.
+/// An exclusive lock between processes and threads, for as long as the object lives. The
+/// constructor waits for it.
 class FileLock {
  public:
   /// path: a file, which is created if it does not exist. Throws Error with the system's reason.
@@ -29,21 +31,22 @@ class FileLock {
   int file_;
 };
 
-/// A budget for several trainings in its file, locked for as long as the object lives.
+/// A file with a privacy budget for several trainings and what they have spent, locked for as long
+/// as the object lives.
 class BudgetFile {
  public:
-  /// Reads the file. Throws BudgetError if it is missing or damaged: then what was spent is not
-  /// known.
+  /// Reads the file. Throws BudgetError if it is missing or damaged, because it is then unknown
+  /// what was spent.
   explicit BudgetFile(std::filesystem::path path);
 
-  /// Creates the file of a budget, or checks that an existing one has the same epsilon and delta.
-  /// Throws InputError if it has others, BudgetError if it is damaged or the budget is impossible.
+  /// Creates a budget file, or checks that an existing one has the same epsilon and delta. Throws
+  /// InputError if it has others, BudgetError if it is damaged or the budget is impossible.
   static void create(const std::filesystem::path& path, double epsilon, double delta);
 
   privacy::RunFilter& filter() { return filter_; }
   const privacy::RunFilter& filter() const { return filter_; }
   const std::filesystem::path& path() const { return path_; }
-  /// Writes the filter durably, in place of the old file.
+  /// Replaces the file durably with the current state.
   void save() const;
 
  private:

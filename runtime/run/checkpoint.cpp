@@ -26,9 +26,10 @@ constexpr std::string_view kPrefix = "checkpoint-";
 constexpr std::size_t kKept = 2;
 constexpr std::string_view kPurpose = "checkpoint";
 
-/// Name of the release for features, among the method's arrays.
+/// Name of the noisy statistics for features, among the checkpoint's arrays.
 constexpr const char* kFeatureRelease = "feature_release";
-/// Name of the weights of frozen layers, among them, and of the file that they are from.
+/// Names of the weights of frozen layers, among the checkpoint's arrays, and of the facts about the
+/// file that they are from.
 constexpr const char* kFrozen = "frozen";
 constexpr const char* kInitial = "initial_weights";
 
@@ -191,7 +192,7 @@ Checkpoint decode_checkpoint(const std::string& file, const std::string& source)
   bytes.remove_suffix(sizeof(std::uint64_t));
   if (checksum(bytes) != take_number(sum)) fail("damaged: its checksum does not match");
 
-  // The checksum shows that the file is as it was written.
+  // The checksum was right, so the content is as it was written.
   bytes.remove_prefix(kMagic.size());
   const std::uint64_t length = take_number(bytes);
   if (length > bytes.size()) fail("damaged: it is too short");

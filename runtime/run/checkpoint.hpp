@@ -10,26 +10,26 @@
 
 namespace cudp {
 
-/// A training in progress, with the facts that tell whether the same program resumes it on the same
-/// data.
+/// The state of a training in progress, with facts from which a resume checks that it is the same
+/// program on the same data.
 struct Checkpoint {
   TrainingState training;
   std::uint64_t parameters = 0;  ///< number of parameters of the model
-  std::string config;            ///< TOML with Audience::owner
-  std::string model;             ///< TOML of the layers
-  std::string arithmetic;        ///< Backend::arithmetic_name
-  std::string program;           ///< program_id
+  std::string config;            ///< settings as TOML, including private ones (Audience::owner)
+  std::string model;             ///< layers of the model, as TOML
+  std::string arithmetic;        ///< Backend::arithmetic_name: how the backend rounds
+  std::string program;           ///< program_id() of the program that wrote it
   std::string unit;              ///< column of the unit of privacy; "" if each row is a unit
-  std::string data;              ///< data_tag of the training set, with a seal of the run's key
-  std::uint64_t key_check = 0;   ///< key_check of the random key since the last loss of a key
-  /// True if the ledger was lost once, and restored from a checkpoint. Charges after that
-  /// checkpoint are then missing. That is correct as long as the same key repeats the same
-  /// releases, but not after the key is lost.
+  std::string data;  ///< authentication code of the training set (data_tag), under the run's key
+  std::uint64_t key_check = 0;  ///< key_check() of the run's current random key
+  /// Whether the ledger was lost once and restored from a checkpoint, so that charges after that
+  /// checkpoint are missing. That is harmless while the same key repeats the same releases, but not
+  /// after the key is lost.
   bool ledger_was_lost = false;
 };
 
 std::string encode_checkpoint(const Checkpoint& checkpoint);
-/// Decodes a checkpoint. Throws Error naming the damage.
+/// Decodes a checkpoint. Throws Error that says what is damaged. source: name of the file.
 Checkpoint decode_checkpoint(const std::string& bytes, const std::string& source);
 
 /// Writes FOLDER/checkpoint-STEP durably, then removes all but the two newest checkpoints.
@@ -38,15 +38,15 @@ void save_checkpoint(const std::filesystem::path& folder, const Checkpoint& chec
 
 struct StoredCheckpoint {
   Checkpoint checkpoint;
-  SealedFile file;  ///< file that it was read from
+  SealedFile file;  ///< content and authentication code of the file
   std::filesystem::path path;
 
-  /// Returns whether the run with this key wrote the checkpoint.
+  /// Returns whether the file's authentication code is right, so that a run with this key wrote it.
   bool is_sealed_by(const Seal& seal) const;
 };
 
-/// Returns the newest intact checkpoint of a folder. `damaged` is called with a line for each one
-/// that is damaged.
+/// Returns the newest undamaged checkpoint of a folder; nullopt if there is none. Calls `damaged`
+/// with a message for each damaged one.
 std::optional<StoredCheckpoint> newest_checkpoint(
     const std::filesystem::path& folder, const std::function<void(const std::string&)>& damaged);
 

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-/// Removes files that only a run in progress needs: key and checkpoints.
+/// Removes the files that only a run in progress needs: random key and checkpoints.
 void remove_leftovers(const RunFolder& folder) {
   erase_key(folder.key());
   remove_checkpoints(folder.checkpoints());
@@ -43,8 +43,8 @@ RunResult result_of(const Run& run, const privacy::Certificate& certificate,
   const Training& t = *run.training;
   const Experiment& e = t.experiment();
   const double seconds = t.seconds();
-  // These numbers are released or public. With the real number of examples, the throughput would
-  // reveal it.
+  // These numbers are released or public. The exact number of examples would show in the
+  // throughput, so the expected number is used.
   const double examples = static_cast<double>(t.step()) * t.method().examples_per_step();
   std::optional<double> training_epsilon, training_delta;
   if (certificate.holdout) {
@@ -94,16 +94,16 @@ void warn_of_guessing(const Run& run, const Evaluation& e) {
     run.reporter().report_to_owner(line);
 }
 
-/// Writes the figures of the test set, starts to draw them, and reports those of a private one to
-/// the owner. pictures: null if none are drawn. Returns the most frequent class; nullopt without a
-/// test set or without classes.
+/// Writes and draws the evaluation on the test set; on private test rows it is reported to the
+/// owner only. pictures: null if none are drawn. Returns the most frequent class; nullopt without a
+/// test set or classes.
 std::optional<std::string> evaluate(const Run& run, Pictures* pictures) {
   const std::optional<Evaluation> e = run.training->evaluate();
   if (!e) return std::nullopt;
   const Experiment& experiment = run.training->experiment();
   const std::vector<std::string> classes = experiment.inputs.classes();
   if (!experiment.config.holdout) warn_of_guessing(run, *e);
-  // Figures of held-out rows are only in their owner's files.
+  // Exact figures of held-out rows are only in the private folder.
   if (!experiment.data.test_is_public && !experiment.config.holdout)
     for (const auto& [name, value] : table_of(*e, classes))
       run.reporter().report_to_owner(name.empty() ? value : fmt::format("{}: {}", name, value));
@@ -113,7 +113,7 @@ std::optional<std::string> evaluate(const Run& run, Pictures* pictures) {
   return class_name(classes, e->majority_class);
 }
 
-/// Throws InputError if the flags would change the experiment of a complete run.
+/// Throws InputError if the flags would change the settings of a complete run.
 void check_asked(const Settings& flags, const RunFolder& folder) {
   const bool released = fs::exists(folder.config());
   const fs::path config = released ? folder.config() : folder.owner(RunFolder::kConfig);

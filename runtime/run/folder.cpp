@@ -40,7 +40,7 @@ ReservedFolder reserve_run_folder(std::string name) {
   ReservedFolder reserved{.path = first};
   fs::path& path = reserved.path;
   for (int n = 2;;) {
-    // Another job that is refused may remove an empty runs/ in the meantime.
+    // Another job that ends with an error may remove an empty runs/ in the meantime.
     std::error_code error;
     if (fs::create_directories(path.parent_path(), error)) reserved.made_parent = true;
     if (::mkdir(path.c_str(), 0755) == 0) return reserved;

@@ -7,7 +7,8 @@
 
 namespace cudp {
 
-/// Paths of a run's files. release/ is safe to publish; private/ is for the owner only.
+/// Paths of the files in a run's folder. release/ is safe to publish; private/ is for the run's
+/// owner only.
 class RunFolder {
  public:
   explicit RunFolder(std::filesystem::path root) : root_(std::move(root)) {}
@@ -33,32 +34,32 @@ class RunFolder {
   std::filesystem::path holdout() const { return release(kHoldout); }
   std::filesystem::path certificate() const { return release("privacy.json"); }
 
-  /// Note of a run without privacy, in release/ instead of everything else.
+  /// Text file that replaces everything else in release/ if the run has no privacy.
   std::filesystem::path no_privacy() const { return release("NO-PRIVACY.txt"); }
 
-  /// Note with the reasons why a private run is not for release, e.g. because it was seeded.
+  /// Text file with the reasons why a run's model must not be released, e.g. because it was seeded.
   std::filesystem::path not_for_release() const { return release("NOT-FOR-RELEASE.txt"); }
 
   std::filesystem::path log() const { return owner("log.txt"); }
   std::filesystem::path key() const { return owner("key"); }
-  /// Records the key under which figures of held-out rows were released, or were about to be.
+  /// File with the key under which figures of held-out rows were released, or were about to be.
   std::filesystem::path holdout_key() const { return owner("holdout-released"); }
   std::filesystem::path ledger() const { return owner("ledger"); }
   std::filesystem::path diagnostics() const { return owner("diagnostics.jsonl"); }
-  /// Result of the run. It is written last: a run that has it is complete.
+  /// File with the run's result. It is written last, so a run that has it is complete.
   std::filesystem::path result() const { return owner("result.json"); }
 
  private:
   std::filesystem::path root_;
 };
 
-/// An empty folder that no other job uses.
+/// An empty folder that was created for a new run.
 struct ReservedFolder {
   std::filesystem::path path;
   bool made_parent = false;
 };
 
-/// Creates runs/NAME-TIME, TIME in UTC, with a number appended if another job was faster. Throws
+/// Creates the folder runs/NAME-TIME (TIME in UTC), with a number appended if it exists. Throws
 /// Error if it cannot be created.
 ReservedFolder reserve_run_folder(std::string name);
 
@@ -66,16 +67,17 @@ ReservedFolder reserve_run_folder(std::string name);
 /// complete, so that a run folder either does not exist or can be resumed.
 class NewRunFolder {
  public:
-  /// Throws InputError if `path` exists and is not an empty folder; Error if the folder cannot be
-  /// created.
+  /// path: final path of the folder. Throws InputError if it exists and is not an empty folder;
+  /// Error if the folder cannot be created.
   explicit NewRunFolder(std::filesystem::path path);
   explicit NewRunFolder(ReservedFolder reserved);
-  ~NewRunFolder();  ///< Removes what was not published, and the final path if it was reserved.
+  ~NewRunFolder();  ///< Removes what was not published, and the final path if it was created for
+                    ///< this run.
   NewRunFolder(const NewRunFolder&) = delete;
   NewRunFolder& operator=(const NewRunFolder&) = delete;
 
   RunFolder folder() const { return RunFolder(temporary_); }
-  const std::filesystem::path& path() const { return path_; }  ///< its final path
+  const std::filesystem::path& path() const { return path_; }  ///< final path
   RunFolder publish();
 
  private:

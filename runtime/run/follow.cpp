@@ -21,7 +21,7 @@
 namespace cudp {
 namespace {
 
-/// Sends the words of a key from rank 0 to the others.
+/// Sends a random key from rank 0 to the others.
 void broadcast_key(Ranks& ranks, RandomKey& key) {
   ranks.broadcast("a key", std::as_writable_bytes(std::span(key.words)));
 }
@@ -36,8 +36,8 @@ void broadcast_key(Ranks& ranks, std::optional<SharedKey>& key) {
   wipe(words);
 }
 
-/// Sends the weights of a resumed run from rank 0 to the others, if it began with those of a file.
-/// The other ranks need only the frozen ones.
+/// Sends the pre-trained weights of a resumed run, if it has any, from rank 0 to the others, which
+/// need only the frozen ones.
 void broadcast_weights(Ranks& ranks, std::optional<PublicWeights>& weights) {
   std::uint64_t there = weights.has_value() ? 1 : 0;
   ranks.broadcast("whether weights are a file's", std::as_writable_bytes(std::span(&there, 1)));
@@ -53,8 +53,8 @@ void broadcast_weights(Ranks& ranks, std::optional<PublicWeights>& weights) {
     ranks.broadcast("frozen weights", std::as_writable_bytes(std::span(weights->frozen)));
 }
 
-/// Returns the facts that must be the same on all ranks, one a line. Rank 0 shows the text of a
-/// line that differs, unless it is a code made with the run's key.
+/// Returns facts that must be the same on all ranks, one a line. If a line differs, its text is
+/// shown in a message, so private facts are replaced by authentication codes under the run's key.
 std::string facts_of(const Experiment& e, const RandomKey& key) {
   const Dataset& train = e.data.train;
   const Shape& s = train.shape;
@@ -63,7 +63,7 @@ std::string facts_of(const Experiment& e, const RandomKey& key) {
     const auto bytes = std::as_bytes(std::span(train.vectors->values));
     vectors = Seal(key).tag("vectors", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   }
-  // Numbers of rows may be private, so they are sent as a code.
+  // Numbers of rows may be private, so they are sent as an authentication code.
   const std::string rows =
       Seal(key).tag("rows", fmt::format("{} {}", train.whole_size(), e.data.test.whole_size()));
   return fmt::format(
@@ -74,8 +74,9 @@ std::string facts_of(const Experiment& e, const RandomKey& key) {
       write_config(e.config, Audience::owner));
 }
 
-/// Describes the first line that differs between two ranks' facts, for an error message. For a code
-/// it states only that it differs, so the message does not depend on the rows.
+/// Returns a description of the first line that differs between the facts of two ranks, for an
+/// error message. For an authentication code it says only that it differs, so that the message does
+/// not depend on the rows.
 std::string first_difference(const std::string& a, const std::string& b) {
   std::size_t at = 0;
   std::size_t line = 0;
@@ -91,7 +92,7 @@ std::string first_difference(const std::string& a, const std::string& b) {
   return fmt::format("expected \"{}\", found \"{}\", as rank 0 has it", one, rest(b));
 }
 
-/// Joins keys as lines; keys_of reads them.
+/// Joins keys as lines; keys_of splits them.
 std::string joined_keys(const std::vector<std::string>& keys) {
   std::string text;
   for (const std::string& key : keys) text += key + "\n";
@@ -104,7 +105,7 @@ std::vector<std::string> keys_of(const std::string& text) {
   return keys;
 }
 
-/// Takes part in the computation that announce_seal starts.
+/// On a rank other than 0: takes part in the computation that announce_seal starts.
 void answer_seal(const Experiment& e, Ranks& ranks) {
   RandomKey words{};
   broadcast_key(ranks, words);
@@ -206,7 +207,7 @@ Exit follow_run(Ranks& ranks) {
         try {
           training = Training::begin(*std::exchange(e, {}), *key, nobody);
         } catch (const Error& reason) {
-          // Rank 0 gets the same error, and reports it after its releases are certified.
+          // Rank 0 gets the same error. It reports it, after certifying what was released.
           return reason.code();
         }
         break;

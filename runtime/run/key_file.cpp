@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kKeyMagic = "cudp key 1\n";
 
-/// Returns the file's content: magic, the key's bytes, their checksum.
+/// Returns the content of the key file: magic number, the key's bytes, their checksum.
 std::string encode(const RandomKey& key) {
   const std::uint64_t check = key_check(key);
   std::string bytes(kKeyMagic);

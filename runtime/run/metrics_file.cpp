@@ -17,7 +17,7 @@ double seconds_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-/// Returns a text as the value of a label.
+/// Returns a text as the quoted value of a Prometheus label.
 std::string label(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -78,7 +78,7 @@ void MetricsFile::write(bool running) {
   written_ = std::chrono::steady_clock::now();
   try {
     replace_file(path_, text(run_, progress_, running, checkpoint_, seconds_since_1970()));
-  } catch (const Error& e) {  // a training does not end because nobody can watch it
+  } catch (const Error& e) {  // a training does not fail because its progress file does
     if (!std::exchange(failed_, true)) reporter_.warn(std::string("--metrics-file: ") + e.what());
   }
 }

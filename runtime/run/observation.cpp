@@ -14,7 +14,8 @@
 namespace cudp {
 namespace {
 
-/// Counts the releases in the ledger's file on disk, the state that a crash would leave.
+/// Returns the number of releases in the ledger's file on disk, which is what would be left after a
+/// crash.
 std::uint64_t charged_on_disk(const std::filesystem::path& ledger) {
   if (!std::filesystem::exists(ledger)) return 0;
   std::uint64_t charged = 0;

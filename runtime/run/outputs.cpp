@@ -32,7 +32,8 @@ std::string note_of(const std::vector<std::string>& reasons) {
   return text;
 }
 
-/// Returns the metric of the curves that the user or the schema states; or "".
+/// Returns the metric that the user or the schema states for the picture of curves; "" if neither
+/// does.
 std::string stated_metric(const Experiment& e) {
   const std::string& typed = e.config.of<ReportOptions>().metric;
   return typed.empty() && e.inputs.schema ? e.inputs.schema->metric : typed;
@@ -63,7 +64,7 @@ void Outputs::write_config(const TrainConfig& config) const {
 
 void Outputs::write_certificate(const privacy::Certificate& certificate) const {
   if (!gives_privacy_) return;
-  // "Not finished" is temporary, and the certificate states it.
+  // "Not finished" is temporary and stated in the certificate, so it is no reason here.
   std::vector<std::string> reasons = certificate.not_for_release;
   if (certificate.status == privacy::Certificate::Status::not_finished)
     reasons.erase(reasons.begin());

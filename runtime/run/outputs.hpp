@@ -22,14 +22,15 @@ class Outputs {
  public:
   Outputs(RunFolder folder, const Experiment& experiment);
 
-  /// Writes the resolved settings.
+  /// Writes the complete settings.
   void write_config(const TrainConfig& config) const;
   /// Writes the certificate; nothing without privacy. If it states a reason why the run is not for
-  /// release, other than that it is not finished, writes a note into release/, too.
+  /// release, other than that it is not finished, also writes a text file with the reasons into
+  /// release/.
   void write_certificate(const privacy::Certificate& certificate) const;
-  /// Writes the pages of release/ (runtime/report/pages.hpp) from the files that are there and this
-  /// certificate; nothing without privacy. Call before write_certificate(), so that a finished
-  /// certificate has its pages.
+  /// Writes the report pages of release/ (runtime/report/pages.hpp) from this certificate and the
+  /// files that exist; nothing without privacy. Call it before write_certificate(), so that a
+  /// finished run with a certificate has its pages.
   void write_pages(const privacy::Certificate& certificate) const;
   /// Writes the rows so far. Does not wait for the disk: a later checkpoint writes them again.
   void write_metrics(const std::vector<MetricsRow>& metrics) const;
@@ -38,22 +39,22 @@ class Outputs {
   void write_last_metrics(const std::vector<MetricsRow>& metrics) const;
   /// Writes the model, its words if it is for texts, and its schema if it is for a table.
   void write_model(const ReleasedModel& model) const;
-  /// Writes the released figures of held-out rows. classes: their names.
+  /// Writes the released figures of held-out rows. classes: names of the classes.
   void write_holdout(const HoldoutFigures& figures, const std::vector<std::string>& classes) const;
-  /// Writes the figures of the test set, and starts to draw them, except those of held-out rows.
+  /// Writes the evaluation on the test set, and starts to draw it, except for held-out rows.
   /// pictures: null if none are drawn.
   void write_evaluation(const Evaluation& evaluation, const std::vector<std::string>& classes,
                         const std::string& title, Pictures* pictures) const;
-  /// Returns the rows without numbers that may not leave private/.
+  /// Returns the metrics without numbers that must stay in private/.
   std::vector<MetricsRow> public_part(const std::vector<MetricsRow>& metrics) const;
-  /// Starts to draw the curves. Returns false if there are no rows.
+  /// Starts to draw metric and epsilon over epochs. Returns false if there are no metrics.
   bool start_curves(const std::vector<MetricsRow>& metrics, const std::string& model,
                     const privacy::Certificate& certificate, Pictures& pictures) const;
 
  private:
   struct Destination {
     std::filesystem::path path;
-    unsigned mode;  ///< permissions
+    unsigned mode;  ///< permissions of the files
   };
   using Writer = void (*)(const std::filesystem::path&, std::string_view, unsigned);
   void write_metrics_by(Writer write, const std::vector<MetricsRow>& metrics) const;
@@ -63,9 +64,10 @@ class Outputs {
   RunFolder folder_;
   bool gives_privacy_;
   bool has_holdout_;       ///< whether rows are held out; their number may be 0
-  bool has_private_test_;  ///< accuracies on test rows go into private/
+  bool has_private_test_;  ///< metrics of test rows must stay in private/
   bool test_is_public_;
-  std::string metric_;  ///< metric of the curves that the user or the schema states; or ""
+  /// Metric stated by the user or the schema for the picture of curves; or "".
+  std::string metric_;
 };
 
 }  // namespace cudp

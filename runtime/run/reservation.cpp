@@ -25,11 +25,12 @@ namespace {
 
 using privacy::RunSpending;
 
-/// Factor on the estimate of a training before its noisy number of examples is known. The
-/// divergence of sampled Gaussians is at most that much above a Gaussian's with the same epsilon
-/// and delta, except for small sampling rates at few steps.
+/// Safety factor on the cost of a training that is estimated before its noisy number of examples is
+/// known. The Renyi divergence of sampled Gaussians is at most that much above a Gaussian's with
+/// the same epsilon and delta, except for small sampling rates at few steps.
 constexpr double kEstimate = 1.25;
-/// Part of a budget's failure probability that an (epsilon, delta) bound of one training may take.
+/// Fraction of a budget's failure probability that the (epsilon, delta) bound of one training may
+/// use.
 constexpr double kFailureOfOne = 0.125;
 
 const char* const kFile = "budgets";
@@ -43,9 +44,9 @@ std::string unit_text(const Training& t) {
 
 using Parts = std::vector<RunSpending>;
 
-/// Returns the bound of releases by the epsilon of their privacy loss distribution at this delta;
-/// an empty list if there is none. The divergences of rarely sampled Gaussians may be far larger.
-/// earlier: releases that the planned ones were chosen by.
+/// Bounds planned releases by epsilon at this delta, computed from their privacy loss distribution;
+/// returns no parts if there is no bound. For rarely sampled Gaussians the Renyi divergences may be
+/// far larger. earlier: releases on which the choice of the planned ones depended.
 Parts by_losses(const std::vector<privacy::Release>& earlier,
                 const std::vector<privacy::Release>& planned, double failure, std::uint64_t group,
                 double delta) {
@@ -75,7 +76,7 @@ Parts by_losses(const std::vector<privacy::Release>& earlier,
 Reservation::Reservation(BudgetsInUse budgets, std::string note)
     : files_(std::move(budgets.files)), note_(std::move(note)) {
   for (std::string& file : files_) file = fs::weakly_canonical(file).string();
-  // All processes lock several files in the same order.
+  // All processes lock several files in the same order, so that they cannot deadlock.
   std::ranges::sort(files_);
   files_.erase(std::unique(files_.begin(), files_.end()), files_.end());
 }
@@ -151,7 +152,7 @@ void Reservation::charge(const Demand& demand) {
   files.reserve(files_.size());
   for (const std::string& path : files_) files.emplace_back(path);
   std::vector<std::size_t> numbers;
-  // Nothing is written before all budgets have admitted the training.
+  // Nothing is written until all budgets have admitted the training.
   for (std::size_t i = 0; i < files.size(); ++i) {
     privacy::RunFilter& filter = files[i].filter();
     double fraction = INFINITY;

@@ -13,39 +13,40 @@
 
 namespace cudp {
 
-/// Charges of a training to the budgets that it is made under. They are durable before the training
-/// releases anything, and are never taken back.
+/// Charges a training to budget files, which several trainings share. Charges are durable before
+/// the training releases anything, and are never undone.
 ///
-/// A training whose number of examples is private is planned after a noisy number was released. It
-/// is charged twice: before that release by an estimate, and then, before anything else is
-/// released, by the plan.
+/// If its number of examples is private, a training is planned after a noisy number was released.
+/// It is then charged twice: an estimate before that release, and the plan's cost before anything
+/// else is released.
 class Reservation {
  public:
   Reservation() = default;
-  /// note: which training it is, for the owner of the budgets.
+  /// note: description of the training, which the budget files list.
   Reservation(BudgetsInUse budgets, std::string note);
 
   bool has_budgets() const { return !files_.empty(); }
 
-  /// Charges a training that is about to release the noisy number of its examples; does nothing if
-  /// the number is public. Throws BudgetError, stating what is left, if a budget does not cover it:
-  /// then nothing was charged.
+  /// Charges an estimate for a training that is about to release the noisy number of its examples;
+  /// does nothing if the number is public. Throws BudgetError, stating what is left, if a budget
+  /// does not suffice: then nothing was charged.
   void charge_count(const Training& training);
-  /// Charges a training by its plan, or replaces its estimate. Throws like charge_count.
+  /// Charges the cost of the training's plan, in place of the estimate if there is one. Throws as
+  /// charge_count does.
   void charge_plan(const Training& training);
-  /// Charges the whole training again, because its key was lost and steps will be repeated.
+  /// Charges the whole training once more, because its key was lost and steps will be repeated.
   void charge_again(const Training& training);
 
-  /// Writes the paths of the budgets into the run's folder, for those who resume the run.
+  /// Writes the paths of the budget files into the run's folder, for a resume.
   void write(const RunFolder& folder) const;
   static BudgetsInUse read(const RunFolder& folder);
 
  private:
   struct Demand {
-    /// Alternative bounds of the same training, of which the first that fits is charged. Each is a
-    /// list of parts, which are composed; an empty list is no bound.
+    /// Alternative bounds on the cost of the same training; the first that fits the budget is
+    /// charged. Each is a list of parts that are composed; an empty list is no bound.
     std::vector<std::function<std::vector<privacy::RunSpending>()>> bounds;
-    double factor = 1.0;  ///< on the divergence
+    double factor = 1.0;  ///< safety factor on the Renyi divergence
     std::string unit;
     std::uint64_t unit_rows = 1;
   };
@@ -54,7 +55,7 @@ class Reservation {
 
   std::vector<std::string> files_;
   std::string note_;
-  /// Number of this training's charge in each file; empty before the first charge.
+  /// Index of this training's charge in each budget file; empty before the first charge.
   std::vector<std::size_t> charged_;
 };
 

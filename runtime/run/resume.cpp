@@ -20,11 +20,12 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-/// Throws InputError if the user names a file of weights that is not the one the run began with.
+/// Throws InputError if the user names another file of pre-trained weights than the one the run
+/// began with.
 void check_named_weights(const Settings& flags, const StoredRun& stored) {
   if (!stored.checkpoint.training.initial) return;
   const std::string& path = stored.config.of<FineTuning>().init;
-  // A file of settings may name it, too; the path that the run itself has is not looked at.
+  // A settings file may name the weights, too. The path in the run's own settings is not checked.
   if (!flags.contains("init") && !(flags.contains("config") && fs::exists(path))) return;
   const std::string& then = stored.checkpoint.training.initial->input.sha256;
   const std::string now = digest_of_file(path);
@@ -34,7 +35,7 @@ void check_named_weights(const Settings& flags, const StoredRun& stored) {
                      "; the run has its weights, and needs no --init");
 }
 
-/// Throws Error if the ledger cannot be continued.
+/// Throws Error if the ledger does not continue the checkpoint's ledger.
 void check_ledger(const RunFolder& folder, const TrainingState& state) {
   try {
     PrivacyBudget(
@@ -44,7 +45,8 @@ void check_ledger(const RunFolder& folder, const TrainingState& state) {
   }
 }
 
-/// Returns the row of the last reported step, with the epsilon that was reported for it.
+/// Returns the last line of metrics that the run has written, with the epsilon reported in it;
+/// nullopt if there is none.
 std::optional<MetricsRow> newest_metrics(const RunFolder& folder) {
   std::error_code error;
   if (!fs::exists(folder.metrics(), error)) return std::nullopt;
@@ -58,8 +60,8 @@ std::optional<MetricsRow> newest_metrics(const RunFolder& folder) {
   }
 }
 
-/// Throws BudgetError if the ledger is older than what the run has reported, because an old copy
-/// was put back.
+/// Throws BudgetError if the ledger lacks charges for steps that the run has reported, because an
+/// old copy was put back.
 void check_not_older(const Run& run) {
   const std::optional<MetricsRow> shown = newest_metrics(run.folder);
   if (!shown || run.training->method().accounts_for(run.training->ledger(), shown->step,
@@ -70,7 +72,8 @@ void check_not_older(const Run& run) {
       run.folder.ledger().string(), shown->step, run.folder.metrics().filename().string()));
 }
 
-/// Charges again for steps that will be repeated under a new key.
+/// Charges the budget again for steps that will be repeated under a new key. why: reason for the
+/// new key, for the user.
 void pay_again(Run& run, const std::string& why) {
   try {
     run.training->pay_again();
@@ -79,7 +82,8 @@ void pay_again(Run& run, const std::string& why) {
   }
 }
 
-/// Removes diagnostics of the steps after the checkpoint, which will be reported again.
+/// Removes diagnostics of steps after the checkpoint from their file, because these steps will be
+/// repeated.
 void forget_diagnostics_after(const Run& run) {
   const fs::path path = run.folder.diagnostics();
   if (!fs::exists(path)) return;
@@ -93,7 +97,7 @@ void forget_diagnostics_after(const Run& run) {
   write_atomically(path, kept, 0600);
 }
 
-/// Throws InputError if the run is resumed within a budget that it did not begin in.
+/// Throws InputError if the run is resumed with a budget file that it did not begin with.
 void check_began_in(const BudgetsInUse& budgets, const BudgetsInUse& began_in,
                     const RunFolder& folder) {
   for (const std::string& file : budgets.files) {
@@ -160,8 +164,7 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
   }
   run.open_events();
   if (!same_key) {
-    // This order leaves, after a crash in between, no key and a ledger that covers what was
-    // reported.
+    // In this order, a crash in between leaves no key and a ledger that covers everything reported.
     erase_key(run.folder.key());
     run.measured(t.metrics());
     run.charged(t.ledger());

@@ -55,7 +55,7 @@ void Run::opens(const Training& t) {
 
 void Run::refused(const Training& t, const Error& reason) {
   const Experiment& e = t.experiment();
-  const privacy::Ledger& ledger = t.ledger();  // contains the release of the number of examples
+  const privacy::Ledger& ledger = t.ledger();  // includes the release of the number of examples
                                                // only
   write_atomically(folder.config(), write_config(e.config, Audience::release));
   write_atomically(folder.ledger(), ledger.to_text(), 0600);
@@ -144,7 +144,7 @@ void Run::advance() {
   training->advance();
   if (metrics_file_) metrics_file_->ended();
   const std::uint64_t last = training->last_step();
-  // Steps after the last checkpoint are repeated on a resume, to the bit.
+  // Steps after the last checkpoint are repeated by a resume, bit for bit.
   if (interrupts() || !training->is_finished()) {
     const std::string line =
         fmt::format("interrupted at step {}{}; {}", training->step(),
@@ -158,7 +158,8 @@ void Run::advance() {
 
 namespace {
 
-/// Returns the line for weights that cudp trained: what that training spent is not counted.
+/// Returns a message for pre-trained weights that cudp trained: the privacy spent on training them
+/// is not counted.
 std::string own_training_line(const Experiment& e, const RunFolder& folder) {
   const std::string& path = e.config.of<FineTuning>().init;
   const std::string run = run_of_weights(path);
@@ -197,7 +198,7 @@ void Run::describe() const {
                     size.unit_rows > 1 ? "units" : "rows", held.epsilon, held.delta,
                     std::max(held.epsilon, method.epsilon())));
   if (const std::string whose = row_privacy_line(e, method); !whose.empty()) reporter_.info(whose);
-  // The cost of the plan does not apply to a run whose key was lost.
+  // After the key was lost, the plan's cost is not the run's.
   if (!training->ledger().has_fresh_key())
     for (const std::string& cost : {unit_cost_line(e, method), size_cost_line(e, size, method)})
       if (!cost.empty()) reporter_.info(cost);

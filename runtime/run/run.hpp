@@ -21,8 +21,8 @@
 
 namespace cudp {
 
-/// A program that makes runs within itself, in place of the command line. Then no signal handler is
-/// installed. The thread that trains calls these functions.
+/// Interface for a program that trains by calling functions instead of the command line. No signal
+/// handler is then installed. The training thread calls these functions.
 class RunCaller {
  public:
   RunCaller() = default;
@@ -32,41 +32,42 @@ class RunCaller {
 
   /// Returns whether to stop at the next checkpoint. Called between steps.
   virtual bool interrupts() = 0;
-  /// Rows were added. rows: all of them, without numbers that may not leave private/.
+  /// Lines of metrics were added. rows: all lines so far, without numbers that must stay in
+  /// private/.
   virtual void measured(const std::vector<MetricsRow>& rows) = 0;
 };
 
-/// A training with its folder. It observes the training, stores what is needed to resume it, and
-/// reports to the user.
+/// A training together with its folder: stores what is needed to resume it, and reports to the
+/// user.
 class Run final : public TrainingObserver {
  public:
-  /// experiment: a result of prepare(). caller: null if signals interrupt the run. reporter and
+  /// experiment: result of prepare(). caller: null if the run is stopped by signals. reporter and
   /// caller must outlive the run.
   Run(RunFolder where, const Experiment& experiment, const RandomKey& key, Reporter& reporter,
       RunCaller* caller = nullptr);
 
   RunFolder folder;
-  std::optional<NewRunFolder> new_folder;  ///< set while the folder is not yet at its final path
+  std::optional<NewRunFolder> new_folder;  ///< set until the folder is moved to its final path
   std::optional<FolderLock> lock;
   std::uint64_t key_check = 0;
-  Seal seal;                     ///< made from the run's key
-  std::string data_tag;          ///< result of data_tag_of
+  Seal seal;                     ///< authentication codes under the run's key
+  std::string data_tag;          ///< authentication code of the data, see data_tag_of
   bool ledger_was_lost = false;  ///< see Checkpoint
   std::unique_ptr<Training> training;
-  Reservation reservation;  ///< charges to budgets of several trainings
+  Reservation reservation;  ///< charges to budget files that several trainings share
 
-  /// Starts to write an event file too, if the settings ask for one. Call it when the run has its
-  /// folder, and its rows so far.
+  /// Starts to write a TensorBoard event file, if the settings ask for one. Call it when the run
+  /// has its folder and its metrics so far.
   void open_events();
 
-  /// Returns the writer of the run's results.
+  /// Returns the object that writes the run's results.
   Outputs outputs() const { return {folder, training->experiment()}; }
-  /// Saves a checkpoint of the current state in the run's folder.
+  /// Stores a checkpoint of the current state in the run's folder.
   void save_checkpoint() const { save_checkpoint(*training); }
-  /// Writes the certificate of the plan, which states that the run is not finished, to the path of
-  /// the final one. So a killed run never leaves results without a certificate.
+  /// Writes the certificate of the plan, which states that the run is not finished, in place of the
+  /// final certificate. So a killed run never leaves results without a certificate.
   void write_plan_certificate() const;
-  /// Reports to the user what is trained, and what is guaranteed.
+  /// Reports to the user what is trained and what privacy is guaranteed.
   void describe() const;
   /// Continues the training. Throws Error, with the command that resumes, if a signal interrupts
   /// it.
@@ -75,8 +76,8 @@ class Run final : public TrainingObserver {
   /// Writes the ledger durably into the run's folder before it returns.
   void charged(const privacy::Ledger& ledger) override;
   void opens(const Training& training) override;
-  /// Throws the reason, after the release of the noisy number of examples is certified and the
-  /// folder is at its final path: the reason may reveal that number.
+  /// Moves the folder to its final path and certifies the release of the noisy number of examples.
+  /// Then throws `reason`, which may reveal that number.
   void refused(const Training& training, const Error& reason) override;
   void planned(const Training& training) override;
   void checkpoint_due(const Training& training) override { save_checkpoint(training); }
@@ -92,7 +93,7 @@ class Run final : public TrainingObserver {
   bool interrupts() override;
 
   Reporter& reporter() const { return reporter_; }
-  /// Starts to keep --metrics-file, if it is set. Throws InputError.
+  /// Opens the progress file of --metrics-file, if it is set. Throws InputError.
   void open_metrics_file();
 
  private:
@@ -101,40 +102,41 @@ class Run final : public TrainingObserver {
   Reporter& reporter_;
   RunCaller* caller_;
   mutable std::optional<MetricsFile> metrics_file_;
-  std::optional<InterruptWatch> watch_;  ///< set while it trains without a caller
+  std::optional<InterruptWatch> watch_;  ///< set while it trains and `caller` is null
   std::optional<EventFile> events_;
-  bool stopped_ = false;  ///< the caller has interrupted it
+  bool stopped_ = false;  ///< whether `caller` has interrupted it
 };
 
-/// Starts a run. Everything that can be refused is refused before anything is written. Then creates
-/// the run folder, with a checkpoint before the first step. release_observer: is shown all
-/// releases; may be null. caller: see Run. release_observer, ranks and caller must outlive the run;
-/// this process is the rank 0 of `ranks`. Throws InputError, BudgetError.
+/// Starts a run. Checks everything that can be checked before anything is written. Then creates the
+/// run's folder, with a checkpoint before the first step. release_observer: receives all releases;
+/// may be null. caller: see Run. release_observer, ranks and caller must outlive the run; this
+/// process is rank 0 of `ranks`. Throws InputError, BudgetError.
 std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
                                ReleaseObserver* release_observer = nullptr, Ranks& ranks = alone(),
                                RunCaller* caller = nullptr);
 
-/// Opens an interrupted run at its newest intact checkpoint. `flags` may change only settings that
-/// do not affect the result. arrays: those that the run began with, if it did. budgets: those that
-/// it is resumed in; it must have begun in them. data: the data, if they are in memory. Throws
-/// InputError, BudgetError.
+/// Opens an interrupted run at its newest undamaged checkpoint. `flags` may change only settings
+/// that do not affect the result. arrays: the arrays that the run began with, if its data were
+/// arrays. budgets: budget files to charge; the run must have begun with them. data: the data, if
+/// they are in memory. Throws InputError, BudgetError.
 std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
                                 ReleaseObserver* release_observer = nullptr, Ranks& ranks = alone(),
                                 RunCaller* caller = nullptr, const ArraysInUse& arrays = {},
                                 const BudgetsInUse& budgets = {}, const DataInUse& data = {});
 
-/// Throws InputError if the events of the run in `folder` may not be written where --tensorboard
-/// says: its numbers are private, or the place is among its results. folder: empty if not known.
+/// Throws InputError if the TensorBoard events of the run in `folder` must not be written where
+/// --tensorboard says: its numbers are private, or the path is inside a folder with its results.
+/// folder: empty if not known yet.
 void check_events(const TrainConfig& config, const std::filesystem::path& folder);
 
 /// Returns the command with which a user resumes an interrupted run.
 std::string resume_command(const std::string& run);
 
-/// Returns the result of the run folder that --resume names, if its run is complete; nullopt if it
-/// is not. Throws InputError, naming the setting, if `flags` would change the experiment.
+/// Returns the result of the run that --resume names, if it is complete; nullopt if it is not.
+/// Throws InputError, naming the setting, if `flags` would change its settings.
 std::optional<RunResult> finished_result(const Settings& flags);
 
-/// Whether the end of a run draws pictures of its results.
+/// Whether pictures of the results are drawn at the end of a run.
 enum class DrawPictures { yes, no };
 
 /// Trains to the end, writes the results, and removes the key and the checkpoints. Throws Error,

@@ -17,14 +17,14 @@ namespace cudp {
 namespace {
 
 constexpr std::size_t kBlock = 256;      // examples per block
-constexpr std::size_t kBlockBytes = 16;  // size of a block's code
+constexpr std::size_t kBlockBytes = 16;  // size of a block's authentication code
 constexpr std::string_view kTrailer = "\ntag ";
 constexpr std::size_t kDigits = 64;
 
 const unsigned char* bytes_of(const void* p) { return static_cast<const unsigned char*>(p); }
 const unsigned char* key_bytes(const SecretKey& key) { return bytes_of(key.key().words); }
 
-/// A keyed hash of several pieces.
+/// Keyed BLAKE2b hash of data that are added in pieces.
 class Hash {
  public:
   Hash(const SecretKey& key, std::size_t size) : size_(size) {
@@ -47,7 +47,7 @@ class Hash {
   std::size_t size_;
 };
 
-/// Derives a key for codes, because the run's own key is used only to draw noise.
+/// Derives a key for authentication codes, because the run's own key is used only to draw noise.
 RandomKey derived(const RandomKey& key) {
   constexpr std::string_view kPurpose = "cudp seal 1";
   RandomKey out{};
@@ -57,7 +57,7 @@ RandomKey derived(const RandomKey& key) {
   return out;
 }
 
-/// Adds elements [begin, begin + count) of an array with `width` numbers per example; nothing if
+/// Adds examples [begin, begin + count) of an array with `width` elements per example; nothing if
 /// the array is empty.
 template <class Array>
 void add_part(Hash& hash, const Array& array, std::size_t width, std::size_t begin,
@@ -65,7 +65,7 @@ void add_part(Hash& hash, const Array& array, std::size_t width, std::size_t beg
   if (!array.empty()) hash.add(array.data() + begin * width, count * width * sizeof(*array.data()));
 }
 
-/// Returns the code of the words' vectors; "" if there are none.
+/// Returns the authentication code of the embedding of words; "" if there is none.
 std::string vectors_tag(const Seal& seal, const Dataset& train) {
   if (train.vectors == nullptr) return "";
   const std::vector<float>& values = train.vectors->values;
@@ -73,7 +73,7 @@ std::string vectors_tag(const Seal& seal, const Dataset& train) {
                   {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
 }
 
-/// Describes the layout of coded rows; "" for other data.
+/// Returns a description of the layout of coded rows; "" for other data.
 std::string layout_text(const Dataset& train) {
   if (!train.is_coded()) return "";
   const RowLayout& layout = *train.layout;

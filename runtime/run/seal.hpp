@@ -10,44 +10,46 @@
 
 namespace cudp {
 
-/// Message authentication codes with a key derived from a run's random key. Without that key it is
-/// impossible to make a file that the run accepts as its own, or to test guesses about data against
-/// a code. Keyed BLAKE2b, by libsodium.
+/// Makes and checks message authentication codes (keyed BLAKE2b, by libsodium) under a key derived
+/// from a run's random key. Without that key nobody can make a file that the run accepts as its
+/// own, or test guesses about data against a code.
 class Seal {
  public:
   explicit Seal(const RandomKey& key);
 
-  /// Returns the code of `bytes`, 64 hexadecimal digits. The same bytes have different codes for
-  /// different purposes.
+  /// Returns the authentication code of `bytes`, 64 hexadecimal digits. purpose: makes codes for
+  /// different uses differ.
   std::string tag(std::string_view purpose, std::string_view bytes) const;
-  /// Returns whether `tag` is the code, in a time that does not depend on where it differs.
+  /// Returns whether `tag` is the authentication code of `bytes`, in a time that does not depend on
+  /// where it differs.
   bool matches(std::string_view purpose, std::string_view bytes, std::string_view tag) const;
 
-  /// Returns codes of a training set in blocks of 256 examples, 16 bytes each, so that a rank with
-  /// a part of it can check its part. A code covers the examples' features or words and labels, in
-  /// order, the numbers by which they and their units are drawn, and the index of the block in the
-  /// whole set.
+  /// Returns authentication codes of a training set, 16 bytes for each block of 256 examples, so
+  /// that a rank can compute those of its own range. A code covers the examples' features or word
+  /// ids and labels, in order, their sampling indices and units of privacy, and the index of the
+  /// block in the whole set.
   std::string block_tags(const Dataset& train, int threads) const;
 
  private:
   SecretKey key_;
 };
 
-/// Returns the code of a whole training set, or another part of the data, from the codes of all its
-/// blocks. train: the set, or the range of it with the first example.
+/// Combines the codes of all blocks of a data set into one authentication code of the data set.
+/// train: the data set, or the range of it that has the first example.
 std::string data_tag(const Seal& seal, const Dataset& train, const std::string& block_tags,
                      std::string_view part = "data");
 
-/// Content of a file, and the code in its last line.
+/// Content of a file, and the authentication code in its last line.
 struct SealedFile {
   std::string content;
-  std::string tag;  ///< code of the content; "" if the file has none
+  std::string tag;  ///< authentication code; "" if the file has none
 };
 
-/// Writes atomically and durably, readable by the owner only.
+/// Writes a file with an authentication code, atomically and durably, readable by the owner only.
 void write_sealed(const std::filesystem::path& path, std::string_view purpose,
                   std::string_view content, const Seal& seal);
-/// Reads a file, and does not check its code. Throws Error if it cannot be read.
+/// Reads a file and its authentication code, without checking the code. Throws Error if it cannot
+/// be read.
 SealedFile read_sealed(const std::filesystem::path& path);
 
 }  // namespace cudp

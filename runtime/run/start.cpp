@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-/// Makes the folder of a new run: --out, or one in runs/ with a generated name.
+/// Creates the folder of a new run: the one of --out, or runs/ with a generated name.
 void make_new_folder(std::optional<NewRunFolder>& new_folder, const Experiment& e) {
   const FilesInChange lock;
   if (e.config.out.empty())
@@ -29,7 +29,7 @@ void make_new_folder(std::optional<NewRunFolder>& new_folder, const Experiment& 
     new_folder.emplace(e.config.out);
 }
 
-/// Throws InputError if there is no folder for --metrics-file, before anything is written.
+/// Throws InputError if the folder for --metrics-file does not exist, before anything is written.
 void check_metrics_folder(const TrainConfig& config) {
   const fs::path file = config.of<ReportOptions>().metrics_file;
   if (!file.empty() && !fs::is_directory(file.parent_path()))
@@ -37,7 +37,7 @@ void check_metrics_folder(const TrainConfig& config) {
                      file.string());
 }
 
-/// Warns if there are more threads than cores for them, on this node for its ranks together.
+/// Warns if the ranks on this node together have more threads than cores.
 void warn_of_threads(const TrainConfig& config, const Ranks& ranks, Reporter& reporter) {
   const int cores = ranks.alone() ? available_cores() : cores_of_node();
   const int threads = config.threads > 0 ? static_cast<int>(config.threads) : available_cores();
@@ -58,7 +58,7 @@ void warn_of_threads(const TrainConfig& config, const Ranks& ranks, Reporter& re
                           : fmt::format("--threads {}", cores / processes)));
 }
 
-/// Returns which training it is, for the ledgers of budgets.
+/// Returns a description of the training, which budget files list.
 std::string note_of(const Experiment& e, const Run& run) {
   const fs::path place = run.new_folder->path();
   return fmt::format("training of {} on {} in {}", e.network.spec.name, e.data.name,
@@ -100,7 +100,7 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
   reporter.timings().enter("plan's certificate");
   run.write_plan_certificate();
   reporter.timings().enter("checkpoints");
-  // The key is the last file, written after the ledger. Once moved to its final path the run can be
+  // The key is stored last, after the ledger. Once moved to its final path, the folder can be
   // resumed.
   run.save_checkpoint();
   write_key(run.folder.key(), key.key());

@@ -41,7 +41,7 @@ RunFolder resumed_folder(const Settings& flags) {
                    ": expected the file that this run wrote, found one that it did not write");
 }
 
-/// Returns whether the run's settings hold rows out.
+/// Returns whether the run's settings state held-out rows.
 bool read_holdout(const RunFolder& folder) {
   if (!fs::exists(folder.config())) return false;
   TrainConfig config;
@@ -57,7 +57,7 @@ bool read_holdout(const RunFolder& folder) {
                     ", and " + why + "; what was spent is not known");
 }
 
-/// Reads the ledger. seal: made from the run's key, or null if the key is lost.
+/// Reads the ledger of a run. seal: codes under the run's key; null if the key is lost.
 privacy::Ledger read_ledger(const RunFolder& folder, const Checkpoint& c, const Seal* seal) {
   const fs::path path = folder.ledger();
   const SealedFile file = read_sealed(path);
@@ -118,7 +118,7 @@ StoredRun open_stored_run(const Settings& flags, Reporter& reporter) {
     throw BudgetError(folder.root().string() + ": " + why +
                       ", and the figures of its held-out rows were released, which their budget "
                       "pays for once");
-  // Repeated steps release nothing new under the same key.
+  // Under the same key, repeated steps release nothing new, so the checkpoint's ledger suffices.
   privacy::Ledger ledger =
       lost ? c.training.ledger : read_ledger(folder, c, seal ? &*seal : nullptr);
   return {folder,
@@ -148,7 +148,7 @@ void check_same_run(const StoredRun& run, const Experiment& e) {
         run.folder.ledger().string() +
         ": expected a budget that was divided before the training examples were "
         "counted, found one of an earlier version of cudp, which can continue the run");
-  // Releases were made private for the units that the run began with.
+  // The unit of privacy must stay the one that earlier releases protect.
   const auto unit_text = [](const std::string& unit, std::uint64_t rows) {
     return unit.empty() ? std::string("each row") : fmt::format("{} rows by {}", rows, shown(unit));
   };
@@ -158,8 +158,8 @@ void check_same_run(const StoredRun& run, const Experiment& e) {
                     "found {}",
                     e.data.name, unit_text(c.unit, c.training.size.unit_rows),
                     unit_text(unit_name(e.data), e.data.unit_rows)));
-  // A row that was trained on must not be among the rows whose figures are released. So all rows
-  // must stay the same and in the same order, even under a fresh key.
+  // A row that was trained on must not become one of the held-out rows, whose figures are released.
+  // So all rows must stay the same, in the same order, even under a fresh key.
   if (e.config.holdout && c.data != data_tag_of(e, e.coins->key()))
     throw InputError(e.data.name +
                      ": expected the data that the run began with, held-out rows too, found other "

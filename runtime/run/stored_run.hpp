@@ -17,36 +17,36 @@ struct StoredRun {
   RunFolder folder;
   FolderLock lock;
   Checkpoint checkpoint;
-  /// Key of the run; nullopt if it is lost, or if the user requested fresh noise. Without it,
-  /// repeated steps are new releases and are charged.
+  /// Random key of the run; nullopt if it is lost, or if the user requested fresh noise. Without
+  /// it, repeated steps are new releases and are charged again.
   std::optional<SharedKey> key;
   privacy::Ledger ledger;
-  bool ledger_was_lost = false;  ///< whether the ledger was lost, now or before; see Checkpoint
-  TrainConfig config;            ///< config of the run, with the changes that the flags may make
-  std::string why;               ///< reason why there is no key, in words
+  bool ledger_was_lost = false;  ///< whether the ledger was lost, now or earlier; see Checkpoint
+  TrainConfig config;            ///< settings of the run, with the changes that flags may make
+  std::string why;               ///< reason why there is no key, for the user
 };
 
 /// Opens the folder that --resume names, at its newest intact checkpoint. Throws InputError if it
-/// is no run folder, if flags would change the experiment, or if the checkpoint or the ledger was
-/// not written by the run. Throws BudgetError if it cannot be determined what was spent.
+/// is not a run folder, if flags would change the experiment, or if the checkpoint or the ledger
+/// was not written by the run. Throws BudgetError if it cannot be determined what was spent.
 StoredRun open_stored_run(const Settings& flags, Reporter& reporter);
 
-/// Throws InputError if the data, the model or the unit of privacy do not fit the run. If repeated
-/// steps would draw the same noise as before, also throws unless everything is the same to the bit:
-/// program, arithmetic, training examples in their order. The same noise on two different sums
-/// would reveal their difference. If rows are held out, all examples must be the same in any case.
+/// Throws InputError if data, model or unit of privacy are not the run's. If repeated steps would
+/// draw the same noise as before, everything must be the same to the bit: program, arithmetic, and
+/// training examples in order, because the same noise on two different sums would reveal their
+/// difference. If rows are held out, all examples must be the same in any case.
 void check_same_run(const StoredRun& run, const Experiment& experiment);
 
-/// Returns the column of the data's unit of privacy; "" if each row is a unit.
+/// Returns the name of the column that is the data's unit of privacy; "" if each row is a unit.
 std::string unit_name(const DataSplit& data);
 
-/// Writes the ledger durably.
+/// Writes the ledger file durably, with an authentication code.
 void write_ledger(const RunFolder& folder, const privacy::Ledger& ledger, const Seal& seal);
 
-/// Returns the tag by which a checkpoint recognises its training set: a keyed hash of the data,
+/// Returns the code by which a checkpoint recognises its training set: a keyed hash of the data,
 /// followed by a hash of the run's key. If rows are held out, the hash covers training and held-out
-/// rows together, and its key is that of the hold-out's coins, which stays when the run gets a new
-/// key. Requires that show_features has not been called. On ranks, the result on
+/// rows together, and its key is the one that decided which rows are held out, which stays when the
+/// run gets a new key. Requires that show_features has not been called. On ranks, the result on
 /// rank 0 counts; the others contribute their parts.
 std::string data_tag_of(const Experiment& experiment, const RandomKey& key);
 

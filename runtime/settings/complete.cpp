@@ -20,8 +20,8 @@ bool is_table_file(const std::string& dataset) {
   return false;
 }
 
-/// Throws InputError if two or more settings are missing, naming all of them in one line. A single
-/// missing setting has a message of its own.
+/// Throws InputError naming all missing settings, if there are two or more. A single one has its
+/// own message.
 void check_not_much_missing(const TrainConfig& c, const MethodEntry& method) {
   std::vector<std::string> missing;
   if (c.dataset.empty()) missing.emplace_back("--dataset");
@@ -34,7 +34,7 @@ void check_not_much_missing(const TrainConfig& c, const MethodEntry& method) {
                                       : "they may be in a file, too (--config FILE)"));
 }
 
-/// Returns the methods that adapt their step size, separated by commas.
+/// Returns the names of methods with adaptive learning rates, separated by commas.
 std::string adaptive_methods() {
   std::string names;
   for (const MethodEntry& m : methods())
@@ -42,7 +42,7 @@ std::string adaptive_methods() {
   return names;
 }
 
-/// Throws InputError if the config lacks a setting that a guarantee needs.
+/// Throws InputError if the config lacks a setting that the privacy guarantee needs.
 void check_budget_given(const TrainConfig& c, const MethodEntry& method) {
   if (!c.epsilon && !c.sigma)
     throw InputError(
@@ -76,8 +76,8 @@ void check_budget_given(const TrainConfig& c, const MethodEntry& method) {
                      value_text(*c.epsilon));
 }
 
-/// Throws InputError if rows cannot be held out, or if their figures have an incomplete or
-/// unreasonable budget.
+/// Throws InputError if rows cannot be held out with these settings, or if the budget for their
+/// figures is incomplete or unreasonable.
 void check_holdout(const TrainConfig& c, const MethodEntry& method) {
   if (!method.gives_privacy)
     throw InputError("--holdout: expected a method with privacy, found --method " + c.method +

@@ -37,7 +37,7 @@ std::string dataset_help() {
          "or a path to a folder, a table, or a .npy or .npz file";
 }
 
-/// Lets `parse` check the text.
+/// Makes parse(text) check the values of a text option.
 template <class Parse>
 Option parsed(Option o, const Parse& parse) {
   o.set = [set = o.set, parse](TrainConfig& c, const Value& v, const std::string& place) {
@@ -378,7 +378,7 @@ std::vector<Option> output_options() {
   };
 }
 
-/// Appends a row in this group, or inserts it after the rows that it belongs with.
+/// Adds an option to this group, after the option that it belongs with, if there is one.
 void add_row(std::vector<Option>& all, const std::string& group, Option o) {
   if (o.belongs_with.empty()) {
     o.group = group;

@@ -11,7 +11,7 @@ namespace cudp {
 /// (methods/registry.hpp).
 const std::vector<Option>& train_options();
 
-/// Returns the option; null if there is none of that name.
+/// Returns the option with this key; null if there is none.
 const Option* find_option(std::string_view key);
 
 std::vector<std::string> option_keys();

@@ -71,7 +71,7 @@ Settings parse_settings(std::string_view text, const std::string& source, std::s
                          std::string(name.str()) + "]");
     if (name.str() == method) own = std::move(of_method);
   }
-  // Steps in a method's table replace epochs outside of it, and the same holds for other groups of
+  // In a method's table, steps replace epochs outside of it; likewise for other groups of mutually
   // exclusive settings.
   std::erase_if(settings, [&](const auto& setting) {
     const std::string& group = find_option(setting.first)->instead_of;

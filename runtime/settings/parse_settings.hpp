@@ -10,10 +10,11 @@ namespace cudp {
 
 struct Setting {
   Value value;
-  std::string place;  ///< source of the value, for messages: "--batch" or "run.toml, line 3, batch"
+  /// Where the value was given, for messages: "--batch" or "run.toml, line 3, batch".
+  std::string place;
 };
 
-/// Settings of one source, by option key: the command line, a TOML file, or a preset.
+/// The settings that one source gives (command line, TOML file or preset), by option key.
 using Settings = std::map<std::string, Setting, std::less<>>;
 
 /// Parses TOML with one key per option. A table named after a method has settings that apply if

@@ -7,7 +7,8 @@
 
 namespace cudp {
 
-/// Returns the names of the tuned settings that come with the program: settings/presets/*.toml.
+/// Returns the names of the presets, tuned settings that come with the program:
+/// settings/presets/*.toml.
 std::vector<std::string> preset_names();
 
 /// Returns the settings of a preset, with those for the method. Throws InputError, naming the

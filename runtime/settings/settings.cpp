@@ -29,12 +29,11 @@ std::string text_setting(const Settings& s, std::string_view key) {
   return *text;
 }
 
-/// The config file, and the preset that the flags or the config file name, with their settings for
-/// the chosen method.
+/// The config file and the preset that the user named, with their settings for the chosen method.
 struct NamedSources {
   Settings file;
   Settings preset;
-  Settings dropped;  ///< settings removed from the preset (drop_tuning)
+  Settings dropped;  ///< settings that drop_tuning removed from the preset
   std::string preset_name;
   std::string method;
 };
@@ -55,7 +54,7 @@ NamedSources named_sources(const Settings& flags, const std::string& usual_metho
   return s;
 }
 
-/// Returns the methods that satisfy `chosen`, separated by commas.
+/// Returns the names of the methods for which chosen(method) holds, separated by commas.
 template <class Chosen>
 std::string names_of(const Chosen& chosen) {
   std::string names;
@@ -64,7 +63,7 @@ std::string names_of(const Chosen& chosen) {
   return names;
 }
 
-/// Throws InputError if the option belongs to particular methods, and not to this one.
+/// Throws InputError if the option belongs to particular methods, but not to this one.
 void check_used(const MethodEntry& method, const Option& option, const Setting& setting) {
   if (takes(method, option.key)) return;
   const std::string users =
@@ -136,8 +135,7 @@ void apply_settings(const Settings& settings, TrainConfig& config) {
       if (other.instead_of == option.instead_of && !settings.contains(other.key))
         other.clear(config);
   }
-  // A new vocabulary is not public because another one was, and new vectors are not read as another
-  // table was.
+  // A new vocabulary or embedding does not inherit declarations made for another one.
   TextOptions& text = config.of<TextOptions>();
   if (settings.contains("vocabulary")) text.vocabulary_is_public = false;
   if (settings.contains("embedding")) {
@@ -145,7 +143,7 @@ void apply_settings(const Settings& settings, TrainConfig& config) {
     text.embedding_tensor.clear();
     text.embedding_dims = 0;
   }
-  // Groups replace standardised channels, and the noise of those.
+  // Setting feature groups turns off standardised channels, and the noise for them.
   if (settings.contains("feature-groups") && config.feature_standardise) {
     config.feature_standardise = false;
     config.feature_sigma.reset();
@@ -160,14 +158,14 @@ void apply_settings(const Settings& settings, TrainConfig& config) {
 
 namespace {
 
-/// Returns the preset for the data set that a source names; "" if there is none.
+/// Returns the name of the preset for the chosen data set; "" if there is none.
 std::string own_preset(const Settings& flags, const NamedSources& named) {
   const auto stated = [&](const char* key, const std::string& otherwise) {
     for (const Settings* source : {&flags, &named.file})
       if (std::string text = text_setting(*source, key); !text.empty()) return text;
     return otherwise;
   };
-  // An unknown method is refused later, with its position.
+  // An unknown method is reported later.
   const MethodEntry* const method = find_method(named.method);
   // Settings tuned for stochastic gradients do not suit the other methods.
   if (method != nullptr && !method->stochastic) return "";
@@ -175,8 +173,8 @@ std::string own_preset(const Settings& flags, const NamedSources& named) {
                     stated("model", ""));
 }
 
-/// Uses the data set's tuned settings as a start, because they are better than general ones. It
-/// does not use their privacy budget, which only the user may set.
+/// Uses the preset of the data set, if there is one, as defaults, except for its privacy budget,
+/// which only the user may set.
 void take_own_preset(const Settings& flags, NamedSources& named) {
   named.preset_name = own_preset(flags, named);
   if (named.preset_name.empty()) return;
@@ -185,8 +183,8 @@ void take_own_preset(const Settings& flags, NamedSources& named) {
   named.dropped = drop_tuning(named.preset, named.file, flags);
 }
 
-/// Returns the keys that the defaults for tables may set: those that no source sets, directly or by
-/// an exclusive alternative.
+/// Returns the settings that the defaults for tables may choose: those that no source sets,
+/// directly or by a mutually exclusive setting.
 std::vector<std::string> left_open(const Settings& flags, const Settings& file) {
   std::vector<std::string> open;
   for (const std::string_view key : table_setting_keys()) {

@@ -5,9 +5,9 @@
 
 namespace cudp {
 
-/// Returns names that users of Opacus, JAX-Privacy, TensorFlow Privacy, diffprivlib and
-/// scikit-learn may type for options of cudp's commands. A name may stand for different options in
-/// different commands.
+/// Returns names of options in Opacus, JAX-Privacy, TensorFlow Privacy, diffprivlib and
+/// scikit-learn, with the corresponding option of cudp, for error messages. A name may stand for
+/// different options in different commands.
 std::span<const Synonym> option_synonyms();
 
 }  // namespace cudp

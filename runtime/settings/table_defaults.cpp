@@ -19,14 +19,15 @@ constexpr double kTableSteps = 500.0;
 constexpr std::int64_t kMaxEpochs = 100;
 constexpr double kTableAverage = 0.99;
 
-/// Numbers of the rule that differ between classes and a target.
+/// Numbers in the rule for tables that differ between classification and regression.
 struct TaskNumbers {
-  double max_travel;  ///< maximum path length of the weights: sum over the steps of rate times clip
-  double travel;      ///< path length of the weights (see max_travel) per unit of signal
+  double max_travel;  ///< maximum path length of the weights: sum over the steps of learning rate
+                      ///< times clipping norm
+  double travel;      ///< path length of the weights per unit of signal-to-noise ratio
   double min_clip;
   double max_clip;
-  double clip;         ///< clipping norm per unit of signal
-  double adam_travel;  ///< sum of all steps' rates for adam and adamw
+  double clip;         ///< clipping norm per unit of signal-to-noise ratio
+  double adam_travel;  ///< sum of the learning rates of all steps, for adam and adamw
 };
 constexpr TaskNumbers kClassNumbers{.max_travel = 16000.0,
                                     .travel = 20.0,
@@ -47,7 +48,7 @@ bool is_open(const TrainConfig& config, std::string_view key) {
   return std::ranges::find(config.of<LeftOpen>().keys, key) != config.of<LeftOpen>().keys.end();
 }
 
-/// Returns a learning rate or clipping norm with two digits, within the range of these settings.
+/// Returns a learning rate or clipping norm rounded to two digits, within the valid range.
 double two_digits(double x) {
   x = std::clamp(x, 1e-12, 1e12);
   const double unit = std::pow(10.0, std::floor(std::log10(x)) - 1.0);
@@ -64,14 +65,14 @@ double steps_of(const TrainConfig& config, const TrainingSize& size) {
          static_cast<double>(size.steps_per_epoch(config.batch));
 }
 
-/// Returns approximately the mu of the Gaussian mechanism that the whole training amounts to.
+/// Returns approximately the mu (Gaussian DP) of the whole training.
 double mu_of_training(const TrainConfig& config, const TrainingSize& size) {
   if (!config.sigma) return privacy::gaussian_mu(*config.epsilon, *config.delta);
   const double rate = static_cast<double>(config.batch) / size.value;
   return rate * std::sqrt(steps_of(config, size)) / *config.sigma;
 }
 
-/// Returns the mean of the schedule's factor over the steps.
+/// Returns the mean over the steps of the factor that the schedule puts on the learning rate.
 double mean_factor(const TrainConfig& config, const TrainingSize& size) {
   TrainConfig unit = config;
   unit.lr = 1.0;
@@ -151,8 +152,9 @@ std::string rows_text(const TrainingSize& size) {
   return fmt::format("{}{:.0f} rows", size.is_public() ? "" : "about ", size.value);
 }
 
-/// Returns the line for a method that needs settings of its own. It states the product of lr and
-/// clip, which determines the step length, because some of these methods have no clip.
+/// Returns a message for a method whose learning rate must be chosen by the user. It states the
+/// product of lr and clip, which determines the step length, because some of these methods have no
+/// clip.
 std::string own_tuning_line(const TrainConfig& config, const TrainingSize& size,
                             const Dataset& format, const Network& network) {
   const MethodEntry& method = method_entry(config.method);

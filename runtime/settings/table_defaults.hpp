@@ -11,37 +11,38 @@
 
 namespace cudp {
 
-/// Keys of settings that no flag, file or preset sets, and that the rule for tables may choose once
-/// the number of rows is known. It is a part of TrainConfig and not an option; a written config has
+/// Keys of settings that no flag, file or preset sets. The rule for tables may choose them once the
+/// number of rows is known. This is a part of TrainConfig but not an option; a written config has
 /// the chosen values instead.
 struct LeftOpen {
   std::vector<std::string> keys;
 };
 
-/// Number of batches of a table: the rule's batch is the number of rows divided by this, rounded
-/// down, at least 1.
+/// The rule for tables sets the batch size to the number of rows divided by this, rounded down, at
+/// least 1.
 inline constexpr double kTableBatches = 25.0;
 
-/// Returns the keys of the settings that the rule for tables chooses.
+/// Returns the keys of all settings that the rule for tables can choose.
 std::span<const std::string_view> table_setting_keys();
 
-/// Returns whether the rule applies to this training: a model of one dense layer, on the rows of a
-/// table, with a method that clips gradients like dpsgd and has a budget.
+/// Returns whether the rule for tables applies: a model of one dense layer, on the rows of a table,
+/// with a method that clips gradients like dpsgd and has a budget.
 bool has_table_defaults(const TrainConfig& config, const Dataset& format, const Network& network);
 
-/// Returns whether the rule chooses the batch.
+/// Returns whether the rule for tables chooses the batch size.
 bool table_chooses_batch(const TrainConfig& config, const Dataset& format, const Network& network);
 
-/// Sets the settings that LeftOpen names, if the rule applies. Keeps the keys in LeftOpen. Batch,
-/// length, learning rate, averaging and clipping norm follow from the number of examples (public or
-/// released), the budget, the unit of privacy, and the network's shape. They depend on nothing else
-/// about the rows. bench/results/tables.md has the rule, and the tables that it was chosen on.
+/// Chooses the settings in LeftOpen by the rule for tables, if it applies. Keeps the keys in
+/// LeftOpen. Batch, length, learning rate, averaging and clipping norm follow from the number of
+/// examples (public or released), the budget, the unit of privacy, and the network's shape. They
+/// depend on nothing else about the rows. bench/results/tables.md has the rule, and the tables that
+/// it was chosen on.
 void choose_for_table(TrainConfig& config, const TrainingSize& size, const Dataset& format,
                       const Network& network);
 
-/// Returns a line for the user: the settings that the rule chose, and from what. For a method that
-/// needs settings of its own: those that the rule would choose for dpsgd, and what to type. Returns
-/// "" if the rule chose nothing, or if such a method has a learning rate from the user.
+/// Returns a message: the settings that the rule for tables chose, and from what. For a method that
+/// needs other settings than dpsgd: what the rule would choose for dpsgd, and what to type. Returns
+/// "" if the rule chose nothing, or if the user has set the learning rate of such a method.
 std::string table_defaults_line(const TrainConfig& config, const TrainingSize& size,
                                 const Dataset& format, const Network& network);
 

@@ -17,7 +17,7 @@ constexpr const char* kTuned[] = {"lr",       "schedule", "decay-every", "decay-
 
 constexpr double kAdamRate = 1e-3;  // Kingma, Ba 2015
 
-/// Formats the value of an option for people.
+/// Returns the value of an option as text for messages.
 std::string plain_text(const Value& value) {
   const auto* text = std::get_if<std::string>(&value);
   return text != nullptr ? *text : value_text(value);
@@ -28,7 +28,8 @@ std::string named(const Option& option, const Value& value) {
   return option.key + " " + plain_text(value);
 }
 
-/// Returns the option that is set instead of `option`, with its value; "" if there is none.
+/// Returns the mutually exclusive option that is set instead of `option`, with its value; "" if
+/// there is none.
 std::string in_place_of(const Option& option, const TrainConfig& resolved) {
   for (const Option& other : train_options())
     if (!option.instead_of.empty() && other.instead_of == option.instead_of)

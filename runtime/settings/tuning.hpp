@@ -6,7 +6,8 @@
 
 namespace cudp {
 
-/// Returns the learning rate if no source sets one; each family of optimizers needs its own.
+/// Returns the learning rate that is used if no source sets one; it depends on the family of the
+/// optimizer.
 double default_learning_rate(OptimizerKind optimizer);
 
 /// Removes from a preset the learning rate and the schedule, which were tuned for its optimizer, if
@@ -16,18 +17,18 @@ Settings drop_tuning(Settings& preset, const Settings& file, const Settings& fla
 /// A preset, and how it was used.
 struct PresetUse {
   std::string name;
-  bool typed = true;  ///< false: chosen automatically for the data set
+  bool typed = true;  ///< false: it was chosen automatically for the data set
   Settings settings;  ///< all settings of the preset
   Settings dropped;   ///< settings removed by drop_tuning
-  TrainConfig alone;  ///< config that the preset gives by itself
+  TrainConfig alone;  ///< config that the preset gives without other sources
 };
 
-/// Returns a line for the user: the preset, and each of its settings that another source replaced.
+/// Returns a message: which preset is used, and which of its settings another source replaced.
 std::string preset_line(const PresetUse& use, const TrainConfig& resolved);
 
-/// Returns a line for the user if the method needs other settings than those of the preset: which
-/// values were tuned for which method, and what to type. Returns "" if the preset suits the method,
-/// has a table for it, or if `flags` or `file` already set what the method needs.
+/// Returns a message if the method needs other settings than those of the preset: which values were
+/// tuned for which method, and what to type. Returns "" if the preset suits the method, has a table
+/// for it, or if `flags` or `file` already set what the method needs.
 std::string other_method_line(const PresetUse& use, const TrainConfig& resolved,
                               const Settings& file, const Settings& flags);
 

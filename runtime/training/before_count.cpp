@@ -19,15 +19,15 @@
 namespace cudp {
 namespace {
 
-/// Noise multiplier that costs almost nothing, so that no noise has to be searched for.
+/// A very large noise multiplier, for plans in which the cost of the noise does not matter.
 constexpr double kPlentyOfNoise = 1024.0;
-/// Maximum number of examples that is tried, divided by the batch.
+/// Largest number of examples that the search considers, as a multiple of the batch size.
 constexpr double kMostBatches = 4096.0;
-/// Limits of the numbers of examples that are considered: 2^32 examples, or the number for which a
-/// training has 2^22 steps.
+/// The search considers at most 2^32 examples, or as many as give a training of 2^22 steps.
 constexpr double kMostExamples = 0x1p32;
 constexpr double kMostSteps = 0x1p22;
-/// Maximum number of plans made in the search for the counts that a noise multiplier suffices for.
+/// Maximum number of privacy plans that are made to find out for which numbers of examples --sigma
+/// suffices.
 constexpr int kMostPlans = 200;
 
 /// A range of numbers of examples, both ends included.
@@ -36,14 +36,15 @@ struct Counts {
   double high = 1.0;
 };
 
-/// Counts for which a plan is refused: those in `counts`, up to the resolution of the search, and
-/// none above.
+/// A range of numbers of examples for which the privacy plan fails, up to the resolution of the
+/// search; it does not fail for any larger number.
 struct RefusedCounts {
   Counts counts;
   std::exception_ptr reason;
 };
 
-/// Returns the text of a refusal by the budget; "" for other refusals, and if there is none.
+/// Returns the message of a plan's failure if it is a BudgetError; "" for other errors, and if
+/// there is none.
 std::string budget_reason(const std::exception_ptr& refusal) {
   try {
     if (refusal != nullptr) std::rethrow_exception(refusal);
@@ -60,13 +61,14 @@ class Plans {
   Plans(const Experiment& e, double noise, const privacy::Ledger& counted)
       : e_(e), noise_(noise), counted_(counted) {}
 
-  /// Returns the exception that refuses the plan for a count; null if none does.
+  /// Returns the exception with which the privacy plan for this number of examples fails; null if
+  /// it does not.
   std::exception_ptr refusal(const TrainConfig& config, double count) const {
     return refusal_of([&] { make(chosen(config, count), count, {}, 1.0); });
   }
 
-  /// Returns the refusal of the last count tried, the largest, if every count that is tried is
-  /// refused; null if one is not.
+  /// If the plan fails for every number of examples that is tried: returns the exception for the
+  /// largest one. Otherwise returns null.
   std::exception_ptr refusal_of_all(const TrainConfig& config) const {
     const double batch = batch_of(config);
     std::exception_ptr reason;
@@ -78,28 +80,29 @@ class Plans {
     return reason;
   }
 
-  /// Returns the counts that a noise multiplier must suffice for. They begin at the batch, because
-  /// a smaller count refuses the batch.
+  /// Returns the numbers of examples for which the noise multiplier must suffice. They begin at the
+  /// batch size, because a batch larger than the number of examples is an error of its own.
   Counts all_counts(const TrainConfig& config) const {
     const bool open = chosen(config, kMostExamples).batch != config.batch;
     return {open ? kTableBatches : batch_of(config), max_count(config)};
   }
 
-  /// Returns the largest of these counts for which the plan is refused, with its neighbours; empty
-  /// if it is refused for none.
+  /// Returns the largest numbers of examples in `counts` for which the privacy plan exceeds the
+  /// budget; nullopt if there are none.
   ///
-  /// Counts with the same batch, epochs and steps per epoch differ only in the sampling rate. The
-  /// rate, and with it the cost, falls as the count grows, so that the smallest of them decides. A
-  /// wider range is tested with a plan that costs at least as much as that of any of its counts: it
-  /// has the largest rate and the most steps. If that plan is refused, each half is searched.
+  /// Numbers with the same batch, epochs and steps per epoch differ only in the sampling rate. The
+  /// rate, and with it the cost, falls as the number grows, so that the smallest of them decides. A
+  /// wider range is tested with a plan that costs at least as much as that for any number in the
+  /// range: it has the largest rate and the most steps. If that plan exceeds the budget, each half
+  /// is searched.
   std::optional<RefusedCounts> largest_refused(const TrainConfig& config, const Counts& counts) {
     const Worst worst = worst_of(config, counts);
     const std::exception_ptr reason = refusal(worst);
     if (reason == nullptr) return std::nullopt;
     const bool narrow = counts.high - counts.low <= counts.low / 256.0;
     if ((worst.is_exact && narrow) || plans_ >= kMostPlans) {
-      // If the plan was refused because the batch is too large for the count, the noise is not the
-      // reason.
+      // If the plan failed because the batch is larger than the number of examples, the noise is
+      // not the reason.
       if (budget_reason(reason).empty()) return std::nullopt;
       return RefusedCounts{counts, reason};
     }
@@ -110,12 +113,13 @@ class Plans {
   }
 
  private:
-  /// Settings of a plan that costs at least as much as the plan for any count of a range.
+  /// A privacy plan that costs at least as much as the plan for any number of examples in a range.
   struct Worst {
     TrainConfig config;
     double count = 1.0;
-    std::vector<std::uint64_t> epoch_steps;  ///< candidates for the most expensive number
-    bool is_exact = false;                   ///< it is the plan of the smallest count itself
+    /// Numbers of steps per epoch to try; one of them is the most expensive.
+    std::vector<std::uint64_t> epoch_steps;
+    bool is_exact = false;  ///< whether it is exactly the plan for the range's smallest number
   };
 
   static double batch_of(const TrainConfig& config) {
@@ -124,15 +128,16 @@ class Plans {
 
   TrainingSize size_of(double count) const { return {count, noise_, e_.data.unit_rows}; }
 
-  /// Returns the settings with the choices of the rule for tables at this count.
+  /// Returns the settings after choosing those for tables (batch, epochs) for this number of
+  /// examples.
   TrainConfig chosen(TrainConfig config, double count) const {
     choose_for_table(config, size_of(count), e_.data.train, e_.network);
     return config;
   }
 
-  /// Returns the largest count, up to kMostExamples, whose training has at most kMostSteps. For a
-  /// method whose noise follows the step sizes of a schedule it is kMostBatches times the batch,
-  /// because that noise grows with the number of steps and would exceed its limit.
+  /// Returns the largest number of examples, up to kMostExamples, whose training has at most
+  /// kMostSteps. For a method whose noise follows the step sizes of a schedule it is kMostBatches
+  /// times the batch, because that noise grows with the number of steps and would exceed its limit.
   double max_count(const TrainConfig& config) const {
     if (method_entry(config.method).adapts_step_size)
       return std::fmin(kMostBatches * batch_of(config), kMostExamples);
@@ -177,8 +182,8 @@ class Plans {
     return nullptr;
   }
 
-  /// Makes the plan. First tries the faster Renyi bound with 99 % of epsilon; it is looser, but
-  /// suffices unless the budget is almost spent.
+  /// Makes the plan and throws if it exceeds the budget. First tries the faster Renyi bound with 99
+  /// % of epsilon; it is looser, but suffices unless the budget is almost spent.
   void make_worst(const Worst& worst, std::optional<std::uint64_t> epoch_steps) {
     ++plans_;
     TrainConfig quick = worst.config;
@@ -190,7 +195,8 @@ class Plans {
     make(worst.config, worst.count, epoch_steps, 1.0);
   }
 
-  /// Makes the method with `share` of the budget's epsilon, which throws if the plan does not fit.
+  /// Makes the method for `count` examples with the fraction `share` of the budget's epsilon.
+  /// Throws if the plan does not fit.
   void make(const TrainConfig& config, double count, std::optional<std::uint64_t> epoch_steps,
             double share) const {
     MethodContext context = method_context(config, e_.network, size_of(count),
@@ -218,8 +224,8 @@ class Plans {
   int plans_ = 0;
 };
 
-/// Throws BudgetError if the noise multiplier of the settings does not keep the budget for every
-/// number of examples.
+/// Throws BudgetError if the noise multiplier in the settings exceeds the budget for some number of
+/// examples.
 void check_sigma(const Experiment& e, Plans& plans) {
   const TrainConfig& c = e.config;
   const std::exception_ptr of_all = plans.refusal_of_all(c);

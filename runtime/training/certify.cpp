@@ -17,13 +17,13 @@ namespace {
 using privacy::Certificate;
 using Status = Certificate::Status;
 
-/// Reason for no table of groups: some units of a group may be trained on and others held out, so
-/// that the group is in both releases.
+/// Why a certificate with held-out rows has no epsilons for groups of units: some units of a group
+/// may be trained on and others held out, so that the group affects both releases.
 constexpr const char* kNoGroups =
     "not stated: of several units some may be trained on and others held out, and both parts "
     "together are bounded for single units only";
 
-/// Returns flags and facts that weaken the guarantee.
+/// Returns descriptions of everything by which the user has weakened the guarantee.
 std::vector<std::string> unsafe_flags(const Experiment& e) {
   std::vector<std::string> flags = e.data.unsafe;
   if (e.config.unsafe_diagnostics) flags.emplace_back("unsafe-diagnostics");
@@ -49,7 +49,8 @@ Certificate::TestSet test_set(const TrainConfig& config, const DataSplit& data) 
                              : Certificate::TestSet::private_rows;
 }
 
-/// Makes the parts that all certificates share. more_unsafe: flags that the method adds.
+/// Makes the parts that all certificates have in common. more_unsafe: further violations of the
+/// guarantee, stated by the method.
 Certificate fill(Status status, const Experiment& e, const TrainingSize& size,
                  privacy::Promise promise, const std::vector<std::string>& more_unsafe) {
   const TrainConfig& config = e.config;
@@ -93,7 +94,7 @@ Certificate fill(Status status, const Experiment& e, const TrainingSize& size,
   return c;
 }
 
-/// Makes the certificate of a run that trains. ledger: what it spends.
+/// Makes the certificate of a run that trains. ledger: everything that it is charged for.
 Certificate certificate_of(Status status, const Experiment& e, const TrainingSize& size,
                            const Method& method, const privacy::Ledger& ledger,
                            const std::vector<privacy::NoisyValue>& released, std::uint64_t step) {

@@ -10,26 +10,26 @@
 
 namespace cudp {
 
-/// Returns warnings for a guarantee that is weak; they also go to stderr. training_size: N if it is
-/// public, else the noisy number that was paid for.
+/// Returns warnings about a weak guarantee (large epsilon or delta) for certificate and stderr.
+/// training_size: the number of examples if it is public, else its noisy value.
 std::vector<std::string> privacy_warnings(double training_size, double epsilon, double delta);
 
 /// Makes the certificate of a finished run. ledger: everything that was charged, which is more than
-/// planned if a key was lost. released: values listed by the gate.
+/// planned if a key was lost. released: the noisy values that were released.
 privacy::Certificate make_certificate(const Experiment& experiment, const TrainingSize& size,
                                       const Method& method, const privacy::Ledger& ledger,
                                       const std::vector<privacy::NoisyValue>& released,
                                       std::uint64_t step);
 
-/// Makes the certificate of a run that is not finished, and states so. It covers what the run will
-/// have spent if it ends at `last_step` as planned, or the budget of its filter.
+/// Makes the certificate of a run in progress, which says so. It covers what the run will have
+/// spent if it ends at `last_step` as planned, or the budget of its filter.
 privacy::Certificate make_plan_certificate(const Experiment& experiment, const TrainingSize& size,
                                            const Method& method, const privacy::Ledger& ledger,
                                            const std::vector<privacy::NoisyValue>& released,
                                            std::uint64_t step, std::uint64_t last_step);
 
-/// Makes the certificate of a run that was refused after its training examples had been counted
-/// with noise. That number is its only release.
+/// Makes the certificate of a run that ended with an error after the number of its training
+/// examples was released with noise. That number is its only release.
 privacy::Certificate make_refusal_certificate(const Experiment& experiment,
                                               const TrainingSize& size,
                                               const privacy::Ledger& ledger);

@@ -16,7 +16,7 @@
 namespace cudp {
 namespace {
 
-/// Returns `work()`, with exceptions of the accountant as BudgetError.
+/// Returns work(). Exceptions of the privacy accountant are rethrown as BudgetError.
 template <class Work>
 auto planned(const Work& work) {
   try {

@@ -6,18 +6,18 @@
 
 namespace cudp {
 
-/// Privacy that a training would spend, as far as it is known before it begins.
+/// The privacy that a training would spend, as far as it is known before it starts.
 struct Foreseen {
-  double epsilon = 0.0;  ///< epsilon of the whole run; infinite without privacy
+  double epsilon = 0.0;  ///< of the whole run; infinite without privacy
   double delta = 0.0;
-  /// Certificate of the plan. Empty without privacy, and if the plan will follow from a noisy
+  /// Certificate of the planned run. Empty without privacy, or if the plan depends on a noisy
   /// number of examples, which is not drawn here.
   std::optional<privacy::Certificate> plan;
 };
 
-/// Plans a training without beginning it: draws, charges and writes nothing. Changes the config of
-/// `experiment` as the beginning of a training would. Throws the errors that the beginning of the
-/// training would throw before anything is released. Throws InputError, BudgetError.
+/// Plans a training without starting it: draws no noise, charges and writes nothing. Changes the
+/// config of `experiment` as starting the training would. Throws the InputError or BudgetError that
+/// the training would throw before its first release.
 Foreseen foresee(Experiment& experiment);
 
 }  // namespace cudp

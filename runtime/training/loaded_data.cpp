@@ -13,7 +13,7 @@
 namespace cudp {
 namespace {
 
-/// Number of the accountant's results that are kept for all trainings.
+/// Number of accountant results that are cached for all trainings together.
 constexpr std::size_t kResults = 4096;
 
 /// Returns whether a training with this config runs on the CPU, whatever devices there are.
@@ -45,7 +45,7 @@ std::shared_ptr<LoadedData> load_for_trainings(const TrainConfig& config, Report
     loaded->data = read_data(config, config.of<KeysInUse>().coins, alone(), {}, &reading);
   }
   if (!is_on_cpu(config)) return loaded;
-  // Texts have no features, which prepare() refuses.
+  // Texts cannot have features; prepare() reports that.
   if (loaded->data.train.is_text() && config.features != Features::none) return loaded;
   const Backend backend = choose_backend(Device::cpu);
   make_features(loaded->data.train, feature_settings(config), backend, reporter);

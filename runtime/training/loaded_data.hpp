@@ -9,20 +9,20 @@
 
 namespace cudp {
 
-/// Data that several trainings of this process share, and the results of their accountant. Nothing
-/// here is drawn by a training: keys, noisy numbers and ledgers belong to a single run.
+/// Data set, and cache of accountant results, that several trainings of this process share. Keys,
+/// noisy numbers and ledgers are not shared: each run has its own.
 struct LoadedData {
   DataSplit data;
-  bool has_features = false;  ///< the features of each example are computed (make_features)
+  bool has_features = false;  ///< whether make_features() has been applied to the examples
   std::shared_ptr<privacy::AccountantMemo> memo;
 };
 
-/// Data in memory that a training uses in place of reading them, in TrainConfig::of. A config that
-/// is read back has none.
+/// Data in memory that a training uses instead of reading files; stored in TrainConfig::of. A
+/// config read from a file has none.
 struct DataInUse {
   std::shared_ptr<LoadedData> loaded;
-  /// Whether the training moves the data out of `loaded` instead of copying them: no other training
-  /// of this process needs them.
+  /// Whether the training moves the data out of `loaded`, because no other training of this process
+  /// needs them; otherwise it copies them.
   bool takes = false;
 };
 
@@ -31,8 +31,8 @@ struct DataInUse {
 /// decide which rows are held out; trainings that were given coins (KeysInUse) have the same ones.
 std::string loading_key(const TrainConfig& config);
 
-/// Reads the data for trainings with this loading_key. On the CPU, computes their features too.
-/// Throws InputError.
+/// Reads the data for all trainings whose config has this loading_key. For the CPU it also computes
+/// their features. Throws InputError.
 std::shared_ptr<LoadedData> load_for_trainings(const TrainConfig& config, Reporter& reporter);
 
 }  // namespace cudp

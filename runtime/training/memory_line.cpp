@@ -38,8 +38,8 @@ std::string memory_line(const Experiment& e) {
   // thread has the numbers of an example at hand, and copies of up to 256 rows.
   const double model = static_cast<double>(e.network.parameter_count) * (60.0 + 16.0 * threads);
   const double copies = threads * (4e6 + 256.0 * static_cast<double>(feature_bytes(data.train)));
-  constexpr double kProgram = 30e6;  // and blocks of a file that is being read
-  // Methods that keep a norm for each example have it in the state and in a checkpoint.
+  constexpr double kProgram = 30e6;  // the program itself, and blocks of a file that is being read
+  // Some methods store a norm for each example, in their state and in checkpoints.
   const double by_example = 16.0 * static_cast<double>(data.train.size());
   const double peak = kProgram + model + copies + by_example + bytes_in_memory(data.train) +
                       bytes_in_memory(data.test);

@@ -5,8 +5,8 @@ namespace cudp {
 
 struct Experiment;
 
-/// Returns a line with the memory that a training takes at its peak, if features stay in a file;
-/// otherwise "". It depends on the number of examples, which may be private.
+/// Returns a message with the training's peak memory if features are kept in a file; otherwise "".
+/// It depends on the number of examples, which may be private.
 std::string memory_line(const Experiment& e);
 
 }  // namespace cudp

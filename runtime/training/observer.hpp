@@ -21,31 +21,32 @@ class TrainingObserver {
   TrainingObserver& operator=(const TrainingObserver&) = delete;
   virtual ~TrainingObserver() = default;
 
-  /// Releases are charged. They may be made as soon as this returns, so the observer must store the
-  /// ledger before.
+  /// Releases were charged to the ledger. They may be made as soon as this returns, so the observer
+  /// must first store the ledger durably.
   virtual void charged(const privacy::Ledger&) {}
-  /// The training begins; nothing has been released yet.
+  /// The training starts. Nothing has been released yet.
   virtual void opens(const Training&) {}
-  /// No plan fits the noisy number of examples. That number has been released, and nothing else
-  /// will be.
+  /// The privacy plan for the noisy number of examples exceeds the budget. The training ends: that
+  /// number is its only release.
   virtual void refused(const Training&, const Error& /*reason*/) {}
-  /// The size is known, and the plan is made and charged. Features and steps come next.
+  /// The number of examples is known, and the privacy plan is made and charged. Computing features
+  /// and training steps come next.
   virtual void planned(const Training&) {}
-  /// The training can be resumed from its current state. Releases charged for later steps have not
-  /// been drawn.
+  /// The observer should store a checkpoint: the training can resume from its current state.
+  /// Releases that are charged for later steps have not been drawn.
   virtual void checkpoint_due(const Training&) {}
-  /// Called just before the figures of held-out rows are released, which may happen under one key
-  /// only.
+  /// The figures of held-out rows are about to be released. Under another key they must not be
+  /// released again.
   virtual void holdout_due(const Training&) {}
-  /// A row of metrics was added; `rows` has all of them.
+  /// A line of metrics was added. rows: all of them.
   virtual void measured(const std::vector<MetricsRow>& /*rows*/) {}
-  /// Private statistics of an epoch are available; only with --unsafe-diagnostics.
+  /// Exact, private statistics of an epoch are available; only with --unsafe-diagnostics.
   virtual void diagnosed(std::uint64_t /*epoch*/, std::uint64_t /*step*/, const Diagnostics&) {}
   virtual void progressed(const Progress&) {}
-  /// The training enters a phase, whose duration may be measured.
+  /// The training enters a phase (such as reading data), whose duration may be measured.
   virtual void enters(const char* /*phase*/) {}
   virtual void warned(const std::string&) {}
-  /// Returns whether to stop here, with a last checkpoint. Called between steps.
+  /// Returns whether the training should stop here, with a last checkpoint. Called between steps.
   virtual bool interrupts() { return false; }
 };
 

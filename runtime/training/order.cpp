@@ -14,7 +14,7 @@
 namespace cudp {
 namespace {
 
-/// Returns a hash of everything that must be the same on all ranks.
+/// Returns a hash of the parts of the state that must be the same on all ranks.
 std::string hash_of(const MethodState& s) {
   crypto_generichash_state hash;
   ::crypto_generichash_init(&hash, nullptr, 0, crypto_generichash_BYTES);
@@ -56,7 +56,7 @@ MethodState joined(MethodState mine, Ranks& ranks) {
       ranks.abort(why, Exit::failure);
       throw RanksError(why);
     }
-  // A rank without examples lacks these arrays.
+  // A rank without examples lacks the arrays with one number per example.
   for (const char* const name : kByExample) {
     const auto array =
         std::ranges::find(mine.arrays, name, &std::pair<std::string, std::vector<float>>::first);

@@ -9,32 +9,30 @@
 
 namespace cudp {
 
-/// Rows whose epsilon and test metrics are still being computed, in threads of their own, while the
-/// training continues: an accountant can take longer than a short epoch. Rows are returned in the
-/// order in which they were added, whichever is ready first.
+/// Lines of metrics whose epsilon and test metrics are still being computed by other threads while
+/// the training continues: an accountant can take longer than a short epoch. They are returned in
+/// the order in which they were added.
 class PendingRows {
  public:
-  /// Starts computing an epsilon. `spent` is called once, in another thread. Waits first if as many
-  /// computations run as there are processors.
+  /// Starts to compute an epsilon in another thread, by calling spent() once. Waits first if as
+  /// many computations are running as there are processors.
   void start(std::function<double()> spent);
-  /// Adds the row of the epsilon started last. The row's own epsilon is ignored.
+  /// Adds the line of metrics that belongs to the epsilon started last. `row.epsilon` is ignored.
   void add(const MetricsRow& row);
-  /// Same as add(row), with metrics of the test set that are computed in another thread. `test` is
-  /// called once.
+  /// The same, with metrics of the test set that another thread computes by calling test() once.
   void add(const MetricsRow& row, std::function<Metrics()> test);
 
   bool empty() const { return rows_.empty(); }
-  /// Removes and returns the rows at the front that are complete. Throws what an accountant
-  /// threw.
+  /// Removes and returns the first lines that are complete. Throws what spent() or test() threw.
   std::vector<MetricsRow> known();
-  /// Waits for all rows, and removes and returns them. Throws what an accountant threw.
+  /// Waits for all lines, and removes and returns them. Throws what spent() or test() threw.
   std::vector<MetricsRow> all();
 
  private:
   struct Pending {
     MetricsRow row;
     std::future<double> epsilon;
-    std::future<Metrics> test;  ///< not valid if the row has its metrics
+    std::future<Metrics> test;  ///< not valid if the line already has its metrics
 
     bool is_known() const;
   };

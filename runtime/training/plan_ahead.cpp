@@ -14,8 +14,8 @@
 namespace cudp {
 namespace {
 
-/// Returns a network that stands in for the one of the training, whose shape follows from the data:
-/// a noise multiplier does not depend on it.
+/// Returns some network, in place of the training's, whose shape depends on the data. The noise
+/// multiplier does not depend on it.
 Network stand_in() {
   constexpr const char* kModel = "logistic";
   return make_network(std::string(builtin_model(kModel)), kModel, "",

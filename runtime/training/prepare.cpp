@@ -38,7 +38,7 @@
 namespace cudp {
 namespace {
 
-/// Other common names of models, such as scikit-learn's.
+/// Other common names of models, such as those of scikit-learn.
 constexpr Synonym kModels[] = {
     {"logreg", "logistic"},
     {"logistic-regression", "logistic"},
@@ -72,7 +72,7 @@ std::vector<Dataset*> parts_of(const TrainConfig& config, DataSplit& data) {
   return {&data.train, &data.test};
 }
 
-/// Throws InputError if the data have test rows, which held-out rows would replace.
+/// Throws InputError if rows are to be held out but the data already have test rows.
 void check_holdout(const DataSplit& data) {
   if (!data.held_out)
     throw InputError("--holdout: expected data without test rows, found some in " + data.name);
@@ -80,7 +80,8 @@ void check_holdout(const DataSplit& data) {
          "held-out rows, and their number, are private");
 }
 
-/// Returns the device for the method. Throws InputError if the method cannot use the requested one.
+/// Returns the device to train on. Throws InputError if the method cannot use the requested one
+/// (`asked`).
 Device device_for(const MethodEntry& method, Device asked) {
   if (!method.cpu_only) return asked;
   if (asked == Device::cuda)
@@ -93,7 +94,7 @@ Device device_for(const MethodEntry& method, Device asked) {
 Device device_of_rank(Device device, bool may_share, const Ranks& ranks) {
   if (ranks.alone() || device == Device::cpu) return device;
   const auto devices = static_cast<int>(cuda_devices().size());
-  if (devices == 0) return device;  // choose_backend refuses this, or takes the CPU
+  if (devices == 0) return device;  // choose_backend reports this, or uses the CPU
   if (ranks.local_size() > devices && !may_share)
     throw InputError(
         fmt::format("--ranks: expected at most {} on this node, one a CUDA device (--share-device "
@@ -103,15 +104,15 @@ Device device_of_rank(Device device, bool may_share, const Ranks& ranks) {
   return device;
 }
 
-/// Returns the setting that only the CPU supports so far, for a message; "" if there is none.
+/// Returns the name of a setting that only the CPU supports, for a message; "" if there is none.
 std::string cpu_only_settings(const TrainConfig& config) {
   if (config.holdout) return "--holdout";
   if (!config.of<FineTuning>().freeze.empty()) return "--freeze";
   return config.class_weights.empty() ? "" : "--class-weights";
 }
 
-/// The first choice of a backend, made in another thread because finding and opening a CUDA device
-/// takes as long as reading a small data set.
+/// Opens the backend in another thread, because finding and opening a CUDA device takes as long as
+/// reading a small data set.
 class FirstBackend {
  public:
   FirstBackend(Device device, const TrainConfig& config, Timings& timings) {
@@ -123,7 +124,7 @@ class FirstBackend {
     chosen_ = std::async(std::launch::async, [device, opens, &timings] {
       const ThreadClock clock;
       Backend backend = choose_backend(device);
-      // The engine reports what prevents the use of the device.
+      // The engine reports later why the device cannot be used.
       try {
         if (opens && backend.name == "cuda") open_cuda_device(device.number);
       } catch (const Error&) {
@@ -133,18 +134,18 @@ class FirstBackend {
     });
   }
 
-  /// Returns the backend. Throws InputError if the machine has none that was requested.
+  /// Waits for the backend and returns it. Throws InputError if the requested device does not
+  /// exist.
   Backend get() { return chosen_.get(); }
 
-  /// Throws the refusal of a device at once if it is known within moments, so that the user need
+  /// Throws the error of the device at once if it is known within moments, so that the user need
   /// not wait for the data.
   void rethrow_if_refused() {
     if (chosen_.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready) return;
     chosen_ = made_up(chosen_.get());
   }
 
-  /// Returns work(). If it throws, and the device is refused too, throws the refusal of the device,
-  /// which comes first.
+  /// Returns work(). If both it and the device fail, throws the error of the device.
   template <class Work>
   auto meanwhile(const Work& work) -> decltype(work()) {
     try {
@@ -172,28 +173,28 @@ class FirstBackend {
   std::future<Backend> chosen_;
 };
 
-/// Returns whether a model's text gives a layer a learning rate of its own. False if there is no
-/// text yet: a built-in model, which gives none, is chosen later.
+/// Returns whether the model's TOML gives a layer its own learning rate. False if `model` is empty:
+/// a built-in model, which gives none, is chosen later.
 bool gives_own_rates(const TrainConfig& config, const std::string& model, const Dataset& train) {
   if (model.find("lr_scale") == std::string::npos) return false;
   try {
     const ModelSpec spec = parse_model(model, config.model, train.classes, config.activation);
     return std::ranges::any_of(spec.layers, [](const Layer& l) { return lr_scale_of(l) != 1.0f; });
   } catch (const std::invalid_argument&) {
-    return false;  // refused later, with its reason
+    return false;  // the error is reported later
   }
 }
 
-/// Returns the setting or property that only the CPU supports so far, for a message; "" if CUDA
-/// supports everything.
+/// Returns the name of a setting or property that only the CPU supports, for a message; "" if there
+/// is none.
 std::string cpu_only_part(const TrainConfig& config, const std::string& model,
                           const Dataset& train) {
   if (train.has_targets()) return "a target";
   return gives_own_rates(config, model, train) ? "lr_scale" : cpu_only_settings(config);
 }
 
-/// Returns the backend that trains on this data: `first`, or the CPU if CUDA cannot train on it and
-/// was not requested by name, which is reported. Throws InputError if CUDA was requested.
+/// Returns the backend to train on this data: `first`, or the CPU, with a message to the user, if
+/// CUDA was not requested and cannot train on the data. Throws InputError if CUDA was requested.
 Backend backend_for(const Backend& first, const TrainConfig& config, const std::string& model,
                     const Dataset& train, Reporter& reporter) {
   const std::string part = cpu_only_part(config, model, train);
@@ -205,7 +206,7 @@ Backend backend_for(const Backend& first, const TrainConfig& config, const std::
   return choose_backend(Device::cpu);
 }
 
-/// Throws InputError if settings for a target are given with classes, or the reverse.
+/// Throws InputError if settings for regression are given with classes, or the reverse.
 void check_target(const TrainConfig& config, const MethodEntry& method, const Dataset& train) {
   const std::string& metric = config.of<ReportOptions>().metric;
   if (train.has_targets() && !metric.empty())
@@ -232,7 +233,8 @@ void check_target(const TrainConfig& config, const MethodEntry& method, const Da
     throw InputError("--huber-delta: expected with --loss huber only, found it with squared");
 }
 
-/// Sets the loss of a target. --huber-delta is scaled by the public bounds.
+/// Sets the regression loss in `spec`. --huber-delta is divided by half the width of the target's
+/// bounds.
 void choose_loss(const TrainConfig& config, const TargetBounds& bounds, ModelSpec& spec) {
   if (config.loss != name_of(Loss::huber)) return;
   const double delta = config.huber_delta.value_or(0.1 * (bounds.max - bounds.min));
@@ -253,7 +255,8 @@ void check_linear(const MethodEntry& method, const Network& n) {
                      method.name + ", found " + n.spec.name + " and " + std::to_string(n.classes));
 }
 
-/// Throws InputError if the method, or its accountant, is proved for single rows only.
+/// Throws InputError if units of privacy have several rows but the method, or its accountant, is
+/// proved for single rows only.
 void check_unit(const MethodEntry& method, const TrainConfig& config, std::uint64_t rows) {
   if (rows == 1) return;
   std::string why(method.units_unsupported);
@@ -264,15 +267,15 @@ void check_unit(const MethodEntry& method, const TrainConfig& config, std::uint6
                    why + ", found " + std::to_string(rows));
 }
 
-/// Throws InputError if layers have learning rates of their own and the method has no use for them.
+/// Throws InputError if layers have their own learning rates and the method cannot use them.
 void check_rates(const MethodEntry& method, const Network& network) {
   if (has_own_rates(network) && (method.linear_model || method.adapts_step_size))
     throw InputError("--model: expected no lr_scale with --method " + method.name +
                      ", whose step sizes are those of all layers together, found one");
 }
 
-/// Reads the weights that the training starts from, and freezes layers. stored: those of a run that
-/// is resumed, or null.
+/// Reads the pre-trained weights that the training starts from, and freezes layers. stored: those
+/// of a run that is resumed, or null.
 void take_public_weights(Experiment& e, const PublicWeights* stored, Reporter& reporter) {
   const FineTuning& settings = e.config.of<FineTuning>();
   if (settings.init.empty()) return;
@@ -285,8 +288,8 @@ void take_public_weights(Experiment& e, const PublicWeights* stored, Reporter& r
   for (const std::string& note : e.initial->notes) reporter.info(note);
 }
 
-/// Returns the setting whose computations need all rows in memory, for a message; "" if only steps
-/// read rows, which copy those that they draw.
+/// Returns the name of a setting that needs all rows in memory, for a message; "" if none does,
+/// because training steps copy the rows that they draw.
 std::string in_memory_part(const TrainConfig& config, const MethodEntry& method, Device device) {
   if (method.linear_model) return "--method " + method.name;
   if (config.features != Features::none)
@@ -298,7 +301,8 @@ std::string in_memory_part(const TrainConfig& config, const MethodEntry& method,
   return "";
 }
 
-/// Returns the nearest folder above a run that exists, which has the disk that the run is on.
+/// Returns the nearest existing folder above a run's folder: it is on the disk where the run will
+/// be.
 std::filesystem::path folder_above(const std::string& run) {
   std::error_code error;
   std::filesystem::path folder = std::filesystem::absolute(run.empty() ? "runs" : run, error);
@@ -307,8 +311,8 @@ std::filesystem::path folder_above(const std::string& run) {
   return folder;
 }
 
-/// Returns where rows are kept. Throws InputError if they are requested to stay in a file and
-/// cannot.
+/// Returns whether rows are kept in memory or in a file. Throws InputError if the user requests a
+/// file and that is not possible.
 RowStorage storage_of(const TrainConfig& config, const MethodEntry& method, Device device) {
   if (config.rows_in == RowsIn::memory) return {};
   const std::string part = in_memory_part(config, method, device);
@@ -321,14 +325,14 @@ RowStorage storage_of(const TrainConfig& config, const MethodEntry& method, Devi
   return {};
 }
 
-/// Returns the coins by which rows are held out, if they are.
+/// Returns the random decisions which rows are held out; nullopt if none are.
 std::optional<HoldOutCoins> coins_for(const TrainConfig& config,
                                       const std::optional<SharedKey>& key) {
   if (!config.holdout) return {};
   return HoldOutCoins(*key, *config.holdout);
 }
 
-/// Returns the arrays of all ranks, concatenated, on rank 0.
+/// Returns the concatenation of all ranks' arrays on rank 0.
 template <class T>
 std::vector<T> joined(Ranks& ranks, const char* what, const std::vector<T>& mine) {
   std::vector<T> all;
@@ -340,8 +344,8 @@ std::vector<T> joined(Ranks& ranks, const char* what, const std::vector<T>& mine
   return all;
 }
 
-/// Collects labels and targets of the whole test set on rank 0. Each rank has read its range of
-/// both parts.
+/// Collects labels and targets of the whole test set on rank 0. Each rank has read only its range
+/// of the data.
 void gather_answers(const DataSplit& data, Experiment& e) {
   for (const Dataset* const part : {&data.train, &data.test})
     ensure(part->whole > 0 || part->size() == 0, "a rank must read its range alone");
@@ -349,7 +353,7 @@ void gather_answers(const DataSplit& data, Experiment& e) {
   e.test_targets = joined(*e.ranks, "targets of the test set", data.test.targets);
 }
 
-/// Throws InputError if a trained tensor has the name under which vectors of words are stored.
+/// Throws InputError if a trained tensor has the name under which the embedding of words is stored.
 void check_stored_vectors(const TrainConfig& config, const Network& n) {
   if (!config.of<TextOptions>().store_embedding) return;
   for (const ParameterTensor& t : n.parameters)
@@ -504,7 +508,8 @@ privacy::Ledger first_ledger(const TrainConfig& config, const TrainingSize& size
 }
 
 void release_features(Experiment& e, const TrainingSize& size, Gate& gate) {
-  // The same bound on N as the plan's, with the same failure probability.
+  // The same bound on the number of examples as in the privacy plan, with the same failure
+  // probability.
   const double failure = size.is_public() ? 1.0 : 0.5 * kFailureShare * *e.config.delta;
   show_features(e, release_for_features(e.data.train, feature_settings(e), size.value,
                                         size.max_examples(failure),

@@ -21,85 +21,90 @@
 
 namespace cudp {
 
-/// Returns whether there are test rows, given or held out; their number may be 0.
+/// Returns whether the model is tested on given or held-out rows. The number of these rows may be
+/// 0.
 inline bool has_test_rows(const TrainConfig& config, const DataSplit& data) {
   return config.holdout || data.test_given || data.test.whole_size() > 0;
 }
 
-/// An experiment, prepared on this machine: data in memory, a network with shapes, a backend.
+/// Everything that a training needs: settings, data in memory, a network with its shapes, a
+/// backend.
 struct Experiment {
   TrainConfig config;  ///< includes the chosen model, device and precision
   DataSplit data;
-  ModelInputs inputs;      ///< meaning of the data's numbers
-  std::string model_text;  ///< the model's layers, as TOML
+  ModelInputs inputs;      ///< how inputs are computed from a table or from images
+  std::string model_text;  ///< layers of the model, as TOML
   Network network;
-  std::optional<PublicWeights> initial = {};  ///< weights of --init; nullopt: all are drawn
-  /// Release that the features need (release_for_features). Empty before it is made, or if they
-  /// need none. Until it is made, `data` has the inputs of the features; afterwards, the features.
+  /// Pre-trained weights of --init; nullopt: all weights are drawn.
+  std::optional<PublicWeights> initial = {};
+  /// The noisy statistics from which features are computed (release_for_features). Empty before
+  /// they are released, or if features need none. `data` has raw inputs until then, and features
+  /// afterwards.
   std::vector<float> feature_release;
   Backend backend;
-  /// Public number of training examples, if it differs from the number in `data`. An audit sets it:
-  /// its canaries count whether they are present or not.
+  /// Public number of training examples, if it is not the number in `data`. An audit sets it: all
+  /// its canaries count, also those that are left out.
   std::optional<std::size_t> public_size = {};
-  /// Key of the coins by which rows were held out into data.test; nullopt if none were. Every
-  /// checkpoint has it, because a new key would move rows from one part to the other.
+  /// Random key that decided which rows were held out into data.test; nullopt if none were. Every
+  /// checkpoint stores it: with another key, rows would move between training and test set.
   std::optional<SharedKey> coins = {};
 
-  /// Ranks that this process trains with. `data` then has this rank's range of each part.
-  /// test_labels and test_targets, on rank 0, are those of the whole test set.
+  /// Processes that train together. `data` has this rank's range of training and test set.
+  /// test_labels and test_targets are those of the whole test set, on rank 0 only.
   Ranks* ranks = &alone();
   std::vector<std::uint8_t> test_labels = {};
   std::vector<float> test_targets = {};
 
-  /// Results of the accountant, and the thread that computes some of them ahead (plan_ahead).
+  /// Cache of accountant results, and the thread that computes some of them in advance
+  /// (plan_ahead).
   std::shared_ptr<privacy::AccountantMemo> memo = {};
   std::shared_future<void> ahead = {};
 
   /// Returns whether the model is tested. This is public, but the number of test rows may not be:
-  /// data.test may be empty, and only numbers in private/ may reveal that.
+  /// data.test may be empty, and only files in private/ may reveal that.
   bool has_test() const { return has_test_rows(config, data); }
 };
 
-/// Reads the data and the model, or takes the model of a run that is resumed. Writes nothing.
-/// coins: key of a run that is resumed; a new run makes its own. ranks: all of them prepare the
-/// same, with the same coins. initial: weights of a run that is resumed, or null; a new run reads
-/// its own. Throws InputError, also if the method cannot train such a model or on
-/// such a device.
+/// Reads the data and the model, and opens the backend. Writes nothing. known_model, coins,
+/// initial: model, hold-out key and pre-trained weights of a run that is resumed; if empty, they
+/// are read or drawn as the config says. ranks: each of them calls this with the same coins. Throws
+/// InputError, also if the method cannot train such a model or on such a device.
 Experiment prepare(const TrainConfig& config, Reporter& reporter,
                    const std::string& known_model = "", std::optional<SharedKey> coins = {},
                    Ranks& ranks = alone(), const PublicWeights* initial = nullptr);
 
-/// Reads the data of a training. storage: where its rows are kept. `progress` may show how far it
-/// is. Throws InputError.
+/// Reads the data of a training. storage: whether rows are kept in memory or in a file. progress:
+/// shows how much has been read. Throws InputError.
 DataSplit read_data(const TrainConfig& config, const std::optional<SharedKey>& coins,
                     const Ranks& ranks, const RowStorage& storage, Busy* progress);
 
-/// Returns the key of a new run's coins, independent of the training's key unless the run is
-/// seeded.
+/// Returns a new random key that decides which rows are held out. It is independent of the
+/// training's key, unless the run is seeded.
 RandomKey coins_of(const TrainConfig& config);
 
-/// Returns the features' settings, with the ranks that make the release they need.
+/// Returns the settings of features, and the ranks that together release the statistics for them.
 FeatureSettings feature_settings(const Experiment& experiment);
 
-/// Returns the model's TOML: a built-in model by name, or a file. Throws InputError.
+/// Returns the TOML of a model: of a built-in model by name, or the content of a file. Throws
+/// InputError.
 std::string read_model(const std::string& name);
 
-/// Returns the ledger before there is a plan: the number of examples, if its noise is not 0, and
-/// the division of the budget, if it is divided.
+/// Returns the ledger of a run before its privacy plan is made: the noisy number of examples, if
+/// `noise` is not 0, and how the budget is divided, if it is.
 privacy::Ledger ledger_of_size(double noise, const std::optional<privacy::CountSplit>& split);
 
-/// Returns the ledger before the first step: the division of the budget in `counted`, the budget if
-/// a filter keeps it, the releases before the method's own, and the releases that the method pays
-/// for at once. counted: ledger_of_size.
+/// Returns the ledger of a run before the first step: `counted` (the result of ledger_of_size), the
+/// budget if a filter enforces it, the releases that precede training, and those that the method
+/// pays for all at once.
 privacy::Ledger first_ledger(const TrainConfig& config, const TrainingSize& size,
                              const Method& method, const privacy::Ledger& counted);
 
-/// Makes the release that features need, which must have been charged, and converts the data to
-/// features. Does nothing if features need no release.
+/// Releases the statistics from which features are computed, which must have been charged, and
+/// converts the data to features. Does nothing if features need no statistics.
 void release_features(Experiment& experiment, const TrainingSize& size, Gate& gate);
 
-/// Stores `released` and converts the data to features with it. Does nothing if features need no
-/// release.
+/// Converts the data to features with statistics that were released earlier (`released`), and
+/// stores these. Does nothing if features need no statistics.
 void show_features(Experiment& experiment, std::vector<float> released);
 
 }  // namespace cudp

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-constexpr std::size_t kMaxNamed = 8;  ///< number of names in a message
+constexpr std::size_t kMaxNamed = 8;  ///< maximum number of names in a message
 
 std::string listed(std::vector<std::string> names) {
   const std::size_t more = names.size() > kMaxNamed ? names.size() - kMaxNamed : 0;
@@ -69,7 +69,7 @@ std::string read_input(const std::string& path) {
   }
 }
 
-/// Looks up the tensors of a model in a file.
+/// A weights file, in which a model's tensors are found by name.
 class WeightFile {
  public:
   explicit WeightFile(const std::string& path)
@@ -86,7 +86,7 @@ class WeightFile {
     return found == file_.metadata.end() ? nullptr : &found->second;
   }
 
-  /// Returns the numbers of a tensor; empty if the file has none of its name.
+  /// Returns the elements of a tensor; empty if the file has no tensor of this name.
   std::span<const float> values(const ParameterTensor& t) {
     const auto found = std::ranges::find(file_.tensors, t.name, &ParameterTensor::name);
     if (found == file_.tensors.end()) return {};
@@ -119,7 +119,8 @@ class WeightFile {
   std::vector<std::string> used_;
 };
 
-/// Adds the second bias of each LSTM, which the model keeps at zero, to the first one.
+/// Adds the second bias of each LSTM in the file to its first one, because cudp's layer keeps the
+/// second at zero.
 void add_second_biases(WeightFile& file, const Network& network, std::vector<float>& values) {
   constexpr std::string_view kSecond = ".bias_hh";
   for (const ParameterTensor& zero : network.zeros) {
@@ -131,7 +132,7 @@ void add_second_biases(WeightFile& file, const Network& network, std::vector<flo
   }
 }
 
-/// Describes the training that the file is the result of, if cudp made it; or returns "".
+/// If cudp trained the weights in the file, returns a description of that training; otherwise "".
 std::string own_training(const WeightFile& file, const std::string& path) {
   const std::string* const dataset = file.metadata("dataset");
   if (dataset == nullptr || file.metadata("model") == nullptr) return "";
@@ -142,7 +143,7 @@ std::string own_training(const WeightFile& file, const std::string& path) {
           read_file((fs::path(path).parent_path() / "privacy.json").string()));
       return fmt::format("{}: epsilon {:.4g} at delta {:.3g} of that run is not counted here",
                          trained, c.epsilon, c.delta);
-    } catch (const std::exception&) {  // states nothing
+    } catch (const std::exception&) {  // no description
     }
   }
   return trained +

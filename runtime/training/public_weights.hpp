@@ -8,14 +8,15 @@
 
 namespace cudp {
 
-/// Weights of a file, from which a training starts.
+/// Public pre-trained weights from a file, from which a training starts.
 struct PublicWeights {
   privacy::Certificate::PublicInput input;  ///< what the certificate states about the file
   std::vector<float> frozen = {};           ///< values of frozen tensors, in their order
 
-  // Only of a training that starts; a resumed one has its weights in the checkpoint.
-  std::vector<float> initial = {};      ///< values of trained tensors, [d]; NaN: not in the file
-  std::vector<std::string> notes = {};  ///< what was read, one line each, for the user
+  // Only for a new training; a resumed one has its weights in the checkpoint.
+  std::vector<float> initial = {};  ///< values of trained parameters, [d]; NaN: not in the file
+  /// Messages for the user about what was read, one line each.
+  std::vector<std::string> notes = {};
 };
 
 /// Returns whether each layer of the network is frozen by the globs of --freeze, [layers]. A glob
@@ -23,24 +24,25 @@ struct PublicWeights {
 /// matches some tensors of a layer only, or if no layer is left to train.
 std::vector<bool> frozen_layers(const Network& network, const std::string& globs);
 
-/// Returns the names of the tensors of those layers.
+/// Returns the names of the tensors of those layers for which `layers` is true.
 std::vector<std::string> tensors_of_layers(const Network& network, const std::vector<bool>& layers);
 
-/// Reads the weights for a network, of which nothing is frozen, and freezes its layers. Tensors are
-/// found by name; those that the file lacks are drawn. The two biases of an LSTM are added up.
-/// Throws InputError if the file has no tensor of the model, one of another shape, or lacks a
-/// frozen one.
+/// Reads weights from settings.init into a network without frozen layers, and freezes layers as
+/// settings.freeze states. Tensors are found by name; those that the file lacks are drawn at
+/// random. The two biases of an LSTM are added up. Throws InputError if the file has no tensor of
+/// the model, one of another shape, or lacks a frozen one.
 PublicWeights start_from_public_weights(const FineTuning& settings, Network& network);
 
-/// Freezes the layers of the network of a resumed run.
+/// Freezes the layers of a resumed run's network, with the weights of the original run.
 void freeze_again(const FineTuning& settings, const PublicWeights& weights, Network& network);
 
 /// Returns the SHA-256 of a file, hexadecimal. Throws InputError if it cannot be read.
 std::string digest_of_file(const std::string& path);
-/// Returns the SHA-256 of numbers, hexadecimal.
+/// Returns the SHA-256 of the bytes of these numbers, hexadecimal.
 std::string digest_of(const std::vector<float>& numbers);
 
-/// Returns the folder of the run that made the file, if a certificate is beside it; or "".
+/// Returns the folder of the cudp run that made the weights file, if there is a certificate next to
+/// the file; otherwise "".
 std::string run_of_weights(const std::string& path);
 
 }  // namespace cudp

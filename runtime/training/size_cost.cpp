@@ -16,7 +16,8 @@
 namespace cudp {
 namespace {
 
-/// Makes the method again, as if the number were public; null if there is no plan.
+/// Makes the training method as if the number of examples were public; null if its plan exceeds the
+/// budget.
 std::unique_ptr<Method> method_if_public(const Experiment& e, TrainingSize size) {
   size.noise = 0.0;
   try {
@@ -38,8 +39,8 @@ std::string size_cost_line(const Experiment& e, const TrainingSize& size, const 
   const std::unique_ptr<Method> other = method_if_public(e, size);
   const std::optional<double> less = other ? other->outcome(0).sigma : std::nullopt;
   if (!less) return "";
-  // If rows are held out, the number of rows trained on depends on secret coins and cannot be
-  // public.
+  // If rows are held out, the number of training rows depends on secret random decisions and cannot
+  // be public.
   const char* const hint = e.config.holdout ? "" : " (--size-is-public, if it is no secret)";
   if (*less < *sigma)
     return fmt::format(

@@ -25,8 +25,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Target duration of one call of Method::train, so that progress moves and signals are noticed;
-/// and of the time between two checkpoints, whose steps a crash may lose. [seconds]
+/// Target duration of one call of Method::train, short enough for the progress bar and signals; and
+/// of the time between two checkpoints, which is what a crash may lose. [seconds]
 constexpr double kChunkSeconds = 0.25;
 constexpr double kCheckpointSeconds = 20.0;
 
@@ -115,7 +115,8 @@ HoldoutPlan holdout_plan_of(const Experiment& e, double size_noise) {
 
 namespace {
 
-/// Budget of the held-out rows, which pays for a fixed number of releases and nothing else.
+/// Privacy budget for the figures of held-out rows. It admits a fixed number of releases and
+/// nothing else.
 class HoldoutBudget final : public ReleaseAuthority {
  public:
   explicit HoldoutBudget(const HoldoutPlan& plan) : plan_(plan) {}
@@ -190,7 +191,7 @@ std::unique_ptr<Training> Training::resume(Experiment experiment, SharedKey key,
   t->first_parameters_ = std::move(state.first_parameters);
   show_features(t->experiment_, std::move(state.feature_release));
   t->holdout_plan_ = holdout_plan_of(t->experiment_, t->size_.noise);
-  // completes rows written before format 2
+  // completes rows that versions before checkpoint format 2 wrote
   for (MetricsRow& row : t->metrics_) row = t->with_holdout(row);
   observer.enters("accountant");
   t->method_ = t->make_method();
@@ -347,7 +348,7 @@ std::optional<Evaluation> Training::evaluate() {
   return evaluation_of(answers())();
 }
 
-/// One call of advance(), and its measured speed.
+/// State of one call of Training::advance(), with the measured speed.
 class Training::Loop {
  public:
   explicit Loop(Training& training)
@@ -362,8 +363,8 @@ class Training::Loop {
     while (!t_.is_finished()) {
       const std::uint64_t until = timed([&] { return authorise(t_.step_, next_checkpoint()); });
       if (until == t_.step_) stop_at_budget();
-      // The checkpoint contains the charges before any of their noise is drawn, so an older ledger
-      // can be detected.
+      // The checkpoint stores the charges before any noise is drawn for them, so that an older
+      // ledger can be detected on a resume.
       if (!t_.is_finished()) checkpoint();
       while (t_.step_ < until && !t_.is_finished() && !observer_.interrupts()) take_steps(until);
       if (!t_.is_finished() && observer_.interrupts()) return checkpoint();
@@ -374,7 +375,7 @@ class Training::Loop {
   }
 
  private:
-  /// Makes a checkpoint that has all rows of the steps done.
+  /// Stores a checkpoint. Waits until all lines of metrics up to this step are complete.
   void checkpoint() {
     observer_.enters("checkpoints");
     t_.add(t_.pending_.all());
@@ -436,7 +437,7 @@ class Training::Loop {
     show_progress();
   }
 
-  /// Ends the training at this step, because the budget is spent.
+  /// Ends the training at the current step, because the budget is spent.
   void stop_at_budget() {
     if (!is_open_ended() && t_.step_ > 0)
       observer_.warned(

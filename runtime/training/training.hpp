@@ -21,54 +21,57 @@
 
 namespace cudp {
 
-/// State from which a training resumes as if it had never stopped, together with its experiment and
-/// key. The position of the random generator is the step, which addresses every random number.
+/// Everything in a checkpoint from which a training resumes, together with its Experiment and
+/// random key, as if it had never stopped. Random numbers are addressed by step, so the generator
+/// has no other state.
 struct TrainingState {
   std::uint64_t step = 0;  ///< number of steps done
   MethodState method;
   TrainingSize size;
   privacy::Ledger ledger;
-  std::vector<PrivacyBudget::Taken> taken;    ///< charges without a number that were used
-  std::vector<privacy::NoisyValue> released;  ///< values listed by the gate
+  std::vector<PrivacyBudget::Taken> taken;    ///< uses of the ledger's charges that have no number
+  std::vector<privacy::NoisyValue> released;  ///< the noisy values released so far
   std::vector<MetricsRow> metrics;
-  double seconds = 0.0;                       ///< training time so far
-  std::vector<float> feature_release;         ///< see Experiment
-  std::optional<SharedKey> coins;             ///< see Experiment
-  std::optional<PublicWeights> initial = {};  ///< see Experiment
-  std::string first_parameters = {};  ///< digest of the trained parameters before the first step
+  double seconds = 0.0;                ///< training time so far
+  std::vector<float> feature_release;  ///< noisy statistics for features, see Experiment
+  std::optional<SharedKey> coins;      ///< key that decided which rows are held out, see Experiment
+  std::optional<PublicWeights> initial = {};  ///< pre-trained weights, see Experiment
+  std::string first_parameters = {};  ///< hash of the trained parameters before the first step
 };
 
-/// Plans the figures of held-out rows; its share is 0 if none are held out. size_noise: noise of
-/// the released number of training examples. Throws BudgetError.
+/// Returns how the figures of held-out rows will be released; its share is 0 if no rows are held
+/// out. size_noise: standard deviation of the noise on the number of training examples. Throws
+/// BudgetError.
 HoldoutPlan holdout_plan_of(const Experiment& experiment, double size_noise);
 
-/// Training in progress. It needs no folder, no terminal and no file; an observer stores or shows
-/// its results. Everything that it releases is charged first and then passes its gate.
+/// A training in progress. It needs no folder, terminal or file; an observer stores or shows its
+/// results. Every release is charged to the budget before its noise is drawn
+/// (runtime/gate/gate.hpp).
 class Training {
  public:
-  /// Starts a training: counts the examples, plans, makes the release that features need, and
-  /// starts the method. `observer` and `release_observer` must outlive the training.
-  /// release_observer: receives all releases; may be null. Throws InputError, also if it is a
-  /// SecretObserver and the training is not seeded. Throws BudgetError if settings and size allow
-  /// no training.
+  /// Starts a training: releases the number of examples if it is private, makes the privacy plan,
+  /// releases the statistics for features, and initialises the method. `observer` and
+  /// `release_observer` must outlive the training. release_observer: receives all releases; may be
+  /// null. Throws InputError, also if it is a SecretObserver and the training is not seeded. Throws
+  /// BudgetError if the budget does not suffice for these settings and this size.
   static std::unique_ptr<Training> begin(Experiment experiment, SharedKey key,
                                          TrainingObserver& observer,
                                          ReleaseObserver* release_observer = nullptr);
 
   /// Resumes from `state` of the same experiment, whose data are as prepare() returned them.
-  /// same_key: `key` is the one that the training began with; if not, the caller must call
+  /// same_key: whether `key` is the one that the training began with; if not, the caller must call
   /// pay_again() before advance(). Throws BudgetError if the budget allows no more steps.
   static std::unique_ptr<Training> resume(Experiment experiment, SharedKey key,
                                           TrainingObserver& observer, TrainingState state,
                                           bool same_key,
                                           ReleaseObserver* release_observer = nullptr);
 
-  /// Charges again for steps that will be repeated under a new key. Throws BudgetError if that is
-  /// not possible.
+  /// Charges the budget again for steps that will be repeated under a new key. Throws BudgetError
+  /// if it does not suffice.
   void pay_again();
 
-  /// Trains to the end, or until the observer interrupts. Throws BudgetError if the budget does not
-  /// allow a single step.
+  /// Trains until the end, or until the observer interrupts. Throws BudgetError if the budget does
+  /// not allow a single step.
   void advance();
 
   bool is_finished() const { return last_step_ == step_; }
@@ -81,35 +84,35 @@ class Training {
   const privacy::Ledger& ledger() const { return budget_.ledger(); }
   const privacy::Filter* filter() const { return budget_.filter(); }
   std::uint64_t step() const { return step_; }  ///< number of steps done
-  /// Returns the step at which it will stop: the method's number of steps, or what the budget
-  /// allows.
+  /// Returns the step at which the training will stop: the method's number of steps, or fewer if
+  /// the budget allows only these.
   std::uint64_t last_step() const { return last_step_.value(); }
   const std::vector<MetricsRow>& metrics() const { return metrics_; }
-  double seconds() const { return seconds_; }  ///< training time so far
+  double seconds() const { return seconds_; }  ///< training time so far [s]
 
-  /// Returns the state for a checkpoint.
+  /// Returns everything that a checkpoint must store.
   TrainingState state() const;
-  /// Checks that all ranks have the same model. Throws RanksError if not.
+  /// Checks that all ranks have the same parameters. Throws RanksError if not.
   void agree() const { (void)joined_state(); }
-  /// Executes an order of rank 0. Called by the other ranks.
+  /// Executes a command of rank 0. Called by the other ranks.
   void follow(Order order);
 
-  /// Returns the certificate of a training that ends here.
+  /// Returns the certificate for everything charged, if the training ends at the current step.
   privacy::Certificate certificate() const;
-  /// Returns the certificate of the plan: of what will have been spent if the training ends as
+  /// Returns a certificate for everything that will have been spent if the training ends as
   /// planned. It states that the training is not finished.
   privacy::Certificate plan_certificate() const;
-  /// Returns the model as it may be published.
+  /// Returns the trained model in the form in which it is published.
   ReleasedModel model() const;
-  /// Returns whether the trained parameters of that model are those before the first step, if the
-  /// training began with weights of a file. It follows from what is released.
+  /// Returns whether training from pre-trained weights has left all trained parameters unchanged.
+  /// The answer depends on the released model only.
   bool is_unchanged() const;
-  /// Return the plan for the noisy figures of held-out rows (its share is 0 if none are held out),
-  /// and the released figures (empty until the training is finished).
+  /// Return how the figures of held-out rows are released (share 0 if no rows are held out), and
+  /// the released figures (empty until the training is finished).
   const HoldoutPlan& holdout_plan() const { return holdout_plan_; }
   const std::optional<HoldoutFigures>& holdout_figures() const { return holdout_figures_; }
-  /// Evaluates the model on the test set; nullopt if there is none. Held-out rows count as a test
-  /// set, even if there are none of them.
+  /// Evaluates the model on the test set; nullopt if there is none. Held-out rows are a test set,
+  /// even if their number is 0.
   std::optional<Evaluation> evaluate();
 
  private:
@@ -121,26 +124,27 @@ class Training {
 
   std::unique_ptr<Method> make_method() const;
   Ranks& ranks() const { return *experiment_.ranks; }
-  /// Returns the method's state, joined over all ranks.
+  /// Returns the method's state, combined from all ranks.
   MethodState joined_state() const;
-  /// Returns the logits of this rank's test examples; on rank 0 those of all.
+  /// Returns the logits of this rank's test examples; on rank 0, those of all test examples.
   std::vector<float> joined_logits();
   TrainingInputs inputs();
   void plan();
-  /// Releases the figures of held-out rows that the plan pays for, once. Their noise comes from the
-  /// run's key, so the same key gives the same figures again.
+  /// Releases the noisy figures of held-out rows, once. Their noise is drawn from the run's key, so
+  /// the same key gives the same figures again.
   void release_holdout();
-  /// Adds a row of metrics for this step, unless it has one.
+  /// Adds a line of metrics for the current step, unless there is one.
   void measure_once();
   void measure();
-  /// Returns the row with `epsilon` raised to the guarantee for held-out rows, if there are any.
+  /// Returns the line of metrics with `epsilon` raised to the guarantee for held-out rows, if there
+  /// are any.
   MetricsRow with_holdout(MetricsRow row) const;
-  /// Appends rows whose epsilon is known to the metrics, and reports them to the observer.
+  /// Appends complete lines to the metrics, and reports them to the observer.
   void add(const std::vector<MetricsRow>& rows);
-  /// Returns the model's predictions for the test set.
+  /// Returns the model's outputs for the test set.
   Predictions answers();
-  /// Returns a function that evaluates predictions for the test set. It owns what it needs: it may
-  /// be called in another thread, while this one continues to train.
+  /// Returns a function that evaluates these predictions. It owns what it needs, so another thread
+  /// may call it while the training continues.
   std::function<Evaluation()> evaluation_of(Predictions predictions) const;
 
   Experiment experiment_;
@@ -154,17 +158,18 @@ class Training {
 
   HoldoutPlan holdout_plan_;
   std::optional<HoldoutFigures> holdout_figures_;
-  std::optional<Predictor> predictor_;  ///< created when the first row is measured
-  std::string first_parameters_;        ///< see TrainingState; empty if all weights were drawn
+  std::optional<Predictor> predictor_;  ///< created at the first line of metrics
+  std::string first_parameters_;  ///< hash of the initial parameters, see TrainingState; empty if
+                                  ///< all weights were drawn
   std::uint64_t step_ = 0;
   std::optional<std::uint64_t> last_step_;  ///< nullopt until it is known
   std::vector<MetricsRow> metrics_;
-  std::uint64_t measured_step_ = 0;  ///< step of the last row, known or pending; 0 if there is none
+  std::uint64_t measured_step_ = 0;  ///< step of the last line of metrics, complete or not; 0: none
   double seconds_ = 0.0;
-  /// Evaluation of the last row of this process, complete when the row is known. Null if that row
-  /// has no test set.
+  /// Evaluation of the last line of metrics, available when that line is complete. Null if there is
+  /// no test set.
   std::shared_ptr<Evaluation> evaluated_;
-  PendingRows pending_;  ///< empty outside advance()
+  PendingRows pending_;  ///< lines of metrics that are being computed; empty outside advance()
 };
 
 }  // namespace cudp

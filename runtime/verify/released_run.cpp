@@ -44,7 +44,7 @@ std::string shape_text(const std::vector<int>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-/// Returns the content of a file. Throws InputError if there is none.
+/// Returns the content of a file. Throws InputError if it does not exist.
 std::string read_input(const fs::path& path) {
   if (!fs::is_regular_file(path))
     throw InputError(path.string() +
@@ -78,8 +78,8 @@ std::vector<std::string> tensor_differences(const TensorFile& file, const Networ
   return wrong;
 }
 
-/// Returns the network that the file describes. If the vectors of words are in another file, their
-/// length is the first one at which the tensors fit.
+/// Builds the network that the model's file describes. If the embedding is in another file, tries
+/// vector lengths until the tensors fit.
 Network network_of(const TensorFile& file, const fs::path& path) {
   const std::string source = path.string();
   const std::optional<ReleasedWords> words = released_words(file, path);
@@ -104,7 +104,7 @@ Network network_of(const TensorFile& file, const fs::path& path) {
   return *std::move(first);
 }
 
-/// Checks the tensor of the release that the features are computed from.
+/// Checks the tensor with the noisy statistics from which features are computed.
 void check_feature_tensor(const TensorFile& file, const Network& network,
                           const FeatureSettings& features, verify::Statement& s) {
   const bool pca = features.kind == Features::pca;
@@ -122,7 +122,7 @@ void check_feature_tensor(const TensorFile& file, const Network& network,
                       shape_text(t->shape));
 }
 
-/// Compares the unit of privacy of the model's schema with the certificate's.
+/// Checks that the model's schema and the certificate state the same unit of privacy.
 void check_unit(const TensorFile& file, const std::string& source,
                 const verify::StatedNumbers& certificate, verify::Statement& s) {
   const auto text = [](const std::string& unit, std::uint64_t rows) {
@@ -139,8 +139,7 @@ void check_unit(const TensorFile& file, const std::string& source,
                       found);
 }
 
-/// Compares the file that the training began with: the certificate's, the settings' and the
-/// model's.
+/// Checks that certificate, settings and model state the same file of pre-trained weights.
 void check_initial_weights(const TensorFile& file, const Network& network,
                            const std::string& certificate, const verify::Settings& settings,
                            verify::Statement& s) {
@@ -268,7 +267,7 @@ void check_holdout(const ReleasedRun& run, const ModelInputs& inputs, verify::St
         "holdout.json: expected the bounds that follow from its numbers, found others");
 }
 
-/// Checks that the note gives the certificate's reasons why a run is not for release.
+/// Checks that NOT-FOR-RELEASE.txt gives the certificate's reasons.
 void check_note(const ReleasedRun& run, const nlohmann::json& json, verify::Statement& s) {
   std::vector<std::string> stated, noted;
   if (json.contains("not_for_release"))
@@ -288,8 +287,8 @@ bool states_rows(const nlohmann::json& certificate) {
   });
 }
 
-/// Checks that the certificate assumes finite features if the model takes numbers, not the bytes of
-/// images.
+/// Checks that the certificate states the assumption of finite features, if the model's inputs are
+/// numbers and not bytes of images.
 void check_numbers(const ModelInputs& inputs, const nlohmann::json& certificate,
                    verify::Statement& s) {
   for (const auto& assumption : certificate.value("assumptions", nlohmann::json::array())) {
@@ -304,8 +303,8 @@ void check_numbers(const ModelInputs& inputs, const nlohmann::json& certificate,
   }
 }
 
-/// Checks that the certificate, or the model, accounts for each file of release/, and that none is
-/// missing.
+/// Checks that each file in release/ is one that the certificate or the model requires, and that
+/// none is missing.
 verify::Statement check_files(const ReleasedRun& run) {
   verify::Statement s{
       .name = "files", .found = fmt::format("{}", fmt::join(run.files, ", ")), .wrong = {}};
@@ -352,7 +351,7 @@ verify::Statement check_files(const ReleasedRun& run) {
   return s;
 }
 
-/// Makes the pages of release/ again, and compares their bytes.
+/// Generates the report pages of release/ again, and compares their bytes.
 verify::Statement check_pages(const ReleasedRun& run) {
   verify::Statement s{.name = "pages", .found = {}, .wrong = {}};
   const auto json = nlohmann::json::parse(run.evidence.certificate);

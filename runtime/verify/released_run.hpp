@@ -7,12 +7,11 @@
 
 namespace cudp {
 
-/// Files of a run's folder, or of its release folder alone, as text: the evidence that an auditor
-/// has.
+/// The files of a run's folder, or of its release folder alone, as text: what an auditor can see.
 struct ReleasedRun {
   std::filesystem::path release;  ///< path of the release folder
-  verify::Evidence evidence;      ///< ledger is empty if there is no private folder
-  std::string status;             ///< the certificate's: finished, not finished or refused
+  verify::Evidence evidence;      ///< its ledger is empty if there is no private folder
+  std::string status;             ///< stated by the certificate: finished, not finished or refused
   bool has_model = false;
   std::vector<std::string> files;  ///< names of the files in the release folder, sorted
   std::string note;                ///< content of NOT-FOR-RELEASE.txt; empty if there is none
@@ -20,15 +19,15 @@ struct ReleasedRun {
   std::filesystem::path model() const { return release / "model.safetensors"; }
 };
 
-/// Reads a run's folder or release folder. Throws InputError if `folder` is not one, if the run
-/// gives no privacy, or if a file cannot be read.
+/// Reads the files of a run's folder or release folder. Throws InputError if `folder` is not one,
+/// if the run has no privacy, or if a file cannot be read.
 ReleasedRun open_released_run(const std::filesystem::path& folder);
 
 /// Checks everything that can be checked without secrets. First come the statements of the files
 /// (privacy/verify/released.hpp), then the model's tensors against the network that the model
 /// describes, then the list of files in release/: each must be accounted for by the certificate,
-/// and none may be missing. Throws InputError if a file cannot be read.
-/// bounds: cache of accountants' results, which later calls use.
+/// and none may be missing. Throws InputError if a file cannot be read. bounds: cache of the
+/// accountant's results, reused by later calls.
 std::vector<verify::Statement> check_released_run(const ReleasedRun& run, verify::Bounds& bounds);
 
 }  // namespace cudp

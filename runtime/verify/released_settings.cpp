@@ -19,7 +19,8 @@
 namespace cudp {
 namespace {
 
-/// Returns whether the certificate states that this program made the run.
+/// Returns whether the certificate states that the same version and commit of this program made the
+/// run.
 bool is_of_this_program(const ReleasedRun& run) {
   const auto json = privacy::parse_json(run.evidence.certificate);
   const nlohmann::json& stated = json.at("build");
@@ -66,7 +67,7 @@ std::vector<std::string> data_differences(const ReleasedRun& run) {
   if (c.examples && !settings.is_on("size-is-public"))
     wrong.emplace_back("size-is-public: expected it as the certificate has no noisy row count");
   if (!names_table(dataset)) return wrong;
-  // A refused run has no model, whose schema would state the meaning of a row.
+  // A run that ended before training has no model, whose schema would state the meaning of a row.
   if (c.status == "refused" && json.value("assumptions", nlohmann::json::array()).empty())
     wrong.emplace_back("assumptions: expected what a row of the table is, found nothing of it");
   const bool has_test = settings.has("test-data") && !settings.text("test-data").empty();

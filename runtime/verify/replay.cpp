@@ -50,7 +50,7 @@ std::int64_t unguessed_seed() {
   return static_cast<std::int64_t>(words >> 1);
 }
 
-/// Returns the released settings with a seed and with paths of this machine.
+/// Returns the run's released settings, with a seed and with paths on this machine.
 TrainConfig replay_config(const ReleasedRun& run, const ReplaySettings& s) {
   const std::string source = (run.release / "config.toml").string();
   TrainConfig c;
@@ -100,7 +100,8 @@ class ReplayFolder {
   fs::path path_;
 };
 
-/// Writes a user-defined list of layers to a file, as the released model has it.
+/// If the run's model is not a built-in one, writes its layers to a file and names that in the
+/// config.
 void find_model(TrainConfig& c, const ReleasedRun& run, const fs::path& folder) {
   if (!c.model.ends_with(".toml")) return;
   const std::string source = run.model().string();
@@ -123,7 +124,7 @@ Json in_format_2(Json certificate) {
   return certificate;
 }
 
-/// Returns whether the JSON pointer is `entry` or lies under it.
+/// Returns whether the JSON pointer is `entry` or inside it.
 bool is_under(std::string_view pointer, std::string_view entry) {
   return pointer == entry || (pointer.starts_with(entry) && pointer[entry.size()] == '/');
 }
@@ -142,7 +143,7 @@ std::vector<std::string> certificate_differences(const std::string& run,
                                                  const std::string& replay) {
   Json a = in_format_2(Json::parse(run));
   Json b = in_format_2(Json::parse(replay));
-  // Pages say nothing that the rest of a certificate does not.
+  // Report pages contain nothing that is not in the certificate.
   a.erase("pages");
   b.erase("pages");
   // These differ in every replay: its seed, another build, a clipping norm that follows from noise;
@@ -193,7 +194,7 @@ std::vector<std::string> certificate_differences(const std::string& run,
            "/candidates",
            "/filter",
            "/feature_release/sigma"});
-  // Earlier releases decide what these methods do.
+  // What these methods do depends on earlier noisy releases.
   if (method == "dp-agd" || method == "dpis")
     allow({"/steps", "/releases", "/noisy_values", "/filter/rho_spent", "/epsilon_lower"});
   // Steps were paid for again after a key was lost.

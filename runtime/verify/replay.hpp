@@ -11,23 +11,23 @@
 
 namespace cudp {
 
-/// Settings of a replay.
+/// Settings for training a released run again (a replay).
 struct ReplaySettings {
-  std::filesystem::path folder;  ///< folder of the replay; must not exist
-  std::string data_dir;          ///< folder in which the files that the settings name are searched
-  std::string dataset;           ///< replaces the settings' data set; empty: keep it
-  std::string schema;            ///< replaces the settings' schema; empty: keep it
-  std::string device;            ///< replaces the settings' device; empty: keep it
-  std::optional<std::int64_t> seed;  ///< seed of the replay; empty: a random one
+  std::filesystem::path folder;  ///< folder for the replay's run; must not exist
+  std::string data_dir;          ///< folder in which files that the settings name are searched
+  std::string dataset;  ///< data set to use instead of that in the settings; empty: that one
+  std::string schema;   ///< schema to use instead of that in the settings; empty: that one
+  std::string device;   ///< device to use instead of that in the settings; empty: that one
+  std::optional<std::int64_t> seed;  ///< seed of the replay; nullopt: a random one
   std::int64_t threads = 0;
 };
 
-/// Result of a replay.
+/// Result of training a released run again.
 struct ReplayVerdict {
-  verify::Verdict transcript;  ///< result for the replay against its own certificate
-  /// Statements of the run's certificate that differ from the replay's although they should not.
+  verify::Verdict transcript;  ///< whether the replay did what its own certificate states
+  /// Fields in which the certificates of run and replay differ although they should not.
   std::vector<std::string> differences;
-  std::int64_t seed = 0;  ///< seed of the replay
+  std::int64_t seed = 0;  ///< seed that was used
 };
 
 /// Replays a released run: trains its settings again with a seed, in this process and in a folder
