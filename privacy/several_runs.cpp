@@ -23,7 +23,7 @@ constexpr double kAbove = 1.0 + 8.0 * std::numeric_limits<double>::epsilon();
 class Curve {
  public:
   Curve(const RunSpending& spending, std::uint64_t group)
-      : run_(spending.run), failure_(spending.failure) {
+      : run_(spending.run), failure_(spending.failure), allocates_(allocates(spending)) {
     if (!(failure_ >= 0.0 && failure_ < 1.0))
       throw std::invalid_argument("failure: expected a number in [0, 1), found " +
                                   number(failure_));
@@ -45,6 +45,7 @@ class Curve {
 
   /// Returns the divergence at an order, in nats, rounded up.
   double at(double order) const {
+    if (allocates_) return kInfinity;
     if (const auto* filtered = std::get_if<RenyiFilteredRun>(&run_))
       return order <= filtered->order ? filtered->divergence : kInfinity;
     if (const auto* filtered = std::get_if<ZcdpFilteredRun>(&run_))
@@ -62,6 +63,7 @@ class Curve {
   static constexpr std::size_t kEntries = 4096;
   const std::variant<PlannedRun, ChosenRun, RenyiFilteredRun, ZcdpFilteredRun, StatedRun>& run_;
   double failure_;
+  bool allocates_;
   std::optional<RdpCurve> curve_;
 };
 
@@ -115,6 +117,18 @@ double by_losses(std::span<const RunSpending> runs, double delta, std::uint64_t 
 
 }  // namespace
 
+bool allocates(const RunSpending& run) {
+  const auto any = [](const std::vector<Release>& releases) {
+    return std::ranges::any_of(releases, [](const Release& release) {
+      const auto* epoch = std::get_if<AllocatedGaussian>(&release.mechanism);
+      return epoch != nullptr && epoch->steps > 1;
+    });
+  };
+  if (const auto* planned = std::get_if<PlannedRun>(&run.run)) return any(planned->releases);
+  if (const auto* chosen = std::get_if<ChosenRun>(&run.run)) return any(chosen->releases);
+  return false;
+}
+
 RunCost cost_at(const RunSpending& run, double order, std::uint64_t group) {
   check_order(order);
   check_group(group);
@@ -150,10 +164,12 @@ double epsilon_fixed_ahead(std::span<const RunSpending> runs, double delta, std:
   for (const Curve& curve : curves) failure += curve.failure();
   for (const RunSpending& run : runs) beside += run.failure;
   if (!(failure * kAbove < delta)) refuse_delta(failure, delta);
-  double epsilon = by_divergences(curves, (delta - failure * kAbove) / kAbove);
+  double epsilon = kInfinity;
+  if (std::ranges::none_of(runs, allocates))
+    epsilon = by_divergences(curves, (delta - failure * kAbove) / kAbove);
   if (std::ranges::none_of(curves, &Curve::is_filtered))
     epsilon = std::fmin(epsilon, by_losses(runs, (delta - beside * kAbove) / kAbove, group));
-  if (failure * kAbove <= 0.5 * delta)
+  if (failure * kAbove <= 0.5 * delta && std::ranges::none_of(runs, allocates))
     epsilon = std::fmin(epsilon, epsilon_as_chosen(runs, delta, group));
   if (!std::isfinite(epsilon))
     throw std::domain_error("expected runs with a finite divergence at a common order, found none");

@@ -67,11 +67,15 @@ RunCost cost_at(const RunSpending& run, double order, std::uint64_t group = 1);
 /// bound, if the deltas of the runs exceed their half, or if no order is finite.
 double epsilon_as_chosen(std::span<const RunSpending> runs, double delta, std::uint64_t group = 1);
 
+/// Returns whether the run made releases of random allocation, which have no divergence: its cost
+/// is infinite at every order, and epsilon_as_chosen refuses it. It can be a StatedRun instead.
+bool allocates(const RunSpending& run);
+
 /// Returns epsilon if every run was fixed before the first one started: the least that privacy loss
 /// distributions of all their releases, or their Renyi divergences, give. Runs with filters count
-/// by their divergences only. If one of the runs is a ChosenRun, the result is epsilon_as_chosen.
-/// Never above epsilon_as_chosen. Throws like epsilon_as_chosen, except that the deltas may add up
-/// to nearly all of delta.
+/// by their divergences only, and with allocated releases by their losses only. If one of the runs
+/// is a ChosenRun, the result is epsilon_as_chosen. Never above epsilon_as_chosen. Throws like
+/// epsilon_as_chosen, except that the deltas may add up to nearly all of delta.
 double epsilon_fixed_ahead(std::span<const RunSpending> runs, double delta,
                            std::uint64_t group = 1);
 

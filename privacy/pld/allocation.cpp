@@ -20,9 +20,11 @@ namespace cudp::privacy::pld {
 namespace {
 
 constexpr double kRounding = 0x1p-53;
-/// Covers all products that are too small for double: a level has fewer than 10^9 of them, each
-/// below 10^-307.
-constexpr double kUnderflow = 1e-280;
+/// Covers all products of a level that are too small for double: fewer than 10^8, each below
+/// 10^-307.
+constexpr double kUnderflow = 1e-299;
+/// Largest likelihood ratio of a table. The products above then lose no more than 10^-90.
+constexpr double kMaxRatio = 1e100;
 constexpr std::size_t kMaxTables = 16;  // of one thread
 
 /// Probability above z of a standard normal.
@@ -60,10 +62,9 @@ class OneStep {
     // the last point, which is P's probability there, is `cut`.
     low_ = -reach;
     high_ = inverse_ + reach;
-    if (!(ratio(high_) < 1e280))
+    if (!(ratio(high_) < kMaxRatio))
       throw std::domain_error(
-          "allocated-gaussian: expected noise whose likelihood ratio is below "
-          "1e280, found sigma " +
+          "allocated-gaussian: expected noise whose likelihood ratio is below 1e100, found sigma " +
           number(sigma));
     const double variance = std::expm1(inverse_ * inverse_);
     for (const double w :
@@ -72,6 +73,8 @@ class OneStep {
     // Rounding may have moved two points to one.
     z_.erase(std::unique(z_.begin(), z_.end(), [](double a, double b) { return !(a < b); }),
              z_.end());
+    for (std::size_t i = 0; i + 1 < z_.size(); ++i)
+      most_parts_ = std::fmax(most_parts_, parts_of(z_[i], z_[i + 1]));
   }
 
   AllocationTable table(Side side) const { return side == Side::above ? chords() : merged(); }
@@ -86,6 +89,12 @@ class OneStep {
     double mass = 0.0, left = 0.0, right = 0.0, mean = 0.0;
   };
 
+  /// Number of parts that integrate() divides a cell into.
+  double parts_of(double begin, double end) const {
+    const double far = std::fmax(std::fabs(begin), std::fabs(end));
+    const double longest = std::fmin(0.1, std::fmin(1.0 / (1.0 + far), 0.5 / inverse_));
+    return std::ceil((end - begin) / longest);
+  }
   /// Integrates by Gauss' rule with ten points over parts so short that its error is below the
   /// rounding: on the ellipse of Bernstein's bound with parameter 20, which reaches five lengths of
   /// a part beyond it, the integrands are at most e^10 times as large as inside, and 20^-20 of that
@@ -93,9 +102,7 @@ class OneStep {
   Cell integrate(double begin, double end) const {
     using Rule = boost::math::quadrature::gauss<double, 10>;
     const double width = end - begin;
-    const double far = std::fmax(std::fabs(begin), std::fabs(end));
-    const double longest = std::fmin(0.1, std::fmin(1.0 / (1.0 + far), 0.5 / inverse_));
-    const double parts = std::ceil(width / longest);
+    const double parts = parts_of(begin, end);
     const double part = width / parts;
     const double to_left = -std::expm1(-inverse_ * width), to_right = std::expm1(inverse_ * width);
     Cell cell;
@@ -117,7 +124,7 @@ class OneStep {
   /// Relative errors of integrals and tails: the density at z multiplies the rounding of z by z.
   double mass_error() const {
     const double far = std::fmax(std::fabs(low_), high_) + inverse_;
-    return kRounding * (400.0 + 16.0 * far * far);
+    return kRounding * (400.0 + 20.0 * most_parts_ + 16.0 * far * far);
   }
   double point_error() const {
     return kRounding * (64.0 + 8.0 * inverse_ * (std::fabs(low_) + high_ + inverse_));
@@ -166,6 +173,7 @@ class OneStep {
 
   double inverse_;  ///< 1 / sigma
   double low_ = 0.0, high_ = 0.0;
+  double most_parts_ = 1.0;  ///< of a cell's integral, of 20 terms each
   std::vector<double> z_;
 };
 
@@ -299,13 +307,19 @@ AllocationTable add(const AllocationTable& a, const AllocationTable& b, bool sam
       table.mass[i + 1] += sums.right[i] / width;
     }
     table.mass.back() += sums.left.back();
+    double least_width = 1.0;
+    for (std::size_t i = 0; i + 1 < ends.size(); ++i)
+      least_width = std::fmin(least_width, ends[i + 1] - ends[i]);
+    // What is lost has a mass of at most this, at points up to the last one.
+    const double lost = kUnderflow / least_width;
     table.excess =
-        sums.right.back() + a.excess * total(b) + b.excess * total(a) + kUnderflow * ends.back();
-    table.mass.front() += kUnderflow;
+        sums.right.back() + a.excess * total(b) + b.excess * total(a) + lost * ends.back();
+    table.mass.front() += lost;
   } else {
     const CellSums sums = add_pairs<Side::below>(a, b, ends, same);
     for (std::size_t i = 0; i < ends.size(); ++i) {
-      if (!(sums.left[i] > kUnderflow && sums.right[i] > kUnderflow)) continue;
+      // Otherwise the products that were lost might matter for the mean.
+      if (!(sums.left[i] > 1e-280 && sums.right[i] > 1e-280)) continue;
       table.points.push_back(sums.right[i] / sums.left[i]);
       table.mass.push_back(sums.left[i]);
     }

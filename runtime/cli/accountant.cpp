@@ -152,7 +152,7 @@ void fill_in_training(AccountantFlags& o, const std::string& unknown) {
 }
 
 void refuse_missing(const std::string& command, const std::vector<std::string>& missing) {
-  if (missing.size() == 1 && missing.front().starts_with("--steps"))
+  if (missing.size() == 1 && missing.front().starts_with("--steps ("))
     throw InputError(command +
                      ": expected --epochs with --examples and --batch, or --steps, found neither");
   if (missing.size() < 2) return;

@@ -100,6 +100,14 @@ privacy::RunSpending spending_of_plan(const NamedCertificate& c) {
   return {.run = privacy::StatedRun{c.stated.epsilon, c.stated.delta}};
 }
 
+/// Returns the spending of a run that may have been chosen by looking at others. Random allocation
+/// has no divergence for that, so that such a run counts by its promise.
+privacy::RunSpending as_chosen(const privacy::RunSpending& spending,
+                               const verify::StatedNumbers& stated) {
+  if (!privacy::allocates(spending)) return spending;
+  return {.run = privacy::StatedRun{stated.epsilon, stated.delta}};
+}
+
 }  // namespace
 
 SpentByAll spent_together(const std::vector<SpendingRun>& runs, std::optional<double> delta) {
@@ -128,7 +136,7 @@ SpentByAll spent_together(const std::vector<SpendingRun>& runs, std::optional<do
         hold_same_neighbours(*first, c);
       else
         first = c;
-      at = known.emplace(run.certificate, spending_of_plan(c)).first;
+      at = known.emplace(run.certificate, as_chosen(spending_of_plan(c), c.stated)).first;
     }
     spendings.push_back(at->second);
   }
@@ -157,7 +165,10 @@ Answer several_runs(const std::vector<std::string>& runs, std::optional<double> 
   for (const NamedCertificate& c : all)
     spendings.push_back(spending_of(c.json, c.stated, c.file.string()));
   const std::uint64_t group = all.front().stated.max_rows;
-  const double chosen = privacy::epsilon_as_chosen(spendings, of_all, group);
+  std::vector<privacy::RunSpending> chosen_spendings;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    chosen_spendings.push_back(as_chosen(spendings[i], all[i].stated));
+  const double chosen = privacy::epsilon_as_chosen(chosen_spendings, of_all, group);
   // The certificate of a refused run states the cost of its count, not the spending that was
   // planned. It therefore has no plan that was fixed beforehand.
   const auto refused =
@@ -167,7 +178,9 @@ Answer several_runs(const std::vector<std::string>& runs, std::optional<double> 
                      refused->file.string() +
                      ", which states what its noisy row count spent and not what was planned");
   const double fixed =
-      refused != all.end() ? chosen : privacy::epsilon_fixed_ahead(spendings, of_all, group);
+      refused != all.end()
+          ? chosen
+          : std::fmin(chosen, privacy::epsilon_fixed_ahead(spendings, of_all, group));
 
   Answer a;
   a.json = {{"epsilon", fixed_ahead ? fixed : chosen},

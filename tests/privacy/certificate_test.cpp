@@ -74,6 +74,7 @@ const std::vector<privacy::Release> kReleases = {{privacy::Gaussian{2.0}, 3},
 
 TEST(CertificateText, IsReadAsItWasWrittenWhateverTheMethod) {
   const std::vector<privacy::Release> steps = {{privacy::Gaussian{12.5}, 1},
+                                               {privacy::AllocatedGaussian{118, 1.75}, 20},
                                                {privacy::PoissonGaussian{0.125, 1.5}, 40}};
   const std::pair<const char*, decltype(privacy::Promise::how)> methods[] = {
       {"dpsgd", privacy::NoisySums{.sampling = "poisson",

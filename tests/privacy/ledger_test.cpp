@@ -58,6 +58,7 @@ std::vector<Mechanism> one_of_each() {
           PoissonGaussian{0.01, 0.1 + 0.2},
           FixedSizeGaussian{50000, 500, 2.0},
           TruncatedPoissonGaussian{60000, 0.004, 300, 1.25},
+          AllocatedGaussian{118, 0.9},
           GaussianMixture{{0.0, 1.0, 2.5}, {0.9, 0.09, 0.01}, 0.7},
           Laplace{3.5},
           PoissonLaplace{0.25, 4.0},
@@ -309,7 +310,7 @@ TEST(LedgerText, TheFirstVersionIsStillRead) {
 
 TEST(LedgerText, EveryDamagedByteIsFoundInItsLine) {
   Ledger ledger = example();
-  ledger.charge({one_of_each()[4], 2});
+  ledger.charge({one_of_each()[5], 2});
   const std::string text = ledger.to_text();
   std::size_t line = 1;
   for (std::size_t i = 0; i < text.size(); ++i) {

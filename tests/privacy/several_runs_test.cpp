@@ -33,6 +33,30 @@ TEST(SeveralRuns, FixedAheadAreOneRunOfAllTheirReleases) {
   EXPECT_LE(found, together * 1.01);
 }
 
+/// Random allocation has losses but no divergence: fixed runs compose, others count by a promise.
+TEST(SeveralRuns, OfRandomAllocationComposeIfFixedAhead) {
+  const Release epochs{AllocatedGaussian{10, 2.0}, 2};
+  const std::vector<RunSpending> runs(2, {.run = PlannedRun{{epochs}}});
+  const auto of_epochs = [&](std::uint64_t count) {
+    return Accountant({.releases = {{epochs.mechanism, count}}}).epsilon(kDeltaOfAll).epsilon;
+  };
+  EXPECT_NEAR(epsilon_fixed_ahead(runs, kDeltaOfAll), of_epochs(4), 1e-6);
+  EXPECT_THROW(epsilon_as_chosen(runs, kDeltaOfAll), std::domain_error);
+  EXPECT_FALSE(std::isfinite(cost_at(runs[0], 8.0).divergence));
+  EXPECT_TRUE(allocates(runs[0]));
+  EXPECT_TRUE(allocates({.run = ChosenRun{{{Gaussian{5.0}, 1}, epochs}}}));
+  EXPECT_FALSE(allocates(planned(AllocatedGaussian{1, 2.0}, 3)));
+  EXPECT_FALSE(allocates(planned(Gaussian{2.0}, 3)));
+  // With a filtered run there is no common bound.
+  const std::vector<RunSpending> mixed = {runs[0], {.run = ZcdpFilteredRun{0.1}}};
+  EXPECT_THROW(epsilon_fixed_ahead(mixed, kDeltaOfAll), std::domain_error);
+  EXPECT_THROW(epsilon_as_chosen(mixed, kDeltaOfAll), std::domain_error);
+  // By its promise a run composes with what was chosen by looking at it.
+  const std::vector<RunSpending> stated = {{.run = StatedRun{of_epochs(2), 1e-6}},
+                                           planned(Gaussian{10.0}, 1)};
+  EXPECT_GE(epsilon_as_chosen(stated, kDeltaOfAll), of_epochs(2));
+}
+
 TEST(SeveralRuns, AsChosenCostsMoreButLessThanTheirSum) {
   const std::vector<RunSpending> runs(20, planned(PoissonGaussian{0.01, 1.1}, 500));
   const double fixed = epsilon_fixed_ahead(runs, kDeltaOfAll);

@@ -60,7 +60,13 @@ class Certificate(dict):
                 if release["q"] == 1.0:
                     return noise, release["steps"]
                 return dp_event.PoissonSampledDpEvent(release["q"], noise), release["steps"]
-            kind, count = release["mechanism"], release["count"]
+            kind = release["mechanism"]
+            if kind == "allocated-gaussian":
+                raise _core.InputError(
+                    "to_dp_event: expected a mechanism with an event, found random allocation, "
+                    "which released versions of dp_accounting (0.6.0) do not have"
+                )
+            count = release["count"]
             if kind == "gaussian":
                 return dp_event.GaussianDpEvent(release["sigma"]), count
             if kind in ("bounded-range", "approximate-dp"):

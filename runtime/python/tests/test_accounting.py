@@ -70,6 +70,23 @@ def test_every_mechanism_is_the_programs(cli_json, in_folder):
     assert cudp.Accountant(MECHANISMS).epsilon(1e-6) == theirs["epsilon"]
 
 
+def test_random_allocation(cli_json):
+    settings = {"sampling": "allocation", "steps_per_epoch": 10, "epochs": 2, "sigma": 1.5}
+    theirs = cli_json("account", *words({**settings, "delta": 1e-5}))
+    assert cudp.account(**settings, delta=1e-5) == theirs
+    epochs = cudp.AllocatedGaussian(steps_per_epoch=10, sigma=1.5, epochs=2)
+    assert cudp.Accountant(epochs).epsilon(1e-5) == theirs["epsilon"]
+    with pytest.raises(cudp.Error, match="no bound is known"):
+        cudp.Accountant(epochs, group=2).epsilon(1e-5)
+
+
+def test_random_allocation_is_no_event_of_dp_accounting():
+    pytest.importorskip("dp_accounting")
+    release = {"mechanism": "allocated-gaussian", "steps_per_epoch": 4, "sigma": 1.0, "epochs": 2}
+    with pytest.raises(cudp.InputError, match="random allocation"):
+        cudp.Certificate({"releases": [release]}).to_dp_event()
+
+
 def test_fixed_size_gaussian(cli_json):
     ours = cudp.account(cudp.FixedSizeGaussian(n=5000, batch=50, sigma=2.0, steps=20), delta=1e-6)
     theirs = cli_json("account", "--sampling", "fixed", "--n", 5000, "--batch", 50, "--sigma", 2.0,

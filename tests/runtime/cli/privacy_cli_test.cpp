@@ -171,6 +171,86 @@ TEST(Account, GroupsAndFixedSizeBatches) {
       privacy::epsilon_by_rdp(fixed.releases, 1e-6, {.relation = fixed.relation}).epsilon);
 }
 
+const std::string kAllocated =
+    "account --sampling allocation --steps-per-epoch 10 --epochs 2 --sigma 1.5 ";
+
+TEST(Account, RandomAllocation) {
+  const privacy::Composition epochs{.releases = {{privacy::AllocatedGaussian{10, 1.5}, 2}}};
+  const privacy::PrivacyBound exact = privacy::Accountant(epochs).epsilon(1e-5);
+  const json found = answer(kAllocated + "--delta 1e-5");
+  EXPECT_EQ(found["epsilon"], exact.epsilon);
+  EXPECT_EQ(found["epsilon_add"], exact.epsilon_add);
+  EXPECT_EQ(found["epsilon_remove"], exact.epsilon_remove);
+  EXPECT_EQ(found["epsilon_lower"], exact.epsilon_lower);
+  EXPECT_EQ(found["sampling"], "allocation");
+  EXPECT_EQ(found["mechanism"], "allocated-gaussian");
+  EXPECT_EQ(found["steps_per_epoch"], 10);
+  EXPECT_EQ(found["epochs"], 2);
+  EXPECT_FALSE(found.contains("steps"));
+  EXPECT_NE(cudp(kAllocated + "--delta 1e-5")
+                .out.find("allocated-gaussian, steps_per_epoch 10, sigma 1.5, epochs 2"),
+            std::string::npos);
+  // Steps are those of a training, rounded; one step is the Gaussian mechanism.
+  const std::string training = "account --sampling allocation --epochs 2 --sigma 1.5 --delta 1e-5 ";
+  EXPECT_EQ(answer(training + "--examples 1040 --batch 100")["epsilon"], exact.epsilon);
+  EXPECT_EQ(answer(training + "--steps-per-epoch 1")["epsilon"],
+            answer("account --q 1 --steps 2 --sigma 1.5 --delta 1e-5")["epsilon"]);
+  EXPECT_EQ(answer(kAllocated + "--epsilon 1")["delta"],
+            privacy::Accountant(epochs).delta(1.0).delta);
+}
+
+TEST(Account, RandomAllocationIsRefusedWhereNoBoundIsKnown) {
+  const std::pair<const char*, const char*> more[] = {
+      {"--group 2", "no bound is known for groups"},
+      {"--groups 2", "no bound for groups"},
+      {"--neighbours replace-one", "no bound is known for replacement"},
+      {"--accountant rdp", "expected pld with --sampling allocation"},
+      {"--accountant advanced", "expected pld with --sampling allocation"},
+      {"--accountant gdp", "expected pld with --sampling allocation"},
+      {"--orders 2", "--orders: expected none"},
+      {"--rdp-at 2", "no Renyi divergence"},
+      {"--q 0.1", "--q: expected no value with --sampling allocation"},
+      {"--n 10", "--n: expected no value with --sampling allocation"},
+      {"--steps 20", "whose releases are --epochs"},
+      {"--interval 1e-3", "--interval: expected no value"},
+      {"--examples 100", "--steps-per-epoch: expected no value with --examples and --batch"}};
+  for (const auto& [flags, reason] : more)
+    expect_refused(kAllocated + "--delta 1e-5 " + flags, 2, reason);
+  const std::string part = "account --sampling allocation --delta 1e-5 ";
+  expect_refused(part + "--sigma 1 --epochs 2", 2, "--steps-per-epoch");
+  expect_refused(part + "--sigma 1 --steps-per-epoch 5", 2, "--epochs: expected a value");
+  expect_refused(part + "--epochs 1 --sigma 1 --examples 9", 2, "--examples: expected --batch");
+  expect_refused(part + "--epochs 1 --sigma 1 --examples 9 --batch 10", 2,
+                 "--batch: expected 1 to the 9 examples, found 10");
+  expect_refused("account --q 0.1 --sigma 1 --steps 2 --delta 1e-5 --steps-per-epoch 5", 2,
+                 "--steps-per-epoch: expected no value with --sampling poisson");
+  expect_refused("calibrate --sampling allocation --solve steps --epsilon 1 --delta 1e-5", 2,
+                 "expected sigma, epochs or delta with --sampling allocation");
+  expect_refused("calibrate --solve epochs --epsilon 1 --delta 1e-5", 2, "found 'epochs'");
+}
+
+TEST(Calibrate, RandomAllocation) {
+  const std::string goal =
+      "calibrate --sampling allocation --steps-per-epoch 10 --epsilon 2 --delta 1e-5 ";
+  const auto epsilon = [](double sigma, std::uint64_t epochs) {
+    return privacy::Accountant({.releases = {{privacy::AllocatedGaussian{10, sigma}, epochs}}})
+        .epsilon(1e-5)
+        .epsilon;
+  };
+  const json noise = answer(goal + "--epochs 2");
+  EXPECT_EQ(noise["steps_per_epoch"], 10);
+  EXPECT_EQ(noise["epochs"], 2);
+  EXPECT_LE(epsilon(noise["sigma"], 2), 2.0);
+  EXPECT_GE(epsilon(noise["sigma"], 2), 2.0 * (1 - 2e-3));
+  const std::uint64_t epochs = answer(goal + "--sigma 2 --solve epochs")["epochs"];
+  EXPECT_LE(epsilon(2.0, epochs), 2.0);
+  EXPECT_GT(epsilon(2.0, epochs + 1), 2.0);
+  const json delta = answer(
+      "calibrate --sampling allocation --steps-per-epoch 10 --epochs 2 --sigma 1.5 --epsilon 1 "
+      "--solve delta");
+  EXPECT_EQ(delta["delta"], answer(kAllocated + "--epsilon 1")["delta"]);
+}
+
 TEST(Account, TableRoundsUp) {
   const std::string table = cudp(kUsual + "--delta 1e-6").out;
   const privacy::PrivacyBound exact = privacy::Accountant(usual()).epsilon(1e-6);
@@ -224,6 +304,7 @@ TEST_F(PhasesFile, KnowsEveryMechanism) {
       {"mechanism": "fixed-size-gaussian", "n": 5000, "batch": 50, "sigma": 4, "steps": 10},
       {"mechanism": "truncated-poisson-gaussian", "n": 5000, "q": 0.01, "max_batch": 90, "sigma": 4,
        "steps": 10},
+      {"mechanism": "allocated-gaussian", "steps_per_epoch": 4, "sigma": 9, "epochs": 2},
       {"mechanism": "gaussian-mixture", "sensitivities": [0, 1], "probabilities": [0.9, 0.1],
        "sigma": 4, "steps": 10},
       {"mechanism": "laplace", "scale": 50, "steps": 2},
@@ -234,6 +315,7 @@ TEST_F(PhasesFile, KnowsEveryMechanism) {
                                       {privacy::PoissonGaussian{0.01, 2}, 10},
                                       {privacy::FixedSizeGaussian{5000, 50, 4}, 10},
                                       {privacy::TruncatedPoissonGaussian{5000, 0.01, 90, 4}, 10},
+                                      {privacy::AllocatedGaussian{4, 9}, 2},
                                       {privacy::GaussianMixture{{0, 1}, {0.9, 0.1}, 4}, 10},
                                       {privacy::Laplace{50}, 2},
                                       {privacy::PoissonLaplace{0.1, 5}, 2},
