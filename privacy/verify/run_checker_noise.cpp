@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "privacy/mechanism/mechanism_text.hpp"
 #include "privacy/text/number.hpp"
 #include "privacy/verify/generator.hpp"
 #include "privacy/verify/noisy_choice.hpp"
@@ -97,9 +98,15 @@ void RunChecker::check_engine_sum(const transcript::Release& r, const privacy::M
            at(r) + ", standard deviation", stated, r.noise_std);
     expect(r.grid == c.grid, "noise", at(r) + ", grid", c.grid, r.grid);
   }
-  if (!is_method("dpis"))
+  if (c.epoch_steps > 0) {
+    const auto* const epoch = std::get_if<privacy::AllocatedGaussian>(charged);
+    if (epoch == nullptr || epoch->steps != c.epoch_steps)
+      add("batch", at(r) + ": expected an epoch of " + std::to_string(c.epoch_steps) +
+                       " steps that was charged, found " + exact_text(*charged));
+  } else if (!is_method("dpis")) {
     expect(rate_of(*charged) == c.q, "batch", at(r) + ", the rate that was charged", c.q,
            rate_of(*charged));
+  }
   if (c.quantile)
     expect(sigma == c.sigma, "noise", at(r) + ", sigma that was charged", c.sigma, sigma);
   if (batch_) check_length(r, static_cast<double>(batch_->examples.size()), sensitivity);
