@@ -48,6 +48,7 @@ privacy::RunSpending spending_of(const nlohmann::json& certificate,
                                  const verify::StatedNumbers& stated, const std::string& source) {
   if (!std::isfinite(stated.epsilon))
     throw InputError(source + ": expected a certificate with an epsilon, found none");
+  if (stated.tuning) return {.run = stated.tuning->run()};
   // The only bound for both parts together is the stated one.
   if (stated.holdout) return {.run = privacy::StatedRun{stated.epsilon, stated.delta}};
   // Releases that a filter admits are chosen adaptively, so that its whole budget counts.
