@@ -17,17 +17,19 @@ using privacy::Certificate;
 Certificate selected_certificate() {
   const std::vector<privacy::Release> first = {{privacy::PoissonGaussian{0.0625, 1.5}, 40}};
   const std::vector<privacy::Release> second = {{privacy::PoissonGaussian{0.125, 2.25}, 40}};
+  privacy::NoisySums sums;
+  sums.sampling = "poisson";
+  sums.q = 0.0625;
+  sums.sampling_threshold = 1U << 28;
+  sums.sigma = 1.5;
+  sums.releases = first;
+  sums.accountant = "pld";
   Certificate c;
   c.promise = {.epsilon = 0.75,
                .delta = 2e-6,
                .method = "dpsgd",
                .mechanism = "Poisson-subsampled Gaussian (DP-SGD)",
-               .how = privacy::NoisySums{.sampling = "poisson",
-                                         .q = 0.0625,
-                                         .sampling_threshold = 1U << 28,
-                                         .sigma = 1.5,
-                                         .releases = {{privacy::PoissonGaussian{0.0625, 1.5}, 40}},
-                                         .accountant = "pld"}};
+               .how = sums};
   c.size.value = 1000.0;
   c.select(
       {.law = privacy::stopping_law(0.0, 4.0),

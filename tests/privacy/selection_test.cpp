@@ -186,8 +186,9 @@ TEST(SelectionBounds, AreNeverBelowBruteForce) {
       ASSERT_GE(bound.remove, remove - 1e-15) << i << " " << epsilon;
       if (add > 1e-9) deltas.push_back(bound.add / add);
       if (remove > 1e-9) deltas.push_back(bound.remove / remove);
-      if (epsilon == 1.0 || epsilon == 3.5)
+      if (epsilon == 1.0 || epsilon == 3.5) {
         ASSERT_GE(selection.delta_by_renyi(epsilon), std::fmax(add, remove) - 1e-15) << i;
+      }
     }
     for (const double delta : {1e-2, 1e-4}) {
       double low = 0.0, high = 40.0;
@@ -455,7 +456,7 @@ TEST(Selections, AreComposedWithOtherRuns) {
 // ---- Audit: an attack on the whole of A.
 
 /// Returns the largest epsilon that releases of A refute at this delta, with probability of a
-/// mistake below 1e-6 (Hoeffding's bound in Chernoff's form is enough for 4e5 releases).
+/// mistake below 1e-6 (Chernoff's bound).
 double refuted(const Stopping& stopping, double sigma, double delta) {
   constexpr std::size_t kTimes = 400'000;
   std::mt19937_64 random(61);
