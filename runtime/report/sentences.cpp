@@ -189,7 +189,8 @@ Sentences test_rows(const RunCertificate& c) {
                       rounded_up(held->epsilon), held->delta));
     if (c.stated.tuning) {
       p.sentences.emplace_back(
-          "The same rows were held out from all trainings of the tuning, and scored them. Nobody is "
+          "The same rows were held out from all trainings of the tuning, and scored them. Nobody "
+          "is "
           "in both parts, and the epsilon above holds for each.");
       return p;
     }
