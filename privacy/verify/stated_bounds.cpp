@@ -65,6 +65,7 @@ class StatedBounds {
   }
 
   void check_groups(bool has_fresh_key) {
+    if (c_.tuning) return;  // a selection has no table: tuning.cpp
     if (!c_.bounds_groups) {
       // A certificate may have no table of groups only for one of the known reasons.
       if (json_.contains("groups") && json_["groups"].is_string() && !has_reason(has_fresh_key) &&

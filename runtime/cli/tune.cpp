@@ -108,9 +108,10 @@ std::string budget_text(double epsilon, double delta) {
 std::string noise_text(const PlannedSpending& s) {
   if (s.certificate.empty()) return "sigma follows from the noisy number of examples";
   const auto json = nlohmann::json::parse(s.certificate, nullptr, false);
-  const auto sigma = json.find("noise_multiplier");
-  if (sigma == json.end() || !sigma->is_number()) return "as its method needs";
-  return "sigma " + rounded_down(sigma->get<double>());
+  const auto releases = json.find("releases");
+  if (releases == json.end() || releases->size() != 1 || !releases->front().contains("sigma"))
+    return "as its method needs";
+  return "sigma " + rounded_down(releases->front()["sigma"].get<double>());
 }
 
 /// Adds what scores can tell apart: their standard error beside the usual spread of a grid.
