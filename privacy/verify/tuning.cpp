@@ -67,7 +67,15 @@ std::vector<std::string> check_tuning(const Tuning& tuning, const StatedNumbers&
       expected != tuning.grid_checksum)
     wrong.push_back("tuning.grid_checksum: expected " + expected + " of the grid, found " +
                     tuning.grid_checksum);
-  const bool scored = c.holdout && c.holdout->releases > 0;
+  // A stated training may include its score: a unit is in one of the two.
+  const bool held_out = c.holdout && c.holdout->releases > 0;
+  const bool has_scores = std::ranges::any_of(tuning.parts, &Tuning::Part::of_score);
+  const bool scored =
+      held_out && (has_scores || !std::ranges::all_of(tuning.parts, [&](const Tuning::Part& part) {
+                     const auto* stated = std::get_if<privacy::StatedRun>(&part.spending.run);
+                     return stated != nullptr && stated->epsilon >= c.holdout->epsilon &&
+                            stated->delta >= c.holdout->delta;
+                   }));
   bool covered = false;
   for (const bool of_score : {false, true}) {
     std::vector<int> times(tuning.grid.size(), 0);

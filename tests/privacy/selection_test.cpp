@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <random>
+#include <span>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -184,8 +186,9 @@ TEST(SelectionBounds, AreNeverBelowBruteForce) {
       ASSERT_GE(bound.remove, remove - 1e-15) << i << " " << epsilon;
       if (add > 1e-9) deltas.push_back(bound.add / add);
       if (remove > 1e-9) deltas.push_back(bound.remove / remove);
-      if (epsilon == 1.0 || epsilon == 3.5)
+      if (epsilon == 1.0 || epsilon == 3.5) {
         ASSERT_GE(selection.delta_by_renyi(epsilon), std::fmax(add, remove) - 1e-15) << i;
+      }
     }
     for (const double delta : {1e-2, 1e-4}) {
       double low = 0.0, high = 40.0;
@@ -274,7 +277,7 @@ TEST(StoppingLaws, HaveTheStatedProbabilitiesAndMean) {
       }
       EXPECT_NEAR(static_cast<double>(sum), 1.0, 1e-15);
       EXPECT_GE(stopping.mean(), static_cast<double>(first));
-      for (std::uint64_t k = 1; k < std::min<std::uint64_t>(law.cap, 40); ++k)
+      for (std::uint64_t k = 1; k < law.cap && stopping.probability(k + 1) > 1e-12; ++k)
         EXPECT_NEAR(stopping.probability(k + 1) / stopping.probability(k),
                     (1.0 - law.gamma) * (static_cast<double>(k) + eta) / static_cast<double>(k + 1),
                     1e-6);
@@ -318,6 +321,194 @@ TEST(StoppingLaws, RefuseWhatHasNoLaw) {
   EXPECT_THROW(stopping_law(0.0, 1.0), std::invalid_argument);
   EXPECT_THROW(stopping_law(0.0, 10.0, 10), std::domain_error);
   EXPECT_EQ(stopping_law(0.0, 10.0, 100).cap, 100U);
+}
+
+// ---- Published values.
+
+TEST(SelectionBounds, TheoremHasTheValuesOfDpAccounting) {
+  // dp_accounting 0.6.0, _compute_rdp_repeat_and_select for the divergences order / 8 of a
+  // Gaussian, and its _gamma_truncated_negative_binomial.
+  struct Row {
+    double mean, eta, gamma;
+    std::vector<double> rdp;
+  };
+  const std::vector<double> orders = {8.0, 16.0, 32.0, 64.0, 256.0};
+  const std::vector<double> all = {1.5, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 256.0};
+  const Row rows[] = {{10.0,
+                       0.0,
+                       0.02691825958900153,
+                       {2.6076783344509247, 3.4322432797466167, 5.353014545364026,
+                        9.315286576610411, 33.28776735234307}},
+                      {10.0,
+                       1.0,
+                       0.1,
+                       {3.2302332740676007, 4.054798219363293, 5.975569484980701, 9.937841516227088,
+                        33.910322291959744}},
+                      {3.0,
+                       0.5,
+                       0.25,
+                       {2.2393049980868316, 3.1556012046645, 5.117799491506027, 9.099798675716277,
+                        33.086668668904935}}};
+  for (const Row& row : rows) {
+    const StoppingLaw law = stopping_law(row.eta, row.mean);
+    EXPECT_NEAR(law.gamma, row.gamma, 1e-8);
+    Selection own(law,
+                  bounds_of(std::vector<RunSpending>{{.run = PlannedRun{{{Gaussian{2.0}, 1}}}}}));
+    for (std::size_t i = 0; i < orders.size(); ++i) {
+      double least = 1e300;
+      for (const double second : all)
+        least = std::fmin(
+            least, selection_divergence_papernot_steinke(row.eta, row.gamma, row.mean, orders[i],
+                                                         orders[i] / 8.0, second, second / 8.0));
+      EXPECT_NEAR(least, row.rdp[i], 1e-9);
+      EXPECT_LT(own.divergence(orders[i]), row.rdp[i]);
+    }
+  }
+}
+
+// ---- Trainings.
+
+RunSpending steps(double q, double sigma, std::uint64_t count) {
+  return {.run = PlannedRun{{{PoissonGaussian{q, sigma}, count}}}};
+}
+
+TEST(SelectionBounds, OfOneRepetitionIsThatOfTheTraining) {
+  const StoppingLaw once{.eta = 0.0, .gamma = 0.5, .cap = 1};
+  Selection selection(once, bounds_of(std::vector<RunSpending>{steps(0.01, 1.0, 500)}));
+  const double epsilon =
+      Accountant({.releases = {{PoissonGaussian{0.01, 1.0}, 500}}}).epsilon(1e-5).epsilon;
+  EXPECT_GE(selection.epsilon(1e-5).epsilon, epsilon * (1.0 - 1e-6));
+  EXPECT_LE(selection.epsilon(1e-5).epsilon, epsilon * 1.002);
+}
+
+TEST(SelectionBounds, OfACandidateThatIsKnownByAFilter) {
+  const StoppingLaw law = stopping_law(0.0, 10.0);
+  const std::vector<RunSpending> filtered = {{.run = ZcdpFilteredRun{0.05}},
+                                             {.run = RenyiFilteredRun{12.0, 0.5}}};
+  Selection both(law, bounds_of(filtered));
+  Selection one(law, bounds_of(std::vector<RunSpending>{filtered[0]}));
+  const SelectionEpsilon epsilon = both.epsilon(1e-5);
+  EXPECT_GE(epsilon.epsilon, one.epsilon(1e-5).epsilon);
+  EXPECT_LE(epsilon.epsilon, 10.0);
+  // Order 12 is the largest that both have.
+  EXPECT_TRUE(std::isfinite(both.divergence(12.0)));
+  EXPECT_FALSE(std::isfinite(both.divergence(12.5)));
+}
+
+TEST(SelectionBounds, AreNoSmallerWithAFailure) {
+  const StoppingLaw law = stopping_law(1.0, 5.0);
+  RunSpending plain = steps(0.02, 1.2, 300), failing = plain;
+  failing.failure = 1e-7;
+  Selection a(law, bounds_of(std::vector<RunSpending>{plain}));
+  Selection b(law, bounds_of(std::vector<RunSpending>{failing}));
+  EXPECT_GE(b.delta_by_profile(1.0), a.delta_by_profile(1.0) + 4e-7);
+  EXPECT_GE(b.divergence(4.0), a.divergence(4.0) * (1.0 - 1e-6));
+  EXPECT_NEAR(b.failure(), 5e-7, 1e-12);
+  EXPECT_EQ(a.failure(), 0.0);
+}
+
+TEST(Selections, AreCalibrated) {
+  const StoppingLaw law = stopping_law(0.0, 10.0);
+  std::vector<RunSpending> last;
+  const auto plan = [&](double epsilon, double delta) {
+    last.clear();
+    for (const double q : {0.0042, 0.0085, 0.017}) {
+      const Release release{PoissonGaussian{q, 0.0}, 1000};
+      last.push_back(steps(q, calibrate_sigma({}, release, epsilon, delta), 1000));
+    }
+    return last;
+  };
+  const SelectionBudget budget = calibrate_selection(law, 3.0, 1e-5, plan);
+  std::printf("E[K] = 10, eta = 0: epsilon 3 at 1e-5 is epsilon %.4f at %.3g of each candidate\n",
+              budget.epsilon, budget.delta);
+  EXPECT_LE(budget.whole.epsilon, 3.0);
+  EXPECT_GE(budget.whole.epsilon, 3.0 * 0.998);
+  EXPECT_EQ(Selection(law, bounds_of(plan(budget.epsilon, budget.delta))).epsilon(1e-5).epsilon,
+            budget.whole.epsilon);
+  EXPECT_THROW(static_cast<void>(calibrate_selection(
+                   law, 0.5, 1e-5,
+                   [](double, double) {
+                     return std::vector<RunSpending>{{.run = StatedRun{4.0, 1e-9}}};
+                   })),
+               std::domain_error);
+}
+
+TEST(Selections, AreComposedWithOtherRuns) {
+  const TunedRun tuned{.law = stopping_law(0.0, 4.0), .candidates = {steps(0.01, 1.5, 400)}};
+  const std::vector<RunSpending> alone = {{.run = tuned}};
+  const std::vector<RunSpending> both = {{.run = tuned}, steps(0.01, 1.5, 400)};
+  const double first = epsilon_fixed_ahead(alone, 1e-5), second = epsilon_fixed_ahead(both, 1e-5);
+  EXPECT_GE(first, Selection(tuned).epsilon(1e-5).epsilon);
+  EXPECT_GT(second, first);
+  EXPECT_GE(epsilon_as_chosen(both, 1e-5), second);
+  // A budget for several runs charges the divergence of the whole selection at its order.
+  RunFilter filter(budget_for_runs(6.0, 1e-5));
+  const RunCost cost = filter.cost(alone, 1);
+  const double divergence = Selection(tuned).divergence(filter.budget().order);
+  EXPECT_NEAR(cost.divergence, divergence, 1e-9 * divergence);
+  EXPECT_GT(cost.divergence, filter.cost({both[1]}, 1).divergence);
+  EXPECT_THROW(static_cast<void>(bounds_of(alone)), std::invalid_argument);
+  EXPECT_THROW(static_cast<void>(
+                   bounds_of(std::vector<RunSpending>{{.run = ChosenRun{{{Gaussian{1}, 1}}}}})),
+               std::invalid_argument);
+}
+
+// ---- Audit: an attack on the whole of A.
+
+/// Returns the largest epsilon that releases of A refute at this delta, with probability of a
+/// mistake below 1e-6 (Chernoff's bound).
+double refuted(const Stopping& stopping, double sigma, double delta) {
+  constexpr std::size_t kTimes = 400'000;
+  std::mt19937_64 random(61);
+  std::normal_distribution<double> normal;
+  // The canary adds 1 to a sum, and the score is the noisy sum.
+  std::vector<double> without(kTimes), with(kTimes);
+  for (std::vector<double>* found : {&without, &with})
+    for (double& best : *found) {
+      best = -1e300;
+      for (std::uint64_t k = stopping.draw(random()); k > 0; --k)
+        best = std::fmax(best, sigma * normal(random) + (found == &with ? 1.0 : 0.0));
+    }
+  std::sort(without.begin(), without.end());
+  std::sort(with.begin(), with.end());
+  double largest = 0.0;
+  // 40 thresholds on each side, so each may be wrong with probability 1e-8.
+  const double confidence = std::log(1e8), n = static_cast<double>(kTimes);
+  const auto above = [&](double share) {
+    return share + std::sqrt(2.0 * share * confidence / n) + 3.0 * confidence / n;
+  };
+  const auto below = [&](double share) {
+    return share - std::sqrt(2.0 * share * confidence / n) - 3.0 * confidence / n;
+  };
+  for (int i = 1; i < 40; ++i) {
+    const double threshold = (static_cast<double>(i) / 8.0 - 1.0) * std::fmax(sigma, 0.5);
+    const auto share = [&](const std::vector<double>& values) {
+      return static_cast<double>(values.end() -
+                                 std::upper_bound(values.begin(), values.end(), threshold)) /
+             n;
+    };
+    const double p = share(with), q = share(without);
+    if (below(p) > delta) largest = std::fmax(largest, std::log((below(p) - delta) / above(q)));
+    if (below(1.0 - q) > delta)
+      largest = std::fmax(largest, std::log((below(1.0 - q) - delta) / above(1.0 - p)));
+  }
+  return largest;
+}
+
+TEST(SelectionAudit, RefutesHalfTheNoiseAndNotTheStatedOne) {
+  const StoppingLaw law = stopping_law(0.0, 3.0);
+  const double delta = 1e-3;
+  const double epsilon =
+      Selection(law, bounds_of(std::vector<RunSpending>{{.run = PlannedRun{{{Gaussian{2.0}, 1}}}}}))
+          .epsilon(delta)
+          .epsilon;
+  const Stopping stopping(law);
+  const double stated = refuted(stopping, 2.0, delta), half = refuted(stopping, 1.0, delta);
+  std::printf("epsilon %.4f; refuted with the stated noise %.4f, with half of it %.4f\n", epsilon,
+              stated, half);
+  EXPECT_LT(stated, epsilon);
+  EXPECT_GT(stated, 0.3 * epsilon);
+  EXPECT_GT(half, epsilon);
 }
 
 }  // namespace

@@ -1,0 +1,111 @@
+// What a certificate states of a selection, and that a false statement is found.
+#include <functional>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "privacy/certificate/certificate.hpp"
+#include "privacy/verify/stated_numbers.hpp"
+#include "privacy/verify/tuning.hpp"
+
+namespace cudp {
+namespace {
+
+using privacy::Certificate;
+
+/// A grid of four candidates, of which the first two have the same noise.
+Certificate selected_certificate() {
+  const std::vector<privacy::Release> first = {{privacy::PoissonGaussian{0.0625, 1.5}, 40}};
+  const std::vector<privacy::Release> second = {{privacy::PoissonGaussian{0.125, 2.25}, 40}};
+  privacy::NoisySums sums;
+  sums.sampling = "poisson";
+  sums.q = 0.0625;
+  sums.sampling_threshold = 1U << 28;
+  sums.sigma = 1.5;
+  sums.releases = first;
+  sums.accountant = "pld";
+  Certificate c;
+  c.promise = {.epsilon = 0.75,
+               .delta = 2e-6,
+               .method = "dpsgd",
+               .mechanism = "Poisson-subsampled Gaussian (DP-SGD)",
+               .how = sums};
+  c.size.value = 1000.0;
+  c.select(
+      {.law = privacy::stopping_law(0.0, 4.0),
+       .grid = {"lr=0.5 batch=64", "lr=1 batch=64", "lr=1 batch=128", "lr=2 method=dpis"},
+       .grid_checksum = {},
+       .parts = {{.candidates = {0, 1}, .spending = {.run = privacy::PlannedRun{first}}},
+                 {.candidates = {2}, .spending = {.run = privacy::PlannedRun{second}}},
+                 {.candidates = {3}, .spending = {.run = privacy::RenyiFilteredRun{16.0, 0.25}}}}},
+      1e-5);
+  return c;
+}
+
+std::vector<std::string> differences(const Certificate& c) {
+  const verify::StatedNumbers numbers = verify::read_stated_numbers(privacy::to_text(c));
+  return verify::check_tuning(*numbers.tuning, numbers);
+}
+
+TEST(TuningPart, IsReadAsItWasWritten) {
+  const Certificate c = selected_certificate();
+  const std::string text = privacy::to_text(c);
+  const Certificate read = privacy::read_certificate(text);
+  ASSERT_TRUE(read.tuning);
+  EXPECT_EQ(privacy::to_text(read), text);
+  EXPECT_EQ(read.epsilon, c.epsilon);
+  EXPECT_EQ(read.promise.epsilon, 0.75);
+  EXPECT_EQ(read.tuning->law, c.tuning->law);
+  EXPECT_EQ(read.tuning->grid, c.tuning->grid);
+  EXPECT_NEAR(read.tuning->mean, 4.0, 1e-6);
+  EXPECT_EQ(differences(c), std::vector<std::string>());
+}
+
+TEST(TuningPart, FalseStatementsAreFound) {
+  using Tuning = Certificate::Tuning;
+  const std::pair<const char*, std::function<void(Certificate&, Tuning&)>> changes[] = {
+      {"a smaller epsilon", [](Certificate& c, Tuning&) { c.epsilon *= 0.999; }},
+      {"a larger epsilon", [](Certificate& c, Tuning&) { c.epsilon *= 1.001; }},
+      {"a smaller delta", [](Certificate& c, Tuning&) { c.delta *= 0.99; }},
+      {"fewer expected trainings", [](Certificate&, Tuning& t) { t.mean = 3.0; }},
+      {"another eta", [](Certificate&, Tuning& t) { t.law.eta = -0.25; }},
+      {"another gamma", [](Certificate&, Tuning& t) { t.law.gamma *= 1.01; }},
+      {"a smaller cap", [](Certificate&, Tuning& t) { t.law.cap = 20; }},
+      {"a candidate less", [](Certificate&, Tuning& t) { t.grid.pop_back(); }},
+      {"another candidate", [](Certificate&, Tuning& t) { t.grid[1] = "lr=3 batch=64"; }},
+      {"the filter's candidate omitted", [](Certificate&, Tuning& t) { t.parts.pop_back(); }},
+      {"a candidate without spending",
+       [](Certificate&, Tuning& t) { t.parts[0].candidates = {0}; }},
+      {"a candidate twice",
+       [](Certificate&, Tuning& t) {
+         t.parts[1].candidates = {1, 2};
+       }},
+      {"the other bound",
+       [](Certificate&, Tuning& t) { t.by = privacy::SelectionEpsilon::By::renyi; }},
+      {"more noise",
+       [](Certificate&, Tuning& t) {
+         for (Tuning::Part& part : t.parts)
+           if (auto* planned = std::get_if<privacy::PlannedRun>(&part.spending.run))
+             planned->releases[0].mechanism = privacy::PoissonGaussian{0.0625, 3.0};
+           else
+             part.spending.run = privacy::RenyiFilteredRun{16.0, 0.05};
+       }},
+  };
+  for (const auto& [what, change] : changes) {
+    Certificate c = selected_certificate();
+    change(c, *c.tuning);
+    EXPECT_FALSE(differences(c).empty()) << what;
+  }
+}
+
+TEST(TuningPart, IsThatOfTheReleasedTraining) {
+  Certificate c = selected_certificate();
+  auto& sums = std::get<privacy::NoisySums>(c.promise.how);
+  sums.releases = {{privacy::PoissonGaussian{0.0625, 1.0}, 40}};
+  EXPECT_FALSE(differences(c).empty());
+  sums.releases = {{privacy::PoissonGaussian{0.125, 2.25}, 40}};
+  EXPECT_TRUE(differences(c).empty());
+}
+
+}  // namespace
+}  // namespace cudp
