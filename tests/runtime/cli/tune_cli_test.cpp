@@ -1,0 +1,207 @@
+// cudp tune: settings chosen by trainings of which the best one alone is released.
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/args.hpp"
+#include "tests/support/cudp_process.hpp"
+
+namespace fs = std::filesystem;
+
+namespace cudp {
+namespace {
+
+using TunedFiles = std::map<std::string, std::string>;
+
+class TuneCli : public testing::Test {
+ protected:
+  /// Returns a tuning of the table with four candidates, by a seed.
+  Words tune(const Words& more, const std::string& seed = "5") const {
+    return with(with({"tune", "--dataset", table_.table, "--schema", table_.schema},
+                     args("--epsilon 2 --delta 1e-5 --batch 64 --steps 12 --device cpu --quiet "
+                          "--lr 0.1,0.5 --clip 0.1,1 --runs 2 --most-runs 8")),
+                with({"--seed", seed}, more));
+  }
+  /// Test rows that are public.
+  Words scored() const { return {"--test-data", table_.test, "--test-data-is-public"}; }
+  std::string out(const std::string& name = "tuned") const { return folder_ / name; }
+  nlohmann::json json(const std::string& file, const std::string& name = "tuned") const {
+    return nlohmann::json::parse(content_of(out(name) + "/" + file));
+  }
+  TunedFiles released(const std::string& name = "tuned") const {
+    TunedFiles files;
+    for (const auto& file : fs::directory_iterator(out(name) + "/release"))
+      files[file.path().filename()] = content_of(file.path());
+    return files;
+  }
+
+  TemporaryFolder folder_;
+  SmallTable table_ = write_small_table(folder_);
+};
+
+TEST_F(TuneCli, ReleasesTheBestTrainingAloneWithTheGuaranteeOfAll) {
+  const Finished f = run_cudp(folder_, tune(with(scored(), {"--out", out()})));
+  ASSERT_EQ(f.exit, 0) << f.err;
+  const auto certificate = json("release/privacy.json");
+  EXPECT_LE(certificate["epsilon"].get<double>(), 2.0);
+  EXPECT_GT(certificate["epsilon"].get<double>(), 1.9);
+  EXPECT_LT(certificate["training_epsilon"].get<double>(), 1.4);
+  EXPECT_EQ(certificate["tuning"]["grid"].size(), 4u);
+  EXPECT_NE(content_of(out() + "/release/config.toml").find("tuned = true"), std::string::npos);
+  const auto scores = json("private/scores.json");
+  double best = 0.0;
+  for (const auto& s : scores["scores"]) best = std::max(best, s["value"].get<double>());
+  const std::string winner = scores["released"];
+  EXPECT_EQ(content_of(out() + "/release/model.safetensors"),
+            content_of(out() + "/private/runs/" + winner + "/release/model.safetensors"));
+  for (const auto& s : scores["scores"])
+    if (s["training"] == winner) {
+      EXPECT_EQ(s["value"], best);
+    }
+  for (const char* const page : {"PRIVACY.txt", "report.html", "MODEL_CARD.md"})
+    if (fs::exists(out() + "/release/" + page)) {
+      EXPECT_EQ(content_of(out() + "/release/" + page).find("not counted in epsilon"),
+                std::string::npos)
+          << page;
+    }
+  EXPECT_FALSE(fs::exists(out() + "/private/tuning-key"));
+  for (const std::string& line : lines_of(f.out)) EXPECT_LE(line.size(), 80u) << line;
+  const Finished verified = run_cudp(folder_, {"verify", out()});
+  EXPECT_EQ(verified.exit, 0) << verified.out << verified.err;
+  const Finished predicted =
+      run_cudp(folder_, {"predict", out(), "--dataset", table_.test, "--out", out("p.csv")});
+  EXPECT_EQ(predicted.exit, 0) << predicted.err;
+}
+
+TEST_F(TuneCli, AForgedTuningIsFound) {
+  ASSERT_EQ(run_cudp(folder_, tune(with(scored(), {"--out", out()}))).exit, 0);
+  const auto certificate = json("release/privacy.json");
+  const auto forged = [&](const auto& change) {
+    auto changed = certificate;
+    change(changed);
+    write_text(out() + "/release/privacy.json", changed.dump(2) + "\n");
+    return run_cudp(folder_, {"verify", out()}).exit;
+  };
+  EXPECT_EQ(forged([](auto&) {}), 0);
+  EXPECT_NE(forged([](auto& c) { c["epsilon"] = 0.9 * c["epsilon"].template get<double>(); }), 0);
+  EXPECT_NE(forged([](auto& c) { c["tuning"]["eta"] = -0.5; }), 0);
+  EXPECT_NE(forged([](auto& c) { c["tuning"]["grid"][0] = "lr 0.2, clip 0.1"; }), 0);
+  EXPECT_NE(forged([](auto& c) {
+              c["epsilon"] = c["training_epsilon"];
+              c.erase("tuning");
+              c.erase("training_epsilon");
+              c.erase("training_delta");
+              c["hyperparameter_tuning"] = "not counted in epsilon";
+            }),
+            0);
+}
+
+TEST_F(TuneCli, JobsAndKillsChangeNothing) {
+  const Words whole = tune(with(scored(), {"--out", out()}));
+  ASSERT_EQ(run_cudp(folder_, whole).exit, 0);
+  ASSERT_EQ(run_cudp(folder_, tune(with(scored(), {"--jobs", "3", "--out", out("jobs")}))).exit, 0);
+  EXPECT_EQ(released("jobs"), released());
+  // Each call is killed a little later, until one ends by itself.
+  const Words again = tune(with(scored(), {"--resume-or-start", out("killed")}));
+  Finished f;
+  int killed = 0;
+  for (int wait = 100; f.exit != 0 && killed < 40; wait += 100) {
+    CudpProcess process(folder_, again);
+    std::this_thread::sleep_for(std::chrono::milliseconds(wait));
+    process.signal(killed % 2 == 0 ? SIGKILL : SIGTERM);
+    f = process.wait();
+    ++killed;
+    EXPECT_TRUE(f.exit == 0 || f.exit == 75 || f.exit == -1) << f.exit << f.err;
+    EXPECT_EQ(f.err.find(" of "), std::string::npos) << f.err;
+  }
+  if (f.exit != 0) f = run_cudp(folder_, again);
+  ASSERT_EQ(f.exit, 0) << f.err;
+  EXPECT_EQ(released("killed"), released());
+  EXPECT_EQ(json("private/scores.json", "killed"), json("private/scores.json"));
+}
+
+TEST_F(TuneCli, NothingOfTheOtherTrainingsLeaves) {
+  // Tunings of two seeds that draw different numbers of trainings look alike outside private/.
+  std::set<std::size_t> numbers;
+  std::set<std::vector<std::string>> names;
+  for (const std::string seed : {"1", "2", "3", "4"}) {
+    const std::string name = "seed" + seed;
+    const Finished f = run_cudp(folder_, tune(with(scored(), {"--out", out(name)}), seed));
+    ASSERT_EQ(f.exit, 0) << f.err;
+    EXPECT_EQ(f.err, "");
+    numbers.insert(json("private/scores.json", name)["trainings"].get<std::size_t>());
+    std::vector<std::string> files;
+    for (const auto& [file, content] : released(name)) files.push_back(file);
+    names.insert(files);
+    for (const auto& entry : fs::directory_iterator(out(name)))
+      EXPECT_TRUE(entry.path().filename() == "release" || entry.path().filename() == "private");
+    const auto certificate = json("release/privacy.json", name);
+    EXPECT_EQ(certificate["epsilon"], json("release/privacy.json", "seed1")["epsilon"]);
+    EXPECT_EQ(certificate["tuning"], json("release/privacy.json", "seed1")["tuning"]);
+  }
+  EXPECT_GT(numbers.size(), 1u);
+  EXPECT_EQ(names.size(), 1u);
+}
+
+TEST_F(TuneCli, HeldOutRowsScoreWithNoise) {
+  const Finished f = run_cudp(folder_, tune({"--out", out()}));
+  ASSERT_EQ(f.exit, 0) << f.err;
+  const auto certificate = json("release/privacy.json");
+  EXPECT_LE(certificate["epsilon"].get<double>(), 2.0);
+  EXPECT_TRUE(certificate.contains("holdout"));
+  EXPECT_TRUE(fs::exists(out() + "/release/holdout.json"));
+  EXPECT_EQ(run_cudp(folder_, {"verify", out()}).exit, 0);
+  // One set of coins: all trainings hold the same rows out.
+  std::set<std::size_t> rows;
+  for (const auto& run : fs::directory_iterator(out() + "/private/runs")) {
+    const auto evaluation =
+        nlohmann::json::parse(content_of(run.path() / "private/evaluation.json"));
+    std::size_t counted = 0;
+    for (const auto& line : evaluation["confusion"])
+      for (const auto& cell : line) counted += cell.get<std::size_t>();
+    rows.insert(counted);
+  }
+  EXPECT_EQ(rows.size(), 1u);
+}
+
+TEST_F(TuneCli, ADryRunWritesNothing) {
+  const Finished f =
+      run_cudp(folder_, tune(with(scored(), {"--dry-run", "--json", "--out", out()})));
+  ASSERT_EQ(f.exit, 0) << f.err;
+  const auto plan = nlohmann::json::parse(f.out);
+  EXPECT_EQ(plan["candidates"].size(), 4u);
+  EXPECT_NEAR(plan["expected_runs"].get<double>(), 2.0, 1e-6);
+  EXPECT_LE(plan["epsilon"].get<double>(), 2.0);
+  EXPECT_LT(plan["candidate_epsilon"].get<double>(), plan["epsilon"].get<double>());
+  EXPECT_FALSE(fs::exists(out()));
+}
+
+TEST_F(TuneCli, RefusesBeforeAnythingIsWritten) {
+  const auto refused = [&](const Words& more, int code, const std::string& why) {
+    const Finished f = run_cudp(folder_, tune(with(more, {"--out", out("refused")})));
+    EXPECT_EQ(f.exit, code) << f.err;
+    EXPECT_EQ(lines_of(f.err).size(), 1u) << f.err;
+    EXPECT_NE(f.err.find(why), std::string::npos) << f.err;
+    EXPECT_FALSE(fs::exists(out("refused")));
+  };
+  refused({"--sigma", "2"}, 2, "--sigma");
+  refused({"--holdout-epsilon", "1"}, 2, "--holdout-epsilon");
+  refused({"--epsilon", "1"}, 2, "which all candidates share");
+  refused({"--score", "public"}, 2, "--score");
+  refused({"--score", "best"}, 2, "public or holdout");
+  refused({"--eta", "-1"}, 2, "--eta");
+  refused({"--resume-or-start", out("other")}, 2, "--resume-or-start");
+  refused({"--method", "sgd"}, 2, "sgd");
+}
+
+}  // namespace
+}  // namespace cudp
