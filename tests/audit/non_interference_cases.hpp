@@ -34,7 +34,7 @@ inline const std::vector<std::string> kPictures = {"--model", "cnn",     "--batc
 inline bool has_accountant_of_its_own(const Case& c) {
   if (c.one_step) return true;  // linear methods that train in one go
   static const std::set<std::string> kNames = {"sgd_ma", "sgd_adv", "adp_theorem41", "allocation",
- "allocation_of_public_size"};
+                                               "allocation_of_public_size"};
   return kNames.contains(c.name);
 }
 

@@ -101,12 +101,12 @@ class DrawnAhead {
     }
     args.drawn = drawn_.get();
     draw_examples(gpu_, args,
-               {.flags = flags_.get(),
-                .counts = counts_.get(),
-                .count = count_.get(),
-                .list_size = static_cast<std::uint32_t>(list_size_),
-                .first = first_.get()},
-               steps);
+                  {.flags = flags_.get(),
+                   .counts = counts_.get(),
+                   .count = count_.get(),
+                   .list_size = static_cast<std::uint32_t>(list_size_),
+                   .first = first_.get()},
+                  steps);
   }
 
  private:
