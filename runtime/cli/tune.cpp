@@ -62,8 +62,9 @@ constexpr HelpLine kTuneLines[] = {
     {"quiet", "no progress, only warnings"},
 };
 
-/// Differences between candidates of usual grids [share of the rows]: see bench/results.
-constexpr double kUsualSpread = 0.02;
+/// Difference in accuracy between candidates that scores should be able to tell apart. It is an
+/// assumption, not a measurement.
+constexpr double kAssumedSpread = 0.02;
 
 struct GivenTuning {
   TuneRequest request;
@@ -114,7 +115,8 @@ std::string noise_text(const PlannedSpending& s) {
   return "sigma " + rounded_down(releases->front()["sigma"].get<double>());
 }
 
-/// Adds what scores can tell apart: their standard error beside the usual spread of a grid.
+/// Adds what scores can tell apart: their standard error beside an assumed spread of the
+/// candidates.
 void add_score_error(const Tune& tune, Answer& a) {
   const auto rows = tune.public_test_rows();
   if (rows) {
@@ -122,7 +124,7 @@ void add_score_error(const Tune& tune, Answer& a) {
     a.json["standard_error_of_a_score"] = error;
     a.rows.emplace_back("a score's error",
                         fmt::format("at most {:.2g} % on {} public rows", 100.0 * error, *rows));
-    if (error > 0.5 * kUsualSpread)
+    if (error > 0.5 * kAssumedSpread)
       a.rows.emplace_back("advice", "fewer candidates: these rows tell few of them apart");
     return;
   }
@@ -134,14 +136,14 @@ void add_score_error(const Tune& tune, Answer& a) {
   const double noise = held.sigma * std::sqrt(2.0);
   const auto error_of = [&](double n) { return std::hypot(noise / n, 0.5 / std::sqrt(n)); };
   double enough = 1.0;
-  while (error_of(enough) > 0.5 * kUsualSpread) enough *= 1.01;
+  while (error_of(enough) > 0.5 * kAssumedSpread) enough *= 1.01;
   a.json["noise_of_a_cell"] = held.sigma;
   a.json["held_out_rows_for_one_point"] = std::ceil(enough);
   a.rows.emplace_back("a score's error",
                       fmt::format("{:.2g} % with 300 held-out rows, {:.2g} % with 3,000",
                                   100.0 * error_of(300.0), 100.0 * error_of(3000.0)));
-  a.rows.emplace_back("usual spread", fmt::format("{:.2g} % among candidates of such a grid",
-                                                  100.0 * kUsualSpread));
+  a.rows.emplace_back("assumed spread",
+                      fmt::format("{:.2g} % between candidates", 100.0 * kAssumedSpread));
   a.rows.emplace_back(
       "advice",
       fmt::format("with fewer than {:.0f} held-out rows, give fewer candidates, or public "
@@ -149,7 +151,7 @@ void add_score_error(const Tune& tune, Answer& a) {
                   enough));
 }
 
-void print_plan(const Tune& tune, const TuneFlags& flags, bool as_json) {
+void print_plan(const Tune& tune, bool as_json) {
   const TunePlan& plan = tune.plan();
   const privacy::Stopping stopping(plan.law);
   Answer a;
@@ -176,7 +178,6 @@ void print_plan(const Tune& tune, const TuneFlags& flags, bool as_json) {
   }
   add_score_error(tune, a);
   a.rows.emplace_back("spent", "nothing: a dry run");
-  static_cast<void>(flags);
   print(a, as_json);
 }
 
@@ -215,7 +216,7 @@ int run_tune(GivenTuning given, const CommandFlags& own) {
   if (!tune.is_finished()) {
     tune.prepare();
     if (flags.dry_run) {
-      print_plan(tune, flags, given.json);
+      print_plan(tune, given.json);
       return 0;
     }
     tune.run(end);
