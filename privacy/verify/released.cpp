@@ -544,7 +544,12 @@ std::vector<std::string> taken_on_trust(const Evidence& evidence) {
   std::vector<std::string> all = {
       "that noise was drawn as stated, once for each release",
       "that the run was made by the named program (build) from the named rows (dataset)",
-      "the assumptions, and that no setting was chosen by looking at other runs on the same rows"};
+      "the assumptions, and that no setting was chosen by looking at other runs on the same rows" +
+          std::string(c.tuning ? ", other than by the tuning" : "")};
+  if (c.tuning)
+    all.emplace_back(
+        "that the number of trainings and the candidates were drawn as stated, and "
+        "nothing of trainings that are not released was published");
   if (Settings(evidence.settings).has("init"))
     all.emplace_back("that no row decided the initial weights, whose file the certificate names");
   if (c.status == "finished" && kinds.engine)
