@@ -157,7 +157,6 @@ constexpr Synonym kOptions[] = {
     {"network", "model"},
     {"hidden-layer-sizes", "model"},
     {"nonlinearity", "activation"},
-    {"tuned", "preset"},
     {"recipe", "preset"},
     {"embeddings", "embedding"},
     {"vocab", "vocabulary"},
