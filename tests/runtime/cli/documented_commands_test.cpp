@@ -24,9 +24,9 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-const Words kCommands = {"train",     "sweep", "schema",    "eval",    "predict",
-                         "export",    "audit", "verify",    "account", "calibrate",
-                         "reproduce", "info",  "completion"};
+const Words kCommands = {"train",     "sweep",     "tune",  "schema",    "eval",
+                         "predict",   "export",    "audit", "verify",    "account",
+                         "calibrate", "reproduce", "info",  "completion"};
 
 /// A command as it is written somewhere: the words behind "cudp".
 struct Documented {

@@ -101,7 +101,8 @@ const WrongInput kCases[] = {
     {{"help", "trian"},
      "expected a command as the first word, found 'trian'; the nearest is 'train'"},
     {{"halp"},
-     "expected a command as the first word, found 'halp'; there are train, sweep, schema, eval, "
+     "expected a command as the first word, found 'halp'; there are train, sweep, tune, schema, "
+     "eval, "
      "predict, "
      "export, audit, verify, account, report, calibrate, reproduce, info and completion"},
     {{"--version", "train"},

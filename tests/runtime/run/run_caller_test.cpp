@@ -89,12 +89,13 @@ TEST(RunCaller, MetricsAreSyncedBeforeThePagesAreWritten) {
   synced_files = &synced;
   (void)train(*run);
   synced_files = nullptr;
+  // A file is written, and synced, as .NAME.new first.
   const auto first = [&](const char* name) {
     return std::ranges::find_if(
         synced, [&](const std::string& path) { return path.find(name) != std::string::npos; });
   };
-  EXPECT_LT(first("release/metrics.jsonl"), first("release/report.html"));
-  EXPECT_NE(first("release/report.html"), synced.end());
+  EXPECT_LT(first("release/.metrics.jsonl"), first("release/.report.html"));
+  EXPECT_NE(first("release/.report.html"), synced.end());
 }
 
 }  // namespace
