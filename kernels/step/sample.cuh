@@ -81,18 +81,20 @@ __device__ __forceinline__ unsigned allocated_of_column(const SampleArgs& a, std
   return column;
 }
 
-// grid: any, y steps. block: any whole warps; half a warp has two tiles, so 8 tiles threads are
-// enough. Writes flags and counts.
-__global__ inline void sample_flags_kernel(SampleArgs a, SampleSpace space) {
+/// Writes flags and counts. kAllocated: whether examples are allocated to the steps of an epoch
+/// (a.epoch_steps > 0). Drawing again after a rejected word takes many registers, which the other
+/// samplers would lose.
+template <bool kAllocated>
+__device__ __forceinline__ void write_flags(SampleArgs a, SampleSpace space) {
   choose_step(a, space);
   if (space.cursor != nullptr) {
     if (halts(*space.cursor)) return;
     a.stream.step = space.cursor->first + space.cursor->index;
     a.rule = space.cursor->candidates;
   }
-  const bool is_poisson = a.norms == nullptr && a.epoch_steps == 0;
+  const bool is_poisson = !kAllocated && a.norms == nullptr;
   std::uint32_t step_of_epoch = 0;
-  if (a.epoch_steps != 0) {
+  if constexpr (kAllocated) {
     step_of_epoch = static_cast<std::uint32_t>(a.stream.step % a.epoch_steps);
     a.stream.step /= a.epoch_steps;  // the stream's step is the number of the epoch
   }
@@ -112,13 +114,13 @@ __global__ inline void sample_flags_kernel(SampleArgs a, SampleSpace space) {
       const std::int64_t tile = 2 * pair + part;
       const std::int64_t first = pair_first + 256 * part + lane;
       unsigned column = 0;  // bit r: example first + 16 r is drawn
-      if (is_poisson) {
-        column =
-            drawn_of_column(a, first, [&](int row) { return word[row] >> 16 * part & 0xffff; });
-      } else if (a.epoch_steps != 0) {
+      if constexpr (kAllocated) {
         if (a.allocated == nullptr)
           random_block<ScalarLanes>(a.stream, static_cast<std::uint32_t>(first / 16 + lane), word);
         column = allocated_of_column(a, first, word, step_of_epoch);
+      } else if (is_poisson) {
+        column =
+            drawn_of_column(a, first, [&](int row) { return word[row] >> 16 * part & 0xffff; });
       } else {
         random_block<ScalarLanes>(a.stream, static_cast<std::uint32_t>(first / 16 + lane), word);
         CUDP_UNROLL for (int row = 0; row < 16; ++row) {
@@ -143,6 +145,17 @@ __global__ inline void sample_flags_kernel(SampleArgs a, SampleSpace space) {
       }
     }
   }
+}
+
+// grid: any, y steps. block: any whole warps; half a warp has two tiles, so 8 tiles threads are
+// enough.
+__global__ inline void sample_flags_kernel(SampleArgs a, SampleSpace space) {
+  write_flags<false>(a, space);
+}
+
+// As sample_flags_kernel, for random allocation.
+__global__ inline void allocated_flags_kernel(SampleArgs a, SampleSpace space) {
+  write_flags<true>(a, space);
 }
 
 // grid: one block of whole warps, y steps. dynamic smem: block / 32 words. Turns counts into

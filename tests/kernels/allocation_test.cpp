@@ -139,7 +139,7 @@ TEST(Allocation, IsTheSameOnADevice) {
                               .allocated = given ? got.data() : nullptr};
         validate(args);
         const SampleSpace space{.flags = flags.data(), .counts = counts.data(), .count = &count};
-        simt::launch(sample_flags_kernel, 2, 96, 0, {.name = "flags", .seed = 2}, args, space);
+        simt::launch(allocated_flags_kernel, 2, 96, 0, {.name = "flags", .seed = 2}, args, space);
         simt::launch(sample_place_kernel, 2, 96, 0, {.name = "place", .seed = 3}, args, space);
         drawn.resize(count);
         EXPECT_EQ(drawn, batch) << steps << (given ? ", given" : ", computed");

@@ -29,7 +29,8 @@ void draw_examples(Gpu& gpu, const SampleArgs& args, SampleSpace space, std::siz
   };
   space.scanned = tiles > kScannedTiles;
   // Half a warp takes two tiles here, and one tile in `place`.
-  gpu.launch(is_ahead ? "flags ahead" : "flags", sample_flags_kernel,
+  gpu.launch(is_ahead ? "flags ahead" : "flags",
+             args.epoch_steps > 0 ? allocated_flags_kernel : sample_flags_kernel,
              of_steps(strided_shape((tiles + 1) / 2 * 16)), args, space);
   if (space.scanned) {
     constexpr unsigned kScanThreads = 1024;
