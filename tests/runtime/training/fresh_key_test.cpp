@@ -270,8 +270,10 @@ std::vector<Way> ways() {
       all.push_back({name + "_units", m.name,
                      own + (m.name == "dpis" ? "dpis-total-noise = 0.2\n" : ""), true});
   }
-  all.push_back({"dpsgd_allocation", "dpsgd", "", false, true});
-  all.push_back({"dpsgd_quantile_allocation", "dpsgd-quantile", "", false, true});
+  // A second key pays for its epoch again, so the noise must leave something of the budget.
+  const std::string spare = "size-is-public = true\nsigma = 4.0\n";
+  all.push_back({"dpsgd_allocation", "dpsgd", spare, false, true});
+  all.push_back({"dpsgd_quantile_allocation", "dpsgd-quantile", spare, false, true});
   const std::string pca = "features = \"pca\"\nfeature-dimensions = 1\n";
   all.push_back({"dpsgd_pca", "dpsgd", pca});
   all.push_back({"dpis_pca", "dpis", pca});
