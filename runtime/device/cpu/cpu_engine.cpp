@@ -34,6 +34,14 @@ constexpr std::int64_t kParameterRange = std::int64_t{16} * 256;
 
 std::int64_t ranges(std::int64_t n, std::int64_t range) { return (n + range - 1) / range; }
 
+/// Batches of the steps of an epoch, if examples are allocated to them.
+struct AllocatedEpoch {
+  std::uint64_t number = 0;
+  std::uint64_t steps = 0;
+  std::vector<std::size_t> first;       // [steps + 1], where each step's examples begin
+  std::vector<std::uint32_t> examples;  // by step, ascending within each
+};
+
 class CpuEngine final : public Engine {
  public:
   CpuEngine(const Network& network, const EngineSettings& settings)
@@ -532,13 +540,6 @@ class CpuEngine final : public Engine {
   /// takes no physical memory.
   std::unique_ptr<std::uint32_t[]> drawn_;
   std::size_t batch_ = 0;
-  /// Batches of the steps of an epoch, if examples are allocated to them.
-  struct AllocatedEpoch {
-    std::uint64_t number = 0;
-    std::uint64_t steps = 0;
-    std::vector<std::size_t> first;       // [steps + 1], where each step's examples begin
-    std::vector<std::uint32_t> examples;  // by step, ascending within each
-  };
   std::optional<AllocatedEpoch> epoch_;
   std::vector<ExampleRecord> records_;
   Diagnostics seen_;         ///< statistics of the step in progress
