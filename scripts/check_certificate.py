@@ -170,6 +170,10 @@ def main():
         if wrong:
             print("\n".join(wrong))
             sys.exit(1)
+        if "tuning" in certificate or certificate.get("sampling") == "allocation":
+            what = "of a tuning" if "tuning" in certificate else "of random allocation"
+            refuse(f"{sys.argv[1]}: expected a certificate that dp_accounting can recompute, found one {what}; "
+                   "cudp verify recomputes it")
         releases = releases_of(certificate)
         whole, training = promises_of(certificate)
         rows = int(certificate.get("max_rows", 1))

@@ -87,18 +87,22 @@ class Rows {
       : rows_(rows), c_(certificate), bounds_(bounds) {}
 
   /// Checks that, with held-out rows, a line's epsilon is the larger one of training and held-out
-  /// figures. In format 1 it was the training's.
+  /// figures, and in the training that a tuning released that of the whole tuning. In format 1 it
+  /// was the training's.
   void check_parts() {
-    const bool has_parts = c_.holdout && c_.format > 1;
+    const bool has_parts = (c_.holdout && c_.format > 1) || c_.tuning;
     for (const Row& row : rows_) {
       const std::string where = "row at step " + std::to_string(row.step);
+      const double of_all =
+          c_.tuning ? c_.epsilon : std::fmax(row.epsilon, has_parts ? c_.holdout->epsilon : 0.0);
       if (row.of_all.has_value() != has_parts)
         wrong_.push_back(where + ": expected " + (has_parts ? "a" : "no") +
                          " training_epsilon, found " + (has_parts ? "none" : "one"));
-      else if (has_parts && *row.of_all != std::fmax(row.epsilon, c_.holdout->epsilon))
-        wrong_.push_back("epsilon of the " + where + ": expected the larger one of both parts, " +
-                         number(std::fmax(row.epsilon, c_.holdout->epsilon)) + ", found " +
-                         number(*row.of_all));
+      else if (has_parts && *row.of_all != of_all)
+        wrong_.push_back(
+            "epsilon of the " + where + ": expected " +
+            (c_.tuning ? "that of the whole tuning, " : "the larger one of both parts, ") +
+            number(of_all) + ", found " + number(*row.of_all));
     }
   }
 

@@ -55,11 +55,11 @@ struct MetricsRow {
   std::uint64_t step = 0;
   /// Epsilon guaranteed for everything released up to this step and for the figures of held-out
   /// rows, which are released at the end: the larger of the training's epsilon so far and the
-  /// figures' whole budget.
+  /// figures' whole budget. In a training that a tuning released: that of the whole tuning.
   double epsilon = 0.0;
   double learning_rate = 0.0;
   Metrics test = {};
-  /// Epsilon of the training up to this step; set only if rows are held out.
+  /// Epsilon of the training up to this step; set only if rows are held out, or by a tuning.
   std::optional<double> training_epsilon = {};
 
   double spent_by_training() const { return training_epsilon.value_or(epsilon); }

@@ -1,5 +1,8 @@
 #include "runtime/tune/publish.hpp"
 
+#include <string>
+#include <vector>
+
 #include <nlohmann/json.hpp>
 
 #include "privacy/certificate/certificate.hpp"
@@ -7,6 +10,7 @@
 #include "runtime/base/files.hpp"
 #include "runtime/base/interrupt.hpp"
 #include "runtime/report/write.hpp"
+#include "runtime/results/metrics.hpp"
 #include "runtime/run/run.hpp"
 #include "runtime/settings/settings.hpp"
 #include "runtime/tune/certify.hpp"
@@ -24,6 +28,17 @@ constexpr const char* kTuned = "tuned";
 constexpr const char* kOwnersFiles[] = {"ledger", RunFolder::kMetrics, RunFolder::kEvaluation,
                                         "holdout-released"};
 
+/// Returns the lines of metrics.jsonl with the epsilon of the whole tuning: a line of the released
+/// training is no cheaper than all of it. What that training had spent is `training_epsilon`.
+std::string tuned_metrics(const std::string& text, double epsilon) {
+  std::vector<MetricsRow> rows = decode_metrics(text);
+  for (MetricsRow& row : rows) {
+    row.training_epsilon = row.spent_by_training();
+    row.epsilon = epsilon;
+  }
+  return encode_metrics(rows);
+}
+
 /// Returns the settings with `tuned = true`, as the program writes them.
 std::string tuned_settings(const std::string& text) {
   TrainConfig config;
@@ -38,6 +53,7 @@ void publish_tuned(const RunFolder& from, const RunFolder& to, const Winner& win
   const fs::path release = to.certificate().parent_path();
   const std::string certificate =
       tuned_certificate(read_file(from.certificate()), winner.tuning, winner.delta);
+  const double epsilon = privacy::read_certificate(certificate).epsilon;
   if (!fs::exists(to.certificate())) {
     const fs::path made = release.parent_path() / "private" / "release.new";
     fs::remove_all(made);
@@ -45,6 +61,9 @@ void publish_tuned(const RunFolder& from, const RunFolder& to, const Winner& win
     for (const auto& file : fs::directory_iterator(from.certificate().parent_path()))
       write_atomically(made / file.path().filename(), read_file(file.path()));
     write_atomically(made / RunFolder::kConfig, tuned_settings(read_file(from.config())));
+    if (fs::exists(made / RunFolder::kMetrics))
+      write_atomically(made / RunFolder::kMetrics,
+                       tuned_metrics(read_file(made / RunFolder::kMetrics), epsilon));
     ReportFiles files = read_release_files(made);
     files.certificate = certificate;
     write_release_pages(made, files);
@@ -57,14 +76,16 @@ void publish_tuned(const RunFolder& from, const RunFolder& to, const Winner& win
     if (error) throw Error(release.string() + ": cannot write it: " + error.message());
     sync_folder(to.root());
   }
-  for (const char* name : kOwnersFiles)
-    if (fs::exists(from.owner(name)))
-      write_atomically(to.owner(name), read_file(from.owner(name)), 0600);
+  for (const std::string name : kOwnersFiles) {
+    if (!fs::exists(from.owner(name))) continue;
+    const std::string content = read_file(from.owner(name));
+    write_atomically(to.owner(name),
+                     name == RunFolder::kMetrics ? tuned_metrics(content, epsilon) : content, 0600);
+  }
   write_private_page(to.root());
   RunResult result = *stored_result(from);
-  const privacy::Certificate c = privacy::read_certificate(certificate);
-  result.epsilon = c.epsilon;
-  result.delta = c.delta;
+  result.epsilon = epsilon;
+  result.delta = winner.delta;
   result.run_dir = to.root().string();
   ResultJson json = to_json(result);
   json[kTuned] = {

@@ -67,12 +67,16 @@ TEST_F(TuneCli, ReleasesTheBestTrainingAloneWithTheGuaranteeOfAll) {
     if (s["training"] == winner) {
       EXPECT_EQ(s["value"], best);
     }
-  for (const char* const page : {"PRIVACY.txt", "report.html", "MODEL_CARD.md"})
-    if (fs::exists(out() + "/release/" + page)) {
-      EXPECT_EQ(content_of(out() + "/release/" + page).find("not counted in epsilon"),
-                std::string::npos)
-          << page;
-    }
+  for (const char* const page : {"PRIVACY.txt", "report.html", "README.md"}) {
+    EXPECT_EQ(content_of(out() + "/release/" + page).find("not counted in epsilon"),
+              std::string::npos)
+        << page;
+  }
+  for (const std::string& line : lines_of(content_of(out() + "/release/metrics.jsonl"))) {
+    const auto row = nlohmann::json::parse(line);
+    EXPECT_EQ(row["epsilon"], certificate["epsilon"]);
+    EXPECT_LE(row["training_epsilon"], certificate["training_epsilon"]);
+  }
   EXPECT_FALSE(fs::exists(out() + "/private/tuning-key"));
   for (const std::string& line : lines_of(f.out)) EXPECT_LE(line.size(), 80u) << line;
   const Finished verified = run_cudp(folder_, {"verify", out()});
@@ -103,6 +107,28 @@ TEST_F(TuneCli, AForgedTuningIsFound) {
               c["hyperparameter_tuning"] = "not counted in epsilon";
             }),
             0);
+  // A row that states what the training alone had spent by then.
+  write_text(out() + "/release/privacy.json", certificate.dump(2) + "\n");
+  std::string rows;
+  for (const std::string& line : lines_of(content_of(out() + "/release/metrics.jsonl"))) {
+    auto row = nlohmann::ordered_json::parse(line);
+    row["epsilon"] = row["training_epsilon"];
+    rows += row.dump() + "\n";
+  }
+  write_text(out() + "/release/metrics.jsonl", rows);
+  EXPECT_NE(run_cudp(folder_, {"verify", out()}).exit, 0);
+}
+
+TEST_F(TuneCli, AllocatedTrainingsAreCountedByTheirPromise) {
+  Words words = {"tune", "--dataset", table_.table, "--schema",    table_.schema, "--seed",
+                 "5",    "--out",     out(),        "--test-data", table_.test};
+  words = with(words, args("--test-data-is-public --size-is-public --epsilon 2 --delta 1e-5 "
+                           "--batch 64 --epochs 2 --sampling allocation --device cpu --quiet "
+                           "--lr 0.1,0.5 --runs 2 --most-runs 8"));
+  const Finished f = run_cudp(folder_, words);
+  ASSERT_EQ(f.exit, 0) << f.err;
+  const Finished verified = run_cudp(folder_, {"verify", out()});
+  EXPECT_EQ(verified.exit, 0) << verified.out;
 }
 
 TEST_F(TuneCli, JobsAndKillsChangeNothing) {
