@@ -221,6 +221,7 @@ int run_tune(GivenTuning given, const CommandFlags& own) {
     }
     tune.run(end);
   } else {
+    tune.open_finished();
     reporter.info(tune.folder().string() + " is complete; nothing to do");
   }
   print_result(tune, given.json);

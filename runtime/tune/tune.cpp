@@ -11,6 +11,7 @@
 #include "privacy/text/number.hpp"
 #include "runtime/base/derived_key.hpp"
 #include "runtime/base/error.hpp"
+#include "runtime/base/files.hpp"
 #include "runtime/base/threads.hpp"
 #include "runtime/config/keys_in_use.hpp"
 #include "runtime/config/report_options.hpp"
@@ -55,6 +56,18 @@ TuneJson to_json(const TunePlan& plan) {
           {"candidate_delta", plan.budget.delta}};
 }
 
+/// Reads what to_json() writes.
+privacy::SelectionBudget budget_of(const TuneJson& json) {
+  return {.epsilon = json["candidate_epsilon"],
+          .delta = json["candidate_delta"],
+          .whole = {.epsilon = json["charged_epsilon"], .delta = json["charged_delta"]}};
+}
+
+constexpr const char* kRunsNotice =
+    "NOT FOR RELEASE. These are the trainings of a tuning, whose guarantee holds if the best one\n"
+    "alone is published: the folder release/ beside private/. No certificate here counts that the\n"
+    "others exist.\n";
+
 }  // namespace
 
 Tune::Tune(TuneRequest request, Reporter& reporter)
@@ -85,6 +98,14 @@ bool Tune::is_finished() const {
   return stored_ && fs::exists(RunFolder(folder_).result(), none);
 }
 
+void Tune::open_finished() {
+  const TuneJson json = TuneJson::parse(read_file(owner(kPlan)), nullptr, false);
+  if (!json.is_object() || !json.contains("candidate_epsilon"))
+    throw Error(owner(kPlan).string() + ": expected the plan of the tuning, found a damaged file");
+  plan_.budget = budget_of(json);
+  erase_key(owner(kKey));
+}
+
 RunFolder Tune::run_folder(std::size_t run) const {
   return RunFolder(owner("runs") / fmt::format("{:06}", run + 1));
 }
@@ -109,9 +130,7 @@ void Tune::load_stored() {
                       ": expected the key and the plan of the tuning, found none or damaged ones; "
                       "all of its budget counts as spent");
   data_tag_ = json["data"];
-  plan_.budget = {.epsilon = json["candidate_epsilon"],
-                  .delta = json["candidate_delta"],
-                  .whole = {.epsilon = json["charged_epsilon"], .delta = json["charged_delta"]}};
+  plan_.budget = budget_of(json);
 }
 
 void Tune::prepare() {
@@ -199,6 +218,7 @@ void Tune::make_folder() {
   std::error_code failed;
   fs::create_directory(folder.owner("runs"), failed);
   if (failed) throw Error(folder.root().string() + ": cannot make the folder of the trainings");
+  write_atomically(folder.owner("runs") / "NOT-FOR-RELEASE.txt", kRunsNotice, 0600);
   // The key is the last file: without it no training can begin, and with it the charge is on disk.
   write_key(folder.owner(kKey), key_->key());
   folder_ = fs::absolute(made->publish().root());

@@ -67,6 +67,9 @@ class Tune {
   /// nothing about the number of trainings.
   void run(std::optional<EndOnSignal>& end);
 
+  /// Reads the plan of a finished tuning, in place of prepare() and run(). Destroys its key if a
+  /// crash left it.
+  void open_finished();
   /// Returns the result of a finished tuning.
   TuneResult result() const;
   const std::filesystem::path& folder() const { return folder_; }

@@ -151,6 +151,12 @@ TEST_F(TuneCli, JobsAndKillsChangeNothing) {
   }
   if (f.exit != 0) f = run_cudp(folder_, again);
   ASSERT_EQ(f.exit, 0) << f.err;
+  // A crash may have left the key of a complete tuning: the next call destroys it.
+  write_text(out("killed") + "/private/tuning-key", "left");
+  const Finished complete = run_cudp(folder_, again);
+  EXPECT_EQ(complete.exit, 0) << complete.err;
+  EXPECT_EQ(complete.out, f.out);
+  EXPECT_FALSE(fs::exists(out("killed") + "/private/tuning-key"));
   EXPECT_EQ(released("killed"), released());
   EXPECT_EQ(json("private/scores.json", "killed"), json("private/scores.json"));
 }
@@ -189,6 +195,7 @@ TEST_F(TuneCli, HeldOutRowsScoreWithNoise) {
   // One set of coins: all trainings hold the same rows out.
   std::set<std::size_t> rows;
   for (const auto& run : fs::directory_iterator(out() + "/private/runs")) {
+    if (!run.is_directory()) continue;
     const auto evaluation =
         nlohmann::json::parse(content_of(run.path() / "private/evaluation.json"));
     std::size_t counted = 0;
