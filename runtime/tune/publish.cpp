@@ -1,6 +1,7 @@
 #include "runtime/tune/publish.hpp"
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -76,11 +77,13 @@ void publish_tuned(const RunFolder& from, const RunFolder& to, const Winner& win
     if (error) throw Error(release.string() + ": cannot write it: " + error.message());
     sync_folder(to.root());
   }
-  for (const std::string name : kOwnersFiles) {
+  for (const char* const name : kOwnersFiles) {
     if (!fs::exists(from.owner(name))) continue;
     const std::string content = read_file(from.owner(name));
-    write_atomically(to.owner(name),
-                     name == RunFolder::kMetrics ? tuned_metrics(content, epsilon) : content, 0600);
+    write_atomically(
+        to.owner(name),
+        std::string_view(name) == RunFolder::kMetrics ? tuned_metrics(content, epsilon) : content,
+        0600);
   }
   write_private_page(to.root());
   RunResult result = *stored_result(from);
