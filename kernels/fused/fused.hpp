@@ -172,7 +172,8 @@ struct FusedReduce {
   FixedPoint* fixed;
 };
 
-/// Largest number of examples in a micro-batch, so that no block's integers overflow.
+/// Returns the largest number of examples in a micro-batch, so that no block's integers overflow.
+/// blocks: number of blocks of the launch. turn: number of examples that a block processes at once.
 inline int fused_capacity(int blocks, int turn) { return blocks * (kFusedExamples / turn * turn); }
 
 inline void validate(const FusedSum& a) {

@@ -68,8 +68,9 @@ struct TextSums {
 
   __device__ __forceinline__ TextSums() { clear(sum); }
 
-  /// Calls body(k, layer, parameter) for every gradient that this thread has: the k-th, its layer,
-  /// and the parameter's index or -1.
+  /// Calls body(k, layer, parameter) for each partial derivative that this thread holds. k: its
+  /// place among the thread's numbers. parameter: index of its parameter, or -1 for a place of the
+  /// tile beyond the matrix.
   template <class Body>
   static __device__ __forceinline__ void for_each_number(const Body& body) {
     const Lane l;

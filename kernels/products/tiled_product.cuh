@@ -225,7 +225,9 @@ __global__ void __launch_bounds__(T::kThreads, T::kNormBlocks)
   store_norm<T>(a, sums, partial);
 }
 
-// Launched like weight_gradient_norm_kernel.
+/// Writes each example's own gradient to a row of a.gradients, for transforms that need it
+/// (WeightGradientRows). A block computes one tile of one example's gradient, as in
+/// weight_gradient_norm_kernel.
 template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kNormBlocks)
     weight_gradient_rows_kernel(WeightGradientRows a) {

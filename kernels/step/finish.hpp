@@ -31,8 +31,10 @@ struct Unfinished {
 
 /// Finishes a step with n parameters. Computes r_j = grid (S_j + K_j) for each parameter j,
 /// releases r_j or uses it for the update, and sets sum[j] = 0. S_j is sum[j] plus the partial sums
-/// in `left`. K_j is the noise: rounded normal j of the current step, with the cursor's noise_std
-/// and grid. For pairs of K_j that double precision cannot decide, only sum[j] = S_j is written.
+/// that are still to be added. K_j is the noise: rounded normal j of the current step, with the
+/// standard deviation and grid of StepCursor. Where double precision is too coarse to tell which
+/// integer an exact K_j rounds to, sum[j] = S_j is written and nothing else; the host decides later
+/// (see the head of this file).
 struct FinishStep {
   StepCursor* cursor;
   FixedPoint* sum;  ///< [n], sum of the batch's contributions in units of its grid

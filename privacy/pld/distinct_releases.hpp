@@ -21,7 +21,8 @@ std::vector<DistinctLoss> distinct_losses(std::span<const Release> releases, Cha
                                           std::uint64_t k, std::size_t max_groups,
                                           const AllocationGrid& grid = {}, bool from_below = true);
 
-/// Returns the number of allocated epochs of more than one step among the releases.
+/// Returns how many of the releases are epochs of more than one step under random allocation (each
+/// example in one random step of the epoch).
 double allocated_epochs(std::span<const Release> releases);
 
 }  // namespace cudp::privacy::pld

@@ -33,8 +33,10 @@ class Cumulants {
   std::vector<Term> terms_;
 };
 
-/// Returns the tilted mean of the releases' sum on its lattice, without the offsets. It differs
-/// from the atoms' mean, because each of many releases is rounded.
+/// Returns the mean of the sum of the releases' privacy losses under exponential tilting by `tilt`,
+/// where each loss is rounded to a multiple of `interval`. Leaves out the constant offset of each
+/// release. The mean of unrounded losses would not do, because the roundings of many releases add
+/// up. The transform's window is placed around this mean.
 double lattice_mean(std::span<const Repeated> releases, double tilt, double interval);
 
 /// Returns the transform's length for losses that span this much.

@@ -58,7 +58,8 @@ Verdict check(const Evidence& evidence);
 
 /// Checks a run that has no transcript: the rules `noise`, `batch`, `divisor`, `ledger` and
 /// `epsilon`, applied to the certificate's statements. Ignores evidence.transcript. An empty ledger
-/// counts as missing. Throws std::invalid_argument if the evidence cannot be read.
+/// counts as missing. `bounds` computes the epsilon that the ledger's releases cost. Throws
+/// std::invalid_argument if the evidence cannot be read.
 Verdict check_statements(const Evidence& evidence, Bounds& bounds);
 
 }  // namespace cudp::verify

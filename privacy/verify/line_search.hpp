@@ -25,8 +25,9 @@ class LineSearch {
   void begin(std::uint64_t step);
   void see_choice(const transcript::Release& choice) { chosen_.push_back(choice.values); }
 
-  /// Returns "" if the step size of `update` follows from the choices, else the difference in
-  /// words. shrink: factor on the largest step size for each choice of 0.
+  /// Returns "" if `update` used the step size that the released choices determine, else the
+  /// difference in words. shrink: factor by which each choice of 0 (none of the step sizes is good)
+  /// reduces the largest step size.
   std::string follows(const transcript::Update& update, double shrink);
 
  private:

@@ -52,7 +52,7 @@ class QueuedSignals {
 /// lives. At most one object may live. It starts a thread, so processes must be forked before.
 class EndOnSignal {
  public:
-  /// line: the message to the user, without a line break.
+  /// line: what is printed when a signal ends the process, without a line break.
   explicit EndOnSignal(const std::string& line);
   ~EndOnSignal();
   EndOnSignal(const EndOnSignal&) = delete;

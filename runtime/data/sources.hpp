@@ -67,7 +67,8 @@ bool is_table_path(const std::string& dataset);
 /// followed by .gz or .xz.
 bool is_matrix(const std::filesystem::path& path);
 
-/// Reads training and test examples, with their labels, from arrays.
+/// Reads training and test examples, with their labels, from the .npy or .npz files that the
+/// request names.
 DataSplit load_matrix(const DataRequest& request);
 /// Reads all rows of the array request.dataset, to score them.
 TestData load_matrix_rows(const DataRequest& request);

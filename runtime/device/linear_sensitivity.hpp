@@ -19,9 +19,10 @@ inline double linear_capacity(double max_examples) {
   return std::ldexp(1.0, 52 - std::clamp(52 - ceil_log2(max_examples), 1, 24));
 }
 
-/// Returns the L2 sensitivity (add or remove one example) of a sum of gradients clipped to
-/// max_norm. It includes the roundings to float (of |x|, C / |x| and c x, with C = max_norm and c
-/// the derivative of the loss) and the rounding to the grid in each of d coordinates.
+/// Returns the L2 sensitivity (add or remove one example) of a sum of at most max_examples
+/// gradients clipped to max_norm. It includes the roundings to float (of |x|, C / |x| and c x, with
+/// C = max_norm and c the derivative of the loss) and the rounding to the grid in each of d
+/// coordinates.
 inline double linear_gradient_sensitivity(double max_norm, int d, double max_examples) {
   return max_norm * (1.0 + 0x1p-21) +
          0.5 * std::sqrt(static_cast<double>(d)) * linear_grid(max_norm, max_examples);

@@ -35,8 +35,8 @@ class TrainingObserver {
   /// The observer should store a checkpoint: the training can resume from its current state.
   /// Releases that are charged for later steps have not been drawn.
   virtual void checkpoint_due(const Training&) {}
-  /// The figures of held-out rows are about to be released. Under another key they must not be
-  /// released again.
+  /// The figures of held-out rows are about to be released. The observer must first note durably
+  /// that they were: under another key they must not be released again.
   virtual void holdout_due(const Training&) {}
   /// A line of metrics was added. rows: all of them.
   virtual void measured(const std::vector<MetricsRow>& /*rows*/) {}

@@ -159,8 +159,9 @@ class CpuLayer {
   /// 0, because their numbers may be NaN.
   virtual void add(Workspace&, int, int, const GradientSum& sum) const { (void)sum; }
 
-  /// Returns the sum of (m / scale)^2 over the layer's parameters, the argument c of
-  /// dense_square(), for layers that compute norms with that function; otherwise 0.
+  /// For the norm of gradients after coordinate-wise clipping, (g - m) / scale: returns the part
+  /// that no gradient changes, the sum of (m / scale)^2 over the layer's parameters. Layers that do
+  /// not compute that norm with dense_square() return 0.
   virtual double coordinate_shift(const Coordinates&) const { return 0.0; }
 
  protected:

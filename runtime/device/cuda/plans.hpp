@@ -61,9 +61,10 @@ struct ProductPlan {
   std::int64_t rounded_at = -1;  ///< offset of the rounded weight, for TF32 without a patch, or -1
 };
 
-/// A PackedWeight before addresses are known. Weights that keep their order (keeps_order) are
-/// packed only if other weights are packed too, because one launch packs all. Otherwise the
-/// products round them.
+/// Plan of a weight matrix that is copied, in the order in which a product's kernel reads it and
+/// rounded to TF32, before each step. Addresses are not known yet. A matrix that is rounded only
+/// (keeps_order) is copied only if others are, because one launch copies all; otherwise the product
+/// rounds it each time it reads it.
 struct PackPlan {
   FactorPlan weight;
   std::int64_t weight_at = 0;  ///< offset in the parameters

@@ -54,7 +54,8 @@ class RecordedSteps {
   /// Allocates memory for drawing the batches of several steps at once, if they do not depend on
   /// earlier steps.
   void prepare_ahead(const StepRecipe& recipe);
-  /// Records a step unless it is recorded already with enough capacity.
+  /// Records the launches of a step as a CUDA graph, unless there is a recording of the same recipe
+  /// that can process batches as large as those seen so far.
   void record(const StepRecipe& recipe);
   void record_joined(const StepRecipe& recipe);
   void run_alone(const StepRecipe& recipe, const StepCursor& cursor, std::span<ListedStep> steps);
