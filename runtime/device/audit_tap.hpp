@@ -18,8 +18,8 @@ struct ReleasedSum {
   double noise_std;  ///< standard deviation of the noise on each number
 };
 
-/// Canaries that an audit adds to an engine, and the callback that receives the sums. Nothing that
-/// is trained with it is for release.
+/// Canaries that an audit adds to an engine, and the callback that receives the sums. A model
+/// trained with canaries must not be released.
 struct AuditTap {
   /// Indices of parameters, one for each canary. The last examples of the training set are the
   /// canaries. The gradient of a canary is kCanaryGradient along its parameter and 0 elsewhere,

@@ -19,7 +19,8 @@ using EngineFactory =
 /// Device on which a run can train, with the functions that make engines for it.
 struct Backend {
   std::string name;  ///< "cpu" or "cuda"
-  /// Returns how accurately the backend computes the network's norms.
+  /// Returns how the backend adds up the squares of a gradient norm; a bound on the
+  /// norm's rounding error follows (sensitivity.hpp).
   std::function<Arithmetic(const Network& network)> arithmetic;
   EngineFactory make_engine;
   /// Returns the precision that the backend uses for a network's products if `requested` is the
@@ -28,8 +29,8 @@ struct Backend {
   /// Computes scattering features of images. threads: CPU only.
   std::function<std::vector<float>(const Dataset& images, int threads, const WorkDone& done)>
       scatter;
-  /// Makes an engine for methods that use all examples of a linear model at once. max_examples: see
-  /// linear_engine.hpp. threads, weights: CPU only.
+  /// Makes an engine for methods that use all examples of a linear model at once. max_examples:
+  /// public bound on the number of examples. threads, weights: CPU only.
   std::function<std::unique_ptr<LinearEngine>(const Dataset& train, Loss loss, double max_examples,
                                               int threads, SignWeights weights)>
       make_linear_engine;

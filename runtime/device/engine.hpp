@@ -49,8 +49,9 @@ struct EngineSettings {
   StepRecipe recipe;
   Generator generator = Generator::chacha20;
   SharedKey key;
-  /// Expected number of examples in a batch, a public number; 0 if unknown. CUDA uses it for the
-  /// initial capacity for candidates. Results do not depend on it.
+  /// Expected number of examples in a batch, a public number; 0 if unknown. CUDA uses it to choose
+  /// the size of device memory and, for importance sampling, the capacity of recorded steps.
+  /// Results do not depend on it.
   double expected_batch = 0.0;
   /// Number of examples that the device processes at a time; 0 to choose automatically. Results do
   /// not depend on it.
@@ -65,9 +66,9 @@ struct EngineSettings {
   bool diagnostics = false;  ///< collect private statistics (--unsafe-diagnostics)
   /// Weight of each class in [0, 1], [classes]; empty if all are 1. CPU only. An example of class c
   /// adds its clipped gradient times weight c, so it changes the sum by no more than without
-  /// weights. Only its unweighted gradient decides whether it counts as clipped. For candidates and
-  /// transformed gradients, whose bound follows from the gradient itself, the gradient is that of
-  /// the loss times weight c.
+  /// weights. Only its unweighted gradient decides whether it counts as clipped. With importance
+  /// sampling or transformed gradients, where the bound follows from the gradient itself, the
+  /// gradient is that of the loss times weight c.
   std::vector<float> class_weights = {};
   /// Canaries of an audit; null in every other training. CPU only.
   std::shared_ptr<const AuditTap> audit = nullptr;
@@ -190,7 +191,7 @@ class Engine {
                                       float clip, std::span<const std::int64_t> count_noise);
 
   /// Computes every example's gradient at the present weights and stores its norm. Requires a
-  /// recipe that draws candidates.
+  /// recipe with importance sampling.
   virtual void measure_norms() = 0;
   /// Returns the stored norms of this rank's examples. Private.
   virtual std::vector<float> norms() = 0;

@@ -20,8 +20,8 @@ struct LinearData {
 /// Throws InputError unless `train` has two classes.
 void check_linear_data(const Dataset& train);
 
-/// Returns all examples, or the listed ones. An example with a feature that is not finite is
-/// dropped: its sign and features are 0.
+/// Converts all examples, or the listed ones, to tiles. An example with a feature that is not
+/// finite is dropped: its sign and features are 0.
 LinearData linear_data(const Dataset& data);
 LinearData linear_data(const Dataset& data, std::span<const std::uint32_t> examples);
 

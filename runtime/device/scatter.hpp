@@ -15,8 +15,8 @@ using WorkDone = std::function<void(double share)>;
 /// std::invalid_argument on images smaller than 4 x 4.
 std::vector<float> scatter_on_cpu(const Dataset& images, int threads, const WorkDone& done);
 
-/// Returns the same features, computed on a CUDA device. Throws Error if this build or machine has
-/// none that is usable.
+/// Returns the scattering features of every image, computed on a CUDA device. Throws Error if this
+/// build or machine has none that is usable.
 std::vector<float> scatter_on_cuda(const Dataset& images, const WorkDone& done, int device = 0);
 
 }  // namespace cudp

@@ -8,7 +8,7 @@ namespace cudp {
 /// tests: the result of an example must not depend on what an earlier example left in this memory,
 /// so no bit of a result may depend on this value.
 std::optional<float> scratch_fill();
-/// Sets that value. Must not be called while an engine runs.
+/// Sets the value that scratch_fill() returns. Must not be called while an engine runs.
 void set_scratch_fill(std::optional<float> value);
 
 }  // namespace cudp

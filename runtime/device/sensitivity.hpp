@@ -39,17 +39,17 @@ double min_clip_norm(const Network& network, Clipping clipping);
 /// Let u = 2^-24. Norms: the sum of squares of one layer's n parameters, added in k chains, has a
 /// relative error of at most (n / k + k + 8) u, and the norm half of that. A minimum of 2^-13
 /// covers the smaller errors: of factors, roots and outer products, and the loss of squares below
-/// 2^-126 if C >= min_clip_norm. So |f_i g_i| <= C (1 + e), with e the norm's relative error.
-/// Weighting and the product with the grid take 4 roundings. Let d be the number of elements of a
-/// gradient that can differ from 0 (ParameterTensor::touched: in a trainable embedding, those of
-/// the text's own words). Each is rounded to the nearest multiple of the grid g, which changes a
-/// vector by at most sqrt(d) g / 2:
+/// 2^-126 if C >= min_clip_norm. So f_i g_i, the gradient of example i times its clipping factor,
+/// has norm <= C (1 + e), with e the relative error of |g_i|. Weighting and the product with the
+/// grid take 4 roundings. Let d be the number of elements of a gradient that can differ from 0
+/// (ParameterTensor::touched: in a trainable embedding, those of the text's own words). Each is
+/// rounded to the nearest multiple of the grid g, which changes a vector by at most sqrt(d) g / 2:
 ///   rounding error = (1 + e) (1 + 4 u) + sqrt(d) g / (2 C) - 1,  g <= C / kMinUnits.
 ///
 /// For gradients that are transformed first (kernels/contribution/coordinates_math.hpp), with |m /
-/// scale| <= shift, e is the error of the norm of w (a dense layer's is never too small). w is
-/// computed again for the sum, with roundings of numbers as large as |w| + |m / scale|: 8 u (1 +
-/// shift) replaces 4 u.
+/// scale| <= shift, e is the error of the norm of the transformed gradient w (a dense layer's is
+/// never too small). w is computed again for the sum, with roundings of numbers as large as |w| +
+/// |m / scale|: 8 u (1 + shift) replaces 4 u.
 double sensitivity_rounding_error(const Network& network, const Arithmetic& arithmetic,
                                   double shift = 0.0);
 

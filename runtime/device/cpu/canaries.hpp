@@ -9,8 +9,9 @@
 
 namespace cudp::cpu {
 
-/// Canaries of an audit (AuditTap lists them), which an engine adds as if they were additional
-/// training examples. Empty if the tap is null, which it is outside of an audit.
+/// Canaries of an audit: the last examples of the training set, whose gradients are replaced by
+/// known ones (AuditTap). Adds their contributions to the sums of an engine. Empty if the tap is
+/// null, which it is outside of an audit.
 class Canaries {
  public:
   /// Keeps the pointers. Throws Error if a canary's parameter does not exist.
@@ -24,12 +25,13 @@ class Canaries {
   /// first.
   std::size_t ordinary(std::span<const std::uint32_t> examples) const;
 
-  /// Adds the contributions of canaries, as Worker::add() does for other examples. sum:
-  /// [Storage::packed], in grid steps.
+  /// Adds the known gradients of the canaries in a batch to `sum`, clipped or accepted as `use`
+  /// states, and rounded. examples: indices of these canaries. sum: [Storage::packed], in grid
+  /// steps. Writes records [examples.size()] unless null.
   void add(std::span<const std::uint32_t> examples, const GradientUse& use, std::int64_t* sum,
            ExampleRecord* records) const;
 
-  /// Writes the norms of the canaries to the norms of all examples.
+  /// Overwrites the canaries' entries in `norms`, the gradient norms of all training examples.
   void set_norms(std::span<float> norms) const;
 
  private:

@@ -15,7 +15,8 @@ class PackedCoordinates {
  public:
   explicit PackedCoordinates(const CpuLayout& layout);
 
-  /// Computes the arrays from m and s, [d]. The result does not depend on the number of threads.
+  /// Computes the arrays from the mean m and the standard deviation s of each coordinate, [d]. The
+  /// result does not depend on the number of threads.
   Coordinates refresh(const std::vector<float>& mean, const std::vector<float>& deviation,
                       ThreadTeam& team);
 
@@ -24,7 +25,7 @@ class PackedCoordinates {
  private:
   const CpuLayout& layout_;
   CoordinateScale scale_;
-  // [Storage::packed] each; 0 in the padding.
+  // Arrays in the order of the packed weights, [Storage::packed] each; 0 in the padding.
   AlignedVector<float> mean_;
   AlignedVector<float> inverse_;
   AlignedVector<float> square_;

@@ -14,9 +14,9 @@ namespace cudp::cpu {
 class Workspace;
 struct Coordinates;
 
-/// Array that gradients are added to, [Storage::packed]: either the sum of clipped gradients
-/// (units), in multiples of its grid and each number rounded by itself, or a single example's
-/// gradient as it is (plain).
+/// Array that gradients are added to, [Storage::packed]. Either `units`: the sum of clipped
+/// gradients, each number rounded to a multiple of the grid and added as an integer. Or `plain`: a
+/// single example's gradient in float, not rounded.
 struct GradientSum {
   std::int32_t* units = nullptr;
   float inverse_grid = 0.0f;  ///< 1 / grid, a power of two
@@ -62,16 +62,16 @@ struct Storage {
   /// keeps_gradients.
   std::int64_t kept_gradients = 0;
   std::int64_t packed = 0;  ///< weights, in the order in which forward products read them
-  /// weights, in the order in which products for input gradients read them.
+  /// Weights, in the order in which the products that compute input gradients read them.
   std::int64_t transposed = 0;
-  /// Parameter gradients that layers store as a whole, of the current example.
+  /// Parameter gradient of the current example, for layers that store it as a whole.
   std::int64_t example_gradient = 0;
   /// Numbers that forward() saves for backward(), of each example in flight.
   std::int64_t saved = 0;
   std::int64_t numbers = 0;  ///< scratch memory of integers, for the current example
   /// Offset of each parameter in the packed and in the transposed weights: of the trained ones,
-  /// [d], then of those of frozen layers. transposed_offset is -1 for parameters without a place
-  /// there.
+  /// [d], then of those of frozen layers. transposed_offset is -1 for parameters that have no copy
+  /// in the transposed weights.
   std::vector<std::int32_t> packed_offset;
   std::vector<std::int32_t> transposed_offset;
 
@@ -149,8 +149,9 @@ class CpuLayer {
 
   virtual void forward(Workspace& w, int first, int count) const = 0;
   /// Writes the squared norm of the layer's parameter gradient to w.norm() for each example, after
-  /// the transform if w.coordinates is set. Called before backward() if the layer processes single
-  /// examples or its gradients are added together; otherwise after backward() of all layers.
+  /// the transform if w.coordinates is set. Called before the layer's own backward(). Exception:
+  /// layers with adds_by_example() among those that process all examples in flight together; for
+  /// them it is called after the backward() of all these.
   virtual void gradient(Workspace&, int, int) const {}
   /// Computes the gradient with respect to the input. Called only if an earlier layer is trained,
   /// or if needs_backward() is true.
@@ -190,8 +191,8 @@ struct PackedMatrix {
 
   std::int64_t bias() const { return offset + static_cast<std::int64_t>(rows) * columns; }
   std::int64_t size() const { return static_cast<std::int64_t>(rows + 1) * columns; }
-  /// Reserves a matrix in the packed weights, and sets the offsets of the bias's numbers, of which
-  /// there are at most `columns`.
+  /// Reserves a matrix and its bias in the packed weights, and records the packed offsets of the
+  /// bias's numbers (at most `columns`) in `storage`. The caller records those of the matrix.
   static PackedMatrix reserve(Storage& storage, int rows, int columns, const ParameterTensor& bias);
 };
 

@@ -14,10 +14,9 @@
 
 namespace cudp::cpu {
 
-/// Sums clipped gradients of linear models with one output. It takes the place of the workers,
-/// which support any network, and calls one kernel for each group of examples
-/// (kernels/fused/linear_sum.hpp). The kernel reads rows directly from the data set: floats, bytes,
-/// or numbers and codes.
+/// Sums clipped gradients of linear models with one output. Used instead of Worker, which supports
+/// any network. It calls one kernel for each group of examples (kernels/fused/linear_sum.hpp). The
+/// kernel reads rows directly from the data set: floats, bytes, or numbers and codes.
 class LinearSum {
  public:
   /// Returns whether the network is one dense layer with one output, and its loss depends on that
@@ -36,9 +35,10 @@ class LinearSum {
               std::int64_t* sum, Diagnostics* diagnostics);
 
  private:
-  /// Sums of one thread, in three arrays that are each padded to a multiple of 16: for the features
-  /// (or their codes), [features + 1]; from first_number_ on, for the numbers of rows in compact
-  /// form; from bias_ on, for the bias.
+  /// Sums of one thread: `units` of the current group of examples, `totals` of all groups. Both
+  /// consist of three arrays, each padded to a multiple of 16: the sums of the weights' gradients,
+  /// [features + 1]; from first_number_ on, those of the numbers of rows in compact form
+  /// (CodedRows); from bias_ on, that of the bias.
   struct Part {
     AlignedVector<std::int32_t> units;
     AlignedVector<std::int64_t> totals;
@@ -47,7 +47,7 @@ class LinearSum {
   /// Chooses the layout of the threads' sums and copies the weights. coded: the format of rows in
   /// compact form; empty for other rows.
   void prepare(const CodedRows& coded, std::span<const float> parameters);
-  /// Adds the contributions of one group of examples to a thread's sums.
+  /// Adds the contributions of one group of examples to a thread's Part::units.
   void add(const Dataset& data, const CodedRows& coded, const LinearExamples& of,
            std::int32_t* units) const;
   /// Adds up all threads' sums, writes the result to `sum`, and clears them.

@@ -28,8 +28,8 @@ struct AddClipped {
   ClipSettings clip;
   float inverse_grid;
 };
-/// Importance sampling: adds the gradient divided by its norm if the drawn example is accepted. The
-/// worker reads the stored norm of the example and writes the current one.
+/// Importance sampling: accepts or rejects the drawn example, and adds an accepted gradient divided
+/// by its norm. Reads the norm that is stored for the example, and stores the current one.
 struct AddAccepted {
   ImportanceRule rule;
   RandomStream stream;  ///< random stream that decides the acceptance
@@ -101,9 +101,9 @@ class Worker {
   std::optional<GradientSum> sum_of(const GradientUse& use);
   void backward_together(int count);
   void backward_example(int example);
-  /// Computes the example's loss and its gradient with respect to the logits. The class weight is
-  /// included only for uses whose bound follows from the gradient itself; AddClipped applies it
-  /// after clipping.
+  /// Returns the example's loss, and computes the loss's gradient with respect to the logits.
+  /// Multiplies that gradient by the class weight, except for AddClipped, where choose_factors()
+  /// applies the weight after clipping, and AddWhole.
   float begin_backward(int example, const GradientUse& use);
   float class_weight(int example) const;
   /// Computes the factors of an example's gradient in the sum, including the class weight for

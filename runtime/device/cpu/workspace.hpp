@@ -101,7 +101,7 @@ class Workspace {
   /// / scale.
   bool reads_codes() const { return data->is_coded() && coordinates == nullptr; }
 
-  /// Returns the words of a text; length() is their number.
+  /// Returns the word ids of an example's text, [length()].
   const std::uint16_t* words(int example) const {
     return data->tokens.data() + examples[to_size(example)] * to_size(data->shape.size());
   }
@@ -116,7 +116,7 @@ class Workspace {
   float factor(int example, int group) { return factors(example)[group]; }
 
   /// Returns the arrays of coordinate-wise clipping for the parameters packed from `offset` on;
-  /// null pointers if it is not used.
+  /// null pointers if clipping is not coordinate-wise.
   Transform transform(std::int64_t offset) const {
     if (coordinates == nullptr) return {};
     return {coordinates->transform.mean + offset, coordinates->transform.inverse + offset};

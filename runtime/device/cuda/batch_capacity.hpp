@@ -43,10 +43,10 @@ inline double expected_draw(const Draw& draw, std::size_t examples, std::int64_t
 /// Returns the capacity [examples] with which a step is recorded first. expected_batch: for
 /// importance sampling, the expected number of accepted examples; 0 if unknown.
 ///
-/// If the norms add up to the sum that the sampling rule assumes, importance sampling draws
-/// `multiple` examples for each one that it accepts. The capacity is a third more. If
-/// expected_batch is 0, it is the capacity for norms that all have their largest value. A batch
-/// that exceeds the capacity is not started: the step is recorded again with a larger one.
+/// If the stored norms add up to the sum that the sampling rule assumes, importance sampling draws
+/// rule.multiple examples for each one that it accepts. The capacity is 4/3 of that number, plus a
+/// margin. If expected_batch is 0, it is large enough for norms that all have their largest value.
+/// A batch that exceeds the capacity is not started: the step is recorded again with a larger one.
 inline std::int64_t first_capacity(const Draw& draw, std::size_t examples, double expected_batch) {
   const auto* const candidates = std::get_if<Candidates>(&draw);
   if (candidates == nullptr) return batch_capacity(draw, examples);

@@ -20,12 +20,13 @@ class DeviceCoordinates {
   const Buffer<float>& deviation() const { return deviation_; }
   const CoordinateScale* scale() const { return scale_.get(); }
 
-  /// Launches the kernels that compute the arrays of CoordinatesView from m and s, without the
-  /// shifts. cursor: if its step is not taken, they do nothing.
+  /// Launches the kernels that compute the arrays of CoordinatesView, except `shifts`, from the
+  /// current mean and deviation. cursor: progress of the run; if its step is not active, the
+  /// kernels do nothing.
   CoordinatesView refresh(const StepCursor* cursor);
 
-  /// Launches the kernels that compute the arrays with the shifts, which the norms of layer-wise
-  /// passes need.
+  /// Launches the kernels that compute all arrays of CoordinatesView, with `shifts`, which a
+  /// network that is run layer by layer needs for its norms.
   CoordinatesView refresh(const CudaLayout& layout, const StepCursor* cursor);
 
  private:

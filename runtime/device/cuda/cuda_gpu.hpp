@@ -217,7 +217,8 @@ class CudaGpu {
           "multiply");
   }
 
-  /// Runs a dense layer on whole rows by cuBLASLt. Requires prepare_blas().
+  /// Computes a dense layer by cuBLASLt, for a matrix with one example per row. Requires
+  /// prepare_blas().
   void dense(const DenseRows& a) {
     validate(a);
     cublaslt_dense(blas_lt_.get(), a, workspace_.get(), kWorkspace, stream_.get(), !loads_only_);
@@ -316,8 +317,8 @@ class CudaGpu {
   void replay(const Recording& r) { check(cudaGraphLaunch(r.get(), stream_.get()), "replay"); }
 
  private:
-  /// Waits for the stream if ranks use NCCL, because another rank may delay it. Throws Error if a
-  /// rank has failed.
+  /// If ranks use NCCL: waits for the stream, and throws Error if a rank has failed, which would
+  /// otherwise block the stream for ever.
   void settle() {
     if (nccl_ == nullptr) return;
     nccl_->wait([this] {

@@ -1,7 +1,7 @@
 #pragma once
 // The CUDA engine. A step is recorded once (a CUDA graph) and replayed for all steps, so the host
-// waits once per run. It waits more often only if double precision cannot decide a pair of normals,
-// which the host then computes (step_end.hpp). With a release observer
+// waits once per run. It waits more often only if double precision is too coarse to round a pair of
+// noise numbers, which the host then computes (step_end.hpp). With a release observer
 // (runtime/gate/release_observer.hpp) steps are launched one by one, and the host reads the
 // released values in between.
 #include <cstdint>

@@ -29,8 +29,8 @@ std::vector<DeviceInfo> cuda_devices();
 /// takes some tenths of a second. Any thread may call it.
 void open_cuda_device(int number);
 
-/// Creates an engine like make_cuda_engine, but without fused kernels (fused.hpp); for tests and
-/// benchmarks. large_dense: see LayoutChoices.
+/// Creates a CUDA engine that uses no fused kernels (fused.hpp), for tests and benchmarks.
+/// large_dense: number of weights from which a dense layer uses BLAS.
 std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network& network,
                                                     const EngineSettings& settings,
                                                     std::int64_t large_dense);

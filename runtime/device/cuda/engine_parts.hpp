@@ -19,8 +19,8 @@ namespace cudp::cuda::inline CUDP_SIMT {
 /// The device, the network and the arrays of an engine. State that training changes stays on the
 /// device.
 struct EngineParts {
-  /// large_dense: see LayoutChoices. may_be_fused: whether sums may be made by a fused kernel, if
-  /// the network has one that fits the device.
+  /// large_dense: number of weights from which a dense layer uses BLAS. may_be_fused: whether sums
+  /// may be computed by a fused kernel, if the network has one that fits the device.
   EngineParts(Gpu device, const Network& network, const EngineSettings& settings,
               std::int64_t large_dense, bool may_be_fused);
   EngineParts(const EngineParts&) = delete;
@@ -34,8 +34,8 @@ struct EngineParts {
   TrainState train_state() const;
 
   bool keeps_norms() const { return std::holds_alternative<Candidates>(settings.recipe.draw); }
-  /// Returns a random stream of the current step. Its step is 0 here; kernels replace it by the
-  /// cursor's.
+  /// Returns the random stream for a purpose. Its step is 0; kernels replace it by the number of
+  /// the current step (StepCursor::step).
   RandomStream stream(Stream purpose) const {
     return {settings.generator, settings.key.key(), purpose, 0};
   }

@@ -17,7 +17,8 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// How a fused kernel wants the parameters (kernels/fused/packed.hpp).
+/// Layout of the packed copy of the parameters that a fused kernel reads
+/// (kernels/fused/packed.hpp): offsets of the parameters, initial content, and PackedImage::low.
 struct FusedPacking {
   std::vector<PackedPlace> (*places)() = nullptr;
   std::vector<unsigned char> (*image)() = nullptr;
@@ -38,18 +39,18 @@ struct FusedKernel {
   std::int64_t scratch = 0;  ///< bytes in device memory for each block
 
   bool has_tensor_cores() const { return packing.places != nullptr || places > 0; }
-  /// Examples that a block is assigned in turn.
+  /// Number of consecutive examples that a block is assigned at a time.
   int turn() const { return dense.tile > 0 ? kTileExamples : 1; }
   bool takes(const DeviceData& data) const {
     return !wants_bytes || (data.bytes != nullptr && data.shift == 0.0f);
   }
 };
 
-/// Returns the fused kernels for a network, which differ by the examples that a block processes at
-/// once and by the features that they take; none if the layer-wise path (layer_wise.hpp) must be
-/// used. Those that a data set allows and that stand first are best. Results do not depend on which
-/// of them is taken, but by what they take. transforms: for sums of gradients that are transformed
-/// before clipping, and for nothing else.
+/// Returns the fused kernels that can process a network on a device; none if the layer-wise path
+/// (layer_wise.hpp) must be used. They differ in the number of examples that a block processes at
+/// once, on which no result depends, and in the features that they accept (bytes only, or all).
+/// Those for bytes are first and preferred. transforms: whether they are for sums of gradients that
+/// are transformed before clipping, or for all other work.
 std::vector<FusedKernel> fused_kernels_for(const Network& net, const DeviceLimits& limits,
                                            Precision precision, bool transforms = false);
 
@@ -61,16 +62,17 @@ Precision device_precision(const Network& net, const DeviceLimits& limits, Preci
 
 class FusedNetwork {
  public:
-  /// kernels: at least one. transformed: those for sums of transformed gradients, if there will be
-  /// any. micro_batch: largest number of examples per launch, or 0 for as many as a launch can add.
+  /// kernels: for all work but sums of transformed gradients; at least one. transformed: for sums
+  /// of transformed gradients; may be empty. micro_batch: largest number of examples per launch, or
+  /// 0 for as many as a launch can add without overflow.
   FusedNetwork(Gpu& gpu, const Network& net, std::vector<FusedKernel> kernels,
                std::vector<FusedKernel> transformed, int micro_batch, bool diagnostics);
   bool sums_transformed() const { return !transformed_.empty(); }
 
-  /// The parameters as the kernels want them, which updates must write too; empty if they are read
-  /// as they are.
+  /// Returns the packed copy of the parameters, which the kernels read and updates must write too;
+  /// empty if the kernels read the parameters themselves.
   PackedImage packed() const;
-  /// Writes all parameters [d] to it.
+  /// Writes all parameters [d] to the packed copy, if there is one.
   void pack(const float* parameters);
 
   /// Device pointers to the examples drawn for a step, and to the parameters of the model.
@@ -84,17 +86,19 @@ class FusedNetwork {
     const SumScale* scale;    ///< [1], scale of the sum
   };
 
-  /// Adds the clipped gradients of the drawn examples to fixed [d], in grid steps. The returned
-  /// part has not been added yet.
+  /// Adds the clipped gradients of the drawn examples to fixed [d], in grid steps. Returns the
+  /// partial results that have not been added yet; the caller must add them. tally: total of the
+  /// examples' losses and norms, for an engine that collects statistics.
   Unfinished sum_clipped(const Drawn& drawn, const ClippedGradient& clip, FixedPoint* fixed,
                          Tally* tally);
 
-  /// Adds the clipped transformed gradients, in the same way.
+  /// Adds the gradients of the drawn examples, transformed and then clipped; otherwise like
+  /// sum_clipped().
   Unfinished sum_transformed(const Drawn& drawn, const Transform& transform, FixedPoint* fixed,
                              Tally* tally);
 
-  /// Adds the directions of accepted candidates, in the same way. norms [data set]: norms as last
-  /// seen; updated.
+  /// Importance sampling: adds the gradients of accepted examples, divided by their norms;
+  /// otherwise like sum_clipped(). norms: stored norm of each example of the data set; updated.
   Unfinished sum_accepted(const Drawn& drawn, const FusedAcceptance& accept, float* norms,
                           FixedPoint* fixed, Tally* tally);
 
@@ -108,20 +112,23 @@ class FusedNetwork {
   void norms(const std::uint32_t* count, std::size_t n, const DeviceData& data,
              const float* parameters, float* norms);
 
-  /// fixed [d] += the blocks' sums that a launch has left.
+  /// Adds the partial sums of the blocks of a launch to fixed [d].
   void add(const BlockSums& left, FixedPoint* fixed);
 
  private:
-  /// args: all arguments but the batch and its outputs.
+  /// Launches the sum of the drawn examples' contributions, micro-batch by micro-batch, with the
+  /// best of the kernels. args: all arguments but the batch and the output arrays. Returns the
+  /// partial results that have not been added yet.
   Unfinished sum(const std::vector<FusedKernel>& kernels, FusedSum args, const Drawn& drawn,
                  FixedPoint* fixed, Tally* tally);
 
-  /// The kernel that takes the data and is expected to be the fastest for so many examples.
+  /// Returns the kernel that accepts the data and is expected to be the fastest for this number of
+  /// examples.
   const FusedKernel& choose(const std::vector<FusedKernel>& kernels, const DeviceData& data,
                             double examples) const;
   void launch_kernel(const char* name, const FusedKernel& kernel, FusedSum args);
 
-  /// Returns the arguments that are equal for every launch; the others are empty.
+  /// Returns the arguments that are equal for every launch of a task; the others are empty.
   FusedSum args_of(FusedTask task, const DeviceData& data, const float* parameters) const;
 
   Gpu& gpu_;

@@ -82,8 +82,8 @@ class CudaLayer {
   virtual bool writes_output() const { return true; }
   virtual bool writes_input_gradient() const { return true; }
 
-  /// Adds the shift sums (kernels/contribution/coordinates.hpp) that gradient() needs to the list
-  /// of those that are computed whenever m and s change.
+  /// Adds the layer to the list of those whose shift, the squared norm of m / scale, is computed
+  /// when m and s of coordinate-wise clipping change. For layers whose gradient() needs it.
   virtual void note_shift(LayerShifts&) const {}
 
   void lay_out(const CudaSite& site, const LayoutChoices& choices, CudaStorage& storage) {

@@ -60,16 +60,17 @@ class LayerWiseNetwork {
   /// Computes the clipping factors. scale [1], in device memory: its clipping norm is used.
   void clip(const ClippedGradient& clip, const SumScale* scale);
 
-  /// Computes the factors of candidates (device::Accept) instead of clip factors. rule, step: in
-  /// device memory.
+  /// Importance sampling, instead of clip(): computes the factor of each example, 1 / norm if it is
+  /// accepted, else 0. rule, step: in device memory. first: index of example 0 in the random
+  /// stream. norms: stored norm of each example; updated.
   void accept(const ImportanceRule* rule, const RandomStream& stream, std::int64_t first,
               const std::uint64_t* step, float* norms);
 
   /// Writes the norms of the micro-batch's gradients to norms[batch.first ...].
   void norms(float* norms);
 
-  /// Adds to sum [d] the micro-batch's gradients, which backward() computed, times their factors.
-  /// scale [1]: gives the grid; the sum is in its steps.
+  /// Adds the micro-batch's gradients, which backward() computed, times their factors, to sum [d],
+  /// in steps of the grid of scale [1].
   void add(FixedPoint* sum, const SumScale* scale);
 
   /// Writes the gradient of each example, unclipped, to gradients [capacity(), d].

@@ -18,7 +18,8 @@ namespace cudp::cuda::inline CUDP_SIMT {
 
 class DeviceLinear final : public LinearEngine {
  public:
-  /// Makes the engine as make_cuda_linear_engine does. `train` is not needed afterwards.
+  /// Copies the training set to the device; `train` is not needed afterwards. max_examples: public
+  /// bound on the number of examples, which determines the grid.
   DeviceLinear(Gpu gpu, const Dataset& train, Loss loss, double max_examples);
 
   int dimension() const override { return d_; }
@@ -35,7 +36,8 @@ class DeviceLinear final : public LinearEngine {
   std::uint64_t correct(std::span<const float> w, const Dataset& test) override;
 
  private:
-  /// LinearData in device memory. The buffers may have capacity for more tiles.
+  /// Examples in tiles of 16, as in LinearData, in device memory. The buffers may have capacity for
+  /// more than `tiles` tiles.
   struct Tiles {
     Buffer<float> features;  ///< [capacity in tiles, d, 16]
     Buffer<float> signs;     ///< [capacity in tiles, 16]

@@ -35,7 +35,7 @@ class DeviceModelState {
   }
 
   const float* parameters() const { return parameters_.get(); }
-  /// Updates write the parameters to this image too.
+  /// Makes updates write the parameters also to `image`, the packed copy that fused kernels read.
   void write_packed(const PackedImage& image) { packed_ = image; }
   std::size_t size() const { return parameters_.size(); }
   DeviceCoordinates& coordinates() { return coordinates_; }

@@ -12,10 +12,11 @@ class DeviceNorms {
   explicit DeviceNorms(EngineParts& parts)
       : p_(parts), count_(parts.gpu, 1), total_(parts.gpu, 1) {}
 
-  /// Adapts to another training set. Call after it has been loaded.
+  /// Uploads the number of examples. Call after another training set has been loaded.
   void reset();
   void measure();
-  /// Returns the sum of the stored norms; see Engine::norm_total. No single norm leaves the device.
+  /// Returns the sum of the stored norms in steps of `grid`, each limited to max_norm and then
+  /// rounded towards zero. No single norm leaves the device.
   std::uint64_t total(double max_norm, double grid);
 
  private:

@@ -19,7 +19,8 @@ inline std::int32_t narrow(std::int64_t n) {
   return static_cast<std::int32_t>(n);
 }
 
-/// An Axis (kernels/products/tile.hpp) that is not on a device yet: `table` is an offset in
+/// Mapping from an index along one dimension of a matrix to an offset in memory: an Axis
+/// (kernels/products/tile.hpp) before it is on a device. `table` is an offset in
 /// CudaStorage::tables instead of an address; -1 for no table.
 struct AxisPlan {
   std::int64_t table = -1;
@@ -34,7 +35,7 @@ struct FactorPlan {
   Precision as = Precision::fp32;  ///< format of the numbers
 };
 
-/// Returns the axis whose consecutive numbers are `step` elements apart.
+/// Returns the axis that maps index n to offset n step.
 inline AxisPlan strided(std::int64_t step) { return {.inner = narrow(step)}; }
 /// Returns `axis` repeated for every example of a micro-batch: each example has `period` indices,
 /// and examples are `apart` elements apart.
@@ -44,8 +45,8 @@ inline AxisPlan each(AxisPlan axis, std::int64_t period, std::int64_t apart) {
   return axis;
 }
 
-/// Arguments of a device::Product whose right factor is a layer's weight, before addresses are
-/// known.
+/// Arguments of a matrix product (device::Product) whose right matrix is a layer's weight, before
+/// addresses are known.
 struct ProductPlan {
   FactorPlan a;
   FactorPlan b;
@@ -181,7 +182,8 @@ struct CudaStorage {
     for (std::int64_t i = 0; i < n; ++i) tables.push_back(narrow(at(static_cast<int>(i))));
     return {.table = first};
   }
-  /// Returns the axis of all numbers of an example's planes, in PyTorch's order.
+  /// Returns the axis that maps the numbers of one example, in PyTorch's order (channel, row,
+  /// column), to their offsets in planes `p`.
   AxisPlan flat(const Planes& p) {
     if (p.border == 0) return strided(1);
     return table(p.pixels(), [&](int i) { return p.pixel_offset(i); });

@@ -54,7 +54,7 @@ class CudaProducts {
   void pack(const float* parameters);
 
   /// Launches a layer's matrix product: out = epilogue(a weight + bias). out_planes, y_planes:
-  /// layouts of out and of epilogue.y; used only if p has a patch.
+  /// layouts of out and of epilogue.y; used only if the product reads patches (p.patch).
   void multiply(const char* name, const Batch& batch, const ProductPlan& p, Precision precision,
                 const float* a, const float* weight, const float* bias, float* out,
                 const Epilogue& epilogue = {}, const Planes& out_planes = {},

@@ -65,7 +65,7 @@ class RankedSum {
   /// Returns whether the devices, and not the host, add up the sums. Requires choose().
   bool is_on_device() const { return *on_device_; }
 
-  /// Launches the replacement of this rank's sum and statistics with those of all ranks. Call
+  /// Launches the replacement of this rank's sum and statistics by the totals of all ranks. Call
   /// inside a recording.
   void launch() {
     gpu_.copy(end_.rank_words(), tally_.get(), sizeof(Tally));

@@ -24,9 +24,10 @@ class RecordedSteps {
   /// Allocates memory for micro-batches of `examples` examples.
   void reserve(std::int64_t examples);
 
-  /// Runs steps. cursor: has the values that are the same for all steps, and the number of the
-  /// first step. steps: the numbers of each step; if the clipping norm is adaptive, receives those
-  /// that the device computed, and the noisy counts.
+  /// Runs steps.size() steps. cursor: has the values that are the same for all steps, and the
+  /// number of the first step. steps: numbers of each step, such as learning rate and noise. If the
+  /// clipping norm is adaptive, the numbers that the device computed, and the noisy counts, are
+  /// written to it.
   void run(const StepRecipe& recipe, const StepCursor& cursor, std::span<ListedStep> steps);
 
   /// Returns the statistics of training since the last call, and clears them.
@@ -60,8 +61,8 @@ class RecordedSteps {
   void record_joined(const StepRecipe& recipe);
   void run_alone(const StepRecipe& recipe, const StepCursor& cursor, std::span<ListedStep> steps);
   /// Runs steps whose sums are added up over ranks, by the devices or by the host. Waits for each
-  /// step: if double precision could not decide a pair of its noise, the pair must be completed
-  /// before the next sum over ranks begins.
+  /// step: noise that double precision is too coarse to round must be completed by the host before
+  /// the next sum over ranks begins.
   void run_joined(const StepRecipe& recipe, const StepCursor& cursor,
                   std::span<const ListedStep> steps);
 

@@ -13,13 +13,15 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Progress of a run (StepCursor) and list of the numbers of its steps, in device memory. The host
-/// writes both in one copy, without waiting, and reads them when the steps are done.
+/// Progress of a run (StepCursor) and list of the numbers of its steps (learning rate, noise, ...),
+/// in device memory. The host writes both in one copy, without waiting, and reads them when the
+/// steps are done.
 class RunPosition {
  public:
-  /// parameters: number of parameters of the network. The more there are, the sooner the host must
-  /// compute a pair of noise numbers (kernels/step/finish.hpp), and the launches after that step
-  /// are wasted. So a larger network gets fewer steps per submission.
+  /// parameters: number of parameters of the network. The more there are, the sooner double
+  /// precision is too coarse to round a pair of noise numbers (kernels/step/finish.hpp). The host
+  /// must then compute the pair, and later steps that were submitted already are wasted. So a
+  /// larger network gets fewer steps per submission.
   RunPosition(Gpu& gpu, std::size_t parameters)
       : gpu_(gpu),
         max_steps_(std::clamp<std::size_t>((std::size_t{1} << 26) / parameters, 1, 4096)),

@@ -10,7 +10,7 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Scratch memory of a SampleSpace.
+/// Device memory for drawing a batch: scratch arrays, and the number of examples drawn.
 class SampleScratch {
  public:
   SampleScratch() = default;
@@ -32,14 +32,16 @@ class SampleScratch {
 };
 
 /// Launches the draw of a batch: writes the examples to args.drawn and their number to
-/// *space.count, in order on the device's stream. steps: number of steps, more than one only
-/// without a cursor.
+/// *space.count, in order on the device's stream. steps: number of consecutive steps whose batches
+/// are drawn; 1 if space.cursor is set.
 void draw_examples(Gpu& gpu, const SampleArgs& args, SampleSpace space, std::size_t steps = 1);
 
-/// Launches Allocate for the examples of `args`, in the epoch of step args.stream.step.
+/// Launches the random allocation of examples to the steps of an epoch, that of step
+/// args.stream.step: writes the step of each example from args.begin to args.end to `allocated`.
 void allocate_epoch(Gpu& gpu, const SampleArgs& args, std::uint32_t* allocated);
 
-/// Launches the start of the next step, with a batch drawn ahead.
+/// Launches the start of the next step: copies its batch, which was drawn before, from `ahead` to
+/// `drawn`.
 void begin_drawn_step(Gpu& gpu, const BatchesAhead& ahead, const SampleSpace& space,
                       std::uint32_t* drawn);
 
@@ -52,7 +54,7 @@ class DrawnAhead {
   static constexpr std::size_t kMaxBytes = std::size_t{16} << 20;
 
   /// list_size: capacity of a batch. A larger one is counted, and makes the run fail. allocates:
-  /// examples are allocated to the steps of an epoch.
+  /// whether each example is allocated to a random step of each epoch, instead of Poisson sampling.
   DrawnAhead(Gpu& gpu, std::size_t examples, std::size_t list_size, bool allocates)
       : gpu_(gpu),
         list_size_(list_size),
@@ -89,8 +91,8 @@ class DrawnAhead {
     if (args.epoch_steps == 0) return steps_;
     return std::min<std::size_t>(steps_, args.epoch_steps - first % args.epoch_steps);
   }
-  /// Draws the batches of steps first, first + 1, ..., at most steps_from() of them. args: as of
-  /// one step. The batches drawn before are overwritten.
+  /// Draws the batches of steps first, first + 1, ..., at most steps_from() of them. args: as for
+  /// drawing a single step. The batches drawn before are overwritten.
   void draw(SampleArgs args, std::uint64_t first, std::size_t steps) {
     args.stream.step = first;
     if (args.epoch_steps != 0) {

@@ -1,6 +1,6 @@
 #pragma once
 // Second half of a step on the device: noise, release and update (kernels/step/finish.hpp). Where
-// double precision cannot decide a pair of noise numbers, the host computes it.
+// double precision is too coarse to round a pair of noise numbers, the host computes it.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -23,7 +23,7 @@ void total_norms_by_kernel(Gpu& gpu, const NormTotal& a);
 
 class StepEnd {
  public:
-  /// cursor, list: those of the run's RunPosition.
+  /// cursor, list: progress of the run and numbers of its steps, in device memory (RunPosition).
   StepEnd(Gpu& gpu, DeviceModelState& state, StepCursor* cursor, ListedStep* list);
 
   /// Returns the current step's sum of contributions, [d], as multiples of its grid, in device
@@ -38,7 +38,7 @@ class StepEnd {
   void upload_sum(std::span<const FixedPoint> sum) { sum_.upload(sum); }
   void clear_sum() { sum_.clear(); }
 
-  /// Returns the released values [d]. Requires has_tail() or is_shown.
+  /// Returns the released values [d]. Requires a recipe with has_tail(), or finish() with is_shown.
   std::vector<float> download_released() const { return released_.download(); }
   void upload_released(const std::vector<float>& values) { released_.upload(values); }
 
@@ -55,7 +55,7 @@ class StepEnd {
   /// Launches the optimizer's update with the released values.
   void update(const StepRecipe& recipe);
 
-  /// Computes on the host the noise whose rounding double precision left undecided in a step, and
+  /// Computes on the host the noise of a step that double precision was too coarse to round, and
   /// launches the rest of the step. at: progress of the run after that step. The other arguments
   /// are those of finish().
   void complete(const StepCursor& at, const StepRecipe& recipe, const RandomStream& noise,

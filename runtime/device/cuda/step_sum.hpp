@@ -14,8 +14,8 @@ class StepSum {
 
   SampleArgs sample_args(const Draw& draw) const;
   /// Launches the start of the next step: writes its batch (indices of examples, ascending) to
-  /// EngineParts::drawn, and its numbers to the cursor. capacity: that of the step's launches
-  /// [examples].
+  /// EngineParts::drawn, and its numbers (learning rate, noise, ...) to the run's StepCursor.
+  /// capacity: that of the step's launches [examples].
   void draw(const StepRecipe& recipe, std::int64_t capacity);
   /// Launches the start of the next step like draw(), but copies its batch from `ahead`, where it
   /// was drawn before.

@@ -23,8 +23,8 @@ bool has_cub();
 /// Size of the scratch memory of cub_norm_total over n norms [bytes].
 std::size_t cub_norm_total_bytes(std::int64_t n);
 
-/// Computes NormTotal by CUB; unlike norm_total_kernel it overwrites *total instead of adding to
-/// it. scratch: device memory of `bytes` bytes, aligned to 256.
+/// Computes the sum of stored gradient norms (NormTotal) by CUB. Overwrites *total, while
+/// norm_total_kernel adds to it. scratch: device memory of `bytes` bytes, aligned to 256.
 cudaError_t cub_norm_total(const NormTotal& a, void* scratch, std::size_t bytes,
                            cudaStream_t stream);
 
@@ -33,7 +33,7 @@ cudaError_t cub_norm_total(const NormTotal& a, void* scratch, std::size_t bytes,
 void* cublaslt_open();
 /// Destroys a handle of cublaslt_open(). Returns 0.
 int cublaslt_close(void* handle);
-/// Computes DenseRows by cuBLASLt, with bias and maximum in the product's own kernel. scratch:
+/// Computes a dense layer (DenseRows) by cuBLASLt, in one kernel with bias and activation. scratch:
 /// device memory of `bytes` bytes. May be recorded. If `run` is false, only the algorithm is
 /// chosen. Throws Error if there is no algorithm.
 void cublaslt_dense(void* handle, const DenseRows& a, void* scratch, std::size_t bytes,
@@ -44,12 +44,14 @@ void cublaslt_dense(void* handle, const DenseRows& a, void* scratch, std::size_t
 void* cudnn_open();
 /// Destroys a handle of cudnn_open(). Returns 0.
 int cudnn_close(void* handle);
-/// Computes ConvolutionBatch by cuDNN, with an algorithm that gives the same sums each time.
-/// scratch(owner, n) returns device memory of n bytes. Throws Error if there is no such algorithm.
+/// Computes a convolution (ConvolutionBatch) by cuDNN, with an algorithm that gives the same sums
+/// each time. scratch(owner, n) returns device memory of n bytes. Throws Error if there is no such
+/// algorithm.
 void cudnn_convolve(void* handle, const ConvolutionBatch& a, void* (*scratch)(void*, std::size_t),
                     void* owner, cudaStream_t stream);
-/// Computes RecurrentBatch by cuDNN. Waits for the lengths, which cuDNN needs on the host, so it
-/// must not be recorded. scratch(owner, n) returns device memory of n bytes.
+/// Computes an LSTM or GRU (RecurrentBatch) by cuDNN. Waits for the texts' lengths, which cuDNN
+/// needs on the host, so it must not be recorded. scratch(owner, n) returns device memory of n
+/// bytes.
 void cudnn_recur(void* handle, const RecurrentBatch& a, void* (*scratch)(void*, std::size_t),
                  void* owner, cudaStream_t stream);
 

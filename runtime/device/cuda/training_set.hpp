@@ -47,7 +47,7 @@ class DeviceTrainingSet {
 
   /// Number of examples.
   std::size_t size() const { return size_; }
-  /// Index of the first example in the whole set.
+  /// Index of the first example in the training set of all ranks together.
   std::int64_t first() const { return first_; }
   const DeviceData& data() const { return data_; }
 
@@ -59,7 +59,7 @@ class DeviceTrainingSet {
     return b;
   }
 
-  /// Returns device::Texts::order.
+  /// Returns the positions of each text's words, sorted by word id (device::Texts::order).
   static std::vector<std::uint16_t> word_order(const Dataset& train) {
     const auto places = static_cast<std::size_t>(train.shape.size());
     std::vector<std::uint16_t> order(train.tokens.size());

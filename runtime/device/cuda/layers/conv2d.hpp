@@ -184,8 +184,9 @@ class CudaConv2d final : public ProductLayer {
     const auto pixel = [&](int i) {
       return std::pair{y0 + i / width * stride, x0 + i % width * stride};
     };
-    // Tap a of this phase is kernel row phase_y + a stride and output row q - a. The table holds
-    // the offset of the last tap, so that all offsets are >= 0.
+    // Input row iy = q stride + phase_y - pad gets its gradient from taps a = 0, 1, ...: kernel row
+    // phase_y + a stride and output row q - a. Columns likewise. The table holds the offset of the
+    // last tap, so that all offsets are >= 0.
     const AxisPlan last = terms == 0 ? strided(0) : s.table(pixels, [&](int i) {
       const auto [iy, ix] = pixel(i);
       return dy.at(0, (iy + conv_.pad - phase_y) / stride - (taps_y - 1),
@@ -194,7 +195,8 @@ class CudaConv2d final : public ProductLayer {
     struct Term {
       int channel, a, b;
     };
-    // Summands are in the order in which PatchProduct reads dy from memory: the last taps first.
+    // Summands are in the order in which PatchProduct reads dy from memory: the last taps (kernel
+    // rows and columns) first.
     const auto term = [&](int t) {
       return Term{t / (taps_y * taps_x), taps_y - 1 - t % (taps_y * taps_x) / taps_x,
                   taps_x - 1 - t % taps_x};

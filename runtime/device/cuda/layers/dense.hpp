@@ -112,7 +112,8 @@ class CudaDense final : public ProductLayer {
                                  .rows_per_example = 1,
                                  .terms = outputs,
                                  .columns = inputs});
-    // The gradient itself is summed in float32; see WeightGradientSum.
+    // This is the precision of the other products. The gradient is summed in float32; see
+    // WeightGradientSum.
     if (gains_from_tensor_cores() || uses_blas_) precision_ = choices.precision;
     s.transform_scratch =
         std::max(s.transform_scratch, std::int64_t{inputs} + 2 * std::int64_t{outputs});
@@ -122,7 +123,8 @@ class CudaDense final : public ProductLayer {
   int inputs() const { return gradient_.rows; }
   int outputs() const { return gradient_.columns; }
 
-  // BLAS reads matrices column by column, so a row-major matrix is its transpose to BLAS.
+  // Number of slabs of kSlab examples that BLAS multiplies one after another. (BLAS reads matrices
+  // column by column, so a row-major matrix is its transpose to BLAS.)
   static int slabs(const MicroBatch& w) { return (w.batch.capacity + kSlab - 1) / kSlab; }
   template <class Body>
   static void for_each_slab(const MicroBatch& w, const Body& body) {

@@ -71,7 +71,7 @@ class CudaPool final : public CudaLayer {
   bool is_max_;
   int kernel_;
   int stride_;
-  /// Offset of each output's index of the maximum in its window, one byte per output.
+  /// Offset, in the saved numbers, of one byte per output: the index of the maximum in its window.
   std::int64_t winner_ = 0;
   std::optional<Activate> input_function_;
 };
