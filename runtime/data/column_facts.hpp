@@ -21,8 +21,8 @@ class ColumnFacts {
   explicit ColumnFacts(const std::string& date_format = {});
 
   void add_missing() { ++missing_; }
-  /// Adds a cell that is not missing. text: the part of the cell that names a value. decimal: the
-  /// decimal separator, '.' or ','.
+  /// Adds a cell that is not missing. text: the cell's text; for a label, the part that names the
+  /// class. decimal: the decimal separator, '.' or ','.
   void add(std::string_view text, char decimal);
 
   bool none() const { return texts_.empty(); }

@@ -92,8 +92,8 @@ class CellSplitter {
   char delimiter_;
   bool quotes_;
   std::vector<std::string_view> cells_;
-  std::string unquoted_;  // unescaped cells; reserved to the row's length, so that views into it
-                          // stay valid
+  // Unescaped cells. Reserved to the row's length, so that views into it stay valid.
+  std::string unquoted_;
   SplitFault fault_;
 };
 

@@ -45,13 +45,13 @@ struct Dataset {
   std::shared_ptr<const RowFile> rows;
   std::vector<std::uint8_t> coded;          ///< [size, layout->row_bytes()], or empty
   std::shared_ptr<const RowLayout> layout;  ///< layout of coded rows; null: examples are not coded
-  std::vector<std::uint16_t> tokens;   ///< [size, T] word ids, each < words, or empty; 0 after the
-                                       ///< last word of a text
+  /// Word ids of texts, [size, T], each < words, or empty; 0 after the last word of a text.
+  std::vector<std::uint16_t> tokens;
   std::vector<std::uint16_t> lengths;  ///< [size] for texts: number of words, 0 to T
   int words = 0;  ///< number of rows of the embedding if examples are texts; else 0
-  std::shared_ptr<const WordVectors> vectors;  ///< given vectors of texts [words, columns];
-                                               ///< public
-  std::vector<std::uint8_t> labels;            ///< [size], each < classes <= 256
+  /// Public vectors of the words of texts, [words, columns]; null: none are given.
+  std::shared_ptr<const WordVectors> vectors;
+  std::vector<std::uint8_t> labels;  ///< [size], each < classes <= 256
   /// Regression targets, [size] (all labels are then 0); empty for classes. Each is in [-1, 1]: the
   /// number scaled by the public bounds in the schema (target.hpp).
   std::vector<float> targets;

@@ -15,7 +15,7 @@ struct IdxImages {
   int columns = 0;
   std::uint64_t whole = 0;           ///< number of images in the file
   std::vector<std::uint8_t> pixels;  ///< [count, rows, columns]; empty if `file` has them
-  /// One record of rows x columns bytes per image; null: `pixels` has them.
+  /// File with the pixels, one record of rows x columns bytes per image; null if `pixels` has them.
   std::shared_ptr<const RowFile> file;
 
   std::uint64_t count() const {

@@ -10,7 +10,7 @@ namespace cudp {
 
 /// Returns facts about the cells of each column, one entry per column of the schema; the entry is
 /// empty if the schema describes the column completely. The facts are exact, so they are not
-/// differentially private. Throws as for_each_row does.
+/// differentially private. Throws InputError if the file is not such a table or has no row.
 std::vector<ColumnFacts> facts_of(const TableSchema& schema, ByteReader& reader);
 
 /// Sets the kind of a column whose kind is unknown to one that fits its cells: numeric, date or

@@ -48,8 +48,8 @@ class Numbering {
       i = index_.empty() ? i + static_cast<std::uint32_t>(begin_) : data_.numbers[i];
     return numbers;
   }
-  /// Returns the values of all examples at position sampling index - begin(), [count()]. Held-out
-  /// rows get 0.
+  /// Returns an array with one entry per sampling index from begin() on, [count()]: the value of
+  /// the example with this index, or 0 for a held-out row. values: one per example.
   std::vector<float> by_number(std::span<const float> values) const {
     std::vector<float> all(count(), 0.0f);
     for (std::size_t i = 0; i < values.size(); ++i)
@@ -63,7 +63,7 @@ class Numbering {
   const Dataset& data_;
   std::size_t begin_;
   std::size_t end_;
-  // Example by sampling index - begin(); empty: both are the same.
+  // Index of the example with sampling index begin() + i, or kNone for a held-out row. Empty: i.
   std::vector<std::uint32_t> index_;
 };
 

@@ -17,8 +17,8 @@ namespace cudp {
 class RowEncoder {
  public:
   /// schema: complete. texts: tokenizer and vocabulary if the schema has a text column, else null.
-  /// Both must outlive the encoder. scoring: as in TableOptions; messages about faults then say
-  /// what to type.
+  /// Both must outlive the encoder. scoring: whether rows are scored with a trained model; messages
+  /// about faults then say what to type.
   explicit RowEncoder(const TableSchema& schema, const TextCoder* texts = nullptr,
                       Malformed malformed = Malformed::refuse, bool scoring = false);
 

@@ -74,7 +74,8 @@ class RowFile {
   bool stays_in_memory_ = true;
 };
 
-/// Opens a file of rows. Throws as RowFile does, and InputError if the file cannot be opened.
+/// Opens a file of rows. Throws InputError if it cannot be opened or is too short, Error if it
+/// cannot be mapped.
 std::shared_ptr<const RowFile> open_rows(const std::filesystem::path& path,
                                          std::uint64_t first_byte, std::size_t row_bytes,
                                          std::size_t rows);

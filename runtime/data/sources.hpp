@@ -30,8 +30,8 @@ struct FolderFacts {
   /// the labels, which are private.
   int classes = 10;
   Share share{};
-  RowStorage storage{};  ///< whether pixels of IDX files are kept in memory or in a file; those of
-                         ///< CIFAR are in memory
+  /// Whether pixels of IDX files are kept in memory or in a file. Those of CIFAR are in memory.
+  RowStorage storage{};
 };
 
 /// Reads a folder with the four IDX files of a data set such as MNIST.

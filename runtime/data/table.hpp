@@ -111,8 +111,8 @@ class TableRows {
 /// Lists names of columns for a message: "'age', 'sex' and 3 more".
 std::string column_list(std::span<const std::string> names);
 
-/// Calls use(row) for every row. Throws InputError as TableRows does, and if a row has too few or
-/// too many cells, or if there is no row.
+/// Calls use(row) for every row. Throws InputError if the file is not a table with the schema's
+/// columns, if a row has too few or too many cells, or if there is no row.
 void for_each_row(ByteReader& reader, const TableSchema& schema,
                   const std::function<void(const TableRow&)>& use);
 

@@ -25,8 +25,8 @@ struct TableOptions {
   /// give no feature, and columns that the schema lacks are dropped.
   bool scoring = false;
   bool units = false;  ///< use only the first max_rows rows of each unit of privacy
-  /// Keep the cells of the id column, if the file has it. The reader throws InputError if the
-  /// schema has none.
+  /// Whether the cells of the id column are kept, if the file has it. The reader throws InputError
+  /// if the schema has no such column.
   bool ids = false;
   /// Name of a column whose cells are kept, to group results by; empty: none.
   std::string group_by{};
@@ -60,7 +60,7 @@ class TextList {
   std::vector<std::size_t> ends_;
 };
 
-/// Maximum of rows x features (or words) in a block.
+/// Maximum of the number of rows in a block times the number of features (or words) of a row.
 inline constexpr std::uint64_t kMaxBlockNumbers = std::uint64_t{4} << 20;
 
 /// Consecutive rows of a table, as examples.

@@ -16,7 +16,7 @@
 
 namespace cudp {
 
-/// Coder of texts: converts them to numbers of words, and those to vectors.
+/// Converts texts to word ids, and word ids to vectors.
 struct TextCoder {
   TextOptions options;
   Vocabulary vocabulary;

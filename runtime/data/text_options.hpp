@@ -23,8 +23,8 @@ struct TextOptions {
   std::string vocabulary{};  ///< file with a list of words; empty: the embedding's own words
   std::int64_t vocabulary_size = 0;   ///< use only the first N words; 0: all
   bool vocabulary_is_public = false;  ///< the user declares that no private text decided the list
-  std::string embedding{};  ///< embedding with the vectors of words: a file, or the name glove or
-                            ///< minilm; empty: none
+  /// Embedding with the vectors of words: a file, or the name glove or minilm; empty: none.
+  std::string embedding{};
   /// Name of the tensor in a .safetensors file; empty: its only matrix.
   std::string embedding_tensor{};
   /// Number of principal components to reduce the vectors to; 0: the vectors as they are.
