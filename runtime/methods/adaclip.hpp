@@ -14,10 +14,11 @@ struct AdaClipOptions {
   bool literal = false;         ///< use the paper's variance estimate
 };
 
-/// AdaCliP: Pichapati et al. 2019 (arXiv:1908.07643), Algorithm 1. Every coordinate of a gradient
-/// is centred (by m) and scaled (by a function of s), estimates of the gradients' mean and standard
-/// deviation made from released gradients, so that clipping and noise fit the shape of the
-/// gradients. Both follow from released values, so privacy is that of DP-SGD with clipping norm 1.
+/// AdaCliP: Pichapati et al. 2019 (arXiv:1908.07643), Algorithm 1. A gradient g is transformed to w
+/// = (g - m) / scale before it is clipped, coordinate by coordinate, so that clipping and noise fit
+/// the shape of the gradients. m and s, of which scale is a function, estimate the gradients' mean
+/// and standard deviation from released gradients. So privacy is that of DP-SGD with clipping norm
+/// 1.
 ///
 /// Differences from the paper:
 /// - The paper handles one example a step, whose user adds the noise. In a batch of b the noise of

@@ -47,8 +47,9 @@ class AdpSgd final : public EngineMethod {
   bool is_adaptive() const { return config().schedule == ScheduleKind::adaptive; }
 };
 
-/// Returns alpha_t, the factor on the noise of step t, up to a constant. The learning rate of step
-/// t is eta_t = eta / b_{t+1}.
+/// Returns alpha_t, the factor on the noise of step t, up to a constant. b_{t+1} = eta / eta_t,
+/// where eta_t is the learning rate of step t, and eta that of the config. b_0^2 and
+/// C: AdpSgdOptions::adaptive_start and noise_growth.
 ///   fixed learning rates       alpha_t^2 = b_{t+1}, the optimum of Theorem 4.2
 ///   adaptive                   alpha_t^2 = sqrt(b_0^2 + t C), fixed ahead (Proposition 5.2)
 ///   adp-constant-noise         alpha_t = 1, which is DP-SGD

@@ -26,7 +26,8 @@ struct DpAgdSettings {
   double first_largest = 2.0;  ///< alpha_max, largest step size, at the start
   int window = 10;             ///< tau, number of steps between changes of alpha_max
   double window_growth = 0.1;  ///< eta, relative growth of alpha_max at such a change
-  /// Factor on alpha_max if no step size reduces the objective; 1 in the paper.
+  /// Factor on alpha_max, the largest step size, if no step size reduces the objective; 1 in the
+  /// paper.
   double shrink = 1.0;
   /// Sampling rate of mini-batches, in units of 2^-32; 0: all examples.
   std::uint64_t threshold = 0;
@@ -53,15 +54,15 @@ struct DpAgdState {
 /// measurement that is not normalised. Here measurements are averaged first, then normalised.
 /// - Algorithm 2 lets the budget go below zero and discards the result of that release. Here the
 /// gate checks a zCDP filter before every release, and a refused release is not made.
-/// - An added example can only raise clipped losses, so NoisyMin needs noise of scale C_obj /
-/// epsilon only, and costs epsilon^2/8 with Gumbel noise instead of epsilon^2/2. The paper's
-/// Laplace noise is available.
+/// - An added example can only raise clipped losses, so NoisyMin, the noisy choice of a step size,
+/// needs noise of scale C_obj / epsilon only (C_obj: largest clipped loss), and costs epsilon^2/8
+/// with Gumbel noise instead of epsilon^2/2. The paper's Laplace noise is available.
 /// - The budget in rho is that of the conversion of Canonne, Kamath and Steinke 2020; the classical
 /// conversion is available (dp_agd_method.hpp).
 /// - If no step size helps, alpha_max shrinks too. If even the smallest step is too long, no budget
 /// makes a direction good, and a run would spend its whole budget on one gradient. Shrinking costs
 /// no privacy, because it follows from a released choice. The factor 1 is the paper's.
-/// The regulariser does not depend on the data, so its gradient is added after the noise.
+/// - The regulariser does not depend on the data, so its gradient is added after the noise.
 ///
 /// Mini-batches: an iteration draws its examples, each with the same probability, and uses them for
 /// all its releases. They are charged as releases of all examples. That is valid, because a

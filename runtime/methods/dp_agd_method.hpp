@@ -96,8 +96,8 @@ class DpAgdMethod final : public Method {
   /// k^2 for k examples in a unit of privacy: a release with zCDP cost rho for a unit has rho / k^2
   /// for one example.
   double square_;
-  double limit_;  ///< zCDP cost that the budget allows, for neighbours that differ by a unit of
-                  ///< privacy
+  /// zCDP cost that the budget allows, for neighbours that differ by a unit of privacy.
+  double limit_;
   DpAgdSettings settings_;  ///< their zCDP costs are for neighbours that differ by one example
   DpAgdState state_;
   Gate* gate_ = nullptr;

@@ -12,8 +12,8 @@ namespace cudp {
 
 struct DpisOptions {
   double multiple = 5.0;  ///< k, number of examples drawn at first per example of the final batch
-  double floor = 0.01;  ///< g_L / C, smallest norm that sampling probabilities use, relative to the
-                        ///< clipping norm
+  /// g_L / C, smallest norm that sampling probabilities use, relative to the clipping norm.
+  double floor = 0.01;
   /// sigma_K / N~: standard deviation of the noise on the sum of gradient norms, relative to the
   /// clipping norm and the number of examples N~.
   double total_noise = 0.02;
@@ -39,10 +39,12 @@ struct DpisEpoch {
 ///
 /// Differences from the paper:
 /// - The weight of an example is b / (N~ P(included)), as in equation (7); line 26 lacks the b.
-/// - ghat is capped at K~ / b, where a candidate is certain. The paper assumes K~ > k b C; without
-/// that a weighted norm exceeds K~ / N~, on which the proof rests.
-/// - K' is summed over all examples (p_K = 1), whose norms are known at the start of an epoch. With
-/// p_K < 1 equation (11) has sensitivity C / p_K, but equation (19) accounts for C.
+/// - ghat, the norm that an example is drawn by, is capped at K~ / b, where the draw is certain.
+/// The paper assumes K~ > k b C; without that a weighted norm exceeds K~ / N~, on which the proof
+/// rests.
+/// - K', the noisy sum of norms, is over all examples (p_K = 1), whose norms are known at the start
+/// of an epoch. With p_K < 1 equation (11) has sensitivity C / p_K, but equation (19) accounts for
+/// C.
 /// - sigma_G depends on noisy releases, so the composition is adaptive. A Renyi filter admits every
 /// release (privacy/filter.hpp), at the best order of the worst-case plan, fixed before training.
 /// - N~ is the run's own size: N if that is public, else the noisy one that the run pays for.
@@ -95,8 +97,9 @@ class Dpis final : public EngineMethod {
   /// Returns the clipping norm of epoch `epoch`. If it is adaptive, releases the noisy sum of norms
   /// that it is computed from. number: index of that release in the ledger.
   double next_clip(std::uint64_t epoch, std::uint64_t number);
-  /// Releases the sum over examples of min(norm_i, max_norm), plus N(0, (sigma_K max_norm)^2).
-  /// number: index of the release in the ledger.
+  /// Returns the noisy sum over examples of min(norm_i, max_norm), with noise N(0, (sigma_K
+  /// max_norm)^2), after releasing it through the gate. name: of the sum, for the records. purpose,
+  /// epoch: random stream of the noise. number: index of the release in the ledger.
   double noisy_total(const char* name, Stream purpose, std::uint64_t epoch, std::uint64_t number,
                      double max_norm);
   bool choose_sigma(std::uint64_t first, double left);

@@ -37,7 +37,7 @@ std::size_t noisy_min(std::span<const double> scores, double sensitivity, double
 /// is proportional to exp(-r score_i), to the last bit. Only the order is released.
 ///
 /// U of score i has words 2 i and 2 i + 1 of the stream as its first 64 bits, and words 2 k + 24 i
-/// .. 2 k + 24 i + 23 as 768 more, most significant first.
+/// .. 2 k + 24 i + 23 (for k scores) as 768 more, most significant first.
 std::vector<std::size_t> noisy_smallest(std::span<const double> scores, std::size_t count,
                                         double sensitivity, double epsilon,
                                         const RandomStream& stream,
@@ -55,9 +55,9 @@ inline constexpr std::size_t kAllDigits = 26;
 std::optional<std::vector<std::size_t>> quick_noisy_order(std::span<const double> scores,
                                                           std::size_t count, double rate,
                                                           std::span<const std::uint32_t> digits);
-/// Returns the same indices, from all digits [scores.size(), kAllDigits], in multiple precision.
-/// Throws std::runtime_error if the digits leave the order open, which has probability below
-/// 2^-100.
+/// Returns the result of quick_noisy_order(), computed in multiple precision from all digits of
+/// every U_i, [scores.size(), kAllDigits]. Throws std::runtime_error if the digits leave the order
+/// open, which has probability below 2^-100.
 std::vector<std::size_t> exact_noisy_order(std::span<const double> scores, std::size_t count,
                                            double rate, std::span<const std::uint32_t> digits);
 

@@ -10,7 +10,7 @@ namespace cudp {
 /// determinant of Kifer, Smith, Thakurta 2012.
 ///
 ///   w' with |gradient of J at w'| <= tau,
-///     J(w) = sum of loss(v_i . w) + Lambda / 2 |w|^2 + b . w,   b   N(0, (1 / mu)^2 I), |v_i| <= 1
+///     J(w) = sum of loss(v_i . w) + Lambda / 2 |w|^2 + b . w,   b ~ N(0, (1 / mu)^2 I), |v_i| <= 1
 ///   release w' + N(0, (2 tau / (Lambda mu_out))^2 I)
 ///
 /// The proof of objective perturbation is for the exact minimum w_min, which is never computed. |w'
