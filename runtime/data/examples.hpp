@@ -65,7 +65,8 @@ class FetchedExamples {
  public:
   /// Copies the listed examples of `from`. The result has them in this order and keeps
   /// Dataset::first, but has no `numbers` and `first_rows`. It is valid until the next call. Throws
-  /// InputError as RowFile does, and if a record in the file is not valid.
+  /// InputError if the file cannot be read or has become too short, or if a record in it is not
+  /// valid.
   const Dataset& fetch(const Dataset& from, std::span<const std::uint32_t> which);
   /// Returns the indices of all copies: 0, 1, 2, ...
   std::span<const std::uint32_t> indices() const { return {indices_.data(), copies_.size()}; }

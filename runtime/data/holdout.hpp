@@ -42,7 +42,8 @@ class HoldOutSplitter {
 
   /// Adds the next used rows of the table.
   void take(const Dataset& used);
-  /// Returns both parts. Throws Error as KeptRange::finish does. file: name of the table.
+  /// Returns both parts. Throws Error if the number of rows has changed while the table was read.
+  /// file: name of the table.
   HeldOut finish(const std::string& file);
 
  private:

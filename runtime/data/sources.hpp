@@ -76,7 +76,8 @@ TestData load_matrix_rows(const DataRequest& request);
 /// Reads training and test examples from table files.
 DataSplit load_table_file(const DataRequest& request);
 
-/// Reads the rows of a table that are to be scored, as load_test_data describes.
+/// Reads the rows of a table to score them: those of request.test_path if it is given, else those
+/// of request.dataset.
 TestData load_table_rows(const DataRequest& request);
 
 }  // namespace cudp

@@ -32,10 +32,10 @@ struct DpAgdOptions {
 };
 
 /// Returns the privacy budget of a run, to be enforced by a zCDP filter: the config's epsilon, at
-/// its delta less the part reserved for bounds that may fail. With the classical conversion,
-/// epsilon is the smaller value that the rho of the paper's equation (5), (sqrt(ln(1/delta) +
-/// epsilon) - sqrt(ln(1/delta)))^2, really gives. unit_rows: maximum number of examples of one unit
-/// of privacy.
+/// its delta less the part reserved for bounds that may fail. With the classical conversion, the
+/// paper's equation (5) gives the rho that may be spent, (sqrt(ln(1/delta) + epsilon) -
+/// sqrt(ln(1/delta)))^2; the budget then has the smaller epsilon that this rho costs by the tight
+/// conversion. unit_rows: maximum number of examples of one unit of privacy.
 privacy::Budget dp_agd_budget(const TrainConfig& config, std::uint64_t unit_rows = 1);
 
 /// Returns the settings of DP-AGD for a zCDP budget of rho, `examples` training examples (a noisy

@@ -43,8 +43,8 @@ std::vector<std::size_t> noisy_smallest(std::span<const double> scores, std::siz
                                         const RandomStream& stream,
                                         ReleaseObserver* release_observer = nullptr);
 
-/// Number of random 32-bit words per score in quick_noisy_order and exact_noisy_order: the first,
-/// and all binary digits of a uniform U in (0, 1).
+/// Number of random 32-bit words of digits per score: the first digits of a uniform U in (0, 1),
+/// for quick_noisy_order, and all digits, for exact_noisy_order.
 inline constexpr std::size_t kFirstDigits = 2;
 inline constexpr std::size_t kAllDigits = 26;
 

@@ -75,8 +75,8 @@ struct PackPlan {
   bool keeps_order = false;
 };
 
-/// Arguments of a WeightGradient before addresses are known, and the precision of its norm and its
-/// sum.
+/// Arguments of the kernels for a layer's weight gradient (WeightGradient) before addresses are
+/// known, and the precision of the gradient's norm and sum.
 struct GradientPlan {
   FactorPlan x;
   FactorPlan dy;
@@ -175,7 +175,7 @@ struct CudaStorage {
     return p.packed_at;
   }
 
-  /// Makes a table whose entry i, i < n, is at(i).
+  /// Makes a table of offsets whose entry i, i < n, is at(i). Returns the axis that uses it.
   template <class At>
   AxisPlan table(std::int64_t n, const At& at) {
     const auto first = static_cast<std::int64_t>(tables.size());

@@ -60,8 +60,8 @@ class CudaProducts {
                 const Epilogue& epilogue = {}, const Planes& out_planes = {},
                 const Planes& y_planes = {});
 
-  /// Returns the kernels' arguments for a weight gradient with tables g. x, dy: the layer's input
-  /// and the gradient of its output.
+  /// Returns the arguments of the kernels for a layer's weight gradient. g: its plan. x, dy: the
+  /// layer's input and the gradient of its output.
   WeightGradient weight_gradient(const Batch& batch, const GradientPlan& g, const float* x,
                                  const float* dy) const;
   void gradient_norm(const GradientPlan& g, const WeightGradientNorm& args);

@@ -102,8 +102,8 @@ class CudaRecurrent final : public SequenceLayer {
   }
 
  private:
-  /// Runs all steps by cuDNN, and computes the layer's output, the last state or the mean of a
-  /// text's own states, from the states that it returns.
+  /// Runs all steps by cuDNN, and computes the layer's output, the last state or the mean of the
+  /// states at a text's words, from the states that it returns.
   void recur_by_library(MicroBatch& w) const {
     const bool is_sequence = layer_.output == RecurrentOutput::sequence;
     const auto weights_of = [&](int d) {
