@@ -56,8 +56,8 @@ struct EngineSettings {
   /// Number of examples that the device processes at a time; 0 to choose automatically. Results do
   /// not depend on it.
   int micro_batch = 0;
-  /// Precision of products. tf32 applies to layers that gain from it, on CUDA; the CPU has only
-  /// fp32.
+  /// Precision of matrix products. tf32 applies to layers that gain from it, on CUDA; the CPU has
+  /// only fp32.
   Precision precision = Precision::fp32;
   /// Kernels that compute predictions in an evaluation: this library's own or cuDNN's. CUDA only;
   /// cuDNN requires an engine that does not train.

@@ -44,8 +44,7 @@ struct CpuEdge {
   /// Whether gradients are stored for all examples that are processed at once; otherwise only for
   /// the current one.
   bool keeps_gradients = false;
-  /// Whether the values are a sequence, of which only the positions of the text's own words are
-  /// used.
+  /// Whether the values are a sequence, of which only the positions up to the text's end are used.
   bool is_sequence = false;
 
   /// Returns the number of floats, padded to whole SIMD registers. Those past the layout's size are
@@ -223,7 +222,7 @@ class WholeGradientLayer : public CpuLayer {
   std::int64_t offset_ = 0;
 };
 
-// The layers: each has a line here and a file in layers/.
+// Functions that make the layers. Each kind of layer has one here, and a file in layers/.
 std::unique_ptr<CpuLayer> make_input();
 std::unique_ptr<CpuLayer> make_layer(const Conv2d& layer);
 std::unique_ptr<CpuLayer> make_layer(const Dense& layer);

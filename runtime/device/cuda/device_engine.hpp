@@ -45,8 +45,8 @@ class DeviceEngine final : public Engine {
   Diagnostics diagnostics() override { return recorded_.take_diagnostics(); }
 
  private:
-  /// Returns the numbers of each step in the form that the device reads. Throws if one does not fit
-  /// into that form.
+  /// Converts the scalars of each step (learning rate, noise, ...) to the form that the device
+  /// reads. Throws if one does not fit into that form.
   std::vector<ListedStep> listed(const StepRecipe& recipe, std::span<const StepScalars> scalars);
 
   EngineParts p_;

@@ -55,7 +55,7 @@ std::vector<FusedKernel> fused_kernels_for(const Network& net, const DeviceLimit
                                            Precision precision, bool transforms = false);
 
 /// Returns the precision in which a network is multiplied if `requested` is requested. A fused
-/// kernel without convolutions always uses fp32. transforms: whether gradients are transformed
+/// kernel of dense layers alone always uses fp32. transforms: whether gradients are transformed
 /// before clipping.
 Precision device_precision(const Network& net, const DeviceLimits& limits, Precision requested,
                            bool transforms = false);

@@ -82,8 +82,9 @@ class CudaLayer {
   virtual bool writes_output() const { return true; }
   virtual bool writes_input_gradient() const { return true; }
 
-  /// Adds the layer to the list of those whose shift, the squared norm of m / scale, is computed
-  /// when m and s of coordinate-wise clipping change. For layers whose gradient() needs it.
+  /// For coordinate-wise clipping: adds the layer to the list of those whose shift, the squared
+  /// norm of m / scale, is computed when m and s change. Does nothing if gradient() does not need
+  /// the shift.
   virtual void note_shift(LayerShifts&) const {}
 
   void lay_out(const CudaSite& site, const LayoutChoices& choices, CudaStorage& storage) {
@@ -97,8 +98,8 @@ class CudaLayer {
 
   // The passes of a layer.
 
-  /// Loads the libraries and sets the kernel attributes that the passes need. Call before anything
-  /// is recorded.
+  /// Loads the libraries and sets the kernel attributes that the passes need. Call before a step is
+  /// recorded as a CUDA graph.
   virtual void prepare(Gpu&) const {}
   virtual void forward(MicroBatch& w) const = 0;
   /// Writes the squared norms of the parameters' gradients, transformed by w.coordinates, to

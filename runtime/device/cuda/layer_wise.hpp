@@ -32,8 +32,8 @@ class LayerWiseNetwork {
                    std::function<void(const std::string&)> say = {});
 
   /// Allocates memory for micro-batches, sized for steps of `wanted` examples
-  /// (examples_in_flight()). Returns whether any memory has moved; if it has, recordings must be
-  /// made again.
+  /// (examples_in_flight()). Returns whether any memory has moved; if it has, CUDA graphs must be
+  /// recorded again.
   bool reserve(std::int64_t wanted);
 
   /// Largest number of examples in flight; 0 before reserve().

@@ -16,11 +16,12 @@ namespace cudp::cuda {
 
 /// The values of ncclResult_t that the code distinguishes.
 enum class NcclResult : int { success = 0, in_progress = 7 };
-/// Declared like NCCL's ncclUniqueId.
+/// Identifier of a group of ranks, declared like NCCL's ncclUniqueId.
 struct NcclId {
   std::array<char, 128> bytes;
 };
-/// Declared like ncclConfig_t of NCCL 2.14, which later versions accept too.
+/// Settings of a group of ranks, declared like ncclConfig_t of NCCL 2.14, which later versions
+/// accept too.
 struct NcclConfig {
   std::size_t size = sizeof(NcclConfig);
   unsigned int magic = 0xcafebeef;
@@ -79,7 +80,7 @@ class NcclRanks {
   NcclRanks& operator=(const NcclRanks&) = delete;
 
   /// Replaces words [n] by their sums over all ranks, modulo 2^64, on a CUDA stream. It may be
-  /// recorded.
+  /// recorded in a CUDA graph.
   void sum(std::uint64_t* words, std::size_t n, void* stream);
   /// Waits until done() is true, that is, until the device has finished its work.
   void wait(const std::function<bool()>& done);

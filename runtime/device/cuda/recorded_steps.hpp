@@ -18,7 +18,7 @@ class RecordedSteps {
         sum_(sum),
         ranked_(parts.gpu, parts.settings, parts.end, parts.tally, parts.state.size()) {}
 
-  /// Discards the recordings. Call after another training set has been loaded.
+  /// Discards the recorded CUDA graphs. Call after another training set has been loaded.
   void reset();
 
   /// Allocates memory for micro-batches of `examples` examples.

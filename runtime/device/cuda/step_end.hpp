@@ -47,7 +47,7 @@ class StepEnd {
   static bool has_tail(const StepRecipe& recipe) { return recipe.step_size.has_value(); }
 
   /// Launches noise, release and update of the current step. noise: random stream, whose step the
-  /// device takes from the cursor. left: partial results to add first. is_shown: launches no
+  /// device takes from StepCursor. left: partial results to add first. is_shown: launches no
   /// update, so that the host can read the released values and then call update().
   void finish(const StepRecipe& recipe, const RandomStream& noise, const Unfinished& left,
               bool is_shown);

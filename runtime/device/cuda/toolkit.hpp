@@ -34,8 +34,8 @@ void* cublaslt_open();
 /// Destroys a handle of cublaslt_open(). Returns 0.
 int cublaslt_close(void* handle);
 /// Computes a dense layer (DenseRows) by cuBLASLt, in one kernel with bias and activation. scratch:
-/// device memory of `bytes` bytes. May be recorded. If `run` is false, only the algorithm is
-/// chosen. Throws Error if there is no algorithm.
+/// device memory of `bytes` bytes. May be recorded in a CUDA graph. If `run` is false, only the
+/// algorithm is chosen. Throws Error if there is no algorithm.
 void cublaslt_dense(void* handle, const DenseRows& a, void* scratch, std::size_t bytes,
                     cudaStream_t stream, bool run);
 
