@@ -34,8 +34,8 @@ PrivacyPlan with_noise(const TrainConfig& config, PrivacyPlan plan);
 /// steps are repeated may then have been chosen by looking at released values.
 bool needs_filter(const TrainConfig& config, const PrivacyPlan& plan);
 
-/// Returns the order of the Renyi divergences that the filter adds, for a plan whose noise
-/// multiplier is set.
+/// Returns the order of the Renyi divergences that a privacy filter adds up for this plan. Requires
+/// that its noise multiplier is set.
 double filter_order(PrivacyPlan plan);
 
 /// Throws BudgetError if the epsilon of the planned releases exceeds config.epsilon, or if its

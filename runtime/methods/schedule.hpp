@@ -16,7 +16,7 @@ float float_above(double x);
 float float_below(double x);
 
 /// Returns the learning rate of a step, counted from 0, out of `steps`. For ScheduleKind::adaptive:
-/// the numerator of eta / b_t, where the engine updates b_t.
+/// returns eta; the engine divides it by b_t, which it updates itself.
 double learning_rate(const TrainConfig& config, std::uint64_t steps, std::uint64_t steps_per_epoch,
                      std::uint64_t step);
 
