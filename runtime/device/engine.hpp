@@ -49,15 +49,13 @@ struct EngineSettings {
   StepRecipe recipe;
   Generator generator = Generator::chacha20;
   SharedKey key;
-  /// Expected number of examples in a batch, a public number; 0 if unknown. CUDA uses it to choose
-  /// the size of device memory and, for importance sampling, the capacity of recorded steps.
-  /// Results do not depend on it.
+  /// Expected number of examples in a batch, a public number; 0 if unknown. CUDA chooses the size
+  /// of memory and of recorded steps by it. Results do not depend on it.
   double expected_batch = 0.0;
   /// Number of examples that the device processes at a time; 0 to choose automatically. Results do
   /// not depend on it.
   int micro_batch = 0;
-  /// Precision of matrix products. tf32 applies to layers that gain from it, on CUDA; the CPU has
-  /// only fp32.
+  /// Precision of matrix products. tf32: for layers that gain from it; CUDA only.
   Precision precision = Precision::fp32;
   /// Kernels that compute predictions in an evaluation: this library's own or cuDNN's. CUDA only;
   /// cuDNN requires an engine that does not train.
@@ -72,8 +70,7 @@ struct EngineSettings {
   std::vector<float> class_weights = {};
   /// Canaries of an audit; null in every other training. CPU only.
   std::shared_ptr<const AuditTap> audit = nullptr;
-  /// Release observer of the steps (runtime/gate/release_observer.hpp), or null. Must outlive the
-  /// engine.
+  /// Release observer (runtime/gate/release_observer.hpp), or null. Must outlive the engine.
   ReleaseObserver* release_observer = nullptr;
   int device = 0;  ///< number of the device; CUDA only
   /// Ranks that share the training set. Each has a range of it (runtime/data/range.hpp), and all

@@ -23,8 +23,8 @@ struct DeviceSums {
 std::string why_not_on_devices(Ranks& ranks, const DeviceSums& mine);
 
 /// Exchanges error messages between the ranks, and returns that of the first rank that has one,
-/// with its number; empty if none has. what: name of this exchange, the same on all ranks. mine:
-/// this rank's error, or empty.
+/// with its number; empty if none has. what: name of this exchange. mine: this rank's error, or
+/// empty.
 std::string first_trouble(Ranks& ranks, const char* what, const std::string& mine);
 
 /// Test data for a sum over ranks: tried_word() returns word i of a rank, tried_sum() word i of the

@@ -69,8 +69,8 @@ struct Storage {
   std::int64_t saved = 0;
   std::int64_t numbers = 0;  ///< scratch memory of integers, for the current example
   /// Offset of each parameter in the packed and in the transposed weights: of the trained ones,
-  /// [d], then of those of frozen layers. transposed_offset is -1 for parameters that have no copy
-  /// in the transposed weights.
+  /// [d], then of those of frozen layers. transposed_offset is -1 for parameters that are not
+  /// copied there.
   std::vector<std::int32_t> packed_offset;
   std::vector<std::int32_t> transposed_offset;
 
@@ -172,7 +172,6 @@ class CpuLayer {
   const CpuEdge& out() const { return site_.out; }
   bool gives_input_gradient() const { return site_.gives_input_gradient; }
   bool passes_codes() const { return site_.passes_codes; }
-  /// Returns the i-th of the layer's tensors.
   const ParameterTensor& parameter(std::size_t i) const {
     return site_.network->tensor(*site_.layer, i);
   }
@@ -211,7 +210,6 @@ class WholeGradientLayer : public CpuLayer {
     size_ = size;
     offset_ = Storage::reserve(storage.example_gradient, size);
   }
-  /// Returns the memory for an example's gradient.
   float* gradient_memory(Workspace& w) const;
   /// Writes one example's gradient, packed like the weights, including all padding.
   virtual void make_gradient(Workspace& w, int example, float* out) const = 0;

@@ -95,8 +95,7 @@ class Worker {
   void for_each_part(const Dataset& data, std::span<const std::uint32_t> examples,
                      const Weights& weights, const Body& body);
   void forward(int count);
-  /// Runs all passes over the `count` examples that are processed at once, and adds their
-  /// gradients.
+  /// Runs all passes over `count` examples, processed at once, and adds their gradients.
   void run_part(int count, const GradientUse& use, ExampleRecord* records);
   /// Returns the array that gradients are added to; empty if a use adds nothing.
   std::optional<GradientSum> sum_of(const GradientUse& use);

@@ -110,8 +110,7 @@ class Workspace {
   /// Returns the squared norms of an example's gradient, one per trained layer, [groups].
   float* norms(int example) { return norms_.data() + of_example(example); }
   float& norm(int example, int group) { return norms(example)[group]; }
-  /// Returns the factors with which an example's gradient is added, one per trained layer,
-  /// [groups].
+  /// Returns the factors on an example's gradient in a sum, one per trained layer, [groups].
   float* factors(int example) { return factors_.data() + of_example(example); }
   float factor(int example, int group) { return factors(example)[group]; }
 

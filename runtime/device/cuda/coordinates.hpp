@@ -20,9 +20,8 @@ class DeviceCoordinates {
   const Buffer<float>& deviation() const { return deviation_; }
   const CoordinateScale* scale() const { return scale_.get(); }
 
-  /// Launches the kernels that compute the arrays of CoordinatesView, except `shifts`, from the
-  /// current mean and deviation. cursor: progress of the run; if its step is not active, the
-  /// kernels do nothing.
+  /// Launches the kernels that compute the arrays of CoordinatesView, except `shifts`, from mean
+  /// and deviation. cursor: if its step is not active, the kernels do nothing.
   CoordinatesView refresh(const StepCursor* cursor);
 
   /// Launches the kernels that compute all arrays of CoordinatesView, with `shifts`, which a

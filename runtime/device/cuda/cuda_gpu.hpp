@@ -165,8 +165,7 @@ class CudaGpu {
     if (cudaFreeHost(p) != cudaSuccess)
       std::fputs("cudp: pinned memory was not released\n", stderr);
   }
-  /// Copies from pinned memory without waiting. The caller must not change `from` before the next
-  /// wait.
+  /// Copies from pinned memory without waiting. `from` must not change before the next wait.
   void upload_pinned(void* to, const void* from, std::size_t bytes) {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_.get()), "upload");
   }
@@ -217,8 +216,7 @@ class CudaGpu {
           "multiply");
   }
 
-  /// Computes a dense layer by cuBLASLt, for a matrix with one example per row. Requires
-  /// prepare_blas().
+  /// Computes a dense layer by cuBLASLt, one example per row. Requires prepare_blas().
   void dense(const DenseRows& a) {
     validate(a);
     cublaslt_dense(blas_lt_.get(), a, workspace_.get(), kWorkspace, stream_.get(), !loads_only_);

@@ -87,13 +87,12 @@ class FusedNetwork {
   };
 
   /// Adds the clipped gradients of the drawn examples to fixed [d], in grid steps. Returns the
-  /// partial results that have not been added yet; the caller must add them. tally: total of the
-  /// examples' losses and norms, for an engine that collects statistics.
+  /// partial results that have not been added yet; the caller must add them. tally: total of losses
+  /// and norms.
   Unfinished sum_clipped(const Drawn& drawn, const ClippedGradient& clip, FixedPoint* fixed,
                          Tally* tally);
 
-  /// Adds the gradients of the drawn examples, transformed and then clipped; otherwise like
-  /// sum_clipped().
+  /// Adds the gradients of drawn examples, transformed and then clipped, like sum_clipped().
   Unfinished sum_transformed(const Drawn& drawn, const Transform& transform, FixedPoint* fixed,
                              Tally* tally);
 
@@ -122,8 +121,7 @@ class FusedNetwork {
   Unfinished sum(const std::vector<FusedKernel>& kernels, FusedSum args, const Drawn& drawn,
                  FixedPoint* fixed, Tally* tally);
 
-  /// Returns the kernel that accepts the data and is expected to be the fastest for this number of
-  /// examples.
+  /// Returns the kernel that accepts the data and is expected to be the fastest.
   const FusedKernel& choose(const std::vector<FusedKernel>& kernels, const DeviceData& data,
                             double examples) const;
   void launch_kernel(const char* name, const FusedKernel& kernel, FusedSum args);

@@ -82,9 +82,8 @@ class CudaLayer {
   virtual bool writes_output() const { return true; }
   virtual bool writes_input_gradient() const { return true; }
 
-  /// For coordinate-wise clipping: adds the layer to the list of those whose shift, the squared
-  /// norm of m / scale, is computed when m and s change. Does nothing if gradient() does not need
-  /// the shift.
+  /// For coordinate-wise clipping: if gradient() needs the shift, the squared norm of m / scale,
+  /// adds the layer to the list of those for which it is computed when m and s change.
   virtual void note_shift(LayerShifts&) const {}
 
   void lay_out(const CudaSite& site, const LayoutChoices& choices, CudaStorage& storage) {
@@ -135,7 +134,6 @@ class CudaLayer {
     return static_cast<std::int64_t>(parameter_tensor(i).offset);
   }
   const std::vector<int>& tensor_shape(std::size_t i) const { return parameter_tensor(i).shape; }
-  /// Returns the number of parameters in all tensors of the layer.
   std::int64_t parameter_count() const {
     std::int64_t n = 0;
     for (std::size_t i = 0; i < layer().parameter_count; ++i)

@@ -36,8 +36,7 @@ class DeviceLinear final : public LinearEngine {
   std::uint64_t correct(std::span<const float> w, const Dataset& test) override;
 
  private:
-  /// Examples in tiles of 16, as in LinearData, in device memory. The buffers may have capacity for
-  /// more than `tiles` tiles.
+  /// Tiles of 16 examples, as in LinearData, in device memory. The buffers may have space for more.
   struct Tiles {
     Buffer<float> features;  ///< [capacity in tiles, d, 16]
     Buffer<float> signs;     ///< [capacity in tiles, 16]

@@ -20,8 +20,7 @@ enum class NcclResult : int { success = 0, in_progress = 7 };
 struct NcclId {
   std::array<char, 128> bytes;
 };
-/// Settings of a group of ranks, declared like ncclConfig_t of NCCL 2.14, which later versions
-/// accept too.
+/// Settings of a group of ranks. Declared like ncclConfig_t of NCCL 2.14; later ones accept it.
 struct NcclConfig {
   std::size_t size = sizeof(NcclConfig);
   unsigned int magic = 0xcafebeef;
@@ -44,8 +43,7 @@ struct Nccl {
   const char* (*name)(NcclResult result) = library.find("ncclGetErrorString");
   const char* (*last_error)(NcclCommunicator* of) = library.find("ncclGetLastError");
 };
-/// Returns the functions of NCCL. Throws Error if the library is not installed, or lacks one of
-/// them.
+/// Returns the functions of NCCL. Throws Error if the library is not installed or lacks one.
 const Nccl& nccl();
 
 /// Returns the version as ncclGetVersion encodes it: 22809 is 2.28.9. Throws what nccl() throws, or

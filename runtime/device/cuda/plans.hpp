@@ -45,8 +45,7 @@ inline AxisPlan each(AxisPlan axis, std::int64_t period, std::int64_t apart) {
   return axis;
 }
 
-/// Arguments of a matrix product (device::Product) whose right matrix is a layer's weight, before
-/// addresses are known.
+/// Arguments of a product (device::Product) with a layer's weight, before addresses are known.
 struct ProductPlan {
   FactorPlan a;
   FactorPlan b;

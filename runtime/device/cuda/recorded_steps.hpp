@@ -26,8 +26,7 @@ class RecordedSteps {
 
   /// Runs steps.size() steps. cursor: has the values that are the same for all steps, and the
   /// number of the first step. steps: numbers of each step, such as learning rate and noise. If the
-  /// clipping norm is adaptive, the numbers that the device computed, and the noisy counts, are
-  /// written to it.
+  /// clipping norm is adaptive, receives those that the device computed, and the noisy counts.
   void run(const StepRecipe& recipe, const StepCursor& cursor, std::span<ListedStep> steps);
 
   /// Returns the statistics of training since the last call, and clears them.
@@ -61,8 +60,7 @@ class RecordedSteps {
   void record_joined(const StepRecipe& recipe);
   void run_alone(const StepRecipe& recipe, const StepCursor& cursor, std::span<ListedStep> steps);
   /// Runs steps whose sums are added up over ranks, by the devices or by the host. Waits for each
-  /// step: noise that double precision is too coarse to round must be completed by the host before
-  /// the next sum over ranks begins.
+  /// step: noise that only the host can round must be complete before the next sum.
   void run_joined(const StepRecipe& recipe, const StepCursor& cursor,
                   std::span<const ListedStep> steps);
 

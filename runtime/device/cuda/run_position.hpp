@@ -13,9 +13,8 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Progress of a run (StepCursor) and list of the numbers of its steps (learning rate, noise, ...),
-/// in device memory. The host writes both in one copy, without waiting, and reads them when the
-/// steps are done.
+/// Progress of a run (StepCursor) and list of its steps' numbers (learning rate, noise, ...), in
+/// device memory. The host writes both in one copy, and reads them when the steps are done.
 class RunPosition {
  public:
   /// parameters: number of parameters of the network. The more there are, the sooner double

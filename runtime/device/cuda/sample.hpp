@@ -40,8 +40,7 @@ void draw_examples(Gpu& gpu, const SampleArgs& args, SampleSpace space, std::siz
 /// args.stream.step: writes the step of each example from args.begin to args.end to `allocated`.
 void allocate_epoch(Gpu& gpu, const SampleArgs& args, std::uint32_t* allocated);
 
-/// Launches the start of the next step: copies its batch, which was drawn before, from `ahead` to
-/// `drawn`.
+/// Launches the start of the next step: copies its batch from `ahead` to `drawn`.
 void begin_drawn_step(Gpu& gpu, const BatchesAhead& ahead, const SampleSpace& space,
                       std::uint32_t* drawn);
 

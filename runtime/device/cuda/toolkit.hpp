@@ -28,8 +28,7 @@ std::size_t cub_norm_total_bytes(std::int64_t n);
 cudaError_t cub_norm_total(const NormTotal& a, void* scratch, std::size_t bytes,
                            cudaStream_t stream);
 
-/// Opens cuBLASLt, which comes with cuBLAS, and returns a handle. Throws Error if it is not
-/// installed.
+/// Opens cuBLASLt, a part of cuBLAS, and returns a handle. Throws Error if it is not installed.
 void* cublaslt_open();
 /// Destroys a handle of cublaslt_open(). Returns 0.
 int cublaslt_close(void* handle);
@@ -45,13 +44,11 @@ void* cudnn_open();
 /// Destroys a handle of cudnn_open(). Returns 0.
 int cudnn_close(void* handle);
 /// Computes a convolution (ConvolutionBatch) by cuDNN, with an algorithm that gives the same sums
-/// each time. scratch(owner, n) returns device memory of n bytes. Throws Error if there is no such
-/// algorithm.
+/// each time. scratch(owner, n) returns device memory of n bytes. Throws Error if there is none.
 void cudnn_convolve(void* handle, const ConvolutionBatch& a, void* (*scratch)(void*, std::size_t),
                     void* owner, cudaStream_t stream);
-/// Computes an LSTM or GRU (RecurrentBatch) by cuDNN. Waits for the texts' lengths, which cuDNN
-/// needs on the host, so it must not be recorded. scratch(owner, n) returns device memory of n
-/// bytes.
+/// Computes an LSTM or GRU (RecurrentBatch) by cuDNN. Waits for the texts' lengths, so it must not
+/// be recorded. scratch(owner, n) returns device memory of n bytes.
 void cudnn_recur(void* handle, const RecurrentBatch& a, void* (*scratch)(void*, std::size_t),
                  void* owner, cudaStream_t stream);
 

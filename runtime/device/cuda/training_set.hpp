@@ -45,7 +45,6 @@ class DeviceTrainingSet {
     data_.coded.number_feature = number_feature_.get();
   }
 
-  /// Number of examples.
   std::size_t size() const { return size_; }
   /// Index of the first example in the training set of all ranks together.
   std::int64_t first() const { return first_; }

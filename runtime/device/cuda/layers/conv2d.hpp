@@ -195,8 +195,7 @@ class CudaConv2d final : public ProductLayer {
     struct Term {
       int channel, a, b;
     };
-    // Summands are in the order in which PatchProduct reads dy from memory: the last taps (kernel
-    // rows and columns) first.
+    // Summands are in the order in which PatchProduct reads dy from memory: the last taps first.
     const auto term = [&](int t) {
       return Term{t / (taps_y * taps_x), taps_y - 1 - t % (taps_y * taps_x) / taps_x,
                   taps_x - 1 - t % taps_x};

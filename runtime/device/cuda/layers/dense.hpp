@@ -112,8 +112,7 @@ class CudaDense final : public ProductLayer {
                                  .rows_per_example = 1,
                                  .terms = outputs,
                                  .columns = inputs});
-    // This is the precision of the other products. The gradient is summed in float32; see
-    // WeightGradientSum.
+    // For all products but the gradient, which is summed in float32; see WeightGradientSum.
     if (gains_from_tensor_cores() || uses_blas_) precision_ = choices.precision;
     s.transform_scratch =
         std::max(s.transform_scratch, std::int64_t{inputs} + 2 * std::int64_t{outputs});
