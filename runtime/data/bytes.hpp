@@ -30,8 +30,7 @@ class ByteReader {
   /// of the stream. Throws InputError if the stream is damaged or cut short.
   std::size_t read(std::span<std::uint8_t> out);
 
-  /// Skips up to `count` bytes and returns how many were skipped: fewer only at the end of the
-  /// stream.
+  /// Skips up to `count` bytes and returns how many: fewer only at the end of the stream.
   std::uint64_t skip(std::uint64_t count);
 
   /// Maximum number of bytes for which memory may be reserved before they arrive, whatever a header

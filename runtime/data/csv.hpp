@@ -26,8 +26,7 @@ class LineReader {
   explicit LineReader(ByteReader& bytes, LongLines long_lines = LongLines::refuse)
       : bytes_(bytes), long_lines_(long_lines) {}
 
-  /// Reads the next line; returns false at the end of the file. `line` is valid until the next
-  /// call.
+  /// Reads the next line; false at the end of the file. `line` is valid until the next call.
   bool next(std::string_view& line);
   /// Extends `line`, the line returned last, to include the next one, with the line break between
   /// them. Returns false at the end of the file.

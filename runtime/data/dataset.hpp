@@ -37,8 +37,7 @@ struct Dataset {
   std::vector<std::uint8_t> bytes;  ///< [size, shape.size()], or empty
   bool holds_bytes = false;         ///< features are bytes; set even without examples
   std::vector<float> floats;        ///< [size, shape.size()], or empty
-  /// Features in the calling program's memory, used instead of `bytes` or `floats`. Null: there are
-  /// none.
+  /// Features in the calling program's memory, used instead of `bytes` or `floats`. Null: none.
   std::shared_ptr<const LentFeatures> lent;
   /// Features in a file instead of memory: [size] records of the array `bytes`, `floats`, `coded`
   /// or `tokens`, which is then empty. FetchedExamples copies them into memory. Null: no file.
@@ -92,8 +91,7 @@ struct DataSplit {
   std::string name;
   Dataset train;
   Dataset test;  ///< has the same shape and classes; empty if none was given
-  /// Whether test rows were given. `test` may still have no rows, because their number may be
-  /// private.
+  /// Whether test rows were given. `test` may still be empty: the number may be private.
   bool test_given = false;
   /// Tokenizer, vocabulary and embedding with which texts were converted to word ids. Null: the
   /// data has no texts.

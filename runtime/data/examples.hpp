@@ -37,8 +37,7 @@ void for_each_array(To& to, const From& from, const Visit& visit) {
   if (!from.first_rows.empty()) visit(to.first_rows, from.first_rows, std::size_t{1});
 }
 
-/// Copies features that belong to the calling program into the data set, so that they can be
-/// changed.
+/// Copies features that the calling program owns into the data set, so that they can be changed.
 void own_features(Dataset& data);
 /// Returns a data set without examples that has the shape, classes and kind of features of `data`.
 Dataset empty_like(const Dataset& data);
@@ -65,8 +64,7 @@ class FetchedExamples {
  public:
   /// Copies the listed examples of `from`. The result has them in this order and keeps
   /// Dataset::first, but has no `numbers` and `first_rows`. It is valid until the next call. Throws
-  /// InputError if the file cannot be read or has become too short, or if a record in it is not
-  /// valid.
+  /// InputError if the file cannot be read, or a record in it is not valid.
   const Dataset& fetch(const Dataset& from, std::span<const std::uint32_t> which);
   /// Returns the indices of all copies: 0, 1, 2, ...
   std::span<const std::uint32_t> indices() const { return {indices_.data(), copies_.size()}; }

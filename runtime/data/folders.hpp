@@ -8,8 +8,7 @@ namespace cudp {
 
 bool is_folder(const std::filesystem::path& path);
 
-/// Returns the path of the file `stem`, `stem`.gz or `stem`.xz in `folder`; an empty path if there
-/// is none.
+/// Returns the path of the file `stem`, `stem`.gz or `stem`.xz in `folder`; empty if there is none.
 std::filesystem::path find_file(const std::filesystem::path& folder, const std::string& stem);
 
 /// Returns the path of the first of these file names, perhaps with .gz or .xz, that exists in

@@ -42,8 +42,7 @@ class HoldOutSplitter {
 
   /// Adds the next used rows of the table.
   void take(const Dataset& used);
-  /// Returns both parts. Throws Error if the number of rows has changed while the table was read.
-  /// file: name of the table.
+  /// Returns both parts. Throws Error if the table, named `file`, had another number of rows.
   HeldOut finish(const std::string& file);
 
  private:

@@ -19,7 +19,6 @@ bool names_persons(std::string_view name);
 /// feature nor predicted. Returns "" if there is none.
 std::string column_of_persons(const TableSchema& schema);
 
-/// Returns the names of all columns, in order.
 std::vector<std::string> names_of(const std::vector<Column>& columns);
 
 /// Returns a hint for an error message about an unknown column: "; the nearest is 'age'", or "" if

@@ -60,9 +60,8 @@ class MatrixReader {
   /// Maximum number of rows to reserve memory for before they are read. It does not trust the
   /// file's header.
   std::uint64_t reservable() const;
-  /// Reads the next block of rows; TableBlock::ids and groups stay empty, because an array has no
-  /// such columns. Returns false after the last. Throws InputError that lists up to
-  /// TableFaults::kMax faults of rows.
+  /// Reads the next block of rows, without `ids` and `groups`. Returns false after the last. Throws
+  /// InputError that lists up to TableFaults::kMax faults of rows.
   bool next(TableBlock& block);
   /// Returns a view of the features in the calling program's memory, to use without a copy.
   /// Requires a row-major array of float32, or of bytes for images, in which no row may be

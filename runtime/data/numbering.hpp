@@ -63,8 +63,7 @@ class Numbering {
   const Dataset& data_;
   std::size_t begin_;
   std::size_t end_;
-  // Index of the example with sampling index begin() + i, or kNone for a held-out row. Empty: it is
-  // always i.
+  // Index of the example with sampling index begin() + i; kNone: held-out row. Empty: always i.
   std::vector<std::uint32_t> index_;
 };
 

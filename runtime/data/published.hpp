@@ -30,9 +30,8 @@ struct Claim {
 };
 
 /// Opens a file and calls `read` on it. If the file is claimed to be published, its uncompressed
-/// content is hashed while it is read, and InputError is thrown if it is not the published content.
-/// Otherwise throws as `read` does. progress: receives the fraction of the file that has been read;
-/// may be null.
+/// content is hashed while it is read; throws InputError if it is not the published content.
+/// Otherwise throws as `read` does. progress: receives the fraction of the file read; may be null.
 void read_claimed(const std::filesystem::path& path, const Claim& claim,
                   const std::function<void(ByteReader&)>& read, Busy* progress = nullptr);
 

@@ -22,8 +22,7 @@ class KeptRange {
   /// empty: a data set without examples, of the right kind, perhaps with memory reserved. whole:
   /// number of examples that will be passed to take(); unused if the share is the whole set.
   KeptRange(Dataset empty, Share share, std::uint64_t whole);
-  /// Collects the features in the file `to` instead of in memory. The other arguments are those of
-  /// the first constructor.
+  /// Collects the features in the file `to` instead of in memory.
   KeptRange(Dataset empty, Share share, std::uint64_t whole, RowFileWriter to);
 
   /// Passes the next examples of the data set: all of `block`.

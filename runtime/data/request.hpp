@@ -51,8 +51,7 @@ struct DataRequest {
   std::optional<HoldOutCoins> holdout{};
   /// Tokenizer and vocabulary of a trained model, used instead of `text`.
   std::shared_ptr<const TextCoder> coder{};
-  /// Receives the fraction of the table or matrix that has been read, to show on a terminal. May be
-  /// null.
+  /// Receives the fraction of the table or matrix read, to show on a terminal. May be null.
   Busy* progress = nullptr;
 };
 

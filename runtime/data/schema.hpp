@@ -150,8 +150,7 @@ std::optional<TargetBounds> target_bounds(const TableSchema& schema);
 /// Returns whether examples are texts: the only feature column is a Text.
 bool is_text(const TableSchema& schema);
 
-/// Returns the index of the column that identifies the unit of privacy; nullopt if each row is a
-/// unit.
+/// Returns the index of the column that identifies the unit of privacy; nullopt if each row is one.
 std::optional<std::size_t> unit_column(const TableSchema& schema);
 
 /// Returns the number of features of a column, or of a whole row, under a complete schema.

@@ -76,8 +76,7 @@ TestData load_matrix_rows(const DataRequest& request);
 /// Reads training and test examples from table files.
 DataSplit load_table_file(const DataRequest& request);
 
-/// Reads the rows of a table to score them: those of request.test_path if it is given, else those
-/// of request.dataset.
+/// Reads the rows of a table to score: of request.test_path if given, else of request.dataset.
 TestData load_table_rows(const DataRequest& request);
 
 }  // namespace cudp

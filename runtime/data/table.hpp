@@ -123,8 +123,7 @@ std::uint64_t count_rows(ByteReader& reader, const TableSchema& schema);
 /// column named label, class or target, in upper or lower case; if there is none, the last column.
 TableSchema schema_from_header(ByteReader& reader, char delimiter);
 
-/// Parses a text that is a finite decimal number; nullopt if it is anything else. decimal: '.' or
-/// ','.
+/// Parses a finite decimal number; nullopt if the text is anything else. decimal: '.' or ','.
 std::optional<double> parse_number(std::string_view text, char decimal = '.');
 
 /// Parses the cell of a numeric column: a decimal number, or a date, which becomes days since
