@@ -17,8 +17,7 @@ struct AdaClipOptions {
 /// AdaCliP: Pichapati et al. 2019 (arXiv:1908.07643), Algorithm 1. A gradient g is transformed to w
 /// = (g - m) / scale before it is clipped, coordinate by coordinate, so that clipping and noise fit
 /// the shape of the gradients. m and s, of which scale is a function, estimate the gradients' mean
-/// and standard deviation from released gradients. So privacy is that of DP-SGD with clipping norm
-/// 1.
+/// and standard deviation from released gradients. Privacy is that of DP-SGD with C = 1.
 ///
 /// Differences from the paper:
 /// - The paper handles one example a step, whose user adds the noise. In a batch of b the noise of

@@ -26,8 +26,7 @@ struct DpAgdSettings {
   double first_largest = 2.0;  ///< alpha_max, largest step size, at the start
   int window = 10;             ///< tau, number of steps between changes of alpha_max
   double window_growth = 0.1;  ///< eta, relative growth of alpha_max at such a change
-  /// Factor on alpha_max, the largest step size, if no step size reduces the objective; 1 in the
-  /// paper.
+  /// Factor on alpha_max, the largest step, if no step reduces the objective; 1 in the paper.
   double shrink = 1.0;
   /// Sampling rate of mini-batches, in units of 2^-32; 0: all examples.
   std::uint64_t threshold = 0;

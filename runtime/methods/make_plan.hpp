@@ -34,8 +34,7 @@ PrivacyPlan with_noise(const TrainConfig& config, PrivacyPlan plan);
 /// steps are repeated may then have been chosen by looking at released values.
 bool needs_filter(const TrainConfig& config, const PrivacyPlan& plan);
 
-/// Returns the order of the Renyi divergences that a privacy filter adds up for this plan. Requires
-/// that its noise multiplier is set.
+/// Returns the order of the Renyi divergences that a privacy filter adds up for a plan with noise.
 double filter_order(PrivacyPlan plan);
 
 /// Throws BudgetError if the epsilon of the planned releases exceeds config.epsilon, or if its

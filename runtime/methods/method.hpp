@@ -166,8 +166,7 @@ class Method {
   /// needs, so another thread may call it while this one continues to train.
   virtual std::function<double()> spent(const privacy::Ledger& ledger, std::uint64_t step,
                                         bool last) const = 0;
-  /// Returns an estimate of the total number of steps of the run. The argument is the number of
-  /// steps done.
+  /// Returns an estimate of the run's total number of steps. The argument: steps done.
   virtual double expected_steps(std::uint64_t) const { return static_cast<double>(steps()); }
   /// Returns the expected number of examples that a step processes, to report a throughput.
   virtual double examples_per_step() const = 0;

@@ -18,8 +18,7 @@ struct MethodEntry {
   std::vector<std::string> uses;         ///< keys of options that it shares with other methods
   /// Keys of options that its config may contain although they have no effect.
   std::vector<std::string> ignores;
-  /// Whether the method uses stochastic gradients. Presets of data sets, which are tuned for such
-  /// methods, then apply.
+  /// Whether gradients are stochastic. Presets of data sets, tuned for such methods, then apply.
   bool stochastic = true;
   bool linear_model = false;  ///< trains only a linear model with one output
   /// Whether the method's privacy proof treats the noisy number of examples as one more release,
