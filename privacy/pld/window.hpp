@@ -10,12 +10,12 @@
 
 namespace cudp::privacy::pld {
 
-/// Distance that the tilted sum reaches from its mean, except for about 1e-9 of its probability on
-/// each side, by Chernoff's bound at the listed moves of the tilt.
+/// How far the tilted sum of losses lies below and above its mean, except for a probability of
+/// about 1e-9 on each side. Chernoff bounds.
 struct Reach {
   double mean = 0.0, deviation = 0.0;
   double below = 0.0, above = 0.0;
-  /// Changes of the tilt at which those distances were found.
+  /// Changes of the tilt at which Chernoff's bound gave `below` and `above`.
   double move_below = 0.0, move_above = 0.0;
 };
 

@@ -42,9 +42,10 @@ struct Release {
   double sensitivity = 0.0;   ///< L2 sensitivity stated by the caller; 0: the certificate states it
   std::uint64_t charged = 0;  ///< number of releases in the ledger's file when this one was made
   std::vector<std::int64_t> sums;  ///< exact sums [multiples of the grid]; empty for a noisy choice
-  /// Exact numbers that are not on a grid: the scores of a noisy choice, or a minimum.
+  /// Exact private inputs that are not multiples of the grid: the scores of a noisy choice, or the
+  /// minimum of an objective.
   std::vector<double> scores;
-  /// Released values: grid (sums + noise), rounded to float by engines.
+  /// Released values: (sums + noise) times `grid`, rounded to float by engines.
   std::vector<double> values;
   bool operator==(const Release&) const = default;
 };

@@ -204,7 +204,7 @@ class RunChecker {
   LineSearch line_search_;
   double quantile_low_ = -std::numeric_limits<double>::infinity();
   double quantile_high_ = std::numeric_limits<double>::infinity();
-  /// C and the noisy sum of gradient norms, by epoch.
+  /// By epoch of DPIS: the sensitivity of the sum of gradient norms, which is C, and the noisy sum.
   std::map<std::uint64_t, std::pair<double, double>> norm_totals_;
 };
 
