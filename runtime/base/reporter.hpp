@@ -72,7 +72,8 @@ class Reporter {
   /// Reports something private, marked PRIVATE. Writes it to the log file, which only the run's
   /// owner can read, and also to stderr if that is a terminal and the reporter is not quiet.
   void report_to_owner(const std::string& line);
-  /// Writes a line to the log file only: the line that the program will print when it ends.
+  /// Writes a line to the log file only. Used for the line that the program will print when it
+  /// ends.
   void log_end(const std::string& line);
   void progress(const Progress& progress);
   /// Returns where the progress of work before the training, such as reading a file, may be shown:
