@@ -25,8 +25,8 @@ class Sweep {
   Sweep(const Sweep&) = delete;
   Sweep& operator=(const Sweep&) = delete;
 
-  /// Returns the number of runs, those of this process's share that are not finished, and runs at a
-  /// time.
+  /// size(): number of runs of the whole sweep. to_do(): number of unfinished runs in this
+  /// process's share (--share). jobs(): number of runs at a time.
   std::size_t size() const { return runs_.size(); }
   std::size_t to_do() const;
   int jobs() const;
