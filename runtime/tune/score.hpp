@@ -17,7 +17,7 @@ struct Score {
 /// Returns the score of a training, a function of released figures alone. result: nullopt if the
 /// training was refused. metric: "accuracy", "balanced-accuracy", "auc", ..., or "" for accuracy.
 /// On held-out rows the score is accuracy, or balanced accuracy for any other metric. A regression
-/// is scored by its RMSE.
+/// that lacks the metric is scored by its RMSE.
 Score score_of(const std::optional<RunResult>& result, ScoreRows rows, const std::string& metric);
 
 }  // namespace cudp
