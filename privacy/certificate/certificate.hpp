@@ -31,7 +31,7 @@ struct Certificate {
   };
   enum class TestSet { none, public_rows, private_rows };
 
-  /// Privacy units that were held out.
+  /// Privacy units that were held out from training.
   struct Holdout {
     double share = 0.0;
     /// Privacy of the released figures of these units; 0 if none were released.
@@ -103,7 +103,7 @@ struct Certificate {
   std::optional<Holdout> holdout;
   std::optional<Tuning> tuning;
 
-  // Data.
+  // Facts about the data.
   std::string dataset;
   std::string normalise = "none", features = "none";
   std::optional<FeatureRelease> feature_release;

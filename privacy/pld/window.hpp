@@ -19,7 +19,7 @@ struct Reach {
   double move_below = 0.0, move_above = 0.0;
 };
 
-/// Cumulants K(tilt) = log E[e^(tilt L)] of a sum of releases.
+/// Cumulants K(tilt) = log E[e^(tilt L)] of L, the sum of the losses of some releases.
 class Cumulants {
  public:
   void add(std::span<const Atom> atoms, std::uint64_t count) { terms_.push_back({atoms, count}); }
@@ -39,7 +39,8 @@ class Cumulants {
 /// up. The transform's window is placed around this mean.
 double lattice_mean(std::span<const Repeated> releases, double tilt, double interval);
 
-/// Returns the transform's length for losses that span this much.
+/// Returns the length of the Fourier transform, a power of two, for losses in a range of width
+/// `span` on a grid with this interval.
 std::size_t length_for(double span, double interval);
 
 /// Sets `tilted_outside` and `mass_above` of the window, by Chernoff's bound on the sum of the

@@ -14,7 +14,7 @@ namespace cudp::transcript {
 // (privacy/verify/checker.hpp). They contain secrets: sums before noise and the examples drawn.
 // Only a run with --seed makes a transcript, and it is never saved to a file.
 
-/// A process started to train, from the first step or from a checkpoint.
+/// Record that a process started to train, from the first step or from a checkpoint.
 struct Begin {
   std::string generator;  ///< "chacha20" or "philox"
   std::array<std::uint32_t, 8> key{};

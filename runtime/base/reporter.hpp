@@ -37,7 +37,7 @@ std::string duration_text(double seconds);
 /// Returns the line of a progress bar, at most `width` columns: "epoch 3/40  [==>   ]  step
 /// 351/4680  epsilon 0.71 ...".
 std::string progress_line(const Progress& progress, int width);
-/// Returns the same text without a bar, for a log file.
+/// Returns the progress of a training as a line for a log file: progress_line() without the bar.
 std::string progress_text(const Progress& progress);
 
 /// Form of log lines: text, or an object of JSON with time, level and message.

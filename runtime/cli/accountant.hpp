@@ -112,7 +112,7 @@ privacy::AccountantOptions bound_options(const AccountantFlags& flags);
 /// its fields, "steps": ...}. Throws InputError, "FILE, POSITION: expected ..., found ...".
 std::vector<privacy::Release> read_phases(const std::filesystem::path& file);
 
-/// Reads the same list from JSON. source: name of the list in messages.
+/// Reads a list of releases from a JSON text, as from a file. source: name of the list in messages.
 std::vector<privacy::Release> read_phases(const std::string& json, const std::string& source);
 
 /// Returns a release in the form that read_phases reads.

@@ -49,9 +49,9 @@ struct GaussianRelease {
   std::string_view name;  ///< name of the released value, for users
   Stream purpose;         ///< random stream; with `step` it selects this release's noise
   std::uint64_t step;
-  double grid;         ///< g, a power of two; every sum is an integer multiple of it
-  double noise_std;    ///< sigma, standard deviation [unit of the sums]; s = sigma / g is in [2^16,
-                       ///< 2^40]
+  double grid;  ///< g, a power of two; every sum is an integer multiple of it
+  /// sigma, standard deviation of the noise [unit of the sums]; sigma / g is in [2^16, 2^40].
+  double noise_std;
   double sensitivity;  ///< L2 sensitivity to one example [unit of the sums]
   /// How the release is charged. Its mechanism is Gaussian, PoissonGaussian, or AllocatedGaussian
   /// for a step of an epoch, with a noise multiplier of at most noise_std / sensitivity.
@@ -103,10 +103,10 @@ class Gate {
   std::vector<double> release(const GaussianRelease& release, std::span<const std::int64_t> sums);
   double release(const GaussianRelease& release, std::int64_t sum);
 
-  /// Returns K, the noise in multiples of the grid g, for a release of one sum, for an engine that
-  /// adds it where the sum is computed. The engine must return nothing of the sum but S / g + K
-  /// modulo 2^64. The release counts as made. Throws as release() does, and std::logic_error if the
-  /// gate has a release observer, because it could not report the released value.
+  /// Returns K, the noise in multiples of the grid g, for a release of one sum S, for an engine
+  /// that adds it where S is computed. The engine must return nothing of S but S / g + K modulo
+  /// 2^64. The release counts as made. Throws as release() does, and std::logic_error if the gate
+  /// has a release observer, because it could not report the released value.
   std::int64_t draw_noise(const GaussianRelease& release);
 
   /// Returns whether a release may be made, and charges it if so. A caller that can continue

@@ -14,7 +14,7 @@ namespace cudp::python {
 Settings settings_of(const nanobind::dict& given, const std::vector<Option>& options,
                      const std::string& command);
 
-/// Applies such settings to a config of a command other than `train`.
+/// Returns a config with the settings of such a dict, for a command other than `train`.
 TrainConfig config_of(const nanobind::dict& given, const std::vector<Option>& options,
                       const std::string& command);
 

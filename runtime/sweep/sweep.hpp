@@ -62,7 +62,7 @@ class Sweep {
   std::string run_name(std::size_t run) const;
   std::string description(std::size_t run) const;
   bool is_over(std::size_t run) const;
-  /// Returns the config of a run in its folder, with data in memory.
+  /// Returns the config that a run is trained with: its folder as `out`, and the data in memory.
   TrainConfig config_of(std::size_t run) const;
   void make_folder();
   void report(std::size_t run) const;
