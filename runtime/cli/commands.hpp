@@ -18,7 +18,8 @@ struct CommandBody {
 };
 
 /// Each function adds one subcommand to `app`, with its options and examples. If the user names the
-/// subcommand, parsing sets `body`. release_observer: see run_command_line.
+/// subcommand, parsing sets `body`. release_observer: receives the released values of a training;
+/// may be null.
 void add_train_command(CLI::App& app, CommandBody& body, ReleaseObserver* release_observer);
 void add_schema_command(CLI::App& app, CommandBody& body);
 void add_eval_command(CLI::App& app, CommandBody& body);

@@ -16,8 +16,8 @@ struct GivenLists {
   bool quiet = false;
 };
 
-/// Returns the options that such a command takes: settings of `cudp train`, each with a list of
-/// values, and --json and --quiet.
+/// Returns the options of a command like `cudp sweep`: settings of `cudp train`, each with a list
+/// of values, and --json and --quiet.
 std::vector<Option> list_options();
 
 /// Returns the settings that the user gave as flags of list_options(). Throws InputError.

@@ -85,8 +85,8 @@ std::vector<SweepCell> combinations_of(const SettingLists& lists, std::int64_t r
 /// naming its settings. notes: receives lines for the user that hold for all of them.
 void resolve_cells(std::vector<SweepCell>& cells, std::vector<std::string>& notes);
 
-/// Returns all combinations of a sweep's settings, with their configs. notes: as for
-/// resolve_cells(). Throws InputError.
+/// Returns all combinations of a sweep's settings, with their configs. notes: receives lines for
+/// the user that hold for all of them. Throws InputError.
 std::vector<SweepCell> cells_of(const SweepRequest& request, std::vector<std::string>& notes);
 
 }  // namespace cudp

@@ -24,7 +24,7 @@ struct PlannedSpending {
   /// Text of the certificate of the plan, or of the run if it has begun; "" without privacy, and if
   /// the plan will follow from a noisy number of examples.
   std::string certificate;
-  /// Keyed hash of the data, if the config has keys (KeysInUse); or "". See data_tag_of.
+  /// Keyed hash of the data (data_tag_of), if the config has a key in KeysInUse; or "".
   std::string data_tag = {};
 };
 

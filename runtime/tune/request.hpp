@@ -70,7 +70,7 @@ std::vector<SweepCell> candidates_of(const TuneSettings& settings, double epsilo
                                      std::vector<std::string>& notes);
 
 /// Adds a default grid to lists in which no setting has several values. base: a candidate's config.
-/// is_table: its data are a table. Throws InputError if the method has none.
+/// is_table: its data are a table. Throws InputError if there is no default grid for the method.
 void add_default_grid(const TrainConfig& base, bool is_table, TuneSettings& settings);
 
 /// Returns whether a setting of the request has several values.

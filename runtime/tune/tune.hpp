@@ -63,8 +63,9 @@ class Tune {
   std::optional<std::size_t> public_test_rows() const;
 
   /// Charges the whole tuning durably, trains and releases the winner. Call after prepare(). end:
-  /// see train_all. Throws Error if a training fails or a signal interrupts it. Messages reveal
-  /// nothing about the number of trainings.
+  /// handles signals until the first training starts; it is then destroyed. Throws Error if a
+  /// training fails or a signal interrupts it. Messages reveal nothing about the number of
+  /// trainings.
   void run(std::optional<EndOnSignal>& end);
 
   /// Reads the plan of a finished tuning from its folder; use it in place of prepare() and run().
