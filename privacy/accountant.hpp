@@ -11,14 +11,14 @@
 
 namespace cudp::privacy {
 
-/// Releases, and the neighbours for which their privacy loss is bounded.
+/// Input of an accountant: all releases, and which data sets are neighbours (relation, group).
 struct Composition {
   std::vector<Release> releases = {};
   NeighbouringRelation relation = NeighbouringRelation::add_or_remove;
   std::uint64_t group = 1;  ///< number of examples that neighbours differ by; at most kMaxGroup
 };
 
-/// Kind and accuracy of the bound.
+/// Which bound an Accountant computes, and how accurately.
 struct AccountantOptions {
   AccountantKind kind = AccountantKind::best;
   /// Spacing of the grid of privacy losses, in [0, 1]. 0 means 1e-4 if that adds less than 2e-4 to
@@ -32,9 +32,10 @@ struct AccountantOptions {
   /// ones are grouped. Each counts as the least noisy and most sampled of its group; for
   /// epsilon_lower, as the most noisy.
   std::size_t max_distinct_releases = 256;
-  /// Number of points of the table of an allocated epoch, 16 to 8000. 0 means 1,000, doubled until
-  /// epsilon and epsilon_lower differ by less than 2e-4 of epsilon, or 8,000. If a number is given,
-  /// allocated epochs count as no loss in epsilon_lower, which halves the time.
+  /// Number of points, 16 to 8000, of the table that bounds an epoch of random allocation
+  /// (AllocatedGaussian). 0 means 1,000, doubled until epsilon and epsilon_lower differ by less
+  /// than 2e-4 of epsilon, or 8,000. If a number is given, such epochs count as no loss in
+  /// epsilon_lower, which halves the time.
   std::size_t allocation_points = 0;
 };
 
@@ -60,11 +61,13 @@ class Accountant {
   PrivacyBound epsilon(double delta);
   /// Returns a bound on delta at epsilon, finite and >= 0.
   PrivacyBound delta(double epsilon);
-  /// Returns a curve of such bounds. Neighbouring points share one grid.
+  /// Return bounds for several deltas, or for several epsilons, in their order. Faster than single
+  /// calls: neighbouring points share one grid of losses.
   std::vector<PrivacyBound> epsilons(std::span<const double> deltas);
   std::vector<PrivacyBound> deltas(std::span<const double> epsilons);
-  /// Returns upper bounds on delta as deltas() does, but faster for hundreds of epsilons, and
-  /// slightly larger. The bounds are good for deltas above `least`. There are no lower bounds.
+  /// Returns upper bounds on delta at each of these epsilons. Faster than deltas() for hundreds of
+  /// epsilons, but slightly larger, and without lower bounds. Only deltas above `least` are
+  /// accurate.
   std::vector<PrivacyBound> profile(std::span<const double> epsilons, double least);
 
   /// Returns the composition, without those releases that reveal nothing (releases_nothing()).
@@ -76,8 +79,8 @@ class Accountant {
   std::unique_ptr<State> state_;
 };
 
-/// Returns epsilon for groups of 1, 2, ... largest, or of the listed sizes, in place of the
-/// composition's own (Ganesh 2024, arXiv:2401.10294).
+/// Returns epsilon at delta if neighbours differ by a group of examples, for groups of 1, 2, ...
+/// `largest`, or of the listed sizes (Ganesh 2024, arXiv:2401.10294). Ignores composition.group.
 std::vector<PrivacyBound> group_epsilons(const Composition& composition, std::uint64_t largest,
                                          double delta, const AccountantOptions& options = {});
 std::vector<PrivacyBound> group_epsilons(const Composition& composition,

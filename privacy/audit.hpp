@@ -51,7 +51,8 @@ TradeOffCurve trade_off(std::span<const double> epsilons, std::span<const double
 /// guesses with probability less than `error`, in (0, 1).
 ///
 /// Source: Mahloujifar, Melis, Chaudhuri 2024 (arXiv:2410.22235), Theorem 3.2 and its algorithm
-/// with abstentions. Let p_i be the probability of i correct guesses of c, k the curve, and
+/// with abstentions. Of m canaries the attacker guesses c, v correctly. Let p_i be the probability
+/// of i correct guesses, k the curve, and
 ///   R_i = sum_{l >= i} l p_l / m,  H_i = sum_{l >= i} (c - l) p_l / m.
 /// A mechanism has H_{i-1} >= k(R_i) for all i. Among all p with P(at least v correct) = error, the
 /// one with p_v = error, and below it the least that these inequalities require, has the smallest

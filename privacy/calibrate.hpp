@@ -6,13 +6,15 @@
 
 namespace cudp::privacy {
 
-// Inverse problems of Accountant. `before`: the releases already charged to this budget, and their
-// neighbours. `options`: the accountant's. `release`: the one to calibrate, whose unknown field is
-// ignored. epsilon in (0, 1e6], delta in (0, 1).
+// Each function finds one parameter (noise, sampling rate, batch, count) with which everything is
+// (epsilon, delta)-DP. `before`: the releases already charged to this budget, and their neighbours.
+// `options`: the accountant's. `release`: the one to calibrate, whose unknown field is ignored.
+// epsilon in (0, 1e6], delta in (0, 1).
 //
 // Each value is on the safe side: the accountant itself, on its usual grid, confirms that it fits.
-// Monotone: more noise, a lower rate and fewer releases are never worse. "Within" is relative; at
-// listed orders for single examples it is 1e-12.
+// Results are monotone: more noise, a lower rate and fewer releases are never worse. "Within" is
+// the relative distance to the best value; it is 1e-12 for the Renyi accountant with orders given
+// in `options` and group = 1.
 //
 // Allocated epochs are accounted for with tables of 1,000 points if the options give no number of
 // points: their epsilon is up to 1e-3 above the accountant's own.
@@ -24,8 +26,8 @@ namespace cudp::privacy {
 double calibrate_sigma(const Composition& before, const Release& release, double epsilon,
                        double delta, const AccountantOptions& options = {});
 
-/// Returns the largest sampling rate of a Poisson-sampled release (also truncated), within 1e-5;
-/// from 1e-12, at listed orders from 1e-86.
+/// Returns the largest sampling rate of a Poisson-sampled release (also truncated), within 1e-5. It
+/// is at least 1e-12, or 1e-86 for the Renyi accountant with given orders and group = 1.
 double calibrate_rate(const Composition& before, const Release& release, double epsilon,
                       double delta, const AccountantOptions& options = {});
 

@@ -10,8 +10,8 @@
 
 namespace cudp::privacy {
 
-/// Key of the cache: everything on which epsilon, computed from the privacy loss distribution of
-/// one direction (add or remove), depends.
+/// Key of the cache that known_epsilon() reads: everything on which epsilon, computed from the
+/// privacy loss distribution of one direction (add or remove), depends.
 struct LossQuestion {
   std::vector<Release> releases;
   Change change = Change::add;

@@ -77,8 +77,9 @@ RunCost cost_at(const RunSpending& run, double order, std::uint64_t group = 1);
 /// bound, if the deltas of the runs exceed their half, or if no order is finite.
 double epsilon_as_chosen(std::span<const RunSpending> runs, double delta, std::uint64_t group = 1);
 
-/// Returns whether the run made releases of random allocation, which have no divergence: its cost
-/// is infinite at every order, and epsilon_as_chosen refuses it. It can be a StatedRun instead.
+/// Returns whether the run used random allocation (AllocatedGaussian), which has no Renyi
+/// divergence: its cost is infinite at every order, and epsilon_as_chosen refuses it. It can be a
+/// StatedRun instead.
 bool allocates(const RunSpending& run);
 
 /// Returns epsilon if every run was fixed before the first one started: the least that privacy loss

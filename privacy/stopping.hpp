@@ -4,8 +4,8 @@
 
 namespace cudp::privacy {
 
-/// Distribution of a random number K >= 1 of repetitions: the truncated negative binomial
-/// distribution D(eta, gamma) given K <= cap. P(K = 1) is proportional to 1, and
+/// Distribution of a random number K >= 1 of trainings: the truncated negative binomial
+/// distribution D(eta, gamma), conditioned on K <= cap. Its probabilities satisfy
 ///
 ///   P(K = k + 1) = P(K = k) (1 - gamma) (k + eta) / (k + 1).
 ///
@@ -17,7 +17,7 @@ struct StoppingLaw {
   bool operator==(const StoppingLaw&) const = default;
 };
 
-/// Largest cap.
+/// Largest allowed StoppingLaw::cap.
 inline constexpr std::uint64_t kMaxRepetitions = std::uint64_t{1} << 17;
 
 /// A law with its probabilities, which are whole multiples of 2^-64 that add up to 1. These
@@ -33,17 +33,17 @@ class Stopping {
   const StoppingLaw& law() const { return law_; }
   double mean() const { return mean_; }  ///< E[K], rounded up
   double probability(std::uint64_t k) const;
-  /// Returns P(K > k).
+  /// Returns P(K > k), K the random number of trainings.
   double tail(std::uint64_t k) const;
 
-  /// Returns K for 64 uniform bits.
+  /// Draws K: returns the number of trainings that 64 uniform random bits stand for.
   std::uint64_t draw(std::uint64_t bits) const;
 
-  /// Bounds on E[K u^(K - 1)], the derivative of the generating function E[u^K], for each u in
-  /// [0, 1]. The relative distance of the two is at most 1e-10.
+  /// Return upper and lower bounds on E[K u^(K - 1)], the derivative of the generating function
+  /// E[u^K], for each u in [0, 1]. They differ by at most 1e-10 relatively.
   std::vector<double> slopes_above(const std::vector<double>& u) const;
   std::vector<double> slopes_below(const std::vector<double>& u) const;
-  /// Returns a lower bound on E[u^K].
+  /// Returns a lower bound on E[u^K], the generating function of K at u.
   double generated_below(double u) const;
 
  private:

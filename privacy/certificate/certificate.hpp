@@ -31,7 +31,7 @@ struct Certificate {
   };
   enum class TestSet { none, public_rows, private_rows };
 
-  /// Privacy units that were held out.
+  /// Privacy units that were held out from training.
   struct Holdout {
     double share = 0.0;
     /// Privacy of the released figures of these units; 0 if none were released.
@@ -51,7 +51,7 @@ struct Certificate {
     double noise_std = 0.0;  ///< 0 if N is public
     bool is_public() const { return noise_std == 0.0; }
   };
-  /// Release that a transform of the features is computed from.
+  /// Noisy statistics of the training set from which features are computed.
   struct FeatureRelease {
     double sigma = 0.0;  ///< noise multiplier
     /// Number of principal components; empty if the release has moments of channels instead.
@@ -63,7 +63,8 @@ struct Certificate {
     std::string file;                 ///< its name, without folders
     std::string sha256;               ///< of its bytes, hexadecimal
     std::vector<std::string> frozen;  ///< tensors that are the file's in the released model, too
-    /// A training of its own that the file is the result of, if it is known; or "".
+    /// If cudp trained the file: a description of that training, whose privacy is not counted in
+    /// epsilon. Otherwise "".
     std::string not_counted;
     bool operator==(const PublicInput&) const = default;
   };
@@ -75,7 +76,7 @@ struct Certificate {
     /// Settings of each candidate in which the candidates differ, in the order of the grid.
     std::vector<std::string> grid;
     std::string grid_checksum;  ///< of the grid, see checksum_of_grid()
-    /// Spending that one or more candidates have in common.
+    /// Privacy that each candidate of a list spends, on its training or on its score.
     struct Part {
       bool of_score = false;  ///< of the score on held-out rows; otherwise of the training
       std::vector<std::uint64_t> candidates;  ///< indices in the grid, ascending
@@ -91,9 +92,9 @@ struct Certificate {
   int format = 2;  ///< format of the file: 2, or 1 in files of older versions
   Status status = Status::finished;
   std::vector<std::string> not_for_release;  ///< reasons; empty if the run may be released
-  /// Promise for everything that is released. `promise.epsilon` is that for the rows trained on;
-  /// the two differ only if rows were held out (hold_out) or the training was selected among
-  /// others (select). NaN if the file claims no privacy.
+  /// (epsilon, delta) of everything that is released. It differs from `promise.epsilon`, that of
+  /// the training, only if rows were held out (hold_out) or the training was selected among others
+  /// (select). NaN if the file claims no privacy.
   double epsilon = 0.0, delta = 0.0;
   Promise promise;
   std::optional<Groups> groups;
@@ -102,14 +103,14 @@ struct Certificate {
   std::optional<Holdout> holdout;
   std::optional<Tuning> tuning;
 
-  // Data.
+  // Facts about the data.
   std::string dataset;
   std::string normalise = "none", features = "none";
   std::optional<FeatureRelease> feature_release;
   std::vector<double> class_weights;  ///< weight of each class, as given by the user; empty if none
   Size size;
-  /// Shares of the promised (epsilon, delta) that the noisy number of examples and the training
-  /// have. Empty if the number is public or has no share of its own.
+  /// How (epsilon, delta) is divided between releasing the noisy number of examples and training.
+  /// Empty if the number is public or has no share of its own.
   std::optional<CountSplit> split;
   TestSet test_set = TestSet::none;
 
@@ -127,7 +128,7 @@ struct Certificate {
   std::vector<std::string> assumptions;
   std::optional<PublicInput> initial_weights;  ///< weights that the training began with
   std::vector<std::string> warnings;           ///< ways in which the promise is weak
-  /// Format of the pages in release/ that say this in words; 0: there are none.
+  /// Format number of the run's pages in release/ (report.html, PRIVACY.txt, README.md); 0: none.
   int pages = 0;
   Build build;
 
@@ -137,12 +138,12 @@ struct Certificate {
   /// promises holds for it (privacy/README.md).
   void hold_out(const Holdout& part);
   /// States that this training was selected. Computes `epsilon` at this delta for the whole
-  /// selection, and fills E[K], checksum, bound and order in. Removes the table of groups, because
-  /// there is no bound of a selection for them. Throws like Selection.
+  /// selection, and fills in the tuning's E[K], grid checksum, kind of bound and order. Removes the
+  /// table of groups, because there is no bound of a selection for them. Throws like Selection.
   void select(Tuning tuning, double delta);
 };
 
-/// Texts of the fields that a selection has.
+/// Fixed texts of the JSON fields about a selection.
 inline constexpr const char* kSelection =
     "the best of a random number of trainings; neither their number nor anything of the others is "
     "released";
@@ -162,7 +163,7 @@ std::string_view text_of(Certificate::TestSet test_set);
 
 /// Returns a public input in the published form, which a released model has, too.
 nlohmann::ordered_json to_json(const Certificate::PublicInput& input);
-/// Reads it. Missing parts are empty.
+/// Reads the JSON that to_json(PublicInput) writes. Missing fields stay empty.
 Certificate::PublicInput read_public_input(const nlohmann::json& json);
 
 /// Returns the certificate in the published form, format 2.

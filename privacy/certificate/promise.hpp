@@ -96,7 +96,7 @@ struct PerturbedObjective {
   std::vector<Release> releases;
 };
 
-/// Gaussian noise on the minimum.
+/// Gaussian noise on the minimum of an objective (output perturbation).
 struct PerturbedOutput {
   MinimisedRisk risk;
   double sigma = 0.0;
@@ -117,7 +117,8 @@ struct ChosenParents {
   std::vector<Release> releases;
 };
 
-/// A run that released only its noisy number of examples and was then refused.
+/// A run that released only its noisy number of examples: the trainer could plan no training for
+/// that number, and ended with an error.
 struct CountedExamples {
   std::vector<Release> releases;
   std::string accountant;

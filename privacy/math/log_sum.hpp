@@ -13,8 +13,8 @@ class LogSum {
       sum_ = sum_ * std::exp(largest_ - term) + 1.0;
       largest_ = term;
     } else if (term != -std::numeric_limits<double>::infinity() && !(term - largest_ <= -746.0)) {
-      // Smaller terms are skipped: e^-746 is 0, which the library computes slowly.
-      //
+      // Terms more than 746 below the largest are skipped: e^-746 is 0, which the library computes
+      // slowly.
       sum_ += std::exp(term - largest_);
     }
   }

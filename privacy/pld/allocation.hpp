@@ -9,14 +9,14 @@
 
 namespace cudp::privacy::pld {
 
-/// Which bound a table is.
+/// Whether a table or loss is an upper bound (above) or a lower bound (below).
 enum class Side : std::uint8_t { above, below };
 
-/// Size of the tables of allocated releases, and what they may leave out.
+/// Accuracy of the tables that bound epochs of random allocation.
 struct AllocationGrid {
   std::size_t points = 1000;
-  /// Probability that each sum may move beyond either end of its table, in (0, 1e-3]. From above it
-  /// is not lost: it counts as an infinite loss.
+  /// Probability that each sum of likelihood ratios may leave its table at either end, in (0,
+  /// 1e-3]. In an upper bound it is not lost: it counts as an infinite loss.
   double cut = 1e-20;
   auto operator<=>(const AllocationGrid&) const = default;
 };

@@ -16,8 +16,8 @@ struct Options {
   /// otherwise an automatic choice. It is doubled if that costs almost nothing, or if memory
   /// requires it.
   double interval = 0.0;
-  /// Factor by which the discretisation error of the atoms and of the lattice may exceed its
-  /// default, for a faster bound.
+  /// Factor by which the discretisation error may exceed its default, for a faster bound. Applies
+  /// to each release's atoms and to the rounding of losses to multiples of the interval.
   double coarseness = 1.0;
   /// Largest length of a Fourier transform. It takes about 120 bytes an element.
   std::size_t longest = std::size_t{1} << 20;
@@ -46,9 +46,9 @@ class ComposedLoss {
   PrivacyBound epsilon(double delta);
   /// Returns the smallest delta for epsilon >= 0, at most 1, and delta_lower, at least 0.
   PrivacyBound delta(double epsilon);
-  /// Returns upper bounds on delta for each epsilon >= 0, from a few tilts for all of them. Faster
-  /// than delta() for many; the bounds are slightly larger between the tilts. `least`: smallest
-  /// delta that is of interest.
+  /// Returns upper bounds on delta for each epsilon >= 0. Faster than delta() for many of them: a
+  /// few exponential tilts of the loss serve all; between these the bounds are slightly larger.
+  /// `least`: smallest delta that is of interest.
   std::vector<double> curve(std::span<const double> epsilons, double least);
 
  private:

@@ -19,20 +19,21 @@ Moments moments(std::span<const Atom> atoms, double tilt);
 /// Privacy loss distribution of one release as finitely many atoms, bounding it from above and from
 /// below.
 ///
-/// The range of the parameter is divided into cells. From above: the probability of a cell is
-/// placed on its two ends, such that both distributions keep their mass. The points of the
-/// hockey-stick curve at the atoms are then connected by chords, which lie above it (Doroshenko,
-/// Ghazi, Kamath, Kumar, Manurangsi 2022, arXiv:2207.04380). From below: the outcomes of a cell are
-/// merged into one, which is post-processing. Both errors are of second order in the width of the
-/// cell. Cells are halved where that matters most: by their probability after tilting with e^(tilt
-/// L), times the square of their width.
+/// The range of the parameter of the loss (LossTails) is divided into cells. From above: the
+/// probability of a cell is placed on its two ends, such that both distributions keep their mass.
+/// The points of the hockey-stick curve at the atoms are then connected by chords, which lie above
+/// it (Doroshenko, Ghazi, Kamath, Kumar, Manurangsi 2022, arXiv:2207.04380). From below: the
+/// outcomes of a cell are merged into one, which is post-processing. Both errors are of second
+/// order in the width of the cell. Cells are halved where that matters most: by their probability
+/// after tilting with e^(tilt L), times the square of their width.
 class DiscretePld {
  public:
   explicit DiscretePld(PrivacyLoss loss);
 
-  /// Halves cells until the chords add about `tolerance` of the tilted variance, or there are too
-  /// many cells. Losses that are exceeded with a probability below `negligible` count as infinite
-  /// from above, and are omitted from below.
+  /// Halves cells until the chords add about `tolerance` of the variance of the tilted loss, or
+  /// there are too many cells. Also halves cells in the upper tail that have more than `share` of
+  /// the probability from there on. Losses that are exceeded with a probability below `negligible`
+  /// count as infinite in the upper bound, and are omitted from the lower.
   void refine(double tilt, double tolerance, double negligible, double share = 1.0);
 
   std::span<const Atom> upper() const { return upper_; }

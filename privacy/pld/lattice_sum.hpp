@@ -9,7 +9,7 @@
 
 namespace cudp::privacy::pld {
 
-/// `count` releases that all have the same lattice of losses.
+/// `count` releases whose losses have the same distribution on a lattice.
 struct Repeated {
   Lattice lattice;
   std::uint64_t count = 0;
@@ -21,7 +21,8 @@ struct Window {
   double interval = 0.0;
   std::int64_t first = 0;
   std::size_t length = 0;  ///< a power of two
-  /// Upper bound on the tilted probability of a composed loss outside, on both sides together.
+  /// Upper bound on the tilted probability of a composed loss outside the window, on both sides
+  /// together.
   double tilted_outside = 0.0;
   /// Upper bound on the probability of a composed loss at or beyond the upper end.
   double mass_above = 0.0;

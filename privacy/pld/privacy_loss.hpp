@@ -8,16 +8,17 @@
 
 namespace cudp::privacy::pld {
 
-/// A privacy loss and the probabilities on either side of it, under both distributions of the pair:
-/// p under the first (whose loss it is), q under the second. Each tail has a relative error of a
-/// few roundings, however small it is.
+/// One value of a privacy loss, and the probabilities of larger and of smaller losses under both
+/// distributions of the pair: p under the first (whose loss it is), q under the second. Each tail
+/// has a relative error of a few roundings, however small it is.
 struct TailPoint {
   double loss = 0.0;
   double p_above = 0.0, q_above = 0.0;
   double p_below = 0.0, q_below = 0.0;
 };
 
-/// Tails of a privacy loss, along a parameter that the loss increases with.
+/// A continuous privacy loss: an increasing function of a real parameter, such as the mechanism's
+/// output, with its tail probabilities at each value of the parameter.
 class LossTails {
  public:
   LossTails() = default;
@@ -46,7 +47,8 @@ struct Atom {
   double mass = 0.0;
 };
 
-/// Privacy loss of one release: parts with their weights, and atoms.
+/// Distribution of the privacy loss of one release: a mixture of continuous parts, each with its
+/// weight, plus atoms.
 struct PrivacyLoss {
   struct Part {
     double weight = 1.0;

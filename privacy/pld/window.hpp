@@ -10,16 +10,16 @@
 
 namespace cudp::privacy::pld {
 
-/// Distance that the tilted sum reaches from its mean, except for about 1e-9 of its probability on
-/// each side, by Chernoff's bound at the listed moves of the tilt.
+/// How far the tilted sum of losses lies below and above its mean, except for a probability of
+/// about 1e-9 on each side. Chernoff bounds.
 struct Reach {
   double mean = 0.0, deviation = 0.0;
   double below = 0.0, above = 0.0;
-  /// Changes of the tilt at which those distances were found.
+  /// Changes of the tilt at which Chernoff's bound gave `below` and `above`.
   double move_below = 0.0, move_above = 0.0;
 };
 
-/// Cumulants K(tilt) = log E[e^(tilt L)] of a sum of releases.
+/// Cumulants K(tilt) = log E[e^(tilt L)] of L, the sum of the losses of some releases.
 class Cumulants {
  public:
   void add(std::span<const Atom> atoms, std::uint64_t count) { terms_.push_back({atoms, count}); }
@@ -39,7 +39,8 @@ class Cumulants {
 /// up. The transform's window is placed around this mean.
 double lattice_mean(std::span<const Repeated> releases, double tilt, double interval);
 
-/// Returns the transform's length for losses that span this much.
+/// Returns the length of the Fourier transform, a power of two, for losses in a range of width
+/// `span` on a grid with this interval.
 std::size_t length_for(double span, double interval);
 
 /// Sets `tilted_outside` and `mass_above` of the window, by Chernoff's bound on the sum of the

@@ -32,7 +32,8 @@ class RdpCurve {
   /// replaced by the nearest of `entries` sigmas. Used to choose an order.
   double estimate(double order, std::size_t entries) const;
 
-  /// Returns the sum of the releases' deltas that have no divergence (failure_of).
+  /// Returns the sum of those deltas of the releases that no Renyi divergence covers (failure_of);
+  /// the caller adds it to delta.
   double failure() const { return failure_; }
   bool releases_nothing() const { return nothing_; }
   const Neighbours& neighbours() const { return neighbours_; }

@@ -46,10 +46,10 @@ struct ObjectivePerturbation {
 double objective_perturbation_delta(const ObjectivePerturbation& release, double others,
                                     double epsilon);
 
-/// Returns the largest mu with objective_perturbation_delta <= delta, where `others` is
-/// hypot(fixed, share mu). fixed: sensitivity / noise std of earlier releases. share > 0: that of
-/// the noisy result, relative to mu. Rounded down by less than 1e-9 relatively. Throws
-/// std::domain_error if there is none.
+/// Returns the largest ObjectivePerturbation::mu for which that release, with other Gaussian
+/// releases, is (epsilon, delta)-DP. fixed: sensitivity / noise std of earlier releases. The noisy
+/// result is a further release, with sensitivity / noise std = share mu, share > 0. Rounded down by
+/// less than 1e-9 relatively. Throws std::domain_error if there is none.
 double objective_perturbation_mu(double kappa, double fixed, double share, double epsilon,
                                  double delta);
 

@@ -14,7 +14,7 @@ namespace cudp::transcript {
 // (privacy/verify/checker.hpp). They contain secrets: sums before noise and the examples drawn.
 // Only a run with --seed makes a transcript, and it is never saved to a file.
 
-/// A process started to train, from the first step or from a checkpoint.
+/// Record that a process started to train, from the first step or from a checkpoint.
 struct Begin {
   std::string generator;  ///< "chacha20" or "philox"
   std::array<std::uint32_t, 8> key{};
@@ -42,9 +42,10 @@ struct Release {
   double sensitivity = 0.0;   ///< L2 sensitivity stated by the caller; 0: the certificate states it
   std::uint64_t charged = 0;  ///< number of releases in the ledger's file when this one was made
   std::vector<std::int64_t> sums;  ///< exact sums [multiples of the grid]; empty for a noisy choice
-  /// Exact numbers that are not on a grid: the scores of a noisy choice, or a minimum.
+  /// Exact private inputs that are not multiples of the grid: the scores of a noisy choice, or the
+  /// minimum of an objective.
   std::vector<double> scores;
-  /// Released values: grid (sums + noise), rounded to float by engines.
+  /// Released values: (sums + noise) times `grid`, rounded to float by engines.
   std::vector<double> values;
   bool operator==(const Release&) const = default;
 };

@@ -27,15 +27,15 @@ using MoreDigits = std::function<std::array<std::uint32_t, 16>(std::uint32_t rou
 /// probability with a working generator.
 NormalPair rounded_normal_pair(const std::array<std::uint32_t, 4>& words, double s,
                                const MoreDigits& more);
-/// The same result, computed in multiple precision from the start; to test rounded_normal_pair.
+/// Computes what rounded_normal_pair computes, in multiple precision from the start; to test it.
 NormalPair rounded_normal_pair_slowly(const std::array<std::uint32_t, 4>& words, double s,
                                       const MoreDigits& more);
 
-/// Returns rounded normal numbers 0 .. count - 1 of a random stream, with standard deviation s. A
-/// tile of 256 words makes 128 numbers. Number i has tile i / 128, number-row (i % 128) / 16 and
-/// lane i % 16. Number-rows 2 p (cosine) and 2 p + 1 (sine) are pair p of a lane, made of that
-/// lane's word-rows 4 p .. 4 p + 3. Round k of a pair's further digits is words 0..7 and 8..15 of
-/// block 64 tile + 16 p + lane of stream | k << 8.
+/// Returns rounded normal numbers 0 .. count - 1 of a random stream, with standard deviation s.
+/// Each tile of 256 words (Words) makes 128 numbers, in 8 rows of 16 lanes: number i is in tile i /
+/// 128, row (i % 128) / 16 and lane i % 16. The numbers in rows 2 p (cosine) and 2 p + 1 (sine) of
+/// a lane are a pair, made of the lane's words in rows 4 p .. 4 p + 3 of the tile. Round k of a
+/// pair's further digits is words 0..7 and 8..15 of block 64 tile + 16 p + lane of stream | k << 8.
 std::vector<std::int64_t> rounded_normals(const Words& words, double s, std::uint64_t count);
 
 }  // namespace cudp::verify

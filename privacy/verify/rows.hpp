@@ -19,7 +19,8 @@ struct Row {
   /// Epsilon of the training's releases so far: the field `training_epsilon` if rows are held out,
   /// else `epsilon`.
   double epsilon = 0.0;  ///< NaN if the line states none
-  /// The line's field `epsilon`, if it also has `training_epsilon`.
+  /// Epsilon of training and held-out figures together: the field `epsilon` of a line that also has
+  /// `training_epsilon`.
   std::optional<double> of_all = {};
   double epoch = 0.0;
   bool is_measured = false;  ///< whether the line has metrics of test rows

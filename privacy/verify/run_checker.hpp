@@ -62,7 +62,7 @@ class RunChecker {
   }
   static std::string at(std::uint64_t step) { return "step " + std::to_string(step); }
 
-  // Records of the transcript.
+  // Functions that process records of the transcript, by kind of record.
 
   void process(const transcript::Begin& b);
 
@@ -95,7 +95,7 @@ class RunChecker {
   bool is_first(const transcript::Release& r);
   void check_kind(const transcript::Release& r);
 
-  // Charges of releases.
+  // Checks that releases were charged.
 
   /// Returns the index of a release among the ledger's numbered charges; nullopt if it was charged
   /// without a number.
@@ -110,7 +110,7 @@ class RunChecker {
   /// covariance matrix is released in two parts.
   const privacy::Mechanism* take(const transcript::Release& r, bool first);
 
-  // Noise of releases.
+  // Checks of the noise of releases.
 
   void check_noise(const transcript::Release& r);
 
@@ -125,7 +125,7 @@ class RunChecker {
   /// slope at most 1 and l2 / 2 |w|^2. Both neighbours' minima are found up to a tolerance.
   void check_minimum(const transcript::Release& r);
 
-  // Method dpsgd-quantile: the clipping norm follows released counts.
+  // Checks for method dpsgd-quantile, whose clipping norm follows released counts.
 
   /// Checks the clipping norm C of a step. clip: C, computed from the noise of the gradient sum. It
   /// is not released itself, and is known up to the rounding of that noise to float.
@@ -136,14 +136,14 @@ class RunChecker {
   /// be the same at every step.
   void check_followed(const transcript::Release& r, double clip);
 
-  // Method dpis: an epoch's rate and divisor follow from its released sum of norms.
+  // Checks for method dpis: an epoch's rate and divisor follow from its released sum of norms.
 
   /// Returns K~, the noisy sum of gradient norms that was released for this step's epoch; 0 if
   /// there is none.
   double norm_total(std::uint64_t step) const;
   void check_importance(const transcript::Release& r, double charged);
 
-  // Parameter updates.
+  // Checks of parameter updates.
 
   void process(const transcript::Update& u);
 
@@ -152,7 +152,7 @@ class RunChecker {
   void check_descent(const transcript::Update& u);
   void check_divisor(const transcript::Update& u, const std::optional<transcript::Release>& sum);
 
-  // Checks after the last record.
+  // Checks of the whole run, after the last record.
 
   void finish();
 
@@ -204,7 +204,7 @@ class RunChecker {
   LineSearch line_search_;
   double quantile_low_ = -std::numeric_limits<double>::infinity();
   double quantile_high_ = std::numeric_limits<double>::infinity();
-  /// C and the noisy sum of gradient norms, by epoch.
+  /// By epoch of DPIS: the sensitivity of the sum of gradient norms, which is C, and the noisy sum.
   std::map<std::uint64_t, std::pair<double, double>> norm_totals_;
 };
 

@@ -27,7 +27,8 @@ class Settings {
 
 /// Returns the learning rate of step `step` (from 0) out of `steps`, as the schedule in the
 /// settings states: constant, adaptive, step, cosine, polynomial, square-root; each with warm-up.
-/// For adaptive it is the rate before the division by b.
+/// For adaptive it is the rate before the division by b, where b^2 is a growing sum of squared
+/// gradient norms.
 double scheduled_rate(const Settings& settings, std::uint64_t steps, std::uint64_t steps_per_epoch,
                       std::uint64_t step);
 

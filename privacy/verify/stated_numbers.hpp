@@ -55,8 +55,8 @@ struct StatedNumbers {
   /// own part of the budget.
   std::optional<privacy::CountSplit> split;
 
-  /// Epsilon and delta for everything but the noisy number of examples, and the releases that they
-  /// pay for. If the budget is not divided: all of it.
+  /// (epsilon, delta) of all releases except the noisy number of examples, and these releases. If
+  /// the budget is not divided: the whole budget, and all releases.
   double plan_epsilon() const { return split ? split->training_epsilon : training_epsilon; }
   double plan_delta() const { return split ? split->training_delta : training_delta; }
   std::vector<privacy::Release> plan_releases() const;

@@ -22,9 +22,10 @@ bool is_epoch_total(const StatedNumbers& certificate, const privacy::Mechanism& 
 /// Returns the grid on which an engine computes sums of vectors with norm up to max_norm.
 inline double engine_grid(double max_norm) { return std::ldexp(1.0, std::ilogb(max_norm) - 20); }
 
-/// Returns the accountant's options for a run: the smallest of all bounds, unless the certificate
-/// names one that only a setting chooses. engine: whether the method releases sums of clipped
-/// gradients over Poisson batches.
+/// Returns the accountant's options for a run: the smallest of all bounds, or rdp or advanced if
+/// the certificate names them. engine: whether the method releases sums of clipped gradients over
+/// Poisson batches; if not, always the smallest. Uses the stated Renyi order if it was fixed in
+/// advance.
 privacy::AccountantOptions accountant_options(const StatedNumbers& certificate, bool engine);
 
 /// Checks a certificate against itself, the ledger and the settings, by the rules `noise`, `batch`,

@@ -39,7 +39,7 @@ class StepNumbers {
   Findings& findings_;
   std::optional<transcript::Update> first_update_;
   std::optional<double> ema_;  ///< decay of the weight average after the first steps
-  /// b^2 of the adaptive learning rate, by number of steps done.
+  /// Adaptive learning rate: b^2, by which the squared rate is divided, by number of steps done.
   std::map<std::uint64_t, double> steps_b2_;
 };
 

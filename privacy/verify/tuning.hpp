@@ -6,9 +6,9 @@
 
 namespace cudp::verify {
 
-/// Checks a stated selection: that each candidate of the grid spends what one of the parts says,
-/// that the released training is one of them, and that epsilon, E[K] and the bound follow. Returns
-/// one line for each difference.
+/// Checks the statements of a certificate about a selection: the spending of each candidate is
+/// listed, the released training is one of the candidates, and epsilon, E[K] and the bound follow.
+/// Returns one line for each difference.
 std::vector<std::string> check_tuning(const privacy::Certificate::Tuning& tuning,
                                       const StatedNumbers& certificate);
 

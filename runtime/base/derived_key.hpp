@@ -5,8 +5,9 @@
 
 namespace cudp {
 
-/// Key and random numbers that follow from a secret key: one ChaCha20 block, which no stream of
-/// that key contains. Without the key they look like independent ones for each number.
+/// A random key and random bits derived from a secret key and a number, by one ChaCha20 block that
+/// no random stream of that key contains. To anyone without the key, the results for different
+/// numbers look independent.
 struct DerivedKey {
   SharedKey key;
   std::uint64_t bits[2] = {};  ///< 128 uniform bits, independent of `key`

@@ -9,8 +9,8 @@ namespace cudp {
 /// Returns the text as a single-quoted gnuplot string.
 std::string gnuplot_text(const std::string& text);
 
-/// Number of gnuplot line types (colours) in runtime/base/style.gp without a fixed meaning: 1 to 7.
-/// The following ones have one.
+/// Numbers of gnuplot line types in runtime/base/style.gp. 1 to kLineColours are colours for any
+/// line; the following ones have the meaning that their names state.
 inline constexpr int kLineColours = 7;
 inline constexpr int kLineWithoutPrivacy = 8;
 inline constexpr int kLineByChance = 9;

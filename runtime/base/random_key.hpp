@@ -48,7 +48,7 @@ class SharedKey {
  public:
   SharedKey() : SharedKey(RandomKey{}) {}
   SharedKey(const RandomKey& key) : key_(std::make_shared<const SecretKey>(key)) {}
-  /// Wipes `key`.
+  /// Copies `key`, then wipes the argument.
   SharedKey(RandomKey&& key) : SharedKey(static_cast<const RandomKey&>(key)) { wipe(key); }
 
   const RandomKey& key() const { return key_->key(); }

@@ -37,7 +37,7 @@ std::string duration_text(double seconds);
 /// Returns the line of a progress bar, at most `width` columns: "epoch 3/40  [==>   ]  step
 /// 351/4680  epsilon 0.71 ...".
 std::string progress_line(const Progress& progress, int width);
-/// Returns the same text without a bar, for a log file.
+/// Returns the progress of a training as a line for a log file: progress_line() without the bar.
 std::string progress_text(const Progress& progress);
 
 /// Form of log lines: text, or an object of JSON with time, level and message.
@@ -72,7 +72,8 @@ class Reporter {
   /// Reports something private, marked PRIVATE. Writes it to the log file, which only the run's
   /// owner can read, and also to stderr if that is a terminal and the reporter is not quiet.
   void report_to_owner(const std::string& line);
-  /// Writes a line to the log file only: the line that the program will print when it ends.
+  /// Writes a line to the log file only. Used for the line that the program will print when it
+  /// ends.
   void log_end(const std::string& line);
   void progress(const Progress& progress);
   /// Returns where the progress of work before the training, such as reading a file, may be shown:

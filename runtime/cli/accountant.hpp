@@ -31,12 +31,13 @@ struct AccountantFlags {
   std::uint64_t group = 1;
   std::optional<double> interval;
   std::vector<std::string> orders;  ///< numbers, or "adaptive"; empty: default_orders()
-  /// Releases that a program gives in place of the flags of one; they have no flag.
+  /// List of releases, set only by calls from Python, in place of the flags that describe a single
+  /// release.
   std::vector<privacy::Release> releases;
 };
 
-/// Options of `cudp account` and `cudp calibrate`, and their answers to a config with such options.
-/// They print nothing. Throw InputError, BudgetError.
+/// Functions behind `cudp account` and `cudp calibrate`: the options of each, and its answer for
+/// the values of these options. They print nothing. Throw InputError, BudgetError.
 std::vector<Option> account_options();
 std::vector<Option> calibrate_options();
 Answer account_answer(const TrainConfig& config);
@@ -67,10 +68,10 @@ void unused(const std::string& with, const char* flag, const std::optional<T>& v
   if constexpr (sizeof...(more) > 0) unused(with, more...);
 }
 
-/// Computes --q and --steps from --examples, --batch and --epochs if these are given, as
-/// `cudp train` does for that number of examples. With --sampling fixed, computes --n and --steps.
-/// With --sampling allocation, computes --steps-per-epoch. `unknown`: see mechanism_of. Throws
-/// InputError if the flags contradict each other.
+/// Computes --q and --steps from --examples, --batch and --epochs if these are given, as `cudp
+/// train` does for that number of examples. With --sampling fixed, computes --n and --steps. With
+/// --sampling allocation, computes --steps-per-epoch. unknown: flag whose value the command
+/// searches; "" if none. Throws InputError if the flags contradict each other.
 void fill_in_training(AccountantFlags& flags, const std::string& unknown = "");
 
 /// Throws InputError, naming all missing flags, if there are two or more. A single missing flag is
@@ -85,7 +86,8 @@ inline std::uint64_t release_count(const AccountantFlags& flags) {
   return allocates(flags) ? needed(flags.epochs, "--epochs") : needed(flags.steps, "--steps");
 }
 
-/// Returns the missing ones of the flags that describe a release, including steps.
+/// Returns the flags that describe a release, or the number of steps, and were not given. unknown:
+/// flag whose value the command searches, which is not missing; "" if none.
 std::vector<std::string> missing_release_flags(const AccountantFlags& flags,
                                                const std::string& unknown = "");
 
@@ -102,14 +104,15 @@ std::vector<double> orders_of(const AccountantFlags& flags);
 privacy::Composition composition_of(const AccountantFlags& flags,
                                     std::vector<privacy::Release> releases);
 
-/// Returns the options of the flags' accountant. Requires that it is not gdp.
+/// Returns the accountant's options that the flags state. Requires that --accountant is not gdp,
+/// which gives no bound.
 privacy::AccountantOptions bound_options(const AccountantFlags& flags);
 
 /// Reads a JSON list of releases: {"q": ..., "sigma": ..., "steps": ...}, or {"mechanism": NAME,
 /// its fields, "steps": ...}. Throws InputError, "FILE, POSITION: expected ..., found ...".
 std::vector<privacy::Release> read_phases(const std::filesystem::path& file);
 
-/// Reads the same list from JSON. source: name of the list in messages.
+/// Reads a list of releases from a JSON text, as from a file. source: name of the list in messages.
 std::vector<privacy::Release> read_phases(const std::string& json, const std::string& source);
 
 /// Returns a release in the form that read_phases reads.
@@ -119,7 +122,8 @@ nlohmann::ordered_json json_of(const privacy::Release& release);
 /// to InputError, an unreachable budget to BudgetError.
 int for_user(const std::function<void()>& body);
 
-/// Returns a command's answer, with errors for the user.
+/// Calls `answer` with the values of the command's flags. Converts exceptions of privacy/ to errors
+/// for the user (for_user).
 template <class Flags>
 Answer answered(const TrainConfig& config, Answer (*answer)(Flags, Busy&), Busy& busy) {
   Answer found;

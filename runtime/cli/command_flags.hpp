@@ -59,8 +59,8 @@ void check_names(const TrainConfig& config);
 /// Adds the subcommand to `app`. If the user names it, parsing fills `body` (commands.hpp).
 void add_command(CLI::App& app, CommandBody& body, Command command);
 
-/// Returns the values of a command's own options: those that belong to `Flags` and to its base
-/// class.
+/// Returns the values of a command's options, as struct `Flags`. Its base class has the options
+/// that several commands share.
 template <class Flags, class Base>
 Flags flags_of(const TrainConfig& config) {
   Flags flags = config.of<Flags>();

@@ -18,7 +18,8 @@ struct CommandBody {
 };
 
 /// Each function adds one subcommand to `app`, with its options and examples. If the user names the
-/// subcommand, parsing sets `body`. release_observer: see run_command_line.
+/// subcommand, parsing sets `body`. release_observer: receives the released values of a training;
+/// may be null.
 void add_train_command(CLI::App& app, CommandBody& body, ReleaseObserver* release_observer);
 void add_schema_command(CLI::App& app, CommandBody& body);
 void add_eval_command(CLI::App& app, CommandBody& body);
@@ -44,7 +45,7 @@ using AddCommands = std::function<void(CLI::App& app, CommandBody& body)>;
 /// flags, values, and the names of presets, methods, models, data sets and papers' tables. Runs
 /// nothing and opens no file, so that settings may be incomplete.
 void check_command_line(const std::vector<std::string>& words);
-/// The same for a program that has the commands of `add` instead of cudp's.
+/// Throws InputError if a program with the commands of `add` does not accept these words.
 void check_command_line(const std::vector<std::string>& words, const AddCommands& add);
 
 /// Runs a program that has the commands of `add`. words: command line without the program's name.

@@ -8,14 +8,16 @@
 
 namespace cudp {
 
-/// Lists of settings of `cudp train` on the command line, and --json and --quiet.
+/// Flags of a command that tries several values of each setting, such as `cudp sweep`: lists of
+/// values by setting of `cudp train`, and --json and --quiet.
 struct GivenLists {
   SettingLists lists;
   bool json = false;
   bool quiet = false;
 };
 
-/// Returns the options of `cudp train` that a command takes lists of, and --json and --quiet.
+/// Returns the options of a command like `cudp sweep`: settings of `cudp train`, each with a list
+/// of values, and --json and --quiet.
 std::vector<Option> list_options();
 
 /// Returns the settings that the user gave as flags of list_options(). Throws InputError.

@@ -21,8 +21,8 @@ struct HelpLine {
 /// Returns the options of `cudp train` that most users need.
 std::span<const HelpLine> train_help_lines();
 
-/// Returns the short help: one line per option with flag, value, description and default. The
-/// options are those of `cudp train`, and `own`.
+/// Returns the short help: one line per option with flag, value, description and default. own:
+/// options of the command; a line's key may be of these or of `cudp train`.
 std::string help_lines_text(std::span<const HelpLine> lines, std::span<const Option> own = {});
 
 /// Returns a help text with lines broken at blanks, so that none is wider than `width` columns

@@ -11,7 +11,7 @@ namespace cudp {
 /// have any scale, because every method divides them by the largest. The sensitivity is therefore
 /// the same with and without weights (privacy/README.md, "What an example adds").
 
-/// Returns the row for --class-weights in the table of options.
+/// Returns the option --class-weights.
 Option class_weights_option();
 
 /// Throws InputError unless the list is empty or has a weight for each class of the data.

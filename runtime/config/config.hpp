@@ -62,7 +62,7 @@ class MethodOptions {
 /// All settings of `cudp train`. The initial value of a member is its default. Meaning and range of
 /// each stand in the table of settings/options.cpp, or with its method.
 struct TrainConfig {
-  // Data
+  // Settings of the data.
   std::string dataset;
   std::string data_dir = "data";
   std::string schema;
@@ -90,18 +90,18 @@ struct TrainConfig {
   std::optional<double> feature_share = 0.1;
   std::optional<double> feature_sigma;
 
-  // Model
+  // Settings of the model.
   std::string model;  ///< empty: chosen for the data in training/prepare.cpp
   std::string activation;
-  std::string loss;                   ///< regression loss: squared (also if empty) or huber
-  std::optional<double> huber_delta;  ///< threshold of the Huber loss [unit of the target]; not
-                                      ///< set: a tenth of its range
+  std::string loss;  ///< regression loss: squared (also if empty) or huber
+  /// Threshold of the Huber loss [unit of the target]; not set: a tenth of the target's range.
+  std::optional<double> huber_delta;
   /// Factor on the loss of the examples of each class, in any scale: class_weights.hpp. Empty: all
   /// 1.
   std::vector<double> class_weights;
 
-  // Privacy. Settings that the guarantee depends on have no default: they stay empty until they are
-  // set.
+  // Settings of privacy. Those that the guarantee depends on have no default: they stay empty until
+  // they are set.
   std::optional<double> epsilon;
   std::optional<double> delta;
   std::optional<double> sigma;
@@ -115,7 +115,7 @@ struct TrainConfig {
   bool allow_weak_privacy = false;
   bool fresh_noise_allowed = false;
 
-  // Training
+  // Settings of the training.
   std::string method = "dpsgd";  ///< name in methods/registry.cpp
   MethodOptions method_options;
   std::string preset;
@@ -138,7 +138,7 @@ struct TrainConfig {
   std::int64_t warmup = 0;
   double ema = 0.0;
 
-  // Machine
+  // Settings of the machine.
   Device device = Device::automatic;
   Precision precision =
       Precision::tf32;  ///< replaced by the precision that is used, in training/prepare.cpp
@@ -151,7 +151,7 @@ struct TrainConfig {
   SumBy sum_by = SumBy::automatic;
   double rank_timeout = 600.0;  ///< [seconds]
 
-  // Output
+  // Settings of the output.
   std::string config;
   std::string out;
   std::string resume;

@@ -5,8 +5,9 @@
 
 namespace cudp {
 
-/// Keys of a training that is a part of a larger mechanism, in TrainConfig::of. A config that is
-/// read back has none: then the training makes its own keys. The caller must never give one key to
+/// Random keys that a caller gives to a training which is part of a larger mechanism, such as a
+/// tuning; stored in TrainConfig::of. A config that is read from a file has none: then the training
+/// makes its own keys. The caller must never give one key to
 /// two trainings on different data, because the same noise on two sums would reveal their
 /// difference.
 struct KeysInUse {

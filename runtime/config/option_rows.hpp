@@ -41,10 +41,11 @@ inline constexpr Range kWhole{.low = 0.0, .high = 0x1p62, .text = "a whole numbe
 inline constexpr Range kAboveZero{.low = 0.0, .text = "a number > 0", .low_open = true};
 inline constexpr Range kFromZero{.low = 0.0, .text = "a number >= 0"};
 
-/// Splits a list at commas. Throws InputError if the value is not a text.
+/// Splits a list at commas. place: position of the value, for messages. Throws InputError if the
+/// value is not a text.
 std::vector<std::string> parts_of(const Value& value, const std::string& place);
 
-/// Parses a number. Throws InputError unless it is one in the range.
+/// Parses a number. place: its position, for messages. Throws InputError unless it is in the range.
 double number_in(const ValueRange& range, const std::string& text, const std::string& place);
 
 /// Throws InputError: "POSITION: expected EXPECTED, found VALUE".
@@ -86,8 +87,8 @@ Value as_value(const T& x) {
     return x;
 }
 
-/// Makes a row whose member is a T or optional<T>. `convert` returns the checked value as a T, or
-/// throws InputError.
+/// Makes an option that stores its value in a member of type T or optional<T>. `convert` returns
+/// the checked value as a T, or throws InputError.
 template <class Owner, class M, class Convert>
 Option row(const char* key, const char* value_name, const char* help, ValueKind kind,
            M Owner::*member, Convert convert) {
@@ -163,7 +164,7 @@ Option toggle(const char* key, bool Owner::*member, const char* help) {
              });
 }
 
-/// Makes a row for a comma-separated list of texts, or of numbers in this range.
+/// Makes an option whose value is a comma-separated list of texts, or of numbers in this range.
 template <class Owner, class T>
 Option list(const char* key, const char* value_name, std::vector<T> Owner::*member, Range range,
             const char* help) {
@@ -201,8 +202,8 @@ inline Option one_of(Option o, std::vector<std::string> names) {
   return o;
 }
 
-/// Makes a row for a value of an enumeration, named as in `choices`. `choices` must outlive the
-/// row.
+/// Makes an option whose value is one of an enumeration, named as in `choices`, which must outlive
+/// the option.
 template <class Owner, class E>
 Option choice(const char* key, E Owner::*member, std::span<const Choice<E>> choices,
               const char* help) {

@@ -15,7 +15,8 @@ std::string python_scorer(const ReleasedModel& model, const ExportNote& note,
                           const std::string& name);
 
 /// Returns what a program needs to compute the model's outputs from its tensors, in their order, as
-/// JSON: the input's shape, the scale of pixels, and the layers. Throws like python_scorer.
+/// JSON: the input's shape, the scale of pixels, and the layers. Throws InputError, naming the
+/// reason, on a model of texts or of scattering features.
 std::string description_of(const ReleasedModel& model, const std::string& name);
 
 }  // namespace cudp

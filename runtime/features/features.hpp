@@ -19,9 +19,10 @@ struct FeatureSettings {
   Normalise normalise = Normalise::none;
   Features kind = Features::none;
   int groups = 0;  ///< normalise this number of groups of channels within each example; 0: none
-  bool standardise = false;  ///< standardise channels with noisy means and variances of the
-                             ///< training set, instead of `groups`
-  /// For standardised scattering channels of order 2: their standard deviation.
+  /// Whether channels are standardised with noisy means and variances of the training set, instead
+  /// of in `groups`.
+  bool standardise = false;
+  /// Standard deviation that scattering channels of order 2 are scaled to, if `standardise`.
   double second_order = 1.0;
   std::int64_t dimensions = 0;  ///< number of principal components (Features::pca)
   bool whiten = false;          ///< scale principal components to equal variance (Features::pca)

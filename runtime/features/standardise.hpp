@@ -29,9 +29,10 @@ void check_standardise(const Dataset& data);
 /// the number of rows.
 int moment_bits(double max_examples, double sigma = 1.0);
 
-/// Returns the sum over all examples of the clipped rows of statistics (see above), [2 channels],
-/// in multiples of 2^-bits; exact if bits are moment_bits. The result does not depend on the number
-/// of threads (0: every core).
+/// Returns the sum of one clipped row per example, [2 channels], in multiples of 2^-bits. A row has
+/// the mean and the mean square of each channel over the pixels (see the head of this file). The
+/// sum is exact if bits are moment_bits. The result does not depend on the number of threads (0:
+/// every core).
 std::vector<double> clipped_moments(const Dataset& data, int bits, int threads);
 
 /// Computes the differentially private scale and shift of every channel, [2, channels]: one release

@@ -49,12 +49,12 @@ struct GaussianRelease {
   std::string_view name;  ///< name of the released value, for users
   Stream purpose;         ///< random stream; with `step` it selects this release's noise
   std::uint64_t step;
-  double grid;         ///< g, a power of two; every sum is an integer multiple of it
-  double noise_std;    ///< sigma, standard deviation [unit of the sums]; s = sigma / g is in [2^16,
-                       ///< 2^40]
+  double grid;  ///< g, a power of two; every sum is an integer multiple of it
+  /// sigma, standard deviation of the noise [unit of the sums]; sigma / g is in [2^16, 2^40].
+  double noise_std;
   double sensitivity;  ///< L2 sensitivity to one example [unit of the sums]
-  /// Gaussian, PoissonGaussian or the epoch's AllocatedGaussian, with sigma <= noise_std /
-  /// sensitivity.
+  /// How the release is charged. Its mechanism is Gaussian, PoissonGaussian, or AllocatedGaussian
+  /// for a step of an epoch, with a noise multiplier of at most noise_std / sensitivity.
   Charge charge;
 
   bool operator==(const GaussianRelease&) const = default;
@@ -91,21 +91,22 @@ class Gate {
   Gate& operator=(const Gate&) = delete;
   ~Gate() = default;
 
-  /// Releases sums: returns R = S + noise [d]. sums: S in multiples of g. S / g + K is computed
-  /// modulo 2^64 in two's complement and then rounded to double. Both are functions of R.
+  /// Releases sums with noise: returns R = S + g K, [d]. sums: S in multiples of the grid g. S / g
+  /// + K is computed modulo 2^64 in two's complement and then rounded to double. Both are functions
+  /// of R.
   ///
-  /// Throws std::invalid_argument if g is not a power of two, if s is not in [2^16, 2^40], if the
-  /// sensitivity is not positive, or if there are no sums. Throws std::logic_error if the authority
-  /// refuses the release, if there is less noise than the charge states, or if this gate has made a
-  /// release for the same purpose and step before: two sums with the same noise reveal their
-  /// difference.
+  /// Throws std::invalid_argument if g is not a power of two, if noise_std / g is not in [2^16,
+  /// 2^40], if the sensitivity is not positive, or if there are no sums. Throws std::logic_error if
+  /// the authority refuses the release, if there is less noise than the charge states, or if this
+  /// gate has made a release for the same purpose and step before: two sums with the same noise
+  /// reveal their difference.
   std::vector<double> release(const GaussianRelease& release, std::span<const std::int64_t> sums);
   double release(const GaussianRelease& release, std::int64_t sum);
 
-  /// Returns K, the noise in multiples of the grid g, for a release of one sum, for an engine that
-  /// adds it where the sum is computed. The engine must return nothing of the sum but S / g + K
-  /// modulo 2^64. The release counts as made. Throws as release() does, and std::logic_error if the
-  /// gate has a release observer, because it could not report the released value.
+  /// Returns K, the noise in multiples of the grid g, for a release of one sum S, for an engine
+  /// that adds it where S is computed. The engine must return nothing of S but S / g + K modulo
+  /// 2^64. The release counts as made. Throws as release() does, and std::logic_error if the gate
+  /// has a release observer, because it could not report the released value.
   std::int64_t draw_noise(const GaussianRelease& release);
 
   /// Returns whether a release may be made, and charges it if so. A caller that can continue

@@ -18,7 +18,8 @@ namespace cudp {
 /// is approved.
 class PrivacyBudget : public ReleaseAuthority {
  public:
-  /// How many uses have been made of a charge without a number. Checkpoints store it.
+  /// Number of uses of a charge that has no release number, such as the noisy number of examples.
+  /// Checkpoints store it, so that a resumed run does not use a charge twice.
   struct Taken {
     privacy::Mechanism mechanism;
     std::uint64_t parts = 1;
@@ -44,7 +45,8 @@ class PrivacyBudget : public ReleaseAuthority {
   /// Returns whether release `number` may be made. If it may, it has been charged and the ledger
   /// has been stored durably.
   [[nodiscard]] bool authorise(std::uint64_t number, const privacy::Mechanism& mechanism);
-  /// The same for consecutive releases, numbered from `first`: approves all of them or none.
+  /// Returns whether all of these consecutive releases, numbered from `first`, may be made;
+  /// approves all or none. If so, they have been charged and the ledger has been stored durably.
   [[nodiscard]] bool authorise(std::uint64_t first, std::span<const privacy::Release> releases);
 
   /// Records that the random key was lost: releases from `number` on are charged again when they

@@ -12,11 +12,13 @@ namespace cudp::python {
 /// Any array of numbers in the memory of the CPU, which is only read.
 using AnyArray = nanobind::ndarray<nanobind::ro, nanobind::device::cpu>;
 
-/// Returns an array as the data reader takes it. The memory stays the array's. Throws InputError if
-/// the array has a type that is not one of numbers, or no dimension.
+/// Returns an array in the form that the data reader takes. The result shares the
+/// array's memory and keeps it alive. name: for messages. Throws InputError if the array is not of
+/// numbers, or has no dimension.
 GivenArray given_array(const AnyArray& array, const std::string& name);
 
-/// Returns labelled arrays; y: an array or None.
+/// Returns examples x with labels y, an array or None. suffix: appended to the names X and y in
+/// messages.
 LabelledArrays labelled_arrays(nanobind::handle x, nanobind::handle y, const std::string& suffix);
 
 }  // namespace cudp::python

@@ -14,7 +14,8 @@ namespace cudp::python {
 Settings settings_of(const nanobind::dict& given, const std::vector<Option>& options,
                      const std::string& command);
 
-/// Applies such settings to a config of a command other than `train`.
+/// Returns a config with the settings that Python passed as a dict to a command other than `train`.
+/// Arguments as for settings_of().
 TrainConfig config_of(const nanobind::dict& given, const std::vector<Option>& options,
                       const std::string& command);
 

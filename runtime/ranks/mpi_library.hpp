@@ -64,7 +64,7 @@ struct Mpich {
   Handle min = 0x58000002;
 };
 
-/// The functions and handles of a library with one of the two interfaces.
+/// The functions and handles of an MPI library. Abi: its binary interface, of Open MPI or of MPICH.
 template <class Abi>
 struct MpiFunctions : Abi {
   using Handle = typename Abi::Handle;

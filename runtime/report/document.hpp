@@ -83,7 +83,7 @@ std::string to_text(const Document& document);
 /// Returns Markdown. A chart becomes its description.
 std::string to_markdown(const Document& document);
 
-/// Returns a chart as an SVG element with text as text, for a page that defines its colours
+/// Returns a chart as an SVG element, for an HTML page that defines its colours
 /// (runtime/report/page.html).
 std::string to_svg(const Chart& chart);
 

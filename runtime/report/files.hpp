@@ -22,7 +22,7 @@ struct ReportFiles {
   std::string holdout;              ///< holdout.json
   std::string schema;               ///< schema.toml
   std::optional<TensorFile> model;  ///< names, shapes and metadata of model.safetensors, no values
-  /// The rows are of private/metrics.jsonl, whose figures were not paid for.
+  /// Whether the rows of metrics are from private/metrics.jsonl, whose figures were not paid for.
   bool has_unpaid = false;
 };
 

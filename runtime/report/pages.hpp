@@ -33,7 +33,7 @@ Pages make_pages(const ReportFiles& files);
 /// in README.md.
 std::string front_matter_of(const ReportFiles& files);
 
-/// A model card in two parts.
+/// A model card (README.md) split into its YAML front matter and the text.
 struct SplitCard {
   std::string front_matter;  ///< with its marks and the empty line after it; empty if there is none
   std::string body;

@@ -14,13 +14,13 @@ struct RunCertificate {
   nlohmann::json json;
   verify::StatedNumbers stated;
 
-  /// Returns a text of the file; empty if there is none of that name.
+  /// Returns the text of a field of the certificate; "" if there is no such field.
   std::string text(const char* key) const;
-  /// Returns a number of the file; 0 if there is none of that name.
+  /// Returns the number in a field of the certificate; 0 if there is no such field.
   double number(const char* key) const;
-  /// Returns a list of texts of the file; empty if there is none of that name.
+  /// Returns the list of texts in a field of the certificate; empty if there is no such field.
   std::vector<std::string> texts(const char* key) const;
-  /// Whether it is for units of privacy other than rows.
+  /// Whether the unit of privacy is not the row.
   bool has_unit() const { return !stated.unit.empty(); }
 };
 

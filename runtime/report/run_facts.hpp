@@ -10,7 +10,7 @@
 
 namespace cudp {
 
-/// What the pages of a run are about, read from its files.
+/// Content of a run's files, parsed, from which its report and model card are made.
 struct RunFacts {
   std::optional<RunCertificate> certificate;  ///< empty without privacy
   verify::Settings settings{""};
@@ -24,13 +24,13 @@ struct RunFacts {
   /// Returns the text of a setting; empty if it is not set.
   std::string setting(const char* key) const;
   bool is_private() const { return certificate.has_value(); }
-  /// Whether figures of test rows are among the rows.
+  /// Whether the last row of metrics has figures of test rows.
   bool has_figures() const { return !rows.empty() && !rows.back().test.empty(); }
-  /// Returns "cnn, dpsgd, on mnist".
+  /// Returns model, method and data set as text: "cnn, dpsgd, on mnist".
   std::string subject() const;
 };
 
-/// Throws InputError if a file is damaged.
+/// Parses the files of a run. Throws InputError if one is damaged.
 RunFacts facts_of(const ReportFiles& files);
 
 /// Returns the metric with this key, or the first one of the kind.

@@ -9,7 +9,8 @@ namespace cudp {
 enum class Detail { page, card };
 
 /// Returns four questions with short answers: whose privacy, how much, what is not covered, and
-/// whether it may be published.
+/// whether it may be published. detail: for the report page or the model card, which refer to
+/// different places.
 page::Answers in_short(const RunFacts& facts, Detail detail);
 
 /// Returns a page without sections: its title, the run, whether it is for release, and why not.

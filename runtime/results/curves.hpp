@@ -22,8 +22,8 @@ std::string curve_metric(const std::vector<MetricsRow>& rows, const std::string&
 bool start_curves(const std::vector<MetricsRow>& rows, const std::string& title,
                   const std::filesystem::path& picture, const std::string& metric, unsigned mode,
                   Pictures& pictures);
-/// The same as start_curves, but waits until the picture is drawn. Also returns false if gnuplot is
-/// missing or fails.
+/// Draws a PNG with a metric and epsilon over epochs, and waits for it (start_curves). Returns
+/// false if there are no rows, or if gnuplot is missing or fails.
 bool draw_curves(const std::vector<MetricsRow>& rows, const std::string& title,
                  const std::filesystem::path& picture, const std::string& metric = "test_accuracy",
                  unsigned mode = 0644);

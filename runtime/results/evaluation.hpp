@@ -149,7 +149,8 @@ class Evaluator {
   /// Evaluation::kMaxScores scores. Requires a loss and outputs that check_threshold() accepts.
   std::optional<ThresholdCounts> at_precision(double min_ppv) const;
   /// Returns the counts at the largest threshold with sensitivity (recall) >= min_sensitivity.
-  /// Returns nullopt, and requires, as at_precision() does.
+  /// nullopt if there is none, or if there were more than Evaluation::kMaxScores scores. Requires a
+  /// loss and outputs that check_threshold() accepts.
   std::optional<ThresholdCounts> at_recall(double min_sensitivity) const;
 
  private:
@@ -204,7 +205,9 @@ class Evaluator {
   TargetSums target_;
 };
 
-/// Returns the evaluation of all these predictions. Arguments as for Evaluator.
+/// Returns the evaluation of all these predictions. bounds: of a regression target. threshold:
+/// probability from which the second of two classes is predicted; empty: the more probable class
+/// is.
 Evaluation evaluate(const Predictions& predictions, const TargetBounds& bounds = {},
                     std::optional<double> threshold = {});
 

@@ -58,8 +58,8 @@ inline constexpr const char* kEvaluationPictures[] = {"roc.png", "precision_reca
 void start_evaluation_pictures(const Evaluation& evaluation, const std::vector<std::string>& names,
                                const std::string& title, const std::filesystem::path& folder,
                                unsigned mode, Pictures& pictures);
-/// The same as start_evaluation_pictures, but waits until the pictures are drawn. Returns false if
-/// gnuplot is missing or fails.
+/// Draws the four PNGs of start_evaluation_pictures and waits for them. Returns false if gnuplot is
+/// missing or fails.
 bool draw_evaluation(const Evaluation& evaluation, const std::vector<std::string>& names,
                      const std::string& title, const std::filesystem::path& folder, unsigned mode);
 

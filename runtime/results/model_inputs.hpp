@@ -31,12 +31,12 @@ struct ModelInputs {
 /// Returns the description of the inputs of a model that is trained on this data.
 ModelInputs inputs_of(const DataSplit& data);
 
-/// Writes the description to a model's metadata: the schema as TOML, the names of the features in
-/// order as a JSON list, and the scale of pixels.
+/// Writes the description of a model's inputs to its metadata: the schema as TOML, the names of the
+/// features in order as a JSON list, and the scale of pixels.
 void add_inputs(TensorFile& file, const ModelInputs& inputs);
 
-/// Reads the description from a model's metadata. source: name of the model's file. Fields that a
-/// model of an earlier version lacks stay empty. Throws InputError.
+/// Reads the description of a model's inputs from its metadata. source: name of the model's file.
+/// Fields that a model of an earlier version lacks stay empty. Throws InputError.
 ModelInputs read_inputs(const TensorFile& file, const std::string& source);
 
 }  // namespace cudp

@@ -23,8 +23,8 @@ struct RunResult {
   double delta = 0.0;
   /// Epsilon and delta of the training alone; set only if rows were held out.
   std::optional<double> training_epsilon, training_delta;
-  std::vector<ErrorBar> held_out;  ///< estimates from the noisy figures of held-out rows; empty if
-                                   ///< no rows are held out
+  /// Estimates from the noisy figures of held-out rows; empty if no rows are held out.
+  std::vector<ErrorBar> held_out;
   Outcome outcome;
   double seconds = 0.0;  ///< duration of the training [s]
   double examples_per_second = 0.0;

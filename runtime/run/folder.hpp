@@ -71,8 +71,8 @@ class NewRunFolder {
   /// Error if the folder cannot be created.
   explicit NewRunFolder(std::filesystem::path path);
   explicit NewRunFolder(ReservedFolder reserved);
-  ~NewRunFolder();  ///< Removes what was not published, and the final path if it was created for
-                    ///< this run.
+  /// Removes what was not published, and the final path if it was created for this run.
+  ~NewRunFolder();
   NewRunFolder(const NewRunFolder&) = delete;
   NewRunFolder& operator=(const NewRunFolder&) = delete;
 

@@ -29,11 +29,13 @@ void check_same_facts(const Experiment& experiment, const RandomKey& key);
 /// Sends the facts that check_same_facts compares. Called by the other ranks while rank 0 calls
 /// check_same_facts.
 void send_facts(const Experiment& experiment, const RandomKey& key);
-/// Makes the other ranks resume from the checkpoint. Called by rank 0.
+/// Makes the other ranks resume from the checkpoint. Called by rank 0. same_key: whether the run
+/// still has the random key that it began with.
 void announce_resume(Ranks& ranks, const Checkpoint& checkpoint, bool same_key);
 
-/// Makes the other ranks call joined_block_tags() for the training set and, if rows are held out,
-/// for the held-out rows. Called by rank 0.
+/// Starts, on the other ranks, the computation of authentication codes of the data under `key`:
+/// each calls joined_block_tags() for the training set and, if rows are held out, for these. Called
+/// by rank 0, which must then make the same calls.
 void announce_seal(Ranks& ranks, const RandomKey& key);
 /// Returns the authentication codes of all blocks of a part of the data (Seal::block_tags), from
 /// all ranks, in order. Only rank 0's result is complete.

@@ -21,7 +21,8 @@ class MetricsFile {
   /// Writes that the training is finished or interrupted.
   void ended();
 
-  /// Returns the content of the file. Times are in seconds since 1970.
+  /// Returns the content of the file. checkpoint: time of the last checkpoint, if there is one.
+  /// Times are in seconds since 1970.
   static std::string text(const std::string& run, const Progress& progress, bool running,
                           std::optional<double> checkpoint, double now);
 

@@ -66,7 +66,7 @@ class Outputs {
   bool has_holdout_;       ///< whether rows are held out; their number may be 0
   bool has_private_test_;  ///< metrics of test rows must stay in private/
   bool test_is_public_;
-  /// Metric stated by the user or the schema for the picture of curves; or "".
+  /// Metric to draw in the picture of curves, if the user or the schema states one; or "".
   std::string metric_;
 };
 

@@ -32,8 +32,8 @@ class RunCaller {
 
   /// Returns whether to stop at the next checkpoint. Called between steps.
   virtual bool interrupts() = 0;
-  /// Lines of metrics were added. rows: all lines so far, without numbers that must stay in
-  /// private/.
+  /// Called when lines of metrics were added. rows: all lines so far, without numbers that must
+  /// stay in private/.
   virtual void measured(const std::vector<MetricsRow>& rows) = 0;
 };
 

@@ -35,7 +35,8 @@ class Seal {
 };
 
 /// Combines the codes of all blocks of a data set into one authentication code of the data set.
-/// train: the data set, or the range of it that has the first example.
+/// train: the data set, or the range of it that has the first example. part: name of the data set,
+/// which the code also covers.
 std::string data_tag(const Seal& seal, const Dataset& train, const std::string& block_tags,
                      std::string_view part = "data");
 

@@ -11,38 +11,38 @@
 
 namespace cudp {
 
-/// Keys of settings that no flag, file or preset sets. The rule for tables may choose them once the
-/// number of rows is known. This is a part of TrainConfig but not an option; a written config has
-/// the chosen values instead.
+/// Keys of settings that no flag, file or preset sets. For linear models of a table, they are
+/// chosen once the number of rows is known (choose_for_table, "the rule for tables"). This is a
+/// part of TrainConfig but not an option; a written config has the chosen values instead.
 struct LeftOpen {
   std::vector<std::string> keys;
 };
 
-/// The rule for tables sets the batch size to the number of rows divided by this, rounded down, at
-/// least 1.
+/// Default batch size for a linear model of a table: the number of rows divided by this, rounded
+/// down, at least 1.
 inline constexpr double kTableBatches = 25.0;
 
-/// Returns the keys of all settings that the rule for tables can choose.
+/// Returns the keys of all settings that choose_for_table() can choose.
 std::span<const std::string_view> table_setting_keys();
 
-/// Returns whether the rule for tables applies: a model of one dense layer, on the rows of a table,
-/// with a method that clips gradients like dpsgd and has a budget.
+/// Returns whether choose_for_table() chooses settings: for a model of one dense layer, on the rows
+/// of a table, with a method that clips gradients like dpsgd and has a budget.
 bool has_table_defaults(const TrainConfig& config, const Dataset& format, const Network& network);
 
-/// Returns whether the rule for tables chooses the batch size.
+/// Returns whether choose_for_table() chooses the batch size.
 bool table_chooses_batch(const TrainConfig& config, const Dataset& format, const Network& network);
 
-/// Chooses the settings in LeftOpen by the rule for tables, if it applies. Keeps the keys in
-/// LeftOpen. Batch, length, learning rate, averaging and clipping norm follow from the number of
-/// examples (public or released), the budget, the unit of privacy, and the network's shape. They
-/// depend on nothing else about the rows. bench/results/tables.md has the rule, and the tables that
-/// it was chosen on.
+/// Chooses the settings in LeftOpen, if has_table_defaults(). Keeps the keys in LeftOpen. Batch,
+/// length, learning rate, averaging and clipping norm follow from the number of examples (public or
+/// released), the budget, the unit of privacy, and the network's shape. They depend on nothing else
+/// about the rows. bench/results/tables.md has this rule for tables, and the tables that it was
+/// chosen on.
 void choose_for_table(TrainConfig& config, const TrainingSize& size, const Dataset& format,
                       const Network& network);
 
-/// Returns a message: the settings that the rule for tables chose, and from what. For a method that
-/// needs other settings than dpsgd: what the rule would choose for dpsgd, and what to type. Returns
-/// "" if the rule chose nothing, or if the user has set the learning rate of such a method.
+/// Returns a message: the settings that choose_for_table() chose, and from what. For a method that
+/// needs other settings than dpsgd: what it would choose for dpsgd, and what to type. Returns "" if
+/// it chose nothing, or if the user has set the learning rate of such a method.
 std::string table_defaults_line(const TrainConfig& config, const TrainingSize& size,
                                 const Dataset& format, const Network& network);
 

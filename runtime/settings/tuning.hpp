@@ -14,7 +14,7 @@ double default_learning_rate(OptimizerKind optimizer);
 /// the file or the flags choose another optimizer. Returns what was removed.
 Settings drop_tuning(Settings& preset, const Settings& file, const Settings& flags);
 
-/// A preset, and how it was used.
+/// A preset that a run uses, and what was taken from it.
 struct PresetUse {
   std::string name;
   bool typed = true;  ///< false: it was chosen automatically for the data set

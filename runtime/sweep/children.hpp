@@ -28,8 +28,9 @@ class ChildProcesses {
   ChildProcesses(const ChildProcesses&) = delete;
   ChildProcesses& operator=(const ChildProcesses&) = delete;
 
-  /// Starts a child that calls `work` and ends. An exception of `work` is its message and code.
-  /// `work` must release the signals once it handles them. Throws Error if there can be no process.
+  /// Starts a child process that calls `work` and ends. If `work` throws, the exception gives the
+  /// child's message and exit code. Signals are queued in the child until `work` has installed
+  /// handlers and calls QueuedSignals::release(). Throws Error if the process cannot be created.
   void start(std::size_t number, const std::function<void(const QueuedSignals&)>& work);
   std::size_t running() const { return children_.size(); }
   /// Waits until a child ends or an interrupt signal arrives. Returns whether it was a signal.
@@ -50,8 +51,8 @@ class ChildProcesses {
   std::vector<Child> children_;
 };
 
-/// Returns the answer of `work`, which a child process computes. Throws Error with the message and
-/// the code of what `work` throws. An EndOnSignal of this process also ends the child.
+/// Calls `work` in a child process and returns its result. Throws Error with the message and exit
+/// code of what `work` throws. An EndOnSignal of this process also ends the child.
 std::string answer_of_child(const std::function<std::string()>& work);
 
 }  // namespace cudp

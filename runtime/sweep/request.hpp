@@ -10,7 +10,7 @@
 
 namespace cudp {
 
-/// Values of each setting of a sweep, by option key.
+/// Values to try for each setting of `cudp train`, by option key.
 using SettingLists = std::map<std::string, std::vector<Setting>, std::less<>>;
 
 /// Flags of `cudp sweep` that are no settings of its runs.
@@ -42,7 +42,7 @@ const Option* swept_option(std::string_view key);
 std::vector<Setting> parse_values(const Option& option, const std::vector<std::string>& texts,
                                   const std::string& place);
 
-/// Flags of a command over lists of settings, which its TOML file may set, too.
+/// A command whose TOML file may have lists of settings and the command's own flags.
 struct ListCommand {
   const char* name = "";  ///< of the command
   const std::vector<Option>& options;
@@ -55,11 +55,12 @@ struct ListCommand {
 void add_lists_file(std::string_view toml, const std::string& source, const ListCommand& command,
                     const Settings& given, TrainConfig& own, SettingLists& lists);
 
-/// Adds the settings of a sweep's file. Throws InputError.
+/// Adds the settings of a sweep's TOML file to a request. Flags of the command line take priority.
+/// given: keys of SweepFlags that the command line sets. Throws InputError.
 void add_sweep_file(std::string_view toml, const std::string& source, const Settings& given,
                     SweepRequest& request);
 
-/// Formats settings and lists as such a file.
+/// Formats lists of settings as TOML that add_lists_file() reads.
 std::string lists_text(const SettingLists& lists);
 /// Formats the settings and the number of repeats as a sweep file.
 std::string sweep_text(const SweepRequest& request);
@@ -75,16 +76,17 @@ struct SweepCell {
 /// Returns "key value, key value" of the settings that vary; "" if none do.
 std::string varied_text(const SweepCell& cell);
 
-/// Returns all combinations of the lists, the last setting varying fastest, in the order of the
-/// table of options, without configs. repeats: of each combination, for the limit of their number.
-/// Throws InputError.
+/// Returns all combinations of the lists, the last setting varying fastest. Settings are in the
+/// order of train_options(). `config` stays unset: see resolve_cells(). Throws InputError if there
+/// are too many combinations, each counted `repeats` times.
 std::vector<SweepCell> combinations_of(const SettingLists& lists, std::int64_t repeats = 1);
 
 /// Resolves the config of each combination. Throws InputError if one of them is no valid training,
 /// naming its settings. notes: receives lines for the user that hold for all of them.
 void resolve_cells(std::vector<SweepCell>& cells, std::vector<std::string>& notes);
 
-/// Returns the resolved cells of a sweep. Throws InputError.
+/// Returns all combinations of a sweep's settings, with their configs. notes: receives lines for
+/// the user that hold for all of them. Throws InputError.
 std::vector<SweepCell> cells_of(const SweepRequest& request, std::vector<std::string>& notes);
 
 }  // namespace cudp

@@ -25,8 +25,8 @@ class Sweep {
   Sweep(const Sweep&) = delete;
   Sweep& operator=(const Sweep&) = delete;
 
-  /// Returns the number of runs, those of this process's share that are not finished, and runs at a
-  /// time.
+  /// size(): number of runs of the whole sweep. to_do(): number of unfinished runs in this
+  /// process's share (--share). jobs(): number of runs at a time.
   std::size_t size() const { return runs_.size(); }
   std::size_t to_do() const;
   int jobs() const;
@@ -62,7 +62,7 @@ class Sweep {
   std::string run_name(std::size_t run) const;
   std::string description(std::size_t run) const;
   bool is_over(std::size_t run) const;
-  /// Returns the config of a run in its folder, with data in memory.
+  /// Returns the config that a run is trained with: its folder as `out`, and the data in memory.
   TrainConfig config_of(std::size_t run) const;
   void make_folder();
   void report(std::size_t run) const;

@@ -11,7 +11,7 @@
 
 namespace cudp {
 
-/// A run of a sweep, as far as it has come.
+/// A run of a sweep, finished or not.
 struct SweptRun {
   std::string folder;  ///< relative to the sweep's
   std::string status;  ///< finished, refused or missing
@@ -40,17 +40,19 @@ struct SweptFigure {
   std::string (*text)(double value);
 };
 
-/// Returns the table without what may not leave private/: the metrics of runs whose test rows are
-/// not public, all of runs that are not for release, and times.
+/// Returns the table for release/: without the metrics of runs whose test rows are not public, all
+/// of runs that are not for release, and times.
 SweepTable released_part(SweepTable table);
 
-/// Returns the figures of the table's runs, the first one first; empty if no run has one.
+/// Returns the figures of merit of the table's runs, beginning with the first one, which other
+/// functions show; empty if no run has a figure.
 std::vector<SweptFigure> figures_of(const SweepTable& table);
 
 /// Returns the value of a figure of a run; nullopt if it has none.
 std::optional<double> figure_of(const RunResult& result, const std::string& key);
 
-/// Returns a row per cell: its settings, and "mean +- deviation" of the first figure.
+/// Returns a row per combination of settings: its settings, and "mean +- deviation" of the first
+/// figure.
 std::vector<std::pair<std::string, std::string>> rows_of(const SweepTable& table);
 
 std::string cells_csv(const SweepTable& table);  ///< a line per cell, with mean and deviation

@@ -24,7 +24,7 @@ struct PlannedSpending {
   /// Text of the certificate of the plan, or of the run if it has begun; "" without privacy, and if
   /// the plan will follow from a noisy number of examples.
   std::string certificate;
-  /// Keyed hash of the data, if the config has keys (KeysInUse); or "". See data_tag_of.
+  /// Keyed hash of the data (data_tag_of), if the config has a key in KeysInUse; or "".
   std::string data_tag = {};
 };
 
@@ -35,9 +35,10 @@ class SharedData {
   /// Reads the data of trainings with these settings, unless they are there already or cannot be
   /// shared. Throws InputError.
   void load(const TrainConfig& config, Reporter& reporter);
-  /// Returns the data in memory of such a training; null if there are none.
+  /// Returns the data in memory that a training with this config can use; null if there are none.
   std::shared_ptr<LoadedData> of(const TrainConfig& config) const;
-  /// Returns the config with the data in memory. takes: see DataInUse.
+  /// Returns the config with the data in memory, if there are any for it. takes: whether the
+  /// training moves them out of memory instead of copying them (DataInUse).
   TrainConfig given_to(TrainConfig config, bool takes) const;
   /// Returns the spending of a training with each of these configs. Draws and writes nothing. The
   /// first one's notes and warnings are reported. Throws the first error that a training would end
@@ -49,8 +50,8 @@ class SharedData {
   std::map<std::string, std::shared_ptr<LoadedData>> loaded_;  ///< by loading_key
 };
 
-/// Returns the number of trainings at a time: `asked`, or if that is 0 one for each core, or 8 on a
-/// CUDA device. At least 1.
+/// Returns the number of trainings at a time: `asked`, or if that is 0, as many as the cores allow,
+/// at most 8 on a CUDA device. At least 1.
 int trainings_at_once(const std::vector<TrainConfig>& configs, std::int64_t asked);
 
 /// Trains in the folder config.out, or continues the run in it. Called in a child process.
@@ -62,11 +63,12 @@ bool has_ended(const RunFolder& folder);
 /// Returns the status of a run's certificate; "" if there is none.
 std::string certified_status(const RunFolder& folder);
 
-/// Returns the lock on the folder of several runs. The runs hold it, too: those of a call that was
-/// killed end with a checkpoint, which this waits for. Throws Error if that takes too long.
+/// Locks the folder of a sweep or a tuning. If a call was killed, its runs in progress still hold
+/// the lock until they have stored a checkpoint; this waits for them. Throws Error if that takes
+/// too long.
 FolderLock lock_of_runs(const std::filesystem::path& folder, Reporter& reporter);
 
-/// Work of child processes, numbered.
+/// Functions with which train_all() makes numbered trainings in child processes.
 struct ChildWork {
   std::function<void(std::size_t number, const QueuedSignals&)> train;
   /// Returns whether the training has ended, whatever the exit code of its child.
@@ -83,10 +85,10 @@ struct EndOfTrainings {
   std::string message;     ///< its error
 };
 
-/// Trains these numbers in child processes, at most `at_once` at a time. After a signal or a
-/// failure, the trainings in progress are ended with a checkpoint. end: handles signals until the
-/// first child starts; it is then destroyed, because its thread must not live while processes are
-/// forked.
+/// Makes the trainings with these numbers in child processes, at most `at_once` at a time. After a
+/// signal or a failure, the trainings in progress are ended with a checkpoint. end: handles signals
+/// until the first child starts; it is then destroyed, because its thread must not live while
+/// processes are forked.
 EndOfTrainings train_all(const std::vector<std::size_t>& numbers, int at_once,
                          const ChildWork& work, std::optional<EndOnSignal>& end);
 

@@ -15,7 +15,8 @@ namespace cudp {
 std::vector<std::string> privacy_warnings(double training_size, double epsilon, double delta);
 
 /// Makes the certificate of a finished run. ledger: everything that was charged, which is more than
-/// planned if a key was lost. released: the noisy values that were released.
+/// planned if a key was lost. released: the noisy values that were released. step: number of steps
+/// done.
 privacy::Certificate make_certificate(const Experiment& experiment, const TrainingSize& size,
                                       const Method& method, const privacy::Ledger& ledger,
                                       const std::vector<privacy::NoisyValue>& released,

@@ -21,29 +21,30 @@ class TrainingObserver {
   TrainingObserver& operator=(const TrainingObserver&) = delete;
   virtual ~TrainingObserver() = default;
 
-  /// Releases were charged to the ledger. They may be made as soon as this returns, so the observer
-  /// must first store the ledger durably.
+  /// Called after releases were charged to the ledger. They may be made as soon as this returns, so
+  /// the observer must first store the ledger durably.
   virtual void charged(const privacy::Ledger&) {}
-  /// The training starts. Nothing has been released yet.
+  /// Called when the training starts, before any release.
   virtual void opens(const Training&) {}
-  /// The privacy plan for the noisy number of examples exceeds the budget. The training ends: that
-  /// number is its only release.
+  /// Called if the privacy plan for the noisy number of examples exceeds the budget. The training
+  /// then ends; that number is its only release.
   virtual void refused(const Training&, const Error& /*reason*/) {}
-  /// The number of examples is known, and the privacy plan is made and charged. Computing features
-  /// and training steps come next.
+  /// Called when the number of examples is known, and the privacy plan is made and charged.
+  /// Computing features and training steps come next.
   virtual void planned(const Training&) {}
-  /// The observer should store a checkpoint: the training can resume from its current state.
-  /// Releases that are charged for later steps have not been drawn.
+  /// Called when the observer should store a checkpoint: the training can resume from its current
+  /// state. Noise for later steps has not been drawn, even if they are charged.
   virtual void checkpoint_due(const Training&) {}
-  /// The figures of held-out rows are about to be released. The observer must first note durably
+  /// Called before the figures of held-out rows are released. The observer must first note durably
   /// that they were: under another key they must not be released again.
   virtual void holdout_due(const Training&) {}
-  /// A line of metrics was added. rows: all of them.
+  /// Called when a line of metrics was added. rows: all lines.
   virtual void measured(const std::vector<MetricsRow>& /*rows*/) {}
-  /// Exact, private statistics of an epoch are available; only with --unsafe-diagnostics.
+  /// Called with exact, private statistics of an epoch; only with --unsafe-diagnostics.
   virtual void diagnosed(std::uint64_t /*epoch*/, std::uint64_t /*step*/, const Diagnostics&) {}
   virtual void progressed(const Progress&) {}
-  /// The training enters a phase (such as reading data), whose duration may be measured.
+  /// Called when the training enters a phase, such as reading data. The observer may measure its
+  /// duration.
   virtual void enters(const char* /*phase*/) {}
   virtual void warned(const std::string&) {}
   /// Returns whether the training should stop here, with a last checkpoint. Called between steps.

@@ -19,7 +19,8 @@ class PendingRows {
   void start(std::function<double()> spent);
   /// Adds the line of metrics that belongs to the epsilon started last. `row.epsilon` is ignored.
   void add(const MetricsRow& row);
-  /// The same, with metrics of the test set that another thread computes by calling test() once.
+  /// Adds the line of metrics that belongs to the epsilon started last. Another thread computes its
+  /// test metrics, by calling test() once.
   void add(const MetricsRow& row, std::function<Metrics()> test);
 
   bool empty() const { return rows_.empty(); }

@@ -159,8 +159,8 @@ class Training {
   HoldoutPlan holdout_plan_;
   std::optional<HoldoutFigures> holdout_figures_;
   std::optional<Predictor> predictor_;  ///< created at the first line of metrics
-  std::string first_parameters_;  ///< hash of the initial parameters, see TrainingState; empty if
-                                  ///< all weights were drawn
+  /// Hash of the initial parameters, see TrainingState; empty if all weights were drawn.
+  std::string first_parameters_;
   std::uint64_t step_ = 0;
   std::optional<std::uint64_t> last_step_;  ///< nullopt until it is known
   std::vector<MetricsRow> metrics_;

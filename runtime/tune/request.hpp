@@ -36,7 +36,8 @@ struct TuneRequest {
 void add_tune_file(std::string_view toml, const std::string& source, const Settings& given,
                    TuneRequest& request);
 
-/// Formats what decides the result of a tuning as such a file.
+/// Formats the settings and flags that decide the result of a tuning as TOML that add_tune_file()
+/// reads.
 std::string tune_text(const TuneRequest& request);
 
 /// Rows that candidates are scored on.
@@ -47,7 +48,7 @@ enum class ScoreRows {
 
 /// Share of the rows that is held out if the user does not state one.
 inline constexpr double kTuneHoldout = 0.2;
-/// Delta if no source sets one.
+/// Delta of a tuning if the user does not set one.
 inline constexpr double kTuneDelta = 1e-6;
 
 /// A tuning whose settings are complete: what all candidates have in common, and the grid.
@@ -58,18 +59,18 @@ struct TuneSettings {
   std::vector<std::string> notes;  ///< lines for the user
 };
 
-/// Completes the settings of a request: the budget, the rows that score, the share that is held
-/// out. Reads no data. Throws InputError if a setting must be the same for all candidates and is
-/// not, or may not be set.
+/// Completes the settings of a request: the budget, which rows candidates are scored on, the share
+/// that is held out. Reads no data. Throws InputError if a setting is not allowed in a tuning, or
+/// has several values although it must be the same for all candidates.
 TuneSettings tune_settings(const TuneRequest& request);
 
-/// Returns the candidates with the settings of a budget. Throws InputError if one of them is no
-/// valid training. notes: receives lines for the user.
+/// Returns the candidates: all combinations of the grid, each with the budget (epsilon, delta).
+/// Throws InputError if one of them is no valid training. notes: receives lines for the user.
 std::vector<SweepCell> candidates_of(const TuneSettings& settings, double epsilon, double delta,
                                      std::vector<std::string>& notes);
 
 /// Adds a default grid to lists in which no setting has several values. base: a candidate's config.
-/// is_table: its data are a table. Throws InputError if the method has none.
+/// is_table: its data are a table. Throws InputError if there is no default grid for the method.
 void add_default_grid(const TrainConfig& base, bool is_table, TuneSettings& settings);
 
 /// Returns whether a setting of the request has several values.

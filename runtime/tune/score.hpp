@@ -14,10 +14,10 @@ struct Score {
   double rank = 0.0;   ///< larger is better; -infinity for a training without a score
 };
 
-/// Returns the score of a training. result: nullopt if it was refused. metric: "accuracy",
-/// "balanced-accuracy", "auc", ..., or "" for accuracy, which for held-out rows stand for accuracy
-/// or balanced accuracy. A target is scored by its RMSE. The score is a function of released
-/// figures alone.
+/// Returns the score of a training, a function of released figures alone. result: nullopt if the
+/// training was refused. metric: "accuracy", "balanced-accuracy", "auc", ..., or "" for accuracy.
+/// On held-out rows the score is accuracy, or balanced accuracy for any other metric. A regression
+/// that lacks the metric is scored by its RMSE.
 Score score_of(const std::optional<RunResult>& result, ScoreRows rows, const std::string& metric);
 
 }  // namespace cudp

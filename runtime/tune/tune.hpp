@@ -15,7 +15,7 @@
 
 namespace cudp {
 
-/// Plan of a tuning, a function of public settings.
+/// Plan of a tuning. It depends on public settings only.
 struct TunePlan {
   privacy::StoppingLaw law;
   privacy::SelectionBudget budget;    ///< of each candidate, and the guarantee of the whole tuning
@@ -63,19 +63,20 @@ class Tune {
   std::optional<std::size_t> public_test_rows() const;
 
   /// Charges the whole tuning durably, trains and releases the winner. Call after prepare(). end:
-  /// see train_all. Throws Error if a training fails or a signal interrupts it. Messages reveal
-  /// nothing about the number of trainings.
+  /// handles signals until the first training starts; it is then destroyed. Throws Error if a
+  /// training fails or a signal interrupts it. Messages reveal nothing about the number of
+  /// trainings.
   void run(std::optional<EndOnSignal>& end);
 
-  /// Reads the plan of a finished tuning, in place of prepare() and run(). Destroys its key if a
-  /// crash left it.
+  /// Reads the plan of a finished tuning from its folder; use it in place of prepare() and run().
+  /// Destroys the tuning's key if a crash left it.
   void open_finished();
   /// Returns the result of a finished tuning.
   TuneResult result() const;
   const std::filesystem::path& folder() const { return folder_; }
 
  private:
-  /// Training number `run` of the tuning.
+  /// Random choices for one training of the tuning.
   struct Drawn {
     std::size_t candidate = 0;
     SharedKey key;
@@ -83,12 +84,13 @@ class Tune {
   std::filesystem::path owner(const char* name) const { return folder_ / "private" / name; }
   RunFolder run_folder(std::size_t run) const;
   std::string metric() const;
-  /// Returns the config of a candidate, with the tuning's coins.
+  /// Returns the config of a candidate with the key by which all trainings hold out the same rows.
   TrainConfig with_coins(TrainConfig config) const;
   void load_stored();
-  /// Finds the budget of a candidate.
+  /// Finds the budget of each candidate for which the whole tuning keeps its budget.
   void calibrate();
-  /// Plans each candidate. Returns the tag of the data.
+  /// Plans each candidate's training (spendings_). Returns the keyed hash of the data
+  /// (data_tag_of).
   std::string plan_candidates();
   void make_folder();
   std::uint64_t drawn_number() const;
