@@ -36,7 +36,8 @@ bool table_chooses_batch(const TrainConfig& config, const Dataset& format, const
 /// length, learning rate, averaging and clipping norm follow from the number of examples (public or
 /// released), the budget, the unit of privacy, and the network's shape. They depend on nothing else
 /// about the rows. bench/results/tables.md has this rule for tables, and the tables that it was
-/// chosen on.
+/// chosen on. For other models and data it only lowers an open batch size to the number of
+/// examples.
 void choose_for_table(TrainConfig& config, const TrainingSize& size, const Dataset& format,
                       const Network& network);
 
