@@ -4,7 +4,7 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-// grid: columns, examples. block: any. smem: none.
+// Copies one row per example. grid: columns, examples. block: any. smem: none.
 __global__ inline void copy_rows_kernel(CopyRows a) {
   const int live = live_examples(a.batch);
   const auto step = static_cast<int>(gridDim.x * blockDim.x);

@@ -12,9 +12,9 @@ namespace cudp {
 /// A sum as a multiple of its grid step (a power of two), a signed number in two's complement.
 using FixedPoint = unsigned long long;
 
-/// Grid step of a sum of gradients with norm <= max_norm: the power of two for which max_norm is
-/// between kMinUnits and 2 kMinUnits steps. A number of kMaxUnits steps can still be represented,
-/// so an example fits even if its norm was underestimated by half.
+/// Largest number of an example, and smallest max_norm, in steps of the grid of a sum of gradients
+/// with norm <= max_norm. The step is the power of two (sum_grid) for which max_norm is kMinUnits
+/// to 2 kMinUnits steps. So an example fits even if its norm was underestimated by half.
 inline constexpr double kMaxUnits = 0x1p22;
 inline constexpr double kMinUnits = 0x1p20;
 inline double sum_grid(double max_norm) { return std::ldexp(1.0, std::ilogb(max_norm) - 20); }

@@ -29,8 +29,8 @@ __device__ __forceinline__ void ldmatrix_x4(u32 (&r)[4], const void* row CUDP_CA
 #endif
 }
 
-/// Loads two 8 x 8 matrices of fp16 like ldmatrix_x4(). The addresses of lanes 16 and above are not
-/// used.
+/// Loads two 8 x 8 matrices of fp16 from shared memory, in the layout of ldmatrix_x4(). Lanes 0 to
+/// 15 pass the addresses of rows; those of other lanes are not used.
 __device__ __forceinline__ void ldmatrix_x2(u32 (&r)[2], const void* row CUDP_CALLER) {
 #ifdef __CUDACC__
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
@@ -42,8 +42,8 @@ __device__ __forceinline__ void ldmatrix_x2(u32 (&r)[2], const void* row CUDP_CA
 #endif
 }
 
-/// Like ldmatrix_x4(), but transposes each matrix: lane 4 g + t receives elements (2 t, g) and (2 t
-/// + 1, g).
+/// Loads four 8 x 8 matrices of fp16 from shared memory and transposes each: lane 4 g + t receives
+/// elements (2 t, g) and (2 t + 1, g). Addresses are passed as to ldmatrix_x4().
 __device__ __forceinline__ void ldmatrix_x4_trans(u32 (&r)[4], const void* row CUDP_CALLER) {
 #ifdef __CUDACC__
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"

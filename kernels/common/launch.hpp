@@ -106,7 +106,7 @@ inline LaunchShape rows_shape(int rows, int columns) {
           .block = {threads},
           .shared_bytes = 0};
 }
-/// Launch shape for for_each_pixel().
+/// Launch shape of kernels that call for_each_pixel(). pixels: number of pixels of an example.
 inline LaunchShape pixel_shape(const Batch& batch, int pixels) {
   return rows_shape(batch.capacity, pixels);
 }

@@ -12,7 +12,7 @@ __device__ __forceinline__ float warp_square_sum(const float* x, int n) {
   return warp_sum(sum);
 }
 
-// grid: any. block: whole warps, one warp per example. smem: none.
+// Squared norms of a dense layer. grid: any. block: whole warps, one warp per example. smem: none.
 __global__ inline void dense_gradient_norm_kernel(DenseGradientNorm a) {
   const int live = live_examples(a.batch);
   const auto warps = static_cast<int>(gridDim.x * blockDim.x / kWarp);
@@ -24,7 +24,8 @@ __global__ inline void dense_gradient_norm_kernel(DenseGradientNorm a) {
   }
 }
 
-/// Computes the squared norm of each group from its parts. Returns their sum.
+/// Writes the squared gradient norm of each group (parametric layer) for example e: the sum of the
+/// group's rows of `parts`. Returns the sum over the groups.
 __device__ __forceinline__ float group_squares(const float* parts, const std::int32_t* group_parts,
                                                int groups, int capacity, int e, float* squares) {
   float total = 0.0f;
@@ -38,7 +39,7 @@ __device__ __forceinline__ float group_squares(const float* parts, const std::in
   return total;
 }
 
-// grid, block: any, one thread per example. smem: none.
+// Second stage of importance sampling. grid, block: any, one thread per example. smem: none.
 __global__ inline void accept_kernel(device::Accept a) {
   a.stream.step = *a.step;
   const ImportanceRule rule = *a.rule;
@@ -53,7 +54,7 @@ __global__ inline void accept_kernel(device::Accept a) {
   });
 }
 
-// grid, block: any, one thread per example. smem: none.
+// Stores gradient norms. grid, block: any, one thread per example. smem: none.
 __global__ inline void norms_kernel(device::Norms a) {
   for_each_example(a.batch, [&](int e) {
     float square = 0.0f;
@@ -63,7 +64,7 @@ __global__ inline void norms_kernel(device::Norms a) {
   });
 }
 
-// grid, block: any, one thread per example. smem: none.
+// Computes clip factors. grid, block: any, one thread per example. smem: none.
 __global__ inline void clip_kernel(device::Clip a) {
   const ClipSettings clip = clip_settings(a.clip, *a.scale);
   for_each_example(a.batch, [&](int e) {

@@ -28,8 +28,8 @@ inline LaunchShape launch_shape(const DenseGradientNorm& a) {
 
 namespace device {
 
-/// Computes every example's clip factors from the parts of its squared norms. The parts of group g
-/// are rows group_parts[g] .. group_parts[g + 1] - 1 of parts [., capacity], added in that order.
+/// Computes clip factors. The squared gradient norm of group (parametric layer) g is the sum of
+/// rows group_parts[g] .. group_parts[g + 1] - 1 of parts [., capacity], added in that order.
 struct Clip {
   Batch batch;
   ClippedGradient clip;
@@ -41,8 +41,8 @@ struct Clip {
   float* factors;        ///< [capacity, groups], written; all 0 for a non-finite example
 };
 
-/// Computes the factors of candidates (importance.hpp): 1 / norm for accepted ones, 0 for the
-/// others, equal for every group.
+/// Second stage of importance sampling (importance.hpp): computes the factors of candidates'
+/// gradients, 1 / norm if accepted, else 0, equal for every layer. Stores the gradients' norms.
 struct Accept {
   Batch batch;
   const ImportanceRule* rule;     ///< [1]

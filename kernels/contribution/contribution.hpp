@@ -27,7 +27,7 @@ struct CoordinateSettings {
   float beta2 = 0.9f;           ///< decay rate of the variance s^2, in [0, 1]
   float min_variance = 1e-12f;  ///< lower bound of a coordinate's variance s^2 (h1); > 0
   float max_variance = 1e-2f;   ///< upper bound of a coordinate's variance s^2 (h2); >= h1
-  /// Use the variance of the released mean gradient g~, as the paper does, not the variance of
+  /// If true, s^2 is the variance of the released mean gradient g~, as in the paper; otherwise of
   /// per-example gradients.
   bool literal = false;
   bool operator==(const CoordinateSettings&) const = default;
@@ -89,7 +89,7 @@ struct ContributionBound {
   double norm;  ///< largest L2 norm, before rounding
   /// Power of two that each number is rounded to a multiple of; depends on `norm` only.
   double grid;
-  /// Ratio of the largest number that is rounded before clipping to `norm`: |m / scale|, or 0.
+  /// Bound on |m / scale|, which coordinate-wise clipping subtracts, in units of `norm`; else 0.
   double shift;
 };
 

@@ -6,7 +6,7 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-// grid: any. block: whole warps up to 1024 threads. static smem: one double per warp.
+// Partial sums for scales. grid: any. block: <= 1024, whole warps. static smem: a double per warp.
 __global__ inline void coordinate_sums_kernel(CoordinateSums a) {
   CUDP_SHARED(double, partial, [1024 / kWarp]);
   if (*a.active == 0) return;
@@ -26,7 +26,7 @@ __global__ inline void coordinate_sums_kernel(CoordinateSums a) {
   parts[1] = ratios;
 }
 
-// grid: any. block: whole warps, one thread per number. smem: none.
+// Computes scales. grid: any. block: whole warps, one thread per number. smem: none.
 __global__ inline void coordinate_arrays_kernel(CoordinateArrays a) {
   if (*a.active == 0) return;
   // Every warp adds the partial sums in the same order, so that all warps get the same bits.
@@ -48,7 +48,7 @@ __global__ inline void coordinate_arrays_kernel(CoordinateArrays a) {
   });
 }
 
-// grid: layers. block: whole warps up to 1024 threads. static smem: one double per warp.
+// Squared norms. grid: layers. block: <= 1024, whole warps. static smem: one double per warp.
 __global__ inline void layer_shifts_kernel(LayerShifts a) {
   CUDP_SHARED(double, partial, [1024 / kWarp]);
   const LayerShift& layer = a.layer[blockIdx.x];
@@ -63,12 +63,12 @@ __global__ inline void layer_shifts_kernel(LayerShifts a) {
   if (threadIdx.x == 0) a.shifts[layer.group] = sum;
 }
 
-// grid, block: any, one thread per number. smem: none.
+// Squares each number. grid, block: any, one thread per number. smem: none.
 __global__ inline void square_rows_kernel(SquareRows a) {
   for_each_number(a.n, [&](std::int64_t i) { a.y[i] = a.x[i] * a.x[i]; });
 }
 
-// grid: any. block: whole warps, one warp per example. smem: none.
+// Squared norms of a dense layer. grid: any. block: whole warps, one warp per example. smem: none.
 __global__ inline void dense_transformed_norm_kernel(DenseTransformedNorm a) {
   const int live = live_examples(a.batch);
   const auto warps = static_cast<int>(gridDim.x * blockDim.x / kWarp);

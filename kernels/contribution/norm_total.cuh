@@ -5,8 +5,8 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-// grid: any. block: whole warps up to 1024 threads. static smem: one word per warp. Adds to *total,
-// which the caller must set to 0 before.
+// Adds the sum of the norms to *total, which the caller must set to 0 before. grid: any. block:
+// whole warps up to 1024 threads. static smem: one word per warp.
 __global__ inline void norm_total_kernel(NormTotal a) {
   CUDP_SHARED(unsigned long long, partial, [1024 / kWarp]);
   unsigned long long sum = 0;

@@ -5,7 +5,7 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-// grid, block: any. smem: none.
+// Converts planes of pixels to complex images. grid, block: any. smem: none.
 __global__ inline void scatter_load_kernel(ScatterLoad a) {
   for_each_number(static_cast<std::int64_t>(a.planes) * a.rows * a.columns, [&](std::int64_t i) {
     const std::int64_t line = i / a.columns;
@@ -18,7 +18,7 @@ __global__ inline void scatter_load_kernel(ScatterLoad a) {
   });
 }
 
-// grid, block: any. smem: none.
+// Multiplies spectra of images by those of wavelets. grid, block: any. smem: none.
 __global__ inline void scatter_filter_kernel(ScatterFilter a) {
   const std::int64_t pixels = static_cast<std::int64_t>(a.rows) * a.columns;
   const int copies = 1 << a.level;
@@ -43,7 +43,7 @@ __global__ inline void scatter_filter_kernel(ScatterFilter a) {
   });
 }
 
-// grid, block: any. smem: none.
+// Replaces complex numbers by their moduli. grid, block: any. smem: none.
 __global__ inline void scatter_modulus_kernel(ScatterModulus a) {
   for_each_number(a.count, [&](std::int64_t i) {
     const ComplexFloat z = a.z[i];
@@ -51,7 +51,7 @@ __global__ inline void scatter_modulus_kernel(ScatterModulus a) {
   });
 }
 
-// grid: planes * channels. block: any. dynamic smem: out_height * columns floats.
+// Low-pass filter. grid: planes * channels. block: any. dynamic smem: out_height * columns floats.
 __global__ inline void scatter_low_pass_kernel(ScatterLowPass a) {
   CUDP_DYNAMIC_SMEM(float, filtered);  // [out_height, columns]
   const auto plane = static_cast<std::int64_t>(blockIdx.x) / a.channels;

@@ -144,16 +144,16 @@ struct Unit {
     chunk = unit / kBlocks % kChunks * c.unit_k;
   }
 
-  /// Returns the index of the parameter that the lane's n-th number is the gradient of, or -1 if
-  /// there is none.
+  /// Returns the index of the parameter of which the lane's n-th number is the partial derivative;
+  /// -1 for a number of the tile beyond the weights.
   __device__ __forceinline__ int parameter(const Lane& l, int n) const {
     constexpr ConvStage c = P::stage(i);
     const int channel = (block_m + n / (4 * c.unit_k)) * 16 + l.g + (n & 2) * 4;
     return c.parameter(channel, tap, chunk + n / 4 % c.unit_k, 2 * l.t + (n & 1));
   }
 
-  /// Computes this lane's numbers of the gradient of example e, summed over output pixels in the
-  /// order of their slots.
+  /// Computes this lane's numbers of the gradient of example e: sums over output pixels, in the
+  /// order in which products process the pixels (plan.hpp, slots).
   __device__ __forceinline__ void make(Space<P>& s, int e, float (&gradient)[kNumbers]) const {
     constexpr ConvStage c = P::stage(i);
     constexpr typename Packed<P>::Tables kTables = Packed<P>::tables(i);

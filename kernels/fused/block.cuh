@@ -67,7 +67,7 @@ template <class T, class P>
 __device__ __forceinline__ T* plane_of(Space<P>& s, const Plane& p, int e) {
   return reinterpret_cast<T*>(s.planes + p.at + e * p.stride);
 }
-/// Returns the table at offset `at` (in numbers of two bytes) of the packed weights' tables.
+/// Returns the index table at offset `at` of the packed copy's tables [16-bit numbers].
 template <class P>
 __device__ __forceinline__ const std::uint16_t* table_of(const Space<P>& s, int at) {
   return reinterpret_cast<const std::uint16_t*>(s.image + Packed<P>::kTables) + at;
@@ -108,8 +108,8 @@ __device__ __forceinline__ void put_numbers(u32* high, u32* low, int word, Two v
   }
 }
 
-/// Computes d += a b for columns 8 half .. 8 half + 7 of the 16 columns of b that one load of four
-/// matrices brings.
+/// Computes d += a b for a half of a matrix b of 16 columns in registers, as ldmatrix_x4() loads
+/// it: columns 0 to 7 for half 0, 8 to 15 for half 1.
 __device__ __forceinline__ void multiply_add_half(float (&d)[4], const u32 (&a)[4],
                                                   const u32 (&b)[4], int half) {
   const u32 columns[2] = {b[2 * half], b[2 * half + 1]};

@@ -30,10 +30,10 @@ __device__ __forceinline__ std::int64_t example_number(const FusedSum& a, int e)
                                                      : static_cast<std::uint32_t>(at));
 }
 
-/// Computes the factors of an example's gradient from the squared norms of its layers, and returns
-/// whether it is added to the sum: not if it is not finite, was not accepted or does not exist. If
-/// the task records norms, stores its norm. A warp calls it with equal arguments in all lanes. The
-/// first lane calls factor_of(norm stored before, squared norm).
+/// Computes the factors of an example's gradient from the squared norms of its layers. Returns
+/// whether it is added to the sum: not if it is not finite, was not accepted or does not exist.
+/// Stores its norm for the tasks accept and norms. A warp calls it with equal arguments in all
+/// lanes. For accept, the first lane calls factor_of(norm stored before, squared norm).
 template <int layers, class NumberOf, class FactorOf>
 __device__ __forceinline__ bool decide_example(const FusedSum& a, FusedTask task, bool exists,
                                                const NumberOf& number_of,
@@ -78,14 +78,14 @@ __device__ __forceinline__ std::uint32_t acceptance_word(const FusedAcceptance& 
   return random_word(stream, a.first + number);
 }
 
-/// Data of the next examples of a block for importance sampling, in shared memory: computed before
-/// their gradients, from the norms stored for them.
+/// Candidates of importance sampling that a block processes next, in shared memory: the estimates
+/// and thresholds from their stored norms, and the random words that decide acceptance.
 struct WaitingCandidates {
   SeenNorm seen[kWarp];
   std::uint32_t word[kWarp];
 
-  /// Computes the data of examples first, first + apart, ... of the micro-batch; each lane of the
-  /// first warp does one. The caller must synchronise the block before reading them.
+  /// Loads examples first, first + apart, ... of the micro-batch, one per lane of the first warp.
+  /// The caller must synchronise the block before reading them.
   __device__ __forceinline__ void make(const FusedSum& a, int first, int apart, int live) {
     const auto lane = static_cast<int>(threadIdx.x);
     const int e = first + lane * apart;

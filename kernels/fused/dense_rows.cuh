@@ -1,14 +1,15 @@
 #pragma once
-// Linear models and networks of one hidden layer, of any width: a block takes a tile of examples,
-// whose features and activations are rows of shared memory.
+// Fused training step of linear models and networks with one hidden layer. A block processes a tile
+// of examples, whose features and activations are rows of shared memory.
 //
-// Products forward and back are made by tensor cores: 16 rows of examples, weights as they are read
-// from the parameters, operands in two parts of TF32 (split_tf32), so features may have any size.
-// No weight's gradient of one example exists: a layer's squared norm is (|x|^2 + 1) |dy|^2
-// (dense_squared_norm) of the float32 numbers that are added. Once the factors are known, a thread
-// adds the tile's products x dy, as integers, for a few weights in registers, and writes them to
-// the block's slab. A network is limited by the slabs (kFusedParameters), and by the rows of
-// kTileExamples examples:
+// Tensor cores multiply forward and backward, 16 examples at a time. Weights are read from the
+// parameters. Each operand is a sum of two TF32 numbers (split_tf32), so features may have any
+// size. No weight gradient of a single example is formed: a layer's squared norm is (|x|^2 + 1)
+// |dy|^2 (dense_squared_norm) of the float32 numbers that are added. Once the clip factors are
+// known, a thread adds the tile's products x dy, as integers, for a few weights in registers, and
+// writes the sums to the block's slab (its array of partial sums, one number per parameter). The
+// size of a network is limited by the slabs (kFusedParameters), and by shared memory, which must
+// hold the rows of kTileExamples examples:
 //
 //   examples a tile, 32 at most | H200, 227 KB | A100, 163 KB | Ada, 99 KB
 //   logistic, 124 features      |           32 |           32 |         32
@@ -18,12 +19,11 @@
 //   most features, one output   |       14,479 |       10,383 |      6,287
 //   most features, 10 outputs   |        7,999 |        7,999 |      6,143
 //
-// mlp on 784 features has 795,010 parameters: slabs of 420 MB, which would be written and read for
-// every micro-batch. It goes layer by layer (runtime/device/cuda/layer_wise.hpp).
+// The model mlp on 784 features has 795,010 parameters: slabs of 420 MB, which would be written and
+// read for every micro-batch. It is computed layer by layer (runtime/device/cuda/layer_wise.hpp).
 //
-// If gradients are transformed before they are clipped (contribution/coordinates_math.hpp), a
-// tile's w are made twice, for their squares and as they are added, by one function
-// (transformed_product).
+// With coordinate-wise clipping (contribution/coordinates_math.hpp), every number w = (x dy - m) /
+// scale is computed twice, for the norm and for the sum, by one function (transformed_product).
 #include <cstdint>
 
 #include "kernels/common/coded_rows.cuh"
@@ -36,7 +36,7 @@
 
 namespace cudp::fused::inline CUDP_SIMT {
 
-/// n rows of a tile from `first` on, `stride` floats apart.
+/// Arrays of a tile's n examples in shared memory, `stride` floats apart; `first` is the first.
 struct TileRows {
   float* first;
   int stride;
@@ -44,22 +44,22 @@ struct TileRows {
 
   __device__ __forceinline__ TileRows at(int offset) const { return {first + offset, stride, n}; }
   __device__ __forceinline__ float* operator[](int e) const { return first + e * stride; }
-  /// The last row for those that do not exist: their results are not kept.
+  /// Returns example e's array, or the last example's if e >= n (its results are not stored).
   __device__ __forceinline__ const float* or_last(int e) const { return (*this)[min(e, n - 1)]; }
-  /// Calls body(e, i) for columns begin .. end - 1 of every row, by the block.
+  /// Calls body(e, i), begin <= i < end, for every example e, distributed over the block.
   template <class Body>
   __device__ __forceinline__ void for_each(int begin, int end, const Body& body) const {
     const int width = end - begin;
     for (int i = thread_number(); i < n * width; i += kThreads) body(i / width, begin + i % width);
   }
-  /// Calls body(e, row) by a warp for each row.
+  /// Calls body(e, array of example e) for every example. All lanes of one warp call it.
   template <class Body>
   __device__ __forceinline__ void for_each_row(const Body& body) const {
     for (int e = warp_number(); e < n; e += kWarps) body(e, (*this)[e]);
   }
 };
 
-/// A dense layer: weight [out, in] and bias [out] from weight_at on in the parameters.
+/// A dense layer: weight [out, in], then bias [out], from index weight_at of the parameters on.
 struct DenseLayer {
   const float* parameters;
   int in, out;
@@ -67,12 +67,12 @@ struct DenseLayer {
 
   __device__ __forceinline__ int bias_at() const { return weight_at + out * in; }
   __device__ __forceinline__ int end() const { return bias_at() + out; }
-  /// Whether four weights of an output that begin at a multiple of four may be read at once.
+  /// Returns whether four weights of an output can be loaded at once, from a multiple of four on.
   __device__ __forceinline__ bool is_aligned() const {
     return in % 4 == 0 && reinterpret_cast<std::uintptr_t>(parameters + weight_at) % kChunk == 0;
   }
-  /// Weights of output o and inputs i .. i + 3, 0 where there is none; of another output if there
-  /// is no output o.
+  /// Returns the weights of output o and inputs i .. i + 3; 0 for inputs that do not exist. If o >=
+  /// out, they are those of the last output. aligned: is_aligned().
   __device__ __forceinline__ Four of_output(int o, int i, bool aligned) const {
     const float* const from = parameters + weight_at + min(o, out - 1) * in + i;
     Four w{};
@@ -80,7 +80,7 @@ struct DenseLayer {
     CUDP_UNROLL for (int k = 0; k < 4; ++k) { w.v[k] = i + k < in ? from[k] : 0.0f; }
     return w;
   }
-  /// Weights of input i and outputs o .. o + 3.
+  /// Returns the weights of input i and outputs o .. o + 3; 0 for outputs that do not exist.
   __device__ __forceinline__ Four of_input(int i, int o) const {
     Four w{};
     CUDP_UNROLL for (int k = 0; k < 4; ++k) {
@@ -90,8 +90,8 @@ struct DenseLayer {
   }
 };
 
-/// Operands of two parts for 4 terms of a lane. Terms 4 t .. 4 t + 3 of a step take the places of
-/// terms t, t + 4 of two products.
+/// Four consecutive numbers, each split into two TF32 numbers, as operands of mma_tf32. A lane with
+/// index t in its group of four uses terms 4 t .. 4 t + 3 as terms t, t + 4 of two products.
 struct SplitFour {
   SplitTf32 v[4];
   __device__ __forceinline__ explicit SplitFour(const Four& x) {
@@ -99,9 +99,10 @@ struct SplitFour {
   }
 };
 
-/// Calls store(e, o, part, sum) for the sums of weight(o, k) x[e][k] over a part of the `terms`
-/// terms k. A warp takes 16 examples, 8 kTiles outputs and one part at once. weight(o, k): Four
-/// numbers, 0 for k >= terms. A sum's order depends on `terms` and `parts` alone.
+/// Multiplies a tile's arrays x by a matrix: calls store(e, o, part, sum) for every example e,
+/// output o and part, with the sum of weight(o, k) x[e][k] over one of `parts` ranges of k < terms.
+/// A warp takes 16 examples, 8 kTiles outputs and one part at once. weight(o, k): elements k .. k +
+/// 3 of row o, 0 for k >= terms. A sum's order depends on `terms` and `parts` alone.
 template <int kTiles, class Weight, class Store>
 __device__ __forceinline__ void tile_product(const TileRows& x, int terms, int outputs, int parts,
                                              const Weight& weight, const Store& store) {
@@ -147,7 +148,7 @@ __device__ __forceinline__ void tile_product(const TileRows& x, int terms, int o
   }
 }
 
-/// y = f(weight x + bias). partial: the parts' sums, if there are several.
+/// Computes y = f(weight x + bias) for a tile. partial: space for sums if dense_parts() > 1.
 template <int kTiles, class Function>
 __device__ __forceinline__ void tile_forward(const DenseLayer& l, const TileRows& x,
                                              const TileRows& partial, const TileRows& y,
@@ -173,8 +174,8 @@ __device__ __forceinline__ void tile_forward(const DenseLayer& l, const TileRows
   __syncthreads();
 }
 
-/// Numbers of a layer that a thread works on at once: kIn inputs, the bias's 1 among them, of kOut
-/// outputs. Neighbouring threads have neighbouring inputs.
+/// Part of a layer's gradient that a thread computes at once: kIn inputs x kOut outputs. The input
+/// after the last is the bias's 1. Neighbouring threads have neighbouring inputs.
 template <int kIn_, int kOut_>
 struct TilePart {
   static constexpr int kIn = kIn_, kOut = kOut_;
@@ -189,7 +190,7 @@ struct TilePart {
     input = item % apart;
     output = item / apart * kOut;
   }
-  /// Calls body(i, k, parameter) for the numbers that exist.
+  /// Calls body(i, k, parameter) for each input i and output k that the layer has.
   template <class Body>
   __device__ __forceinline__ void for_each(const Body& body) const {
     CUDP_UNROLL for (int i = 0; i < kIn; ++i) {
@@ -206,7 +207,7 @@ struct TilePart {
   }
 };
 
-/// What the numbers of a part are made of, those that do not exist included, of example e.
+/// Example e's factors x and dy of a part (gradient x[i] dy[k]), even of numbers beyond the layer.
 template <class Part>
 struct PartTerms {
   float x[Part::kIn], dy[Part::kOut];
@@ -224,7 +225,7 @@ struct PartTerms {
     }
     CUDP_UNROLL for (int i = 0; i < Part::kIn; ++i) { x[i] = in[e][part.input + i * part.apart]; }
   }
-  /// Calls body(i, k).
+  /// Calls body(i, k) for every input i and output k.
   template <class Body>
   static __device__ __forceinline__ void for_each(const Body& body) {
     CUDP_UNROLL for (int i = 0; i < Part::kIn; ++i) {
@@ -233,7 +234,7 @@ struct PartTerms {
   }
 };
 
-/// m and 1 / scale of such numbers, 0 for those that do not exist.
+/// Coordinate-wise clipping: m and 1 / scale of a part's parameters, 0 if the layer has none.
 template <class Part>
 struct TileTransform {
   float mean[Part::kIn][Part::kOut], inverse[Part::kIn][Part::kOut];
@@ -254,7 +255,7 @@ struct TileTransform {
 };
 struct NoTransform {};
 
-/// squares[warp * x.n + e] = the squares that a warp's threads have of row e's w of a layer.
+/// Partial sums of a layer's |w|^2, w = (x dy - m) / scale: squares[warp * x.n + e] for example e.
 template <class Part>
 __device__ __forceinline__ void tile_squares(const DenseLayer& l, const Transform& t,
                                              const TileRows& x, const TileRows& gradient,
@@ -281,10 +282,10 @@ __device__ __forceinline__ void tile_squares(const DenseLayer& l, const Transfor
   }
 }
 
-/// slab = a layer's sum over those rows e of the tile whose bit e of `adding` is set, or is added
-/// to what is there. Of x gradient, which has been clipped and is in units; or if gradients are
-/// transformed of w, made again of x and the gradient as it is, times scales[e]. Rows are finite,
-/// so no product is above the clipping norm, which is at most 2^21 units.
+/// Adds a layer's gradients x dy of the examples e whose bit e of `adding` is set, as integers in
+/// units of the sum's grid. Writes the sum to slab if is_first, else adds it. gradient: dy times
+/// clip factor / grid. With transforms: dy unscaled, and w = (x dy - m) / scale times scales[e] is
+/// added. Examples are finite, so no product exceeds the clipping norm, at most 2^21 units.
 template <class Part, bool transforms>
 __device__ __forceinline__ void tile_sum(const DenseLayer& l, const TileRows& x,
                                          const TileRows& gradient, unsigned adding, bool is_first,
@@ -329,7 +330,7 @@ __device__ __forceinline__ void tile_sum(const DenseLayer& l, const TileRows& x,
   }
 }
 
-/// row[i] = feature(i) for i < n, by a warp: 8 of a lane are asked for at once.
+/// Writes row[i] = feature(i) for i < n. A warp calls it. Each lane has up to 8 loads in flight.
 template <class Feature>
 __device__ __forceinline__ void copy_row(float* row, int n, const Feature& feature) {
   constexpr int kAtOnce = 8;
@@ -344,8 +345,8 @@ __device__ __forceinline__ void copy_row(float* row, int n, const Feature& featu
   }
 }
 
-/// Writes example `number`'s features to a row of `width` numbers, then 1, the bias's input, and
-/// zeros. By a warp.
+/// Writes the features of example `number` of the data set to a row of `width` floats, followed by
+/// 1 (the bias's input) and zeros. A warp calls it.
 __device__ __forceinline__ void load_row(const FusedSum& a, std::int64_t number, float* row,
                                          int width) {
   const int lane = thread_number() % kWarp, features = a.dense.features;
@@ -370,16 +371,16 @@ __device__ __forceinline__ void load_row(const FusedSum& a, std::int64_t number,
   }
 }
 
-/// Sum of the squares of a row's first `width` numbers, by a warp.
+/// Returns the sum of squares of a row's first `width` numbers. All lanes of a warp call it.
 __device__ __forceinline__ float row_square(const float* row, int width) {
   float square = 0.0f;
   for (int i = thread_number() % kWarp; i < width; i += kWarp) square += row[i] * row[i];
   return warp_sum(square);
 }
 
-// grid: a.blocks, one a multiprocessor is best. block: 512. dynamic smem: fused_bytes(a.dense,
-// transforms). has_one: one output. transforms: gradients are, before they are clipped, and the
-// task is a clipped sum.
+// Fused step of a linear model or a network with one hidden layer. has_one: there is one output.
+// transforms: coordinate-wise clipping; the task must be clip. grid: a.blocks; one per
+// multiprocessor is best. block: 512. dynamic smem: fused_bytes(a.dense, transforms).
 template <bool has_one, bool has_hidden, bool transforms>
 __global__ void __launch_bounds__(kThreads, 1) dense_rows_kernel(FusedSum a) {
   constexpr int kLayers = has_hidden ? 2 : 1, kTiles = has_one ? 1 : 2;
@@ -424,7 +425,7 @@ __global__ void __launch_bounds__(kThreads, 1) dense_rows_kernel(FusedSum a) {
     const auto number_of = [&](int e) { return example_number(a, index_of(begin + e)); };
     if (begin > 0) __syncthreads();  // the tile before is done with
 
-    // The label, features, and what stands beyond each array's numbers.
+    // Loads labels and features, and fills the rest of each array: the bias's 1, then zeros.
     const bool is_loss = thread_number() < x.n && task != FusedTask::forward;
     const int label = is_loss ? a.labels[number_of(thread_number())] : 0;
     x.for_each_row([&](int e, float* to) {
@@ -437,7 +438,7 @@ __global__ void __launch_bounds__(kThreads, 1) dense_rows_kernel(FusedSum a) {
     });
     __syncthreads();
 
-    // Forward, and backward.
+    // Forward pass, loss, and backward pass to the hidden layer.
     if constexpr (has_hidden)
       tile_forward<4>(first, x, partial, hidden, [&](float z) { return f.value(z); });
     tile_forward<kTiles>(last, last_in, partial, gradient, [](float z) { return z; });
@@ -472,7 +473,7 @@ __global__ void __launch_bounds__(kThreads, 1) dense_rows_kernel(FusedSum a) {
       __syncthreads();
     }
 
-    // Norms and factors, a warp an example.
+    // Computes the norm and clip factors of each example, one warp per example.
     x.for_each_row([&](int e, float* to) {
       float squares[kLayers], factors[kLayers];
       if constexpr (transforms) {

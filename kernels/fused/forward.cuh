@@ -148,7 +148,7 @@ __device__ __forceinline__ void convolve(const FusedSum& a, Space<P>& s) {
 }
 
 /// Computes partial sums of the hidden dense layer: each warp multiplies its share of the inputs.
-/// Rows of the product are examples (of 8 in a fragment, those that exist), columns are outputs.
+/// Rows of the product are the group's examples (unused rows are 0), columns are outputs.
 template <class P>
 __device__ __forceinline__ void hidden_forward(Space<P>& s) {
   constexpr DenseStages c = P::kDense;

@@ -31,8 +31,8 @@ static_assert(2.0 * kFusedExamples * kMaxUnits <= 0x1p31);
 /// second-level cache (132 of them are 42 MB, of 50 on an H200; 108 are 35 MB, of 40 on an A100).
 inline constexpr int kFusedParameters = 80'000;
 
-/// Number of examples that blocks are assigned in turn in a network of dense layers, so that a
-/// small batch occupies few blocks, which read the weights and write slabs.
+/// Networks of dense layers: number of consecutive examples that blocks are assigned in turn. So a
+/// small batch occupies few blocks, which each read all weights and write all their sums.
 inline constexpr int kTileExamples = 4;
 
 /// Largest number of examples that a block processes at once in a network of dense layers: one per
@@ -40,7 +40,7 @@ inline constexpr int kTileExamples = 4;
 inline constexpr int kMaxTile = 32;
 static_assert(kMaxTile % kTileExamples == 0 && kFusedExamples % kTileExamples == 0);
 
-/// Number of partial squares of an example: two layers times the 16 warps of a block.
+/// Networks of dense layers: partial sums of an example's squared norm, two layers times 16 warps.
 inline constexpr int kDenseSquares = 32;
 
 /// Shape of a linear model or of a network with one hidden layer, for dense_rows.cuh.
@@ -57,8 +57,8 @@ inline std::int64_t parameters(const DenseShapes& d) {
                       : layer(d.features, d.outputs);
 }
 
-/// Number of parts that the terms of a dense layer are divided into, so that 16 warps, of 16
-/// outputs each, have work: a property of the layer alone.
+/// Number of parts that a dense layer's sums over inputs are divided into, so that 16 warps, of 16
+/// outputs each, have work. Depends on the layer only.
 CUDP_HD int dense_parts(int in, int out) {
   const int blocks = (out + 15) / 16, steps = (in + 15) / 16;
   if (blocks > 8) return 1;
@@ -94,9 +94,9 @@ struct DenseRow {
   }
 };
 
-/// Shared memory of a block [bytes]: per example a row, its loss, its acceptance word and whether
-/// it adds. If gradients are transformed, also its squares per layer and warp, and the factor that
-/// scales it.
+/// Shared memory of a block of dense_rows_kernel [bytes]. Per example: its arrays (DenseRow), its
+/// loss, the random word that decides acceptance, and whether it is added. With coordinate-wise
+/// clipping (transforms), also partial sums of its squared norm, and its factor.
 CUDP_HD std::size_t fused_bytes(const DenseShapes& d, bool transforms) {
   const int more = transforms ? kDenseSquares + 1 : 0;
   return static_cast<std::size_t>(d.tile) * static_cast<std::size_t>(DenseRow(d).size + 3 + more) *
@@ -109,14 +109,14 @@ CUDP_HD std::size_t fused_bytes(const DenseShapes& d, bool transforms) {
 ///           accepted, and stores its norm
 ///   norms   writes the norm of its gradient
 ///   forward writes its logits
-/// For the first two, examples are listed. For the others, examples are numbers batch.first, ... of
-/// the data set, as many as there are.
+/// For clip and accept, FusedSum::examples lists the batch. For norms and forward, the micro-batch
+/// is consecutive examples of the data set, from number batch.first on.
 enum class FusedTask { clip, accept, norms, forward };
 CUDP_HD bool is_summed(FusedTask task) {
   return task == FusedTask::clip || task == FusedTask::accept;
 }
 
-/// How candidates of importance sampling are accepted or rejected.
+/// How the second stage of importance sampling accepts or rejects candidates.
 struct FusedAcceptance {
   const ImportanceRule* rule;  ///< [1], in device memory
   RandomStream stream;         ///< Stream::acceptance
@@ -124,7 +124,7 @@ struct FusedAcceptance {
   std::int64_t first = 0;      ///< index of example 0's word in the stream
 };
 
-/// Texts, for recurrent_kernel.cuh.
+/// Texts of the data set, for recurrent_kernel (recurrent_kernel.cuh).
 struct FusedTexts {
   device::Texts of;                  ///< of the data set; without texts, `tokens` is null
   std::int32_t places = 0;           ///< T
@@ -132,9 +132,9 @@ struct FusedTexts {
   unsigned char* scratch = nullptr;  ///< [blocks, bytes], see TextPlan::scratch_bytes()
 };
 
-/// Computes slabs[block] = sum of the contributions of the block's examples, in fixed-point units.
-/// Blocks are assigned `turn` examples of the micro-batch in turn. Blocks without examples write
-/// nothing. Tasks without a sum write no slabs.
+/// Fused step: computes slabs[block] = sum of the contributions of a block's examples, in units of
+/// the sum's grid. Blocks are assigned `turn` consecutive examples of the micro-batch in turn.
+/// Blocks without examples, and tasks without a sum, write no slab.
 struct FusedSum {
   FusedTask task;
   Batch batch;                    ///< capacity <= fused_capacity(blocks, turn) if summed
@@ -165,7 +165,7 @@ struct FusedSum {
   float* logits;         ///< [capacity, outputs], written
 };
 
-/// Adds the blocks' slabs: fixed[j] += sum over blocks.
+/// Adds the partial sums of all blocks to the sum: fixed[j] += sum over blocks b of slabs[b, j].
 struct FusedReduce {
   BlockSums left;
   std::int64_t n;  ///< d
@@ -173,7 +173,7 @@ struct FusedReduce {
 };
 
 /// Returns the largest number of examples in a micro-batch, so that no block's integers overflow.
-/// blocks: number of blocks of the launch. turn: number of examples that a block processes at once.
+/// turn: number of consecutive examples that blocks are assigned in turn.
 inline int fused_capacity(int blocks, int turn) { return blocks * (kFusedExamples / turn * turn); }
 
 inline void validate(const FusedSum& a) {
@@ -230,7 +230,7 @@ inline void validate(const FusedReduce& a) {
   validate(a.left);
   expect(a.left.slabs && a.n > 0 && a.fixed, "fused reduce: expected pointers and n > 0");
 }
-/// Launch shape with one thread per number: each of, say, 26,010 threads reads some 132 slabs.
+/// Launch shape with one thread per parameter, which adds up the numbers of all blocks.
 inline LaunchShape launch_shape(const FusedReduce& a) { return strided_shape(a.n, 128); }
 
 }  // namespace cudp

@@ -15,7 +15,8 @@
 
 namespace cudp::fused::inline CUDP_SIMT {
 
-// grid: a.blocks; one per multiprocessor is best. block: 512. dynamic smem: shared_bytes<P>().
+// Fused step. grid: a.blocks; one per multiprocessor is best. block: 512. dynamic smem:
+// shared_bytes<P>().
 template <class P>
 __global__ void __launch_bounds__(kThreads, 1) fused_kernel(FusedSum a) {
   constexpr int E = P::kExamples;

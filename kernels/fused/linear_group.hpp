@@ -64,8 +64,8 @@ CUDP_INLINE void weigh(const LinearExamples& a, int n, Vec z, LinearGroup& g, Gr
   const Vec factor = a.class_weights == nullptr ? clip
                                                 : clip * (y > zero ? broadcast(a.class_weights[1])
                                                                    : broadcast(a.class_weights[0]));
-  // Every product x d f / grid is within 2^22 units if the norms are correct. The bound guarantees
-  // it for all norms.
+  // Each product of a feature and `scaled` is within 2^22 units of the grid if the norm is correct.
+  // Clamping to `bound` guarantees it for any norm.
   const Vec bound = broadcast(static_cast<float>(0.75 * kMaxUnits)) / sqrt(x2 + broadcast(1.0f));
   const Vec scaled = min(max(d * (factor * broadcast(a.inverse_grid)), -bound), bound);
   const Vec kept = finite ? scaled : zero;

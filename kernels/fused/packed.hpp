@@ -34,12 +34,12 @@ struct Packed {
   static constexpr int kLastBias = kHiddenBias + 4 * kDense.hidden;
   static constexpr int kTables = kLastBias + 4 * round_up_to(kDense.outputs, 4);
 
-  // Offsets of a convolution's index tables, in numbers of two bytes each.
+  // Offsets of a convolution's index tables, in 16-bit numbers.
   struct Tables {
     int x = 0, dy = 0, pixel = 0;  ///< [slots], one entry per output pixel
-    /// [steps], offset of each step's first chunk of input.
+    /// [steps], distance from a pixel's first chunk of input to that of each step of a product.
     int step = 0;
-    /// [phases][back_slots], one entry per input pixel.
+    /// [phases][back_slots], per input pixel: offset in dy and in the input, index of the pixel.
     int back_dy = 0, back_x = 0, back_pixel = 0;
     int end = 0;
   };
@@ -65,8 +65,8 @@ struct Packed {
   static constexpr int kTableSize = tables(kConvolutions - 1).end;
   static constexpr int kBytes = round_up_to(kTables + 2 * kTableSize, kBanks);
 
-  /// Returns the byte offset of weight n of a chunk of eight inputs of convolution i: output
-  /// channel co, tap of the kernel, chunk.
+  /// Returns the byte offset of a weight of convolution i in the packed copy: that of output
+  /// channel co, tap of the kernel, and the n-th of eight inputs in chunk number `chunk`.
   static constexpr int weight_at(int i, int co, int tap, int chunk, int n) {
     const ConvStage s = P::stage(i);
     return weights(i) + s.weight_chunk(tap * s.tap_steps() + chunk / 2, chunk % 2, co) * kChunk +
@@ -135,8 +135,8 @@ struct Packed {
         for (int slot = 0; slot < s.back_slots; ++slot) {
           const int at = phase * s.back_slots + slot;
           const bool is_pixel = back.pixel[slot] != kNone;
-          // An unused slot repeats a pixel whose offset is equal modulo 8, that of slot `slot % 8`,
-          // if there is one.
+          // Unused slots must not cause bank conflicts. They repeat the pixel of slot `slot % 8`,
+          // if there is one, whose offset is equal modulo 8.
           const int other = back.pixel[slot % 8] != kNone ? back.pixel[slot % 8] : 0;
           const int pixel = is_pixel ? back.pixel[slot] : other;
           const int ay = p.first_y + pixel / p.width, ax = p.first_x + pixel % p.width;

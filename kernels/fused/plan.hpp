@@ -27,7 +27,7 @@ enum class Input { bytes, numbers };
 inline constexpr int kThreads = 512, kWarps = 16;
 /// Unit in which shared memory is laid out [bytes]: 8 fp16 numbers.
 inline constexpr int kChunk = 16;
-/// Addresses this far apart are in the same bank of shared memory [bytes].
+/// Period of the banks of shared memory [bytes]: addresses this far apart are in the same bank.
 inline constexpr int kBanks = 128;
 /// Shared memory that a block of an H100 may use [bytes].
 inline constexpr int kMaxShared = 227 * 1024;
@@ -47,33 +47,33 @@ struct ConvStage {
   /// Index of the first weight and bias in the model's parameters.
   int weight = 0, bias = 0;
 
-  // Input in shared memory: chunk `row y + x` of a plane has the numbers of output pixel (y, x)'s
-  // first tap; other taps are fixed distances away.
+  // Input in shared memory, in planes of 16-byte chunks: chunk `row y + x` has the numbers of
+  // output pixel (y, x)'s first tap; other taps are fixed distances away.
   bool is_taps = false;  ///< a chunk is a kernel row (all channels), not 8 channels of a pixel
-  /// Distance between consecutive kernel rows of one phase of the stride [chunks].
+  /// Distance between rows of the padded input, `stride` apart unless is_taps [chunks].
   int line = 0;
-  /// Distance between rows, columns of different phases of the stride [chunks].
+  /// Distance between the first rows, columns of consecutive phases of the stride [chunks].
   int phase_line = 0, phase_column = 0;
   int tap_count = 0;          ///< number of taps that have chunks of their own
   int tap_chunks = 0;         ///< number of chunks per tap that have weights
   int planes = 0, plane = 0;  ///< number of planes per example, and chunks per plane
-  /// Distance between output rows in the input [chunks]: pixel (y, x) is at row y + x.
+  /// Distance in the input between the chunks of consecutive output rows [chunks].
   int row = 0;
 
-  // Gradient of the outputs, in planes of 8 channels [chunks].
+  // Outputs' gradient in shared memory, in planes of 8 channels: border, row, plane [chunks].
   int border = 0, dy_row = 0, dy_plane = 0;
   int dy_zeros = 0;  ///< the first of 8 chunks of zeros, one in each group of banks
 
   int slots = 0;  ///< number of slots for output pixels: a multiple of 16
-  /// Number of phases of the stride if the input's gradient is computed, else 0.
+  /// Number of phases, stride^2, for the input's gradient; 0 if that is not computed.
   int phases = 0;
   int back_slots = 0;  ///< number of slots for input pixels, in one phase
   int splits = 1;      ///< number of parts that the sum of an output is divided into
 
-  /// Size of a unit of the weight gradient: in 16 output channels, in chunks.
+  /// A warp computes 16 unit_m output channels x 8 unit_k inputs of the weight gradient at once.
   int unit_m = 1, unit_k = 1;
   int units = 0;
-  /// If true, the warps are divided among examples; else each warp computes all examples.
+  /// Weight gradient: if true, a warp computes units of one example only; else of all.
   bool has_example_owners = false;
 
   constexpr int pooled_height() const { return out_height - pool + 1; }
@@ -85,25 +85,25 @@ struct ConvStage {
   constexpr int tap_steps() const { return quotient_up(tap_chunks, 2); }
   constexpr int steps() const { return tap_count * tap_steps(); }
   constexpr int units_k() const { return tap_count * (unit_k == 2 ? tap_steps() : tap_chunks); }
-  /// Returns the offset in a plane of the gradient of output pixel (y, x) [chunks].
+  /// Returns the offset of output pixel (y, x) in a plane of the outputs' gradient [chunks].
   constexpr int dy_place(int y, int x) const { return (y + border) * dy_row + x + border; }
   constexpr int input_bytes() const { return planes * plane * kChunk; }
   constexpr int dy_bytes() const { return out / 8 * dy_plane * kChunk; }
   constexpr int weight_bytes() const { return steps() * out * 2 * kChunk; }
-  /// Returns the offset of chunk `chunk` of tap `tap` from a pixel's first chunk [chunks].
+  /// Returns the distance from a pixel's first input chunk to chunk `chunk` of `tap` [chunks].
   constexpr int tap_place(int tap, int chunk) const {
     if (is_taps) return chunk * line;
     const int y = tap / kernel, x = tap % kernel;
     return chunk * plane + y / stride * line + y % stride * phase_line + x % stride * phase_column +
            x / stride;
   }
-  /// Returns the offset in a plane of padded input pixel (y, x), if a chunk is 8 channels of a
-  /// pixel.
+  /// Returns the offset of padded input pixel (y, x) in a plane [chunks]. Only if a chunk is 8
+  /// channels of a pixel (not is_taps).
   constexpr int pixel_place(int y, int x) const {
     return y / stride * line + y % stride * phase_line + x % stride * phase_column + x / stride;
   }
-  /// Returns the index of the parameter that multiplies number n of a chunk for output channel c;
-  /// -1 if there is none.
+  /// Returns the index of the parameter that the n-th number of an input chunk is multiplied by,
+  /// for output channel c and kernel tap `tap`; -1 for padding, which has no weight.
   constexpr int parameter(int c, int tap, int chunk, int n) const {
     if (is_taps) {
       if (chunk >= kernel || n >= channels * kernel) return -1;
@@ -112,14 +112,14 @@ struct ConvStage {
     const int in = 8 * chunk + n;
     return in < channels ? weight + (c * channels + in) * kernel * kernel + tap : -1;
   }
-  /// Returns the chunk of the packed weights that has 8 summands of output channel c. The two
-  /// halves of a step swap places every 4 channels, so that 8 channels, two chunks apart, are in 8
-  /// different banks.
+  /// Returns the index, among the chunks of packed weights, of the 8 weights of output channel c in
+  /// one half (0 or 1) of step `step` of 16 summands. The two halves swap places every 4 channels,
+  /// so that those of 8 channels, two chunks apart, are in 8 different banks.
   constexpr int weight_chunk(int step, int half, int c) const {
     return 2 * (step * out + c) + (half ^ (c >> 2 & 1));
   }
-  /// Number of warps that share the units of the weight gradient, with E = `examples` examples at
-  /// once.
+  /// Returns the number of warps that share the weight gradient of an example. examples: number of
+  /// examples that a block processes at once.
   constexpr int owners(int examples) const {
     return has_example_owners ? kWarps / examples : kWarps;
   }
@@ -136,21 +136,21 @@ struct DenseStages {
   constexpr int steps() const { return in / 16; }
   // Distances between rows in shared memory.
 
-  /// From output to output of the hidden layer's weights [chunks]; odd, to avoid bank conflicts.
+  /// Distance between outputs of the hidden layer's weights [chunks]; odd: no bank conflicts.
   constexpr int weight_pitch() const { return in / 8 + 1; }
   constexpr int weight_bytes() const { return hidden * weight_pitch() * kChunk; }
-  /// From example to example of the hidden layer's inputs [32-bit words].
+  /// Distance between the hidden layer's inputs of consecutive examples [32-bit words].
   constexpr int input_pitch() const { return round_up_to(in / 2, 32) + 4; }
-  /// From example to example of the hidden layer's gradient [32-bit words].
+  /// Distance between the hidden layer's gradients of consecutive examples [32-bit words].
   constexpr int gradient_pitch() const { return round_up_to(hidden / 2, 32) + 4; }
-  /// From output to output of the last layer's weights [floats].
+  /// Distance between the last layer's weights for consecutive outputs [floats].
   constexpr int last_pitch() const { return hidden + 4; }
   /// Number of blocks of 8 outputs x 4 inputs that the hidden layer's weights are divided into. A
   /// thread adds up the gradients of whole blocks.
   constexpr int blocks() const { return hidden / 8 * (in / 4); }
   constexpr int owned() const { return quotient_up(blocks(), kThreads); }
-  /// Returns the index of the weight of output o and input i, with inputs in the order
-  /// [pixels][channels].
+  /// Returns the index in the parameters of the hidden layer's weight for output o and input i,
+  /// with inputs in the order [pixels][channels].
   constexpr int parameter(int o, int i) const {
     return weight + o * in + i % channels * pixels + i / channels;
   }
@@ -170,9 +170,9 @@ struct Stages {
 // ------------------------------------------------------------------------------------------------
 // Slots
 
-/// Order of the pixels (y, x) of a height x width image in products: slot s has a pixel whose
-/// offset, row y + x, is s modulo 8, so that 8 consecutive slots are in different banks. kNone if
-/// there is no such pixel left.
+/// Order in which products process the pixels (y, x) of an image. Index s of this order is a slot.
+/// Its pixel has an offset in shared memory, row y + x, equal to s modulo 8, so that 8 consecutive
+/// slots are in different banks. A slot is kNone if no such pixel is left.
 struct SlotOrder {
   int slots = 0;
   std::array<std::uint16_t, kMaxSlots> pixel{};  ///< y width + x of each slot
@@ -193,10 +193,10 @@ constexpr SlotOrder slot_order(int height, int width, int row) {
   return order;
 }
 
-/// Input pixels of one phase of the stride: those whose padded row is y stride + phase / stride and
-/// padded column x stride + phase % stride.
+/// Input pixels of one phase of a convolution's stride: those whose padded row is phase / stride,
+/// and padded column phase % stride, modulo the stride.
 struct PhasePixels {
-  /// First row and column of the phase that are in the input, not in the padding.
+  /// Index of the phase's first row and column inside the input, not in the padding.
   int first_y, first_x;
   int height, width;
 };
@@ -213,8 +213,8 @@ constexpr PhasePixels phase_pixels(const ConvStage& s, int seen_height, int seen
 // ------------------------------------------------------------------------------------------------
 // Stages of a list
 
-/// Chooses the distances between rows and planes: those with the fewest slots, then with the fewest
-/// bytes.
+/// Chooses a convolution's layout in shared memory: the distances between rows with the fewest
+/// slots, then with the fewest bytes. Divides its weight gradient into units.
 constexpr void lay_out(ConvStage& s, bool gives_input_gradient) {
   const int rows = s.stride * (s.out_height - 1) + s.kernel;
   const int columns = s.stride * (s.out_width - 1) + s.kernel;
@@ -406,7 +406,7 @@ struct Plane {
 
 enum class Part { high, low };
 
-/// The arrays that a block has in shared memory for each example.
+/// The arrays in shared memory that each example of a block's group has.
 struct Places {
   struct OfConvolution {
     Plane input[2];  ///< fp16, high and low parts
@@ -437,13 +437,13 @@ struct Places {
   }
 };
 
-/// Offsets in an array of floats that each example has [floats].
+/// Offsets of single numbers and vectors in an example's array of floats, Places::vector [floats].
 struct VectorPlaces {
   int one = 0;   ///< the number 1, which stands for the input of a bias
   int bias = 0;  ///< gradients of the convolutions' biases, one convolution after the other
   int gradient_hidden = 0, gradient = 0, hidden = 0;
   int inverse = 0;  ///< 1 / (power of two that the gradients are scaled by)
-  /// Squared norms: hidden layer's inputs and gradient, last layer's inputs and gradient.
+  /// Four squared norms: hidden layer's inputs and output gradient, the same of the last layer.
   int squares = 0;
   int loss = 0;
   int size = 0;
@@ -530,8 +530,8 @@ struct Plan {
   }
   static constexpr NormParts kNormParts = norm_parts();
 
-  // Gradients that no tile has (small numbers): of biases and of the last layer. A thread has those
-  // with indices thread, thread + 512, ...
+  // Small numbers: partial derivatives by biases and the last layer's weights, which no tile has. A
+  // thread has those with indices thread, thread + 512, ...
   static constexpr int kSmall =
       kBiases + kDense.hidden + kDense.outputs * kDense.hidden + kDense.outputs;
   static constexpr int kSmallOwned = quotient_up(kSmall, kThreads);
@@ -539,8 +539,8 @@ struct Plan {
     int layer, parameter;
     int a, b;  ///< offsets in the example's vector of the two numbers whose product is the gradient
   };
-  /// i: first convolution whose bias number n may be. It is a template argument, because device
-  /// code can use the plan in constant expressions only.
+  /// Returns how the n-th small number is computed. i: convolution whose first bias has n = 0. It
+  /// is a template argument, because device code can use the plan in constant expressions only.
   template <int i = 0>
   static constexpr Small small_number(int n) {
     if constexpr (i < kConvolutions) {
@@ -560,8 +560,8 @@ struct Plan {
     }
   }
 
-  /// Index of a thread's first sum for convolution i. A thread has the sums of each convolution's
-  /// units, of the hidden layer's blocks, and of the small numbers.
+  /// Returns the index of convolution i's first number among a thread's sums: each convolution's
+  /// units, the hidden layer's blocks, then the small numbers.
   static constexpr int first_sum(int i) {
     int n = 0;
     for (int k = 0; k < i; ++k) n += stage(k).sums(kExamples);
@@ -585,7 +585,7 @@ struct Plan {
     for (int i = 0; i < kConvolutions; ++i) {
       const ConvStage s = stage(i);
       Places::OfConvolution& c = p.convolution[i];
-      // Arrays whose zeros are written only once must not overlap others.
+      // Arrays with padding that is cleared only once, at the start, must not overlap others.
       const bool keeps_zeros = i == 0 || s.pad > 0;
       const int made = keeps_zeros ? 0 : kPhases.pool(i - 1);
       c.input[0] = plane(s.input_bytes(), made, end);

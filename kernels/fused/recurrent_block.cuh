@@ -63,7 +63,7 @@ struct Texts {
         scratch(a.texts.scratch +
                 static_cast<std::int64_t>(blockIdx.x) * P::scratch_bytes(count, places)) {}
 
-  /// Returns row p of text e, which belongs to position p - 1.
+  /// Returns the address of row p of text e: the LSTM's input and states at position p - 1.
   __device__ __forceinline__ unsigned char* row(int e, int p) const {
     return first + e * stride + p * P::kRow;
   }
@@ -71,8 +71,8 @@ struct Texts {
   __device__ __forceinline__ UnitGates* gates(int e) const {
     return reinterpret_cast<UnitGates*>(scratch + e * places * P::kGateBytes);
   }
-  /// Returns the LSTM's cell states c of one direction, [places][kStepThreads], by step; each word
-  /// has two texts.
+  /// Returns the LSTM's cell states c of one direction, [step][kStepThreads]. Each 32-bit word
+  /// contains those of two texts in fp16.
   __device__ __forceinline__ u32* cells(int direction) const {
     return reinterpret_cast<u32*>(scratch + count * places * P::kGateBytes) +
            direction * places * P::kStepThreads;

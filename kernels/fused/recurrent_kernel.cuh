@@ -48,7 +48,7 @@ __device__ __forceinline__ void add_texts(const FusedSum& a, TextSpace<P>& s, co
   }
 }
 
-// grid: a.blocks; one per multiprocessor is best. block: 256. dynamic smem:
+// Fused step for texts. grid: a.blocks; one per multiprocessor is best. block: 256. dynamic smem:
 // text_shared_bytes<P>(a.texts.group, a.texts.places).
 template <class P>
 __global__ void __launch_bounds__(P::kThreads, 1) recurrent_kernel(FusedSum a) {

@@ -51,7 +51,7 @@ struct TextPlan {
   static constexpr int kHead = kNetwork.head, kOutputs = kNetwork.outputs;
   static constexpr int kStates = kDirections * kHidden;
   static constexpr int kGates = 4 * kHidden;  ///< rows of W and U in one direction
-  /// Rows of both directions, ordered by direction, unit, gate.
+  /// Number of gates in both directions: rows of a product, by direction, unit, gate.
   static constexpr int kGateRows = kDirections * kGates;
   static constexpr int kLayers = 4;
   static_assert(kWords == 32 && kHidden == 32, "the steps are written for 32 numbers and units");
@@ -81,8 +81,8 @@ struct TextPlan {
     return round_up_to(rows(places) * kRow, kBanks) + 64;
   }
 
-  // Offset in the array through which a direction's warps exchange the deltas of one step [bytes]:
-  // each text has a column of gradients.
+  // Byte offset of a text's gradients in the buffer through which the warps of a direction exchange
+  // the gates' gradients (deltas) of one step.
   static constexpr int exchange_column(int text) {
     return text * (2 * kGates + 64) + (text >> 1) * 32;
   }
@@ -150,8 +150,8 @@ struct TextPlan {
   static constexpr int kWordOwned = quotient_up(kWordColumns, kWarps);
   static_assert(kGateRows % (16 * kWarps) == 0);
 
-  // Gradients of the last two layers (small numbers). A thread has those with indices thread,
-  // thread + 256, ...
+  // Small numbers: partial derivatives by the parameters of the last two layers, which tensor cores
+  // do not compute. A thread computes those with indices thread, thread + 256, ...
   static constexpr int kSmall = kHead * (kStates + 1) + kOutputs * (kHead + 1);
   static constexpr int kSmallOwned = quotient_up(kSmall, kThreads);
   struct Small {
@@ -171,7 +171,7 @@ struct TextPlan {
     return {3, kLastBias + n, p.gradient + n, p.one};
   }
 
-  // Counts of the gradients that a thread has, in the order in which their squares are added.
+  // Numbers of partial derivatives that a thread has, in the order in which squares are added.
   static constexpr int kGateNumbers = kGateTiles * kGateColumns * 4;
   static constexpr int kWordNumbers = kWordTiles * kWordOwned * 4;
   static constexpr int kNumbers = kGateNumbers + kWordNumbers + 1 + kSmallOwned;

@@ -34,7 +34,7 @@ struct StepLane {
   __device__ __forceinline__ int text(const Texts<P>& t, int i) const {
     return a + i < t.count ? a + i : t.count - 1;
   }
-  /// Returns the position in text a + i at which step `step` of this direction is.
+  /// Returns the position in text a + i that step `step` of this direction processes.
   __device__ __forceinline__ int position(int i, int step) const {
     return direction == 0 ? step : length[i] - 1 - step;
   }
@@ -52,15 +52,15 @@ __device__ __forceinline__ LstmUnit<float> unit_of(const UnitGates& g) {
   return {low_half(g.word[0]), high_half(g.word[0]), low_half(g.word[1]), high_half(g.word[1])};
 }
 
-/// All LSTM steps forward. W x of a step is computed during the step before it.
+/// Computes all LSTM steps forward. W x of a step is computed during the step before it.
 template <class P>
 __device__ __forceinline__ void steps_forward(const FusedSum& args, TextSpace<P>& s,
                                               const Texts<P>& t) {
   const StepLane<P> w(s, t);
   if (!w.has_steps()) return;
   const Lane& l = w.l;
-  // Tile j has gates 2 j and 2 j + 1. Summands are in the order in which a lane loads an operand
-  // with one instruction: lane t has 8 t .. 8 t + 7.
+  // W and U as operands. Tile j has gates 2 j and 2 j + 1. Lane t has summands 8 t .. 8 t + 7, in
+  // the order in which it loads the other operand with one instruction.
   u32 wx[2][2][4], wh[2][2][4];
   float bias[2][4];
   CUDP_UNROLL for (int j = 0; j < 2; ++j) {
@@ -140,16 +140,16 @@ __device__ __forceinline__ void steps_forward(const FusedSum& args, TextSpace<P>
   }
 }
 
-/// All LSTM steps backward. Deltas, the gradients of the gates' pre-activations, overwrite the
-/// gates.
+/// Computes all LSTM steps backward, for the texts of the group. Writes deltas, the gradients of
+/// the gates' pre-activations, over the gates.
 template <class P>
 __device__ __forceinline__ void steps_backward(const FusedSum& args, TextSpace<P>& s,
                                                const Texts<P>& t) {
   const StepLane<P> w(s, t);
   if (!w.has_steps()) return;
   const Lane& l = w.l;
-  // Rows 0 to 7 of U' are the warp's units, the others are 0. Summands are units, with all gates of
-  // each, in the order in which a lane loads them with one instruction.
+  // U' as operand: rows 0 to 7 are the warp's units, the others are 0. Summands are units, with all
+  // gates of each, in the order in which a lane loads them with one instruction.
   constexpr int kSteps = P::kGates / 16;
   u32 back[kSteps][4];
   CUDP_UNROLL for (int k = 0; k < kSteps; ++k) {
@@ -174,7 +174,7 @@ __device__ __forceinline__ void steps_backward(const FusedSum& args, TextSpace<P
         w.length[i] > 0 ? s.text[w.a + i][P::kText.back + w.direction * P::kHidden + w.unit] : 0.0f;
     clear(sum[i]);
   }
-  // Data for a step is loaded four steps earlier.
+  // Gates and cell states of a step, loaded four steps before they are used.
   struct Saved {
     UnitGates gates[2];
     float c[2];

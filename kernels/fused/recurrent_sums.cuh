@@ -97,9 +97,9 @@ struct TextSums {
     });
   }
 
-  /// Adds to d, for a piece of a text, the thread's gradients of the LSTM's weights [W U], the
-  /// product of deltas and rows. multiply_words() does the same for the words' layer, from `back`
-  /// and word vectors.
+  /// Adds to d, for a piece of a text, the thread's partial derivatives by the LSTM's weights [W
+  /// U]: the product of deltas and rows. multiply_words() does the same for the words' layer, from
+  /// `back` and word vectors.
   static __device__ __forceinline__ void multiply_gates(TextSpace<P>& s, const Texts<P>& t, int e,
                                                         int first, float (&d)[P::kNumbers]) {
     const Lane l;
@@ -184,7 +184,7 @@ struct TextSums {
     });
   }
 
-  /// Writes the sums of squares of the warp's gradients, by layer.
+  /// Writes, for each layer, the sum of squares of the warp's partial derivatives.
   static __device__ __forceinline__ void square(TextSpace<P>& s, const float (&d)[P::kNumbers]) {
     Four squares{};
     for_each_number([&](int k, int layer, int) {

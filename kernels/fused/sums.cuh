@@ -31,7 +31,8 @@ __device__ __forceinline__ void transform_unit(const Transform& t, const Unit<P,
 }
 
 /// Calls body(k, o, in) for each block of 8 outputs x 4 inputs of the hidden layer's weights that
-/// the thread adds up: index of its first sum, first output, first input.
+/// the thread adds up: index of its first number among the thread's for that layer, first output,
+/// first input.
 template <class P, class Body>
 __device__ __forceinline__ void for_each_hidden_block(const Body& body) {
   constexpr int kBlocks = P::kDense.blocks(), kAcross = P::kDense.in / 4;
@@ -51,8 +52,8 @@ __device__ __forceinline__ Four hidden_inputs(Space<P>& s, int e, int in) {
   return {{a.x, a.y, b.x, b.y}};
 }
 
-/// Calls body(k, small) for the thread's gradients of biases and of the last layer (P::Small), k
-/// counting from 0.
+/// Calls body(k, small) for the k-th of the thread's partial derivatives by biases and the last
+/// layer's weights. small: how it is computed (P::Small).
 template <class P, class Body>
 __device__ __forceinline__ void for_each_small(const Body& body) {
   for_constants<P::kSmallOwned>([&](auto k) {
@@ -61,8 +62,8 @@ __device__ __forceinline__ void for_each_small(const Body& body) {
   });
 }
 
-/// A thread's part of the block's sum of gradients, and its gradients of convolutions with example
-/// owners (ConvStage::has_example_owners), which stay in registers from the norm to the sum.
+/// A thread's part of the block's sum of gradients. Also keeps the gradient of a convolution whose
+/// warps compute one example each (has_example_owners) from the norm to the sum.
 template <class P>
 struct Sums {
   static constexpr int E = P::kExamples;
@@ -81,11 +82,11 @@ struct Sums {
   __device__ __forceinline__ Sums() { clear(sum); }
 
   /// Returns the index in the group of the example whose gradient this warp computes, if
-  /// convolutions have example owners.
+  /// has_example_owners.
   static __device__ __forceinline__ int own_example() { return warp_number() / (kWarps / E); }
 
-  /// Calls body(q, unit number, Unit) for the units of convolution i's weight gradient that the
-  /// warp computes, q counting from 0.
+  /// Calls body(q, number, unit) for the units of convolution i's weight gradient that the warp
+  /// computes: the q-th of the warp, its number among all units, and the Unit.
   template <int i, class Body>
   static __device__ __forceinline__ void for_each_unit(const Body& body) {
     constexpr int kOwners = P::stage(i).owners(E), kUnits = P::stage(i).units;
@@ -96,16 +97,16 @@ struct Sums {
     });
   }
 
-  /// Returns the factor from a computed number of convolution i's weight gradient to the gradient:
-  /// that of the input, and the inverse of the example's scale.
+  /// Returns the factor from a number of Unit::make to the gradient: the input's scale, and the
+  /// inverse of the scale of the example's gradients.
   template <int i>
   static __device__ __forceinline__ float factor_of(const FusedSum& a, Space<P>& s, int e) {
     const float inverse = plane_of<float>(s, P::planes().vector, e)[P::kVector.inverse];
     return i == 0 && P::kInput == Input::bytes ? inverse * input_factor<P>(a) : inverse;
   }
 
-  /// Computes convolution i's gradients: writes the sum of squares of each unit of the weights, and
-  /// the bias's gradient and its sum of squares.
+  /// Computes convolution i's gradients for the group's examples. Writes the sum of squares of each
+  /// unit of the weights, the bias's gradient, and its sum of squares.
   template <int i>
   __device__ __forceinline__ void square_units(const FusedSum& a, Space<P>& s) {
     constexpr ConvStage c = P::stage(i);

@@ -20,7 +20,7 @@ __device__ __forceinline__ void activate_batch(const device::ActivationPass& a, 
   });
 }
 
-// grid: pixels, examples. block: any. smem: none.
+// Activation, forward or backward. grid: pixels, examples. block: any. smem: none.
 __global__ inline void activation_kernel(device::ActivationPass a) {
   const Activate& f = a.function;
   if (f.kind == Activation::relu)

@@ -13,7 +13,7 @@ __device__ __forceinline__ std::int64_t number_in_set(const Batch& batch,
   return examples != nullptr ? static_cast<std::int64_t>(examples[number]) : number;
 }
 
-// grid: numbers, examples. block: any. smem: none.
+// Looks up word vectors. grid: numbers of a text, examples. block: any. smem: none.
 __global__ inline void embed_kernel(device::Embed a) {
   const int columns = a.columns.n;
   const int numbers = a.places * columns;
@@ -42,8 +42,8 @@ struct SortedText {
   __device__ __forceinline__ int word(int i) const { return tokens[order[i]]; }
 };
 
-// grid: examples. block: 256. static smem: 32 bytes. A warp handles those words whose first sorted
-// position is congruent to its own index modulo eight.
+// Gradient of word vectors. grid: examples. block: 256. static smem: 32 bytes. A warp handles those
+// words whose first sorted position is congruent to its own index modulo eight.
 __global__ inline void embedding_gradient_kernel(device::EmbeddingGradient a) {
   constexpr int kThreads = 256;
   CUDP_SHARED(float, partial, [kThreads / kWarp]);

@@ -6,7 +6,7 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Calls body(pixel) for every pixel of `count` channels of one example from channel `first` on,
+/// Calls body(pixel) for every pixel of `channels` channels of one example from channel `first` on,
 /// distributed over the threads of the block.
 template <class Body>
 __device__ __forceinline__ void for_each_in_channels(const CountedPlanes& x, int first,
@@ -97,7 +97,7 @@ __global__ inline void group_norm_backward_kernel(device::GroupNormBackward a) {
   });
 }
 
-// grid: columns, groups of kRowsPerBlock examples. block: any, one thread per column. smem: none.
+// Adds weighted rows. grid: columns, groups of kRowsPerBlock examples. block: any. smem: none.
 __global__ inline void weighted_rows_kernel(WeightedRows a) {
   const int live = live_examples(a.batch);
   const int begin = static_cast<int>(blockIdx.y) * kRowsPerBlock;

@@ -77,7 +77,7 @@ struct GroupNormBackward {
   CountedPlanes dx_planes;
   float* gradient;  ///< [capacity, 2 channels]: dweight, then dbias
   float* parts;     ///< [groups, capacity], written: squared norm of each group's gradient
-  /// Applied to the gradient before it is squared; [2 channels] each, or null.
+  /// (g - mean) inverse is squared in place of gradient g; [2 channels] each. Null: g itself.
   Transform transform = {};
   Precision dx_as = Precision::fp32;  ///< tf32: dx is rounded to TF32
 };
@@ -94,7 +94,7 @@ struct WeightedRows {
   std::int32_t factor_stride;
   FixedPoint* sum;        ///< [columns], sum of the clipped gradients, added to
   const SumScale* scale;  ///< [1], clipping norm, and the grid that each number is rounded to
-  /// Applied to the rows before they are weighted; [columns] each, or null.
+  /// (g - mean) inverse is added in place of gradient g; [columns] each. Null: g itself.
   Transform transform = {};
 };
 

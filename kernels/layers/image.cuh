@@ -15,7 +15,7 @@ __device__ __forceinline__ float loaded_pixel(const device::Load& a, std::int64_
   return a.bytes != nullptr ? a.scale * static_cast<float>(a.bytes[at]) + a.shift : a.floats[at];
 }
 
-// grid: pixels, examples. block: any. smem: none.
+// Loads examples and labels from the data set. grid: pixels, examples. block: any. smem: none.
 __global__ inline void load_kernel(device::Load a) {
   const int pixels = a.planes.pixels();
   for_each_pixel(a.batch, pixels, [&](int e, int i) {

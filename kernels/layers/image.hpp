@@ -52,7 +52,7 @@ struct Load {
   const std::uint32_t* examples;  ///< indices in the data set, from batch.first on; null: 0, 1, ...
   const std::uint8_t* bytes;      ///< examples [data set, pixels], or null
   const float* floats;            ///< examples [data set, pixels], or null
-  /// Rows of numbers and codes, or null; exactly one of the three is set.
+  /// Examples as rows of numbers and codes, or null; either this, bytes or floats is set.
   CodedRows coded;
   const std::uint8_t* labels;  ///< [data set], label of each example
   float scale;

@@ -8,7 +8,7 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-// grid, block: any, one thread per example. smem: none.
+// Computes losses and their gradients. grid, block: any, one thread per example. smem: none.
 __global__ inline void loss_kernel(device::LossValues a) {
   for_each_example(a.batch, [&](int e) {
     const std::int64_t row = static_cast<std::int64_t>(e) * a.outputs;

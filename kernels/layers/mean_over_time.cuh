@@ -10,7 +10,7 @@ __device__ __forceinline__ float weight_of_place(int length) {
   return 1.0f / static_cast<float>(length > 1 ? length : 1);
 }
 
-// grid: examples. block: 128, one thread per channel. static smem: 16 bytes.
+// Mean over positions. grid: examples. block: 128, one thread per channel. static smem: 16 bytes.
 __global__ inline void mean_over_time_kernel(device::MeanOverTime a) {
   CUDP_SHARED(float, partial, [128 / kWarp]);
   const auto e = static_cast<std::int64_t>(blockIdx.x);
@@ -37,8 +37,8 @@ __global__ inline void mean_over_time_kernel(device::MeanOverTime a) {
     y[a.y_planes.at(c, 0, 0)] *= inverse;
 }
 
-// Launched like mean_over_time_kernel. For an output y = m / |m|, the gradient dy becomes that of
-// the mean m: (dy - y (y dy)) / |m|.
+// Backward pass: for y = m / |m|, the gradient dy becomes that of the mean m, (dy - y (y dy)) /
+// |m|. grid: examples. block: 128, one thread per channel. static smem: 16 bytes.
 __global__ inline void mean_over_time_backward_kernel(device::MeanOverTimeBackward a) {
   CUDP_SHARED(float, partial, [128 / kWarp]);
   const auto e = static_cast<std::int64_t>(blockIdx.x);

@@ -6,7 +6,7 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-// grid: pixels, examples. block: any. smem: none.
+// Copies images from one layout to another. grid: pixels, examples. block: any. smem: none.
 __global__ inline void copy_planes_kernel(device::CopyPlanes a) {
   store_finished(a.epilogue, [&](const auto& finish) {
     for_each_pixel(a.batch, a.to_planes.pixels(), [&](int e, int i) {

@@ -30,7 +30,7 @@ struct Largest {
   }
 };
 
-// grid: output pixels, examples. block: any. smem: none.
+// Forward pass of a pool. grid: output pixels, examples. block: any. smem: none.
 __global__ inline void pool_kernel(device::Pool a) {
   const CountedPlanes& out = a.y_planes;
   const int pixels = out.pixels();
@@ -97,7 +97,7 @@ __device__ __forceinline__ float gradient_of_pixel(const device::Pool& a, std::i
   return v;
 }
 
-// grid: parts of dx (see pool_cells), examples. block: any. smem: none.
+// Backward pass of a pool. grid: parts of dx (pool_cells), examples. block: any. smem: none.
 __global__ inline void pool_backward_kernel(device::Pool a) {
   const CountedPlanes& in = a.dx_planes;
   const CountedPlanes& out = a.dy_planes;

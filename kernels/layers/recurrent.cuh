@@ -13,8 +13,8 @@ namespace cudp::inline CUDP_SIMT {
 struct LstmCell {
   static constexpr int kGates = 4;
   static constexpr bool kIsLstm = true;
-  /// Index, among the four gate numbers of a unit, of the gradient of the g-th gate's product with
-  /// the states (U h).
+  /// Returns the index, among a unit's four numbers in RecurrentPass::gates after the backward
+  /// step, of the gradient of U h for gate g.
   static __device__ __forceinline__ int delta(int g) { return g; }
 };
 struct GruCell {
@@ -69,7 +69,7 @@ struct RecurrentTexts {
   __device__ __forceinline__ int line_of(int e, int s) const {
     return ((first + e) * a.places + place_of(e, s)) * a.directions + (is_reverse ? 1 : 0);
   }
-  /// Returns the offset of unit j within a layer output [floats].
+  /// Returns the offset of unit j in the layer's output for a step [floats].
   __device__ __forceinline__ int unit_place(int j) const {
     const int channel = (is_reverse ? a.hidden : 0) + j;
     return a.output == device::StatesOut::sequence ? channel : a.planes.pixel_offset(channel);
@@ -144,7 +144,7 @@ __device__ __forceinline__ void step_back(float dh, float (&gate)[4], float befo
   }
 }
 
-/// A thread's share of a block's work, and the layout of shared memory. back: backward pass.
+/// A thread's share of a block's LSTM or GRU steps, and the shared memory. back: backward pass.
 template <class Cell, bool back>
 struct RecurrentBlock : RecurrentTexts {
   int group;        ///< the thread's examples are 4 group .. 4 group + 3 of the block
@@ -199,8 +199,8 @@ struct RecurrentBlock : RecurrentTexts {
     }
   }
 
-  /// Starts to copy a part of U (a slab) for plan.units units from `unit` on to buffer `to` (0 or
-  /// 1): in the forward pass their rows, gate by gate; in the backward pass their columns.
+  /// Starts to copy a slab, the part of U that plan.units units from `unit` on need, to buffer `to`
+  /// (0 or 1): in the forward pass their rows, gate by gate; in the backward pass their columns.
   /// finish_slab() waits for it.
   __device__ __forceinline__ void start_slab(int unit, int to) {
     float* const slab = weights + to * slab_floats();
@@ -249,9 +249,9 @@ struct RecurrentBlock : RecurrentTexts {
   }
 };
 
-// grid: groups of plan.examples texts, directions. block: one thread per unit of plan.units and
-// four examples, at most 256. dynamic smem: step_floats + weight_floats, and the lengths. A
-// multiprocessor holds 512 threads.
+// Forward pass of an LSTM or GRU in float32. grid: groups of plan.examples texts, directions.
+// block: one thread per unit of plan.units and four examples, at most 256. dynamic smem:
+// step_floats + weight_floats, and the lengths. A multiprocessor holds 512 threads.
 template <class Cell>
 __global__ void __launch_bounds__(device::kRecurrentThreads, 2)
     recurrent_kernel(device::RecurrentPass a) {
@@ -344,7 +344,7 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 2)
     }
 }
 
-// Launched like recurrent_kernel.
+// Backward pass in float32. grid: groups of plan.examples texts, directions. block: at most 256.
 template <class Cell>
 __global__ void __launch_bounds__(device::kRecurrentThreads, 2)
     recurrent_backward_kernel(device::RecurrentPass a) {
@@ -372,8 +372,8 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 2)
       }
       const int j = unit + b.lane;
       if (!b.works || j >= hidden) continue;
-      // Global memory is read before the sums, to hide its latency. If this is an example's last
-      // step, its deltas are still 0.
+      // Global memory is read before the sums, to hide its latency. At an example's last step, the
+      // deltas of the step after it are 0.
       float gate[4][kExamplesOfThread];
       float now[kExamplesOfThread];     // c
       float before[kExamplesOfThread];  // c or h of the previous step

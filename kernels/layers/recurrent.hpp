@@ -50,13 +50,13 @@ namespace device {
 /// How a block divides the work of an LSTM or GRU in one direction (RecurrentPass). U are the
 /// weights of the states. Results depend on `precision` only.
 struct RecurrentPlan {
-  /// Number of texts per block; a multiple of 4; with tensor cores 8, 16 or 32.
+  /// Number of texts per block: a multiple of 4, with tensor cores 8, 16 or 32; 0: none fits.
   std::int32_t examples = 0;
-  /// Number of units computed at once: 4 to 32; with tensor cores a multiple of 16.
+  /// Number of units per block at once: 4 to 32, with tensor cores a multiple of 16.
   std::int32_t units = 0;
-  /// All of U is in shared memory; otherwise parts of it (slabs) are loaded in turn.
+  /// Whether all of U is in shared memory. If not, parts of it (slabs) are loaded in turn.
   bool is_resident = false;
-  /// With tensor cores: number of columns (forward) or rows of U per slab, 8, 16, 32 or 64.
+  /// With tensor cores: columns (backward: rows) of U per slab, 8, 16, 32 or 64.
   std::int32_t terms = 0;
   Precision precision = Precision::fp32;
   std::size_t shared_bytes = 0;
@@ -101,7 +101,7 @@ struct RecurrentPass {
 
 // --- Sizes in shared memory [floats] ---
 
-/// Length of the sums of U h, hidden rounded up to a multiple of four.
+/// Number of terms per sum of U h (forward): hidden, rounded up to a multiple of four.
 CUDP_HD std::int64_t state_terms(std::int64_t hidden) { return (hidden + 3) / 4 * 4; }
 /// Distance between consecutive rows of U in shared memory [floats]: an odd multiple of four, so
 /// that eight rows use all banks.
@@ -115,8 +115,8 @@ CUDP_HD std::int64_t example_pitch(std::int64_t examples) {
   return 4 * (examples / 4 % 2 == 0 ? examples / 4 + 1 : examples / 4);
 }
 
-/// Shared memory for U [floats], or for two slabs (parts of U for p.units units): forward their
-/// rows, backward their columns.
+/// Shared memory for all of U, or for two of its slabs [floats]. A slab is the part of U that
+/// p.units units need: in the forward pass its rows, in the backward pass its columns.
 inline std::int64_t weight_floats(const RecurrentPlan& p, int gates, int hidden, bool back) {
   const std::int64_t rows = std::int64_t{gates} * hidden;
   if (p.is_resident) return rows * state_pitch(hidden);
@@ -134,13 +134,13 @@ inline std::int64_t step_floats(const RecurrentPlan& p, int gates, int hidden, b
 // --- Sizes in shared memory of steps with tensor cores [floats] ---
 
 CUDP_HD std::int64_t in_eights(std::int64_t n) { return (n + 7) / 8 * 8; }
-/// Length of a product's sums, rounded up to a multiple of eight: forward the number of states,
-/// backward of deltas (gradients of the gates' pre-activations).
+/// Number of terms of each sum, rounded up to a multiple of eight. Forward: a sum is over the
+/// states; backward: over the deltas (gradients of the gates' pre-activations).
 CUDP_HD std::int64_t tensor_terms(int gates, std::int64_t hidden, bool back) {
   return in_eights(back ? gates * hidden : hidden);
 }
-/// Number of rows (lines) of U in shared memory, or of a slab (part) of it: forward those of some
-/// units' gates, backward those of some deltas.
+/// Number of rows of U in shared memory, all or those of a slab. Forward: a row per gate of the
+/// units; backward: a row per delta (gradient of a gate's pre-activation).
 CUDP_HD std::int64_t tensor_lines(const RecurrentPlan& p, int gates, std::int64_t hidden,
                                   bool back) {
   if (!back) return gates * (p.is_resident ? hidden : p.units);
@@ -164,7 +164,7 @@ CUDP_HD std::int64_t tensor_example_pitch(std::int64_t examples) {
 CUDP_HD int tensor_buffers(const RecurrentPlan& p, std::int64_t hidden, bool back) {
   return back && hidden <= p.units ? 1 : 2;
 }
-/// Number of texts whose lengths are stored in shared memory: as many as threads index.
+/// Number of lengths in shared memory: at least 16, because a warp's threads index 16 texts.
 CUDP_HD int tensor_lengths(int examples) { return examples < 16 ? 16 : examples; }
 
 inline std::int64_t tensor_floats(const RecurrentPlan& p, int gates, int hidden, bool back) {
@@ -177,7 +177,7 @@ inline std::int64_t tensor_floats(const RecurrentPlan& p, int gates, int hidden,
 
 inline constexpr int kRecurrentThreads = 256;
 
-/// Computes p.shared_bytes. Returns whether a block may have that much shared memory.
+/// Computes p.shared_bytes. Returns whether it is at most shared_bytes, the limit for a block.
 inline bool fits(RecurrentPlan& p, int gates, int hidden, bool back, std::size_t shared_bytes) {
   const std::int64_t floats = p.precision == Precision::tf32
                                   ? tensor_floats(p, gates, hidden, back)

@@ -1,5 +1,5 @@
 #pragma once
-// LSTM or GRU over a batch of whole texts, as libraries compute it. CUDA.
+// LSTM or GRU over a batch of whole texts, in the form that a library (cuDNN) computes. CUDA.
 #include <cstdint>
 
 #include "kernels/common/launch.hpp"

@@ -15,10 +15,10 @@ namespace cudp::inline CUDP_SIMT {
 inline constexpr int kTensorUnits = 2;
 inline constexpr int kTensorExamples = 4;
 
-/// A thread's share of a block's work, and the layout of shared memory. back: backward pass.
+/// A thread's share of a block's LSTM or GRU steps, and the shared memory. back: backward pass.
 template <class Cell, bool back>
 struct TensorBlock : RecurrentTexts {
-  /// Number of matrix products per unit: forward one per gate.
+  /// Number of sums per unit: forward U h of each gate, backward U' deltas.
   static constexpr int kProducts = back ? 1 : Cell::kGates;
   using TensorSums = float[kProducts][kTensorUnits][kTensorExamples];
 
@@ -28,13 +28,13 @@ struct TensorBlock : RecurrentTexts {
   int example;       ///< first example of the thread, among the block's
   int warp_example;  ///< first example of its warp
   int terms;         ///< number of products per sum of U h (or of U' deltas)
-  /// Part of that length that a slab (part of U) has; all if U is in shared memory.
+  /// Number of terms per sum that a slab (the part of U in shared memory) covers; all, if U fits.
   int slab_terms;
   int weight_pitch;  ///< distance between lines of U, or of a slab [floats]
   int pitch;         ///< distance between states or deltas in `steps` [floats]
   float* weights;    ///< shared memory: all of U, or two slabs
   float* steps[2];   ///< [terms][pitch], states or deltas, rounded to TF32
-  /// [hidden][pitch]: c, a GRU's h, or the gradient that a step passes to the previous.
+  /// [hidden][pitch]: LSTM's c, GRU's h; backward: gradient passed to the previous step.
   float* carry;
   int own_length[kTensorExamples];
 
@@ -61,8 +61,8 @@ struct TensorBlock : RecurrentTexts {
     length = reinterpret_cast<std::int32_t*>(carry + a.hidden * pitch);
   }
 
-  /// Whether there is only one buffer of deltas, so that all threads must have read it before any
-  /// thread writes.
+  /// Returns whether there is only one buffer of deltas. Then all threads must have read it before
+  /// any thread writes.
   __device__ __forceinline__ bool must_wait() const { return steps[0] == steps[1]; }
 
   __device__ __forceinline__ int slab_floats() const {
@@ -86,7 +86,8 @@ struct TensorBlock : RecurrentTexts {
   }
   __device__ __forceinline__ bool is_active(int n, int s) const { return s < own_length[n]; }
   /// Returns the offset of the thread's first unit at step s of its example n, in arrays with
-  /// `numbers` numbers per position and direction. The second unit is eight further.
+  /// `numbers` numbers per position and direction; the second is eight further. round: first of
+  /// the units that the block computes at once.
   __device__ __forceinline__ std::int32_t at_step(int n, int s, int round, int numbers) const {
     const int place = is_reverse ? own_length[n] - 1 - s : s;
     const int line = ((first + own(n)) * a.places + place) * a.directions + (is_reverse ? 1 : 0);
@@ -110,9 +111,9 @@ struct TensorBlock : RecurrentTexts {
     }
   }
 
-  /// Calls body(offset in the slab, row of U, column of U) for each group of four numbers that this
-  /// thread copies of a slab, a part of U. The slab has the units from `round` on, and of their
-  /// sums the products from number `term` on. If row < 0, U has no such row.
+  /// Calls body(offset in the slab, row of U, column of U) for each group of four numbers of a slab
+  /// (part of U) that this thread copies. round: first unit of the slab. term: index of the first
+  /// term of the units' sums in it. row is -1 if U has no such row.
   template <class Body>
   __device__ __forceinline__ void for_each_four(int round, int term, const Body& body) const {
     const int fours = (back ? a.plan.units : slab_terms) / 4;  // groups of four per line
@@ -174,8 +175,8 @@ struct TensorBlock : RecurrentTexts {
     return here;
   }
 
-  /// Computes sums = product of U, for the thread's units from `round` on, with `numbers`, the
-  /// states or deltas of a step. All threads must call it.
+  /// Multiplies U by `numbers`, the states (in the backward pass: deltas) of a step, for the
+  /// thread's units from `round` on. Writes the products to `sums`. All threads must call it.
   __device__ __forceinline__ void multiply(const float* numbers, int round, int& turn,
                                            TensorSums& sums) {
     CUDP_UNROLL for (int p = 0; p < kProducts; ++p) {
@@ -183,7 +184,7 @@ struct TensorBlock : RecurrentTexts {
         CUDP_UNROLL for (int n = 0; n < kTensorExamples; ++n) { sums[p][u][n] = 0.0f; }
       }
     }
-    // Units past the last one repeat it; their sums are not used.
+    // If a unit does not exist, the last one is computed in its place and not used.
     const int units = a.plan.is_resident ? a.hidden : a.plan.units;
     const int here = (a.plan.is_resident ? round : 0) + unit;
     const int top = here < units ? here : units - 1;
@@ -218,8 +219,9 @@ struct TensorBlock : RecurrentTexts {
   }
 };
 
-// grid: groups of plan.examples texts, directions. block: one warp per 16 units of plan.units and
-// 16 examples, at most 256 threads. dynamic smem: tensor_floats.
+// Forward pass of an LSTM or GRU with tensor cores. grid: groups of plan.examples texts,
+// directions. block: one warp per 16 units of plan.units and 16 examples, at most 256 threads.
+// dynamic smem: tensor_floats.
 template <class Cell>
 __global__ void __launch_bounds__(device::kRecurrentThreads, 1)
     tensor_recurrent_kernel(device::RecurrentPass a) {
@@ -309,7 +311,7 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 1)
     }
 }
 
-// Launched like tensor_recurrent_kernel.
+// Backward pass, tensor cores. grid: groups of plan.examples texts, directions. block: at most 256.
 template <class Cell>
 __global__ void __launch_bounds__(device::kRecurrentThreads, 1)
     tensor_recurrent_backward_kernel(device::RecurrentPass a) {

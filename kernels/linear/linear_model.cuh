@@ -14,7 +14,7 @@ __device__ __forceinline__ int to_units(float v, float inverse_grid) {
   return __float2int_rn(v * inverse_grid);
 }
 
-// grid, block: any, one thread per example. smem: none.
+// Computes examples' scores. grid, block: any, one thread per example. smem: none.
 __global__ inline void linear_scores_kernel(LinearScores a) {
   for_each_number((a.end - a.begin) * kTile, [&](std::int64_t i) {
     const std::int64_t tile = a.begin + i / kTile;
@@ -24,7 +24,7 @@ __global__ inline void linear_scores_kernel(LinearScores a) {
   });
 }
 
-// grid, block: any, one thread per example. smem: none.
+// Computes clipped derivatives. grid, block: any, one thread per example. smem: none.
 __global__ inline void linear_derivatives_kernel(LinearDerivatives a) {
   for_each_number(a.n, [&](std::int64_t i) {
     const float score = a.scores[i];
@@ -36,8 +36,8 @@ __global__ inline void linear_derivatives_kernel(LinearDerivatives a) {
   });
 }
 
-// grid, block: any, one-dimensional, whole warps. smem: none. A warp reads 8 features of a tile at
-// once, 512 bytes: four lanes a feature, four examples a lane.
+// Adds clipped gradients. grid, block: any, one-dimensional, whole warps. smem: none. A warp reads
+// 8 features of a tile at once, 512 bytes: four lanes a feature, four examples a lane.
 __global__ inline void linear_sum_kernel(LinearSum a) {
   const auto lane = static_cast<int>(threadIdx.x % kWarp);
   const std::int64_t strips = (a.d + 7) / 8;
@@ -82,7 +82,7 @@ __global__ inline void linear_losses_kernel(LinearLossSums a) {
   if (threadIdx.x == 0) atomicAdd(a.total + k, static_cast<FixedPoint>(sum));
 }
 
-// grid, block: any, one thread per number. smem: none.
+// Copies examples to new tiles. grid, block: any, one thread per number. smem: none.
 __global__ inline void linear_gather_kernel(LinearGather a) {
   const std::int64_t tiles = (a.count + kTile - 1) / kTile;
   for_each_number(tiles * a.d * kTile, [&](std::int64_t i) {

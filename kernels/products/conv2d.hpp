@@ -4,9 +4,9 @@
 
 namespace cudp {
 
-/// A convolution as a matrix product, and its geometry, for which there may be a faster
-/// implementation than the product. The input's border is `pad`. Forward: out = y. Weight gradient:
-/// out = dweight, [taps][channels].
+/// A convolution, given as a matrix product (GatherGemm) and by its geometry, so that a kernel can
+/// use a faster method than the product. The input's border is `pad`. Forward: out = y. Weight
+/// gradient: out = dweight, [taps][channels].
 struct Convolution {
   ImageLayout in;
   ImageLayout out;

@@ -164,8 +164,8 @@ __device__ __forceinline__ void multiply_patches(const WeightGradient& g, int e,
       g, patches, e, e + 1, [](int) { return false; }, sums, [](int) {});
 }
 
-// grid: tiles of kPatchRows rows, column tiles, examples. block: T::kThreads. dynamic smem:
-// patch_bytes(). A multiprocessor has registers for 384 threads.
+// Squared norms of gradients. grid: tiles of kPatchRows rows, column tiles, examples. block:
+// T::kThreads. dynamic smem: patch_bytes(). A multiprocessor has registers for 384 threads.
 template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
     patch_gradient_norm_kernel(WeightGradientNorm a) {
@@ -179,8 +179,9 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
   store_norm<T>(a, sums, partial);
 }
 
-// grid: tiles of kPatchRows rows, column tiles, groups of examples_per_block examples. block:
-// T::kThreads. dynamic smem: patch_bytes(). A multiprocessor has registers for 384 threads.
+// Adds gradients. grid: tiles of kPatchRows rows, column tiles, groups of examples_per_block
+// examples. block: T::kThreads. dynamic smem: patch_bytes(). A multiprocessor has registers for 384
+// threads.
 template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
     patch_gradient_sum_kernel(WeightGradientSum a) {
@@ -203,7 +204,8 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
   store_sum<T>(a, units);
 }
 
-// Launched like patch_gradient_sum_kernel, but with one example per block.
+// Writes each example's gradient. grid: tiles of kPatchRows rows, column tiles, examples. block:
+// T::kThreads. dynamic smem: patch_bytes().
 template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
     patch_gradient_rows_kernel(WeightGradientRows a) {

@@ -8,7 +8,7 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-// grid.x strides over the packed numbers, grid.y is the weight. No shared memory.
+// Packs weights. grid.x strides over packed numbers, grid.y is the weight matrix. smem: none.
 __global__ inline void pack_weights_kernel(PackWeights a) {
   const PackedWeight& p = a.weights[blockIdx.y];
   const float* const weight = a.parameters + p.weight_at;
@@ -202,8 +202,8 @@ class PixelSteps {
   int row_[T::kRowsThread];  // offsets in bytes, so that one addition per number remains
 };
 
-// grid: groups of examples times parts of an output, column tiles. block: T::kThreads. dynamic
-// smem: patch_product_bytes(). A multiprocessor holds 512 threads.
+// Convolution. grid: groups of examples times parts of an output, column tiles. block: T::kThreads.
+// dynamic smem: patch_product_bytes(). A multiprocessor holds 512 threads.
 template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kBlocks) patch_product_kernel(PatchProduct p) {
   CUDP_DYNAMIC_SMEM(float, memory);

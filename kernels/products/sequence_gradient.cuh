@@ -89,9 +89,9 @@ struct SequenceTile {
   }
 };
 
-// grid: tiles, 1, examples. block: T::kThreads. static smem: 2 tiles of 8 terms in float32 (8.5 KB
-// at most), of 16 by tensor cores (18 KB). A multiprocessor holds 512 threads in float32, 384 by
-// tensor cores.
+// Computes the squared norms of tiles of gradients. grid: tiles, 1, examples. block: T::kThreads.
+// static smem: 2 tiles of 8 terms in float32 (8.5 KB at most), of 16 by tensor cores (18 KB). A
+// multiprocessor holds 512 threads in float32, 384 by tensor cores.
 template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kNormBlocks)
     sequence_gradient_norm_kernel(SequenceGradientNorm a) {
@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kNormBlocks)
     a.parts[static_cast<std::int64_t>(blockIdx.x) * a.gradient.batch.capacity + e] = square;
 }
 
-// Launched like sequence_gradient_norm_kernel.
+// Writes gradients of examples. grid: tiles, 1, examples. block: T::kThreads. static smem: a tile.
 template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kNormBlocks)
     sequence_gradient_rows_kernel(SequenceGradientRows a) {
@@ -158,8 +158,8 @@ __device__ __forceinline__ void add_sequence(const SequenceGradientSum& a,
   }
 }
 
-// grid: tiles, 1, groups of examples_per_block examples. block: T::kThreads. static smem: as above.
-// A multiprocessor holds 384 threads in float32, 256 by tensor cores.
+// Adds gradients. grid: tiles, 1, groups of examples_per_block examples. block: T::kThreads. static
+// smem: <= 8.5 KB or 18 KB. A multiprocessor holds 384 threads in float32, 256 by tensor cores.
 template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kSumBlocks)
     sequence_gradient_sum_kernel(SequenceGradientSum a) {

@@ -64,8 +64,8 @@ struct FloatTile {
   static constexpr int kRowGroups = kRows / kRowsThread;
   static constexpr int kThreads = kRowGroups * (kColumns / kColumnsThread);
   static_assert((rows != kTileRows || kThreads == tile_threads(columns)) && kThreads % kWarp == 0);
-  // Smallest number of blocks per multiprocessor that registers are reserved for. kNormBlocks and
-  // kSumBlocks: the same for the kernels of a gradient's norm and sum.
+  // Number of blocks that must fit on a multiprocessor, which limits registers (__launch_bounds__).
+  // kNormBlocks and kSumBlocks are for the kernels of a gradient's norm and sum.
   static constexpr int kBlocks = terms == kThinTerms ? 4 : 512 / kThreads;
   static constexpr int kNormBlocks = kBlocks;
   static constexpr int kSumBlocks = kThreads == 128 ? 3 : 6;
@@ -83,7 +83,7 @@ struct FloatTile {
     return static_cast<int>(threadIdx.x) / kRowGroups * kColumnsThread + n;
   }
 
-  /// Returns the index of row or column `line` of the tile within a[half][k] or b[half][k].
+  /// Returns the index, within a[half][k] or b[half][k], of row `line` of a or column `line` of b.
   static __device__ __forceinline__ int index(int, int line) { return line; }
 
   /// Multiplies the parts of a and b that are in buffer `half` (0 or 1) and adds the products to
@@ -105,7 +105,7 @@ struct FloatTile {
     }
   }
   /// Multiplies the parts of a and b that are in buffer `half` (0 or 1), rounds every product to an
-  /// integer and adds it to `sums`.
+  /// integer and adds it to `sums`. with_columns: also adds up the columns of b.
   template <bool with_columns>
   __device__ __forceinline__ void multiply(int half, UnitSums<FloatTile>& sums) const {
     CUDP_UNROLL for (int k = 0; k < kTerms; ++k) {
@@ -150,7 +150,7 @@ struct WarpTile {
   static __device__ __forceinline__ int warp() { return static_cast<int>(threadIdx.x) / kWarp; }
   static __device__ __forceinline__ int warp_row() { return warp() % kWarpsDown * warp_rows; }
   static __device__ __forceinline__ int warp_column() { return warp() / kWarpsDown * warp_columns; }
-  // Row and column in the tile of a thread's number (m, n), in the layout of mma_tf32.
+  // Row and column in the tile of the thread's number (m, n), in the layout of mma_tf32.
   static __device__ __forceinline__ int row(int m) { return warp_row() + 8 * m + lane() / 4; }
   static __device__ __forceinline__ int column(int n) {
     return warp_column() + n / 2 * 8 + lane() % 4 * 2 + n % 2;
@@ -162,9 +162,9 @@ using TensorWarps =
     WarpTile<terms == kTallTerms ? kTallRows : kTileRows, columns,
              (terms == kTallTerms ? kTallRows : kTileRows) / 2, (columns < 32 ? columns : 32)>;
 
-/// Tile of a matrix product by tensor cores; like FloatTile otherwise. A warp has half of the rows
-/// and at most 32 columns. Every sum is extended by 8 products at a time, in order, whatever its
-/// position and its tile. So an example's result depends neither on the micro-batch nor on the
+/// Tile of a matrix product by tensor cores, with the members of FloatTile. A warp has half of the
+/// rows and at most 32 columns. Every sum is extended by 8 products at a time, in order, whatever
+/// its position and its tile. So an example's result depends neither on the micro-batch nor on the
 /// other examples. If terms = kTallTerms, the tile has twice the rows.
 template <int columns, int terms = 16>
 struct TensorTile : TensorWarps<columns, terms> {
@@ -182,10 +182,10 @@ struct TensorTile : TensorWarps<columns, terms> {
                                                                         : 7;
   static constexpr int kNormBlocks = columns == 64 ? 3 : kBlocks;
   static constexpr int kSumBlocks = columns == 64 ? 2 : columns == 32 ? 4 : 6;
-  // Lane 4 g + t reads element (t, g) of a fragment. When writing, a lane has one or more lines
-  // (rows of a, columns of b) for all k, or one k for all lines. Arrays for consecutive k are 8
-  // banks apart, and every group of four is shifted further, so that each access uses every bank
-  // once.
+  // kPad and kPush lay out a and b so that each access uses every bank once. Lane 4 g + t reads
+  // element (t, g) of a fragment. When writing, a lane has one or more lines (rows of a, columns of
+  // b) for all k, or one k for all lines. Arrays for consecutive k are 8 banks apart, and every
+  // group of four is shifted further.
   static constexpr int kPad = 8;
   static constexpr int kPush = 32 / kTerms;
   static_assert((kTerms / 4 - 1) * kPush < kPad);

@@ -45,10 +45,10 @@ struct ProductTerms {
   }
 };
 
-// grid: row tiles, column tiles. block: T::kThreads. static smem: 2 tiles of 8 terms in float32
-// (5.5 to 8.5 KB) and if tall (11 and 13 KB), of 16 by tensor cores (12 KB), of 32 if thin (22 and
-// 24 KB). A multiprocessor holds 512 threads in float32, 384 to 448 by tensor cores, 256 of thin
-// tiles.
+// Computes a matrix product. grid: row tiles, column tiles. block: T::kThreads. static smem: 2
+// tiles of 8 terms in float32 (5.5 to 8.5 KB) and if tall (11 and 13 KB), of 16 by tensor cores (12
+// KB), of 32 if thin (22 and 24 KB). A multiprocessor holds 512 threads in float32, 384 to 448 by
+// tensor cores, 256 of thin tiles.
 template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kBlocks) product_kernel(device::Product p) {
   CUDP_SHARED(T, tile, );
@@ -211,9 +211,9 @@ __device__ __forceinline__ void multiply_example(const WeightGradient& g, T& til
                       tile, sums, [](int) {});
 }
 
-// grid: row tiles, column tiles, examples. block: T::kThreads. static smem: 2 tiles of 8 terms in
-// float32 (5.5 to 8.5 KB), of 16 by tensor cores (12 to 18 KB). A multiprocessor holds 512 threads
-// in float32, 384 to 448 by tensor cores.
+// Computes squared norms of weight gradients. grid: row tiles, column tiles, examples. block:
+// T::kThreads. static smem: 2 tiles of 8 terms in float32 (5.5 to 8.5 KB), of 16 by tensor cores
+// (12 to 18 KB). A multiprocessor holds 512 threads in float32, 384 to 448 by tensor cores.
 template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kNormBlocks)
     weight_gradient_norm_kernel(WeightGradientNorm a) {
@@ -272,8 +272,9 @@ struct TermsByRounds {
   }
 };
 
-// grid: row tiles, column tiles, groups of examples_per_block examples. block: T::kThreads. static
-// smem: as above. A multiprocessor holds 384 threads, 256 to 384 by tensor cores.
+// Adds gradients. grid: row tiles, column tiles, groups of examples_per_block examples. block:
+// T::kThreads. static smem: 5.5 to 18 KB. A multiprocessor holds 384 threads, 256 to 384 by tensor
+// cores.
 template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kSumBlocks)
     weight_gradient_sum_kernel(WeightGradientSum a) {

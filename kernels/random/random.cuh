@@ -28,8 +28,8 @@ __device__ __forceinline__ std::int64_t number_at(std::int64_t block, std::int64
   return block / 16 * 256 + 16 * row + block % 16;
 }
 
-// grid, block: any, one-dimensional; one generator block per thread, so (end - begin) / 16 threads
-// are enough. Writes words[i - begin] for begin <= i < end.
+// Writes words[i - begin] = word i of the stream, begin <= i < end. grid, block: any,
+// one-dimensional; one generator block per thread, so (end - begin) / 16 threads are enough.
 __global__ inline void fill_words_kernel(RandomStream stream, std::int64_t begin, std::int64_t end,
                                          std::uint32_t* words) {
   const BlockShare share = block_share(begin, end);
@@ -63,7 +63,7 @@ __device__ __forceinline__ void for_each_normal(const RandomStream& stream, std:
   }
 }
 
-// Launched like fill_words_kernel.
+// Writes normals[i - begin] = normal number i. (end - begin) / 16 threads are enough.
 __global__ inline void fill_normals_kernel(RandomStream stream, std::int64_t begin,
                                            std::int64_t end, float* normals) {
   for_each_normal(stream, begin, end, [&](std::int64_t i, float z) { normals[i - begin] = z; });

@@ -55,8 +55,8 @@ __device__ __forceinline__ void list_undecided(const UndecidedPairs& list, std::
   if (place < list.capacity) list.pairs[place] = static_cast<std::uint32_t>(pair);
 }
 
-// grid, block: any, one-dimensional; one generator block per thread, so (end - begin) / 8 threads
-// are enough. Writes a.out in device memory. The numbers written for undecided pairs are not valid.
+// Writes a.out in device memory; numbers of undecided pairs are not valid. grid, block: any,
+// one-dimensional; one generator block per thread, so (end - begin) / 8 threads are enough.
 __global__ inline void rounded_normals_kernel(RoundedNormals a, UndecidedPairs undecided) {
   const BlockShare share = block_share(2 * a.begin, 2 * a.end);
   for (std::int64_t block = share.first; block < share.end; block += share.stride) {

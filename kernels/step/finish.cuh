@@ -74,9 +74,9 @@ __device__ __forceinline__ TriedPair try_pair_of(const std::uint32_t (&word)[16]
   return try_rounded_pair(own, s);
 }
 
+// Finishes a step that has no partial sums of a fused kernel. kind is a.update.optimizer.kind.
 // grid: any, plus one block that adds up loss, norms and counts. block: 64 threads. static smem: 32
-// doubles. 10 blocks fit on a multiprocessor. kind is a.update.optimizer.kind. For steps without
-// partial sums of a fused kernel.
+// doubles. 10 blocks fit on a multiprocessor.
 template <OptimizerKind kind>
 __global__ void __launch_bounds__(64, 10) finish_kernel(FinishStep a) {
   CUDP_SHARED(double, partial, [1024 / kWarp]);
@@ -138,10 +138,10 @@ __device__ __forceinline__ PairSum sum_of_slabs(const FinishStep& a, int first, 
   return {sum.even, to_odd != 0 ? sum.odd : 0};
 }
 
-// grid: any, plus one block that adds up loss, norms and counts. block: 2 to 4 whole warps. static
-// smem: 32 doubles, 192 integers. A multiprocessor holds 640 threads. kind is
-// a.update.optimizer.kind. For steps with partial sums of a fused kernel (slabs). Requires
-// by_pairs.
+// Finishes a step that has partial sums of a fused kernel (slabs; FinishStep). Requires by_pairs.
+// kind is a.update.optimizer.kind. grid: any, plus one block that adds up loss, norms and counts.
+// block: 2 to 4 whole warps. static smem: 32 doubles, 192 integers. A multiprocessor holds 640
+// threads.
 //
 // A block handles 32 pairs of numbers at a time. Its first warp generates their noise. Meanwhile
 // each other warp adds up a share of the slabs. The first warp then adds these sums and releases
@@ -197,7 +197,7 @@ __global__ void __launch_bounds__(kSlabThreads, 640 / kSlabThreads)
   }
 }
 
-// grid, block: any, one thread per pair. smem: none.
+// Releases pairs that the host decided. grid, block: any, one thread per pair. smem: none.
 template <OptimizerKind kind>
 __global__ void finish_pairs_kernel(FinishPairs a) {
   const FinishStep& step = a.step;

@@ -19,7 +19,7 @@ __device__ __forceinline__ void pack_number(const PackedImage& image, std::int64
     *reinterpret_cast<std::uint16_t*>(to + image.low) = static_cast<std::uint16_t>(parts.low);
 }
 
-// grid, block: any, one thread per parameter. smem: none.
+// Packs all parameters. grid, block: any, one thread per parameter. smem: none.
 __global__ inline void pack_kernel(PackParameters a) {
   for_each_number(a.n, [&](std::int64_t j) { pack_number(a.image, j, a.parameters[j]); });
 }

@@ -17,7 +17,7 @@ __device__ __forceinline__ std::int64_t sample_tiles(const SampleArgs& a) {
   return (a.end - a.begin + 255) / 256;
 }
 
-/// Replaces the arguments of a launch of several steps by those of step blockIdx.y.
+/// For a launch that draws several steps: replaces the arguments by those of step blockIdx.y.
 __device__ __forceinline__ void choose_step(SampleArgs& a, SampleSpace& space) {
   const std::int64_t step = blockIdx.y;
   const std::int64_t tiles = sample_tiles(a);
@@ -28,7 +28,7 @@ __device__ __forceinline__ void choose_step(SampleArgs& a, SampleSpace& space) {
   space.count += step;
 }
 
-/// Returns whether the lower bits draw an example whose upper bits equal the threshold's.
+/// Returns whether the lower 16 random bits draw an example whose upper 16 equal the threshold's.
 __device__ __forceinline__ bool drawn_by_lower_bits(const SampleArgs& a, std::int64_t example) {
   std::uint32_t word[16];
   const auto block =
@@ -44,8 +44,8 @@ __device__ __forceinline__ bool drawn_by_lower_bits(const SampleArgs& a, std::in
   return half < (a.threshold & 0xffff);
 }
 
-/// Returns bits r: whether example first + 16 r + lane is drawn, for a common threshold. halves:
-/// the examples' rows of words, reduced to the low or the high half.
+/// Poisson sampling: returns 16 bits; bit r tells whether example first + 16 r is drawn. half(r):
+/// upper 16 random bits of that example.
 template <class Half>
 __device__ __forceinline__ unsigned drawn_of_column(const SampleArgs& a, std::int64_t first,
                                                     Half&& half) {
@@ -63,8 +63,8 @@ __device__ __forceinline__ unsigned drawn_of_column(const SampleArgs& a, std::in
   return below;
 }
 
-/// Returns bits r: whether example first + 16 r is allocated to step `step` of its epoch. word: the
-/// examples' words, if their steps are computed here.
+/// Random allocation: bit r of the result tells whether example first + 16 r is allocated to step
+/// `step` of its epoch. word [16]: the examples' random words, used unless a.allocated is given.
 __device__ __forceinline__ unsigned allocated_of_column(const SampleArgs& a, std::int64_t first,
                                                         const std::uint32_t* word,
                                                         std::uint32_t step) {
@@ -81,9 +81,9 @@ __device__ __forceinline__ unsigned allocated_of_column(const SampleArgs& a, std
   return column;
 }
 
-/// Writes flags and counts. kAllocated: whether examples are allocated to the steps of an epoch
-/// (a.epoch_steps > 0). Drawing again after a rejected word takes many registers, which the other
-/// samplers would lose.
+/// First kernel of sampling: writes which examples are drawn, and the number drawn in each tile.
+/// kAllocated: by random allocation (a.epoch_steps > 0). That has a kernel of its own, because it
+/// draws again after a rejected word, which takes many registers.
 template <bool kAllocated>
 __device__ __forceinline__ void write_flags(SampleArgs a, SampleSpace space) {
   choose_step(a, space);
@@ -147,19 +147,19 @@ __device__ __forceinline__ void write_flags(SampleArgs a, SampleSpace space) {
   }
 }
 
-// grid: any, y steps. block: any whole warps; half a warp has two tiles, so 8 tiles threads are
-// enough.
+// Writes which examples Poisson or importance sampling draws, and counts per tile. grid: any, y
+// steps. block: any whole warps. Half a warp processes two tiles, so 8 threads per tile are enough.
 __global__ inline void sample_flags_kernel(SampleArgs a, SampleSpace space) {
   write_flags<false>(a, space);
 }
 
-// As sample_flags_kernel, for random allocation.
+// Writes flags and counts for random allocation. grid: any, y steps. block: any whole warps.
 __global__ inline void allocated_flags_kernel(SampleArgs a, SampleSpace space) {
   write_flags<true>(a, space);
 }
 
-// grid: one block of whole warps, y steps. dynamic smem: block / 32 words. Turns counts into
-// offsets.
+// Replaces the number of drawn examples of each tile by the number drawn before the tile. grid: one
+// block of whole warps, y steps. dynamic smem: block / 32 words.
 __global__ inline void sample_scan_kernel(SampleArgs a, SampleSpace space) {
   CUDP_DYNAMIC_SMEM(std::uint32_t, warp_totals);
   choose_step(a, space);
@@ -232,8 +232,8 @@ __device__ __forceinline__ std::uint32_t begin_step(const SampleSpace& space, st
   return drawn;
 }
 
-// grid: any, y steps. block: whole warps up to 1024 threads. static smem: one word per warp. Writes
-// a.drawn and *space.count, and advances the cursor.
+// Second kernel of sampling: writes a.drawn and *space.count, and advances the cursor. grid: any, y
+// steps. block: whole warps up to 1024 threads. static smem: one word per warp.
 __global__ inline void sample_place_kernel(SampleArgs a, SampleSpace space) {
   CUDP_SHARED(std::uint32_t, partial, [1024 / kWarp]);
   if (space.first != nullptr && blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0)
@@ -252,7 +252,7 @@ __global__ inline void sample_place_kernel(SampleArgs a, SampleSpace space) {
   const std::int64_t block_tiles = blockDim.x / 16;
   std::uint32_t before = 0;  // drawn in the first `added` tiles
   std::int64_t added = 0;
-  // The whole block iterates together, for the sums and shuffles.
+  // All threads of the block iterate together, because of the sums and shuffles.
   for (std::int64_t first = blockIdx.x * block_tiles; first < tiles;
        first += gridDim.x * block_tiles) {
     if (!space.scanned) {
@@ -284,8 +284,8 @@ __global__ inline void sample_place_kernel(SampleArgs a, SampleSpace space) {
   }
 }
 
-// grid: 1. block: any. static smem: two words. Starts the next step with its batch, which was drawn
-// ahead: copies it to `drawn`, and its size to *space.count, and advances the cursor.
+// Starts the next step with its batch, which was drawn ahead: copies it to `drawn`, and its size to
+// *space.count, and advances the cursor. grid: 1. block: any. static smem: two words.
 __global__ inline void begin_step_kernel(BatchesAhead ahead, SampleSpace space,
                                          std::uint32_t* drawn) {
   CUDP_SHARED(std::uint32_t, batch, [2]);

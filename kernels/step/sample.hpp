@@ -8,7 +8,7 @@
 
 namespace cudp {
 
-/// Number of examples per tile of 256 words, and index of the first word used for lower bits.
+/// Number of examples whose upper bits come from a tile of 256 words; first word of lower bits.
 inline constexpr std::int64_t kSampleTile = 512;
 inline constexpr std::int64_t kLowerBits = std::int64_t{1} << 31;
 
@@ -33,13 +33,13 @@ struct SampleArgs {
   /// Random allocation (allocation.hpp), on a device: number of steps of an epoch; 0 for the other
   /// draws. The stream is then Stream::allocation, and its step is the step that is drawn.
   std::uint32_t epoch_steps = 0;
-  /// Results of Allocate for examples `first` and on, in the epoch of the steps; null: computed.
+  /// Each example's step of the epoch, from `first` on, written by Allocate; null: computed.
   const std::uint32_t* allocated = nullptr;
 };
 
 /// Scratch and result in device memory. A tile is 256 examples: tiles = ceil((end - begin) / 256).
 ///
-/// A launch without a cursor draws the batches of gridDim.y consecutive steps, from that of
+/// A launch without a cursor draws the batches of gridDim.y consecutive steps, from the step of
 /// SampleArgs::stream on. Then every array has a part for each step: flags [steps, tiles, 16],
 /// counts [steps, tiles + 1], count [steps], drawn [steps, list_size].
 struct SampleSpace {
@@ -50,8 +50,8 @@ struct SampleSpace {
   bool scanned = false;   ///< sample_scan_kernel runs between the two kernels
   std::uint32_t list_size = 0xffffffffu;  ///< further indices of a step are counted, not written
   std::uint64_t* first = nullptr;         ///< [1], written: number of the first step; or null
-  /// Cursor of the run whose next step is drawn; null: the step is SampleArgs::stream's, and the
-  /// other members are not used.
+  /// Progress of the run whose next step is drawn and started. Null: draws the step of
+  /// SampleArgs::stream and starts none; the members below are not used.
   StepCursor* cursor = nullptr;
   ListedStep* list = nullptr;        ///< [steps of the run]
   std::uint32_t capacity = 0;        ///< a larger batch makes the run fail
@@ -69,7 +69,7 @@ struct BatchesAhead {
   std::uint32_t steps;
 };
 
-/// Number of tiles (4 M examples) above which a kernel of its own scans the counts.
+/// Number of tiles (4 M examples) above which sample_scan_kernel sums counts, not each block.
 inline constexpr std::int64_t kScannedTiles = std::int64_t{1} << 14;
 
 /// Throws std::invalid_argument naming the member that is out of range. end is at most 2^32.

@@ -4,8 +4,8 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-// grid: any. block: whole warps up to 1024 threads. static smem: one double per warp. update_kernel
-// adds up the partial sums.
+// Computes partial sums of the released gradient's squared norm; update_kernel adds them up. grid:
+// any. block: whole warps up to 1024 threads. static smem: one double per warp.
 __global__ inline void released_norm_kernel(ReleasedNorm a) {
   CUDP_SHARED(double, partial, [1024 / kWarp]);
   const bool complete = a.cursor->due != 0 && a.cursor->pending == 0;

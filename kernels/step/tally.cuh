@@ -42,7 +42,7 @@ __device__ __forceinline__ void tally_batch(const TallyBatch& a, double* partial
   a.total->non_finite += static_cast<unsigned long long>(non_finite);
 }
 
-// grid: 1 block. block: whole warps, at most 1024. static smem: 32 doubles.
+// Adds up a micro-batch. grid: 1 block. block: whole warps, at most 1024. static smem: 32 doubles.
 __global__ inline void tally_kernel(TallyBatch a) {
   CUDP_SHARED(double, partial, [32]);
   tally_batch(a, &partial[0]);

@@ -20,7 +20,7 @@ CUDP_HD std::int64_t tally_units(double x) {
   return static_cast<long long>(rint(cut * (1.0 / kTallyUnit)));
 }
 
-/// Totals over training. The device has one. norm has the same units as loss.
+/// Totals of all examples trained on, on the device; loss and norm are in units of kTallyUnit.
 struct Tally {
   long long loss;  ///< multiples of kTallyUnit
   long long norm;

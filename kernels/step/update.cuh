@@ -43,10 +43,10 @@ __device__ __forceinline__ void update_number(const UpdateArgs& a, const StepSca
   if (a.average) a.average[j] = moving_average<ScalarLanes>(s, a.average[j], theta);
 }
 
-// grid, block: whole warps, one parameter per thread. kind is a.optimizer.kind. scalars [1] in
-// device memory replaces a.scalars, so that a captured graph can be replayed with other values;
-// null: a.scalars is used. With size.cursor the learning rate is divided by b, and nothing is done
-// if the step's update is not outstanding.
+// Optimizer step. grid, block: whole warps, one parameter per thread. kind is a.optimizer.kind.
+// scalars [1] in device memory replaces a.scalars, so that a captured graph can be replayed with
+// other values; null: a.scalars is used. With size.cursor the learning rate is divided by b, the
+// adaptive step size, and nothing is done if the step's update is not outstanding.
 template <OptimizerKind kind>
 __global__ void update_kernel(UpdateArgs a, const StepScalars* scalars, AdaptStepSize size) {
   if (size.cursor != nullptr && size.cursor->tail == 0) return;
@@ -76,7 +76,7 @@ using UpdateKernel = void (*)(UpdateArgs, const StepScalars*, AdaptStepSize);
 template <OptimizerKind k>
 using KindOf = std::integral_constant<OptimizerKind, k>;
 
-/// Calls take(KindOf<kind>{}).
+/// Calls take(KindOf<kind>{}): passes a kind known at run time as a type.
 template <class Take>
 auto with_kind(OptimizerKind kind, const Take& take) {
   switch (kind) {
@@ -94,7 +94,7 @@ auto with_kind(OptimizerKind kind, const Take& take) {
   return take(KindOf<OptimizerKind::adamw>{});
 }
 
-/// Kernel for a kind of optimizer.
+/// Returns the update kernel that is compiled for a kind of optimizer.
 inline UpdateKernel update_kernel_of(OptimizerKind kind) {
   return with_kind(kind, [](auto k) -> UpdateKernel { return update_kernel<k.value>; });
 }
