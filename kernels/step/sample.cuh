@@ -208,8 +208,8 @@ __device__ __forceinline__ std::uint32_t begin_step(const SampleSpace& space, st
   if (drawn > space.capacity) c.failed = kBatchFailed;
   if (c.due != 0) c.failed = kTailFailed;
   if (c.failed != 0) return 0;
-  if (drawn > space.room) {
-    c.crowded = drawn;
+  if (drawn > space.launch_capacity) {
+    c.oversized_batch = drawn;
     return 0;
   }
   c.active = 1;

@@ -53,11 +53,12 @@ struct SampleSpace {
   /// Cursor of the run whose next step is drawn; null: the step is SampleArgs::stream's, and the
   /// other members are not used.
   StepCursor* cursor = nullptr;
-  ListedStep* list = nullptr;        ///< [steps of the run]
-  std::uint32_t capacity = 0;        ///< a larger batch makes the run fail
-  std::uint32_t room = 0xffffffffu;  ///< a larger batch is not started: launches would truncate it
-  bool has_tail = false;             ///< the step's update is a separate launch
-  const Tally* counted = nullptr;    ///< [1], if the clipping norm is adaptive
+  ListedStep* list = nullptr;  ///< [steps of the run]
+  std::uint32_t capacity = 0;  ///< a larger batch makes the run fail
+  std::uint32_t launch_capacity =
+      0xffffffffu;                 ///< a larger batch is not started: launches would truncate it
+  bool has_tail = false;           ///< the step's update is a separate launch
+  const Tally* counted = nullptr;  ///< [1], if the clipping norm is adaptive
 };
 
 /// Batches of consecutive steps, drawn ahead.

@@ -26,8 +26,8 @@ struct ListedStep {
 /// use.
 ///
 /// A step that cannot be finished stops the run. begin_step() starts no step while `pending`,
-/// `crowded` or `failed` is not 0. All later launches find `active` 0, or an empty batch, and do
-/// nothing.
+/// `oversized_batch` or `failed` is not 0. All later launches find `active` 0, or an empty batch,
+/// and do nothing.
 struct StepCursor {
   std::uint64_t first = 0;   ///< number of the run's first step
   std::uint32_t end = 0;     ///< number of steps of the run
@@ -36,7 +36,7 @@ struct StepCursor {
   /// Number of pairs of the current step's noise that the host must compute.
   std::uint32_t pending = 0;
   /// Size of a batch that the launches have no capacity for; it was not started.
-  std::uint32_t crowded = 0;
+  std::uint32_t oversized_batch = 0;
   /// 1 while a step is executed, 0 if the current launches must do nothing.
   std::uint32_t active = 0;
   std::uint32_t follows = 0;  ///< 1 if the clipping norm is adaptive, by the rule `clip`
@@ -67,7 +67,7 @@ inline constexpr std::uint32_t kNotDrawn = 3;
 
 /// Returns whether a recorded step must do nothing. Called before begin_step() advances the cursor.
 CUDP_HD bool halts(const StepCursor& c) {
-  return c.pending != 0 || c.crowded != 0 || c.failed != 0 || c.index >= c.end;
+  return c.pending != 0 || c.oversized_batch != 0 || c.failed != 0 || c.index >= c.end;
 }
 
 }  // namespace cudp

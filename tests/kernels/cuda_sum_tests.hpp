@@ -277,13 +277,13 @@ TEST_F(CudaKernel, TheCursorWalksTheSteps) {
   stops(broken, kBatchFailed);
   // A batch that is larger than the launches have room for is not begun, and no step before there
   // is room.
-  space.room = kExamples - 1;
+  space.launch_capacity = kExamples - 1;
   stops(c, 0);
-  EXPECT_EQ(begin(c).crowded, kExamples);
-  space.room = kExamples;
-  StepCursor crowded = c;
-  crowded.crowded = kExamples;
-  stops(crowded, 0);
+  EXPECT_EQ(begin(c).oversized_batch, kExamples);
+  space.launch_capacity = kExamples;
+  StepCursor oversized = c;
+  oversized.oversized_batch = kExamples;
+  stops(oversized, 0);
   EXPECT_EQ(begin(c).active, 1u);
   space.has_tail = true;
   EXPECT_EQ(begin(c).due, 1u);

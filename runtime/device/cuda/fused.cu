@@ -368,7 +368,7 @@ Unfinished FusedNetwork::sum(const std::vector<FusedKernel>& kernels, FusedSum a
   args.losses = losses_.get();
   args.squared_norms = squared_norms_.get();
   args.factors = factors_.get();
-  const std::int64_t max_drawn = drawn.room;
+  const std::int64_t max_drawn = drawn.max_examples;
   Unfinished left{};
   for (std::int64_t first = 0; first < max_drawn; first += capacity_) {
     if (first > 0) {

@@ -77,7 +77,7 @@ class FusedNetwork {
   struct Drawn {
     const std::uint32_t* count;     ///< [1]
     const std::uint32_t* examples;  ///< [*count], indices in the data set
-    std::int64_t room;              ///< limit: the first `room` of them are taken
+    std::int64_t max_examples;      ///< only the first `max_examples` of them are used
     double expected;                ///< number of them that is expected
     const DeviceData& data;
     const float* parameters;  ///< [d]

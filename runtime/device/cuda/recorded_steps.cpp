@@ -124,9 +124,9 @@ void RecordedSteps::run_alone(const StepRecipe& recipe, const StepCursor& cursor
     done = at.index;  // the steps after this one were not executed
     if (at.pending != 0) {
       p_.end.complete(at, recipe, p_.stream(Stream::noise), false);
-    } else if (at.crowded != 0) {
-      capacity_ =
-          std::min(2 * std::int64_t{at.crowded}, batch_capacity(recipe.draw, p_.train.size()));
+    } else if (at.oversized_batch != 0) {
+      capacity_ = std::min(2 * std::int64_t{at.oversized_batch},
+                           batch_capacity(recipe.draw, p_.train.size()));
       record(recipe);
       p_.position.raise_capacity(at);
     } else {

@@ -27,7 +27,7 @@ SampleSpace StepSum::space_of(const StepRecipe& recipe, std::int64_t capacity) c
   space.cursor = p_.position.cursor();
   space.list = p_.position.list();
   space.capacity = static_cast<std::uint32_t>(batch_capacity(recipe.draw, p_.train.size()));
-  space.room = static_cast<std::uint32_t>(capacity);
+  space.launch_capacity = static_cast<std::uint32_t>(capacity);
   space.counted = p_.tally.get();
   space.has_tail = StepEnd::has_tail(recipe);
   return space;
@@ -61,7 +61,7 @@ Unfinished StepSum::add_up(const StepRecipe& recipe, std::int64_t max_drawn) {
   const FusedNetwork::Drawn drawn{
       .count = p_.sample.space().count,
       .examples = p_.drawn.get(),
-      .room = max_drawn,
+      .max_examples = max_drawn,
       .expected = expected_draw(recipe.draw, p_.train.size(), max_drawn),
       .data = p_.train.data(),
       .parameters = p_.state.parameters(),
