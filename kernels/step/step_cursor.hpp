@@ -32,7 +32,7 @@ struct StepCursor {
   std::uint64_t first = 0;   ///< number of the run's first step
   std::uint32_t end = 0;     ///< number of steps of the run
   std::uint32_t index = 0;   ///< number of steps started
-  std::uint32_t failed = 0;  ///< 0, or the error: kBatchFailed, kTailFailed or kNotDrawn
+  std::uint32_t failed = 0;  ///< 0, or the error: kBatchFailed, kUpdateMissing or kNotDrawn
   /// Number of pairs of the current step's noise that the host must compute.
   std::uint32_t pending = 0;
   /// Size of a batch that the launches have no capacity for; it was not started.
@@ -42,9 +42,9 @@ struct StepCursor {
   std::uint32_t follows = 0;  ///< 1 if the clipping norm is adaptive, by the rule `clip`
   // Members for steps whose update is a separate launch, after the norm of the released gradient is
   // known (step_size.hpp):
-  std::uint32_t due = 0;  ///< 1 while the current step's update is outstanding
+  std::uint32_t awaits_update = 0;  ///< 1 while the current step's update is outstanding
   /// 1 if the update may run: the whole gradient is released, and its norm is known.
-  std::uint32_t tail = 0;
+  std::uint32_t may_update = 0;
   float used_rate = 0.0f;      ///< learning rate of the last update
   double step_size_sum = 0.0;  ///< sum b^2 of the adaptive step size before the update
   std::uint64_t step = 0;      ///< number of the current step
@@ -59,7 +59,7 @@ struct StepCursor {
 inline constexpr std::uint32_t kBatchFailed = 1;
 /// Value of StepCursor::failed: a step was started before the previous one's update. It indicates a
 /// bug.
-inline constexpr std::uint32_t kTailFailed = 2;
+inline constexpr std::uint32_t kUpdateMissing = 2;
 
 /// Value of StepCursor::failed: the batch of a step is not among those drawn ahead. It indicates a
 /// bug.

@@ -255,7 +255,7 @@ TEST_F(CudaKernel, TheCursorWalksTheSteps) {
   const auto stops = [&](const StepCursor& from, std::uint32_t failed) {
     const StepCursor after = begin(from);
     EXPECT_EQ(after.active, 0u);
-    EXPECT_EQ(after.tail, 0u);
+    EXPECT_EQ(after.may_update, 0u);
     EXPECT_EQ(after.index, from.index);
     EXPECT_EQ(after.step, from.step);
     EXPECT_EQ(after.failed, failed);
@@ -267,8 +267,8 @@ TEST_F(CudaKernel, TheCursorWalksTheSteps) {
   waits.pending = 1;
   stops(waits, 0);
   StepCursor late = c;
-  late.due = 1;
-  stops(late, kTailFailed);
+  late.awaits_update = 1;
+  stops(late, kUpdateMissing);
   space.capacity = kExamples - 1;
   stops(c, kBatchFailed);
   space.capacity = kExamples;
@@ -285,8 +285,8 @@ TEST_F(CudaKernel, TheCursorWalksTheSteps) {
   oversized.oversized_batch = kExamples;
   stops(oversized, 0);
   EXPECT_EQ(begin(c).active, 1u);
-  space.has_tail = true;
-  EXPECT_EQ(begin(c).due, 1u);
+  space.has_separate_update = true;
+  EXPECT_EQ(begin(c).awaits_update, 1u);
 }
 
 /// One launch for several steps draws what a launch for each draws. A batch that is larger than its

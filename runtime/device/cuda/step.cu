@@ -155,7 +155,7 @@ void StepEnd::finish(const StepRecipe& recipe, const RandomStream& noise, const 
                      bool is_shown) {
   launch(gpu_, "finish", finish_kernel_of(recipe.optimizer.kind, left.sums.slabs != nullptr),
          finish_args(recipe, noise, left, is_shown));
-  if (has_tail(recipe) && !is_shown) update(recipe);
+  if (has_separate_update(recipe) && !is_shown) update(recipe);
 }
 
 void StepEnd::update(const StepRecipe& recipe) {
@@ -185,7 +185,7 @@ void StepEnd::complete(const StepCursor& at, const StepRecipe& recipe, const Ran
          FinishPairs{.step = finish_args(recipe, noise, {}, is_shown),
                      .pairs = pairs_.get(),
                      .count = static_cast<std::uint32_t>(made.size())});
-  if (has_tail(recipe) && !is_shown) update(recipe);
+  if (has_separate_update(recipe) && !is_shown) update(recipe);
 }
 
 FinishStep StepEnd::finish_args(const StepRecipe& recipe, const RandomStream& noise,
@@ -196,7 +196,7 @@ FinishStep StepEnd::finish_args(const StepRecipe& recipe, const RandomStream& no
           .noise = noise,
           .n = numbers(),
           .undecided = undecided_.get(),
-          .released = has_tail(recipe) || is_shown ? released_.get() : nullptr,
+          .released = has_separate_update(recipe) || is_shown ? released_.get() : nullptr,
           .update = state_.update_args(recipe),
           .by_pairs = numbers() < kPairwise,
           .list = list_};

@@ -38,13 +38,13 @@ class StepEnd {
   void upload_sum(std::span<const FixedPoint> sum) { sum_.upload(sum); }
   void clear_sum() { sum_.clear(); }
 
-  /// Returns the released values [d]. Requires has_tail() or is_shown.
+  /// Returns the released values [d]. Requires has_separate_update() or is_shown.
   std::vector<float> download_released() const { return released_.download(); }
   void upload_released(const std::vector<float>& values) { released_.upload(values); }
 
   /// Returns whether the update is a separate launch after the release, because it needs the norm
   /// of the whole released gradient (adaptive step size).
-  static bool has_tail(const StepRecipe& recipe) { return recipe.step_size.has_value(); }
+  static bool has_separate_update(const StepRecipe& recipe) { return recipe.step_size.has_value(); }
 
   /// Launches noise, release and update of the current step. noise: random stream, whose step the
   /// device takes from the cursor. left: partial results to add first. is_shown: launches no

@@ -29,7 +29,7 @@ SampleSpace StepSum::space_of(const StepRecipe& recipe, std::int64_t capacity) c
   space.capacity = static_cast<std::uint32_t>(batch_capacity(recipe.draw, p_.train.size()));
   space.launch_capacity = static_cast<std::uint32_t>(capacity);
   space.counted = p_.tally.get();
-  space.has_tail = StepEnd::has_tail(recipe);
+  space.has_separate_update = StepEnd::has_separate_update(recipe);
   return space;
 }
 
