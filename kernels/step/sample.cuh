@@ -216,7 +216,7 @@ __device__ __forceinline__ std::uint32_t begin_step(const SampleSpace& space, st
   c.awaits_update = space.has_separate_update ? 1 : 0;
   c.step = c.first + c.index;
   ListedStep& now = space.list[c.index];
-  if (c.follows != 0) {
+  if (c.adapts_clip_norm != 0) {
     // The previous step is complete, or this one would not start.
     if (c.index > 0) {
       const ListedStep& before = space.list[c.index - 1];

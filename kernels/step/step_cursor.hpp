@@ -39,7 +39,7 @@ struct StepCursor {
   std::uint32_t oversized_batch = 0;
   /// 1 while a step is executed, 0 if the current launches must do nothing.
   std::uint32_t active = 0;
-  std::uint32_t follows = 0;  ///< 1 if the clipping norm is adaptive, by the rule `clip`
+  std::uint32_t adapts_clip_norm = 0;  ///< 1 if the clipping norm is adaptive, by the rule `clip`
   // Members for steps whose update is a separate launch, after the norm of the released gradient is
   // known (step_size.hpp):
   std::uint32_t awaits_update = 0;  ///< 1 while the current step's update is outstanding

@@ -411,15 +411,14 @@ TEST_F(CudaKernel, TheClippingNormFollowsTheStepBefore) {
       const StepScalars given = list[1].scalars;
       list[0].scalars.clip_norm = clip;
       list[0].noisy_count = (i - 30) * std::int64_t{1'234'567'891};
-      const SampleSpace space{
-          .flags = device(std::vector<std::uint16_t>(32, 0x5a5a)),
-          .counts = device(std::vector<std::uint32_t>(3, 0x5a5a)),
-          .count = device(std::vector<std::uint32_t>{0x5a5a}),
-          .cursor =
-              device(std::vector<StepCursor>{{.end = 2, .index = 1, .follows = 1, .clip = rule}}),
-          .list = device(list),
-          .capacity = 300,
-          .counted = device(std::vector<Tally>{seen})};
+      const SampleSpace space{.flags = device(std::vector<std::uint16_t>(32, 0x5a5a)),
+                              .counts = device(std::vector<std::uint32_t>(3, 0x5a5a)),
+                              .count = device(std::vector<std::uint32_t>{0x5a5a}),
+                              .cursor = device(std::vector<StepCursor>{
+                                  {.end = 2, .index = 1, .adapts_clip_norm = 1, .clip = rule}}),
+                              .list = device(list),
+                              .capacity = 300,
+                              .counted = device(std::vector<Tally>{seen})};
       launch(sample_flags_kernel, args, space, {.grid = {2}, .block = {64}});
       launch(sample_place_kernel, args, space, {.grid = {2}, .block = {64}});
       const StepCursor at = host(space.cursor, 1)[0];

@@ -120,7 +120,8 @@ void RecordedSteps::run_alone(const StepRecipe& recipe, const StepCursor& cursor
       }
       p_.gpu.replay(recorded_->recording);
     }
-    const StepCursor at = cursor.follows != 0 ? p_.position.wait(steps) : p_.position.wait();
+    const StepCursor at =
+        cursor.adapts_clip_norm != 0 ? p_.position.wait(steps) : p_.position.wait();
     done = at.index;  // the steps after this one were not executed
     if (at.pending != 0) {
       p_.end.complete(at, recipe, p_.stream(Stream::noise), false);
