@@ -167,7 +167,7 @@ struct FusedSum {
 
 /// Adds the blocks' slabs: fixed[j] += sum over blocks.
 struct FusedReduce {
-  BlockSums left;
+  BlockSums block_sums;
   std::int64_t n;  ///< d
   FixedPoint* fixed;
 };
@@ -226,8 +226,8 @@ inline void validate(const FusedSum& a) {
 }
 
 inline void validate(const FusedReduce& a) {
-  validate(a.left);
-  expect(a.left.slabs && a.n > 0 && a.fixed, "fused reduce: expected pointers and n > 0");
+  validate(a.block_sums);
+  expect(a.block_sums.slabs && a.n > 0 && a.fixed, "fused reduce: expected pointers and n > 0");
 }
 /// Launch shape with one thread per number: each of, say, 26,010 threads reads some 132 slabs.
 inline LaunchShape launch_shape(const FusedReduce& a) { return strided_shape(a.n, 128); }

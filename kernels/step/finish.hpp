@@ -31,12 +31,13 @@ struct Unfinished {
 
 /// Finishes a step with n parameters. Computes r_j = grid (S_j + K_j) for each parameter j,
 /// releases r_j or uses it for the update, and sets sum[j] = 0. S_j is sum[j] plus the partial sums
-/// in `left`. K_j is the noise: rounded normal j of the current step, with the cursor's noise_std
-/// and grid. For pairs of K_j that double precision cannot decide, only sum[j] = S_j is written.
+/// in `unfinished`. K_j is the noise: rounded normal j of the current step, with the cursor's
+/// noise_std and grid. For pairs of K_j that double precision cannot decide, only sum[j] = S_j is
+/// written.
 struct FinishStep {
   StepCursor* cursor;
-  FixedPoint* sum;  ///< [n], sum of the batch's contributions in units of its grid
-  Unfinished left;  ///< partial results to add; one more block adds up its losses and counts
+  FixedPoint* sum;        ///< [n], sum of the batch's contributions in units of its grid
+  Unfinished unfinished;  ///< partial results to add; one more block adds up its losses and counts
   RandomStream noise;
   std::int64_t n;
   std::uint32_t* undecided;  ///< [words_of_pairs(n)], one bit per pair of numbers, 0 before
@@ -79,9 +80,9 @@ inline void validate(const FinishStep& a) {
   expect(a.cursor && a.sum && a.undecided && a.n > 0, "finish: expected pointers and n > 0");
   expect(a.released != nullptr || (a.update.parameters && a.update.end == a.n),
          "finish: expected `released`, or parameters to update");
-  validate(a.left.sums);
-  expect(a.left.sums.slabs == nullptr || a.by_pairs, "finish: slabs are finished by pairs");
-  if (a.left.tally.total != nullptr) validate(a.left.tally);
+  validate(a.unfinished.sums);
+  expect(a.unfinished.sums.slabs == nullptr || a.by_pairs, "finish: slabs are finished by pairs");
+  if (a.unfinished.tally.total != nullptr) validate(a.unfinished.tally);
 }
 inline void validate(const FinishPairs& a) {
   validate(a.step);
@@ -93,10 +94,10 @@ inline constexpr unsigned kSlabThreads = 128;
 
 /// Launch shape with small blocks, so that small models use the whole device.
 inline LaunchShape launch_shape(const FinishStep& a) {
-  const bool has_slabs = a.left.sums.slabs != nullptr;
+  const bool has_slabs = a.unfinished.sums.slabs != nullptr;
   LaunchShape shape = strided_shape(rounded_pairs(a.n) / (a.by_pairs ? 1 : 4), has_slabs ? 32 : 64);
   if (has_slabs) shape.block.x = kSlabThreads;
-  if (a.left.tally.total != nullptr) ++shape.grid.x;
+  if (a.unfinished.tally.total != nullptr) ++shape.grid.x;
   return shape;
 }
 inline LaunchShape launch_shape(const FinishPairs& a) { return strided_shape(a.count, 64); }

@@ -465,7 +465,7 @@ TEST_F(CudaKernel, FinishReleasesWhatIsDecidedAndNothingElse) {
       SCOPED_TRACE(testing::Message() << by_pairs << updates);
       FinishStep a{.cursor = device(std::vector<StepCursor>{at}),
                    .sum = device(sum),
-                   .left = {},
+                   .unfinished = {},
                    .noise = noise,
                    .n = kN,
                    .undecided = device(std::vector<std::uint32_t>(words_of_pairs(kN), 0)),
@@ -567,7 +567,7 @@ TEST_F(CudaKernel, FinishedPairsAreUpdatedAsAllOthers) {
                                             numbers(1.0f)};
     FinishStep a{.cursor = device(std::vector<StepCursor>{at}),
                  .sum = device(sum),
-                 .left = {},
+                 .unfinished = {},
                  .noise = noise,
                  .n = kN,
                  .undecided = device(std::vector<std::uint32_t>(words_of_pairs(kN), 0)),
@@ -620,19 +620,19 @@ TEST_F(CudaKernel, FinishAddsWhatBlocksHaveLeft) {
   const Batch three = batch(0, 8, 3);
   FinishStep a{.cursor = device(std::vector<StepCursor>{at}),
                .sum = device(std::vector<FixedPoint>(kN, static_cast<FixedPoint>(-7))),
-               .left = {.sums = {three, device(slabs), 1, kBlocks}},
+               .unfinished = {.sums = {three, device(slabs), 1, kBlocks}},
                .noise = {},
                .n = kN,
                .undecided = device(std::vector<std::uint32_t>(words_of_pairs(kN), 0)),
                .released = device(std::vector<float>(kN, kLoud)),
                .update = {},
                .by_pairs = true};
-  a.left.tally = {.batch = three,
-                  .loss = device(std::vector<float>(8, 0.5f)),
-                  .squared_norms = device(std::vector<float>(8, 4.0f)),
-                  .factors = device(std::vector<float>(8, 0.5f)),
-                  .groups = 1,
-                  .total = device(std::vector<Tally>{{}})};
+  a.unfinished.tally = {.batch = three,
+                        .loss = device(std::vector<float>(8, 0.5f)),
+                        .squared_norms = device(std::vector<float>(8, 4.0f)),
+                        .factors = device(std::vector<float>(8, 0.5f)),
+                        .groups = 1,
+                        .total = device(std::vector<Tally>{{}})};
   for (int i = 1; i <= 2; ++i) {
     run(finish_kernel_of(OptimizerKind::adamw, true), a);
     const std::vector<float> r = host(a.released, kN);
@@ -640,7 +640,7 @@ TEST_F(CudaKernel, FinishAddsWhatBlocksHaveLeft) {
       ASSERT_EQ(r[j],
                 static_cast<float>(slabs[j] + slabs[kN + j] + slabs[2 * kN + j] - (i == 1 ? 7 : 0)))
           << j;
-    const Tally t = host(a.left.tally.total, 1)[0];
+    const Tally t = host(a.unfinished.tally.total, 1)[0];
     EXPECT_EQ(t.examples, 3u * static_cast<unsigned>(i));
     EXPECT_EQ(t.loss, i * (3LL << 19));
   }
@@ -665,7 +665,7 @@ TEST_F(CudaKernel, FinishAddsSlabsInShares) {
   }
   FinishStep a{.cursor = nullptr,
                .sum = nullptr,
-               .left = {},
+               .unfinished = {},
                .noise = noise,
                .n = kN,
                .undecided = nullptr,
@@ -685,7 +685,7 @@ TEST_F(CudaKernel, FinishAddsSlabsInShares) {
   const std::vector<std::uint32_t> undecided = host(a.undecided, words_of_pairs(kN));
   EXPECT_GE(host(a.cursor, 1)[0].pending, 1u);
   // Two examples a turn: 37 turns.
-  a.left.sums = {batch(0, 100, 2 * kWritten - 1), device(slabs), 2, kBlocks};
+  a.unfinished.sums = {batch(0, 100, 2 * kWritten - 1), device(slabs), 2, kBlocks};
   EXPECT_EQ(launch_shape(a).block.x, kSlabThreads);
   for (const unsigned threads : {64u, 96u, 128u})
     for (const unsigned blocks : {1u, 3u, 40u}) {
@@ -697,7 +697,7 @@ TEST_F(CudaKernel, FinishAddsSlabsInShares) {
       EXPECT_EQ(host(a.undecided, words_of_pairs(kN)), undecided);
     }
   // Slabs of a batch of nobody.
-  a.left.sums.batch = batch(0, 100, 0);
+  a.unfinished.sums.batch = batch(0, 100, 0);
   start(whole);
   run(finish_kernel_of(OptimizerKind::sgd, true), a);
   EXPECT_EQ(host(a.released, kN), released);

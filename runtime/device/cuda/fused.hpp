@@ -108,8 +108,8 @@ class FusedNetwork {
   void norms(const std::uint32_t* count, std::size_t n, const DeviceData& data,
              const float* parameters, float* norms);
 
-  /// fixed [d] += the blocks' sums that a launch has left.
-  void add(const BlockSums& left, FixedPoint* fixed);
+  /// Adds the partial sums of a launch's thread blocks to fixed [d].
+  void add(const BlockSums& block_sums, FixedPoint* fixed);
 
  private:
   /// args: all arguments but the batch and its outputs.

@@ -57,8 +57,8 @@ void RecordedSteps::launch_step(const StepRecipe& recipe, std::int64_t capacity)
     sum_.begin(recipe, capacity, *ahead_);
   else
     sum_.draw(recipe, capacity);
-  const Unfinished left = sum_.add_up(recipe, capacity);
-  p_.end.finish(recipe, p_.stream(Stream::noise), left, false);
+  const Unfinished unfinished = sum_.add_up(recipe, capacity);
+  p_.end.finish(recipe, p_.stream(Stream::noise), unfinished, false);
 }
 
 void RecordedSteps::prepare_ahead(const StepRecipe& recipe) {

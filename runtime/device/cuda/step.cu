@@ -151,10 +151,10 @@ std::vector<FixedPoint> StepEnd::download_rank_words() const {
   return sum_.download(kRankWords, state_.size());
 }
 
-void StepEnd::finish(const StepRecipe& recipe, const RandomStream& noise, const Unfinished& left,
-                     bool is_shown) {
-  launch(gpu_, "finish", finish_kernel_of(recipe.optimizer.kind, left.sums.slabs != nullptr),
-         finish_args(recipe, noise, left, is_shown));
+void StepEnd::finish(const StepRecipe& recipe, const RandomStream& noise,
+                     const Unfinished& unfinished, bool is_shown) {
+  launch(gpu_, "finish", finish_kernel_of(recipe.optimizer.kind, unfinished.sums.slabs != nullptr),
+         finish_args(recipe, noise, unfinished, is_shown));
   if (has_separate_update(recipe) && !is_shown) update(recipe);
 }
 
@@ -189,10 +189,10 @@ void StepEnd::complete(const StepCursor& at, const StepRecipe& recipe, const Ran
 }
 
 FinishStep StepEnd::finish_args(const StepRecipe& recipe, const RandomStream& noise,
-                                const Unfinished& left, bool is_shown) {
+                                const Unfinished& unfinished, bool is_shown) {
   return {.cursor = cursor_,
           .sum = sum_.get(),
-          .left = left,
+          .unfinished = unfinished,
           .noise = noise,
           .n = numbers(),
           .undecided = undecided_.get(),

@@ -47,9 +47,9 @@ class StepEnd {
   static bool has_separate_update(const StepRecipe& recipe) { return recipe.step_size.has_value(); }
 
   /// Launches noise, release and update of the current step. noise: random stream, whose step the
-  /// device takes from the cursor. left: partial results to add first. is_shown: launches no
+  /// device takes from the cursor. unfinished: partial results to add first. is_shown: launches no
   /// update, so that the host can read the released values and then call update().
-  void finish(const StepRecipe& recipe, const RandomStream& noise, const Unfinished& left,
+  void finish(const StepRecipe& recipe, const RandomStream& noise, const Unfinished& unfinished,
               bool is_shown);
 
   /// Launches the optimizer's update with the released values.
@@ -65,7 +65,7 @@ class StepEnd {
   std::int64_t numbers() const { return static_cast<std::int64_t>(state_.size()); }
 
   FinishStep finish_args(const StepRecipe& recipe, const RandomStream& noise,
-                         const Unfinished& left, bool is_shown);
+                         const Unfinished& unfinished, bool is_shown);
 
   ReleasedNorm released_norm() const;
 
