@@ -44,15 +44,15 @@ std::uint64_t take_number(std::string_view& bytes) {
   return number;
 }
 
-using Takens = std::vector<PrivacyBudget::Taken>;
+using UsedCharges = std::vector<PrivacyBudget::UsedCharge>;
 
-Json encoded(const Takens& all) {
+Json encoded(const UsedCharges& all) {
   Json list = Json::array();
-  for (const PrivacyBudget::Taken& t : all)
+  for (const PrivacyBudget::UsedCharge& t : all)
     list.push_back({privacy::exact_text(t.mechanism), t.parts, t.count});
   return list;
 }
-void decode(const Json& list, Takens& all) {
+void decode(const Json& list, UsedCharges& all) {
   for (const Json& t : list) {
     const auto text = t.at(0).get<std::string>();
     std::string_view rest = text;
@@ -128,7 +128,7 @@ void visit_parts(C& c, const Visit& visit) {
   visit("key_check", c.key_check);
   visit("ledger", c.training.ledger);
   visit("ledger_was_lost", c.ledger_was_lost);
-  visit("taken", c.training.taken);
+  visit("taken", c.training.used_charges);
   visit("released", c.training.released);
   visit("metrics", c.training.metrics);
   visit("config", c.config);

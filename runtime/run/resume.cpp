@@ -39,7 +39,7 @@ void check_named_weights(const Settings& flags, const StoredRun& stored) {
 void check_ledger(const RunFolder& folder, const TrainingState& state) {
   try {
     PrivacyBudget(
-        state.ledger, [](const privacy::Ledger&) {}, state.taken);
+        state.ledger, [](const privacy::Ledger&) {}, state.used_charges);
   } catch (const std::invalid_argument& e) {
     throw Error(folder.ledger().string() + ": " + e.what());
   }

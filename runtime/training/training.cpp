@@ -34,14 +34,14 @@ constexpr double kCheckpointSeconds = 20.0;
 
 Training::Training(Experiment experiment, SharedKey key, TrainingObserver& observer,
                    ReleaseObserver* release_observer, privacy::Ledger ledger,
-                   std::vector<PrivacyBudget::Taken> taken,
+                   std::vector<PrivacyBudget::UsedCharge> used_charges,
                    std::vector<privacy::NoisyValue> released)
     : experiment_(std::move(experiment)),
       key_(std::move(key)),
       observer_(observer),
       budget_(
           std::move(ledger), [&observer](const privacy::Ledger& l) { observer.charged(l); },
-          std::move(taken)),
+          std::move(used_charges)),
       gate_(experiment_.config.rng, key_, budget_, std::move(released), release_observer) {
   check_release_observer(release_observer, experiment_.config);
   if (experiment_.memo == nullptr) experiment_.memo = std::make_shared<privacy::AccountantMemo>();
@@ -180,9 +180,9 @@ std::unique_ptr<Training> Training::begin(Experiment experiment, SharedKey key,
 std::unique_ptr<Training> Training::resume(Experiment experiment, SharedKey key,
                                            TrainingObserver& observer, TrainingState state,
                                            bool same_key, ReleaseObserver* release_observer) {
-  std::unique_ptr<Training> t(new Training(std::move(experiment), std::move(key), observer,
-                                           release_observer, std::move(state.ledger),
-                                           std::move(state.taken), std::move(state.released)));
+  std::unique_ptr<Training> t(new Training(
+      std::move(experiment), std::move(key), observer, release_observer, std::move(state.ledger),
+      std::move(state.used_charges), std::move(state.released)));
   t->size_ = state.size;
   t->step_ = state.step;
   t->metrics_ = std::move(state.metrics);
@@ -215,7 +215,7 @@ TrainingState Training::state() const {
           .method = joined_state(),
           .size = size_,
           .ledger = budget_.ledger(),
-          .taken = budget_.taken(),
+          .used_charges = budget_.used_charges(),
           .released = gate_.listed(),
           .metrics = metrics_,
           .seconds = seconds_,

@@ -29,7 +29,8 @@ struct TrainingState {
   MethodState method;
   TrainingSize size;
   privacy::Ledger ledger;
-  std::vector<PrivacyBudget::Taken> taken;    ///< uses of the ledger's charges that have no number
+  std::vector<PrivacyBudget::UsedCharge>
+      used_charges;                           ///< uses of the ledger's charges that have no number
   std::vector<privacy::NoisyValue> released;  ///< the noisy values released so far
   std::vector<MetricsRow> metrics;
   double seconds = 0.0;                ///< training time so far
@@ -120,7 +121,8 @@ class Training {
 
   Training(Experiment experiment, SharedKey key, TrainingObserver& observer,
            ReleaseObserver* release_observer, privacy::Ledger ledger,
-           std::vector<PrivacyBudget::Taken> taken, std::vector<privacy::NoisyValue> released);
+           std::vector<PrivacyBudget::UsedCharge> used_charges,
+           std::vector<privacy::NoisyValue> released);
 
   std::unique_ptr<Method> make_method() const;
   Ranks& ranks() const { return *experiment_.ranks; }

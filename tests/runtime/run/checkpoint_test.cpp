@@ -34,7 +34,7 @@ Checkpoint example(std::uint64_t step) {
   c.key_check = 0xfedcba9876543210;
   c.training.ledger.charge({privacy::Gaussian{40.0}, 1});
   c.training.ledger.authorise(0, step, privacy::PoissonGaussian{0.01, 1.0 / 3.0});
-  c.training.taken = {{privacy::Gaussian{40.0}, 1, 1}, {privacy::Laplace{1.0 / 3.0}, 2, 3}};
+  c.training.used_charges = {{privacy::Gaussian{40.0}, 1, 1}, {privacy::Laplace{1.0 / 3.0}, 2, 3}};
   c.ledger_was_lost = true;
   c.training.metrics = {{1.0, 117, 0.7, 0.5, {}}};
   for (std::size_t i = 0; i < metrics(PredictionKind::classes).size(); ++i)
@@ -62,7 +62,7 @@ TEST(Checkpoint, RestoresEverything) {
   EXPECT_EQ(back.data, c.data);
   EXPECT_EQ(back.key_check, c.key_check);
   EXPECT_EQ(back.training.ledger, c.training.ledger);
-  EXPECT_EQ(back.training.taken, c.training.taken);
+  EXPECT_EQ(back.training.used_charges, c.training.used_charges);
   EXPECT_EQ(back.ledger_was_lost, c.ledger_was_lost);
   ASSERT_EQ(back.training.metrics.size(), 1u);
   EXPECT_EQ(encode_metrics(back.training.metrics), encode_metrics(c.training.metrics));
