@@ -453,11 +453,11 @@ PLACES = [
     ("runtime/device/rank_sums.cpp", "why_not_on_devices", "if (@libraries[r]@", [("DEVICES: another version is not seen", "libraries[0]")]),
     ("runtime/device/rank_sums.hpp", "join_on_devices", "if (@tried[i]@", [("DEVICES: the tried sum is not looked at", "tried_sum(ranks.size(), i)")]),
     ("runtime/methods/dpis.cpp", "noisy_total", "sum, @1@", [("RANKS: the total of the norms is left out", "0 * x")]),
-    ("runtime/training/training.cpp", "follow", "train(@order.step@", [("RANKS: noise of another step", "x + 1")]),
-    ("runtime/training/training.cpp", "follow", "train(order.step, @order.until@", [("RANKS: one step more", "x + 1")]),
+    ("runtime/training/training.cpp", "follow", "train(@command.step@", [("RANKS: noise of another step", "x + 1")]),
+    ("runtime/training/training.cpp", "follow", "train(command.step, @command.until@", [("RANKS: one step more", "x + 1")]),
     ("runtime/run/follow.cpp", "first_difference", "one.starts_with(code + \" \")", [("RANKS: a refusal shows the codes of rows", "false && x")]),
     ("runtime/run/follow.cpp", "facts_of", "train.whole_size()", [("RANKS: the number of rows is not compared", "0 * x")]),
-    ("runtime/training/order.cpp", "hash_of", "array.size() * sizeof(float)", [("the model is not compared", "0 * x")]),
+    ("runtime/training/rank_command.cpp", "hash_of", "array.size() * sizeof(float)", [("the model is not compared", "0 * x")]),
 ]
 
 # Survivors that harm nothing, and why.
@@ -500,7 +500,7 @@ TESTS_OF_FILES = {
     "runtime/data/glyphs.cpp": "Ranges*",
     "runtime/data/sentences.cpp": "Ranges*",
     "runtime/run/follow.cpp": "RankedTraining*",
-    "runtime/training/order.cpp": "RankedTraining*",
+    "runtime/training/rank_command.cpp": "RankedTraining*",
     "kernels/contribution/coordinates_math.hpp": "All/FusedTransformed*",
     "kernels/fused/sums.cuh": "All/FusedTransformed*:All/FusedStep*:TensorStep*",
     "kernels/fused/head.cuh": "All/FusedStep*:TensorStep*",

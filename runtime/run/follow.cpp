@@ -123,7 +123,7 @@ void introduce(Ranks& ranks, const Introduction& introduction) {
   if (!method.on_ranks)
     throw InputError("--ranks: expected 1 with --method " + method.name +
                      ", which trains in one go");
-  announce(ranks, {.kind = Order::Kind::introduce,
+  announce(ranks, {.kind = RankCommand::Kind::introduce,
                    .step = introduction.config.share_device ? 1U : 0U,
                    .until = static_cast<std::uint64_t>(introduction.config.sum_by)});
   std::string config = write_config(introduction.config, Audience::owner);
@@ -154,14 +154,14 @@ void send_facts(const Experiment& e, const RandomKey& key) {
 
 void announce_resume(Ranks& ranks, const Checkpoint& checkpoint, bool same_key) {
   if (ranks.alone()) return;
-  announce(ranks, {.kind = Order::Kind::resume, .step = same_key ? 1U : 0U});
+  announce(ranks, {.kind = RankCommand::Kind::resume, .step = same_key ? 1U : 0U});
   std::string bytes = encode_checkpoint(checkpoint);
   broadcast_text(ranks, "the checkpoint", bytes);
 }
 
 void announce_seal(Ranks& ranks, const RandomKey& key) {
   if (ranks.alone()) return;
-  announce(ranks, {.kind = Order::Kind::seal});
+  announce(ranks, {.kind = RankCommand::Kind::seal});
   RandomKey words = key;
   broadcast_key(ranks, words);
   wipe(words);
@@ -175,8 +175,8 @@ std::string joined_block_tags(const Experiment& e, const Seal& seal, const Datas
 }
 
 Exit follow_run(Ranks& ranks) {
-  const Order first = next_order(ranks);
-  if (first.kind == Order::Kind::stop) return Exit::ok;
+  const RankCommand first = next_command(ranks);
+  if (first.kind == RankCommand::Kind::stop) return Exit::ok;
   Introduction heard;
   std::string text;
   broadcast_text(ranks, "the settings", text);
@@ -198,12 +198,12 @@ Exit follow_run(Ranks& ranks) {
   TrainingObserver nobody;
   std::unique_ptr<Training> training;
   for (;;) {
-    const Order order = next_order(ranks);
-    switch (order.kind) {
-      case Order::Kind::seal:
+    const RankCommand command = next_command(ranks);
+    switch (command.kind) {
+      case RankCommand::Kind::seal:
         answer_seal(e ? *e : training->experiment(), ranks);
         break;
-      case Order::Kind::begin:
+      case RankCommand::Kind::begin:
         try {
           training = Training::begin(*std::exchange(e, {}), *key, nobody);
         } catch (const Error& reason) {
@@ -211,16 +211,16 @@ Exit follow_run(Ranks& ranks) {
           return reason.code();
         }
         break;
-      case Order::Kind::resume: {
+      case RankCommand::Kind::resume: {
         broadcast_text(ranks, "the checkpoint", text);
         training = Training::resume(*std::exchange(e, {}), *key, nobody,
-                                    decode_checkpoint(text, "rank 0").training, order.step != 0);
+                                    decode_checkpoint(text, "rank 0").training, command.step != 0);
         break;
       }
-      case Order::Kind::stop:
+      case RankCommand::Kind::stop:
         return Exit::ok;
       default:
-        training->follow(order);
+        training->follow(command);
     }
   }
 }

@@ -93,7 +93,7 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
   make_new_folder(run.new_folder, experiment);
   run.folder = run.new_folder->folder();
   run.reservation = Reservation(config.of<BudgetsInUse>(), note_of(experiment, run));
-  announce(ranks, {.kind = Order::Kind::begin});
+  announce(ranks, {.kind = RankCommand::Kind::begin});
   run.training = Training::begin(std::move(experiment), key, run, release_observer);
   observe_state(run);
 

@@ -66,28 +66,28 @@ TrainingInputs Training::inputs() {
 }
 
 MethodState Training::joined_state() const {
-  announce(ranks(), {.kind = Order::Kind::state});
+  announce(ranks(), {.kind = RankCommand::Kind::state});
   return joined(method_->state(), ranks());
 }
 
-void Training::follow(Order order) {
-  switch (order.kind) {
-    case Order::Kind::pay_again:
+void Training::follow(RankCommand command) {
+  switch (command.kind) {
+    case RankCommand::Kind::pay_again:
       return pay_again();
-    case Order::Kind::authorise:
-      (void)method_->authorise(budget_, order.step, order.until);
+    case RankCommand::Kind::authorise:
+      (void)method_->authorise(budget_, command.step, command.until);
       return;
-    case Order::Kind::train:
-      step_ = method_->train(order.step, order.until);
+    case RankCommand::Kind::train:
+      step_ = method_->train(command.step, command.until);
       return;
-    case Order::Kind::evaluate:
+    case RankCommand::Kind::evaluate:
       (void)joined_logits();
       return;
-    case Order::Kind::state:
+    case RankCommand::Kind::state:
       (void)joined(method_->state(), ranks());
       return;
     default:
-      throw std::logic_error("an order that no training follows");
+      throw std::logic_error("a command that no training follows");
   }
 }
 
@@ -205,7 +205,7 @@ std::unique_ptr<Training> Training::resume(Experiment experiment, SharedKey key,
 }
 
 void Training::pay_again() {
-  if (ranks().leads()) announce(ranks(), {.kind = Order::Kind::pay_again});
+  if (ranks().leads()) announce(ranks(), {.kind = RankCommand::Kind::pay_again});
   method_->fresh_key(budget_, step_);
   last_step_ = method_->last_step(budget_, step_);
 }
@@ -325,7 +325,7 @@ std::vector<float> Training::joined_logits() {
 
 Predictions Training::answers() {
   const Experiment& e = experiment_;
-  announce(ranks(), {.kind = Order::Kind::evaluate});
+  announce(ranks(), {.kind = RankCommand::Kind::evaluate});
   return {.loss = e.network.spec.loss,
           .outputs = e.network.outputs,
           .logits = joined_logits(),
@@ -395,11 +395,11 @@ class Training::Loop {
   }
 
   std::uint64_t authorise(std::uint64_t step, std::uint64_t until) {
-    announce(t_.ranks(), {Order::Kind::authorise, step, until});
+    announce(t_.ranks(), {RankCommand::Kind::authorise, step, until});
     return method_.authorise(t_.budget_, step, until);
   }
   std::uint64_t train(std::uint64_t step, std::uint64_t until) {
-    announce(t_.ranks(), {Order::Kind::train, step, until});
+    announce(t_.ranks(), {RankCommand::Kind::train, step, until});
     return method_.train(step, until);
   }
 

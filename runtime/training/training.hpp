@@ -15,9 +15,9 @@
 #include "runtime/results/predictor.hpp"
 #include "runtime/results/released_model.hpp"
 #include "runtime/training/observer.hpp"
-#include "runtime/training/order.hpp"
 #include "runtime/training/pending_rows.hpp"
 #include "runtime/training/prepare.hpp"
+#include "runtime/training/rank_command.hpp"
 
 namespace cudp {
 
@@ -96,7 +96,7 @@ class Training {
   /// Checks that all ranks have the same parameters. Throws RanksError if not.
   void agree() const { (void)joined_state(); }
   /// Executes a command of rank 0. Called by the other ranks.
-  void follow(Order order);
+  void follow(RankCommand command);
 
   /// Returns the certificate for everything charged, if the training ends at the current step.
   privacy::Certificate certificate() const;

@@ -103,9 +103,10 @@ TEST(RankedTraining, FollowersHaveTheModelOfTheLeader) {
         Training::begin(prepare(c, silent, "", {}, ranks), SharedKey(key_from_seed(3)), nobody);
     if (ranks.leads()) {
       training->advance();
-      announce(ranks, {.kind = Order::Kind::stop});
+      announce(ranks, {.kind = RankCommand::Kind::stop});
     } else {
-      for (Order o = next_order(ranks); o.kind != Order::Kind::stop; o = next_order(ranks))
+      for (RankCommand o = next_command(ranks); o.kind != RankCommand::Kind::stop;
+           o = next_command(ranks))
         training->follow(o);
     }
     EXPECT_EQ(training->step(), 6u);
@@ -142,9 +143,10 @@ TEST(RankedTraining, GoesOnUnderAFreshKeyAsOneProcessDoes) {
     if (ranks.leads()) {
       training->pay_again();
       training->advance();
-      announce(ranks, {.kind = Order::Kind::stop});
+      announce(ranks, {.kind = RankCommand::Kind::stop});
     } else {
-      for (Order o = next_order(ranks); o.kind != Order::Kind::stop; o = next_order(ranks))
+      for (RankCommand o = next_command(ranks); o.kind != RankCommand::Kind::stop;
+           o = next_command(ranks))
         training->follow(o);
     }
     return training->method().parameters();
@@ -184,7 +186,7 @@ TEST(RankedTraining, WithoutADurableLedgerNobodyMakesAStep) {
     };
     try {
       if (ranks.leads()) training->advance();
-      for (;;) training->follow(next_order(ranks));
+      for (;;) training->follow(next_command(ranks));
     } catch (const Error& reason) {
       note();
       ranks.abort(reason.what(), reason.code());

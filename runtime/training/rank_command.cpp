@@ -1,4 +1,4 @@
-#include "runtime/training/order.hpp"
+#include "runtime/training/rank_command.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -32,16 +32,16 @@ std::string hash_of(const MethodState& s) {
 
 }  // namespace
 
-void announce(Ranks& ranks, Order order) {
+void announce(Ranks& ranks, RankCommand command) {
   if (ranks.alone()) return;
-  ranks.broadcast("the next order", std::as_writable_bytes(std::span(&order, 1)));
+  ranks.broadcast("the next command", std::as_writable_bytes(std::span(&command, 1)));
 }
 
-Order next_order(Ranks& ranks) {
-  Order order{};
-  ranks.broadcast("the next order", std::as_writable_bytes(std::span(&order, 1)),
+RankCommand next_command(Ranks& ranks) {
+  RankCommand command{};
+  ranks.broadcast("the next command", std::as_writable_bytes(std::span(&command, 1)),
                   Patience::unlimited);
-  return order;
+  return command;
 }
 
 MethodState joined(MethodState mine, Ranks& ranks) {
