@@ -110,7 +110,7 @@ PLACES = [
     ("runtime/device/cpu/cpu_engine.cpp", "draw", "sampling, @step@", NUMBERS),
     ("runtime/device/cpu/cpu_engine.cpp", "draw", "poisson->threshold", BOTH),
     ("runtime/device/cpu/cpu_engine.cpp", "take_step", "1.0 / grid", [MORE]),
-    ("runtime/training/training.cpp", "pay_again", "@step_@); last_step_", [NEXT], "ending=fresh noise"),
+    ("runtime/training/training.cpp", "charge_again", "@step_@); last_step_", [NEXT], "ending=fresh noise"),
     ("privacy/certificate/write.cpp", "noisy_values_json", "l.times", NUMBERS),
     ("privacy/certificate/write.cpp", "noisy_values_json", "l.noise_std", BOTH),
     ("privacy/certificate/write.cpp", "noisy_values_json", "l.sensitivity", BOTH),

@@ -74,9 +74,9 @@ void check_not_older(const Run& run) {
 
 /// Charges the budget again for steps that will be repeated under a new key. why: reason for the
 /// new key, for the user.
-void pay_again(Run& run, const std::string& why) {
+void charge_again(Run& run, const std::string& why) {
   try {
-    run.training->pay_again();
+    run.training->charge_again();
   } catch (const BudgetError& e) {
     throw BudgetError(run.folder.root().string() + ": " + why + ", and " + e.what());
   }
@@ -153,7 +153,7 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
     check_not_older(run);
     Reservation(began_in, "training with a new key in " + fs::absolute(run.folder.root()).string())
         .charge_again(t);
-    pay_again(run, stored.why);
+    charge_again(run, stored.why);
   }
   run.opens(t);
   observe_state(run);

@@ -14,12 +14,12 @@ struct RankCommand {
     seal,    ///< other ranks compute authentication codes of their data, under a key that follows
     begin,   ///< Training::begin
     resume,  ///< Training::resume, from a state that follows
-    pay_again,  ///< Training::pay_again
-    authorise,  ///< Method::authorise(step, until)
-    train,      ///< Method::train(step, until)
-    evaluate,   ///< compute the logits of the test set with the current parameters
-    state,      ///< compare Method::state of all ranks, and combine it on rank 0
-    stop        ///< the other ranks terminate
+    charge_again,  ///< Training::charge_again
+    authorise,     ///< Method::authorise(step, until)
+    train,         ///< Method::train(step, until)
+    evaluate,      ///< compute the logits of the test set with the current parameters
+    state,         ///< compare Method::state of all ranks, and combine it on rank 0
+    stop           ///< the other ranks terminate
   };
   Kind kind;
   std::uint64_t step = 0;

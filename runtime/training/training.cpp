@@ -72,8 +72,8 @@ MethodState Training::joined_state() const {
 
 void Training::follow(RankCommand command) {
   switch (command.kind) {
-    case RankCommand::Kind::pay_again:
-      return pay_again();
+    case RankCommand::Kind::charge_again:
+      return charge_again();
     case RankCommand::Kind::authorise:
       (void)method_->authorise(budget_, command.step, command.until);
       return;
@@ -204,8 +204,8 @@ std::unique_ptr<Training> Training::resume(Experiment experiment, SharedKey key,
   return t;
 }
 
-void Training::pay_again() {
-  if (ranks().leads()) announce(ranks(), {.kind = RankCommand::Kind::pay_again});
+void Training::charge_again() {
+  if (ranks().leads()) announce(ranks(), {.kind = RankCommand::Kind::charge_again});
   method_->fresh_key(budget_, step_);
   last_step_ = method_->last_step(budget_, step_);
 }

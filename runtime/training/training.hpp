@@ -61,7 +61,7 @@ class Training {
 
   /// Resumes from `state` of the same experiment, whose data are as prepare() returned them.
   /// same_key: whether `key` is the one that the training began with; if not, the caller must call
-  /// pay_again() before advance(). Throws BudgetError if the budget allows no more steps.
+  /// charge_again() before advance(). Throws BudgetError if the budget allows no more steps.
   static std::unique_ptr<Training> resume(Experiment experiment, SharedKey key,
                                           TrainingObserver& observer, TrainingState state,
                                           bool same_key,
@@ -69,7 +69,7 @@ class Training {
 
   /// Charges the budget again for steps that will be repeated under a new key. Throws BudgetError
   /// if it does not suffice.
-  void pay_again();
+  void charge_again();
 
   /// Trains until the end, or until the observer interrupts. Throws BudgetError if the budget does
   /// not allow a single step.

@@ -141,7 +141,7 @@ TEST(RankedTraining, GoesOnUnderAFreshKeyAsOneProcessDoes) {
     const auto training = Training::resume(prepare(c, quiet, "", {}, ranks),
                                            SharedKey(key_from_seed(4)), nobody, state, false);
     if (ranks.leads()) {
-      training->pay_again();
+      training->charge_again();
       training->advance();
       announce(ranks, {.kind = RankCommand::Kind::stop});
     } else {

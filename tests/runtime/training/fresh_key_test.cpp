@@ -158,7 +158,7 @@ class FreshKeyOf : public testing::TestWithParam<Way> {
     TrainingObserver nobody;
     const auto t = Training::resume(experiment(table), key_from_seed(2), nobody, state, false,
                                     release_observer);
-    t->pay_again();
+    t->charge_again();
     t->advance();
     return {t->method().parameters(), t->ledger().to_text(), t->state().released, t->step()};
   }
