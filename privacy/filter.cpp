@@ -103,7 +103,7 @@ bool Filter::charge(const Release& releases) {
 }
 
 bool Filter::authorise(std::uint64_t begin, std::uint64_t end, const Mechanism& mechanism) {
-  const std::uint64_t count = ledger_.unpaid(begin, end, mechanism);
+  const std::uint64_t count = ledger_.uncharged_steps(begin, end, mechanism);
   const Price each = price(mechanism);
   if (!fits(each, count)) return false;
   ledger_.authorise(begin, end, mechanism);

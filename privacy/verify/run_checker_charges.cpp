@@ -25,8 +25,8 @@ std::optional<std::uint64_t> RunChecker::number_of(const transcript::Release& r)
   const std::uint64_t width = steps_per_epoch_ + totals_an_epoch_;
   // An epoch of DPIS may restart in its middle under a fresh key. Its noisy sums of norms then have
   // the indices directly before the step's.
-  const bool anew = begin_->step / steps_per_epoch_ == r.step;
-  const std::uint64_t total = r.step * width + (anew ? begin_->step % steps_per_epoch_ : 0);
+  const bool is_restarted = begin_->step / steps_per_epoch_ == r.step;
+  const std::uint64_t total = r.step * width + (is_restarted ? begin_->step % steps_per_epoch_ : 0);
   if (r.stream == kNormTotal) return total;
   if (r.stream == kLargestNorms) return total + 1;
   if (r.stream != kNoise && r.stream != kCount) return std::nullopt;
