@@ -20,7 +20,7 @@ struct Row {
   /// else `epsilon`.
   double epsilon = 0.0;  ///< NaN if the line states none
   /// The line's field `epsilon`, if it also has `training_epsilon`.
-  std::optional<double> of_all = {};
+  std::optional<double> total_epsilon = {};
   double epoch = 0.0;
   bool is_measured = false;  ///< whether the line has metrics of test rows
 };

@@ -69,8 +69,8 @@ class CudaDense final : public ProductLayer {
     });
   }
 
-  void note_shift(LayerShifts& of_all) const override {
-    of_all.add({.first = offset(), .n = parameter_count(), .group = group()});
+  void note_shift(LayerShifts& shifts) const override {
+    shifts.add({.first = offset(), .n = parameter_count(), .group = group()});
   }
 
  protected:
