@@ -229,22 +229,23 @@ Checkpoint decode_checkpoint(const std::string& file, const std::string& source)
   return c;
 }
 
-void save_checkpoint(const fs::path& folder, const Checkpoint& checkpoint, const Seal& seal) {
-  write_sealed(folder / (std::string(kPrefix) + std::to_string(checkpoint.training.step)), kPurpose,
-               encode_checkpoint(checkpoint), seal);
+void save_checkpoint(const fs::path& folder, const Checkpoint& checkpoint,
+                     const Authenticator& authenticator) {
+  write_authenticated(folder / (std::string(kPrefix) + std::to_string(checkpoint.training.step)),
+                      kPurpose, encode_checkpoint(checkpoint), authenticator);
   const std::vector<fs::path> all = checkpoints_in(folder);
   for (std::size_t i = kKept; i < all.size(); ++i) fs::remove(all[i]);
 }
 
-bool StoredCheckpoint::is_sealed_by(const Seal& seal) const {
-  return seal.matches(kPurpose, file.content, file.tag);
+bool StoredCheckpoint::is_authentic(const Authenticator& authenticator) const {
+  return authenticator.matches(kPurpose, file.content, file.tag);
 }
 
 std::optional<StoredCheckpoint> newest_checkpoint(
     const fs::path& folder, const std::function<void(const std::string&)>& damaged) {
   for (const fs::path& path : checkpoints_in(folder)) {
     try {
-      SealedFile file = read_sealed(path);
+      AuthenticatedFile file = read_authenticated(path);
       Checkpoint checkpoint = decode_checkpoint(file.content, path.string());
       return StoredCheckpoint{std::move(checkpoint), std::move(file), path};
     } catch (const Error& e) {

@@ -13,7 +13,7 @@
 #include "runtime/base/error.hpp"
 #include "runtime/base/reporter.hpp"
 #include "runtime/methods/registry.hpp"
-#include "runtime/run/seal.hpp"
+#include "runtime/run/authenticator.hpp"
 #include "runtime/settings/settings.hpp"
 #include "runtime/settings/table_defaults.hpp"
 #include "runtime/training/training.hpp"
@@ -61,11 +61,12 @@ std::string facts_of(const Experiment& e, const RandomKey& key) {
   std::string vectors;
   if (train.vectors != nullptr) {
     const auto bytes = std::as_bytes(std::span(train.vectors->values));
-    vectors = Seal(key).tag("vectors", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    vectors = Authenticator(key).tag("vectors",
+                                     {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   }
   // Numbers of rows may be private, so they are sent as an authentication code.
-  const std::string rows =
-      Seal(key).tag("rows", fmt::format("{} {}", train.whole_size(), e.data.test.whole_size()));
+  const std::string rows = Authenticator(key).tag(
+      "rows", fmt::format("{} {}", train.whole_size(), e.data.test.whole_size()));
   return fmt::format(
       "program {}\narithmetic {}\nexamples {}x{}x{} of {} classes\nrows {}\nvectors {}\nfile of "
       "weights {}\n{}",
@@ -105,14 +106,14 @@ std::vector<std::string> keys_of(const std::string& text) {
   return keys;
 }
 
-/// On a rank other than 0: takes part in the computation that announce_seal starts.
-void answer_seal(const Experiment& e, Ranks& ranks) {
+/// On a rank other than 0: takes part in the computation that announce_block_tags starts.
+void answer_block_tags(const Experiment& e, Ranks& ranks) {
   RandomKey words{};
   broadcast_key(ranks, words);
-  const Seal seal{std::as_const(words)};
+  const Authenticator authenticator{std::as_const(words)};
   wipe(words);
-  (void)joined_block_tags(e, seal, e.data.train);
-  if (e.coins) (void)joined_block_tags(e, seal, e.data.test);
+  (void)joined_block_tags(e, authenticator, e.data.train);
+  if (e.coins) (void)joined_block_tags(e, authenticator, e.data.test);
 }
 
 }  // namespace
@@ -159,16 +160,17 @@ void announce_resume(Ranks& ranks, const Checkpoint& checkpoint, bool same_key) 
   broadcast_text(ranks, "the checkpoint", bytes);
 }
 
-void announce_seal(Ranks& ranks, const RandomKey& key) {
+void announce_block_tags(Ranks& ranks, const RandomKey& key) {
   if (ranks.alone()) return;
-  announce(ranks, {.kind = RankCommand::Kind::seal});
+  announce(ranks, {.kind = RankCommand::Kind::block_tags});
   RandomKey words = key;
   broadcast_key(ranks, words);
   wipe(words);
 }
 
-std::string joined_block_tags(const Experiment& e, const Seal& seal, const Dataset& part) {
-  const std::string mine = seal.block_tags(part, static_cast<int>(e.config.threads));
+std::string joined_block_tags(const Experiment& e, const Authenticator& authenticator,
+                              const Dataset& part) {
+  const std::string mine = authenticator.block_tags(part, static_cast<int>(e.config.threads));
   std::string all;
   for (const std::string& tags : gather_text(*e.ranks, "codes of the data", mine)) all += tags;
   return all;
@@ -200,8 +202,8 @@ Exit follow_run(Ranks& ranks) {
   for (;;) {
     const RankCommand command = next_command(ranks);
     switch (command.kind) {
-      case RankCommand::Kind::seal:
-        answer_seal(e ? *e : training->experiment(), ranks);
+      case RankCommand::Kind::block_tags:
+        answer_block_tags(e ? *e : training->experiment(), ranks);
         break;
       case RankCommand::Kind::begin:
         try {

@@ -10,10 +10,11 @@ namespace cudp {
 /// A command that rank 0 sends to all other ranks, and executes together with them.
 struct RankCommand {
   enum class Kind : std::uint64_t {
-    introduce,  ///< other ranks receive the Introduction that follows
-    seal,    ///< other ranks compute authentication codes of their data, under a key that follows
-    begin,   ///< Training::begin
-    resume,  ///< Training::resume, from a state that follows
+    introduce,     ///< other ranks receive the Introduction that follows
+    block_tags,    ///< other ranks compute authentication codes of their data, under a key that
+                   ///< follows
+    begin,         ///< Training::begin
+    resume,        ///< Training::resume, from a state that follows
     charge_again,  ///< Training::charge_again
     authorise,     ///< Method::authorise(step, until)
     train,         ///< Method::train(step, until)

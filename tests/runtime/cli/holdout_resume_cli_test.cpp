@@ -48,7 +48,7 @@ TEST_F(HoldoutResume, AreRefusedWhereTheirCoinsAreLost) {
   ASSERT_TRUE(key.has_value());
   stored->checkpoint.training.coins.reset();
   stored->checkpoint.training.step += 1;
-  save_checkpoint(private_folder, stored->checkpoint, Seal(key->key()));
+  save_checkpoint(private_folder, stored->checkpoint, Authenticator(key->key()));
   for (const Words& more : std::vector<Words>{{}, {"--fresh-noise"}}) {
     const Finished f = resume(more);
     EXPECT_EQ(f.exit, 3) << f.err;
