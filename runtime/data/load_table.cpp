@@ -139,16 +139,16 @@ Dataset read_rows(const fs::path& file, const Claim& claim, const TableSchema& s
 
 /// Reads one rank's share of a table, split into training rows and held-out rows.
 HeldOut read_held_out(const fs::path& file, const TableSchema& schema, const TableOptions& options,
-                      HoldOutCoins coins, Busy* progress, Share share) {
+                      HoldOutDraws draws, Busy* progress, Share share) {
   show(progress, kCounting, file);
   const PartSizes sizes =
       count_parts(*open_bytes(file, progress), schema, options,
-                  [&](const TableRow&, std::uint64_t first) { return coins.holds_out(first); });
+                  [&](const TableRow&, std::uint64_t first) { return draws.holds_out(first); });
   show(progress, kReading, file);
   const auto bytes = open_bytes(file, progress);
   TableReader reader(*bytes, schema, options);
   HoldOutSplitter splitter(
-      std::move(coins),
+      std::move(draws),
       kept_rows(reader.empty(), schema, options, share, sizes.train, bytes->name()),
       kept_rows(reader.empty(), schema, options, share, sizes.other, bytes->name()));
   TableBlock block;

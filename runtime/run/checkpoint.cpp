@@ -88,18 +88,18 @@ void decode(const Json& text, std::vector<MetricsRow>& rows) {
   rows = decode_metrics(text.get<std::string>());
 }
 
-Json encoded(const std::optional<SharedKey>& coins) {
+Json encoded(const std::optional<SharedKey>& split_key) {
   Json words = Json::array();
-  if (coins)
-    for (const std::uint32_t w : coins->key().words) words.push_back(w);
+  if (split_key)
+    for (const std::uint32_t w : split_key->key().words) words.push_back(w);
   return words;
 }
-void decode(const Json& words, std::optional<SharedKey>& coins) {
+void decode(const Json& words, std::optional<SharedKey>& split_key) {
   if (words.empty()) return;
   RandomKey key{};
   for (std::size_t i = 0; i < std::size(key.words); ++i)
     key.words[i] = words.at(i).get<std::uint32_t>();
-  coins.emplace(key);
+  split_key.emplace(key);
 }
 
 template <class T>
@@ -120,7 +120,7 @@ void visit_parts(C& c, const Visit& visit) {
   visit("size_noise", c.training.size.noise);
   visit("unit_rows", c.training.size.unit_rows);
   visit("unit", c.unit);
-  visit("coins", c.training.coins);
+  visit("coins", c.training.split_key);
   visit("arithmetic", c.arithmetic);
   visit("program", c.program);
   visit("data", c.data);

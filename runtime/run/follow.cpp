@@ -113,7 +113,7 @@ void answer_block_tags(const Experiment& e, Ranks& ranks) {
   const Authenticator authenticator{std::as_const(words)};
   wipe(words);
   (void)joined_block_tags(e, authenticator, e.data.train);
-  if (e.coins) (void)joined_block_tags(e, authenticator, e.data.test);
+  if (e.split_key) (void)joined_block_tags(e, authenticator, e.data.test);
 }
 
 }  // namespace
@@ -135,8 +135,8 @@ void introduce(Ranks& ranks, const Introduction& introduction) {
   broadcast_text(ranks, "the model", model);
   std::optional<SharedKey> key = introduction.key;
   broadcast_key(ranks, key);
-  std::optional<SharedKey> coins = introduction.coins;
-  broadcast_key(ranks, coins);
+  std::optional<SharedKey> split_key = introduction.split_key;
+  broadcast_key(ranks, split_key);
   std::optional<PublicWeights> initial = introduction.initial;
   broadcast_weights(ranks, initial);
 }
@@ -190,10 +190,10 @@ Exit follow_run(Ranks& ranks) {
   broadcast_text(ranks, "the model", heard.model);
   std::optional<SharedKey> key;
   broadcast_key(ranks, key);
-  broadcast_key(ranks, heard.coins);
+  broadcast_key(ranks, heard.split_key);
   broadcast_weights(ranks, heard.initial);
   Reporter silent(Reporter::Silent{});
-  std::optional<Experiment> e(prepare(heard.config, silent, heard.model, heard.coins, ranks,
+  std::optional<Experiment> e(prepare(heard.config, silent, heard.model, heard.split_key, ranks,
                                       heard.initial ? &*heard.initial : nullptr));
   send_facts(*e, key->key());
 

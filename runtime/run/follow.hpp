@@ -15,7 +15,7 @@ struct Introduction {
   TrainConfig config;  ///< complete settings of the training
   std::string model;   ///< prepare()'s argument known_model
   SharedKey key;
-  std::optional<SharedKey> coins;
+  std::optional<SharedKey> split_key;
   /// prepare()'s argument `initial`; nullopt for a new run.
   std::optional<PublicWeights> initial = {};
 };

@@ -126,14 +126,16 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
   const bool same_key = stored.key.has_value();
   const SharedKey key = same_key ? *stored.key : SharedKey(make_key());
   const std::string& model = stored.checkpoint.model;
-  const std::optional<SharedKey>& coins = stored.checkpoint.training.coins;
+  const std::optional<SharedKey>& split_key = stored.checkpoint.training.split_key;
   const std::optional<PublicWeights>& initial = stored.checkpoint.training.initial;
   check_named_weights(flags, stored);
-  introduce(
-      ranks,
-      {.config = stored.config, .model = model, .key = key, .coins = coins, .initial = initial});
+  introduce(ranks, {.config = stored.config,
+                    .model = model,
+                    .key = key,
+                    .split_key = split_key,
+                    .initial = initial});
   Experiment prepared =
-      prepare(stored.config, reporter, model, coins, ranks, initial ? &*initial : nullptr);
+      prepare(stored.config, reporter, model, split_key, ranks, initial ? &*initial : nullptr);
   check_same_facts(prepared, key.key());
   check_same_run(stored, prepared);
   auto restored = std::make_unique<Run>(stored.folder, prepared, key.key(), reporter, caller);

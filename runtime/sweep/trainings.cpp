@@ -57,7 +57,7 @@ std::vector<PlannedSpending> plan_here(const std::vector<TrainConfig>& configs,
     const std::shared_ptr<LoadedData> loaded = data.of(asked);
     // The first run's warnings and notes stand for those of all.
     Experiment e = prepare(data.given_to(asked, true), all.empty() ? reporter : silent, "",
-                           asked.of<KeysInUse>().coins);
+                           asked.of<KeysInUse>().split_key);
     std::string tag;
     if (const auto& key = asked.of<KeysInUse>().key) tag = data_tag_of(e, key->key());
     const Foreseen f = foresee(e);

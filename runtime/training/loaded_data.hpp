@@ -27,8 +27,8 @@ struct DataInUse {
 };
 
 /// Returns a text that is the same for two configs whose trainings can share their data: all
-/// settings that decide what is read. "" if the data cannot be shared, because a run's own coins
-/// decide which rows are held out; trainings that were given coins (KeysInUse) have the same ones.
+/// settings that decide what is read. "" if the data cannot be shared, because a run's own key
+/// decides which rows are held out; trainings that were given one (KeysInUse) have the same.
 std::string loading_key(const TrainConfig& config);
 
 /// Reads the data for all trainings whose config has this loading_key. For the CPU it also computes

@@ -220,7 +220,7 @@ TrainingState Training::state() const {
           .metrics = metrics_,
           .seconds = seconds_,
           .feature_release = experiment_.feature_release,
-          .coins = experiment_.coins,
+          .split_key = experiment_.split_key,
           .initial = experiment_.initial,
           .first_parameters = first_parameters_};
 }

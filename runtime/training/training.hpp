@@ -35,7 +35,7 @@ struct TrainingState {
   std::vector<MetricsRow> metrics;
   double seconds = 0.0;                ///< training time so far
   std::vector<float> feature_release;  ///< noisy statistics for features, see Experiment
-  std::optional<SharedKey> coins;      ///< key that decided which rows are held out, see Experiment
+  std::optional<SharedKey> split_key;  ///< key that decided which rows are held out, see Experiment
   std::optional<PublicWeights> initial = {};  ///< pre-trained weights, see Experiment
   std::string first_parameters = {};  ///< hash of the trained parameters before the first step
 };

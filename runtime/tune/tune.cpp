@@ -34,7 +34,7 @@ constexpr const char* kPlan = "tuning.json";
 constexpr const char* kKey = "tuning-key";
 constexpr const char* kScores = "scores.json";
 /// Numbers of derived keys: 0 draws the number of trainings, 1, 2, ... belong to trainings.
-constexpr std::uint64_t kCoins = std::uint64_t{1} << 63;
+constexpr std::uint64_t kSplitKey = std::uint64_t{1} << 63;
 
 privacy::StoppingLaw law_of(const TuneFlags& flags) {
   try {
@@ -118,7 +118,7 @@ std::string Tune::metric() const {
 }
 
 TrainConfig Tune::with_coins(TrainConfig config) const {
-  if (config.holdout) config.of<KeysInUse>().coins = derived_key(key_->key(), kCoins).key;
+  if (config.holdout) config.of<KeysInUse>().split_key = derived_key(key_->key(), kSplitKey).key;
   return config;
 }
 

@@ -34,8 +34,8 @@ struct TuneResult {
 /// releases the training with the best score alone (privacy/selection.hpp).
 ///
 /// All random numbers follow from the tuning's key: the number of trainings, the candidates, the
-/// key of each training, and the coins by which rows are held out, one set for all trainings. So
-/// the result is a function of the key and the data, however often the tuning is interrupted and
+/// key of each training, and the key that decides which rows are held out, one for all trainings.
+/// So the result is a function of the key and the data, however often the tuning is interrupted and
 /// however many trainings run at a time. Folder of the run:
 ///
 ///   release/            the released training's, with the guarantee of the whole tuning
@@ -83,7 +83,7 @@ class Tune {
   std::filesystem::path owner(const char* name) const { return folder_ / "private" / name; }
   RunFolder run_folder(std::size_t run) const;
   std::string metric() const;
-  /// Returns the config of a candidate, with the tuning's coins.
+  /// Returns the config of a candidate, with the tuning's split key.
   TrainConfig with_coins(TrainConfig config) const;
   void load_stored();
   /// Finds the budget of a candidate.
