@@ -114,7 +114,7 @@ struct Cells {
   std::vector<double> below;  ///< the same, rounded down
 };
 
-Cells cells_of(const Stopping& stopping, std::size_t largest, double kept) {
+Cells cells_of(const Stopping& stopping, std::size_t largest, double p_success) {
   const StoppingLaw& law = stopping.law();
   const double first = 1e-6 * std::fmax(law.gamma, 1.0 / static_cast<double>(law.cap));
   const std::size_t count = std::clamp(std::size_t{1'000'000'000} / law.cap,
@@ -130,8 +130,8 @@ Cells cells_of(const Stopping& stopping, std::size_t largest, double kept) {
   Cells cells;
   for (const double x : u) cells.v.push_back(1.0 - x);
   cells.above = stopping.slopes_above(u);
-  if (kept < 1.0)
-    for (double& x : u) x *= kept;
+  if (p_success < 1.0)
+    for (double& x : u) x *= p_success;
   cells.below = stopping.slopes_below(u);
   return cells;
 }
@@ -343,9 +343,9 @@ struct Selection::State {
   /// probability E[(1 - p)^K] on D and on D', A is the selection among runs of Q0, with the
   /// generating function f((1 - p) x) / f(1 - p).
   void prepare_failure() {
-    const double kept = 1.0 - q.failure;
+    const double p_success = 1.0 - q.failure;
     failure = std::fmin(1.0, stopping.mean() * q.failure * kAbove);
-    const double normal = stopping.generated_below(kept);
+    const double normal = stopping.generated_below(p_success);
     QBounds of_q0{.profile = [this](std::span<const double> epsilons) {
       std::vector<ProfileAt> found;
       std::vector<double> orders = all_orders(), divergences_of_q0;
@@ -359,9 +359,9 @@ struct Selection::State {
       return found;
     }};
     const ProfileTable table(std::move(of_q0));
-    Cells all = cells_of(stopping, cells, kept);
-    for (double& slope : all.above) slope *= kept / normal * kAbove;
-    for (double& slope : all.below) slope *= kept / kAbove;
+    Cells all = cells_of(stopping, cells, p_success);
+    for (double& slope : all.above) slope *= p_success / normal * kAbove;
+    for (double& slope : all.below) slope *= p_success / kAbove;
     for (const bool reversed : {false, true})
       without_failure[reversed ? 1 : 0] = direction_of(all, table, reversed);
   }
