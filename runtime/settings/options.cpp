@@ -176,7 +176,7 @@ std::vector<Option> model_options() {
            "kind of the model's `activation` layers: relu, tanh or tempered-sigmoid"),
       text("init", "FILE", &FineTuning::init,
            "start from the public weights of a .safetensors file, matched by name; what the model "
-           "has and the file lacks is drawn anew"),
+           "has and the file lacks is initialised at random"),
       text("freeze", "NAME,...", &FineTuning::freeze,
            "leave these layers as --init gives them: names of layers or tensors, with * for any "
            "characters; they take no part in gradients, clipping and noise"),
