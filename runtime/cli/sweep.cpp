@@ -151,7 +151,7 @@ int run_sweep(GivenSweep given, const CommandFlags& own) {
   std::optional<EndOnSignal> end(
       std::in_place, "interrupted before the first run; the same command starts or continues");
   Sweep sweep(std::move(given.request), reporter);
-  if (sweep.to_do() > 0) {
+  if (sweep.runs_left() > 0) {
     sweep.prepare();
     const Total total = total_of(sweep, flags);
     check_total(total, sweep, flags);

@@ -84,7 +84,7 @@ class Tune {
   RunFolder run_folder(std::size_t run) const;
   std::string metric() const;
   /// Returns the config of a candidate, with the tuning's split key.
-  TrainConfig with_coins(TrainConfig config) const;
+  TrainConfig with_split_key(TrainConfig config) const;
   void load_stored();
   /// Finds the budget of a candidate.
   void calibrate();
