@@ -110,11 +110,11 @@ privacy::RunSpending as_chosen(const privacy::RunSpending& spending,
 
 }  // namespace
 
-SpentByAll spent_together(const std::vector<SpendingRun>& runs, std::optional<double> delta) {
+JointSpending joint_spending(const std::vector<SpendingRun>& runs, std::optional<double> delta) {
   const double deltas = sum_of(runs, &SpendingRun::delta);
   const bool all_certified =
       std::ranges::none_of(runs, [](const SpendingRun& r) { return r.certificate.empty(); });
-  SpentByAll spent{.epsilon = std::numeric_limits<double>::infinity(), .delta = 0.0};
+  JointSpending spent{.epsilon = std::numeric_limits<double>::infinity(), .delta = 0.0};
   if (delta)
     spent.delta = *delta;
   else

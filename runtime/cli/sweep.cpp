@@ -90,7 +90,7 @@ void add_files(GivenSweep& given, const CommandFlags& own) {
 
 /// Privacy that all runs of a sweep spend together, and messages about it.
 struct Total {
-  std::optional<SpentByAll> spent;
+  std::optional<JointSpending> spent;
   std::string text;
 };
 
@@ -109,7 +109,7 @@ Total total_of(const Sweep& sweep, const SweepFlags& flags) {
                    : fmt::format("{} run{} without privacy, of which nothing may be released",
                                  without, without == 1 ? "" : "s");
   if (runs.empty()) return {.spent = std::nullopt, .text = note};
-  total.spent = spent_together(runs, flags.total_delta);
+  total.spent = joint_spending(runs, flags.total_delta);
   total.text =
       fmt::format("{} at delta {}, as chosen on the way{}", rounded_up(total.spent->epsilon),
                   privacy::number(total.spent->delta), note.empty() ? "" : "; " + note);
