@@ -30,7 +30,7 @@ constexpr double kLeast = 1e-9;
 /// Upper bounds on the hockey-stick divergences of Q at 0, step, 2 step, ...
 class ProfileTable {
  public:
-  explicit ProfileTable(QBounds q) : q_(std::move(q)) {
+  explicit ProfileTable(RepetitionBounds q) : q_(std::move(q)) {
     const auto larger = [](const ProfileAt& p) { return std::fmax(p.add, p.remove); };
     // The step is a fraction of the epsilon at which little is left of the profile.
     std::vector<double> probes;
@@ -76,7 +76,7 @@ class ProfileTable {
     return std::fmin(delta * kAbove, 1.0);
   }
 
-  QBounds q_;
+  RepetitionBounds q_;
   double step_ = 0.0;
   std::vector<ProfileAt> at_;
 };
@@ -287,7 +287,7 @@ bool same(const RunSpending& x, const RunSpending& y) {
 
 }  // namespace
 
-QBounds bounds_of(std::span<const RunSpending> candidates, std::uint64_t group) {
+RepetitionBounds bounds_of(std::span<const RunSpending> candidates, std::uint64_t group) {
   check_group(group);
   if (candidates.empty())
     throw std::invalid_argument("candidates: expected at least one, found none");
@@ -296,7 +296,7 @@ QBounds bounds_of(std::span<const RunSpending> candidates, std::uint64_t group) 
     if (std::none_of(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(i),
                      [&](const RunSpending& x) { return same(x, candidates[i]); }))
       list->emplace_back(candidates[i], group);
-  QBounds q;
+  RepetitionBounds q;
   for (const Candidate& candidate : *list) {
     q.failure = std::fmax(q.failure, candidate.failure());
     if (candidate.order() > 0.0) q.orders.push_back(candidate.order());
@@ -323,7 +323,7 @@ QBounds bounds_of(std::span<const RunSpending> candidates, std::uint64_t group) 
 
 struct Selection::State {
   Stopping stopping;
-  QBounds q;
+  RepetitionBounds q;
   ProfileTable profile;
   std::array<Direction, 2> directions;       ///< add, remove
   std::array<Direction, 2> without_failure;  ///< for Renyi divergences; empty: `directions`
@@ -331,7 +331,7 @@ struct Selection::State {
   std::map<double, double> divergences;  ///< of Q, by order
   double failure = 0.0;
 
-  State(const StoppingLaw& law, QBounds bounds, std::size_t count)
+  State(const StoppingLaw& law, RepetitionBounds bounds, std::size_t count)
       : stopping(law), q(std::move(bounds)), profile(q), cells(count) {
     const Cells all = cells_of(stopping, cells, 1.0);
     for (const bool reversed : {false, true})
@@ -346,7 +346,7 @@ struct Selection::State {
     const double p_success = 1.0 - q.failure;
     failure = std::fmin(1.0, stopping.mean() * q.failure * kAbove);
     const double normal = stopping.generated_below(p_success);
-    QBounds of_q0{.profile = [this](std::span<const double> epsilons) {
+    RepetitionBounds of_q0{.profile = [this](std::span<const double> epsilons) {
       std::vector<ProfileAt> found;
       std::vector<double> orders = all_orders(), divergences_of_q0;
       for (const double order : orders) divergences_of_q0.push_back(of_q(order));
@@ -402,7 +402,7 @@ struct Selection::State {
   }
 };
 
-Selection::Selection(const StoppingLaw& law, QBounds q, std::size_t cells)
+Selection::Selection(const StoppingLaw& law, RepetitionBounds q, std::size_t cells)
     : state_(std::make_unique<State>(law, std::move(q), cells)) {}
 Selection::Selection(const TunedRun& run, std::uint64_t group)
     : Selection(run.law, bounds_of(run.candidates, group)) {}

@@ -34,7 +34,7 @@ struct ProfileAt {
 };
 
 /// What is known of Q.
-struct QBounds {
+struct RepetitionBounds {
   /// Returns delta at each epsilon >= 0, which are in ascending order.
   std::function<std::vector<ProfileAt>(std::span<const double> epsilons)> profile;
   /// Renyi divergence at an order [nats], for both directions; infinite if it is not known. May be
@@ -48,14 +48,14 @@ struct QBounds {
 /// Returns the bounds of a Q with these candidates: the maximum of theirs. Which candidate is
 /// drawn, and with which public probability, does not matter. Throws std::invalid_argument for a
 /// ChosenRun or a TunedRun.
-QBounds bounds_of(std::span<const RunSpending> candidates, std::uint64_t group = 1);
+RepetitionBounds bounds_of(std::span<const RunSpending> candidates, std::uint64_t group = 1);
 
 /// Bounds on A. All values are rounded up, and hold for adding and for removing a unit.
 class Selection {
  public:
   /// cells: number of intervals of the probability of better results. More are slower and give
   /// slightly lower bounds.
-  Selection(const StoppingLaw& law, QBounds q, std::size_t cells = 16384);
+  Selection(const StoppingLaw& law, RepetitionBounds q, std::size_t cells = 16384);
   explicit Selection(const TunedRun& run, std::uint64_t group = 1);
   ~Selection();
   Selection(Selection&&) noexcept;

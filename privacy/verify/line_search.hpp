@@ -23,7 +23,7 @@ class LineSearch {
 
   /// Called when a process of the run starts or resumes at `step`.
   void begin(std::uint64_t step);
-  void see_choice(const transcript::Release& choice) { chosen_.push_back(choice.values); }
+  void add_choice(const transcript::Release& choice) { chosen_.push_back(choice.values); }
 
   /// Returns "" if the step size of `update` follows from the choices, else the difference in
   /// words. shrink: factor on the largest step size for each choice of 0.

@@ -43,7 +43,7 @@ const privacy::Mechanism* RunChecker::check_charge(const transcript::Release& r,
   numbers_used_.insert({key_, *n});
   // Each key has its own charges in the ledger, after the line that records the loss of the key
   // before it.
-  const std::uint64_t now = charges_.keys_until(r.charged);
+  const std::uint64_t now = charges_.lost_keys_before(r.charged);
   if (!key_lines_) {
     if (key_ == 0 ? now != 0 : now <= last_key_lines_) {
       add("charged", at(r) + ": a new key, for which nothing was charged");

@@ -153,7 +153,7 @@ TEST(RankedTraining, GoesOnUnderAFreshKeyAsOneProcessDoes) {
   };
   const std::vector<float> want = train(alone());
   for (auto& [name, array] : state.method.arrays)
-    if (is_by_example(name)) std::ranges::fill(array, 0.5f);
+    if (is_per_example(name)) std::ranges::fill(array, 0.5f);
   std::vector<std::vector<float>> got(3);
   on_ranks(3, [&](Ranks& ranks) { got[static_cast<std::size_t>(ranks.rank())] = train(ranks); });
   for (const std::vector<float>& parameters : got) EXPECT_TRUE(parameters == want);
