@@ -451,7 +451,7 @@ PLACES = [
     ("runtime/device/joined_linear.hpp", "joined", "max_examples_", [("RANKS: another grid", "1e9 * x")]),
     ("runtime/device/cuda/ranked_sum.hpp", "launch", "words_", [("DEVICES: the all-reduce is left out", "0 * x"), ("DEVICES: the last word is left out", "x - 1"), ("DEVICES: half of the sum is left out", "x / 2")]),
     ("runtime/device/rank_sums.cpp", "why_not_on_devices", "if (@libraries[r]@", [("DEVICES: another version is not seen", "libraries[0]")]),
-    ("runtime/device/rank_sums.hpp", "join_on_devices", "if (@tried[i]@", [("DEVICES: the tried sum is not looked at", "tried_sum(ranks.size(), i)")]),
+    ("runtime/device/rank_sums.hpp", "join_on_devices", "if (@tried[i]@", [("DEVICES: the tried sum is not looked at", "test_sum(ranks.size(), i)")]),
     ("runtime/methods/dpis.cpp", "noisy_total", "sum, @1@", [("RANKS: the total of the norms is left out", "0 * x")]),
     ("runtime/training/training.cpp", "follow", "train(@command.step@", [("RANKS: noise of another step", "x + 1")]),
     ("runtime/training/training.cpp", "follow", "train(command.step, @command.until@", [("RANKS: one step more", "x + 1")]),

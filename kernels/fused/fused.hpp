@@ -75,18 +75,18 @@ struct DenseRow {
   int hidden, gradient_hidden, gradient, partial, size;
 
   CUDP_HD explicit DenseRow(const DenseShapes& d)
-      : hidden(sixteens(d.features + 1)),
-        gradient_hidden(hidden + (d.hidden > 0 ? sixteens(d.hidden + 1) : 0)),
-        gradient(gradient_hidden + sixteens(d.hidden)),
-        partial(gradient + sixteens(d.outputs)),
-        size(partial + sixteens(d.hidden > 0 ? larger(partial_sums(d.features, d.hidden),
-                                                      partial_sums(d.hidden, d.outputs))
-                                             : partial_sums(d.features, d.outputs))) {
+      : hidden(rounded_up_to_16(d.features + 1)),
+        gradient_hidden(hidden + (d.hidden > 0 ? rounded_up_to_16(d.hidden + 1) : 0)),
+        gradient(gradient_hidden + rounded_up_to_16(d.hidden)),
+        partial(gradient + rounded_up_to_16(d.outputs)),
+        size(partial + rounded_up_to_16(d.hidden > 0 ? larger(partial_sums(d.features, d.hidden),
+                                                              partial_sums(d.hidden, d.outputs))
+                                                     : partial_sums(d.features, d.outputs))) {
     if (size % 32 == 0) size += 16;
   }
 
  private:
-  static CUDP_HD int sixteens(int n) { return (n + 15) / 16 * 16; }
+  static CUDP_HD int rounded_up_to_16(int n) { return (n + 15) / 16 * 16; }
   static CUDP_HD int larger(int a, int b) { return a > b ? a : b; }
   static CUDP_HD int partial_sums(int in, int out) {
     const int parts = dense_parts(in, out);
