@@ -67,9 +67,9 @@ Dataset check_rows(MatrixReader& reader) {
 Dataset read_rows(const MatrixFiles& files, Share share = {}) {
   show(files);
   MatrixReader reader(files);
-  if (auto lent = reader.lent(); lent != nullptr && share.is_all()) {
+  if (auto borrowed = reader.borrowed(); borrowed != nullptr && share.is_all()) {
     Dataset rows = check_rows(reader);
-    rows.lent = std::move(lent);
+    rows.borrowed = std::move(borrowed);
     return rows;
   }
   if (share.is_all() && files.storage.in_file(reader.rows() * feature_bytes(reader.empty())))

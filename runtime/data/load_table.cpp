@@ -331,7 +331,7 @@ void check_named_table(const DataRequest& request) {
 
 DataSplit load_named_table(const DataRequest& request, const NamedDataset& named,
                            const fs::path& folder) {
-  const std::string& train = named.known_by.front();
+  const std::string& train = named.marker_files.front();
   TableFiles files{.train = require_file(folder, {train}), .where = TestRows::among_train};
   files.claim_of_train = claim_of(named, train, files.train);
   if (!named.test.empty()) {

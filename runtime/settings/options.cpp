@@ -380,13 +380,13 @@ std::vector<Option> output_options() {
 
 /// Adds an option to this group, after the option that it belongs with, if there is one.
 void add_row(std::vector<Option>& all, const std::string& group, Option o) {
-  if (o.belongs_with.empty()) {
+  if (o.listed_after.empty()) {
     o.group = group;
     all.push_back(std::move(o));
     return;
   }
   const auto last = std::find_if(all.rbegin(), all.rend(), [&](const Option& other) {
-    return other.key == o.belongs_with || other.belongs_with == o.belongs_with;
+    return other.key == o.listed_after || other.listed_after == o.listed_after;
   });
   if (last == all.rend()) throw std::logic_error(o.key + ": belongs with no option before it");
   o.group = last->group;
