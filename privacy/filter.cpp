@@ -55,7 +55,7 @@ Filter::Filter(Ledger ledger) : ledger_(std::move(ledger)) {
   limit_ =
       b.order == 0.0 ? zcdp_for(b.epsilon, delta) : largest_divergence(b.order, b.epsilon, delta);
   for (const Release& release : ledger_.releases_after_count()) {
-    const Cost each = cost(release.mechanism);
+    const BudgetShare each = budget_share(release.mechanism);
     if (!fits(each, release.count))
       throw std::invalid_argument("ledger: expected releases within its budget, found more");
     spend(each, release.count);
@@ -68,7 +68,7 @@ double Filter::cost(const Mechanism& mechanism) const {
                                : rdp(mechanism, budget().order, neighbours);
 }
 
-Filter::Cost Filter::cost(const Mechanism& mechanism) const {
+Filter::BudgetShare Filter::budget_share(const Mechanism& mechanism) const {
   if (releases_nothing({.mechanism = mechanism, .count = 1})) {
     check(mechanism);
     return {};
@@ -78,24 +78,24 @@ Filter::Cost Filter::cost(const Mechanism& mechanism) const {
       .failure = budget_units(failure_of(mechanism, {.group = budget().group}), budget().failure)};
 }
 
-bool Filter::fits(const Cost& cost, std::uint64_t count) const {
+bool Filter::fits(const BudgetShare& share, std::uint64_t count) const {
   const auto within = [count](std::uint64_t each, std::uint64_t spent) {
     return each == 0 || count <= (whole - spent) / each;
   };
-  return within(cost.divergence, spent_.divergence) && within(cost.failure, spent_.failure);
+  return within(share.divergence, spent_.divergence) && within(share.failure, spent_.failure);
 }
 
-void Filter::spend(const Cost& cost, std::uint64_t count) {
-  spent_.divergence += cost.divergence * count;
-  spent_.failure += cost.failure * count;
+void Filter::spend(const BudgetShare& share, std::uint64_t count) {
+  spent_.divergence += share.divergence * count;
+  spent_.failure += share.failure * count;
 }
 
 bool Filter::admits(const Release& releases) const {
-  return fits(cost(releases.mechanism), releases.count);
+  return fits(budget_share(releases.mechanism), releases.count);
 }
 
 bool Filter::charge(const Release& releases) {
-  const Cost each = cost(releases.mechanism);
+  const BudgetShare each = budget_share(releases.mechanism);
   if (!fits(each, releases.count)) return false;
   ledger_.charge(releases);
   spend(each, releases.count);
@@ -104,7 +104,7 @@ bool Filter::charge(const Release& releases) {
 
 bool Filter::authorise(std::uint64_t begin, std::uint64_t end, const Mechanism& mechanism) {
   const std::uint64_t count = ledger_.uncharged_steps(begin, end, mechanism);
-  const Cost each = cost(mechanism);
+  const BudgetShare each = budget_share(mechanism);
   if (!fits(each, count)) return false;
   ledger_.authorise(begin, end, mechanism);
   spend(each, count);

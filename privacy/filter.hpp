@@ -74,17 +74,17 @@ class Filter {
   const Ledger& ledger() const { return ledger_; }
 
  private:
-  struct Cost {
+  struct BudgetShare {
     std::uint64_t divergence = 0;  ///< cost as a fraction of the limit [2^-62], rounded up
     std::uint64_t failure = 0;     ///< delta as a fraction of Budget::failure [2^-62], rounded up
   };
-  Cost cost(const Mechanism& mechanism) const;
-  bool fits(const Cost& cost, std::uint64_t count) const;
-  void spend(const Cost& cost, std::uint64_t count);
+  BudgetShare budget_share(const Mechanism& mechanism) const;
+  bool fits(const BudgetShare& share, std::uint64_t count) const;
+  void spend(const BudgetShare& share, std::uint64_t count);
 
   Ledger ledger_;
   double limit_ = 0.0;
-  Cost spent_;
+  BudgetShare spent_;
 };
 
 /// Number of the units, of 2^-62 of a budget each, in which filters count costs.
