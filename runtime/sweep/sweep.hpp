@@ -54,7 +54,7 @@ class Sweep {
   static bool has_private_part(const SweepTable& table);
 
  private:
-  struct ShareOfRun {
+  struct ScheduledRun {
     std::size_t cell = 0;
     bool mine = true;  ///< in this process's share
   };
@@ -70,7 +70,7 @@ class Sweep {
   SweepRequest request_;
   Reporter& reporter_;
   std::vector<SweepCell> cells_;
-  std::vector<ShareOfRun> runs_;
+  std::vector<ScheduledRun> runs_;
   std::filesystem::path folder_;
   int at_once_ = 1;  ///< runs at a time
   SharedData data_;
