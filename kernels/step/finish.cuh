@@ -49,7 +49,7 @@ __device__ __forceinline__ void release_pair(const FinishStep& a, const StepScal
 /// count of unclipped gradients. Called by one block. partial: shared memory, one double per warp.
 __device__ __forceinline__ void finish_tally(const FinishStep& a, double* partial) {
   tally_batch(a.unfinished.tally, partial);
-  if (threadIdx.x != 0 || a.cursor->follows == 0) return;
+  if (threadIdx.x != 0 || a.cursor->adapts_clip_norm == 0) return;
   ListedStep& step = a.list[a.cursor->index - 1];
   step.noisy_count = noisy_count_of(
       a.cursor->clip, halves_of(*a.unfinished.tally.total) - a.cursor->halves, step.count_noise);

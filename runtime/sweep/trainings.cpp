@@ -16,7 +16,7 @@
 #include "runtime/run/run.hpp"
 #include "runtime/run/stored_run.hpp"
 #include "runtime/sweep/children.hpp"
-#include "runtime/training/planned_spending.hpp"
+#include "runtime/training/forecast_spending.hpp"
 
 namespace fs = std::filesystem;
 
@@ -60,7 +60,7 @@ std::vector<PlannedSpending> plan_here(const std::vector<TrainConfig>& configs,
                            asked.of<KeysInUse>().split_key);
     std::string tag;
     if (const auto& key = asked.of<KeysInUse>().key) tag = data_tag_of(e, key->key());
-    const PlannedSpending f = planned_spending(e);
+    const SpendingForecast f = forecast_spending(e);
     all.push_back({.epsilon = f.epsilon,
                    .delta = f.delta,
                    .certificate = f.plan ? privacy::to_text(*f.plan) : "",

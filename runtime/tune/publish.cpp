@@ -103,7 +103,7 @@ TuneResult tuned_result(const RunFolder& folder) {
   if (!result || !json.is_object() || !json.contains(kTuned))
     throw Error(folder.root().string() + ": expected a finished tuning, found none");
   const ResultJson& tuned = json[kTuned];
-  return {.selected = *result,
+  return {.winner = *result,
           .settings = tuned["settings"],
           .score_name = tuned["score_name"],
           .score = tuned["score"]};

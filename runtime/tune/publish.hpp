@@ -16,8 +16,8 @@ struct SelectedTraining {
   std::string score;
 };
 
-/// Copies the selected's release to the tuned run, with the guarantee of the whole tuning in
-/// privacy.json and in the pages, and `tuned = true` in config.toml. Then copies the files of
+/// Copies the selected training's release to the tuned run, with the guarantee of the whole tuning
+/// in privacy.json and in the pages, and `tuned = true` in config.toml. Then copies the files of
 /// private/ that commands on a run read, result.json last: with it the tuning is finished. May be
 /// repeated after an interruption.
 void publish_tuned(const RunFolder& from, const RunFolder& to, const SelectedTraining& selected);
