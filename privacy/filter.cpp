@@ -55,7 +55,7 @@ Filter::Filter(Ledger ledger) : ledger_(std::move(ledger)) {
   limit_ =
       b.order == 0.0 ? zcdp_for(b.epsilon, delta) : largest_divergence(b.order, b.epsilon, delta);
   for (const Release& release : ledger_.releases_after_count()) {
-    const Price each = price(release.mechanism);
+    const BudgetShare each = budget_share(release.mechanism);
     if (!fits(each, release.count))
       throw std::invalid_argument("ledger: expected releases within its budget, found more");
     spend(each, release.count);
@@ -68,7 +68,7 @@ double Filter::cost(const Mechanism& mechanism) const {
                                : rdp(mechanism, budget().order, neighbours);
 }
 
-Filter::Price Filter::price(const Mechanism& mechanism) const {
+Filter::BudgetShare Filter::budget_share(const Mechanism& mechanism) const {
   if (releases_nothing({.mechanism = mechanism, .count = 1})) {
     check(mechanism);
     return {};
@@ -78,24 +78,24 @@ Filter::Price Filter::price(const Mechanism& mechanism) const {
       .failure = budget_units(failure_of(mechanism, {.group = budget().group}), budget().failure)};
 }
 
-bool Filter::fits(const Price& price, std::uint64_t count) const {
+bool Filter::fits(const BudgetShare& share, std::uint64_t count) const {
   const auto within = [count](std::uint64_t each, std::uint64_t spent) {
     return each == 0 || count <= (whole - spent) / each;
   };
-  return within(price.divergence, spent_.divergence) && within(price.failure, spent_.failure);
+  return within(share.divergence, spent_.divergence) && within(share.failure, spent_.failure);
 }
 
-void Filter::spend(const Price& price, std::uint64_t count) {
-  spent_.divergence += price.divergence * count;
-  spent_.failure += price.failure * count;
+void Filter::spend(const BudgetShare& share, std::uint64_t count) {
+  spent_.divergence += share.divergence * count;
+  spent_.failure += share.failure * count;
 }
 
 bool Filter::admits(const Release& releases) const {
-  return fits(price(releases.mechanism), releases.count);
+  return fits(budget_share(releases.mechanism), releases.count);
 }
 
 bool Filter::charge(const Release& releases) {
-  const Price each = price(releases.mechanism);
+  const BudgetShare each = budget_share(releases.mechanism);
   if (!fits(each, releases.count)) return false;
   ledger_.charge(releases);
   spend(each, releases.count);
@@ -103,8 +103,8 @@ bool Filter::charge(const Release& releases) {
 }
 
 bool Filter::authorise(std::uint64_t begin, std::uint64_t end, const Mechanism& mechanism) {
-  const std::uint64_t count = ledger_.unpaid(begin, end, mechanism);
-  const Price each = price(mechanism);
+  const std::uint64_t count = ledger_.uncharged_steps(begin, end, mechanism);
+  const BudgetShare each = budget_share(mechanism);
   if (!fits(each, count)) return false;
   ledger_.authorise(begin, end, mechanism);
   spend(each, count);

@@ -34,7 +34,7 @@ namespace cudp::privacy {
 class Filter {
  public:
   /// Starts an empty ledger with this budget. Throws std::invalid_argument if it is out of range,
-  /// and std::domain_error if the order's own price log(1/delta)/(order - 1) exceeds epsilon.
+  /// and std::domain_error if the order's own cost log(1/delta)/(order - 1) exceeds epsilon.
   explicit Filter(const Budget& budget);
 
   /// Continues a ledger. The release of a noisy number of examples that has its own part of the
@@ -74,17 +74,17 @@ class Filter {
   const Ledger& ledger() const { return ledger_; }
 
  private:
-  struct Price {
+  struct BudgetShare {
     std::uint64_t divergence = 0;  ///< cost as a fraction of the limit [2^-62], rounded up
     std::uint64_t failure = 0;     ///< delta as a fraction of Budget::failure [2^-62], rounded up
   };
-  Price price(const Mechanism& mechanism) const;
-  bool fits(const Price& price, std::uint64_t count) const;
-  void spend(const Price& price, std::uint64_t count);
+  BudgetShare budget_share(const Mechanism& mechanism) const;
+  bool fits(const BudgetShare& share, std::uint64_t count) const;
+  void spend(const BudgetShare& share, std::uint64_t count);
 
   Ledger ledger_;
   double limit_ = 0.0;
-  Price spent_;
+  BudgetShare spent_;
 };
 
 /// Number of the units, of 2^-62 of a budget each, in which filters count costs.

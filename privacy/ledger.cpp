@@ -68,8 +68,8 @@ void Ledger::charge(const Release& release) {
   append({.kind = Kind::release, .first = 0, .release = release});
 }
 
-std::uint64_t Ledger::unpaid(std::uint64_t begin, std::uint64_t end,
-                             const Mechanism& mechanism) const {
+std::uint64_t Ledger::uncharged_steps(std::uint64_t begin, std::uint64_t end,
+                                      const Mechanism& mechanism) const {
   check(mechanism);
   if (begin > end)
     throw std::invalid_argument("steps: expected begin <= end, found " + span_text(begin, end));
@@ -91,7 +91,7 @@ std::uint64_t Ledger::unpaid(std::uint64_t begin, std::uint64_t end,
 
 std::uint64_t Ledger::authorise(std::uint64_t begin, std::uint64_t end,
                                 const Mechanism& mechanism) {
-  const std::uint64_t count = unpaid(begin, end, mechanism);
+  const std::uint64_t count = uncharged_steps(begin, end, mechanism);
   if (count > 0)
     append({.kind = Kind::steps,
             .first = until_,

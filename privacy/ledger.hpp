@@ -63,7 +63,8 @@ class Ledger {
   std::uint64_t authorise(std::uint64_t begin, std::uint64_t end, const Mechanism& mechanism);
 
   /// Returns the number of steps that authorise() would charge for. Throws as authorise() does.
-  std::uint64_t unpaid(std::uint64_t begin, std::uint64_t end, const Mechanism& mechanism) const;
+  std::uint64_t uncharged_steps(std::uint64_t begin, std::uint64_t end,
+                                const Mechanism& mechanism) const;
 
   /// Returns whether at least release.count releases of this mechanism are charged, apart from
   /// numbered steps.

@@ -29,7 +29,7 @@ bool same(const AccountantOptions& a, const AccountantOptions& b) {
 /// `entries` and `computations`.
 template <class Entry, class IsSame, class Compute>
 auto found_or_computed(std::mutex& mutex, std::deque<Entry>& entries, std::size_t& computations,
-                       std::size_t kept, Entry entry, const IsSame& is_same,
+                       std::size_t capacity, Entry entry, const IsSame& is_same,
                        const Compute& compute) {
   using Result = decltype(compute());
   std::shared_future<Result> result;
@@ -43,7 +43,7 @@ auto found_or_computed(std::mutex& mutex, std::deque<Entry>& entries, std::size_
       mine.emplace();
       result = entry.result = mine->get_future().share();
       entries.push_back(std::move(entry));
-      if (entries.size() > kept) entries.pop_front();
+      if (entries.size() > capacity) entries.pop_front();
       ++computations;
     }
   }
@@ -60,7 +60,7 @@ auto found_or_computed(std::mutex& mutex, std::deque<Entry>& entries, std::size_
 PrivacyBound AccountantMemo::epsilon(const Composition& composition,
                                      const AccountantOptions& options, double delta) {
   return found_or_computed(
-      mutex_, bounds_, computations_, kept_, Bound{composition, options, delta, {}},
+      mutex_, bounds_, computations_, capacity_, Bound{composition, options, delta, {}},
       [&](const Bound& b) {
         return same(b.composition, composition) && same(b.options, options) && b.delta == delta;
       },
@@ -71,7 +71,7 @@ double AccountantMemo::calibrated_sigma(const Composition& before, const Release
                                         double epsilon, double delta,
                                         const AccountantOptions& options) {
   return found_or_computed(
-      mutex_, calibrations_, computations_, kept_,
+      mutex_, calibrations_, computations_, capacity_,
       Calibration{before, release, epsilon, delta, options, {}},
       [&](const Calibration& c) {
         return same(c.before, before) && c.release == release && c.epsilon == epsilon &&

@@ -17,8 +17,8 @@ class AccountantMemo {
   /// Maximum number of results of each kind that one run needs.
   static constexpr std::size_t kOfOneRun = 8;
 
-  /// kept: number of results of each kind to keep in the cache.
-  explicit AccountantMemo(std::size_t kept = kOfOneRun) : kept_(kept) {}
+  /// capacity: number of results of each kind to keep in the cache.
+  explicit AccountantMemo(std::size_t capacity = kOfOneRun) : capacity_(capacity) {}
   AccountantMemo(const AccountantMemo&) = delete;
   AccountantMemo& operator=(const AccountantMemo&) = delete;
   ~AccountantMemo() = default;
@@ -51,7 +51,7 @@ class AccountantMemo {
     std::shared_future<double> result;
   };
 
-  const std::size_t kept_;
+  const std::size_t capacity_;
   mutable std::mutex mutex_;  ///< guards all that follows
   std::deque<Bound> bounds_;
   std::deque<Calibration> calibrations_;

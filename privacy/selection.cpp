@@ -30,7 +30,7 @@ constexpr double kLeast = 1e-9;
 /// Upper bounds on the hockey-stick divergences of Q at 0, step, 2 step, ...
 class ProfileTable {
  public:
-  explicit ProfileTable(QBounds q) : q_(std::move(q)) {
+  explicit ProfileTable(RepetitionBounds q) : q_(std::move(q)) {
     const auto larger = [](const ProfileAt& p) { return std::fmax(p.add, p.remove); };
     // The step is a fraction of the epsilon at which little is left of the profile.
     std::vector<double> probes;
@@ -76,7 +76,7 @@ class ProfileTable {
     return std::fmin(delta * kAbove, 1.0);
   }
 
-  QBounds q_;
+  RepetitionBounds q_;
   double step_ = 0.0;
   std::vector<ProfileAt> at_;
 };
@@ -114,7 +114,7 @@ struct Cells {
   std::vector<double> below;  ///< the same, rounded down
 };
 
-Cells cells_of(const Stopping& stopping, std::size_t largest, double kept) {
+Cells cells_of(const Stopping& stopping, std::size_t largest, double p_success) {
   const StoppingLaw& law = stopping.law();
   const double first = 1e-6 * std::fmax(law.gamma, 1.0 / static_cast<double>(law.cap));
   const std::size_t count = std::clamp(std::size_t{1'000'000'000} / law.cap,
@@ -130,8 +130,8 @@ Cells cells_of(const Stopping& stopping, std::size_t largest, double kept) {
   Cells cells;
   for (const double x : u) cells.v.push_back(1.0 - x);
   cells.above = stopping.slopes_above(u);
-  if (kept < 1.0)
-    for (double& x : u) x *= kept;
+  if (p_success < 1.0)
+    for (double& x : u) x *= p_success;
   cells.below = stopping.slopes_below(u);
   return cells;
 }
@@ -287,7 +287,7 @@ bool same(const RunSpending& x, const RunSpending& y) {
 
 }  // namespace
 
-QBounds bounds_of(std::span<const RunSpending> candidates, std::uint64_t group) {
+RepetitionBounds bounds_of(std::span<const RunSpending> candidates, std::uint64_t group) {
   check_group(group);
   if (candidates.empty())
     throw std::invalid_argument("candidates: expected at least one, found none");
@@ -296,7 +296,7 @@ QBounds bounds_of(std::span<const RunSpending> candidates, std::uint64_t group) 
     if (std::none_of(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(i),
                      [&](const RunSpending& x) { return same(x, candidates[i]); }))
       list->emplace_back(candidates[i], group);
-  QBounds q;
+  RepetitionBounds q;
   for (const Candidate& candidate : *list) {
     q.failure = std::fmax(q.failure, candidate.failure());
     if (candidate.order() > 0.0) q.orders.push_back(candidate.order());
@@ -323,7 +323,7 @@ QBounds bounds_of(std::span<const RunSpending> candidates, std::uint64_t group) 
 
 struct Selection::State {
   Stopping stopping;
-  QBounds q;
+  RepetitionBounds q;
   ProfileTable profile;
   std::array<Direction, 2> directions;       ///< add, remove
   std::array<Direction, 2> without_failure;  ///< for Renyi divergences; empty: `directions`
@@ -331,7 +331,7 @@ struct Selection::State {
   std::map<double, double> divergences;  ///< of Q, by order
   double failure = 0.0;
 
-  State(const StoppingLaw& law, QBounds bounds, std::size_t count)
+  State(const StoppingLaw& law, RepetitionBounds bounds, std::size_t count)
       : stopping(law), q(std::move(bounds)), profile(q), cells(count) {
     const Cells all = cells_of(stopping, cells, 1.0);
     for (const bool reversed : {false, true})
@@ -343,10 +343,10 @@ struct Selection::State {
   /// probability E[(1 - p)^K] on D and on D', A is the selection among runs of Q0, with the
   /// generating function f((1 - p) x) / f(1 - p).
   void prepare_failure() {
-    const double kept = 1.0 - q.failure;
+    const double p_success = 1.0 - q.failure;
     failure = std::fmin(1.0, stopping.mean() * q.failure * kAbove);
-    const double normal = stopping.generated_below(kept);
-    QBounds of_q0{.profile = [this](std::span<const double> epsilons) {
+    const double normal = stopping.generated_below(p_success);
+    RepetitionBounds of_q0{.profile = [this](std::span<const double> epsilons) {
       std::vector<ProfileAt> found;
       std::vector<double> orders = all_orders(), divergences_of_q0;
       for (const double order : orders) divergences_of_q0.push_back(of_q(order));
@@ -359,9 +359,9 @@ struct Selection::State {
       return found;
     }};
     const ProfileTable table(std::move(of_q0));
-    Cells all = cells_of(stopping, cells, kept);
-    for (double& slope : all.above) slope *= kept / normal * kAbove;
-    for (double& slope : all.below) slope *= kept / kAbove;
+    Cells all = cells_of(stopping, cells, p_success);
+    for (double& slope : all.above) slope *= p_success / normal * kAbove;
+    for (double& slope : all.below) slope *= p_success / kAbove;
     for (const bool reversed : {false, true})
       without_failure[reversed ? 1 : 0] = direction_of(all, table, reversed);
   }
@@ -402,7 +402,7 @@ struct Selection::State {
   }
 };
 
-Selection::Selection(const StoppingLaw& law, QBounds q, std::size_t cells)
+Selection::Selection(const StoppingLaw& law, RepetitionBounds q, std::size_t cells)
     : state_(std::make_unique<State>(law, std::move(q), cells)) {}
 Selection::Selection(const TunedRun& run, std::uint64_t group)
     : Selection(run.law, bounds_of(run.candidates, group)) {}

@@ -35,7 +35,7 @@ struct ProfileAt {
 };
 
 /// Known privacy bounds of Q: training and scoring one random candidate.
-struct QBounds {
+struct RepetitionBounds {
   /// Returns upper bounds on delta at each epsilon >= 0; the epsilons are in ascending order.
   std::function<std::vector<ProfileAt>(std::span<const double> epsilons)> profile;
   /// Returns a bound on the Renyi divergence of this order [nats], for both directions; infinite if
@@ -49,7 +49,7 @@ struct QBounds {
 /// Returns the privacy bounds of training and scoring one random candidate (Q): the maximum of the
 /// candidates' bounds. Which candidate is drawn, and with which public probability, does not
 /// matter. Throws std::invalid_argument for a ChosenRun or a TunedRun.
-QBounds bounds_of(std::span<const RunSpending> candidates, std::uint64_t group = 1);
+RepetitionBounds bounds_of(std::span<const RunSpending> candidates, std::uint64_t group = 1);
 
 /// Computes privacy bounds of a whole selection (mechanism A) from those of one training (Q). All
 /// values are rounded up, and hold for adding and for removing a unit.
@@ -58,7 +58,7 @@ class Selection {
   /// law: distribution of the number of trainings. q: bounds of one training. cells: number of
   /// intervals into which the probability of a better score is divided. More are slower and give
   /// slightly smaller bounds.
-  Selection(const StoppingLaw& law, QBounds q, std::size_t cells = 16384);
+  Selection(const StoppingLaw& law, RepetitionBounds q, std::size_t cells = 16384);
   explicit Selection(const TunedRun& run, std::uint64_t group = 1);
   ~Selection();
   Selection(Selection&&) noexcept;

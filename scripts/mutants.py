@@ -157,7 +157,7 @@ SOURCE_MUTANTS = [
     ("a stalled step updated twice", "kernels/step/finish.cuh",
      "atomicAdd(&a.cursor->pending, 1u);\n          continue;", "atomicAdd(&a.cursor->pending, 1u);", FINISH),
     ("a pair completed twice", "kernels/step/finish.cuh", "    atomicAdd(bits, 0u - bit);\n", "", FINISH),
-    ("steps go on after one that waits", "kernels/step/step_cursor.hpp", "return c.pending != 0 || c.crowded != 0", "return c.crowded != 0", FINISH),
+    ("steps go on after one that waits", "kernels/step/step_cursor.hpp", "return c.pending != 0 || c.oversized_batch != 0", "return c.oversized_batch != 0", FINISH),
     ("the number of a thread along y", "kernels/fused/candidates.cuh", "mov.u32 %0, %%tid.x;", "mov.u32 %0, %%tid.y;", KERNELS + ":" + ENGINE),
 ]
 

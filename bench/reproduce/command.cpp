@@ -106,7 +106,7 @@ int reproduce(const ReproduceFlags& f) {
     if (failed)
       throw InputError("--out: expected a folder that can be made, found " + f.out + ": " +
                        failed.message());
-    options.kept = fs::path(f.out) / (wanted.name + ".runs.jsonl");
+    options.results_file = fs::path(f.out) / (wanted.name + ".runs.jsonl");
   }
   Reporter reporter(f.json);
   const auto start = std::chrono::steady_clock::now();

@@ -69,7 +69,7 @@ struct ReproduceOptions {
   int threads = 0;
   std::vector<double> epsilons = {};  ///< columns, if `takes_epsilons`; empty: the table's own
   /// File of finished trainings, from which an interrupted table resumes; empty: none.
-  std::filesystem::path kept = {};
+  std::filesystem::path results_file = {};
   /// Settings (TOML) in place of a table's own, for tests on other data; no flag sets it.
   std::string overrides = {};
 };

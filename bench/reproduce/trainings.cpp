@@ -67,8 +67,8 @@ std::string digest_of(TrainConfig config) {
                                          fmt::format("{}", config.eval_every)));
 }
 
-Json kept_line(const std::string& what, const std::string& digest, const TrainConfig& config,
-               const Trained& t) {
+Json result_line(const std::string& what, const std::string& digest, const TrainConfig& config,
+                 const Trained& t) {
   return {{"what", what},         {"seed", *config.seed},
           {"last", t.last},       {"best", t.best},
           {"epsilon", t.epsilon}, {"sigma", t.sigma},
@@ -80,12 +80,12 @@ Json kept_line(const std::string& what, const std::string& digest, const TrainCo
 
 Trainings::Trainings(const ReproduceOptions& options, Reporter& reporter)
     : options_(options), reporter_(reporter) {
-  if (options.kept.empty() || !fs::exists(options.kept)) return;
-  std::istringstream lines(read_file(options.kept));
+  if (options.results_file.empty() || !fs::exists(options.results_file)) return;
+  std::istringstream lines(read_file(options.results_file));
   for (std::string line; std::getline(lines, line);) {
     const Json j = Json::parse(line, nullptr, false);
     if (!j.is_object() || !j.contains("digest")) continue;  // truncated by a crash
-    kept_[j["digest"]] = {j["last"], j["best"], j["epsilon"], j["sigma"], j["seconds"]};
+    finished_[j["digest"]] = {j["last"], j["best"], j["epsilon"], j["sigma"], j["seconds"]};
   }
 }
 
@@ -94,18 +94,18 @@ std::string Trainings::effort() const {
 }
 
 Trained Trainings::run(const std::string& what, const std::string& settings, std::uint64_t seed) {
-  const Trained t = kept_or_made(what, settings, seed);
+  const Trained t = finished_or_trained(what, settings, seed);
   ++count_;
   seconds_ += t.seconds;
   return t;
 }
 
-Trained Trainings::kept_or_made(const std::string& what, const std::string& settings,
-                                std::uint64_t seed) {
+Trained Trainings::finished_or_trained(const std::string& what, const std::string& settings,
+                                       std::uint64_t seed) {
   TrainConfig config = resolved(settings, seed, options_);
   const std::string digest = digest_of(config);
-  const auto found = kept_.find(digest);
-  if (found != kept_.end()) return found->second;
+  const auto found = finished_.find(digest);
+  if (found != finished_.end()) return found->second;
 
   Reporter quiet(true);
   if (std::string key = loading_key(config); key.empty() || key != loaded_key_) {
@@ -119,9 +119,10 @@ Trained Trainings::kept_or_made(const std::string& what, const std::string& sett
   training->advance();
   if (!training->is_finished())
     throw Error(what + ": interrupted" +
-                (options_.kept.empty() ? std::string("; nothing is kept without --out")
-                                       : "; what is finished is in " + options_.kept.string() +
-                                             ", the same command goes on from there"));
+                (options_.results_file.empty()
+                     ? std::string("; nothing is kept without --out")
+                     : "; what is finished is in " + options_.results_file.string() +
+                           ", the same command goes on from there"));
   const std::vector<MetricsRow>& rows = training->metrics();
   const Method& method = training->method();
   Trained t{.last = 100.0 * rows.back().test.accuracy().value(),
@@ -130,8 +131,9 @@ Trained Trainings::kept_or_made(const std::string& what, const std::string& sett
             .seconds = training->seconds()};
   for (const MetricsRow& m : rows)
     t.best = std::max(t.best, 100.0 * m.test.accuracy().value_or(0.0));
-  if (!options_.kept.empty()) append_line(options_.kept, kept_line(what, digest, config, t).dump());
-  kept_[digest] = t;
+  if (!options_.results_file.empty())
+    append_line(options_.results_file, result_line(what, digest, config, t).dump());
+  finished_[digest] = t;
   reporter_.info(
       fmt::format("{}, seed {}: {:.2f} % ({})", what, seed, t.last, duration_text(t.seconds)));
   return t;

@@ -20,8 +20,8 @@ struct Trained {
   double seconds = 0.0;
 };
 
-/// Runs the trainings of a table. Results are stored in ReproduceOptions::kept, one line of JSON
-/// each, so that an interrupted table resumes. A stored result is used only if all settings,
+/// Runs the trainings of a table. Results are stored in ReproduceOptions::results_file, one line of
+/// JSON each, so that an interrupted table resumes. A stored result is used only if all settings,
 /// including defaults, are the same.
 class Trainings {
  public:
@@ -35,11 +35,12 @@ class Trainings {
   std::string effort() const;
 
  private:
-  Trained kept_or_made(const std::string& what, const std::string& settings, std::uint64_t seed);
+  Trained finished_or_trained(const std::string& what, const std::string& settings,
+                              std::uint64_t seed);
 
   const ReproduceOptions& options_;
   Reporter& reporter_;
-  std::map<std::string, Trained> kept_;  ///< key: digest of the settings
+  std::map<std::string, Trained> finished_;  ///< key: digest of the settings
   /// Data of the last training, for those after it that read the same, and their loading_key.
   std::shared_ptr<LoadedData> loaded_;
   std::string loaded_key_;

@@ -125,24 +125,24 @@ void transform_image(const Scatter& s, const Work& w, Complex* spectrum) {
   const int rows = t.rows[0];
   const int columns = t.columns[0];
   const std::int64_t stride = columns + 1;
-  const int kept = columns / 2 + 1;
+  const int half_columns = columns / 2 + 1;
   Complex* const work = w.line + columns;
   for (int y = 0; y < rows; y += 2) {
     const Vec* const a = w.image + static_cast<std::int64_t>(y) * columns;
     for (int x = 0; x < columns; ++x) w.line[x] = {a[x], a[columns + x]};
     fourier(t.row_plan[0], w.line, 1, w.line, 1, work);
     Complex* const to = w.half + y * stride;
-    for (int x = 0; x < kept; ++x) {
+    for (int x = 0; x < half_columns; ++x) {
       const Complex z = w.line[x];
       const Complex m = w.line[x == 0 ? 0 : columns - x];  // mirrored
       to[x] = {0.5f * (z.re + m.re), 0.5f * (z.im - m.im)};
       to[stride + x] = {0.5f * (z.im + m.im), 0.5f * (m.re - z.re)};
     }
   }
-  for (int x = 0; x < kept; ++x)
+  for (int x = 0; x < half_columns; ++x)
     fourier(t.column_plan[0], w.half + x, stride, spectrum + x, stride, w.line);
   for (int y = 0; y < rows; ++y)
-    for (int x = kept; x < columns; ++x) {
+    for (int x = half_columns; x < columns; ++x) {
       const Complex m = spectrum[(y == 0 ? 0 : rows - y) * stride + columns - x];
       spectrum[y * stride + x] = {m.re, -m.im};
     }

@@ -33,7 +33,7 @@ struct Space {
   alignas(kChunk) unsigned char planes[P::planes().bytes];
   float scale[E][P::kLayers];  ///< factor of each layer's gradient when it is added to the sum
   int adds[E];                 ///< 1 if the example's gradient is added, else 0
-  alignas(16) WaitingCandidates candidates;
+  alignas(16) PrefetchedCandidates candidates;
   AnyFunction functions[P::kStages.functions];  // activations, in shared memory because the sums
                                                 // need the registers
 };

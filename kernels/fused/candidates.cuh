@@ -80,15 +80,15 @@ __device__ __forceinline__ std::uint32_t acceptance_word(const FusedAcceptance& 
 
 /// Candidates of importance sampling that a block processes next, in shared memory: the estimates
 /// and thresholds from their stored norms, and the random words that decide acceptance.
-struct WaitingCandidates {
+struct PrefetchedCandidates {
   SeenNorm seen[kWarp];
   std::uint32_t word[kWarp];
 
-  /// Loads examples first, first + apart, ... of the micro-batch, one per lane of the first warp.
+  /// Loads examples first, first + stride, ... of the micro-batch, one per lane of the first warp.
   /// The caller must synchronise the block before reading them.
-  __device__ __forceinline__ void make(const FusedSum& a, int first, int apart, int live) {
+  __device__ __forceinline__ void prefetch(const FusedSum& a, int first, int stride, int live) {
     const auto lane = static_cast<int>(threadIdx.x);
-    const int e = first + lane * apart;
+    const int e = first + lane * stride;
     if (lane >= kWarp || e >= live) return;
     const std::int64_t number = example_number(a, e);
     seen[lane] = seen_norm(*a.accept.rule, a.norms[number]);

@@ -75,18 +75,18 @@ struct DenseRow {
   int hidden, gradient_hidden, gradient, partial, size;
 
   CUDP_HD explicit DenseRow(const DenseShapes& d)
-      : hidden(sixteens(d.features + 1)),
-        gradient_hidden(hidden + (d.hidden > 0 ? sixteens(d.hidden + 1) : 0)),
-        gradient(gradient_hidden + sixteens(d.hidden)),
-        partial(gradient + sixteens(d.outputs)),
-        size(partial + sixteens(d.hidden > 0 ? larger(partial_sums(d.features, d.hidden),
-                                                      partial_sums(d.hidden, d.outputs))
-                                             : partial_sums(d.features, d.outputs))) {
+      : hidden(rounded_up_to_16(d.features + 1)),
+        gradient_hidden(hidden + (d.hidden > 0 ? rounded_up_to_16(d.hidden + 1) : 0)),
+        gradient(gradient_hidden + rounded_up_to_16(d.hidden)),
+        partial(gradient + rounded_up_to_16(d.outputs)),
+        size(partial + rounded_up_to_16(d.hidden > 0 ? larger(partial_sums(d.features, d.hidden),
+                                                              partial_sums(d.hidden, d.outputs))
+                                                     : partial_sums(d.features, d.outputs))) {
     if (size % 32 == 0) size += 16;
   }
 
  private:
-  static CUDP_HD int sixteens(int n) { return (n + 15) / 16 * 16; }
+  static CUDP_HD int rounded_up_to_16(int n) { return (n + 15) / 16 * 16; }
   static CUDP_HD int larger(int a, int b) { return a > b ? a : b; }
   static CUDP_HD int partial_sums(int in, int out) {
     const int parts = dense_parts(in, out);
@@ -167,7 +167,7 @@ struct FusedSum {
 
 /// Adds the partial sums of all blocks to the sum: fixed[j] += sum over blocks b of slabs[b, j].
 struct FusedReduce {
-  BlockSums left;
+  BlockSums block_sums;
   std::int64_t n;  ///< d
   FixedPoint* fixed;
 };
@@ -227,8 +227,8 @@ inline void validate(const FusedSum& a) {
 }
 
 inline void validate(const FusedReduce& a) {
-  validate(a.left);
-  expect(a.left.slabs && a.n > 0 && a.fixed, "fused reduce: expected pointers and n > 0");
+  validate(a.block_sums);
+  expect(a.block_sums.slabs && a.n > 0 && a.fixed, "fused reduce: expected pointers and n > 0");
 }
 /// Launch shape with one thread per parameter, which adds up the numbers of all blocks.
 inline LaunchShape launch_shape(const FusedReduce& a) { return strided_shape(a.n, 128); }

@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kThreads, 1) fused_kernel(FusedSum a) {
     next.first += E * blocks;
     const int label = warp_number() < E ? a.labels[group.number(a, warp_number())] : 0;
     if (task == FusedTask::accept && done % kWarp == 0)
-      s.candidates.make(a, group.first, blocks, live);
+      s.candidates.prefetch(a, group.first, blocks, live);
     __syncthreads();
     if (next.first < live) fetch_features(a, s, next);
 

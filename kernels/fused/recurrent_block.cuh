@@ -24,7 +24,7 @@ struct TextSpace {
   alignas(kChunk) float text[kMaxTexts][P::kText.size];
   Four parts[P::kWarps];  ///< sums of squares of each layer's gradient, by warp
   int length[kMaxTexts];
-  alignas(16) WaitingCandidates candidates;
+  alignas(16) PrefetchedCandidates candidates;
   AnyFunction functions[2];
 
   static_assert(P::kPiece * P::kVectorRow <= P::kPiece * P::kDeltaRow);

@@ -65,7 +65,8 @@ __global__ void __launch_bounds__(P::kThreads, 1) recurrent_kernel(FusedSum a) {
   for (int first = block, done = 0; first < live; first += count * blocks, done += count) {
     const Texts<P> t(a, s, {.first = first, .apart = blocks, .live = live});
     __syncthreads();
-    if (task == FusedTask::accept && done % kWarp == 0) s.candidates.make(a, first, blocks, live);
+    if (task == FusedTask::accept && done % kWarp == 0)
+      s.candidates.prefetch(a, first, blocks, live);
     begin_group(a, s, t);
     dense_words(a, s, t);
     __syncthreads();

@@ -198,10 +198,10 @@ struct TextSums {
   }
 
   /// Computes the norm and clip factors of text e, decides whether it is added, adds it, and
-  /// reports on it. Every thread computes the same decision. waiting: index of the text in the
-  /// block's WaitingCandidates.
+  /// reports on it. Every thread computes the same decision. prefetched: index of the text in the
+  /// block's PrefetchedCandidates.
   __device__ __forceinline__ void decide_and_add(const FusedSum& a, TextSpace<P>& s,
-                                                 const Group& group, int e, int waiting,
+                                                 const Group& group, int e, int prefetched,
                                                  const float (&d)[P::kNumbers]) {
     const float* const text = s.text[e];
     const float inverse = text[P::kText.inverse];
@@ -231,8 +231,8 @@ struct TextSums {
       CUDP_UNROLL for (int n = 0; n < P::kLayers; ++n) { square += squares[n]; }
       if (adds && is_first) a.norms[group.number(a, e)] = kept_norm(square);
       if (task == FusedTask::norms) return;
-      const float factor = adds ? acceptance_factor(*a.accept.rule, s.candidates.seen[waiting],
-                                                    s.candidates.word[waiting], square)
+      const float factor = adds ? acceptance_factor(*a.accept.rule, s.candidates.seen[prefetched],
+                                                    s.candidates.word[prefetched], square)
                                 : 0.0f;
       CUDP_UNROLL for (int n = 0; n < P::kLayers; ++n) { factors[n] = factor; }
       adds = adds && factor > 0.0f;

@@ -15,10 +15,10 @@ inline LaunchShape fused_shape(const FusedSum& a, std::size_t shared_bytes,
 
 // Adds the blocks' sums. grid, block: any, one thread per number. smem: none.
 __global__ inline void fused_reduce_kernel(FusedReduce a) {
-  const int blocks = written_slabs(a.left);
+  const int blocks = written_slabs(a.block_sums);
   for_each_number(a.n, [&](std::int64_t j) {
     long long sum = static_cast<long long>(a.fixed[j]);
-    for (int b = 0; b < blocks; ++b) sum += a.left.slabs[b * a.n + j];
+    for (int b = 0; b < blocks; ++b) sum += a.block_sums.slabs[b * a.n + j];
     a.fixed[j] = static_cast<FixedPoint>(sum);
   });
 }

@@ -226,9 +226,9 @@ struct Sums {
   }
 
   /// Computes norm and factors of example e, decides whether it is added, and reports on it. A warp
-  /// calls it. waiting: index of the example in the block's WaitingCandidates.
+  /// calls it. prefetched: index of the example in the block's PrefetchedCandidates.
   static __device__ __forceinline__ void decide(const FusedSum& a, Space<P>& s, const Group& group,
-                                                int e, int waiting) {
+                                                int e, int prefetched) {
     const bool first_lane = thread_number() % kWarp == 0;
     float squares[P::kLayers], factors[P::kLayers];
     layer_squares(a, s, e, squares);
@@ -236,8 +236,8 @@ struct Sums {
     const bool adds = decide_example(
         a, task, group.has(e), [&] { return group.number(a, e); }, squares, factors,
         [&](float, float square) {
-          return acceptance_factor(*a.accept.rule, s.candidates.seen[waiting],
-                                   s.candidates.word[waiting], square);
+          return acceptance_factor(*a.accept.rule, s.candidates.seen[prefetched],
+                                   s.candidates.word[prefetched], square);
         });
     if (task == FusedTask::norms) return;
     if (!first_lane) return;

@@ -133,11 +133,11 @@ inline std::int64_t step_floats(const RecurrentPlan& p, int gates, int hidden, b
 
 // --- Sizes in shared memory of steps with tensor cores [floats] ---
 
-CUDP_HD std::int64_t in_eights(std::int64_t n) { return (n + 7) / 8 * 8; }
+CUDP_HD std::int64_t rounded_up_to_8(std::int64_t n) { return (n + 7) / 8 * 8; }
 /// Number of terms of each sum, rounded up to a multiple of eight. Forward: a sum is over the
 /// states; backward: over the deltas (gradients of the gates' pre-activations).
 CUDP_HD std::int64_t tensor_terms(int gates, std::int64_t hidden, bool back) {
-  return in_eights(back ? gates * hidden : hidden);
+  return rounded_up_to_8(back ? gates * hidden : hidden);
 }
 /// Number of rows of U in shared memory, all or those of a slab. Forward: a row per gate of the
 /// units; backward: a row per delta (gradient of a gate's pre-activation).
@@ -149,8 +149,8 @@ CUDP_HD std::int64_t tensor_lines(const RecurrentPlan& p, int gates, std::int64_
 /// Distance between consecutive lines of U in shared memory [floats]. A warp reads 8 lines of 4
 /// neighbours forward and 4 lines of 8 neighbours backward; with this distance it uses all banks.
 CUDP_HD std::int64_t tensor_pitch(const RecurrentPlan& p, std::int64_t hidden, bool back) {
-  if (!back) return (p.is_resident ? in_eights(hidden) : p.terms) + 4;
-  const std::int64_t width = in_eights(p.is_resident ? hidden : p.units);
+  if (!back) return (p.is_resident ? rounded_up_to_8(hidden) : p.terms) + 4;
+  const std::int64_t width = rounded_up_to_8(p.is_resident ? hidden : p.units);
   return width / 8 % 2 == 0 ? width + 8 : width;
 }
 /// Distance between consecutive states or deltas in arrays with one number per example of the block

@@ -34,8 +34,8 @@ struct Position {
 
 /// Decodes the next features of a row. A code's x is 1.
 template <class Code>
-void take_apart(const CodedProduct& a, const CodedRow<Code>& of, const std::uint8_t* row,
-                Position& position, Parts& parts) {
+void decode_features(const CodedProduct& a, const CodedRow<Code>& of, const std::uint8_t* row,
+                     Position& position, Parts& parts) {
   int n = 0;
   const auto put = [&](float x, std::int64_t feature) {
     parts.x[n] = x;
@@ -209,7 +209,7 @@ void product(CodedProduct a) {
     for (bool from_bias = true; more; from_bias = false) {
       more = false;
       for (int e = 0; e < a.count; ++e) {
-        take_apart(a, of, of.row(a.examples[e]), position[e], parts[e]);
+        decode_features(a, of, of.row(a.examples[e]), position[e], parts[e]);
         more = more || position[e].code < of.codes || position[e].number < of.numbers;
       }
       for_each_tile(a.columns,

@@ -25,8 +25,8 @@ void rounded_normals_chunk(const RandomStream& stream, double s, std::int64_t fi
 /// Computes one row of 16 pairs of rounded normals in double precision, and tests whether each is
 /// certainly correct. words [4, 16] are rows 4p..4p+3 of a tile of the stream; s: standard
 /// deviation. Writes even [16] and odd [16]. Returns a bit for each pair that is not certain.
-/// looseness: factor on the error bound, for tests.
+/// error_factor: factor on the error bound, for tests.
 unsigned try_rounded_pairs(const std::uint32_t* words, double s, std::int64_t* even,
-                           std::int64_t* odd, double looseness = 1.0);
+                           std::int64_t* odd, double error_factor = 1.0);
 
 }  // namespace cudp::CUDP_SIMD

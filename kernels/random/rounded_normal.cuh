@@ -18,11 +18,11 @@ struct TriedPair {
 };
 
 /// Computes a pair of rounded normals from its first words [4]; `decided` is false if double
-/// precision is not enough to be certain. s: standard deviation; looseness: factor on the error
+/// precision is not enough to be certain. s: standard deviation; error_factor: factor on the error
 /// bound, for tests. log, sincospi and sqrt are CUDA's own; rounded_normal_math.hpp has their
 /// errors.
 __device__ __forceinline__ TriedPair try_rounded_pair(const std::uint32_t* word, double s,
-                                                      double looseness = 1.0) {
+                                                      double error_factor = 1.0) {
   const double u1 = rounded_normal_u1(static_cast<double>(word[0]), static_cast<double>(word[1]));
   const double turn = rounded_normal_turn(static_cast<double>(static_cast<std::int32_t>(word[2])),
                                           static_cast<double>(word[3]));
@@ -30,7 +30,7 @@ __device__ __forceinline__ TriedPair try_rounded_pair(const std::uint32_t* word,
   const double r = sqrt(l);
   double circle[2];
   sincospi(turn, &circle[1], &circle[0]);
-  const double error = rounded_normal_error(u1, r) * rounded_normal_spread(s, looseness);
+  const double error = rounded_normal_error(u1, r) * rounded_normal_spread(s, error_factor);
   bool decided = rounded_normal_bounded(l, error) != 0;
   std::int64_t k[2];
   CUDP_UNROLL for (int i = 0; i < 2; ++i) {

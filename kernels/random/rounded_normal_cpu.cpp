@@ -69,7 +69,7 @@ CUDP_INLINE VecL store_nearest(VecD x, VecD error, std::int64_t* to) {
 }
 
 // Computes kDoubles pairs of rounded normals from their words; arguments and result as in
-// try_rounded_pairs, with spread = rounded_normal_spread() in place of looseness.
+// try_rounded_pairs, with spread = rounded_normal_spread() in place of error_factor.
 CUDP_INLINE unsigned some_pairs(const std::uint32_t* words, double s, double spread,
                                 std::int64_t* even, std::int64_t* odd) {
   const VecD u1 = rounded_normal_u1(unsigned_to_double(load_half(words)),
@@ -88,7 +88,7 @@ CUDP_INLINE unsigned some_pairs(const std::uint32_t* words, double s, double spr
   return zeros(decided);
 }
 
-// Implements try_rounded_pairs, with spread = rounded_normal_spread() in place of looseness.
+// Implements try_rounded_pairs, with spread = rounded_normal_spread() in place of error_factor.
 CUDP_INLINE unsigned row_of_pairs(const std::uint32_t* words, double s, double spread,
                                   std::int64_t* even, std::int64_t* odd) {
   unsigned undecided = 0;
@@ -100,8 +100,8 @@ CUDP_INLINE unsigned row_of_pairs(const std::uint32_t* words, double s, double s
 }  // namespace
 
 unsigned try_rounded_pairs(const std::uint32_t* words, double s, std::int64_t* even,
-                           std::int64_t* odd, double looseness) {
-  return row_of_pairs(words, s, rounded_normal_spread(s, looseness), even, odd);
+                           std::int64_t* odd, double error_factor) {
+  return row_of_pairs(words, s, rounded_normal_spread(s, error_factor), even, odd);
 }
 
 void rounded_normals_chunk(const RandomStream& stream, double s, std::int64_t first,

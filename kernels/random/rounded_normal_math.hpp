@@ -62,10 +62,10 @@ CUDP_HD D rounded_normal_error(D u1, D r) {
   return 0x1p-52 * (r * 6.29 + (u1 * 0.5 + 0x1p-13) / (u1 * r));
 }
 
-/// Returns the factor of rounded_normal_error for standard deviation s. looseness: 1, or more in
+/// Returns the factor of rounded_normal_error for standard deviation s. error_factor: 1, or more in
 /// tests to enlarge the error bound.
-CUDP_HD double rounded_normal_spread(double s, double looseness = 1.0) {
-  return s * ((1.0 + 0x1p-9) * looseness);
+CUDP_HD double rounded_normal_spread(double s, double error_factor = 1.0) {
+  return s * ((1.0 + 0x1p-9) * error_factor);
 }
 
 /// Returns true (or all ones) if the error bound is valid, so that a rounding can be decided at

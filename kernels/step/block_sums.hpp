@@ -23,7 +23,8 @@ CUDP_HD int written_slabs(const BlockSums& a) {
 inline void validate(const BlockSums& a) {
   if (a.slabs == nullptr) return;
   validate(a.batch);
-  expect(a.blocks > 0 && a.turn > 0, "block sums: expected blocks of the slabs");
+  expect(a.blocks > 0 && a.turn > 0,
+         "block sums: expected blocks and turn > 0, because there are slabs of partial sums");
 }
 
 }  // namespace cudp

@@ -48,11 +48,11 @@ __device__ __forceinline__ void release_pair(const FinishStep& a, const StepScal
 /// Adds up the batch's loss, norms and counts and, if the clipping norm is adaptive, the noisy
 /// count of unclipped gradients. Called by one block. partial: shared memory, one double per warp.
 __device__ __forceinline__ void finish_tally(const FinishStep& a, double* partial) {
-  tally_batch(a.left.tally, partial);
-  if (threadIdx.x != 0 || a.cursor->follows == 0) return;
+  tally_batch(a.unfinished.tally, partial);
+  if (threadIdx.x != 0 || a.cursor->adapts_clip_norm == 0) return;
   ListedStep& step = a.list[a.cursor->index - 1];
   step.noisy_count = noisy_count_of(
-      a.cursor->clip, halves_of(*a.left.tally.total) - a.cursor->halves, step.count_noise);
+      a.cursor->clip, halves_of(*a.unfinished.tally.total) - a.cursor->halves, step.count_noise);
 }
 
 /// Returns the random stream of the current step's noise.
@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(64, 10) finish_kernel(FinishStep a) {
   CUDP_SHARED(double, partial, [1024 / kWarp]);
   if (a.cursor->active == 0) return;
   unsigned blocks = gridDim.x;
-  if (a.left.tally.total != nullptr && blockIdx.x == --blocks) {
+  if (a.unfinished.tally.total != nullptr && blockIdx.x == --blocks) {
     finish_tally(a, &partial[0]);
     return;
   }
@@ -125,7 +125,7 @@ __device__ __forceinline__ PairSum sum_of_slabs(const FinishStep& a, int first, 
     std::int32_t even[kAtOnce];
     std::int32_t odd[kAtOnce];
     CUDP_UNROLL for (int k = 0; k < kAtOnce; ++k) {
-      const std::int32_t* const slab = a.left.sums.slabs + (b + k * step) * a.n + i;
+      const std::int32_t* const slab = a.unfinished.sums.slabs + (b + k * step) * a.n + i;
       const bool exists = b + k * step < slabs;
       even[k] = exists ? slab[0] : 0;
       odd[k] = exists ? slab[to_odd] : 0;
@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(kSlabThreads, 640 / kSlabThreads)
   CUDP_SHARED(PairSum, shares, [kMaxAdders][kWarp]);
   if (a.cursor->active == 0) return;
   unsigned blocks = gridDim.x;
-  if (a.left.tally.total != nullptr && blockIdx.x == --blocks) {
+  if (a.unfinished.tally.total != nullptr && blockIdx.x == --blocks) {
     finish_tally(a, &partial[0]);
     return;
   }
@@ -162,7 +162,7 @@ __global__ void __launch_bounds__(kSlabThreads, 640 / kSlabThreads)
   const double grid = a.cursor->scale.grid;
   const double s = static_cast<double>(scalars.noise_std) / grid;
   const RandomStream stream = noise_stream(a);
-  const int slabs = written_slabs(a.left.sums);
+  const int slabs = written_slabs(a.unfinished.sums);
   const int adders = static_cast<int>(blockDim.x) / kWarp - 1;
   const int adder = static_cast<int>(threadIdx.x) / kWarp - 1;
   const auto column = static_cast<int>(threadIdx.x % kWarp);

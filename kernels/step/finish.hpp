@@ -37,8 +37,8 @@ struct Unfinished {
 /// (see the head of this file).
 struct FinishStep {
   StepCursor* cursor;
-  FixedPoint* sum;  ///< [n], sum of the batch's contributions in units of its grid
-  Unfinished left;  ///< partial results to add; one more block adds up its losses and counts
+  FixedPoint* sum;        ///< [n], sum of the batch's contributions in units of its grid
+  Unfinished unfinished;  ///< partial results to add; one more block adds up its losses and counts
   RandomStream noise;
   std::int64_t n;
   std::uint32_t* undecided;  ///< [words_of_pairs(n)], one bit per pair of numbers, 0 before
@@ -81,9 +81,9 @@ inline void validate(const FinishStep& a) {
   expect(a.cursor && a.sum && a.undecided && a.n > 0, "finish: expected pointers and n > 0");
   expect(a.released != nullptr || (a.update.parameters && a.update.end == a.n),
          "finish: expected `released`, or parameters to update");
-  validate(a.left.sums);
-  expect(a.left.sums.slabs == nullptr || a.by_pairs, "finish: slabs are finished by pairs");
-  if (a.left.tally.total != nullptr) validate(a.left.tally);
+  validate(a.unfinished.sums);
+  expect(a.unfinished.sums.slabs == nullptr || a.by_pairs, "finish: slabs are finished by pairs");
+  if (a.unfinished.tally.total != nullptr) validate(a.unfinished.tally);
 }
 inline void validate(const FinishPairs& a) {
   validate(a.step);
@@ -95,10 +95,10 @@ inline constexpr unsigned kSlabThreads = 128;
 
 /// Launch shape with small blocks, so that small models use the whole device.
 inline LaunchShape launch_shape(const FinishStep& a) {
-  const bool has_slabs = a.left.sums.slabs != nullptr;
+  const bool has_slabs = a.unfinished.sums.slabs != nullptr;
   LaunchShape shape = strided_shape(rounded_pairs(a.n) / (a.by_pairs ? 1 : 4), has_slabs ? 32 : 64);
   if (has_slabs) shape.block.x = kSlabThreads;
-  if (a.left.tally.total != nullptr) ++shape.grid.x;
+  if (a.unfinished.tally.total != nullptr) ++shape.grid.x;
   return shape;
 }
 inline LaunchShape launch_shape(const FinishPairs& a) { return strided_shape(a.count, 64); }

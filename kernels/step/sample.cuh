@@ -203,20 +203,20 @@ __device__ __forceinline__ std::uint32_t drawn_in(const SampleSpace& space, std:
 __device__ __forceinline__ std::uint32_t begin_step(const SampleSpace& space, std::uint32_t drawn) {
   StepCursor& c = *space.cursor;
   c.active = 0;
-  c.tail = 0;
+  c.may_update = 0;
   if (halts(c)) return 0;
   if (drawn > space.capacity) c.failed = kBatchFailed;
-  if (c.due != 0) c.failed = kTailFailed;
+  if (c.awaits_update != 0) c.failed = kUpdateMissing;
   if (c.failed != 0) return 0;
-  if (drawn > space.room) {
-    c.crowded = drawn;
+  if (drawn > space.launch_capacity) {
+    c.oversized_batch = drawn;
     return 0;
   }
   c.active = 1;
-  c.due = space.has_tail ? 1 : 0;
+  c.awaits_update = space.has_separate_update ? 1 : 0;
   c.step = c.first + c.index;
   ListedStep& now = space.list[c.index];
-  if (c.follows != 0) {
+  if (c.adapts_clip_norm != 0) {
     // The previous step is complete, or this one would not start.
     if (c.index > 0) {
       const ListedStep& before = space.list[c.index - 1];

@@ -53,10 +53,11 @@ struct SampleSpace {
   /// Progress of the run whose next step is drawn and started. Null: draws the step of
   /// SampleArgs::stream and starts none; the members below are not used.
   StepCursor* cursor = nullptr;
-  ListedStep* list = nullptr;        ///< [steps of the run]
-  std::uint32_t capacity = 0;        ///< a larger batch makes the run fail
-  std::uint32_t room = 0xffffffffu;  ///< a larger batch is not started: launches would truncate it
-  bool has_tail = false;             ///< the step's update is a separate launch
+  ListedStep* list = nullptr;  ///< [steps of the run]
+  std::uint32_t capacity = 0;  ///< a larger batch makes the run fail
+  std::uint32_t launch_capacity =
+      0xffffffffu;                   ///< a larger batch is not started: launches would truncate it
+  bool has_separate_update = false;  ///< the step's update is a separate launch
   const Tally* counted = nullptr;    ///< [1], if the clipping norm is adaptive
 };
 

@@ -26,25 +26,25 @@ struct ListedStep {
 /// use.
 ///
 /// A step that cannot be finished stops the run. begin_step() starts no step while `pending`,
-/// `crowded` or `failed` is not 0. All later launches find `active` 0, or an empty batch, and do
-/// nothing.
+/// `oversized_batch` or `failed` is not 0. All later launches find `active` 0, or an empty batch,
+/// and do nothing.
 struct StepCursor {
   std::uint64_t first = 0;   ///< number of the run's first step
   std::uint32_t end = 0;     ///< number of steps of the run
   std::uint32_t index = 0;   ///< number of steps started
-  std::uint32_t failed = 0;  ///< 0, or the error: kBatchFailed, kTailFailed or kNotDrawn
+  std::uint32_t failed = 0;  ///< 0, or the error: kBatchFailed, kUpdateMissing or kNotDrawn
   /// Number of pairs of the current step's noise that the host must compute.
   std::uint32_t pending = 0;
   /// Size of a batch that the launches have no capacity for; it was not started.
-  std::uint32_t crowded = 0;
+  std::uint32_t oversized_batch = 0;
   /// 1 while a step is executed, 0 if the current launches must do nothing.
   std::uint32_t active = 0;
-  std::uint32_t follows = 0;  ///< 1 if the clipping norm is adaptive, by the rule `clip`
+  std::uint32_t adapts_clip_norm = 0;  ///< 1 if the clipping norm is adaptive, by the rule `clip`
   // Members for steps whose update is a separate launch, after the norm of the released gradient is
   // known (step_size.hpp):
-  std::uint32_t due = 0;  ///< 1 while the current step's update is outstanding
+  std::uint32_t awaits_update = 0;  ///< 1 while the current step's update is outstanding
   /// 1 if the update may run: the whole gradient is released, and its norm is known.
-  std::uint32_t tail = 0;
+  std::uint32_t may_update = 0;
   float used_rate = 0.0f;      ///< learning rate of the last update
   double step_size_sum = 0.0;  ///< sum b^2 of the adaptive step size before the update
   std::uint64_t step = 0;      ///< number of the current step
@@ -59,7 +59,7 @@ struct StepCursor {
 inline constexpr std::uint32_t kBatchFailed = 1;
 /// Value of StepCursor::failed: a step was started before the previous one's update. It indicates a
 /// bug.
-inline constexpr std::uint32_t kTailFailed = 2;
+inline constexpr std::uint32_t kUpdateMissing = 2;
 
 /// Value of StepCursor::failed: the batch of a step is not among those drawn ahead. It indicates a
 /// bug.
@@ -67,7 +67,7 @@ inline constexpr std::uint32_t kNotDrawn = 3;
 
 /// Returns whether a recorded step must do nothing. Called before begin_step() advances the cursor.
 CUDP_HD bool halts(const StepCursor& c) {
-  return c.pending != 0 || c.crowded != 0 || c.failed != 0 || c.index >= c.end;
+  return c.pending != 0 || c.oversized_batch != 0 || c.failed != 0 || c.index >= c.end;
 }
 
 }  // namespace cudp

@@ -8,9 +8,9 @@ namespace cudp::inline CUDP_SIMT {
 // any. block: whole warps up to 1024 threads. static smem: one double per warp.
 __global__ inline void released_norm_kernel(ReleasedNorm a) {
   CUDP_SHARED(double, partial, [1024 / kWarp]);
-  const bool complete = a.cursor->due != 0 && a.cursor->pending == 0;
+  const bool complete = a.cursor->awaits_update != 0 && a.cursor->pending == 0;
   if (blockIdx.x == 0 && threadIdx.x == 0) {
-    a.cursor->tail = complete ? 1 : 0;
+    a.cursor->may_update = complete ? 1 : 0;
     if (complete) a.cursor->step_size_sum = *a.sum;
   }
   if (!complete) return;

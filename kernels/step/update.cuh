@@ -49,7 +49,7 @@ __device__ __forceinline__ void update_number(const UpdateArgs& a, const StepSca
 // adaptive step size, and nothing is done if the step's update is not outstanding.
 template <OptimizerKind kind>
 __global__ void update_kernel(UpdateArgs a, const StepScalars* scalars, AdaptStepSize size) {
-  if (size.cursor != nullptr && size.cursor->tail == 0) return;
+  if (size.cursor != nullptr && size.cursor->may_update == 0) return;
   StepScalars s = scalars != nullptr ? *scalars : a.scalars;
   if (size.cursor != nullptr) {
     // Every warp adds the parts in the same order.
@@ -63,7 +63,7 @@ __global__ void update_kernel(UpdateArgs a, const StepScalars* scalars, AdaptSte
     if (blockIdx.x == 0 && threadIdx.x == 0) {
       *size.sum = sum;
       size.cursor->used_rate = s.learning_rate;
-      size.cursor->due = 0;
+      size.cursor->awaits_update = 0;
     }
   }
   for_each_number(a.end - a.begin, [&](std::int64_t i) {

@@ -328,23 +328,23 @@ AllocationTable add(const AllocationTable& a, const AllocationTable& b, bool sam
   return table;
 }
 
-struct Kept {
+struct CachedTable {
   AllocatedGaussian epoch;
   Side side;
   AllocationGrid grid;
   AllocationTable table;
 };
 
-const AllocationTable& kept_table(const AllocatedGaussian& epoch, Side side,
-                                  const AllocationGrid& grid) {
-  thread_local std::deque<Kept> kept;
-  const auto found = std::find_if(kept.begin(), kept.end(), [&](const Kept& one) {
+const AllocationTable& cached_table(const AllocatedGaussian& epoch, Side side,
+                                    const AllocationGrid& grid) {
+  thread_local std::deque<CachedTable> cache;
+  const auto found = std::find_if(cache.begin(), cache.end(), [&](const CachedTable& one) {
     return one.epoch == epoch && one.side == side && one.grid == grid;
   });
-  if (found != kept.end()) return found->table;
-  kept.push_front({epoch, side, grid, allocation_table(epoch, side, grid)});
-  if (kept.size() > kMaxTables) kept.pop_back();
-  return kept.front().table;
+  if (found != cache.end()) return found->table;
+  cache.push_front({epoch, side, grid, allocation_table(epoch, side, grid)});
+  if (cache.size() > kMaxTables) cache.pop_back();
+  return cache.front().table;
 }
 
 }  // namespace
@@ -384,7 +384,7 @@ PrivacyLoss allocation_loss(const AllocatedGaussian& epoch, Change change, std::
         "others), found " +
         (change == Change::replace ? std::string("replacement")
                                    : "a group of " + std::to_string(k)));
-  const AllocationTable& table = kept_table(epoch, side, grid);
+  const AllocationTable& table = cached_table(epoch, side, grid);
   const auto steps = static_cast<double>(epoch.steps);
   const double outward = side == Side::above ? 1.0 : -1.0;
   const double mass_factor = 1.0 + outward * (table.mass_error + 8.0 * kRounding);

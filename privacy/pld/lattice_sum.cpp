@@ -150,7 +150,7 @@ LatticeSum::LatticeSum(std::span<const Repeated> releases, double tilt, const Wi
     : tilt_(tilt), interval_(window.interval), first_(window.first), above_(above) {
   const std::size_t length = window.length;
   if (releases.size() == 1 && releases.front().count == 1) {
-    take_one(releases.front().lattice, length, loss_error);
+    add_single_release(releases.front().lattice, length, loss_error);
     return;
   }
   Spectrum total(fft.frequencies());
@@ -219,7 +219,7 @@ LatticeSum::LatticeSum(std::span<const Repeated> releases, double tilt, const Wi
 
 /// A single release needs no transform, has no wrap-around, and its probability outside of the
 /// window is known.
-void LatticeSum::take_one(const Lattice& lattice, std::size_t length, double loss_error) {
+void LatticeSum::add_single_release(const Lattice& lattice, std::size_t length, double loss_error) {
   const Tilted tilted = tilt_lattice(lattice, tilt_, interval_);
   offset_ = lattice.offset;
   log_scale_ = tilted.log_scale;

@@ -55,7 +55,7 @@ class LatticeSum {
   double delta(double epsilon) const;
 
  private:
-  void take_one(const Lattice& lattice, std::size_t length, double loss_error);
+  void add_single_release(const Lattice& lattice, std::size_t length, double loss_error);
   void sum_tails(std::span<const double> tilted);
 
   double tilt_, interval_;

@@ -10,8 +10,8 @@
 namespace cudp::privacy::pld {
 namespace {
 
-constexpr double log_outside = 20.7;                        // e^-20.7 = 1e-9
-constexpr std::size_t longest_kept = std::size_t{1} << 20;  // points of all transforms kept
+constexpr double log_outside = 20.7;                            // e^-20.7 = 1e-9
+constexpr std::size_t kMaxCachedPoints = std::size_t{1} << 20;  // points of all cached transforms
 
 double log_sum(std::span<const Atom> atoms, double tilt) {
   LogSum sum;
@@ -99,17 +99,17 @@ void bound_outside(std::span<const Repeated> releases, double tilt, const Reach&
 }
 
 std::shared_ptr<const Fft> fft_of(std::size_t length) {
-  thread_local std::vector<std::shared_ptr<const Fft>> kept;
-  for (const std::shared_ptr<const Fft>& fft : kept)
+  thread_local std::vector<std::shared_ptr<const Fft>> cache;
+  for (const std::shared_ptr<const Fft>& fft : cache)
     if (fft->length() == length) return fft;
   const auto too_much = [&] {
     std::size_t points = length;
-    for (const std::shared_ptr<const Fft>& fft : kept) points += fft->length();
-    return points > longest_kept;
+    for (const std::shared_ptr<const Fft>& fft : cache) points += fft->length();
+    return points > kMaxCachedPoints;
   };
-  while (!kept.empty() && (kept.size() >= 3 || too_much())) kept.erase(kept.begin());
-  kept.push_back(std::make_shared<const Fft>(length));
-  return kept.back();
+  while (!cache.empty() && (cache.size() >= 3 || too_much())) cache.erase(cache.begin());
+  cache.push_back(std::make_shared<const Fft>(length));
+  return cache.back();
 }
 
 }  // namespace cudp::privacy::pld

@@ -62,10 +62,10 @@ struct Dominating {
     if (full == 0.0) return pairs;
     // Both probabilities are rounded up: their sum exceeds 1 by 1e-9 of the rarer case.
     pairs[0].probability = std::fmin(1.0, 1.0 - full * (1.0 - 2e-9));
-    const double kept = binomial_tail(m.n, m.q, m.max_batch + 1) *
-                        (static_cast<double>(m.max_batch) / n) / (full * (1.0 - 1e-9));
-    pairs.push_back(
-        pair_of(mixture_of(binomial_weights(1, std::fmin(kept, 1.0)), 2.0), m.sigma, change, full));
+    const double p_included = binomial_tail(m.n, m.q, m.max_batch + 1) *
+                              (static_cast<double>(m.max_batch) / n) / (full * (1.0 - 1e-9));
+    pairs.push_back(pair_of(mixture_of(binomial_weights(1, std::fmin(p_included, 1.0)), 2.0),
+                            m.sigma, change, full));
     return pairs;
   }
   std::vector<GaussianPair> operator()(const AllocatedGaussian& m) const {

@@ -17,7 +17,7 @@ std::string_view word(std::string_view& line) {
 
 }  // namespace
 
-std::uint64_t Charges::keys_until(std::uint64_t charged) const {
+std::uint64_t Charges::lost_keys_before(std::uint64_t charged) const {
   return static_cast<std::uint64_t>(
       std::ranges::count_if(lost, [&](std::uint64_t position) { return position < charged; }));
 }

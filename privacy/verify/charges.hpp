@@ -25,7 +25,7 @@ struct Charges {
   privacy::Ledger ledger;
 
   /// Returns how many times the key was lost before the last of the first `charged` releases.
-  std::uint64_t keys_until(std::uint64_t charged) const;
+  std::uint64_t lost_keys_before(std::uint64_t charged) const;
   /// Returns the mechanism that release `number` was charged as under the key with index `key`,
   /// looking only at the first `charged` releases of the file; null if it was not charged.
   const privacy::Mechanism* find(std::uint64_t number, std::uint64_t key,

@@ -23,7 +23,7 @@ class LineSearch {
 
   /// Called when a process of the run starts or resumes at `step`.
   void begin(std::uint64_t step);
-  void see_choice(const transcript::Release& choice) { chosen_.push_back(choice.values); }
+  void add_choice(const transcript::Release& choice) { chosen_.push_back(choice.values); }
 
   /// Returns "" if `update` used the step size that the released choices determine, else the
   /// difference in words. shrink: factor by which each choice of 0 (none of the step sizes is good)

@@ -113,8 +113,8 @@ std::string follows(const transcript::State& before, std::span<const double> rel
   if (before.parameters.size() != n || released.size() != n)
     return "expected " + std::to_string(n) + " parameters before and released, found " +
            std::to_string(before.parameters.size()) + " and " + std::to_string(released.size());
-  const auto fits = [&](const std::vector<float>& a, bool kept) {
-    return a.size() == (kept ? n : 0);
+  const auto fits = [&](const std::vector<float>& a, bool is_used) {
+    return a.size() == (is_used ? n : 0);
   };
   if (!fits(u.moment1, moments) || !fits(before.moment1, moments) || !fits(u.moment2, squares) ||
       !fits(before.moment2, squares) || u.average.size() != before.average.size() ||

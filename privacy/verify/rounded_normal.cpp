@@ -123,7 +123,7 @@ class KnownWords {
 }  // namespace
 
 NormalPair rounded_normal_pair_slowly(const std::array<std::uint32_t, 4>& words, double s,
-                                      const MoreDigits& more) {
+                                      const MoreBits& more) {
   std::vector<std::uint32_t> u = {words[0], words[1]};
   std::vector<std::uint32_t> t = {words[2], words[3]};
   std::uint32_t known = 0;
@@ -142,7 +142,7 @@ NormalPair rounded_normal_pair_slowly(const std::array<std::uint32_t, 4>& words,
 }
 
 NormalPair rounded_normal_pair(const std::array<std::uint32_t, 4>& words, double s,
-                               const MoreDigits& more) {
+                               const MoreBits& more) {
   if (const auto pair = quickly(words, s)) return *pair;
   return rounded_normal_pair_slowly(words, s, more);
 }

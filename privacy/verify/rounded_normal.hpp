@@ -19,17 +19,17 @@ struct NormalPair {
 
 /// Callback that returns more bits of U1, U2, for round k = 1, 2, ...: 256 bits of U1, then 256 of
 /// U2, most significant first.
-using MoreDigits = std::function<std::array<std::uint32_t, 16>(std::uint32_t round)>;
+using MoreBits = std::function<std::array<std::uint32_t, 16>(std::uint32_t round)>;
 
 /// Computes the pair of rounded normal numbers. words: the first 64 bits of U1, then of U2, most
 /// significant first. s: standard deviation, 0 < s <= 2^41. more: returns further bits. Throws
 /// std::runtime_error if 3 rounds of bits do not determine the integers, which has a negligible
 /// probability with a working generator.
 NormalPair rounded_normal_pair(const std::array<std::uint32_t, 4>& words, double s,
-                               const MoreDigits& more);
+                               const MoreBits& more);
 /// Computes what rounded_normal_pair computes, in multiple precision from the start; to test it.
 NormalPair rounded_normal_pair_slowly(const std::array<std::uint32_t, 4>& words, double s,
-                                      const MoreDigits& more);
+                                      const MoreBits& more);
 
 /// Returns rounded normal numbers 0 .. count - 1 of a random stream, with standard deviation s.
 /// Each tile of 256 words (Words) makes 128 numbers, in 8 rows of 16 lanes: number i is in tile i /

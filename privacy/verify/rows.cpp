@@ -93,16 +93,16 @@ class Rows {
     const bool has_parts = (c_.holdout && c_.format > 1) || c_.tuning;
     for (const Row& row : rows_) {
       const std::string where = "row at step " + std::to_string(row.step);
-      const double of_all =
+      const double expected =
           c_.tuning ? c_.epsilon : std::fmax(row.epsilon, has_parts ? c_.holdout->epsilon : 0.0);
-      if (row.of_all.has_value() != has_parts)
+      if (row.total_epsilon.has_value() != has_parts)
         wrong_.push_back(where + ": expected " + (has_parts ? "a" : "no") +
                          " training_epsilon, found " + (has_parts ? "none" : "one"));
-      else if (has_parts && *row.of_all != of_all)
+      else if (has_parts && *row.total_epsilon != expected)
         wrong_.push_back(
             "epsilon of the " + where + ": expected " +
             (c_.tuning ? "that of the whole tuning, " : "the larger one of both parts, ") +
-            number(of_all) + ", found " + number(*row.of_all));
+            number(expected) + ", found " + number(*row.total_epsilon));
     }
   }
 
@@ -283,7 +283,7 @@ std::vector<Row> read_rows(std::string_view text) {
       Row row{.step = line.at("step").get<std::uint64_t>(), .epsilon = claimed("epsilon")};
       row.epoch = claimed("epoch");
       if (line.contains("training_epsilon")) {
-        row.of_all = row.epsilon;
+        row.total_epsilon = row.epsilon;
         row.epsilon = claimed("training_epsilon");
       }
       static_cast<void>(line.at("learning_rate"));

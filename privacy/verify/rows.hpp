@@ -21,7 +21,7 @@ struct Row {
   double epsilon = 0.0;  ///< NaN if the line states none
   /// Epsilon of training and held-out figures together: the field `epsilon` of a line that also has
   /// `training_epsilon`.
-  std::optional<double> of_all = {};
+  std::optional<double> total_epsilon = {};
   double epoch = 0.0;
   bool is_measured = false;  ///< whether the line has metrics of test rows
 };

@@ -206,7 +206,7 @@ void RunChecker::process(const transcript::Release& r) {
   }
   if (first) check_noise(r);
   if (first && r.stream == kSelection) check_choice(r, charged);
-  if (is_method("dp-agd") && r.stream == kSelection) line_search_.see_choice(r);
+  if (is_method("dp-agd") && r.stream == kSelection) line_search_.add_choice(r);
 }
 
 bool RunChecker::is_first(const transcript::Release& r) {

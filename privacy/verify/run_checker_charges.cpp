@@ -25,8 +25,8 @@ std::optional<std::uint64_t> RunChecker::number_of(const transcript::Release& r)
   const std::uint64_t width = steps_per_epoch_ + totals_an_epoch_;
   // An epoch of DPIS may restart in its middle under a fresh key. Its noisy sums of norms then have
   // the indices directly before the step's.
-  const bool anew = begin_->step / steps_per_epoch_ == r.step;
-  const std::uint64_t total = r.step * width + (anew ? begin_->step % steps_per_epoch_ : 0);
+  const bool is_restarted = begin_->step / steps_per_epoch_ == r.step;
+  const std::uint64_t total = r.step * width + (is_restarted ? begin_->step % steps_per_epoch_ : 0);
   if (r.stream == kNormTotal) return total;
   if (r.stream == kLargestNorms) return total + 1;
   if (r.stream != kNoise && r.stream != kCount) return std::nullopt;
@@ -43,7 +43,7 @@ const privacy::Mechanism* RunChecker::check_charge(const transcript::Release& r,
   numbers_used_.insert({key_, *n});
   // Each key has its own charges in the ledger, after the line that records the loss of the key
   // before it.
-  const std::uint64_t now = charges_.keys_until(r.charged);
+  const std::uint64_t now = charges_.lost_keys_before(r.charged);
   if (!key_lines_) {
     if (key_ == 0 ? now != 0 : now <= last_key_lines_) {
       add("charged", at(r) + ": a new key, for which nothing was charged");

@@ -56,7 +56,11 @@ void StepNumbers::check_optimizer(const transcript::Update& u) {
   check("beta2", u.beta2);
   check("weight-decay", u.weight_decay);
   if (u.average.empty() != (settings_.number("ema") == 0.0))
-    findings_.add("update", "an average: kept where settings have none, or the other way");
+    findings_.add("update", u.average.empty()
+                                ? "average of the weights: expected one, as the settings have ema "
+                                  "> 0, found none"
+                                : "average of the weights: expected none, as the settings have "
+                                  "ema = 0, found one");
 }
 
 /// Checks the decay of the weight average, which grows in the first steps and is then constant.

@@ -148,7 +148,7 @@ AuditResult audit(const TrainConfig& config, const AuditSettings& settings, Repo
   e.data.notes.clear();
   e.config.eval_every = 0;
   const std::uint64_t count = number_of_canaries(settings, e);
-  Canaries canaries{.member = toss_coins(count, own_key.key())};
+  Canaries canaries{.member = draw_membership(count, own_key.key())};
   if (by_gradient)
     add_gradient_canaries(e, canaries);
   else

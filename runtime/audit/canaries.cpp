@@ -30,7 +30,7 @@ std::vector<std::size_t> shuffled(std::size_t n, std::size_t count, const Random
 
 }  // namespace
 
-std::vector<bool> toss_coins(std::size_t canaries, const RandomKey& key) {
+std::vector<bool> draw_membership(std::size_t canaries, const RandomKey& key) {
   std::vector<bool> heads;
   for (const std::uint32_t w : words(key, Stream::selection, canaries))
     heads.push_back((w & 1) != 0);
@@ -52,8 +52,8 @@ std::vector<std::uint32_t> members_of(const std::vector<std::uint32_t>& paramete
   return in;
 }
 
-ExampleCanaries mislabel(const Dataset& train, const std::vector<bool>& member, std::uint64_t rows,
-                         const RandomKey& key) {
+ExampleCanaries mislabelled_canaries(const Dataset& train, const std::vector<bool>& member,
+                                     std::uint64_t rows, const RandomKey& key) {
   const std::size_t m = member.size();
   const std::vector<std::size_t> order = shuffled(train.size(), m, key);
   const std::span all(order);
@@ -100,7 +100,7 @@ void add_example_canaries(Experiment& e, const Canaries& canaries, const RandomK
   ensure(canaries.member.size() <= n / 2, "canaries are half of the examples at most");
   const std::uint64_t rows = e.data.unit_rows;
   e.public_size = n + canaries.member.size() * (rows - 1);
-  ExampleCanaries c = mislabel(e.data.train, canaries.member, rows, key);
+  ExampleCanaries c = mislabelled_canaries(e.data.train, canaries.member, rows, key);
   e.data.train = std::move(c.train);
   e.data.test = std::move(c.all);
 }

@@ -14,7 +14,7 @@ namespace cudp {
 
 /// Decides with probability 1/2 for each canary whether it is a member, i.e. in the training set.
 /// Returns [canaries].
-std::vector<bool> toss_coins(std::size_t canaries, const RandomKey& key);
+std::vector<bool> draw_membership(std::size_t canaries, const RandomKey& key);
 
 /// Returns the parameter that each gradient canary changes: indices, ascending and distinct, spread
 /// over all layers. Requires canaries <= the network's number of parameters.
@@ -32,8 +32,8 @@ struct ExampleCanaries {
 };
 /// Makes example canaries from random training examples. member: which of them stay in the training
 /// set. rows: number of copies of each member, which together are one unit of privacy.
-ExampleCanaries mislabel(const Dataset& train, const std::vector<bool>& member, std::uint64_t rows,
-                         const RandomKey& key);
+ExampleCanaries mislabelled_canaries(const Dataset& train, const std::vector<bool>& member,
+                                     std::uint64_t rows, const RandomKey& key);
 
 /// The canaries of one training, and the attacker's scores for them.
 struct Canaries {

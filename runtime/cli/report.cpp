@@ -82,7 +82,7 @@ std::string run_name(const FoundRun& run) {
 }
 
 /// Returns the privacy that the runs spend together; nullopt if that cannot be computed.
-std::optional<SpentTogether> spent_together(const std::vector<FoundRun>& runs) {
+std::optional<SpentTogether> joint_spending(const std::vector<FoundRun>& runs) {
   std::vector<std::string> folders;
   for (const FoundRun& run : runs)
     if (!run.release.empty()) folders.push_back(run.release.string());
@@ -107,7 +107,7 @@ page::Document document_of(const std::vector<FoundRun>& runs) {
       name = run_name(run) + " (" + std::to_string(i) + ")";
     facts.push_back({name, facts_of(files_of(run))});
   }
-  return comparison(facts, spent_together(runs));
+  return comparison(facts, joint_spending(runs));
 }
 
 /// Writes the report's pages into a folder that the user chose. Returns their paths.

@@ -19,7 +19,7 @@ struct NamedCertificate : RunCertificate {
 NamedCertificate read_run_certificate(const std::filesystem::path& place);
 
 /// Epsilon and delta that several runs spend together.
-struct SpentByAll {
+struct JointSpending {
   double epsilon = 0.0;
   double delta = 0.0;
 };
@@ -36,7 +36,7 @@ struct SpendingRun {
 /// earlier ones. delta: of all runs together; if not given, the largest of a run, or the sum of all
 /// if a run has no certificate yet. Throws InputError if runs have different neighbouring
 /// relations, BudgetError if there is no bound at this delta.
-SpentByAll spent_together(const std::vector<SpendingRun>& runs, std::optional<double> delta);
+JointSpending joint_spending(const std::vector<SpendingRun>& runs, std::optional<double> delta);
 
 // Answers of `cudp account` about runs. They throw InputError. run: as `place` in
 // read_run_certificate.

@@ -110,11 +110,11 @@ privacy::RunSpending as_chosen(const privacy::RunSpending& spending,
 
 }  // namespace
 
-SpentByAll spent_together(const std::vector<SpendingRun>& runs, std::optional<double> delta) {
+JointSpending joint_spending(const std::vector<SpendingRun>& runs, std::optional<double> delta) {
   const double deltas = sum_of(runs, &SpendingRun::delta);
   const bool all_certified =
       std::ranges::none_of(runs, [](const SpendingRun& r) { return r.certificate.empty(); });
-  SpentByAll spent{.epsilon = std::numeric_limits<double>::infinity(), .delta = 0.0};
+  JointSpending spent{.epsilon = std::numeric_limits<double>::infinity(), .delta = 0.0};
   if (delta)
     spent.delta = *delta;
   else
@@ -159,7 +159,7 @@ SpentByAll spent_together(const std::vector<SpendingRun>& runs, std::optional<do
 Answer several_runs(const std::vector<std::string>& runs, std::optional<double> delta,
                     bool fixed_ahead) {
   const std::vector<NamedCertificate> all = certificates_of(runs);
-  const double of_all = delta ? *delta : common_delta(all);
+  const double joint_delta = delta ? *delta : common_delta(all);
   std::vector<privacy::RunSpending> spendings;
   spendings.reserve(all.size());
   for (const NamedCertificate& c : all)
@@ -168,7 +168,7 @@ Answer several_runs(const std::vector<std::string>& runs, std::optional<double> 
   std::vector<privacy::RunSpending> chosen_spendings;
   for (std::size_t i = 0; i < all.size(); ++i)
     chosen_spendings.push_back(as_chosen(spendings[i], all[i].stated));
-  const double chosen = privacy::epsilon_as_chosen(chosen_spendings, of_all, group);
+  const double chosen = privacy::epsilon_as_chosen(chosen_spendings, joint_delta, group);
   // The certificate of a refused run states the cost of its count, not the spending that was
   // planned. It therefore has no plan that was fixed beforehand.
   const auto refused =
@@ -180,18 +180,18 @@ Answer several_runs(const std::vector<std::string>& runs, std::optional<double> 
   const double fixed =
       refused != all.end()
           ? chosen
-          : std::fmin(chosen, privacy::epsilon_fixed_ahead(spendings, of_all, group));
+          : std::fmin(chosen, privacy::epsilon_fixed_ahead(spendings, joint_delta, group));
 
   Answer a;
   a.json = {{"epsilon", fixed_ahead ? fixed : chosen},
-            {"delta", of_all},
+            {"delta", joint_delta},
             {"as_chosen_on_the_way", chosen},
             {"fixed_ahead", fixed},
             {"stated_as", fixed_ahead ? "fixed ahead" : "as chosen on the way"},
             {"runs", nlohmann::ordered_json::array()}};
   a.rows = {{"epsilon", rounded_up(fixed_ahead ? fixed : chosen) +
                             (fixed_ahead ? ", fixed ahead" : ", as chosen on the way")},
-            {"delta", privacy::number(of_all)},
+            {"delta", privacy::number(joint_delta)},
             {fixed_ahead ? "as chosen" : "fixed ahead",
              fixed_ahead ? rounded_up(chosen) + ", had a run been chosen by looking at another"
                          : rounded_up(fixed) +

@@ -90,7 +90,7 @@ void add_files(GivenSweep& given, const CommandFlags& own) {
 
 /// Privacy that all runs of a sweep spend together, and messages about it.
 struct Total {
-  std::optional<SpentByAll> spent;
+  std::optional<JointSpending> spent;
   std::string text;
 };
 
@@ -109,7 +109,7 @@ Total total_of(const Sweep& sweep, const SweepFlags& flags) {
                    : fmt::format("{} run{} without privacy, of which nothing may be released",
                                  without, without == 1 ? "" : "s");
   if (runs.empty()) return {.spent = std::nullopt, .text = note};
-  total.spent = spent_together(runs, flags.total_delta);
+  total.spent = joint_spending(runs, flags.total_delta);
   total.text =
       fmt::format("{} at delta {}, as chosen on the way{}", rounded_up(total.spent->epsilon),
                   privacy::number(total.spent->delta), note.empty() ? "" : "; " + note);
@@ -151,7 +151,7 @@ int run_sweep(GivenSweep given, const CommandFlags& own) {
   std::optional<EndOnSignal> end(
       std::in_place, "interrupted before the first run; the same command starts or continues");
   Sweep sweep(std::move(given.request), reporter);
-  if (sweep.to_do() > 0) {
+  if (sweep.runs_left() > 0) {
     sweep.prepare();
     const Total total = total_of(sweep, flags);
     check_total(total, sweep, flags);

@@ -207,13 +207,13 @@ int run_training(const Settings& given, LogForm form, ReleaseObserver* release_o
     const int code = flags.contains("resume")
                          ? resume_training(flags, asked, form, release_observer, ranks)
                          : start_training(flags, form, release_observer, ranks);
-    announce(ranks, {.kind = Order::Kind::stop});
+    announce(ranks, {.kind = RankCommand::Kind::stop});
     ignore_signals();  // The run is complete, and its exit code says so.
     return code;
   } catch (const Error& e) {
     // After an interruption the other ranks still wait for a command.
     if (e.code() == Exit::again)
-      announce(ranks, {.kind = Order::Kind::stop});
+      announce(ranks, {.kind = RankCommand::Kind::stop});
     else
       ranks.abort(e.what(), e.code());
     throw;

@@ -12,7 +12,7 @@ namespace cudp {
 /// difference.
 struct KeysInUse {
   std::optional<SharedKey> key;
-  std::optional<SharedKey> coins;  ///< see Experiment; used if rows are held out
+  std::optional<SharedKey> split_key;  ///< see Experiment; used if rows are held out
 };
 
 }  // namespace cudp

@@ -51,7 +51,7 @@ struct Option {
   std::string group;
   /// For an option of a method: key of a general option. If set, --help lists this option after
   /// that one; if empty, in the method's own group.
-  std::string belongs_with;
+  std::string listed_after;
   std::string value_name;
   std::string help;
   ValueKind kind = ValueKind::text;

@@ -253,7 +253,7 @@ inline Option machine(Option o) { return scoped(Scope::machine, std::move(o)); }
 inline Option command(Option o) { return scoped(Scope::command, std::move(o)); }
 
 inline Option with(const char* key, Option o) {
-  o.belongs_with = key;
+  o.listed_after = key;
   return o;
 }
 

@@ -21,7 +21,7 @@ struct WordVectors {
 
 /// Features of examples in the calling program's memory, e.g. a NumPy array. Exactly one of the two
 /// spans is set; it has [size, shape.size()] elements. They are never changed.
-struct LentFeatures {
+struct BorrowedFeatures {
   std::span<const std::uint8_t> bytes;
   std::span<const float> floats;
   std::shared_ptr<const void> owner;  ///< keeps the memory alive
@@ -38,7 +38,7 @@ struct Dataset {
   bool holds_bytes = false;         ///< features are bytes; set even without examples
   std::vector<float> floats;        ///< [size, shape.size()], or empty
   /// Features in the calling program's memory, used instead of `bytes` or `floats`. Null: none.
-  std::shared_ptr<const LentFeatures> lent;
+  std::shared_ptr<const BorrowedFeatures> borrowed;
   /// Features in a file instead of memory: [size] records of the array `bytes`, `floats`, `coded`
   /// or `tokens`, which is then empty. FetchedExamples copies them into memory. Null: no file.
   std::shared_ptr<const RowFile> rows;
@@ -73,8 +73,8 @@ struct Dataset {
   std::size_t size() const { return labels.size(); }
   std::size_t whole_size() const { return whole > 0 ? whole : size(); }
   /// Returns the features that are bytes, whether this object or the calling program owns them.
-  std::span<const std::uint8_t> byte_values() const { return lent ? lent->bytes : bytes; }
-  std::span<const float> float_values() const { return lent ? lent->floats : floats; }
+  std::span<const std::uint8_t> byte_values() const { return borrowed ? borrowed->bytes : bytes; }
+  std::span<const float> float_values() const { return borrowed ? borrowed->floats : floats; }
   bool is_bytes() const { return holds_bytes || !bytes.empty(); }
   bool is_text() const { return words > 0; }
   bool is_coded() const { return layout != nullptr; }

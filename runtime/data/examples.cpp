@@ -81,11 +81,11 @@ std::size_t feature_bytes(const Dataset& data) {
 }
 
 void own_features(Dataset& data) {
-  if (data.lent == nullptr) return;
-  const std::shared_ptr<const LentFeatures> lent = std::move(data.lent);
-  data.lent = nullptr;
-  data.bytes.assign(lent->bytes.begin(), lent->bytes.end());
-  data.floats.assign(lent->floats.begin(), lent->floats.end());
+  if (data.borrowed == nullptr) return;
+  const std::shared_ptr<const BorrowedFeatures> borrowed = std::move(data.borrowed);
+  data.borrowed = nullptr;
+  data.bytes.assign(borrowed->bytes.begin(), borrowed->bytes.end());
+  data.floats.assign(borrowed->floats.begin(), borrowed->floats.end());
 }
 
 Dataset empty_like(const Dataset& data) {
@@ -95,7 +95,7 @@ Dataset empty_like(const Dataset& data) {
 }
 
 void clear_examples(Dataset& data) {
-  data.lent = nullptr;
+  data.borrowed = nullptr;
   data.rows = nullptr;
   data.bytes.clear();
   data.floats.clear();

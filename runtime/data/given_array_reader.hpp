@@ -27,7 +27,7 @@ class GivenArrayReader final : public ArrayReader {
 
  private:
   template <class Take>
-  void for_next(std::size_t count, const Take& take);
+  void for_each_next(std::size_t count, const Take& take);
 
   const GivenArray& array_;
   std::vector<std::uint64_t> index_;  // index of the next element, one entry per dimension

@@ -59,7 +59,7 @@ GivenArrayReader::GivenArrayReader(const GivenArray& array)
 
 /// Calls take(address) for the next `count` elements.
 template <class Take>
-void GivenArrayReader::for_next(std::size_t count, const Take& take) {
+void GivenArrayReader::for_each_next(std::size_t count, const Take& take) {
   ensure(count <= left_, "an array has no more elements");
   left_ -= count;
   const std::size_t last = array_.shape.size() - 1;
@@ -83,31 +83,31 @@ void GivenArrayReader::read(std::span<float> out) {
   float* to = out.data();
   switch (array_.item_size()) {
     case 2:
-      return for_next(out.size(),
-                      [&](const std::byte* p) { *to++ = float_of_half(at<std::uint16_t>(p)); });
+      return for_each_next(
+          out.size(), [&](const std::byte* p) { *to++ = float_of_half(at<std::uint16_t>(p)); });
     case 4:
-      return for_next(out.size(), [&](const std::byte* p) { *to++ = at<float>(p); });
+      return for_each_next(out.size(), [&](const std::byte* p) { *to++ = at<float>(p); });
     default:
-      return for_next(out.size(),
-                      [&](const std::byte* p) { *to++ = static_cast<float>(at<double>(p)); });
+      return for_each_next(out.size(),
+                           [&](const std::byte* p) { *to++ = static_cast<float>(at<double>(p)); });
   }
 }
 
 void GivenArrayReader::read(std::span<std::uint8_t> out) {
   if (!is_bytes()) bad_input(name(), "", "bytes (uint8)", "type " + type());
   std::uint8_t* to = out.data();
-  for_next(out.size(), [&](const std::byte* p) { *to++ = at<std::uint8_t>(p); });
+  for_each_next(out.size(), [&](const std::byte* p) { *to++ = at<std::uint8_t>(p); });
 }
 
 void GivenArrayReader::read(std::span<double> out) {
   double* to = out.data();
   const auto take = [&]<class T>(T) {
-    for_next(out.size(), [&](const std::byte* p) { *to++ = static_cast<double>(at<T>(p)); });
+    for_each_next(out.size(), [&](const std::byte* p) { *to++ = static_cast<double>(at<T>(p)); });
   };
   const std::size_t size = array_.item_size();
   if (type()[1] == 'f') {
     if (size == 2)
-      for_next(out.size(), [&](const std::byte* p) {
+      for_each_next(out.size(), [&](const std::byte* p) {
         *to++ = static_cast<double>(float_of_half(at<std::uint16_t>(p)));
       });
     else if (size == 4)
@@ -140,7 +140,7 @@ void GivenArrayReader::read(std::span<std::int64_t> out) {
   std::int64_t* to = out.data();
   const bool is_signed = type()[1] == 'i';
   const auto take = [&]<class Signed, class Unsigned>(Signed, Unsigned) {
-    for_next(out.size(), [&](const std::byte* p) {
+    for_each_next(out.size(), [&](const std::byte* p) {
       *to++ = is_signed ? static_cast<std::int64_t>(at<Signed>(p))
                         : static_cast<std::int64_t>(
                               std::min<std::uint64_t>(at<Unsigned>(p), std::uint64_t{1} << 63));

@@ -8,10 +8,10 @@
 
 namespace cudp {
 
-HoldOutCoins::HoldOutCoins(const SharedKey& coins, double share)
-    : key_(coins), threshold_(static_cast<std::uint64_t>(std::llround(share * 0x1p32))) {}
+HoldOutDraws::HoldOutDraws(const SharedKey& key, double share)
+    : key_(key), threshold_(static_cast<std::uint64_t>(std::llround(share * 0x1p32))) {}
 
-bool HoldOutCoins::holds_out(std::uint64_t first_row) {
+bool HoldOutDraws::holds_out(std::uint64_t first_row) {
   constexpr std::size_t kAtOnce = 4096;
   while (held_.size() <= first_row) {
     // No other code uses this key, so any of its random streams will do.
@@ -23,12 +23,12 @@ bool HoldOutCoins::holds_out(std::uint64_t first_row) {
   return held_[first_row];
 }
 
-HoldOutSplitter::HoldOutSplitter(HoldOutCoins coins, KeptRange train, KeptRange held)
-    : coins_(std::move(coins)), train_(std::move(train)), held_(std::move(held)) {}
+HoldOutSplitter::HoldOutSplitter(HoldOutDraws draws, KeptRange train, KeptRange held)
+    : draws_(std::move(draws)), train_(std::move(train)), held_(std::move(held)) {}
 
 void HoldOutSplitter::take(const Dataset& used) {
   for (std::size_t i = 0; i < used.size(); ++i, ++taken_) {
-    const bool held = coins_.holds_out(used.first_rows.empty() ? taken_ : used.first_rows[i]);
+    const bool held = draws_.holds_out(used.first_rows.empty() ? taken_ : used.first_rows[i]);
     if (held)
       held_.take(used, i);
     else if (train_.take(used, i))
@@ -42,7 +42,7 @@ HeldOut HoldOutSplitter::finish(const std::string& file) {
   return parts;
 }
 
-RandomKey coins_of_seed(std::uint64_t seed) {
+RandomKey split_key_of_seed(std::uint64_t seed) {
   constexpr std::uint64_t kOther = 0x636f696e2d6b6579;
   return key_from_seed(seed ^ kOther);
 }

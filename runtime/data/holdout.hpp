@@ -16,9 +16,9 @@ namespace cudp {
 ///
 /// The key is independent of the training's key and noise; the privacy proof rests on this
 /// (privacy/README.md). Anyone who has this key knows which rows were held out.
-class HoldOutCoins {
+class HoldOutDraws {
  public:
-  HoldOutCoins(const SharedKey& coins, double share);
+  HoldOutDraws(const SharedKey& key, double share);
 
   bool holds_out(std::uint64_t first_row);
 
@@ -38,7 +38,7 @@ struct HeldOut {
 class HoldOutSplitter {
  public:
   /// train, held: still empty, constructed with the final number of rows of each.
-  HoldOutSplitter(HoldOutCoins coins, KeptRange train, KeptRange held);
+  HoldOutSplitter(HoldOutDraws draws, KeptRange train, KeptRange held);
 
   /// Adds the next used rows of the table.
   void take(const Dataset& used);
@@ -46,14 +46,14 @@ class HoldOutSplitter {
   HeldOut finish(const std::string& file);
 
  private:
-  HoldOutCoins coins_;
+  HoldOutDraws draws_;
   KeptRange train_;
   KeptRange held_;
   std::vector<std::uint32_t> numbers_;  // Dataset::numbers of the training rows read so far
   std::uint32_t taken_ = 0;
 };
 
-/// Returns the key for HoldOutCoins of a run with this seed. It differs from the training's key.
-RandomKey coins_of_seed(std::uint64_t seed);
+/// Returns the key for HoldOutDraws of a run with this seed. It differs from the training's key.
+RandomKey split_key_of_seed(std::uint64_t seed);
 
 }  // namespace cudp

@@ -67,9 +67,9 @@ Dataset check_rows(MatrixReader& reader) {
 Dataset read_rows(const MatrixFiles& files, Share share = {}) {
   show(files);
   MatrixReader reader(files);
-  if (auto lent = reader.lent(); lent != nullptr && share.is_all()) {
+  if (auto borrowed = reader.borrowed(); borrowed != nullptr && share.is_all()) {
     Dataset rows = check_rows(reader);
-    rows.lent = std::move(lent);
+    rows.borrowed = std::move(borrowed);
     return rows;
   }
   if (share.is_all() && files.storage.in_file(reader.rows() * feature_bytes(reader.empty())))
@@ -85,12 +85,12 @@ Dataset read_rows(const MatrixFiles& files, Share share = {}) {
 }
 
 /// Reads the rows of one rank's share, split into training rows and held-out rows.
-HeldOut read_held_out(const MatrixFiles& files, HoldOutCoins coins, Share share) {
+HeldOut read_held_out(const MatrixFiles& files, HoldOutDraws draws, Share share) {
   show(files);
   MatrixReader reader(files);
   std::uint64_t held = 0;
-  for (std::uint64_t row = 0; row < reader.rows(); ++row) held += coins.holds_out(row) ? 1 : 0;
-  HoldOutSplitter splitter(std::move(coins), kept_rows(files, reader, share, reader.rows() - held),
+  for (std::uint64_t row = 0; row < reader.rows(); ++row) held += draws.holds_out(row) ? 1 : 0;
+  HoldOutSplitter splitter(std::move(draws), kept_rows(files, reader, share, reader.rows() - held),
                            kept_rows(files, reader, share, held));
   TableBlock block;
   while (reader.next(block)) splitter.take(block.examples);

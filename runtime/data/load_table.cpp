@@ -139,16 +139,16 @@ Dataset read_rows(const fs::path& file, const Claim& claim, const TableSchema& s
 
 /// Reads one rank's share of a table, split into training rows and held-out rows.
 HeldOut read_held_out(const fs::path& file, const TableSchema& schema, const TableOptions& options,
-                      HoldOutCoins coins, Busy* progress, Share share) {
+                      HoldOutDraws draws, Busy* progress, Share share) {
   show(progress, kCounting, file);
   const PartSizes sizes =
       count_parts(*open_bytes(file, progress), schema, options,
-                  [&](const TableRow&, std::uint64_t first) { return coins.holds_out(first); });
+                  [&](const TableRow&, std::uint64_t first) { return draws.holds_out(first); });
   show(progress, kReading, file);
   const auto bytes = open_bytes(file, progress);
   TableReader reader(*bytes, schema, options);
   HoldOutSplitter splitter(
-      std::move(coins),
+      std::move(draws),
       kept_rows(reader.empty(), schema, options, share, sizes.train, bytes->name()),
       kept_rows(reader.empty(), schema, options, share, sizes.other, bytes->name()));
   TableBlock block;
@@ -331,7 +331,7 @@ void check_named_table(const DataRequest& request) {
 
 DataSplit load_named_table(const DataRequest& request, const NamedDataset& named,
                            const fs::path& folder) {
-  const std::string& train = named.known_by.front();
+  const std::string& train = named.marker_files.front();
   TableFiles files{.train = require_file(folder, {train}), .where = TestRows::among_train};
   files.claim_of_train = claim_of(named, train, files.train);
   if (!named.test.empty()) {

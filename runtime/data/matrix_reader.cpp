@@ -62,20 +62,20 @@ class MatrixReader::Source {
   std::uint64_t rows() const { return rows_; }
   std::uint64_t reservable() const { return std::min(rows_, x_->reservable() / width_); }
 
-  std::shared_ptr<const LentFeatures> lent() const {
+  std::shared_ptr<const BorrowedFeatures> borrowed() const {
     if (files_.given == nullptr || files_.malformed != Malformed::refuse || layout_.channels_last)
       return nullptr;
     const GivenArray& x = files_.given->x;
     const auto numbers = static_cast<std::size_t>(rows_) * width_;
     if (!x.is_contiguous() || numbers == 0) return nullptr;
-    LentFeatures lent{.bytes = {}, .floats = {}, .owner = x.owner};
+    BorrowedFeatures borrowed{.bytes = {}, .floats = {}, .owner = x.owner};
     if (layout_.is_bytes)
-      lent.bytes = {reinterpret_cast<const std::uint8_t*>(x.data), numbers};
+      borrowed.bytes = {reinterpret_cast<const std::uint8_t*>(x.data), numbers};
     else if (x.type == "<f4" && reinterpret_cast<std::uintptr_t>(x.data) % alignof(float) == 0)
-      lent.floats = {reinterpret_cast<const float*>(x.data), numbers};
+      borrowed.floats = {reinterpret_cast<const float*>(x.data), numbers};
     else
       return nullptr;
-    return std::make_shared<const LentFeatures>(std::move(lent));
+    return std::make_shared<const BorrowedFeatures>(std::move(borrowed));
   }
 
   std::shared_ptr<const RowFile> file_rows() const {
@@ -280,7 +280,9 @@ Dataset MatrixReader::empty() const { return source_->empty(); }
 std::uint64_t MatrixReader::rows() const { return source_->rows(); }
 std::uint64_t MatrixReader::reservable() const { return source_->reservable(); }
 bool MatrixReader::next(TableBlock& block) { return source_->next(block); }
-std::shared_ptr<const LentFeatures> MatrixReader::lent() const { return source_->lent(); }
+std::shared_ptr<const BorrowedFeatures> MatrixReader::borrowed() const {
+  return source_->borrowed();
+}
 std::shared_ptr<const RowFile> MatrixReader::file_rows() const { return source_->file_rows(); }
 
 }  // namespace cudp

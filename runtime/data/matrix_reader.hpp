@@ -67,7 +67,7 @@ class MatrixReader {
   /// Requires a row-major array of float32, or of bytes for images, in which no row may be
   /// replaced; otherwise returns null. All blocks must still be read, because next() checks the
   /// rows.
-  std::shared_ptr<const LentFeatures> lent() const;
+  std::shared_ptr<const BorrowedFeatures> borrowed() const;
   /// Returns the features as a mapped file, to use without a copy. Requires an uncompressed array
   /// of float32, or of bytes for images, in which no row may be replaced; otherwise returns null.
   /// All blocks must still be read, because next() checks the rows.

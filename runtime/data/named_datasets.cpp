@@ -32,7 +32,7 @@ NamedDataset table(const char* name, const char* folder, const char* train, cons
                    std::uint64_t rows = 0) {
   return {.name = name,
           .folder = folder,
-          .known_by = {train},
+          .marker_files = {train},
           .test = test,
           .is_table = true,
           .rows = rows,
@@ -56,11 +56,11 @@ fs::path folder_of(const NamedDataset& named, const DataRequest& request) {
   const std::string own = set_name_of(top);
   if (own == named.folder || !is_named_dataset(own)) folders.push_back(top);
   for (const fs::path& folder : folders)
-    for (const std::string& file : named.known_by)
+    for (const std::string& file : named.marker_files)
       if (!find_file(folder, file).empty()) return folder;
   bad_input(top.string(), "",
-            named.known_by.front() + ", plain, .gz or .xz, in " + (top / named.folder).string() +
-                " or " + top.string(),
+            named.marker_files.front() + ", plain, .gz or .xz, in " +
+                (top / named.folder).string() + " or " + top.string(),
             "neither; scripts/fetch_data.sh " + named.folder + " downloads it");
 }
 
@@ -72,17 +72,17 @@ std::span<const NamedDataset> named_datasets() {
       {.name = "sentences", .load = built_in<load_sentences>},
       {.name = "mnist",
        .folder = "mnist",
-       .known_by = kIdxTrainImages,
+       .marker_files = kIdxTrainImages,
        .rows = 60'000,
        .load = idx_images},
       {.name = "fashion-mnist",
        .folder = "fashion-mnist",
-       .known_by = kIdxTrainImages,
+       .marker_files = kIdxTrainImages,
        .rows = 60'000,
        .load = idx_images},
       {.name = "cifar-10",
        .folder = "cifar-10",
-       .known_by = {kCifarTrainImages},
+       .marker_files = {kCifarTrainImages},
        .rows = 50'000,
        .load = cifar_images},
       table("adult", "adult", "adult.data", "adult.test", 32'561),

@@ -19,7 +19,7 @@ struct NamedDataset {
   /// Folder below --data-dir, also the name in scripts/fetch_data.sh; empty if the set is built in.
   std::string folder{};
   /// Names of files that show that a folder holds this data set.
-  std::vector<std::string> known_by{};
+  std::vector<std::string> marker_files{};
   /// File of a table's test rows; empty: they are taken from the training file.
   std::string test{};
   bool is_table = false;

@@ -48,7 +48,7 @@ struct DataRequest {
   Share share{};
   /// Decides which rows are held out, to become the test rows of a table or matrix that has none.
   /// Ignored for other data.
-  std::optional<HoldOutCoins> holdout{};
+  std::optional<HoldOutDraws> holdout{};
   /// Tokenizer and vocabulary of a trained model, used instead of `text`.
   std::shared_ptr<const TextCoder> coder{};
   /// Receives the fraction of the table or matrix read, to show on a terminal. May be null.

@@ -14,7 +14,7 @@ struct ExampleRange {
 
 /// A rank's range begins at a multiple of this number of examples. It is the number of random words
 /// that the sampler draws at once (kernels/step/sample.hpp), and a multiple of 256, the
-/// examples in a block of authentication codes (runtime/run/seal.hpp).
+/// examples in a block of authentication codes (runtime/run/authenticator.hpp).
 inline constexpr std::size_t kRangeTile = 512;
 
 /// Returns the range of examples that belongs to a rank, out of `size` ranks. Ranges differ in size

@@ -61,7 +61,7 @@ enum class UnitColumn {
 
 /// Whether a file with a header may have columns that the schema does not name, or lack columns
 /// that are not used.
-enum class OtherColumns {
+enum class UnlistedColumns {
   as_stated,  ///< exactly the schema's columns
   any  ///< columns of kind ignore or id may be absent; columns unknown to the schema are dropped
 };
@@ -75,7 +75,8 @@ class TableRows {
   /// outlive this object.
   TableRows(ByteReader& reader, const TableSchema& schema, TableFaults& faults,
             Malformed malformed = Malformed::refuse, LabelColumn label = LabelColumn::required,
-            UnitColumn unit = UnitColumn::required, OtherColumns others = OtherColumns::as_stated);
+            UnitColumn unit = UnitColumn::required,
+            UnlistedColumns others = UnlistedColumns::as_stated);
 
   /// Names of columns that the file has but the schema does not; they are not read.
   const std::vector<std::string>& dropped() const { return dropped_; }
@@ -96,7 +97,7 @@ class TableRows {
   Malformed malformed_;
   LabelColumn label_;
   UnitColumn unit_;
-  OtherColumns others_;
+  UnlistedColumns others_;
   LineReader lines_;
   CellSplitter splitter_;
   std::size_t label_at_ = 0;  // index of the label among the schema's columns

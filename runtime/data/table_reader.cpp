@@ -46,7 +46,7 @@ class TableReader::Source {
         rows_(bytes, schema, faults_, options.malformed,
               options.labels ? LabelColumn::required : LabelColumn::optional,
               options.units ? UnitColumn::required : UnitColumn::optional,
-              options.scoring ? OtherColumns::any : OtherColumns::as_stated) {
+              options.scoring ? UnlistedColumns::any : UnlistedColumns::as_stated) {
     if (options.units && schema.unit) units_.emplace(schema, options.malformed);
     if (options.ids)
       id_ = find_column(

@@ -65,7 +65,8 @@ void TableFaults::raise() const {
 }
 
 TableRows::TableRows(ByteReader& reader, const TableSchema& schema, TableFaults& faults,
-                     Malformed malformed, LabelColumn label, UnitColumn unit, OtherColumns others)
+                     Malformed malformed, LabelColumn label, UnitColumn unit,
+                     UnlistedColumns others)
     : schema_(schema),
       faults_(faults),
       malformed_(malformed),
@@ -117,7 +118,7 @@ void TableRows::read_header() {
   for (const std::string_view name : header) {
     if (std::ranges::any_of(schema_.columns, [&](const Column& c) { return c.name == name; }))
       continue;
-    if (others_ == OtherColumns::as_stated)
+    if (others_ == UnlistedColumns::as_stated)
       refuse("only columns the schema names",
              shown(name) + near_column(name, names_of(schema_.columns)));
     dropped_.emplace_back(name);
@@ -131,7 +132,7 @@ bool TableRows::may_lack(std::size_t column) const {
   if (column == label_at_) return label_ == LabelColumn::optional;
   if (unit_ == UnitColumn::optional && column == unit_column(schema_)) return true;
   const auto& kind = schema_.columns[column].kind;
-  return others_ == OtherColumns::any &&
+  return others_ == UnlistedColumns::any &&
          (std::holds_alternative<Ignored>(kind) || std::holds_alternative<Id>(kind));
 }
 

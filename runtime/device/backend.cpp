@@ -36,7 +36,7 @@ void replace_cuda(const Backend* backend, bool is_found) {
   is_found_by_tests = is_found;
 }
 
-Device cpu_alone(Device requested, const std::string& what, const Say& say) {
+Device cpu_alone(Device requested, const std::string& what, const ReportLine& say) {
   const std::string reason = what + " run on the CPU only so far";
   if (requested == Device::cuda)
     throw InputError("--device: expected cpu, since " + reason + ", found cuda");
@@ -60,7 +60,7 @@ bool can_use(Device requested, const std::vector<DeviceInfo>& devices) {
                         : none_of(devices)));
 }
 
-Backend choose_backend(Device requested, const Say& say) {
+Backend choose_backend(Device requested, const ReportLine& say) {
   if (cuda_of_tests != nullptr &&
       (requested == Device::cuda || (requested == Device::automatic && is_found_by_tests))) {
     (void)can_use(requested, {{.name = "made up", .major = kMinMajor}});

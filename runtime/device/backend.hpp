@@ -40,13 +40,13 @@ struct Backend {
 };
 
 /// Prints one line for the user.
-using Say = std::function<void(const std::string& line)>;
+using ReportLine = std::function<void(const std::string& line)>;
 
 /// Returns the backend for the requested device. Device::automatic gives the first CUDA device if
 /// this build supports CUDA and the device is new enough, else the CPU. say: receives the engines'
 /// lines about the device. Throws InputError if CUDA is requested and is not available, or has no
 /// device of that number.
-Backend choose_backend(Device requested, const Say& say = {});
+Backend choose_backend(Device requested, const ReportLine& say = {});
 
 /// Returns whether the requested CUDA device can be used. devices: all devices of the machine.
 /// Throws InputError if it is requested by name and cannot be used.
@@ -55,7 +55,7 @@ bool can_use(Device requested, const std::vector<DeviceInfo>& devices);
 /// Returns the device for work that runs on the CPU only so far: the CPU. what: the work, in the
 /// plural: "audits". Prints a line if Device::automatic would have chosen CUDA. Throws InputError
 /// if CUDA is requested.
-Device cpu_alone(Device requested, const std::string& what, const Say& say);
+Device cpu_alone(Device requested, const std::string& what, const ReportLine& say);
 
 /// Replaces the machine's CUDA device in this process, for tests without one. `backend` is used if
 /// CUDA is requested by name and, if is_found, also if the device is chosen automatically. Null

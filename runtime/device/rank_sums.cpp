@@ -6,7 +6,7 @@
 
 namespace cudp {
 
-std::string first_trouble(Ranks& ranks, const char* what, const std::string& mine) {
+std::string first_error(Ranks& ranks, const char* what, const std::string& mine) {
   const std::vector<std::string> all = gather_text(ranks, what, mine);
   std::string first;
   for (std::size_t r = 0; first.empty() && r < all.size(); ++r)
@@ -16,7 +16,7 @@ std::string first_trouble(Ranks& ranks, const char* what, const std::string& min
 }
 
 std::string why_not_on_devices(Ranks& ranks, const DeviceSums& mine) {
-  if (std::string why = first_trouble(ranks, "whether devices can add up", mine.refusal);
+  if (std::string why = first_error(ranks, "whether devices can add up", mine.refusal);
       !why.empty())
     return why;
   const std::vector<std::string> libraries =
@@ -51,11 +51,11 @@ std::uint64_t mixed(std::uint64_t i) {
 
 }  // namespace
 
-std::uint64_t tried_word(int rank, std::size_t i) {
+std::uint64_t test_word(int rank, std::size_t i) {
   return (static_cast<std::uint64_t>(rank) + 1) * mixed(i);
 }
 
-std::uint64_t tried_sum(int ranks, std::size_t i) {
+std::uint64_t test_sum(int ranks, std::size_t i) {
   const auto n = static_cast<std::uint64_t>(ranks);
   return n * (n + 1) / 2 * mixed(i);
 }

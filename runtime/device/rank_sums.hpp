@@ -25,12 +25,12 @@ std::string why_not_on_devices(Ranks& ranks, const DeviceSums& mine);
 /// Exchanges error messages between the ranks, and returns that of the first rank that has one,
 /// with its number; empty if none has. what: name of this exchange. mine: this rank's error, or
 /// empty.
-std::string first_trouble(Ranks& ranks, const char* what, const std::string& mine);
+std::string first_error(Ranks& ranks, const char* what, const std::string& mine);
 
-/// Test data for a sum over ranks: tried_word() returns word i of a rank, tried_sum() word i of the
+/// Test data for a sum over ranks: test_word() returns word i of a rank, test_sum() word i of the
 /// sum over all ranks.
-std::uint64_t tried_word(int rank, std::size_t i);
-std::uint64_t tried_sum(int ranks, std::size_t i);
+std::uint64_t test_word(int rank, std::size_t i);
+std::uint64_t test_sum(int ranks, std::size_t i);
 
 /// Connects the ranks' devices, and tests a sum of n words in `words`, device memory, which is
 /// zeroed afterwards. Returns an empty string, or the reason for a failure, the same line on all
@@ -38,7 +38,7 @@ std::uint64_t tried_sum(int ranks, std::size_t i);
 template <class Gpu>
 std::string join_on_devices(Gpu& gpu, Ranks& ranks, std::uint64_t* words, std::size_t n) {
   if (std::string why = why_not_on_devices(ranks, gpu.device_sums()); !why.empty()) return why;
-  const auto trouble_of = [&](const char* what, const auto& work) {
+  const auto error_of = [&](const char* what, const auto& work) {
     std::string mine;
     try {
       work();
@@ -47,30 +47,29 @@ std::string join_on_devices(Gpu& gpu, Ranks& ranks, std::uint64_t* words, std::s
     } catch (const Error& e) {
       mine = e.what();
     }
-    return first_trouble(ranks, what, mine);
+    return first_error(ranks, what, mine);
   };
   std::string id;
-  std::string trouble = trouble_of("whether there is an id", [&] {
+  std::string error = error_of("whether there is an id", [&] {
     if (ranks.leads()) id = gpu.id_for_sums();
   });
-  if (trouble.empty()) {
+  if (error.empty()) {
     broadcast_text(ranks, "the id", id);
-    trouble =
-        trouble_of("whether the devices have come together", [&] { gpu.join_ranks(ranks, id); });
+    error = error_of("whether the devices have come together", [&] { gpu.join_ranks(ranks, id); });
   }
-  if (trouble.empty())
-    trouble = trouble_of("whether the devices add up", [&] {
+  if (error.empty())
+    error = error_of("whether the devices add up", [&] {
       std::vector<std::uint64_t> tried(n);
-      for (std::size_t i = 0; i < n; ++i) tried[i] = tried_word(ranks.rank(), i);
+      for (std::size_t i = 0; i < n; ++i) tried[i] = test_word(ranks.rank(), i);
       gpu.upload(words, tried.data(), n * sizeof tried[0]);
       gpu.sum_over_ranks(words, n);
       gpu.download(tried.data(), words, n * sizeof tried[0]);
       gpu.clear(words, n * sizeof tried[0]);
       for (std::size_t i = 0; i < n; ++i)
-        if (tried[i] != tried_sum(ranks.size(), i)) throw Error("a test sum is wrong");
+        if (tried[i] != test_sum(ranks.size(), i)) throw Error("a test sum is wrong");
     });
-  if (!trouble.empty()) gpu.leave_ranks();
-  return trouble;
+  if (!error.empty()) gpu.leave_ranks();
+  return error;
 }
 
 }  // namespace cudp

@@ -94,7 +94,7 @@ void make_features(Dataset& data, const FeatureSettings& settings, const Backend
                     shape.channels, groups));
   data.floats = scatter(data, settings, backend, reporter);
   data.bytes = {};
-  data.lent = nullptr;
+  data.borrowed = nullptr;
   data.holds_bytes = false;
   data.shape = shape;
   if (groups > 0) normalise_groups(data.floats, shape, groups, settings.threads);

@@ -178,7 +178,7 @@ void project(Dataset& data, const std::vector<float>& projection, int threads) {
   });
   data.floats = std::move(projected);
   data.bytes = {};
-  data.lent = nullptr;
+  data.borrowed = nullptr;
   data.holds_bytes = false;
   data.coded = {};
   data.layout = nullptr;

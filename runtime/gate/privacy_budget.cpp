@@ -6,8 +6,8 @@
 
 namespace cudp {
 
-PrivacyBudget::PrivacyBudget(privacy::Ledger ledger, Save save, std::vector<Taken> taken)
-    : ledger_(std::move(ledger)), taken_(std::move(taken)), save_(std::move(save)) {
+PrivacyBudget::PrivacyBudget(privacy::Ledger ledger, Save save, std::vector<UsedCharge> used)
+    : ledger_(std::move(ledger)), used_charges_(std::move(used)), save_(std::move(save)) {
   if (ledger_.budget()) filter_.emplace(ledger_);
 }
 
@@ -32,18 +32,18 @@ bool PrivacyBudget::admit(const Charge& charge) {
 
 bool PrivacyBudget::take(const Charge& charge) {
   if (ledger_.has_fresh_key()) return false;
-  std::vector<Taken> taken = taken_;
-  const auto same = [&](const Taken& t) {
+  std::vector<UsedCharge> used = used_charges_;
+  const auto same = [&](const UsedCharge& t) {
     return t.mechanism == charge.mechanism && t.parts == charge.parts;
   };
-  auto at = std::find_if(taken.begin(), taken.end(), same);
-  if (at == taken.end()) at = taken.insert(at, {charge.mechanism, charge.parts, 0});
+  auto at = std::find_if(used.begin(), used.end(), same);
+  if (at == used.end()) at = used.insert(at, {charge.mechanism, charge.parts, 0});
   at->count += charge.count;
   std::uint64_t whole = 0;  // a use of which only a part was made counts as a whole one
-  for (const Taken& t : taken)
+  for (const UsedCharge& t : used)
     if (t.mechanism == charge.mechanism) whole += (t.count + t.parts - 1) / t.parts;
   if (!ledger_.holds({charge.mechanism, whole})) return false;
-  taken_ = std::move(taken);
+  used_charges_ = std::move(used);
   return true;
 }
 

@@ -20,18 +20,18 @@ class PrivacyBudget : public ReleaseAuthority {
  public:
   /// Number of uses of a charge that has no release number, such as the noisy number of examples.
   /// Checkpoints store it, so that a resumed run does not use a charge twice.
-  struct Taken {
+  struct UsedCharge {
     privacy::Mechanism mechanism;
     std::uint64_t parts = 1;
     std::uint64_t count = 0;  ///< number of parts used
-    bool operator==(const Taken&) const = default;
+    bool operator==(const UsedCharge&) const = default;
   };
   /// Callback that stores the ledger durably.
   using Save = std::function<void(const privacy::Ledger&)>;
 
-  /// taken: uses of the charges without a number so far. Throws std::invalid_argument if the ledger
-  /// has spent more than its budget.
-  PrivacyBudget(privacy::Ledger ledger, Save save, std::vector<Taken> taken = {});
+  /// used_charges: uses of the charges without a number so far. Throws std::invalid_argument if the
+  /// ledger has spent more than its budget.
+  PrivacyBudget(privacy::Ledger ledger, Save save, std::vector<UsedCharge> used_charges = {});
 
   /// Replaces the ledger, which has only the releases made before the training was planned, by
   /// `ledger`. Throws std::invalid_argument as the constructor does, and std::logic_error if
@@ -54,7 +54,7 @@ class PrivacyBudget : public ReleaseAuthority {
   void fresh_key(std::uint64_t number);
 
   const privacy::Ledger& ledger() const { return ledger_; }
-  const std::vector<Taken>& taken() const { return taken_; }
+  const std::vector<UsedCharge>& used_charges() const { return used_charges_; }
   /// Returns the privacy filter that enforces the budget; null if the releases are fixed in advance
   /// to stay within it.
   const privacy::Filter* filter() const { return filter_ ? &*filter_ : nullptr; }
@@ -67,7 +67,7 @@ class PrivacyBudget : public ReleaseAuthority {
 
   privacy::Ledger ledger_;
   std::optional<privacy::Filter> filter_;
-  std::vector<Taken> taken_;
+  std::vector<UsedCharge> used_charges_;
   Save save_;
 };
 

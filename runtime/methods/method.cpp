@@ -11,7 +11,7 @@ const std::vector<float>& MethodState::array(const std::string& name) const {
 }
 
 MethodState released_part(MethodState state) {
-  std::erase_if(state.arrays, [](const auto& array) { return is_by_example(array.first); });
+  std::erase_if(state.arrays, [](const auto& array) { return is_per_example(array.first); });
   return state;
 }
 

@@ -80,13 +80,13 @@ struct MethodState {
 /// Names of the arrays of a MethodState with one number per example of this rank's range. They
 /// depend on private rows and were never released. All other arrays are computed from releases, and
 /// are the same on all ranks.
-inline constexpr std::array kByExample = {"norms"};
-inline bool is_by_example(const std::string& array) {
-  return std::ranges::find(kByExample, array) != kByExample.end();
+inline constexpr std::array kPerExampleArrays = {"norms"};
+inline bool is_per_example(const std::string& array) {
+  return std::ranges::find(kPerExampleArrays, array) != kPerExampleArrays.end();
 }
 
-/// Returns the state without the arrays that have one number per example (kByExample). A run that
-/// resumes under another key uses only this part, because the rows may have changed.
+/// Returns the state without the arrays that have one number per example (kPerExampleArrays). A run
+/// that resumes under another key uses only this part, because the rows may have changed.
 MethodState released_part(MethodState state);
 
 /// A training algorithm. Each method is one file with its options, state, privacy plan and part of

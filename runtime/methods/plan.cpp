@@ -83,10 +83,11 @@ privacy::PrivacyBound guarantee(const PrivacyPlan& plan, std::vector<privacy::Re
   options.coarseness = coarseness;
   const privacy::Composition composition{.releases = std::move(releases), .group = plan.group};
   const double delta = plan.delta - plan.failure;
-  // A coarse bound is needed once only, so it is not kept.
-  const bool kept = plan.memo.results != nullptr && coarseness == 1.0;
-  privacy::PrivacyBound bound = kept ? plan.memo.results->epsilon(composition, options, delta)
-                                     : privacy::Accountant(composition, options).epsilon(delta);
+  // A coarse bound is needed once only, so it is not cached.
+  const bool is_cached = plan.memo.results != nullptr && coarseness == 1.0;
+  privacy::PrivacyBound bound = is_cached
+                                    ? plan.memo.results->epsilon(composition, options, delta)
+                                    : privacy::Accountant(composition, options).epsilon(delta);
   bound.delta = plan.delta;
   return bound;
 }

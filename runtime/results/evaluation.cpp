@@ -251,7 +251,7 @@ void Evaluator::add_target(float output, float target) {
   target_.distances += std::fabs(error);
   const double off = t - target_.mean;
   target_.mean += off / static_cast<double>(examples_);
-  target_.off_squares += off * (t - target_.mean);
+  target_.squared_deviations += off * (t - target_.mean);
 }
 
 TargetErrors Evaluator::target_errors() const {
@@ -259,8 +259,10 @@ TargetErrors Evaluator::target_errors() const {
   const auto n = static_cast<double>(examples_);
   return {.rmse = std::sqrt(target_.squares / n),
           .mae = target_.distances / n,
-          .r2 = target_.off_squares > 0.0 ? 1.0 - target_.squares / target_.off_squares : kNaN,
-          .mean_baseline_rmse = std::sqrt(target_.off_squares / n)};
+          .r2 = target_.squared_deviations > 0.0
+                    ? 1.0 - target_.squares / target_.squared_deviations
+                    : kNaN,
+          .mean_baseline_rmse = std::sqrt(target_.squared_deviations / n)};
 }
 
 void Evaluator::add_class(const float* logits, std::uint8_t label) {

@@ -197,10 +197,10 @@ class Evaluator {
   /// Sums of errors of a regression model, in the target's unit. The targets' mean and variance are
   /// updated by Welford's method (1962), whose rounding error does not grow with the mean.
   struct TargetSums {
-    double squares = 0.0;      ///< sum of (prediction - target)^2
-    double distances = 0.0;    ///< sum of |prediction - target|
-    double mean = 0.0;         ///< mean of the targets so far
-    double off_squares = 0.0;  ///< sum of (target - mean)^2
+    double squares = 0.0;             ///< sum of (prediction - target)^2
+    double distances = 0.0;           ///< sum of |prediction - target|
+    double mean = 0.0;                ///< mean of the targets so far
+    double squared_deviations = 0.0;  ///< sum of (target - mean)^2
   };
   TargetSums target_;
 };

@@ -167,7 +167,7 @@ void Scorer::load(DataRequest data) {
   whole_ = std::move(test.examples);
 }
 
-void Scorer::make_fit(Dataset& examples) {
+void Scorer::fit_to_network(Dataset& examples) {
   if (examples.is_text() != (model_.coder != nullptr))
     throw InputError(name_ + ": expected " + (model_.coder != nullptr ? "texts" : "no texts") +
                      ", as " + model_name_ + " was trained on, found " +
@@ -186,7 +186,7 @@ bool Scorer::next(ScoredBlock& block) {
   block.predictions.outputs = model_.network.outputs;
   block.predictions.huber = model_.network.spec.huber;
   if (whole_) {
-    make_fit(*whole_);
+    fit_to_network(*whole_);
     block.first_row = 0;
     block.predictions.logits = predictor_.logits(*whole_);
     block.predictions.labels = std::move(whole_->labels);
@@ -210,7 +210,7 @@ bool Scorer::next(ScoredBlock& block) {
   Dataset changed;
   if (!as_read) changed = read.examples;
   Dataset& examples = as_read ? read.examples : changed;
-  make_fit(examples);
+  fit_to_network(examples);
   block.first_row = read.first_row;
   block.predictions.logits = predictor_.logits(examples);
   block.predictions.labels = read.examples.labels;

@@ -62,7 +62,7 @@ class Scorer {
   void load(DataRequest data);
   /// Applies the model's feature transforms to examples. Throws InputError if the result does not
   /// fit the network's input.
-  void make_fit(Dataset& examples);
+  void fit_to_network(Dataset& examples);
 
   const ReleasedModel& model_;
   std::string model_name_;

@@ -44,15 +44,15 @@ std::uint64_t take_number(std::string_view& bytes) {
   return number;
 }
 
-using Takens = std::vector<PrivacyBudget::Taken>;
+using UsedCharges = std::vector<PrivacyBudget::UsedCharge>;
 
-Json encoded(const Takens& all) {
+Json encoded(const UsedCharges& all) {
   Json list = Json::array();
-  for (const PrivacyBudget::Taken& t : all)
+  for (const PrivacyBudget::UsedCharge& t : all)
     list.push_back({privacy::exact_text(t.mechanism), t.parts, t.count});
   return list;
 }
-void decode(const Json& list, Takens& all) {
+void decode(const Json& list, UsedCharges& all) {
   for (const Json& t : list) {
     const auto text = t.at(0).get<std::string>();
     std::string_view rest = text;
@@ -88,18 +88,18 @@ void decode(const Json& text, std::vector<MetricsRow>& rows) {
   rows = decode_metrics(text.get<std::string>());
 }
 
-Json encoded(const std::optional<SharedKey>& coins) {
+Json encoded(const std::optional<SharedKey>& split_key) {
   Json words = Json::array();
-  if (coins)
-    for (const std::uint32_t w : coins->key().words) words.push_back(w);
+  if (split_key)
+    for (const std::uint32_t w : split_key->key().words) words.push_back(w);
   return words;
 }
-void decode(const Json& words, std::optional<SharedKey>& coins) {
+void decode(const Json& words, std::optional<SharedKey>& split_key) {
   if (words.empty()) return;
   RandomKey key{};
   for (std::size_t i = 0; i < std::size(key.words); ++i)
     key.words[i] = words.at(i).get<std::uint32_t>();
-  coins.emplace(key);
+  split_key.emplace(key);
 }
 
 template <class T>
@@ -120,7 +120,7 @@ void visit_parts(C& c, const Visit& visit) {
   visit("size_noise", c.training.size.noise);
   visit("unit_rows", c.training.size.unit_rows);
   visit("unit", c.unit);
-  visit("coins", c.training.coins);
+  visit("coins", c.training.split_key);
   visit("arithmetic", c.arithmetic);
   visit("program", c.program);
   visit("data", c.data);
@@ -128,7 +128,7 @@ void visit_parts(C& c, const Visit& visit) {
   visit("key_check", c.key_check);
   visit("ledger", c.training.ledger);
   visit("ledger_was_lost", c.ledger_was_lost);
-  visit("taken", c.training.taken);
+  visit("taken", c.training.used_charges);
   visit("released", c.training.released);
   visit("metrics", c.training.metrics);
   visit("config", c.config);
@@ -229,22 +229,23 @@ Checkpoint decode_checkpoint(const std::string& file, const std::string& source)
   return c;
 }
 
-void save_checkpoint(const fs::path& folder, const Checkpoint& checkpoint, const Seal& seal) {
-  write_sealed(folder / (std::string(kPrefix) + std::to_string(checkpoint.training.step)), kPurpose,
-               encode_checkpoint(checkpoint), seal);
+void save_checkpoint(const fs::path& folder, const Checkpoint& checkpoint,
+                     const Authenticator& authenticator) {
+  write_authenticated(folder / (std::string(kPrefix) + std::to_string(checkpoint.training.step)),
+                      kPurpose, encode_checkpoint(checkpoint), authenticator);
   const std::vector<fs::path> all = checkpoints_in(folder);
   for (std::size_t i = kKept; i < all.size(); ++i) fs::remove(all[i]);
 }
 
-bool StoredCheckpoint::is_sealed_by(const Seal& seal) const {
-  return seal.matches(kPurpose, file.content, file.tag);
+bool StoredCheckpoint::is_authentic(const Authenticator& authenticator) const {
+  return authenticator.matches(kPurpose, file.content, file.tag);
 }
 
 std::optional<StoredCheckpoint> newest_checkpoint(
     const fs::path& folder, const std::function<void(const std::string&)>& damaged) {
   for (const fs::path& path : checkpoints_in(folder)) {
     try {
-      SealedFile file = read_sealed(path);
+      AuthenticatedFile file = read_authenticated(path);
       Checkpoint checkpoint = decode_checkpoint(file.content, path.string());
       return StoredCheckpoint{std::move(checkpoint), std::move(file), path};
     } catch (const Error& e) {

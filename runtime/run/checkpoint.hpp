@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime/run/seal.hpp"
+#include "runtime/run/authenticator.hpp"
 #include "runtime/training/training.hpp"
 
 namespace cudp {
@@ -34,15 +34,15 @@ Checkpoint decode_checkpoint(const std::string& bytes, const std::string& source
 
 /// Writes FOLDER/checkpoint-STEP durably, then removes all but the two newest checkpoints.
 void save_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint,
-                     const Seal& seal);
+                     const Authenticator& authenticator);
 
 struct StoredCheckpoint {
   Checkpoint checkpoint;
-  SealedFile file;  ///< content and authentication code of the file
+  AuthenticatedFile file;  ///< content and authentication code of the file
   std::filesystem::path path;
 
   /// Returns whether the file's authentication code is right, so that a run with this key wrote it.
-  bool is_sealed_by(const Seal& seal) const;
+  bool is_authentic(const Authenticator& authenticator) const;
 };
 
 /// Returns the newest undamaged checkpoint of a folder; nullopt if there is none. Calls `damaged`

@@ -13,7 +13,7 @@
 #include "runtime/base/error.hpp"
 #include "runtime/base/reporter.hpp"
 #include "runtime/methods/registry.hpp"
-#include "runtime/run/seal.hpp"
+#include "runtime/run/authenticator.hpp"
 #include "runtime/settings/settings.hpp"
 #include "runtime/settings/table_defaults.hpp"
 #include "runtime/training/training.hpp"
@@ -61,11 +61,12 @@ std::string facts_of(const Experiment& e, const RandomKey& key) {
   std::string vectors;
   if (train.vectors != nullptr) {
     const auto bytes = std::as_bytes(std::span(train.vectors->values));
-    vectors = Seal(key).tag("vectors", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    vectors = Authenticator(key).tag("vectors",
+                                     {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   }
   // Numbers of rows may be private, so they are sent as an authentication code.
-  const std::string rows =
-      Seal(key).tag("rows", fmt::format("{} {}", train.whole_size(), e.data.test.whole_size()));
+  const std::string rows = Authenticator(key).tag(
+      "rows", fmt::format("{} {}", train.whole_size(), e.data.test.whole_size()));
   return fmt::format(
       "program {}\narithmetic {}\nexamples {}x{}x{} of {} classes\nrows {}\nvectors {}\nfile of "
       "weights {}\n{}",
@@ -105,14 +106,14 @@ std::vector<std::string> keys_of(const std::string& text) {
   return keys;
 }
 
-/// On a rank other than 0: takes part in the computation that announce_seal starts.
-void answer_seal(const Experiment& e, Ranks& ranks) {
+/// On a rank other than 0: takes part in the computation that announce_block_tags starts.
+void answer_block_tags(const Experiment& e, Ranks& ranks) {
   RandomKey words{};
   broadcast_key(ranks, words);
-  const Seal seal{std::as_const(words)};
+  const Authenticator authenticator{std::as_const(words)};
   wipe(words);
-  (void)joined_block_tags(e, seal, e.data.train);
-  if (e.coins) (void)joined_block_tags(e, seal, e.data.test);
+  (void)joined_block_tags(e, authenticator, e.data.train);
+  if (e.split_key) (void)joined_block_tags(e, authenticator, e.data.test);
 }
 
 }  // namespace
@@ -123,7 +124,7 @@ void introduce(Ranks& ranks, const Introduction& introduction) {
   if (!method.on_ranks)
     throw InputError("--ranks: expected 1 with --method " + method.name +
                      ", which trains in one go");
-  announce(ranks, {.kind = Order::Kind::introduce,
+  announce(ranks, {.kind = RankCommand::Kind::introduce,
                    .step = introduction.config.share_device ? 1U : 0U,
                    .until = static_cast<std::uint64_t>(introduction.config.sum_by)});
   std::string config = write_config(introduction.config, Audience::owner);
@@ -134,8 +135,8 @@ void introduce(Ranks& ranks, const Introduction& introduction) {
   broadcast_text(ranks, "the model", model);
   std::optional<SharedKey> key = introduction.key;
   broadcast_key(ranks, key);
-  std::optional<SharedKey> coins = introduction.coins;
-  broadcast_key(ranks, coins);
+  std::optional<SharedKey> split_key = introduction.split_key;
+  broadcast_key(ranks, split_key);
   std::optional<PublicWeights> initial = introduction.initial;
   broadcast_weights(ranks, initial);
 }
@@ -154,29 +155,30 @@ void send_facts(const Experiment& e, const RandomKey& key) {
 
 void announce_resume(Ranks& ranks, const Checkpoint& checkpoint, bool same_key) {
   if (ranks.alone()) return;
-  announce(ranks, {.kind = Order::Kind::resume, .step = same_key ? 1U : 0U});
+  announce(ranks, {.kind = RankCommand::Kind::resume, .step = same_key ? 1U : 0U});
   std::string bytes = encode_checkpoint(checkpoint);
   broadcast_text(ranks, "the checkpoint", bytes);
 }
 
-void announce_seal(Ranks& ranks, const RandomKey& key) {
+void announce_block_tags(Ranks& ranks, const RandomKey& key) {
   if (ranks.alone()) return;
-  announce(ranks, {.kind = Order::Kind::seal});
+  announce(ranks, {.kind = RankCommand::Kind::block_tags});
   RandomKey words = key;
   broadcast_key(ranks, words);
   wipe(words);
 }
 
-std::string joined_block_tags(const Experiment& e, const Seal& seal, const Dataset& part) {
-  const std::string mine = seal.block_tags(part, static_cast<int>(e.config.threads));
+std::string joined_block_tags(const Experiment& e, const Authenticator& authenticator,
+                              const Dataset& part) {
+  const std::string mine = authenticator.block_tags(part, static_cast<int>(e.config.threads));
   std::string all;
   for (const std::string& tags : gather_text(*e.ranks, "codes of the data", mine)) all += tags;
   return all;
 }
 
 Exit follow_run(Ranks& ranks) {
-  const Order first = next_order(ranks);
-  if (first.kind == Order::Kind::stop) return Exit::ok;
+  const RankCommand first = next_command(ranks);
+  if (first.kind == RankCommand::Kind::stop) return Exit::ok;
   Introduction heard;
   std::string text;
   broadcast_text(ranks, "the settings", text);
@@ -188,22 +190,22 @@ Exit follow_run(Ranks& ranks) {
   broadcast_text(ranks, "the model", heard.model);
   std::optional<SharedKey> key;
   broadcast_key(ranks, key);
-  broadcast_key(ranks, heard.coins);
+  broadcast_key(ranks, heard.split_key);
   broadcast_weights(ranks, heard.initial);
   Reporter silent(Reporter::Silent{});
-  std::optional<Experiment> e(prepare(heard.config, silent, heard.model, heard.coins, ranks,
+  std::optional<Experiment> e(prepare(heard.config, silent, heard.model, heard.split_key, ranks,
                                       heard.initial ? &*heard.initial : nullptr));
   send_facts(*e, key->key());
 
   TrainingObserver nobody;
   std::unique_ptr<Training> training;
   for (;;) {
-    const Order order = next_order(ranks);
-    switch (order.kind) {
-      case Order::Kind::seal:
-        answer_seal(e ? *e : training->experiment(), ranks);
+    const RankCommand command = next_command(ranks);
+    switch (command.kind) {
+      case RankCommand::Kind::block_tags:
+        answer_block_tags(e ? *e : training->experiment(), ranks);
         break;
-      case Order::Kind::begin:
+      case RankCommand::Kind::begin:
         try {
           training = Training::begin(*std::exchange(e, {}), *key, nobody);
         } catch (const Error& reason) {
@@ -211,16 +213,16 @@ Exit follow_run(Ranks& ranks) {
           return reason.code();
         }
         break;
-      case Order::Kind::resume: {
+      case RankCommand::Kind::resume: {
         broadcast_text(ranks, "the checkpoint", text);
         training = Training::resume(*std::exchange(e, {}), *key, nobody,
-                                    decode_checkpoint(text, "rank 0").training, order.step != 0);
+                                    decode_checkpoint(text, "rank 0").training, command.step != 0);
         break;
       }
-      case Order::Kind::stop:
+      case RankCommand::Kind::stop:
         return Exit::ok;
       default:
-        training->follow(order);
+        training->follow(command);
     }
   }
 }

@@ -15,7 +15,7 @@ struct Introduction {
   TrainConfig config;  ///< complete settings of the training
   std::string model;   ///< prepare()'s argument known_model
   SharedKey key;
-  std::optional<SharedKey> coins;
+  std::optional<SharedKey> split_key;
   /// prepare()'s argument `initial`; nullopt for a new run.
   std::optional<PublicWeights> initial = {};
 };
@@ -33,13 +33,13 @@ void send_facts(const Experiment& experiment, const RandomKey& key);
 /// still has the random key that it began with.
 void announce_resume(Ranks& ranks, const Checkpoint& checkpoint, bool same_key);
 
-/// Starts, on the other ranks, the computation of authentication codes of the data under `key`:
-/// each calls joined_block_tags() for the training set and, if rows are held out, for these. Called
-/// by rank 0, which must then make the same calls.
-void announce_seal(Ranks& ranks, const RandomKey& key);
-/// Returns the authentication codes of all blocks of a part of the data (Seal::block_tags), from
-/// all ranks, in order. Only rank 0's result is complete.
-std::string joined_block_tags(const Experiment& experiment, const Seal& seal, const Dataset& part);
+/// Makes the other ranks call joined_block_tags() for the training set and, if rows are held out,
+/// for the held-out rows. Called by rank 0.
+void announce_block_tags(Ranks& ranks, const RandomKey& key);
+/// Returns the authentication codes of all blocks of a part of the data
+/// (Authenticator::block_tags), from all ranks, in order. Only rank 0's result is complete.
+std::string joined_block_tags(const Experiment& experiment, const Authenticator& authenticator,
+                              const Dataset& part);
 
 /// Main loop of ranks other than 0: executes commands of rank 0 until it stops. Writes no file and
 /// prints nothing. It has a ledger of its own, which it reports nowhere. Throws Error.

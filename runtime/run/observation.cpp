@@ -9,7 +9,7 @@
 #include "runtime/config/seeded_key.hpp"
 #include "runtime/data/numbering.hpp"
 #include "runtime/gate/release_observer.hpp"
-#include "runtime/run/seal.hpp"
+#include "runtime/run/authenticator.hpp"
 
 namespace cudp {
 namespace {
@@ -20,7 +20,7 @@ std::uint64_t charged_on_disk(const std::filesystem::path& ledger) {
   if (!std::filesystem::exists(ledger)) return 0;
   std::uint64_t charged = 0;
   for (const privacy::Release& release :
-       privacy::Ledger::from_text(read_sealed(ledger).content, ledger.string()).releases())
+       privacy::Ledger::from_text(read_authenticated(ledger).content, ledger.string()).releases())
     charged += release.count;
   return charged;
 }

@@ -81,7 +81,7 @@ Reservation::Reservation(BudgetsInUse budgets, std::string note)
   files_.erase(std::unique(files_.begin(), files_.end()), files_.end());
 }
 
-Reservation::Demand Reservation::demand_of(const Training& t) const {
+Reservation::CostBounds Reservation::cost_bounds(const Training& t) const {
   return {.bounds = {}, .unit = unit_text(t), .unit_rows = t.experiment().data.unit_rows};
 }
 
@@ -91,7 +91,7 @@ void Reservation::charge_count(const Training& t) {
   const TrainConfig& c = t.experiment().config;
   if (!c.epsilon || !c.delta)
     throw BudgetError(note_ + ": expected epsilon and delta within a budget, found none");
-  Demand demand = demand_of(t);
+  CostBounds costs = cost_bounds(t);
   Parts parts;
   if (c.holdout) {
     parts = {{.run = privacy::StatedRun{std::fmax(*c.epsilon, c.holdout_epsilon.value_or(0.0)),
@@ -102,10 +102,10 @@ void Reservation::charge_count(const Training& t) {
                                            split ? split->training_delta : *c.delta);
     parts = {{.run = privacy::ChosenRun{count}},
              {.run = privacy::ZcdpFilteredRun{0.5 * mu * mu}, .failure = kFailureShare * *c.delta}};
-    demand.factor = kEstimate;
+    costs.factor = kEstimate;
   }
-  demand.bounds = {[&] { return parts; }};
-  charge(demand);
+  costs.bounds = {[&] { return parts; }};
+  charge(costs);
 }
 
 void Reservation::charge_plan(const Training& t) {
@@ -116,7 +116,7 @@ void Reservation::charge_plan(const Training& t) {
   const std::string text = to_text(t.plan_certificate());
   const verify::StatedNumbers stated = verify::read_stated_numbers(text);
   const RunSpending spending = spending_of(nlohmann::json::parse(text), stated, note_);
-  Demand demand = demand_of(t);
+  CostBounds costs = cost_bounds(t);
   std::vector<privacy::Release> count, planned;
   if (stated.split) {
     count = {{privacy::Gaussian{stated.split->sigma}, 1}};
@@ -124,30 +124,30 @@ void Reservation::charge_plan(const Training& t) {
   } else if (const auto* fixed = std::get_if<privacy::PlannedRun>(&spending.run)) {
     planned = fixed->releases;
   }
-  demand.bounds = {[&] { return Parts{spending}; }};
+  costs.bounds = {[&] { return Parts{spending}; }};
   const bool all_known = !std::holds_alternative<privacy::StatedRun>(spending.run);
   if (all_known && !planned.empty())
-    demand.bounds.emplace_back([&] {
-      return by_losses(count, planned, spending.failure, demand.unit_rows,
+    costs.bounds.emplace_back([&] {
+      return by_losses(count, planned, spending.failure, costs.unit_rows,
                        kFailureOfOne * 0.5 * stated.delta);
     });
-  demand.bounds.emplace_back([&] {
+  costs.bounds.emplace_back([&] {
     return Parts{{.run = privacy::StatedRun{stated.epsilon, stated.delta}}};
   });
-  charge(demand);
+  charge(costs);
 }
 
 void Reservation::charge_again(const Training& t) {
   if (files_.empty()) return;
   charged_.clear();
-  Demand demand = demand_of(t);
-  demand.bounds = {[&] {
+  CostBounds costs = cost_bounds(t);
+  costs.bounds = {[&] {
     return Parts{{.run = privacy::StatedRun{t.method().epsilon(), t.method().delta()}}};
   }};
-  charge(demand);
+  charge(costs);
 }
 
-void Reservation::charge(const Demand& demand) {
+void Reservation::charge(const CostBounds& costs) {
   std::vector<BudgetFile> files;
   files.reserve(files_.size());
   for (const std::string& path : files_) files.emplace_back(path);
@@ -158,12 +158,12 @@ void Reservation::charge(const Demand& demand) {
     double fraction = INFINITY;
     std::optional<std::size_t> number;
     try {
-      filter.protect(demand.unit);
-      for (const auto& bound : demand.bounds) {
+      filter.protect(costs.unit);
+      for (const auto& bound : costs.bounds) {
         const Parts parts = bound();
         if (parts.empty()) continue;
-        privacy::RunCost cost = filter.cost(parts, demand.unit_rows);
-        cost.divergence *= demand.factor;
+        privacy::RunCost cost = filter.cost(parts, costs.unit_rows);
+        cost.divergence *= costs.factor;
         fraction = std::fmin(fraction, filter.fraction(cost));
         if (charged_.empty())
           number = filter.charge(cost, note_);

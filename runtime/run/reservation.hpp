@@ -42,7 +42,7 @@ class Reservation {
   static BudgetsInUse read(const RunFolder& folder);
 
  private:
-  struct Demand {
+  struct CostBounds {
     /// Alternative bounds on the cost of the same training; the first that fits the budget is
     /// charged. Each is a list of parts that are composed; an empty list is no bound.
     std::vector<std::function<std::vector<privacy::RunSpending>()>> bounds;
@@ -50,8 +50,8 @@ class Reservation {
     std::string unit;
     std::uint64_t unit_rows = 1;
   };
-  Demand demand_of(const Training& training) const;
-  void charge(const Demand& demand);
+  CostBounds cost_bounds(const Training& training) const;
+  void charge(const CostBounds& costs);
 
   std::vector<std::string> files_;
   std::string note_;

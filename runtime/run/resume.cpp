@@ -39,7 +39,7 @@ void check_named_weights(const Settings& flags, const StoredRun& stored) {
 void check_ledger(const RunFolder& folder, const TrainingState& state) {
   try {
     PrivacyBudget(
-        state.ledger, [](const privacy::Ledger&) {}, state.taken);
+        state.ledger, [](const privacy::Ledger&) {}, state.used_charges);
   } catch (const std::invalid_argument& e) {
     throw Error(folder.ledger().string() + ": " + e.what());
   }
@@ -74,9 +74,9 @@ void check_not_older(const Run& run) {
 
 /// Charges the budget again for steps that will be repeated under a new key. why: reason for the
 /// new key, for the user.
-void pay_again(Run& run, const std::string& why) {
+void charge_again(Run& run, const std::string& why) {
   try {
-    run.training->pay_again();
+    run.training->charge_again();
   } catch (const BudgetError& e) {
     throw BudgetError(run.folder.root().string() + ": " + why + ", and " + e.what());
   }
@@ -126,14 +126,16 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
   const bool same_key = stored.key.has_value();
   const SharedKey key = same_key ? *stored.key : SharedKey(make_key());
   const std::string& model = stored.checkpoint.model;
-  const std::optional<SharedKey>& coins = stored.checkpoint.training.coins;
+  const std::optional<SharedKey>& split_key = stored.checkpoint.training.split_key;
   const std::optional<PublicWeights>& initial = stored.checkpoint.training.initial;
   check_named_weights(flags, stored);
-  introduce(
-      ranks,
-      {.config = stored.config, .model = model, .key = key, .coins = coins, .initial = initial});
+  introduce(ranks, {.config = stored.config,
+                    .model = model,
+                    .key = key,
+                    .split_key = split_key,
+                    .initial = initial});
   Experiment prepared =
-      prepare(stored.config, reporter, model, coins, ranks, initial ? &*initial : nullptr);
+      prepare(stored.config, reporter, model, split_key, ranks, initial ? &*initial : nullptr);
   check_same_facts(prepared, key.key());
   check_same_run(stored, prepared);
   auto restored = std::make_unique<Run>(stored.folder, prepared, key.key(), reporter, caller);
@@ -153,7 +155,7 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
     check_not_older(run);
     Reservation(began_in, "training with a new key in " + fs::absolute(run.folder.root()).string())
         .charge_again(t);
-    pay_again(run, stored.why);
+    charge_again(run, stored.why);
   }
   run.opens(t);
   observe_state(run);

@@ -41,12 +41,12 @@ Run::Run(RunFolder where, const Experiment& experiment, const RandomKey& key, Re
          RunCaller* caller)
     : folder(std::move(where)),
       key_check(cudp::key_check(key)),
-      seal(key),
+      authenticator(key),
       data_tag(data_tag_of(experiment, key)),
       reporter_(reporter),
       caller_(caller) {}
 
-void Run::charged(const privacy::Ledger& ledger) { write_ledger(folder, ledger, seal); }
+void Run::charged(const privacy::Ledger& ledger) { write_ledger(folder, ledger, authenticator); }
 
 void Run::opens(const Training& t) {
   reservation.charge_count(t);
@@ -126,7 +126,7 @@ void Run::save_checkpoint(const Training& t) const {
                          .data = data_tag,
                          .key_check = key_check,
                          .ledger_was_lost = ledger_was_lost},
-                        seal);
+                        authenticator);
   if (metrics_file_) metrics_file_->checkpointed();
 }
 

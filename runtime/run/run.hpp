@@ -10,11 +10,11 @@
 #include "runtime/data/given_arrays.hpp"
 #include "runtime/results/event_file.hpp"
 #include "runtime/results/result.hpp"
+#include "runtime/run/authenticator.hpp"
 #include "runtime/run/folder.hpp"
 #include "runtime/run/metrics_file.hpp"
 #include "runtime/run/outputs.hpp"
 #include "runtime/run/reservation.hpp"
-#include "runtime/run/seal.hpp"
 #include "runtime/settings/settings.hpp"
 #include "runtime/training/loaded_data.hpp"
 #include "runtime/training/training.hpp"
@@ -50,7 +50,7 @@ class Run final : public TrainingObserver {
   std::optional<NewRunFolder> new_folder;  ///< set until the folder is moved to its final path
   std::optional<FolderLock> lock;
   std::uint64_t key_check = 0;
-  Seal seal;                     ///< authentication codes under the run's key
+  Authenticator authenticator;   ///< authentication codes under the run's key
   std::string data_tag;          ///< authentication code of the data, see data_tag_of
   bool ledger_was_lost = false;  ///< see Checkpoint
   std::unique_ptr<Training> training;

@@ -82,10 +82,11 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
       given.key ? *given.key
                 : SharedKey(config.seed ? key_from_seed(static_cast<std::uint64_t>(*config.seed))
                                         : make_key());
-  std::optional<SharedKey> coins;
-  if (config.holdout) coins = given.coins ? *given.coins : SharedKey(coins_of(config));
-  introduce(ranks, {.config = config, .model = "", .key = key, .coins = coins});
-  Experiment experiment = prepare(config, reporter, "", std::move(coins), ranks);
+  std::optional<SharedKey> split_key;
+  if (config.holdout)
+    split_key = given.split_key ? *given.split_key : SharedKey(split_key_of(config));
+  introduce(ranks, {.config = config, .model = "", .key = key, .split_key = split_key});
+  Experiment experiment = prepare(config, reporter, "", std::move(split_key), ranks);
   check_same_facts(experiment, key.key());
   reporter.timings().enter("codes of the data");
   auto started = std::make_unique<Run>(RunFolder(""), experiment, key.key(), reporter, caller);
@@ -93,7 +94,7 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
   make_new_folder(run.new_folder, experiment);
   run.folder = run.new_folder->folder();
   run.reservation = Reservation(config.of<BudgetsInUse>(), note_of(experiment, run));
-  announce(ranks, {.kind = Order::Kind::begin});
+  announce(ranks, {.kind = RankCommand::Kind::begin});
   run.training = Training::begin(std::move(experiment), key, run, release_observer);
   observe_state(run);
 

@@ -57,17 +57,19 @@ bool read_holdout(const RunFolder& folder) {
                     ", and " + why + "; what was spent is not known");
 }
 
-/// Reads the ledger of a run. seal: codes under the run's key; null if the key is lost.
-privacy::Ledger read_ledger(const RunFolder& folder, const Checkpoint& c, const Seal* seal) {
+/// Reads the ledger of a run. authenticator: codes under the run's key; null if the key is lost.
+privacy::Ledger read_ledger(const RunFolder& folder, const Checkpoint& c,
+                            const Authenticator* authenticator) {
   const fs::path path = folder.ledger();
-  const SealedFile file = read_sealed(path);
+  const AuthenticatedFile file = read_authenticated(path);
   privacy::Ledger ledger;
   try {
     ledger = privacy::Ledger::from_text(file.content, path.string());
   } catch (const std::invalid_argument& e) {
     throw BudgetError(std::string(e.what()) + "; what was spent is not known");
   }
-  if (seal != nullptr && !seal->matches(kLedger, file.content, file.tag)) refuse_forged(path);
+  if (authenticator != nullptr && !authenticator->matches(kLedger, file.content, file.tag))
+    refuse_forged(path);
   if (!ledger.continues(c.training.ledger))
     throw BudgetError(
         path.string() +
@@ -86,8 +88,8 @@ StoredRun open_stored_run(const Settings& flags, Reporter& reporter) {
                                   [&](const std::string& line) { reporter.warn(line); });
   if (!stored && read_holdout(folder))
     throw BudgetError(folder.root().string() +
-                      ": expected a checkpoint with the key of the coins by which rows were held "
-                      "out, found none; which rows were trained on is not known");
+                      ": expected a checkpoint with the key that decided which rows were held out, "
+                      "found none; which rows were trained on is not known");
   if (!stored)
     throw InputError(folder.root().string() + ": expected an intact checkpoint, found none");
   TrainConfig config;
@@ -95,10 +97,10 @@ StoredRun open_stored_run(const Settings& flags, Reporter& reporter) {
   config = resolve_resumed(flags, config);
 
   std::optional<SharedKey> key = read_key(folder.key());
-  std::optional<Seal> seal;
+  std::optional<Authenticator> authenticator;
   if (key && key_check(key->key()) == stored->checkpoint.key_check) {
-    seal.emplace(key->key());
-    if (!stored->is_sealed_by(*seal)) refuse_forged(stored->path);
+    authenticator.emplace(key->key());
+    if (!stored->is_authentic(*authenticator)) refuse_forged(stored->path);
   } else {
     key.reset();
   }
@@ -110,9 +112,9 @@ StoredRun open_stored_run(const Settings& flags, Reporter& reporter) {
   const Checkpoint& c = stored->checkpoint;
   const bool lost = !fs::exists(folder.ledger());
   if ((lost || c.ledger_was_lost) && !key) refuse_without_ledger(folder, why, lost);
-  if (config.holdout && !c.training.coins)
+  if (config.holdout && !c.training.split_key)
     throw BudgetError(stored->path.string() +
-                      ": expected the key of the coins by which rows were held out, found none; "
+                      ": expected the key that decided which rows were held out, found none; "
                       "which rows were trained on is not known");
   if (!key && (fs::exists(folder.holdout_key()) || fs::exists(folder.holdout())))
     throw BudgetError(folder.root().string() + ": " + why +
@@ -120,7 +122,7 @@ StoredRun open_stored_run(const Settings& flags, Reporter& reporter) {
                       "pays for once");
   // Under the same key, repeated steps release nothing new, so the checkpoint's ledger suffices.
   privacy::Ledger ledger =
-      lost ? c.training.ledger : read_ledger(folder, c, seal ? &*seal : nullptr);
+      lost ? c.training.ledger : read_ledger(folder, c, authenticator ? &*authenticator : nullptr);
   return {folder,
           std::move(lock),
           std::move(stored->checkpoint),
@@ -160,7 +162,7 @@ void check_same_run(const StoredRun& run, const Experiment& e) {
                     unit_text(unit_name(e.data), e.data.unit_rows)));
   // A row that was trained on must not become one of the held-out rows, whose figures are released.
   // So all rows must stay the same, in the same order, even under a fresh key.
-  if (e.config.holdout && c.data != data_tag_of(e, e.coins->key()))
+  if (e.config.holdout && c.data != data_tag_of(e, e.split_key->key()))
     throw InputError(e.data.name +
                      ": expected the data that the run began with, held-out rows too, found other "
                      "data; --fresh-noise does not allow it, since no row may change its part");
@@ -179,8 +181,9 @@ void check_same_run(const StoredRun& run, const Experiment& e) {
                      kFreshNoise);
 }
 
-void write_ledger(const RunFolder& folder, const privacy::Ledger& ledger, const Seal& seal) {
-  write_sealed(folder.ledger(), kLedger, ledger.to_text(), seal);
+void write_ledger(const RunFolder& folder, const privacy::Ledger& ledger,
+                  const Authenticator& authenticator) {
+  write_authenticated(folder.ledger(), kLedger, ledger.to_text(), authenticator);
 }
 
 std::string unit_name(const DataSplit& data) {
@@ -188,13 +191,13 @@ std::string unit_name(const DataSplit& data) {
 }
 
 std::string data_tag_of(const Experiment& e, const RandomKey& run_key) {
-  const RandomKey& key = e.coins ? e.coins->key() : run_key;
-  const Seal seal(key);
-  announce_seal(*e.ranks, key);
+  const RandomKey& key = e.split_key ? e.split_key->key() : run_key;
+  const Authenticator authenticator(key);
+  announce_block_tags(*e.ranks, key);
   const auto tag = [&](const Dataset& part, const char* name) {
-    return data_tag(seal, part, joined_block_tags(e, seal, part), name);
+    return data_tag(authenticator, part, joined_block_tags(e, authenticator, part), name);
   };
-  if (!e.coins) return tag(e.data.train, "data");
+  if (!e.split_key) return tag(e.data.train, "data");
   const std::string trained = tag(e.data.train, "trained on");
   return trained + tag(e.data.test, "held out");
 }

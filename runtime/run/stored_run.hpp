@@ -41,7 +41,8 @@ void check_same_run(const StoredRun& run, const Experiment& experiment);
 std::string unit_name(const DataSplit& data);
 
 /// Writes the ledger file durably, with an authentication code.
-void write_ledger(const RunFolder& folder, const privacy::Ledger& ledger, const Seal& seal);
+void write_ledger(const RunFolder& folder, const privacy::Ledger& ledger,
+                  const Authenticator& authenticator);
 
 /// Returns the code by which a checkpoint recognises its training set: a keyed hash of the data,
 /// followed by a hash of the run's key. If rows are held out, the hash covers training and held-out

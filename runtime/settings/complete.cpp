@@ -95,7 +95,7 @@ void check_holdout(const TrainConfig& c, const MethodEntry& method) {
   if (c.size_is_public)
     throw InputError(
         "--holdout: expected no --size-is-public with it, because the number of rows trained on "
-        "follows from secret coins");
+        "follows from secret random draws");
   if (c.holdout_epsilon.has_value() != c.holdout_delta.has_value())
     throw InputError(std::string("--holdout-") + (c.holdout_epsilon ? "delta" : "epsilon") +
                      ": expected with --holdout-" + (c.holdout_epsilon ? "epsilon" : "delta") +

@@ -176,7 +176,7 @@ std::vector<Option> model_options() {
            "kind of the model's `activation` layers: relu, tanh or tempered-sigmoid"),
       text("init", "FILE", &FineTuning::init,
            "start from the public weights of a .safetensors file, matched by name; what the model "
-           "has and the file lacks is drawn anew"),
+           "has and the file lacks is initialised at random"),
       text("freeze", "NAME,...", &FineTuning::freeze,
            "leave these layers as --init gives them: names of layers or tensors, with * for any "
            "characters; they take no part in gradients, clipping and noise"),
@@ -380,13 +380,13 @@ std::vector<Option> output_options() {
 
 /// Adds an option to this group, after the option that it belongs with, if there is one.
 void add_row(std::vector<Option>& all, const std::string& group, Option o) {
-  if (o.belongs_with.empty()) {
+  if (o.listed_after.empty()) {
     o.group = group;
     all.push_back(std::move(o));
     return;
   }
   const auto last = std::find_if(all.rbegin(), all.rend(), [&](const Option& other) {
-    return other.key == o.belongs_with || other.belongs_with == o.belongs_with;
+    return other.key == o.listed_after || other.listed_after == o.listed_after;
   });
   if (last == all.rend()) throw std::logic_error(o.key + ": belongs with no option before it");
   o.group = last->group;

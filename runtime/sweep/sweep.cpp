@@ -85,14 +85,14 @@ bool Sweep::is_over(std::size_t run) const {
   return !folder_.empty() && has_ended(run_folder(run));
 }
 
-std::size_t Sweep::to_do() const {
+std::size_t Sweep::runs_left() const {
   std::size_t n = 0;
   for (std::size_t r = 0; r < runs_.size(); ++r) n += runs_[r].mine && !is_over(r) ? 1 : 0;
   return n;
 }
 
 int Sweep::jobs() const {
-  const auto left = static_cast<int>(std::min<std::size_t>(to_do(), 1 << 20));
+  const auto left = static_cast<int>(std::min<std::size_t>(runs_left(), 1 << 20));
   std::vector<TrainConfig> configs;
   configs.reserve(cells_.size());
   for (const SweepCell& cell : cells_) configs.push_back(cell.config);
@@ -100,7 +100,7 @@ int Sweep::jobs() const {
 }
 
 TrainConfig Sweep::config_of(std::size_t run) const {
-  TrainConfig config = data_.given_to(cells_[runs_[run].cell].config, true);
+  TrainConfig config = data_.with_shared_data(cells_[runs_[run].cell].config, true);
   config.out = run_folder(run).root().string();
   if (config.threads == 0) config.threads = std::max(1, available_cores() / at_once_);
   return config;
@@ -212,7 +212,7 @@ void Sweep::run(std::optional<EndOnSignal>& end) {
   if (ended.interrupted)
     throw Error(fmt::format("interrupted; {} of {} runs are left; continue with: cudp sweep "
                             "--resume {}",
-                            to_do(), left.size(), folder_.string()),
+                            runs_left(), left.size(), folder_.string()),
                 Exit::again);
 }
 

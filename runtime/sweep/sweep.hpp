@@ -28,7 +28,7 @@ class Sweep {
   /// size(): number of runs of the whole sweep. to_do(): number of unfinished runs in this
   /// process's share (--share). jobs(): number of runs at a time.
   std::size_t size() const { return runs_.size(); }
-  std::size_t to_do() const;
+  std::size_t runs_left() const;
   int jobs() const;
 
   /// Reads the data of the runs that are not finished, and plans each of them. Writes nothing.
@@ -54,7 +54,7 @@ class Sweep {
   static bool has_private_part(const SweepTable& table);
 
  private:
-  struct OneRun {
+  struct ScheduledRun {
     std::size_t cell = 0;
     bool mine = true;  ///< in this process's share
   };
@@ -70,7 +70,7 @@ class Sweep {
   SweepRequest request_;
   Reporter& reporter_;
   std::vector<SweepCell> cells_;
-  std::vector<OneRun> runs_;
+  std::vector<ScheduledRun> runs_;
   std::filesystem::path folder_;
   int at_once_ = 1;  ///< runs at a time
   SharedData data_;

@@ -16,7 +16,7 @@
 #include "runtime/run/run.hpp"
 #include "runtime/run/stored_run.hpp"
 #include "runtime/sweep/children.hpp"
-#include "runtime/training/foresee.hpp"
+#include "runtime/training/forecast_spending.hpp"
 
 namespace fs = std::filesystem;
 
@@ -56,11 +56,11 @@ std::vector<PlannedSpending> plan_here(const std::vector<TrainConfig>& configs,
   for (const TrainConfig& asked : configs) {
     const std::shared_ptr<LoadedData> loaded = data.of(asked);
     // The first run's warnings and notes stand for those of all.
-    Experiment e = prepare(data.given_to(asked, true), all.empty() ? reporter : silent, "",
-                           asked.of<KeysInUse>().coins);
+    Experiment e = prepare(data.with_shared_data(asked, true), all.empty() ? reporter : silent, "",
+                           asked.of<KeysInUse>().split_key);
     std::string tag;
     if (const auto& key = asked.of<KeysInUse>().key) tag = data_tag_of(e, key->key());
-    const Foreseen f = foresee(e);
+    const SpendingForecast f = forecast_spending(e);
     all.push_back({.epsilon = f.epsilon,
                    .delta = f.delta,
                    .certificate = f.plan ? privacy::to_text(*f.plan) : "",
@@ -82,7 +82,7 @@ std::shared_ptr<LoadedData> SharedData::of(const TrainConfig& config) const {
   return data == loaded_.end() ? nullptr : data->second;
 }
 
-TrainConfig SharedData::given_to(TrainConfig config, bool takes) const {
+TrainConfig SharedData::with_shared_data(TrainConfig config, bool takes) const {
   if (std::shared_ptr<LoadedData> data = of(config); data != nullptr)
     config.of<DataInUse>() = {.loaded = std::move(data), .takes = takes};
   return config;

@@ -39,7 +39,7 @@ class SharedData {
   std::shared_ptr<LoadedData> of(const TrainConfig& config) const;
   /// Returns the config with the data in memory, if there are any for it. takes: whether the
   /// training moves them out of memory instead of copying them (DataInUse).
-  TrainConfig given_to(TrainConfig config, bool takes) const;
+  TrainConfig with_shared_data(TrainConfig config, bool takes) const;
   /// Returns the spending of a training with each of these configs. Draws and writes nothing. The
   /// first one's notes and warnings are reported. Throws the first error that a training would end
   /// with before it releases anything.

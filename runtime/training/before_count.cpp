@@ -228,8 +228,8 @@ class Plans {
 /// examples.
 void check_sigma(const Experiment& e, Plans& plans) {
   const TrainConfig& c = e.config;
-  const std::exception_ptr of_all = plans.refusal_of_all(c);
-  if (of_all != nullptr && budget_reason(of_all).empty()) std::rethrow_exception(of_all);
+  const std::exception_ptr refusal = plans.refusal_of_all(c);
+  if (refusal != nullptr && budget_reason(refusal).empty()) std::rethrow_exception(refusal);
   const Counts all = plans.all_counts(c);
   const auto refused = plans.largest_refused(c, all);
   if (!refused) return;

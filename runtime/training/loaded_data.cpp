@@ -24,7 +24,7 @@ bool is_on_cpu(const TrainConfig& config) {
 }  // namespace
 
 std::string loading_key(const TrainConfig& config) {
-  if ((config.holdout && !config.of<KeysInUse>().coins) ||
+  if ((config.holdout && !config.of<KeysInUse>().split_key) ||
       config.of<ArraysInUse>().arrays != nullptr || config.rows_in == RowsIn::file)
     return "";
   std::string key = is_on_cpu(config) ? "cpu" : "device";
@@ -42,7 +42,7 @@ std::shared_ptr<LoadedData> load_for_trainings(const TrainConfig& config, Report
   loaded->memo = std::make_shared<privacy::AccountantMemo>(kResults);
   {
     Busy reading("reading " + shown(config.dataset), reporter.shown_work());
-    loaded->data = read_data(config, config.of<KeysInUse>().coins, alone(), {}, &reading);
+    loaded->data = read_data(config, config.of<KeysInUse>().split_key, alone(), {}, &reading);
   }
   if (!is_on_cpu(config)) return loaded;
   // Texts cannot have features; prepare() reports that.

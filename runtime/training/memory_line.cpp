@@ -40,8 +40,8 @@ std::string memory_line(const Experiment& e) {
   const double copies = threads * (4e6 + 256.0 * static_cast<double>(feature_bytes(data.train)));
   constexpr double kProgram = 30e6;  // the program itself, and blocks of a file that is being read
   // Some methods store a norm for each example, in their state and in checkpoints.
-  const double by_example = 16.0 * static_cast<double>(data.train.size());
-  const double peak = kProgram + model + copies + by_example + bytes_in_memory(data.train) +
+  const double per_example = 16.0 * static_cast<double>(data.train.size());
+  const double peak = kProgram + model + copies + per_example + bytes_in_memory(data.train) +
                       bytes_in_memory(data.test);
   return fmt::format(
       "at most about {:.0f} MB of memory; {:.0f} MB of features stay in files, of which the "

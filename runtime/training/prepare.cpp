@@ -326,10 +326,10 @@ RowStorage storage_of(const TrainConfig& config, const MethodEntry& method, Devi
 }
 
 /// Returns the random decisions which rows are held out; nullopt if none are.
-std::optional<HoldOutCoins> coins_for(const TrainConfig& config,
-                                      const std::optional<SharedKey>& key) {
+std::optional<HoldOutDraws> holdout_draws(const TrainConfig& config,
+                                          const std::optional<SharedKey>& key) {
   if (!config.holdout) return {};
-  return HoldOutCoins(*key, *config.holdout);
+  return HoldOutDraws(*key, *config.holdout);
 }
 
 /// Returns the concatenation of all ranks' arrays on rank 0.
@@ -365,8 +365,8 @@ void check_stored_vectors(const TrainConfig& config, const Network& n) {
 
 }  // namespace
 
-RandomKey coins_of(const TrainConfig& config) {
-  return config.seed ? coins_of_seed(static_cast<std::uint64_t>(*config.seed)) : make_key();
+RandomKey split_key_of(const TrainConfig& config) {
+  return config.seed ? split_key_of_seed(static_cast<std::uint64_t>(*config.seed)) : make_key();
 }
 
 FeatureSettings feature_settings(const Experiment& e) {
@@ -387,7 +387,7 @@ std::string read_model(const std::string& name) {
   return text.str();
 }
 
-DataSplit read_data(const TrainConfig& config, const std::optional<SharedKey>& coins,
+DataSplit read_data(const TrainConfig& config, const std::optional<SharedKey>& split_key,
                     const Ranks& ranks, const RowStorage& storage, Busy* progress) {
   return load_data(
       {.dataset = config.dataset,
@@ -406,12 +406,12 @@ DataSplit read_data(const TrainConfig& config, const std::optional<SharedKey>& c
        .text = config.of<TextOptions>(),
        .storage = storage,
        .share = {ranks.rank(), ranks.size()},
-       .holdout = coins_for(config, coins),
+       .holdout = holdout_draws(config, split_key),
        .progress = progress});
 }
 
 Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::string& known_model,
-                   std::optional<SharedKey> coins, Ranks& ranks, const PublicWeights* initial) {
+                   std::optional<SharedKey> split_key, Ranks& ranks, const PublicWeights* initial) {
   const MethodEntry& method = method_entry(config.method);
   const Device device =
       device_of_rank(device_for(method, config.device), config.share_device, ranks);
@@ -427,11 +427,11 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
     return known_model.empty() && !config.model.empty() ? read_model(config.model) : known_model;
   });
   e.ahead = plan_ahead(config, e.memo, reporter.shared_timings());
-  if (config.holdout && !coins) coins.emplace(coins_of(config));
+  if (config.holdout && !split_key) split_key.emplace(split_key_of(config));
   DataSplit data = opened.meanwhile([&] {
     if (loaded != nullptr) return in_use.takes ? std::move(loaded->data) : loaded->data;
     Busy reading("reading " + shown(config.dataset), reporter.shown_work());
-    return read_data(config, coins, ranks, storage, &reading);
+    return read_data(config, split_key, ranks, storage, &reading);
   });
   const Backend first_backend = opened.get();
   reporter.timings().enter("features and model");
@@ -453,7 +453,7 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
 
   e.config = config;
   e.data = std::move(data);
-  if (config.holdout) e.coins = std::move(coins);
+  if (config.holdout) e.split_key = std::move(split_key);
   e.model_text = model;
   const Shape shape = released_shape(e.data.train, feature_settings(config));
   if (config.model.empty()) {

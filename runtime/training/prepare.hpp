@@ -47,7 +47,7 @@ struct Experiment {
   std::optional<std::size_t> public_size = {};
   /// Random key that decided which rows were held out into data.test; nullopt if none were. Every
   /// checkpoint stores it: with another key, rows would move between training and test set.
-  std::optional<SharedKey> coins = {};
+  std::optional<SharedKey> split_key = {};
 
   /// Processes that train together. `data` has this rank's range of training and test set.
   /// test_labels and test_targets are those of the whole test set, on rank 0 only.
@@ -65,22 +65,22 @@ struct Experiment {
   bool has_test() const { return has_test_rows(config, data); }
 };
 
-/// Reads the data and the model, and opens the backend. Writes nothing. known_model, coins,
+/// Reads the data and the model, and opens the backend. Writes nothing. known_model, split_key,
 /// initial: model, hold-out key and pre-trained weights of a run that is resumed; if empty, they
-/// are read or drawn as the config says. ranks: each of them calls this with the same coins. Throws
+/// are read or drawn as the config says. ranks: each of them calls this with the same key. Throws
 /// InputError, also if the method cannot train such a model or on such a device.
 Experiment prepare(const TrainConfig& config, Reporter& reporter,
-                   const std::string& known_model = "", std::optional<SharedKey> coins = {},
+                   const std::string& known_model = "", std::optional<SharedKey> split_key = {},
                    Ranks& ranks = alone(), const PublicWeights* initial = nullptr);
 
 /// Reads the data of a training. storage: whether rows are kept in memory or in a file. progress:
 /// shows how much has been read. Throws InputError.
-DataSplit read_data(const TrainConfig& config, const std::optional<SharedKey>& coins,
+DataSplit read_data(const TrainConfig& config, const std::optional<SharedKey>& split_key,
                     const Ranks& ranks, const RowStorage& storage, Busy* progress);
 
 /// Returns a new random key that decides which rows are held out. It is independent of the
 /// training's key, unless the run is seeded.
-RandomKey coins_of(const TrainConfig& config);
+RandomKey split_key_of(const TrainConfig& config);
 
 /// Returns the settings of features, and the ranks that together release the statistics for them.
 FeatureSettings feature_settings(const Experiment& experiment);

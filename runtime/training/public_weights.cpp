@@ -93,7 +93,7 @@ class WeightFile {
     if (found->shape != t.shape)
       throw InputError(fmt::format(
           "--init {}: {}: expected shape {} as the model has, found {}; a layer with a name that "
-          "the file does not have is drawn anew",
+          "the file does not have is initialised at random",
           path_, t.name, shape_text(t.shape), shape_text(found->shape)));
     used_.push_back(t.name);
     return std::span(file_.values).subspan(found->offset, found->size);
@@ -227,7 +227,7 @@ PublicWeights start_from_public_weights(const FineTuning& settings, Network& net
   w.notes.push_back(fmt::format("initial weights of {} tensors are those of {} (SHA-256 {}...)",
                                 found.size(), name, file.digest().substr(0, 12)));
   if (!missing.empty())
-    w.notes.push_back("drawn anew, since " + name + " lacks them: " + listed(missing));
+    w.notes.push_back("initialised at random, since " + name + " lacks them: " + listed(missing));
   if (const auto unused = file.unused(); !unused.empty())
     w.notes.push_back("not used of " + name + ": " + listed(unused));
 

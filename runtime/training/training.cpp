@@ -34,14 +34,14 @@ constexpr double kCheckpointSeconds = 20.0;
 
 Training::Training(Experiment experiment, SharedKey key, TrainingObserver& observer,
                    ReleaseObserver* release_observer, privacy::Ledger ledger,
-                   std::vector<PrivacyBudget::Taken> taken,
+                   std::vector<PrivacyBudget::UsedCharge> used_charges,
                    std::vector<privacy::NoisyValue> released)
     : experiment_(std::move(experiment)),
       key_(std::move(key)),
       observer_(observer),
       budget_(
           std::move(ledger), [&observer](const privacy::Ledger& l) { observer.charged(l); },
-          std::move(taken)),
+          std::move(used_charges)),
       gate_(experiment_.config.rng, key_, budget_, std::move(released), release_observer) {
   check_release_observer(release_observer, experiment_.config);
   if (experiment_.memo == nullptr) experiment_.memo = std::make_shared<privacy::AccountantMemo>();
@@ -66,28 +66,28 @@ TrainingInputs Training::inputs() {
 }
 
 MethodState Training::joined_state() const {
-  announce(ranks(), {.kind = Order::Kind::state});
+  announce(ranks(), {.kind = RankCommand::Kind::state});
   return joined(method_->state(), ranks());
 }
 
-void Training::follow(Order order) {
-  switch (order.kind) {
-    case Order::Kind::pay_again:
-      return pay_again();
-    case Order::Kind::authorise:
-      (void)method_->authorise(budget_, order.step, order.until);
+void Training::follow(RankCommand command) {
+  switch (command.kind) {
+    case RankCommand::Kind::charge_again:
+      return charge_again();
+    case RankCommand::Kind::authorise:
+      (void)method_->authorise(budget_, command.step, command.until);
       return;
-    case Order::Kind::train:
-      step_ = method_->train(order.step, order.until);
+    case RankCommand::Kind::train:
+      step_ = method_->train(command.step, command.until);
       return;
-    case Order::Kind::evaluate:
+    case RankCommand::Kind::evaluate:
       (void)joined_logits();
       return;
-    case Order::Kind::state:
+    case RankCommand::Kind::state:
       (void)joined(method_->state(), ranks());
       return;
     default:
-      throw std::logic_error("an order that no training follows");
+      throw std::logic_error("a command that no training follows");
   }
 }
 
@@ -180,9 +180,9 @@ std::unique_ptr<Training> Training::begin(Experiment experiment, SharedKey key,
 std::unique_ptr<Training> Training::resume(Experiment experiment, SharedKey key,
                                            TrainingObserver& observer, TrainingState state,
                                            bool same_key, ReleaseObserver* release_observer) {
-  std::unique_ptr<Training> t(new Training(std::move(experiment), std::move(key), observer,
-                                           release_observer, std::move(state.ledger),
-                                           std::move(state.taken), std::move(state.released)));
+  std::unique_ptr<Training> t(new Training(
+      std::move(experiment), std::move(key), observer, release_observer, std::move(state.ledger),
+      std::move(state.used_charges), std::move(state.released)));
   t->size_ = state.size;
   t->step_ = state.step;
   t->metrics_ = std::move(state.metrics);
@@ -204,8 +204,8 @@ std::unique_ptr<Training> Training::resume(Experiment experiment, SharedKey key,
   return t;
 }
 
-void Training::pay_again() {
-  if (ranks().leads()) announce(ranks(), {.kind = Order::Kind::pay_again});
+void Training::charge_again() {
+  if (ranks().leads()) announce(ranks(), {.kind = RankCommand::Kind::charge_again});
   method_->fresh_key(budget_, step_);
   last_step_ = method_->last_step(budget_, step_);
 }
@@ -215,12 +215,12 @@ TrainingState Training::state() const {
           .method = joined_state(),
           .size = size_,
           .ledger = budget_.ledger(),
-          .taken = budget_.taken(),
+          .used_charges = budget_.used_charges(),
           .released = gate_.listed(),
           .metrics = metrics_,
           .seconds = seconds_,
           .feature_release = experiment_.feature_release,
-          .coins = experiment_.coins,
+          .split_key = experiment_.split_key,
           .initial = experiment_.initial,
           .first_parameters = first_parameters_};
 }
@@ -325,7 +325,7 @@ std::vector<float> Training::joined_logits() {
 
 Predictions Training::answers() {
   const Experiment& e = experiment_;
-  announce(ranks(), {.kind = Order::Kind::evaluate});
+  announce(ranks(), {.kind = RankCommand::Kind::evaluate});
   return {.loss = e.network.spec.loss,
           .outputs = e.network.outputs,
           .logits = joined_logits(),
@@ -395,11 +395,11 @@ class Training::Loop {
   }
 
   std::uint64_t authorise(std::uint64_t step, std::uint64_t until) {
-    announce(t_.ranks(), {Order::Kind::authorise, step, until});
+    announce(t_.ranks(), {RankCommand::Kind::authorise, step, until});
     return method_.authorise(t_.budget_, step, until);
   }
   std::uint64_t train(std::uint64_t step, std::uint64_t until) {
-    announce(t_.ranks(), {Order::Kind::train, step, until});
+    announce(t_.ranks(), {RankCommand::Kind::train, step, until});
     return method_.train(step, until);
   }
 

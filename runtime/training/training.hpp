@@ -15,9 +15,9 @@
 #include "runtime/results/predictor.hpp"
 #include "runtime/results/released_model.hpp"
 #include "runtime/training/observer.hpp"
-#include "runtime/training/order.hpp"
 #include "runtime/training/pending_rows.hpp"
 #include "runtime/training/prepare.hpp"
+#include "runtime/training/rank_command.hpp"
 
 namespace cudp {
 
@@ -29,12 +29,13 @@ struct TrainingState {
   MethodState method;
   TrainingSize size;
   privacy::Ledger ledger;
-  std::vector<PrivacyBudget::Taken> taken;    ///< uses of the ledger's charges that have no number
+  std::vector<PrivacyBudget::UsedCharge>
+      used_charges;                           ///< uses of the ledger's charges that have no number
   std::vector<privacy::NoisyValue> released;  ///< the noisy values released so far
   std::vector<MetricsRow> metrics;
   double seconds = 0.0;                ///< training time so far
   std::vector<float> feature_release;  ///< noisy statistics for features, see Experiment
-  std::optional<SharedKey> coins;      ///< key that decided which rows are held out, see Experiment
+  std::optional<SharedKey> split_key;  ///< key that decided which rows are held out, see Experiment
   std::optional<PublicWeights> initial = {};  ///< pre-trained weights, see Experiment
   std::string first_parameters = {};  ///< hash of the trained parameters before the first step
 };
@@ -60,7 +61,7 @@ class Training {
 
   /// Resumes from `state` of the same experiment, whose data are as prepare() returned them.
   /// same_key: whether `key` is the one that the training began with; if not, the caller must call
-  /// pay_again() before advance(). Throws BudgetError if the budget allows no more steps.
+  /// charge_again() before advance(). Throws BudgetError if the budget allows no more steps.
   static std::unique_ptr<Training> resume(Experiment experiment, SharedKey key,
                                           TrainingObserver& observer, TrainingState state,
                                           bool same_key,
@@ -68,7 +69,7 @@ class Training {
 
   /// Charges the budget again for steps that will be repeated under a new key. Throws BudgetError
   /// if it does not suffice.
-  void pay_again();
+  void charge_again();
 
   /// Trains until the end, or until the observer interrupts. Throws BudgetError if the budget does
   /// not allow a single step.
@@ -95,7 +96,7 @@ class Training {
   /// Checks that all ranks have the same parameters. Throws RanksError if not.
   void agree() const { (void)joined_state(); }
   /// Executes a command of rank 0. Called by the other ranks.
-  void follow(Order order);
+  void follow(RankCommand command);
 
   /// Returns the certificate for everything charged, if the training ends at the current step.
   privacy::Certificate certificate() const;
@@ -120,7 +121,8 @@ class Training {
 
   Training(Experiment experiment, SharedKey key, TrainingObserver& observer,
            ReleaseObserver* release_observer, privacy::Ledger ledger,
-           std::vector<PrivacyBudget::Taken> taken, std::vector<privacy::NoisyValue> released);
+           std::vector<PrivacyBudget::UsedCharge> used_charges,
+           std::vector<privacy::NoisyValue> released);
 
   std::unique_ptr<Method> make_method() const;
   Ranks& ranks() const { return *experiment_.ranks; }

@@ -50,10 +50,10 @@ std::string tuned_settings(const std::string& text) {
 
 }  // namespace
 
-void publish_tuned(const RunFolder& from, const RunFolder& to, const Winner& winner) {
+void publish_tuned(const RunFolder& from, const RunFolder& to, const SelectedTraining& selected) {
   const fs::path release = to.certificate().parent_path();
   const std::string certificate =
-      tuned_certificate(read_file(from.certificate()), winner.tuning, winner.delta);
+      tuned_certificate(read_file(from.certificate()), selected.tuning, selected.delta);
   const double epsilon = privacy::read_certificate(certificate).epsilon;
   if (!fs::exists(to.certificate())) {
     const fs::path made = release.parent_path() / "private" / "release.new";
@@ -88,11 +88,12 @@ void publish_tuned(const RunFolder& from, const RunFolder& to, const Winner& win
   write_private_page(to.root());
   RunResult result = *stored_result(from);
   result.epsilon = epsilon;
-  result.delta = winner.delta;
+  result.delta = selected.delta;
   result.run_dir = to.root().string();
   ResultJson json = to_json(result);
-  json[kTuned] = {
-      {"settings", winner.settings}, {"score_name", winner.score_name}, {"score", winner.score}};
+  json[kTuned] = {{"settings", selected.settings},
+                  {"score_name", selected.score_name},
+                  {"score", selected.score}};
   write_atomically(to.result(), json.dump(2) + "\n", 0600);
 }
 

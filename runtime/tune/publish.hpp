@@ -8,7 +8,7 @@
 namespace cudp {
 
 /// The released training of a tuning.
-struct Winner {
+struct SelectedTraining {
   privacy::Certificate::Tuning tuning;
   double delta = 0.0;    ///< of the whole tuning
   std::string settings;  ///< those that candidates differ in
@@ -16,11 +16,11 @@ struct Winner {
   std::string score;
 };
 
-/// Copies the winner's release to the tuned run, with the guarantee of the whole tuning in
-/// privacy.json and in the pages, and `tuned = true` in config.toml. Then copies the files of
+/// Copies the selected training's release to the tuned run, with the guarantee of the whole tuning
+/// in privacy.json and in the pages, and `tuned = true` in config.toml. Then copies the files of
 /// private/ that commands on a run read, result.json last: with it the tuning is finished. May be
 /// repeated after an interruption.
-void publish_tuned(const RunFolder& from, const RunFolder& to, const Winner& winner);
+void publish_tuned(const RunFolder& from, const RunFolder& to, const SelectedTraining& selected);
 
 /// Returns the result of a finished tuning.
 TuneResult tuned_result(const RunFolder& folder);

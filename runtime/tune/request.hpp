@@ -43,7 +43,7 @@ std::string tune_text(const TuneRequest& request);
 /// Rows that candidates are scored on.
 enum class ScoreRows {
   public_rows,  ///< test rows that are public: the score costs nothing
-  held_out      ///< private rows, held out by secret coins: the score is released with noise
+  held_out      ///< private rows, held out by secret random draws: the score is released with noise
 };
 
 /// Share of the rows that is held out if the user does not state one.

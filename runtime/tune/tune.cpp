@@ -34,7 +34,7 @@ constexpr const char* kPlan = "tuning.json";
 constexpr const char* kKey = "tuning-key";
 constexpr const char* kScores = "scores.json";
 /// Numbers of derived keys: 0 draws the number of trainings, 1, 2, ... belong to trainings.
-constexpr std::uint64_t kCoins = std::uint64_t{1} << 63;
+constexpr std::uint64_t kSplitKey = std::uint64_t{1} << 63;
 
 privacy::StoppingLaw law_of(const TuneFlags& flags) {
   try {
@@ -113,12 +113,12 @@ RunFolder Tune::run_folder(std::size_t run) const {
 std::string Tune::metric() const {
   const TrainConfig& config = candidates_.front().config;
   if (const std::string& typed = config.of<ReportOptions>().metric; !typed.empty()) return typed;
-  const auto data = data_.of(with_coins(config));
+  const auto data = data_.of(with_split_key(config));
   return data != nullptr && data->data.schema ? data->data.schema->metric : std::string();
 }
 
-TrainConfig Tune::with_coins(TrainConfig config) const {
-  if (config.holdout) config.of<KeysInUse>().coins = derived_key(key_->key(), kCoins).key;
+TrainConfig Tune::with_split_key(TrainConfig config) const {
+  if (config.holdout) config.of<KeysInUse>().split_key = derived_key(key_->key(), kSplitKey).key;
   return config;
 }
 
@@ -143,9 +143,9 @@ void Tune::prepare() {
                : SharedKey(make_key());
   std::vector<std::string> notes;
   candidates_ = candidates_of(settings_, settings_.epsilon, settings_.delta, notes);
-  for (const SweepCell& cell : candidates_) data_.load(with_coins(cell.config), reporter_);
+  for (const SweepCell& cell : candidates_) data_.load(with_split_key(cell.config), reporter_);
   if (!has_grid(settings_.lists)) {
-    const TrainConfig base = with_coins(candidates_.front().config);
+    const TrainConfig base = with_split_key(candidates_.front().config);
     const auto data = data_.of(base);
     add_default_grid(base, data != nullptr && data->data.train.is_coded(), settings_);
   }
@@ -164,7 +164,7 @@ void Tune::prepare() {
 
 void Tune::calibrate() {
   std::uint64_t group = 1;
-  if (const auto data = data_.of(with_coins(candidates_.front().config)); data != nullptr)
+  if (const auto data = data_.of(with_split_key(candidates_.front().config)); data != nullptr)
     group = data->data.unit_rows;
   const auto plan = [&](double epsilon, double delta) {
     std::vector<std::string> notes;
@@ -190,14 +190,14 @@ std::string Tune::plan_candidates() {
   Reporter silent(Reporter::Silent{});
   std::vector<TrainConfig> configs;
   configs.reserve(candidates_.size());
-  for (const SweepCell& cell : candidates_) configs.push_back(with_coins(cell.config));
+  for (const SweepCell& cell : candidates_) configs.push_back(with_split_key(cell.config));
   configs.front().of<KeysInUse>().key = key_;
   spendings_ = data_.plan(configs, silent);
   return spendings_.front().data_tag;
 }
 
 std::optional<std::size_t> Tune::public_test_rows() const {
-  const auto data = data_.of(with_coins(candidates_.front().config));
+  const auto data = data_.of(with_split_key(candidates_.front().config));
   if (settings_.score == ScoreRows::held_out || data == nullptr) return std::nullopt;
   return data->data.test.whole_size();
 }
@@ -239,7 +239,8 @@ Tune::Drawn Tune::draw(std::size_t run) const {
 
 TrainConfig Tune::config_of(std::size_t run) const {
   const Drawn drawn = draw(run);
-  TrainConfig config = data_.given_to(with_coins(candidates_[drawn.candidate].config), true);
+  TrainConfig config =
+      data_.with_shared_data(with_split_key(candidates_[drawn.candidate].config), true);
   config.of<KeysInUse>().key = drawn.key;
   config.out = run_folder(run).root().string();
   if (config.threads == 0) config.threads = std::max(1, available_cores() / at_once_);

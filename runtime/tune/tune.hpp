@@ -34,8 +34,8 @@ struct TuneResult {
 /// releases the training with the best score alone (privacy/selection.hpp).
 ///
 /// All random numbers follow from the tuning's key: the number of trainings, the candidates, the
-/// key of each training, and the coins by which rows are held out, one set for all trainings. So
-/// the result is a function of the key and the data, however often the tuning is interrupted and
+/// key of each training, and the key that decides which rows are held out, one for all trainings.
+/// So the result is a function of the key and the data, however often the tuning is interrupted and
 /// however many trainings run at a time. Folder of the run:
 ///
 ///   release/            the released training's, with the guarantee of the whole tuning
@@ -85,7 +85,7 @@ class Tune {
   RunFolder run_folder(std::size_t run) const;
   std::string metric() const;
   /// Returns the config of a candidate with the key by which all trainings hold out the same rows.
-  TrainConfig with_coins(TrainConfig config) const;
+  TrainConfig with_split_key(TrainConfig config) const;
   void load_stored();
   /// Finds the budget of each candidate for which the whole tuning keeps its budget.
   void calibrate();

@@ -81,7 +81,7 @@ struct Shown {
 /// factor: whether the training knows of the units.
 Shown audit(const UnitCase& c, bool factor, std::uint64_t seed) {
   Experiment e = experiment(c);
-  Canaries canaries{.member = toss_coins(kCanaries, key_from_seed(seed + 1000))};
+  Canaries canaries{.member = draw_membership(kCanaries, key_from_seed(seed + 1000))};
   add_gradient_canaries(e, canaries);
   if (!factor) e.data.unit_rows = 1;
   Scorer scorer(canaries, c.rows);

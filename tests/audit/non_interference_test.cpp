@@ -212,7 +212,8 @@ TEST(HoldOutsOfOneRow, ShowInNothingThatLeaves) {
   }
   // Below one share and not below the other: each part was empty once.
   const double coin =
-      random_words({Generator::chacha20, coins_of_seed(7), Stream::sampling, 0}, 1)[0] * 0x1p-32;
+      random_words({Generator::chacha20, split_key_of_seed(7), Stream::sampling, 0}, 1)[0] *
+      0x1p-32;
   EXPECT_GT(coin, 0.35);
   EXPECT_LT(coin, 0.45);
 }

@@ -99,7 +99,7 @@ class GpuKernels {
     Array<float> released(gpu(), args.released, args.end);
     FinishStep a{.cursor = nullptr,
                  .sum = sum.get(),
-                 .left = {},
+                 .unfinished = {},
                  .noise = args.noise,
                  .n = args.end,
                  .undecided = nullptr,

@@ -167,7 +167,7 @@ class FusedStep : public CudaKernel, public testing::WithParamInterface<FusedCas
     a.factors = device(std::vector<float>(layers_ * rows, kLoud));
     run_fused(kernel.sum, a, kernel.shared_bytes, kernel.threads);
     FusedReduce r{};
-    r.left = {a.batch, a.slabs, a.turn, a.blocks};
+    r.block_sums = {a.batch, a.slabs, a.turn, a.blocks};
     r.n = static_cast<std::int64_t>(d_);
     r.fixed = device(std::vector<FixedPoint>(d_, 0));
     run(fused_reduce_kernel, r);
@@ -564,10 +564,10 @@ TEST_F(FusedKernels, SlabsAreAddedExactly) {
     for (int j = 0; j < kN; ++j)
       slabs[b * kN + j] = j == 0 ? kMost : j == 1 ? -kMost : (b + 1) * (j - 150);
   FusedReduce a{};
-  a.left = {.batch = batch(0, 100, 3),  // the last block had none
-            .slabs = device(slabs),
-            .turn = 1,
-            .blocks = kBlocks};
+  a.block_sums = {.batch = batch(0, 100, 3),  // the last block had none
+                  .slabs = device(slabs),
+                  .turn = 1,
+                  .blocks = kBlocks};
   a.n = kN;
   a.fixed = device(std::vector<FixedPoint>(kN, static_cast<FixedPoint>(-7)));
   run(fused_reduce_kernel, a);
@@ -578,7 +578,7 @@ TEST_F(FusedKernels, SlabsAreAddedExactly) {
   };
   const auto once = host(a.fixed, kN);
   for (int j = 0; j < kN; ++j) EXPECT_EQ(static_cast<std::int64_t>(once[j]), want(j)) << j;
-  a.left.batch = batch(100, 100, 3);  // a second micro-batch, without examples
+  a.block_sums.batch = batch(100, 100, 3);  // a second micro-batch, without examples
   run(fused_reduce_kernel, a);
   EXPECT_EQ(host(a.fixed, kN), once);
 }

@@ -255,7 +255,7 @@ TEST_F(CudaKernel, TheCursorWalksTheSteps) {
   const auto stops = [&](const StepCursor& from, std::uint32_t failed) {
     const StepCursor after = begin(from);
     EXPECT_EQ(after.active, 0u);
-    EXPECT_EQ(after.tail, 0u);
+    EXPECT_EQ(after.may_update, 0u);
     EXPECT_EQ(after.index, from.index);
     EXPECT_EQ(after.step, from.step);
     EXPECT_EQ(after.failed, failed);
@@ -267,8 +267,8 @@ TEST_F(CudaKernel, TheCursorWalksTheSteps) {
   waits.pending = 1;
   stops(waits, 0);
   StepCursor late = c;
-  late.due = 1;
-  stops(late, kTailFailed);
+  late.awaits_update = 1;
+  stops(late, kUpdateMissing);
   space.capacity = kExamples - 1;
   stops(c, kBatchFailed);
   space.capacity = kExamples;
@@ -277,16 +277,16 @@ TEST_F(CudaKernel, TheCursorWalksTheSteps) {
   stops(broken, kBatchFailed);
   // A batch that is larger than the launches have room for is not begun, and no step before there
   // is room.
-  space.room = kExamples - 1;
+  space.launch_capacity = kExamples - 1;
   stops(c, 0);
-  EXPECT_EQ(begin(c).crowded, kExamples);
-  space.room = kExamples;
-  StepCursor crowded = c;
-  crowded.crowded = kExamples;
-  stops(crowded, 0);
+  EXPECT_EQ(begin(c).oversized_batch, kExamples);
+  space.launch_capacity = kExamples;
+  StepCursor oversized = c;
+  oversized.oversized_batch = kExamples;
+  stops(oversized, 0);
   EXPECT_EQ(begin(c).active, 1u);
-  space.has_tail = true;
-  EXPECT_EQ(begin(c).due, 1u);
+  space.has_separate_update = true;
+  EXPECT_EQ(begin(c).awaits_update, 1u);
 }
 
 /// One launch for several steps draws what a launch for each draws. A batch that is larger than its
@@ -411,15 +411,14 @@ TEST_F(CudaKernel, TheClippingNormFollowsTheStepBefore) {
       const StepScalars given = list[1].scalars;
       list[0].scalars.clip_norm = clip;
       list[0].noisy_count = (i - 30) * std::int64_t{1'234'567'891};
-      const SampleSpace space{
-          .flags = device(std::vector<std::uint16_t>(32, 0x5a5a)),
-          .counts = device(std::vector<std::uint32_t>(3, 0x5a5a)),
-          .count = device(std::vector<std::uint32_t>{0x5a5a}),
-          .cursor =
-              device(std::vector<StepCursor>{{.end = 2, .index = 1, .follows = 1, .clip = rule}}),
-          .list = device(list),
-          .capacity = 300,
-          .counted = device(std::vector<Tally>{seen})};
+      const SampleSpace space{.flags = device(std::vector<std::uint16_t>(32, 0x5a5a)),
+                              .counts = device(std::vector<std::uint32_t>(3, 0x5a5a)),
+                              .count = device(std::vector<std::uint32_t>{0x5a5a}),
+                              .cursor = device(std::vector<StepCursor>{
+                                  {.end = 2, .index = 1, .adapts_clip_norm = 1, .clip = rule}}),
+                              .list = device(list),
+                              .capacity = 300,
+                              .counted = device(std::vector<Tally>{seen})};
       launch(sample_flags_kernel, args, space, {.grid = {2}, .block = {64}});
       launch(sample_place_kernel, args, space, {.grid = {2}, .block = {64}});
       const StepCursor at = host(space.cursor, 1)[0];
@@ -466,7 +465,7 @@ TEST_F(CudaKernel, FinishReleasesWhatIsDecidedAndNothingElse) {
       SCOPED_TRACE(testing::Message() << by_pairs << updates);
       FinishStep a{.cursor = device(std::vector<StepCursor>{at}),
                    .sum = device(sum),
-                   .left = {},
+                   .unfinished = {},
                    .noise = noise,
                    .n = kN,
                    .undecided = device(std::vector<std::uint32_t>(words_of_pairs(kN), 0)),
@@ -568,7 +567,7 @@ TEST_F(CudaKernel, FinishedPairsAreUpdatedAsAllOthers) {
                                             numbers(1.0f)};
     FinishStep a{.cursor = device(std::vector<StepCursor>{at}),
                  .sum = device(sum),
-                 .left = {},
+                 .unfinished = {},
                  .noise = noise,
                  .n = kN,
                  .undecided = device(std::vector<std::uint32_t>(words_of_pairs(kN), 0)),
@@ -621,19 +620,19 @@ TEST_F(CudaKernel, FinishAddsWhatBlocksHaveLeft) {
   const Batch three = batch(0, 8, 3);
   FinishStep a{.cursor = device(std::vector<StepCursor>{at}),
                .sum = device(std::vector<FixedPoint>(kN, static_cast<FixedPoint>(-7))),
-               .left = {.sums = {three, device(slabs), 1, kBlocks}},
+               .unfinished = {.sums = {three, device(slabs), 1, kBlocks}},
                .noise = {},
                .n = kN,
                .undecided = device(std::vector<std::uint32_t>(words_of_pairs(kN), 0)),
                .released = device(std::vector<float>(kN, kLoud)),
                .update = {},
                .by_pairs = true};
-  a.left.tally = {.batch = three,
-                  .loss = device(std::vector<float>(8, 0.5f)),
-                  .squared_norms = device(std::vector<float>(8, 4.0f)),
-                  .factors = device(std::vector<float>(8, 0.5f)),
-                  .groups = 1,
-                  .total = device(std::vector<Tally>{{}})};
+  a.unfinished.tally = {.batch = three,
+                        .loss = device(std::vector<float>(8, 0.5f)),
+                        .squared_norms = device(std::vector<float>(8, 4.0f)),
+                        .factors = device(std::vector<float>(8, 0.5f)),
+                        .groups = 1,
+                        .total = device(std::vector<Tally>{{}})};
   for (int i = 1; i <= 2; ++i) {
     run(finish_kernel_of(OptimizerKind::adamw, true), a);
     const std::vector<float> r = host(a.released, kN);
@@ -641,7 +640,7 @@ TEST_F(CudaKernel, FinishAddsWhatBlocksHaveLeft) {
       ASSERT_EQ(r[j],
                 static_cast<float>(slabs[j] + slabs[kN + j] + slabs[2 * kN + j] - (i == 1 ? 7 : 0)))
           << j;
-    const Tally t = host(a.left.tally.total, 1)[0];
+    const Tally t = host(a.unfinished.tally.total, 1)[0];
     EXPECT_EQ(t.examples, 3u * static_cast<unsigned>(i));
     EXPECT_EQ(t.loss, i * (3LL << 19));
   }
@@ -666,7 +665,7 @@ TEST_F(CudaKernel, FinishAddsSlabsInShares) {
   }
   FinishStep a{.cursor = nullptr,
                .sum = nullptr,
-               .left = {},
+               .unfinished = {},
                .noise = noise,
                .n = kN,
                .undecided = nullptr,
@@ -686,7 +685,7 @@ TEST_F(CudaKernel, FinishAddsSlabsInShares) {
   const std::vector<std::uint32_t> undecided = host(a.undecided, words_of_pairs(kN));
   EXPECT_GE(host(a.cursor, 1)[0].pending, 1u);
   // Two examples a turn: 37 turns.
-  a.left.sums = {batch(0, 100, 2 * kWritten - 1), device(slabs), 2, kBlocks};
+  a.unfinished.sums = {batch(0, 100, 2 * kWritten - 1), device(slabs), 2, kBlocks};
   EXPECT_EQ(launch_shape(a).block.x, kSlabThreads);
   for (const unsigned threads : {64u, 96u, 128u})
     for (const unsigned blocks : {1u, 3u, 40u}) {
@@ -698,7 +697,7 @@ TEST_F(CudaKernel, FinishAddsSlabsInShares) {
       EXPECT_EQ(host(a.undecided, words_of_pairs(kN)), undecided);
     }
   // Slabs of a batch of nobody.
-  a.left.sums.batch = batch(0, 100, 0);
+  a.unfinished.sums.batch = batch(0, 100, 0);
   start(whole);
   run(finish_kernel_of(OptimizerKind::sgd, true), a);
   EXPECT_EQ(host(a.released, kN), released);

@@ -29,7 +29,7 @@ namespace cudp {
 // random_chunk.hpp declares it in the namespace of one SIMD level.
 #define CUDP_TRY_ROUNDED_PAIRS                                                         \
   unsigned try_rounded_pairs(const std::uint32_t* words, double s, std::int64_t* even, \
-                             std::int64_t* odd, double looseness)
+                             std::int64_t* odd, double error_factor)
 namespace baseline {
 CUDP_TRY_ROUNDED_PAIRS;
 }
@@ -154,16 +154,16 @@ INSTANTIATE_TEST_SUITE_P(All, RoundedNormalNumbers, testing::ValuesIn(random_bac
 struct Attempt {
   std::string name;
   unsigned (*pairs)(const std::uint32_t* words, double s, std::int64_t* even, std::int64_t* odd,
-                    double looseness);
+                    double error_factor);
 };
 
 unsigned try_on_device(const std::uint32_t* words, double s, std::int64_t* even, std::int64_t* odd,
-                       double looseness) {
+                       double error_factor) {
   unsigned undecided = 0;
   for (int lane = 0; lane < 16; ++lane) {
     const std::uint32_t word[4] = {words[lane], words[16 + lane], words[32 + lane],
                                    words[48 + lane]};
-    const TriedPair tried = try_rounded_pair(word, s, looseness);
+    const TriedPair tried = try_rounded_pair(word, s, error_factor);
     even[lane] = tried.k.even;
     odd[lane] = tried.k.odd;
     if (!tried.decided) undecided |= 1u << lane;
@@ -206,12 +206,12 @@ std::array<std::uint32_t, 64> rows_of(const std::vector<FirstWords>& from, std::
 
 /// How many of the pairs `from` a backend leaves undecided; the others must be `want`.
 int compare(const Attempt& attempt, const std::vector<FirstWords>& from,
-            const std::vector<RoundedPair>& want, double s, double looseness) {
+            const std::vector<RoundedPair>& want, double s, double error_factor) {
   int undecided = 0;
   for (std::size_t at = 0; at < from.size(); at += 16) {
     std::int64_t even[16];
     std::int64_t odd[16];
-    const unsigned bits = attempt.pairs(rows_of(from, at).data(), s, even, odd, looseness);
+    const unsigned bits = attempt.pairs(rows_of(from, at).data(), s, even, odd, error_factor);
     for (std::size_t lane = 0; lane < 16 && at + lane < from.size(); ++lane) {
       if (bits >> lane & 1) {
         ++undecided;
@@ -281,7 +281,8 @@ TEST(RoundedNormals, AreThoseOfThreeHundredDigits) {
       ASSERT_EQ(exact.odd, want.back().odd) << s << ": " << w.a << ", " << w.b;
     }
     for (const Attempt& attempt : attempts())
-      for (const double looseness : {1.0, 1e3, 1e6}) compare(attempt, first, want, s, looseness);
+      for (const double error_factor : {1.0, 1e3, 1e6})
+        compare(attempt, first, want, s, error_factor);
   }
 }
 

@@ -71,7 +71,7 @@ double renyi(const std::vector<Number>& p, const std::vector<Number>& q, double 
   return static_cast<double>(std::log(sum) / (static_cast<long double>(order) - 1.0L));
 }
 
-QBounds exact_bounds(const SmallQ& q) {
+RepetitionBounds exact_bounds(const SmallQ& q) {
   return {.profile =
               [q](std::span<const double> epsilons) {
                 std::vector<ProfileAt> found;
@@ -208,7 +208,7 @@ TEST(SelectionBounds, AreNeverBelowBruteForce) {
       if (exact > 1e-3) divergences.push_back(bound / exact);
       if (law.cap < 256) continue;  // the theorem is for laws without a cap
       double theorem = std::numeric_limits<double>::infinity();
-      const QBounds known = exact_bounds(q);
+      const RepetitionBounds known = exact_bounds(q);
       for (const double second : {1.0, 1.5, 2.0, 4.0, 10.0, 50.0, 200.0})
         theorem = std::fmin(theorem,
                             selection_divergence_papernot_steinke(

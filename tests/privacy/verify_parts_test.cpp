@@ -126,7 +126,7 @@ TEST(VerifyRoundedNormals, AreThoseOfThreeHundredDigits) {
         b = turns[choice / radii.size() % turns.size()];
         ++choice;
       }
-      const verify::MoreDigits more = [&](std::uint32_t round) {
+      const verify::MoreBits more = [&](std::uint32_t round) {
         ++needed_more;
         std::array<std::uint32_t, 16> out{};
         for (std::uint64_t i = 0; i < 8; ++i) {

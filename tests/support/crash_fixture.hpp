@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "privacy/ledger.hpp"
-#include "runtime/run/seal.hpp"
+#include "runtime/run/authenticator.hpp"
 #include "tests/support/table_training.hpp"
 
 namespace cudp {
@@ -42,7 +42,7 @@ class CliCrash : public testing::Test {
   }
   privacy::Ledger ledger_of(const std::string& out) const {
     const std::string path = folder_ / (out + "/private/ledger");
-    return privacy::Ledger::from_text(read_sealed(path).content, path);
+    return privacy::Ledger::from_text(read_authenticated(path).content, path);
   }
   std::string file(const std::string& name) const { return content_of(folder_ / name); }
 

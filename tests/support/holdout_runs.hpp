@@ -89,10 +89,10 @@ class HoldoutRuns : public testing::Test {
     process.wait();
     ASSERT_GE(steps(), 10);
   }
-  std::vector<std::uint32_t> coins() const {
+  std::vector<std::uint32_t> split_key() const {
     const auto stored = newest_checkpoint(folder_ / "run/private", [](const std::string&) {});
-    if (!stored || !stored->checkpoint.training.coins) return {};
-    const RandomKey& key = stored->checkpoint.training.coins->key();
+    if (!stored || !stored->checkpoint.training.split_key) return {};
+    const RandomKey& key = stored->checkpoint.training.split_key->key();
     return {std::begin(key.words), std::end(key.words)};
   }
 

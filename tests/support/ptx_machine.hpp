@@ -8,7 +8,7 @@
 namespace cudp::ptx {
 
 /// Everything that ran before has ended.
-struct OneAfterTheOther final : Order {};
+struct OneAfterTheOther final : HappensBefore {};
 
 /// A device with memory, and what a test asks of both.
 class Machine {
@@ -38,7 +38,7 @@ class Machine {
     run(kernel, grid, block, parameters, dynamic_shared, order);
   }
   void run(Kernel& kernel, Dim grid, Dim block, const std::vector<u64>& parameters,
-           u32 dynamic_shared, Order& order) {
+           u32 dynamic_shared, HappensBefore& order) {
     Launch launch{&kernel, grid, block, dynamic_shared, {}};
     launch.parameters.resize(8 * parameters.size());
     if (!parameters.empty())

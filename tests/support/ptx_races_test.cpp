@@ -213,7 +213,7 @@ TEST(PtxInterpreter, AddsAtomically) {
 }
 
 /// Streams: only what is in `ended` has ended.
-class Streams final : public Order {
+class Streams final : public HappensBefore {
  public:
   Streams() { all_before_ = false; }
   std::vector<std::pair<u32, u32>> ended;
@@ -259,7 +259,7 @@ TEST(PtxInterpreter, FindsCopiesAndFillsThatNothingOrders) {
     Streams before;  // the upload has ended, and nothing else
     before.ended = {{0, begin}};
     machine.run(*writes.find("k"), {}, {}, {at}, 0, before);
-    const auto touches = [&](u64 from, u64 to, Access how, Order& order) -> std::string {
+    const auto touches = [&](u64 from, u64 to, Access how, HappensBefore& order) -> std::string {
       Toucher host;
       host.interval = order.first = machine.interpreter().next_interval();
       try {

@@ -119,7 +119,7 @@ class EmulatedKernels {
     stream.step = ~args.noise.step;  // is not read
     const FinishStep finish{.cursor = &cursor,
                             .sum = sum.data(),
-                            .left = {},
+                            .unfinished = {},
                             .noise = stream,
                             .n = n,
                             .undecided = undecided.data(),

@@ -109,10 +109,10 @@ class CpuLayer {
   /// Whether this layer and all layers before it process one example after the other, so that the
   /// example's numbers stay in the first-level cache. The layers after the last such layer process
   /// all examples in flight together, so that weights are read once for many examples.
-  virtual bool runs_by_example() const { return false; }
+  virtual bool runs_per_example() const { return false; }
   /// Whether the whole parameter gradient is stored, for one example at a time. gradient() and
   /// add() are then called for one example after the other, whatever the layer's position.
-  virtual bool adds_by_example() const { return false; }
+  virtual bool stores_example_gradient() const { return false; }
   virtual bool works_in_place() const { return false; }
   /// Whether backward() reads the output of forward(). The next layer then must not work in place.
   virtual bool reads_own_output() const { return false; }
@@ -198,7 +198,7 @@ struct PackedMatrix {
 /// that are added, so no rounding error in them can make an example add more than its norm allows.
 class WholeGradientLayer : public CpuLayer {
  public:
-  bool adds_by_example() const final { return true; }
+  bool stores_example_gradient() const final { return true; }
   void gradient(Workspace& w, int first, int count) const final;
   void add(Workspace& w, int first, int count, const GradientSum& sum) const final;
 

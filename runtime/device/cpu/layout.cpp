@@ -12,7 +12,7 @@ namespace {
 /// Assigns the offset of every number that a worker stores per example: values and gradients of the
 /// edges between layers, numbers saved from forward to backward pass, and packed weights.
 ///
-/// Layers up to the last one with runs_by_example() process one example after the other, so that
+/// Layers up to the last one with runs_per_example() process one example after the other, so that
 /// the example's numbers stay in the first-level cache. The layers after it (from first_together
 /// on) process all examples in flight at once, so that weights are read once for many examples;
 /// only their edges keep the gradients of all these examples.
@@ -26,7 +26,7 @@ class LayoutBuilder {
     for (const NetworkLayer& n : network.layers)
       l_.layers.push_back(std::visit([](const auto& kind) { return make_layer(kind); }, n.layer));
     for (std::size_t i = 0; i < l_.layers.size(); ++i)
-      if (l_.layers[i]->runs_by_example()) l_.first_together = i + 1;
+      if (l_.layers[i]->runs_per_example()) l_.first_together = i + 1;
     for (const auto& layer : l_.layers)
       l_.min_in_flight = std::max(l_.min_in_flight, layer->min_in_flight());
     const auto& first = l_.layers.size() > 1 ? l_.layers[1] : l_.layers[0];

@@ -120,7 +120,7 @@ void Worker::backward_together(int count) {
   const std::size_t last = std::max(layout_.first_together, layout_.first_parametric);
   for (std::size_t i = layout_.layers.size(); i-- > last;) {
     const CpuLayer& layer = *layout_.layers[i];
-    if (!layer.adds_by_example() && !layer.is_frozen()) layer.gradient(w_, 0, count);
+    if (!layer.stores_example_gradient() && !layer.is_frozen()) layer.gradient(w_, 0, count);
     if (i > layout_.first_parametric || layer.needs_backward()) layer.backward(w_, 0, count);
   }
 }
@@ -129,7 +129,7 @@ void Worker::backward_example(int example) {
   if (const auto fill = scratch_fill()) w_.fill_example(*fill);
   const auto& layers = layout_.layers;
   for (std::size_t i = layout_.first_together; i < layers.size(); ++i)
-    if (layers[i]->adds_by_example() && layers[i]->has_parameters())
+    if (layers[i]->stores_example_gradient() && layers[i]->has_parameters())
       layers[i]->gradient(w_, example, 1);
   for (std::size_t i = layout_.first_together; i-- > layout_.first_parametric;) {
     if (!layers[i]->is_frozen()) layers[i]->gradient(w_, example, 1);
@@ -173,13 +173,13 @@ void Worker::choose_factors(int example, const GradientUse& use, ExampleRecord& 
 void Worker::add_example(int example, const GradientSum& sum) {
   for (std::size_t i = 0; i < layout_.layers.size(); ++i)
     if (!layout_.layers[i]->is_frozen() &&
-        (i < layout_.first_together || layout_.layers[i]->adds_by_example()))
+        (i < layout_.first_together || layout_.layers[i]->stores_example_gradient()))
       layout_.layers[i]->add(w_, example, 1, sum);
 }
 
 void Worker::add_together(int count, const GradientSum& sum) {
   for (std::size_t i = layout_.first_together; i < layout_.layers.size(); ++i)
-    if (!layout_.layers[i]->adds_by_example() && !layout_.layers[i]->is_frozen())
+    if (!layout_.layers[i]->stores_example_gradient() && !layout_.layers[i]->is_frozen())
       layout_.layers[i]->add(w_, 0, count, sum);
 }
 

@@ -14,7 +14,7 @@ namespace cudp::cuda {
 
 /// Returns a number that a batch size with this mean and variance exceeds with a probability below
 /// 1e-30: the mean plus 12 standard deviations and a constant.
-inline double far_above(double expected, double variance) {
+inline double max_likely_batch(double expected, double variance) {
   return expected + 12.0 * std::sqrt(variance) + 32.0;
 }
 
@@ -22,7 +22,8 @@ inline double far_above(double expected, double variance) {
 /// probability at most q. A larger batch makes the run fail; it is never truncated.
 inline std::int64_t capacity_at_rate(double q, std::size_t examples) {
   const double n = static_cast<double>(examples);
-  return static_cast<std::int64_t>(std::min(n, std::ceil(far_above(n * q, n * q * (1.0 - q)))));
+  return static_cast<std::int64_t>(
+      std::min(n, std::ceil(max_likely_batch(n * q, n * q * (1.0 - q)))));
 }
 
 /// Returns the largest capacity [examples] that a recorded step that uses `draw` may need. For
@@ -57,7 +58,7 @@ inline std::int64_t first_capacity(const Draw& draw, std::size_t examples, doubl
         examples);
   const double mean = 4.0 / 3.0 * rule.multiple * expected_batch;
   return static_cast<std::int64_t>(
-      std::min(static_cast<double>(examples), std::ceil(far_above(mean, mean))));
+      std::min(static_cast<double>(examples), std::ceil(max_likely_batch(mean, mean))));
 }
 
 /// Returns the number of examples for which device memory is allocated; empty if the expected batch
@@ -70,7 +71,7 @@ inline std::optional<std::int64_t> public_capacity(const Draw& draw, double expe
   const double mean = candidates == nullptr
                           ? expected_batch
                           : 4.0 / 3.0 * candidates->rule.multiple * expected_batch;
-  return static_cast<std::int64_t>(std::ceil(far_above(mean, mean)));
+  return static_cast<std::int64_t>(std::ceil(max_likely_batch(mean, mean)));
 }
 
 }  // namespace cudp::cuda

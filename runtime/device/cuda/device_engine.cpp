@@ -105,7 +105,7 @@ FollowedSteps DeviceEngine::run_following(const StepRecipe& recipe, std::uint64_
     steps[i].count_noise = count_noise[i];
   }
   FollowedSteps followed;
-  StepCursor cursor{.first = first, .follows = 1, .clip = rule};
+  StepCursor cursor{.first = first, .adapts_clip_norm = 1, .clip = rule};
   for_each_submission(p_.position, cursor, steps, [&](std::span<ListedStep> part) {
     part[0].scalars = scalars_at(rule, clip, part[0].scalars);
     part[0].scale = scale_of(recipe, clip);

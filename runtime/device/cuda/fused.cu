@@ -354,9 +354,11 @@ void FusedNetwork::norms(const std::uint32_t* count, std::size_t n, const Device
   launch_kernel("fused norms", choose(kernels_, data, static_cast<double>(n)), args);
 }
 
-void FusedNetwork::add(const BlockSums& left, FixedPoint* fixed) {
-  launch(gpu_, "fused reduce", fused_reduce_kernel,
-         FusedReduce{.left = left, .n = static_cast<std::int64_t>(parameters_), .fixed = fixed});
+void FusedNetwork::add(const BlockSums& block_sums, FixedPoint* fixed) {
+  launch(
+      gpu_, "fused reduce", fused_reduce_kernel,
+      FusedReduce{
+          .block_sums = block_sums, .n = static_cast<std::int64_t>(parameters_), .fixed = fixed});
 }
 
 Unfinished FusedNetwork::sum(const std::vector<FusedKernel>& kernels, FusedSum args,
@@ -368,12 +370,12 @@ Unfinished FusedNetwork::sum(const std::vector<FusedKernel>& kernels, FusedSum a
   args.losses = losses_.get();
   args.squared_norms = squared_norms_.get();
   args.factors = factors_.get();
-  const std::int64_t max_drawn = drawn.room;
-  Unfinished left{};
+  const std::int64_t max_drawn = drawn.max_examples;
+  Unfinished unfinished{};
   for (std::int64_t first = 0; first < max_drawn; first += capacity_) {
     if (first > 0) {
-      add(left.sums, fixed);
-      if (left.tally.total != nullptr) add_tally(gpu_, left.tally);
+      add(unfinished.sums, fixed);
+      if (unfinished.tally.total != nullptr) add_tally(gpu_, unfinished.tally);
     }
     const Batch batch{.count = drawn.count,
                       .first = static_cast<std::int32_t>(first),
@@ -383,16 +385,16 @@ Unfinished FusedNetwork::sum(const std::vector<FusedKernel>& kernels, FusedSum a
     slabs_.fill_scratch();
     for (Buffer<float>* b : {&losses_, &squared_norms_, &factors_}) b->fill_scratch();
     launch_kernel("fused sum", kernel, args);
-    left.sums = {.batch = batch, .slabs = slabs_.get(), .turn = turn_, .blocks = blocks_};
+    unfinished.sums = {.batch = batch, .slabs = slabs_.get(), .turn = turn_, .blocks = blocks_};
     if (losses_.size() > 0)
-      left.tally = {.batch = batch,
-                    .loss = losses_.get(),
-                    .squared_norms = squared_norms_.get(),
-                    .factors = factors_.get(),
-                    .groups = groups_,
-                    .total = tally};
+      unfinished.tally = {.batch = batch,
+                          .loss = losses_.get(),
+                          .squared_norms = squared_norms_.get(),
+                          .factors = factors_.get(),
+                          .groups = groups_,
+                          .total = tally};
   }
-  return left;
+  return unfinished;
 }
 
 FusedSum FusedNetwork::args_of(FusedTask task, const DeviceData& data,

@@ -79,7 +79,7 @@ class FusedNetwork {
   struct Drawn {
     const std::uint32_t* count;     ///< [1]
     const std::uint32_t* examples;  ///< [*count], indices in the data set
-    std::int64_t room;              ///< limit: the first `room` of them are taken
+    std::int64_t max_examples;      ///< only the first `max_examples` of them are used
     double expected;                ///< number of them that is expected
     const DeviceData& data;
     const float* parameters;  ///< [d]
@@ -112,7 +112,7 @@ class FusedNetwork {
              const float* parameters, float* norms);
 
   /// Adds the partial sums of the blocks of a launch to fixed [d].
-  void add(const BlockSums& left, FixedPoint* fixed);
+  void add(const BlockSums& block_sums, FixedPoint* fixed);
 
  private:
   /// Launches the sum of the drawn examples' contributions, micro-batch by micro-batch, with the

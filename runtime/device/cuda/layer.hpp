@@ -60,11 +60,11 @@ class CudaLayer {
     return false;
   }
   virtual void take_input_function(const Activate&) {}
-  // Called on an activation layer whose function the layer before it applies (leave_forward), or
-  // whose derivative the layer after it applies (leave_backward). That pass of the activation then
+  // Called on an activation layer whose function the layer before it applies (skip_forward), or
+  // whose derivative the layer after it applies (skip_backward). That pass of the activation then
   // does nothing.
-  virtual void leave_forward() {}
-  virtual void leave_backward() {}
+  virtual void skip_forward() {}
+  virtual void skip_backward() {}
 
   // Values that tensor cores multiply are rounded to TF32 once, when they are stored; see
   // round_edges in layout.cpp.

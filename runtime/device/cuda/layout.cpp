@@ -41,11 +41,11 @@ void fold_activations(CudaLayout& layout, const std::vector<NetworkLayer>& netwo
     if (function == nullptr || !edges[i].is_in_place()) continue;
     if (i > 1 && layers[i - 1]->takes_output_function(network_layers[i - 2], choices, *function)) {
       layers[i - 1]->take_output_function(*function);
-      layers[i]->leave_forward();
+      layers[i]->skip_forward();
     }
     if (i + 1 < layers.size() && layers[i + 1]->takes_input_function(network_layers[i], choices)) {
       layers[i + 1]->take_input_function(*function);
-      layers[i]->leave_backward();
+      layers[i]->skip_backward();
     }
   }
 }

@@ -96,7 +96,7 @@ void NcclRanks::wait(const std::function<bool()>& done) {
   try {
     wait_watched(ranks_, "the sum of a step", ranks_.timeout(), done, [this] { return failure(); });
   } catch (...) {
-    give_up();
+    abort_communicator();
     throw;
   }
 }
@@ -128,14 +128,14 @@ void NcclRanks::settle(NcclResult result, const char* what, std::chrono::millise
           [] { return std::string(); });
     if (result != NcclResult::success) fail(what, result, communicator_);
   } catch (...) {
-    give_up();
+    abort_communicator();
     throw;
   }
 }
 
 /// Aborts NCCL's work after a failure. Its work on the device ends at once. Its memory is freed
 /// only after the last recording that uses it is gone, and this thread must not wait for that.
-void NcclRanks::give_up() noexcept {
+void NcclRanks::abort_communicator() noexcept {
   NcclCommunicator* const of = std::exchange(communicator_, nullptr);
   if (of == nullptr) return;
   try {

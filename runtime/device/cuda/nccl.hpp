@@ -86,7 +86,7 @@ class NcclRanks {
  private:
   std::string failure() const;
   void settle(NcclResult result, const char* what, std::chrono::milliseconds limit);
-  void give_up() noexcept;
+  void abort_communicator() noexcept;
 
   Ranks& ranks_;
   NcclCommunicator* communicator_ = nullptr;

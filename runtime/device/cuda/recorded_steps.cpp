@@ -57,8 +57,8 @@ void RecordedSteps::launch_step(const StepRecipe& recipe, std::int64_t capacity)
     sum_.begin(recipe, capacity, *ahead_);
   else
     sum_.draw(recipe, capacity);
-  const Unfinished left = sum_.add_up(recipe, capacity);
-  p_.end.finish(recipe, p_.stream(Stream::noise), left, false);
+  const Unfinished unfinished = sum_.add_up(recipe, capacity);
+  p_.end.finish(recipe, p_.stream(Stream::noise), unfinished, false);
 }
 
 void RecordedSteps::prepare_ahead(const StepRecipe& recipe) {
@@ -120,13 +120,14 @@ void RecordedSteps::run_alone(const StepRecipe& recipe, const StepCursor& cursor
       }
       p_.gpu.replay(recorded_->recording);
     }
-    const StepCursor at = cursor.follows != 0 ? p_.position.wait(steps) : p_.position.wait();
+    const StepCursor at =
+        cursor.adapts_clip_norm != 0 ? p_.position.wait(steps) : p_.position.wait();
     done = at.index;  // the steps after this one were not executed
     if (at.pending != 0) {
       p_.end.complete(at, recipe, p_.stream(Stream::noise), false);
-    } else if (at.crowded != 0) {
-      capacity_ =
-          std::min(2 * std::int64_t{at.crowded}, batch_capacity(recipe.draw, p_.train.size()));
+    } else if (at.oversized_batch != 0) {
+      capacity_ = std::min(2 * std::int64_t{at.oversized_batch},
+                           batch_capacity(recipe.draw, p_.train.size()));
       record(recipe);
       p_.position.raise_capacity(at);
     } else {

@@ -53,7 +53,7 @@ class RunPosition {
   /// Lets the next launches start the batch that exceeded the capacity. Call after the step was
   /// recorded again with a larger capacity. at: the result of wait().
   void raise_capacity(StepCursor at) {
-    at.crowded = 0;
+    at.oversized_batch = 0;
     std::memcpy(host_.get(), &at, sizeof at);
     gpu_.upload_pinned(device_.get(), host_.get(), sizeof at);
   }

@@ -151,11 +151,11 @@ std::vector<FixedPoint> StepEnd::download_rank_words() const {
   return sum_.download(kRankWords, state_.size());
 }
 
-void StepEnd::finish(const StepRecipe& recipe, const RandomStream& noise, const Unfinished& left,
-                     bool is_shown) {
-  launch(gpu_, "finish", finish_kernel_of(recipe.optimizer.kind, left.sums.slabs != nullptr),
-         finish_args(recipe, noise, left, is_shown));
-  if (has_tail(recipe) && !is_shown) update(recipe);
+void StepEnd::finish(const StepRecipe& recipe, const RandomStream& noise,
+                     const Unfinished& unfinished, bool is_shown) {
+  launch(gpu_, "finish", finish_kernel_of(recipe.optimizer.kind, unfinished.sums.slabs != nullptr),
+         finish_args(recipe, noise, unfinished, is_shown));
+  if (has_separate_update(recipe) && !is_shown) update(recipe);
 }
 
 void StepEnd::update(const StepRecipe& recipe) {
@@ -185,18 +185,18 @@ void StepEnd::complete(const StepCursor& at, const StepRecipe& recipe, const Ran
          FinishPairs{.step = finish_args(recipe, noise, {}, is_shown),
                      .pairs = pairs_.get(),
                      .count = static_cast<std::uint32_t>(made.size())});
-  if (has_tail(recipe) && !is_shown) update(recipe);
+  if (has_separate_update(recipe) && !is_shown) update(recipe);
 }
 
 FinishStep StepEnd::finish_args(const StepRecipe& recipe, const RandomStream& noise,
-                                const Unfinished& left, bool is_shown) {
+                                const Unfinished& unfinished, bool is_shown) {
   return {.cursor = cursor_,
           .sum = sum_.get(),
-          .left = left,
+          .unfinished = unfinished,
           .noise = noise,
           .n = numbers(),
           .undecided = undecided_.get(),
-          .released = has_tail(recipe) || is_shown ? released_.get() : nullptr,
+          .released = has_separate_update(recipe) || is_shown ? released_.get() : nullptr,
           .update = state_.update_args(recipe),
           .by_pairs = numbers() < kPairwise,
           .list = list_};

@@ -38,18 +38,18 @@ class StepEnd {
   void upload_sum(std::span<const FixedPoint> sum) { sum_.upload(sum); }
   void clear_sum() { sum_.clear(); }
 
-  /// Returns the released values [d]. Requires a recipe with has_tail(), or finish() with is_shown.
+  /// Returns the released values [d]. Requires a recipe with has_separate_update(), or finish() with is_shown.
   std::vector<float> download_released() const { return released_.download(); }
   void upload_released(const std::vector<float>& values) { released_.upload(values); }
 
   /// Returns whether the update is a separate launch after the release, because it needs the norm
   /// of the whole released gradient (adaptive step size).
-  static bool has_tail(const StepRecipe& recipe) { return recipe.step_size.has_value(); }
+  static bool has_separate_update(const StepRecipe& recipe) { return recipe.step_size.has_value(); }
 
   /// Launches noise, release and update of the current step. noise: random stream, whose step the
-  /// device takes from StepCursor. left: partial results to add first. is_shown: launches no
+  /// device takes from StepCursor. unfinished: partial results to add first. is_shown: launches no
   /// update, so that the host can read the released values and then call update().
-  void finish(const StepRecipe& recipe, const RandomStream& noise, const Unfinished& left,
+  void finish(const StepRecipe& recipe, const RandomStream& noise, const Unfinished& unfinished,
               bool is_shown);
 
   /// Launches the optimizer's update with the released values.
@@ -65,7 +65,7 @@ class StepEnd {
   std::int64_t numbers() const { return static_cast<std::int64_t>(state_.size()); }
 
   FinishStep finish_args(const StepRecipe& recipe, const RandomStream& noise,
-                         const Unfinished& left, bool is_shown);
+                         const Unfinished& unfinished, bool is_shown);
 
   ReleasedNorm released_norm() const;
 

@@ -27,9 +27,9 @@ SampleSpace StepSum::space_of(const StepRecipe& recipe, std::int64_t capacity) c
   space.cursor = p_.position.cursor();
   space.list = p_.position.list();
   space.capacity = static_cast<std::uint32_t>(batch_capacity(recipe.draw, p_.train.size()));
-  space.room = static_cast<std::uint32_t>(capacity);
+  space.launch_capacity = static_cast<std::uint32_t>(capacity);
   space.counted = p_.tally.get();
-  space.has_tail = StepEnd::has_tail(recipe);
+  space.has_separate_update = StepEnd::has_separate_update(recipe);
   return space;
 }
 
@@ -44,9 +44,9 @@ void StepSum::begin(const StepRecipe& recipe, std::int64_t capacity, const Drawn
 void StepSum::launch(const StepRecipe& recipe) {
   const std::int64_t capacity = batch_capacity(recipe.draw, p_.train.size());
   draw(recipe, capacity);
-  const Unfinished left = add_up(recipe, capacity);
-  if (left.sums.slabs != nullptr) p_.fused->add(left.sums, p_.end.sum());
-  if (left.tally.total != nullptr) add_tally(p_.gpu, left.tally);
+  const Unfinished unfinished = add_up(recipe, capacity);
+  if (unfinished.sums.slabs != nullptr) p_.fused->add(unfinished.sums, p_.end.sum());
+  if (unfinished.tally.total != nullptr) add_tally(p_.gpu, unfinished.tally);
 }
 
 Unfinished StepSum::add_up(const StepRecipe& recipe, std::int64_t max_drawn) {
@@ -61,7 +61,7 @@ Unfinished StepSum::add_up(const StepRecipe& recipe, std::int64_t max_drawn) {
   const FusedNetwork::Drawn drawn{
       .count = p_.sample.space().count,
       .examples = p_.drawn.get(),
-      .room = max_drawn,
+      .max_examples = max_drawn,
       .expected = expected_draw(recipe.draw, p_.train.size(), max_drawn),
       .data = p_.train.data(),
       .parameters = p_.state.parameters(),
@@ -94,7 +94,7 @@ Unfinished StepSum::add_up(const StepRecipe& recipe, std::int64_t max_drawn) {
 Unfinished StepSum::add_by_layers(std::int64_t max_drawn, const CoordinatesView* coordinates,
                                   const std::function<void()>& choose) {
   const auto at_once = static_cast<std::int64_t>(p_.passes.capacity());
-  Unfinished left{};
+  Unfinished unfinished{};
   for (std::int64_t first = 0; first < max_drawn; first += at_once) {
     const Batch batch{.count = p_.sample.space().count,
                       .first = static_cast<std::int32_t>(first),
@@ -109,9 +109,9 @@ Unfinished StepSum::add_by_layers(std::int64_t max_drawn, const CoordinatesView*
     if (first + at_once < max_drawn)
       add_tally(p_.gpu, p_.passes.tally(p_.tally.get()));
     else
-      left.tally = p_.passes.tally(p_.tally.get());
+      unfinished.tally = p_.passes.tally(p_.tally.get());
   }
-  return left;
+  return unfinished;
 }
 
 }  // namespace cudp::cuda::inline CUDP_SIMT

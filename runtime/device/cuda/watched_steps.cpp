@@ -35,11 +35,11 @@ void take_step(EngineParts& p, StepSum& sum, const StepRecipe& recipe, std::uint
   if (observes != nullptr)
     show_batch(release_observer, number, recipe.draw, p.drawn.download(p.sample.count()));
 
-  const Unfinished left = sum.add_up(recipe, capacity);
-  if (left.sums.slabs != nullptr) p.fused->add(left.sums, p.end.sum());
+  const Unfinished unfinished = sum.add_up(recipe, capacity);
+  if (unfinished.sums.slabs != nullptr) p.fused->add(unfinished.sums, p.end.sum());
   if (observes != nullptr) observes->before_noise(value, sums(p));
 
-  p.end.finish(recipe, noise, {.sums = {}, .tally = left.tally}, true);
+  p.end.finish(recipe, noise, {.sums = {}, .tally = unfinished.tally}, true);
   if (const StepCursor at = p.position.wait(); at.pending != 0)
     p.end.complete(at, recipe, noise, true);
   std::vector<float> values = p.end.download_released();

@@ -12,7 +12,7 @@ from . import _core
 class Model(dict):
     """A model's description: name, loss, activation and layers, with the keys of a .toml file."""
 
-    weights = None  #: public weights to start from, arrays by name; None: drawn anew
+    weights = None  #: public weights to start from, arrays by name; None: initialised at random
 
 
 def _toml(value):
@@ -171,9 +171,9 @@ def _layers(net, prefix):
 def from_torch(net, *, public_weights=False):
     """The description of an nn.Sequential, for the setting `model` of train and the estimators.
 
-    Weights are drawn anew. public_weights=True starts from those of `net`, which must have been
-    trained on public data alone, or drawn at random. A single output of the last layer is the logit
-    of two classes, or the number of a regression. Run.state_dict() has the names of
+    Weights are initialised at random. public_weights=True starts from those of `net`, which must
+    have been trained on public data alone, or drawn at random. A single output of the last layer
+    is the logit of two classes, or the number of a regression. Run.state_dict() has the names of
     net.state_dict().
     """
     if type(net).__name__ != "Sequential" or not hasattr(net, "named_children"):

@@ -45,7 +45,7 @@ TEST(Trainings, AreKeptForTheSameSettingsOnly) {
   const TemporaryFolder folder;
   const std::string file = folder / "t.runs.jsonl";
   ReproduceOptions options{.data_dir = "data", .threads = 1};
-  options.kept = file;
+  options.results_file = file;
   Reporter quiet(true);
   const Trained first = Trainings(options, quiet).run("t", kSettings, 1);
   ASSERT_EQ(json_lines_of(file).size(), 1u);
@@ -88,7 +88,7 @@ TEST(AdpTable, IsWholeAndGoesOnWhereItWas) {
   write_images(images, "train", 600);
   write_images(images, "t10k", 50);
   ReproduceOptions options{.quick = true, .threads = 1};
-  options.kept = folder / "adp-table2.runs.jsonl";
+  options.results_file = folder / "adp-table2.runs.jsonl";
   options.overrides =
       "dataset = '" + images + "'\nsize-is-public = true\ntest-data-is-public = true\n";
   Reporter quiet(true);
@@ -102,16 +102,16 @@ TEST(AdpTable, IsWholeAndGoesOnWhereItWas) {
       EXPECT_GE(rows[3].values[i], rows[0].values[i]);
     }
   }
-  const std::vector<Json> kept = json_lines_of(options.kept);
+  const std::vector<Json> kept = json_lines_of(options.results_file);
   ASSERT_EQ(kept.size(), 12u);
   for (const Json& run : kept) EXPECT_LE(run["epsilon"].get<double>(), 0.2);
 
   // As if the last three had not been reached.
   std::string text;
   for (std::size_t i = 0; i < 9; ++i) text += kept[i].dump() + "\n";
-  write_text(options.kept, text);
+  write_text(options.results_file, text);
   EXPECT_EQ(table_json(adp_table2(options, quiet))["groups"], table_json(table)["groups"]);
-  EXPECT_EQ(json_lines_of(options.kept).size(), 12u);
+  EXPECT_EQ(json_lines_of(options.results_file).size(), 12u);
 }
 
 TEST(DpisTable, SaysWhatItNeeds) {

@@ -138,9 +138,10 @@ TEST_F(CliCrash, FilesThatTheRunDidNotWriteAreRefused) {
   interrupt_at("run", 50);
   const fs::path path = newest_checkpoint_file(folder_ / "run");
   const std::string written = content_of(path);
-  Checkpoint forged = decode_checkpoint(read_sealed(path).content, path.string());
+  Checkpoint forged = decode_checkpoint(read_authenticated(path).content, path.string());
   forged.training.method.numbers["plan"]["sensitivity"] = 0.1;
-  write_sealed(path, "checkpoint", encode_checkpoint(forged), Seal(key_from_seed(1)));
+  write_authenticated(path, "checkpoint", encode_checkpoint(forged),
+                      Authenticator(key_from_seed(1)));
   Finished f = resume("run");
   EXPECT_EQ(f.exit, 2);
   EXPECT_NE(f.err.find("found one that it did not write"), std::string::npos) << f.err;
@@ -148,7 +149,7 @@ TEST_F(CliCrash, FilesThatTheRunDidNotWriteAreRefused) {
 
   const fs::path ledger = folder_ / "run/private/ledger";
   const std::string charged = content_of(ledger);
-  write_text(ledger, read_sealed(ledger).content);
+  write_text(ledger, read_authenticated(ledger).content);
   f = resume("run");
   EXPECT_EQ(f.exit, 2);
   EXPECT_NE(f.err.find("private/ledger: expected the file that this run wrote"), std::string::npos)

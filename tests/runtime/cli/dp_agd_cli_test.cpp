@@ -8,7 +8,7 @@
 
 #include "privacy/filter.hpp"
 #include "runtime/device/cuda/devices.hpp"
-#include "runtime/run/seal.hpp"
+#include "runtime/run/authenticator.hpp"
 #include "tests/support/table_training.hpp"
 
 namespace fs = std::filesystem;
@@ -29,8 +29,8 @@ class CliDpAgd : public testing::Test {
   }
   std::string file(const std::string& name) const { return content_of(folder_ / name); }
   privacy::Ledger ledger_of(const std::string& run) const {
-    return privacy::Ledger::from_text(read_sealed(folder_ / (run + "/private/ledger")).content,
-                                      run);
+    return privacy::Ledger::from_text(
+        read_authenticated(folder_ / (run + "/private/ledger")).content, run);
   }
   void expect_same_release(const std::string& a, const std::string& b) const {
     for (const char* name : {"model.safetensors", "privacy.json", "metrics.jsonl", "config.toml"})

@@ -134,7 +134,8 @@ TEST_F(FineTuningCli, NamesWhatTheFileLacksAndWhatTheModelDoesNotUse) {
   EXPECT_NE(f.err.find("initial weights of 2 tensors are those of part.safetensors (SHA-256 "),
             std::string::npos)
       << f.err;
-  EXPECT_NE(f.err.find("drawn anew, since part.safetensors lacks them: fc2.weight, fc2.bias\n"),
+  EXPECT_NE(f.err.find(
+                "initialised at random, since part.safetensors lacks them: fc2.weight, fc2.bias\n"),
             std::string::npos)
       << f.err;
   EXPECT_NE(f.err.find("not used of part.safetensors: head.weight\n"), std::string::npos) << f.err;
@@ -160,7 +161,7 @@ TEST_F(FineTuningCli, RefusesInOneLineWhatCannotWork) {
   expect_refused({"--init", "start-mlp.safetensors"},
                  "--init " + mlp +
                      ": fc1.weight: expected shape [7, 5] as the model has, found [1000, 5]; a "
-                     "layer with a name that the file does not have is drawn anew");
+                     "layer with a name that the file does not have is initialised at random");
   const std::string notes = (folder_.path() / fs::path("start-notes.safetensors")).string();
   const Finished other = train("refused", {"--init", "start-notes.safetensors"});
   EXPECT_EQ(other.exit, 2);

@@ -27,14 +27,14 @@ using HoldoutResume = HoldoutRuns;
 
 TEST_F(HoldoutResume, MoveNoRowUnderAFreshKey) {
   train_and_kill();
-  const std::vector<std::uint32_t> before = coins();
+  const std::vector<std::uint32_t> before = split_key();
   ASSERT_EQ(before.size(), 8u);
   EXPECT_NE(before, std::vector<std::uint32_t>(8, 0));
   CudpProcess process(folder_, {"train", "--resume", folder_ / "run", "--fresh-noise", "--quiet"});
   std::this_thread::sleep_for(std::chrono::seconds(2));
   process.signal(SIGKILL);
   process.wait();
-  EXPECT_EQ(coins(), before);
+  EXPECT_EQ(split_key(), before);
   EXPECT_NE(content_of(folder_ / "run/private/log.txt").find("with a new key"), std::string::npos);
 }
 
@@ -46,13 +46,13 @@ TEST_F(HoldoutResume, AreRefusedWhereTheirCoinsAreLost) {
   // A checkpoint without them.
   const auto key = read_key(private_folder / "key");
   ASSERT_TRUE(key.has_value());
-  stored->checkpoint.training.coins.reset();
+  stored->checkpoint.training.split_key.reset();
   stored->checkpoint.training.step += 1;
-  save_checkpoint(private_folder, stored->checkpoint, Seal(key->key()));
+  save_checkpoint(private_folder, stored->checkpoint, Authenticator(key->key()));
   for (const Words& more : std::vector<Words>{{}, {"--fresh-noise"}}) {
     const Finished f = resume(more);
     EXPECT_EQ(f.exit, 3) << f.err;
-    EXPECT_NE(f.err.find("the key of the coins by which rows were held out"), std::string::npos)
+    EXPECT_NE(f.err.find("the key that decided which rows were held out"), std::string::npos)
         << f.err;
   }
   // No checkpoint at all.
@@ -68,10 +68,10 @@ TEST_F(HoldoutResume, FiguresArePaidForOnce) {
   EXPECT_NE(f.err.find("which their budget pays for once"), std::string::npos) << f.err;
 }
 
-/// Held out, by the coins of the newest checkpoint, of rows that are units.
-std::vector<bool> held_out(const std::vector<std::uint32_t>& coins, std::size_t rows) {
+/// Held out, by the key of the newest checkpoint, of rows that are units.
+std::vector<bool> held_out(const std::vector<std::uint32_t>& split_key, std::size_t rows) {
   RandomKey key{};
-  std::ranges::copy(coins, std::begin(key.words));
+  std::ranges::copy(split_key, std::begin(key.words));
   std::vector<bool> held;
   for (const std::uint32_t word :
        random_words({Generator::chacha20, key, Stream::sampling, 0}, rows))
@@ -91,7 +91,7 @@ TEST_F(HoldoutResume, GoOnWithTheSameRowsInTheSamePartsOnly) {
   train_and_kill("stays.csv");
   const fs::path table = folder_ / "stays.csv";
   const std::vector<std::string> before = lines_of(content_of(table));
-  const std::vector<bool> held = held_out(coins(), before.size() - 1);
+  const std::vector<bool> held = held_out(split_key(), before.size() - 1);
   // Lines, the header being one, of two held-out rows and one that was trained on.
   const auto first = std::ranges::find(held, true);
   const auto one = static_cast<std::size_t>(first - held.begin()) + 1;
@@ -151,7 +151,7 @@ TEST_F(HoldoutResume, FiguresOfOtherRowsAreNotMadeUnderTheNoiseThatWasDrawn) {
   ASSERT_TRUE(fs::exists(folder_ / "run/private/holdout-released"));
   const fs::path table = folder_ / "stays.csv";
   const std::vector<std::string> before = lines_of(content_of(table));
-  const std::vector<bool> held = held_out(coins(), before.size() - 1);
+  const std::vector<bool> held = held_out(split_key(), before.size() - 1);
   std::vector<std::string> other = before;
   for (std::size_t i = 1; i < other.size(); ++i)
     if (held[i - 1]) other[i].replace(other[i].rfind(',') + 1, std::string::npos, "40");

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "privacy/ledger.hpp"
-#include "runtime/run/seal.hpp"
+#include "runtime/run/authenticator.hpp"
 #include "tests/support/table_training.hpp"
 
 namespace fs = std::filesystem;
@@ -68,9 +68,9 @@ TEST_P(CliLinear, LearnsAndCertifies) {
   ASSERT_EQ(c["releases"].size(), 1u);
   EXPECT_FALSE(fs::exists(folder_ / "run/private/key"));
   // The ledger holds what the certificate lists.
-  const auto releases =
-      privacy::Ledger::from_text(read_sealed(folder_ / "run/private/ledger").content, "ledger")
-          .releases();
+  const auto releases = privacy::Ledger::from_text(
+                            read_authenticated(folder_ / "run/private/ledger").content, "ledger")
+                            .releases();
   ASSERT_EQ(releases.size(), 1u);
   EXPECT_EQ(c["releases"][0]["count"], releases[0].count);
 

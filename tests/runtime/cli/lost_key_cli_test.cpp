@@ -34,7 +34,7 @@ TEST_F(CliCrash, WithoutItsKeyARunPaysAgainAndStaysWithinTheBudget) {
 TEST_F(CliCrash, WithoutItsKeyASpentBudgetIsNotExceeded) {
   interrupt_at("run", 50);
   const std::string path = folder_ / "run/private/ledger";
-  privacy::Ledger ledger = privacy::Ledger::from_text(read_sealed(path).content, path);
+  privacy::Ledger ledger = privacy::Ledger::from_text(read_authenticated(path).content, path);
   ledger.authorise(ledger.authorised_until(), kCrashSteps, ledger.releases().back().mechanism);
   write_text(path, ledger.to_text());
   fs::remove(folder_ / "run/private/key");
@@ -107,8 +107,8 @@ TEST_F(CliCrash, AfterALostLedgerThereIsNoOtherKey) {
   EXPECT_EQ(resume("run").exit, 0);
 }
 
-/// The ledger of an earlier moment, genuine and sealed, where a checkpoint or what was reported
-/// knows more.
+/// The ledger of an earlier moment, genuine and with its code, where a checkpoint or what was
+/// reported knows more.
 TEST_F(CliCrash, AnOlderLedgerIsNotTakenForTheRuns) {
   const fs::path folder = folder_ / "run/private";
   const fs::path earlier = folder_ / "earlier";
@@ -201,7 +201,7 @@ TEST_P(FreshNoise, RepeatedStepsAreChargedAgain) {
   ASSERT_TRUE(fs::exists(folder_ / "run/private/key"));
   fs::remove(newest_checkpoint_file(folder_ / "run"));
   const fs::path path = newest_checkpoint_file(folder_ / "run");
-  const Checkpoint c = decode_checkpoint(read_sealed(path).content, path.string());
+  const Checkpoint c = decode_checkpoint(read_authenticated(path).content, path.string());
   const auto count = [](const privacy::Ledger& ledger) {
     std::uint64_t releases = 0;
     for (const privacy::Release& release : ledger.releases()) releases += release.count;

@@ -192,7 +192,7 @@ TEST_F(TuneCli, HeldOutRowsScoreWithNoise) {
   EXPECT_TRUE(certificate.contains("holdout"));
   EXPECT_TRUE(fs::exists(out() + "/release/holdout.json"));
   EXPECT_EQ(run_cudp(folder_, {"verify", out()}).exit, 0);
-  // One set of coins: all trainings hold the same rows out.
+  // One split key: all trainings hold the same rows out.
   std::set<std::size_t> rows;
   for (const auto& run : fs::directory_iterator(out() + "/private/runs")) {
     if (!run.is_directory()) continue;

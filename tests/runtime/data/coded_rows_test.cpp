@@ -17,7 +17,7 @@
 #include "runtime/device/linear_data.hpp"
 #include "runtime/features/pca.hpp"
 #include "runtime/methods/linear_risk.hpp"
-#include "runtime/run/seal.hpp"
+#include "runtime/run/authenticator.hpp"
 
 namespace cudp {
 namespace {
@@ -266,9 +266,11 @@ TEST(CodedRows, WhatReadsWholeSetsSeesTheDenseRows) {
 }
 
 /// One bit of one row changes the code of the training set, and so does what its bytes stand for.
-TEST(CodedRows, TheSealKnowsRowsAndLayout) {
-  const Seal seal(RandomKey{{1, 2, 3, 4, 5, 6, 7, 8}});
-  const auto tag = [&](const Dataset& d) { return data_tag(seal, d, seal.block_tags(d, 1)); };
+TEST(CodedRows, TheCodeCoversRowsAndLayout) {
+  const Authenticator authenticator(RandomKey{{1, 2, 3, 4, 5, 6, 7, 8}});
+  const auto tag = [&](const Dataset& d) {
+    return data_tag(authenticator, d, authenticator.block_tags(d, 1));
+  };
   const Dataset set = read(some_table(17, 5, 3, 600));
   EXPECT_EQ(tag(set), tag(Dataset(set)));
   for (const std::size_t at : {std::size_t{0}, set.coded.size() / 2, set.coded.size() - 1}) {

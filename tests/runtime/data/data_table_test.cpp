@@ -219,7 +219,7 @@ TEST(Table, ShowsWhatIsBeingReadAndHowMuchOfIt) {
   EXPECT_TRUE(busy.line().starts_with("reading 't.csv.gz': 100 % after ")) << busy.line();
   load_data({.dataset = train,
              .schema = schema,
-             .holdout = HoldOutCoins(SharedKey(make_key()), 0.2),
+             .holdout = HoldOutDraws(SharedKey(make_key()), 0.2),
              .progress = &busy});
   EXPECT_TRUE(busy.line().starts_with("reading 'd.csv': 100 % after ")) << busy.line();
   load_test_data({.dataset = test, .schema = schema, .progress = &busy});

@@ -30,11 +30,11 @@ Dataset rows(std::size_t n, std::size_t units) {
 
 /// All rows at once, of which this share is kept.
 HeldOut hold_out(const Dataset& used, const RandomKey& key, double share, Share kept = {}) {
-  HoldOutCoins coins(key, share);
+  HoldOutDraws draws(key, share);
   std::uint64_t held = 0;
   for (std::size_t i = 0; i < used.size(); ++i)
-    held += coins.holds_out(used.first_rows.empty() ? i : used.first_rows[i]) ? 1 : 0;
-  HoldOutSplitter splitter(coins, KeptRange(empty_like(used), kept, used.size() - held),
+    held += draws.holds_out(used.first_rows.empty() ? i : used.first_rows[i]) ? 1 : 0;
+  HoldOutSplitter splitter(draws, KeptRange(empty_like(used), kept, used.size() - held),
                            KeptRange(empty_like(used), kept, held));
   splitter.take(used);
   return splitter.finish("rows");

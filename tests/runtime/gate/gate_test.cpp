@@ -208,11 +208,11 @@ TEST_F(Budget, WhatWasTakenOutlivesTheProcess) {
   budget.plan(ledger);
   ASSERT_TRUE(budget.admit({kSize, {}}));
   PrivacyBudget resumed(
-      budget.ledger(), [](const privacy::Ledger&) {}, budget.taken());
+      budget.ledger(), [](const privacy::Ledger&) {}, budget.used_charges());
   EXPECT_TRUE(resumed.admit({kSize, {}}));
   EXPECT_FALSE(resumed.admit({kSize, {}}));
   PrivacyBudget renewed(
-      budget.ledger(), [](const privacy::Ledger&) {}, budget.taken());
+      budget.ledger(), [](const privacy::Ledger&) {}, budget.used_charges());
   renewed.fresh_key(0);
   EXPECT_FALSE(renewed.admit({kSize, {}}));
 }

@@ -103,9 +103,10 @@ TEST(RankedTraining, FollowersHaveTheModelOfTheLeader) {
         Training::begin(prepare(c, silent, "", {}, ranks), SharedKey(key_from_seed(3)), nobody);
     if (ranks.leads()) {
       training->advance();
-      announce(ranks, {.kind = Order::Kind::stop});
+      announce(ranks, {.kind = RankCommand::Kind::stop});
     } else {
-      for (Order o = next_order(ranks); o.kind != Order::Kind::stop; o = next_order(ranks))
+      for (RankCommand o = next_command(ranks); o.kind != RankCommand::Kind::stop;
+           o = next_command(ranks))
         training->follow(o);
     }
     EXPECT_EQ(training->step(), 6u);
@@ -140,18 +141,19 @@ TEST(RankedTraining, GoesOnUnderAFreshKeyAsOneProcessDoes) {
     const auto training = Training::resume(prepare(c, quiet, "", {}, ranks),
                                            SharedKey(key_from_seed(4)), nobody, state, false);
     if (ranks.leads()) {
-      training->pay_again();
+      training->charge_again();
       training->advance();
-      announce(ranks, {.kind = Order::Kind::stop});
+      announce(ranks, {.kind = RankCommand::Kind::stop});
     } else {
-      for (Order o = next_order(ranks); o.kind != Order::Kind::stop; o = next_order(ranks))
+      for (RankCommand o = next_command(ranks); o.kind != RankCommand::Kind::stop;
+           o = next_command(ranks))
         training->follow(o);
     }
     return training->method().parameters();
   };
   const std::vector<float> want = train(alone());
   for (auto& [name, array] : state.method.arrays)
-    if (is_by_example(name)) std::ranges::fill(array, 0.5f);
+    if (is_per_example(name)) std::ranges::fill(array, 0.5f);
   std::vector<std::vector<float>> got(3);
   on_ranks(3, [&](Ranks& ranks) { got[static_cast<std::size_t>(ranks.rank())] = train(ranks); });
   for (const std::vector<float>& parameters : got) EXPECT_TRUE(parameters == want);
@@ -184,7 +186,7 @@ TEST(RankedTraining, WithoutADurableLedgerNobodyMakesAStep) {
     };
     try {
       if (ranks.leads()) training->advance();
-      for (;;) training->follow(next_order(ranks));
+      for (;;) training->follow(next_command(ranks));
     } catch (const Error& reason) {
       note();
       ranks.abort(reason.what(), reason.code());

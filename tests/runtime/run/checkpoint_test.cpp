@@ -34,7 +34,7 @@ Checkpoint example(std::uint64_t step) {
   c.key_check = 0xfedcba9876543210;
   c.training.ledger.charge({privacy::Gaussian{40.0}, 1});
   c.training.ledger.authorise(0, step, privacy::PoissonGaussian{0.01, 1.0 / 3.0});
-  c.training.taken = {{privacy::Gaussian{40.0}, 1, 1}, {privacy::Laplace{1.0 / 3.0}, 2, 3}};
+  c.training.used_charges = {{privacy::Gaussian{40.0}, 1, 1}, {privacy::Laplace{1.0 / 3.0}, 2, 3}};
   c.ledger_was_lost = true;
   c.training.metrics = {{1.0, 117, 0.7, 0.5, {}}};
   for (std::size_t i = 0; i < metrics(PredictionKind::classes).size(); ++i)
@@ -62,7 +62,7 @@ TEST(Checkpoint, RestoresEverything) {
   EXPECT_EQ(back.data, c.data);
   EXPECT_EQ(back.key_check, c.key_check);
   EXPECT_EQ(back.training.ledger, c.training.ledger);
-  EXPECT_EQ(back.training.taken, c.training.taken);
+  EXPECT_EQ(back.training.used_charges, c.training.used_charges);
   EXPECT_EQ(back.ledger_was_lost, c.ledger_was_lost);
   ASSERT_EQ(back.training.metrics.size(), 1u);
   EXPECT_EQ(encode_metrics(back.training.metrics), encode_metrics(c.training.metrics));
@@ -94,9 +94,9 @@ TEST(Checkpoint, OlderFormatsAreRefusedInOneLine) {
 
 TEST(Checkpoint, TheNewestTwoAreKeptAndTheNewestIntactOneIsUsed) {
   const TemporaryFolder folder;
-  const Seal seal(key_from_seed(1));
+  const Authenticator authenticator(key_from_seed(1));
   for (const std::uint64_t step : {9, 10, 200, 1000})
-    save_checkpoint(folder.path(), example(step), seal);
+    save_checkpoint(folder.path(), example(step), authenticator);
   EXPECT_FALSE(fs::exists(folder / "checkpoint-9"));
   EXPECT_FALSE(fs::exists(folder / "checkpoint-10"));
   EXPECT_EQ(mode(folder / "checkpoint-1000"), fs::perms(0600));
@@ -195,18 +195,19 @@ TEST(RunFolder, AppearsWholeOrNotAtAll) {
 /// A code is of one key, one purpose and one text.
 TEST(Checkpoint, AFileThatTheRunDidNotWriteIsTold) {
   const TemporaryFolder folder;
-  const Seal seal(key_from_seed(1));
-  save_checkpoint(folder.path(), example(9), seal);
+  const Authenticator authenticator(key_from_seed(1));
+  save_checkpoint(folder.path(), example(9), authenticator);
   const auto stored = newest_checkpoint(folder.path(), [](const std::string&) {});
   ASSERT_TRUE(stored);
-  EXPECT_TRUE(stored->is_sealed_by(seal));
-  EXPECT_FALSE(stored->is_sealed_by(Seal(key_from_seed(2))));
-  EXPECT_FALSE(seal.matches("ledger", stored->file.content, stored->file.tag));
+  EXPECT_TRUE(stored->is_authentic(authenticator));
+  EXPECT_FALSE(stored->is_authentic(Authenticator(key_from_seed(2))));
+  EXPECT_FALSE(authenticator.matches("ledger", stored->file.content, stored->file.tag));
   Checkpoint forged = stored->checkpoint;
   forged.training.method.numbers["plan"]["sensitivity"] = 0.05;
-  EXPECT_FALSE(seal.matches("checkpoint", encode_checkpoint(forged), stored->file.tag));
-  EXPECT_FALSE(seal.matches("checkpoint", stored->file.content, ""));
-  EXPECT_FALSE(seal.matches("checkpoint", stored->file.content, stored->file.tag.substr(1)));
+  EXPECT_FALSE(authenticator.matches("checkpoint", encode_checkpoint(forged), stored->file.tag));
+  EXPECT_FALSE(authenticator.matches("checkpoint", stored->file.content, ""));
+  EXPECT_FALSE(
+      authenticator.matches("checkpoint", stored->file.content, stored->file.tag.substr(1)));
 }
 
 Dataset three_blocks() {
@@ -221,17 +222,18 @@ Dataset three_blocks() {
 }
 
 TEST(Checkpoint, CodesOfDataTellEveryChangeAndItsBlock) {
-  const Seal seal(key_from_seed(1));
+  const Authenticator authenticator(key_from_seed(1));
   const Dataset data = three_blocks();
-  const std::string tags = seal.block_tags(data, 1);
+  const std::string tags = authenticator.block_tags(data, 1);
   ASSERT_EQ(tags.size(), 3u * 16u);
-  EXPECT_EQ(seal.block_tags(data, 3), tags);
+  EXPECT_EQ(authenticator.block_tags(data, 3), tags);
   const auto changed_blocks = [&](const Dataset& other) {
-    const std::string now = seal.block_tags(other, 1);
+    const std::string now = authenticator.block_tags(other, 1);
     std::string changed;
     for (std::size_t b = 0; b < std::min(now.size(), tags.size()) / 16; ++b)
       if (now.compare(16 * b, 16, tags, 16 * b, 16) != 0) changed += std::to_string(b);
-    EXPECT_EQ(data_tag(seal, other, now) == data_tag(seal, data, tags), now == tags);
+    EXPECT_EQ(data_tag(authenticator, other, now) == data_tag(authenticator, data, tags),
+              now == tags);
     return changed;
   };
   Dataset other = data;
@@ -250,15 +252,18 @@ TEST(Checkpoint, CodesOfDataTellEveryChangeAndItsBlock) {
   EXPECT_EQ(changed_blocks(other), "2");
   other = data;
   other.classes = 3;
-  EXPECT_NE(data_tag(seal, other, tags), data_tag(seal, data, tags));
-  EXPECT_NE(data_tag(seal, data, tags, "held out"), data_tag(seal, data, tags, "trained on"));
-  EXPECT_NE(Seal(key_from_seed(2)).block_tags(data, 1), tags);
+  EXPECT_NE(data_tag(authenticator, other, tags), data_tag(authenticator, data, tags));
+  EXPECT_NE(data_tag(authenticator, data, tags, "held out"),
+            data_tag(authenticator, data, tags, "trained on"));
+  EXPECT_NE(Authenticator(key_from_seed(2)).block_tags(data, 1), tags);
 }
 
 /// The same examples, drawn by other numbers, are other batches.
 TEST(Checkpoint, CodesOfDataTellTheNumbersThatTheyAreDrawnBy) {
-  const Seal seal(key_from_seed(1));
-  const auto code = [&](const Dataset& d) { return data_tag(seal, d, seal.block_tags(d, 1)); };
+  const Authenticator authenticator(key_from_seed(1));
+  const auto code = [&](const Dataset& d) {
+    return data_tag(authenticator, d, authenticator.block_tags(d, 1));
+  };
   Dataset data = three_blocks();
   const std::string places = code(data);
   for (std::vector<std::uint32_t> Dataset::*const of : {&Dataset::numbers, &Dataset::first_rows}) {
@@ -276,7 +281,7 @@ TEST(Checkpoint, CodesOfDataTellTheNumbersThatTheyAreDrawnBy) {
 }
 
 TEST(Checkpoint, CodesOfTextsTellTheirWordsLengthsAndVectors) {
-  const Seal seal(key_from_seed(1));
+  const Authenticator authenticator(key_from_seed(1));
   Dataset texts;
   texts.shape = {1, 1, 3};
   texts.classes = 2;
@@ -287,7 +292,9 @@ TEST(Checkpoint, CodesOfTextsTellTheirWordsLengthsAndVectors) {
   auto vectors = std::make_shared<WordVectors>();
   *vectors = {5, 1, {0, 1, 2, 3, 4}};
   texts.vectors = vectors;
-  const auto code = [&](const Dataset& d) { return data_tag(seal, d, seal.block_tags(d, 1)); };
+  const auto code = [&](const Dataset& d) {
+    return data_tag(authenticator, d, authenticator.block_tags(d, 1));
+  };
   const std::string whole = code(texts);
   Dataset other = texts;
   EXPECT_EQ(code(other), whole);

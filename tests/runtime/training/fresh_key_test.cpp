@@ -158,7 +158,7 @@ class FreshKeyOf : public testing::TestWithParam<Way> {
     TrainingObserver nobody;
     const auto t = Training::resume(experiment(table), key_from_seed(2), nobody, state, false,
                                     release_observer);
-    t->pay_again();
+    t->charge_again();
     t->advance();
     return {t->method().parameters(), t->ledger().to_text(), t->state().released, t->step()};
   }
@@ -168,13 +168,13 @@ class FreshKeyOf : public testing::TestWithParam<Way> {
 
 bool has_arrays_by_example(const TrainingState& state) {
   return std::ranges::any_of(state.method.arrays,
-                             [](const auto& array) { return is_by_example(array.first); });
+                             [](const auto& array) { return is_per_example(array.first); });
 }
 
 /// The state with other numbers in place of those that follow from rows and were not released.
 TrainingState altered(TrainingState state) {
   for (auto& [name, array] : state.method.arrays)
-    if (is_by_example(name))
+    if (is_per_example(name))
       for (std::size_t i = 0; i < array.size(); ++i) array[i] = i % 2 == 0 ? 0.001f : 7.0f;
   return state;
 }

@@ -137,7 +137,7 @@ TEST(Training, PaysAgainUnderAKeyOfItsOwn) {
   Listener listener;
   const auto t = Training::resume(experiment(), key_from_seed(2), listener, state, false);
   EXPECT_THROW(t->advance(), Error) << "nothing was paid again";
-  t->pay_again();
+  t->charge_again();
   EXPECT_LT(t->last_step(), kSteps) << "the budget was for all steps once";
   t->advance();
   EXPECT_TRUE(t->is_finished());

@@ -14,7 +14,7 @@ namespace cudp::ptx {
 namespace {
 
 Work touching(std::function<void(const StreamWork&)> work) {
-  return [work = std::move(work)](u32 first, KnownOrder& order) {
+  return [work = std::move(work)](u32 first, KnownOperations& order) {
     order.first = first;
     const Toucher who{.interval = first};
     work(StreamWork(runtime().memory, order, who));
@@ -105,8 +105,9 @@ cudaError_t launch_kernel(const void* stub, dim3 grid, dim3 block, void** argume
     for (std::size_t i = 0; i < kernel->parameters.size(); ++i)
       std::memcpy(l.parameters.data() + kernel->parameters[i].at, arguments[i],
                   kernel->parameters[i].bytes);
-    return runtime().enqueue(
-        s, [l = std::move(l)](u32, KnownOrder& order) { runtime().interpreter.run(l, order); });
+    return runtime().enqueue(s, [l = std::move(l)](u32, KnownOperations& order) {
+      runtime().interpreter.run(l, order);
+    });
   });
 }
 

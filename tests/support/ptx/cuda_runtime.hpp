@@ -29,7 +29,7 @@ inline constexpr int kPtxFault = 70;
 /// A copy, a fill or a library's function in a stream, while it runs.
 class StreamWork {
  public:
-  StreamWork(DeviceMemory& memory, const KnownOrder& order, const Toucher& who)
+  StreamWork(DeviceMemory& memory, const KnownOperations& order, const Toucher& who)
       : memory_(memory), order_(order), who_(who) {}
 
   /// n numbers that are read or written, in the memory of this process. Throws Fault where they are
@@ -47,7 +47,7 @@ class StreamWork {
   void* bytes(const void* p, std::size_t n, Access kind, const std::string& what) const;
 
   DeviceMemory& memory_;
-  const KnownOrder& order_;
+  const KnownOperations& order_;
   const Toucher& who_;
 };
 

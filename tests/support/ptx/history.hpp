@@ -52,10 +52,10 @@ class History {
   std::vector<u32> unused_;
 };
 
-/// The Order of an operation that begins when `known` has ended.
-class KnownOrder final : public Order {
+/// The HappensBefore of an operation that begins when `known` has ended.
+class KnownOperations final : public HappensBefore {
  public:
-  KnownOrder(const History& history, const Clock& known) : history_(history), known_(known) {
+  KnownOperations(const History& history, const Clock& known) : history_(history), known_(known) {
     all_before_ = history.is_all_known(known);
   }
 

@@ -23,7 +23,7 @@ TEST(PtxHistory, KnowsWhatAClockSays) {
   EXPECT_FALSE(h.is_all_known(second));
 
   // A third, which waited for the second, is not after the first.
-  const KnownOrder order(h, second);
+  const KnownOperations order(h, second);
   EXPECT_TRUE(order.before(20));
   EXPECT_FALSE(order.before(10));
   EXPECT_TRUE(order.before(0)) << "nobody had it";
@@ -36,7 +36,7 @@ TEST(PtxHistory, ForgetsWhatTheHostHasWaitedFor) {
   const u32 b = h.new_line();
   const Clock later = h.begin(b, h.host(), 20);
   EXPECT_TRUE(h.is_known(10, later));
-  EXPECT_TRUE(KnownOrder(h, later).before(10));
+  EXPECT_TRUE(KnownOperations(h, later).before(10));
 }
 
 TEST(PtxHistory, UsesALineAgainOnlyWhenAllOfItHasEnded) {
@@ -59,7 +59,7 @@ TEST(PtxHistory, OrdersCopies) {
   const u32 b = h.new_line();
   u32 interval = 0;
   const auto write = [&](u32 line, const Clock& known) {
-    KnownOrder order(h, known);
+    KnownOperations order(h, known);
     order.first = interval += 10;
     const Clock ended = h.begin(line, known, order.first);
     memory.range(p, 64, Access::write, {.interval = order.first}, order, "a fill");

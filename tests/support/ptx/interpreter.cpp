@@ -256,7 +256,7 @@ bool run_turn(Block& b, Random& random, Totals& totals, const std::function<u32(
 
 }  // namespace
 
-void Interpreter::run(const Launch& launch, Order& order) {
+void Interpreter::run(const Launch& launch, HappensBefore& order) {
   check(launch);
   Kernel& k = *launch.kernel;
   order.first = next_interval_;

@@ -51,7 +51,7 @@ class Interpreter {
   /// machine's memory, if that is less). order.first is set here; what order.before() says of
   /// earlier operations is the caller's. Throws Fault: kernel, block, thread, line of PTX and of
   /// the source.
-  void run(const Launch& launch, Order& order);
+  void run(const Launch& launch, HappensBefore& order);
 
   /// The number of an interval that nothing else has: one for each copy or fill.
   u32 next_interval();

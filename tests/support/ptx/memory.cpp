@@ -39,7 +39,7 @@ void Shadow::spread(u64 at) {
 }
 
 const char* Shadow::touch_range(u64 from, u64 to, Access kind, const Toucher& who,
-                                const Order& order, u64& at) {
+                                const HappensBefore& order, u64& at) {
   for (at = from; at < to;) {
     const u64 end = std::min(at / kStretch * kStretch + kStretch, bytes_);
     Word& stretch = stretches_[at / kStretch];
@@ -57,7 +57,8 @@ const char* Shadow::touch_range(u64 from, u64 to, Access kind, const Toucher& wh
 }
 
 template <bool shared>
-const char* Shadow::touch_unusual(Word& w, u64 at, Access kind, Toucher who, const Order& order) {
+const char* Shadow::touch_unusual(Word& w, u64 at, Access kind, Toucher who,
+                                  const HappensBefore& order) {
   if (!shared && !w.counts) spread(at);
   if (w.outside) return "an access between variables";
   if (w.in_flight) return "memory is used while a copy to it is on its way";
@@ -67,7 +68,8 @@ const char* Shadow::touch_unusual(Word& w, u64 at, Access kind, Toucher who, con
 }
 
 template <bool shared>
-const char* Shadow::touch_parts(u64 at, u32 bytes, Access kind, Toucher who, const Order& order) {
+const char* Shadow::touch_parts(u64 at, u32 bytes, Access kind, Toucher who,
+                                const HappensBefore& order) {
   Word& w = words_[at / 4];
   if (!shared && !w.counts) spread(at);
   if (w.outside) return "an access between variables";
@@ -85,10 +87,11 @@ const char* Shadow::touch_parts(u64 at, u32 bytes, Access kind, Toucher who, con
   return nullptr;
 }
 
-template const char* Shadow::touch_unusual<false>(Word&, u64, Access, Toucher, const Order&);
-template const char* Shadow::touch_unusual<true>(Word&, u64, Access, Toucher, const Order&);
-template const char* Shadow::touch_parts<false>(u64, u32, Access, Toucher, const Order&);
-template const char* Shadow::touch_parts<true>(u64, u32, Access, Toucher, const Order&);
+template const char* Shadow::touch_unusual<false>(Word&, u64, Access, Toucher,
+                                                  const HappensBefore&);
+template const char* Shadow::touch_unusual<true>(Word&, u64, Access, Toucher, const HappensBefore&);
+template const char* Shadow::touch_parts<false>(u64, u32, Access, Toucher, const HappensBefore&);
+template const char* Shadow::touch_parts<true>(u64, u32, Access, Toucher, const HappensBefore&);
 
 DeviceMemory::~DeviceMemory() {
   if (reserved_ != nullptr) munmap(reserved_, reserved_bytes_);
@@ -137,8 +140,8 @@ Allocation* DeviceMemory::find_slowly(u64 address) {
   return recent_[oldest_++ % recent_.size()] = &at->second;
 }
 
-u8* DeviceMemory::range(u64 address, u64 bytes, Access kind, const Toucher& who, const Order& order,
-                        const std::string& what) {
+u8* DeviceMemory::range(u64 address, u64 bytes, Access kind, const Toucher& who,
+                        const HappensBefore& order, const std::string& what) {
   if (bytes == 0) return nullptr;
   Allocation* const a = find(address);
   if (a == nullptr || bytes > a->bytes - (address - a->address))

@@ -25,7 +25,7 @@ struct Toucher {
 };
 
 /// Which earlier operations are known to have ended before the one that runs.
-class Order {
+class HappensBefore {
  public:
   /// The first interval of the operation that runs; what is at or beyond it is of this operation.
   u32 first = 0;
@@ -37,17 +37,17 @@ class Order {
   }
   /// True if the operation that had this earlier interval has ended before this one begins.
   bool before(u32 interval) const {
-    return all_before_ || interval == 0 || interval == last_known_ || ask(interval);
+    return all_before_ || interval == 0 || interval == last_known_ || is_known_before(interval);
   }
 
  protected:
   bool all_before_ = true;
   /// What was once true stays so.
   virtual bool known_before(u32) const { return true; }
-  ~Order() = default;
+  ~HappensBefore() = default;
 
  private:
-  bool ask(u32 interval) const {
+  bool is_known_before(u32 interval) const {
     if (!known_before(interval)) return false;
     last_known_ = interval;  // neighbouring words were mostly touched by the same operation
     return true;
@@ -76,7 +76,7 @@ enum class Conflict : u8 { none, same_block, other_block, other_operation };
 /// `shared`: memory of one block, where intervals alone tell.
 template <bool shared>
 [[gnu::always_inline]] inline Conflict conflict(Toucher last, u8 others, Toucher who,
-                                                const Order& order) {
+                                                const HappensBefore& order) {
   if (last.interval == who.interval) {
     const bool same_warp = last.thread / kLanes == who.thread / kLanes;
     if (!shared && (others & kOtherBlocks) != 0) return Conflict::other_block;
@@ -100,7 +100,7 @@ template <bool shared>
 /// Makes `who` the last one, beside those of the same launch and interval that were there before.
 template <bool shared>
 [[gnu::always_inline]] inline void replace(Toucher& last, u8& others, Toucher who,
-                                           const Order& order) {
+                                           const HappensBefore& order) {
   if (last.interval == who.interval) {
     if (last.thread / kLanes != who.thread / kLanes) {
       others |= kOtherWarps;
@@ -123,7 +123,7 @@ const char* race(Access kind, bool with_a_write, Conflict conflict);
 /// Null if the access is ordered after those before it; otherwise what is wrong.
 template <bool shared>
 [[gnu::always_inline]] inline const char* touch(Word& w, Access kind, Toucher who,
-                                                const Order& order) {
+                                                const HappensBefore& order) {
   if (!(kind == Access::atomic && w.written_atomically)) {
     const Conflict c = conflict<shared>(w.writer, w.other_writers, who, order);
     if (c != Conflict::none) return race(kind, true, c);
@@ -196,7 +196,7 @@ class Shadow {
   /// bytes are aligned to 4; shorter ones lie in one word.
   template <bool shared>
   [[gnu::always_inline]] inline const char* touch(u64 at, u32 bytes, Access kind, Toucher who,
-                                                  const Order& order) {
+                                                  const HappensBefore& order) {
     if (bytes < 4) return touch_parts<shared>(at, bytes, kind, who, order);
     for (Word* w = &words_[at / 4]; bytes != 0; bytes -= 4, ++w, at += 4) {
       const bool usual = (shared || w->counts) && !w->in_flight && !w->in_parts && !w->outside &&
@@ -210,16 +210,16 @@ class Shadow {
   }
   /// The same for bytes from..to of global memory, for copies and fills. `at` is then where it is
   /// wrong.
-  const char* touch_range(u64 from, u64 to, Access kind, const Toucher& who, const Order& order,
-                          u64& at);
+  const char* touch_range(u64 from, u64 to, Access kind, const Toucher& who,
+                          const HappensBefore& order, u64& at);
 
  private:
   static constexpr u64 kStretch = 256;  // bytes
 
   template <bool shared>
-  const char* touch_unusual(Word& w, u64 at, Access kind, Toucher who, const Order& order);
+  const char* touch_unusual(Word& w, u64 at, Access kind, Toucher who, const HappensBefore& order);
   template <bool shared>
-  const char* touch_parts(u64 at, u32 bytes, Access kind, Toucher who, const Order& order);
+  const char* touch_parts(u64 at, u32 bytes, Access kind, Toucher who, const HappensBefore& order);
   /// From now on the words of a stretch count.
   void spread(u64 at);
 
@@ -259,7 +259,7 @@ class DeviceMemory {
 
   /// What copies do: the bytes of a range of one allocation. Throws Fault if it is not one, is read
   /// and was not written by anybody, or is not ordered after who touched it before.
-  u8* range(u64 address, u64 bytes, Access kind, const Toucher& who, const Order& order,
+  u8* range(u64 address, u64 bytes, Access kind, const Toucher& who, const HappensBefore& order,
             const std::string& what);
 
  private:

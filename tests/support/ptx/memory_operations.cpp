@@ -15,7 +15,7 @@ std::string bytes_at(u32 bytes, u64 at) {
 /// The bytes of a load of which an instruction uses only some.
 template <bool shared>
 const char* touch_used(Shadow& shadow, u64 at, u32 bytes, u32 used, Toucher who,
-                       const Order& order) {
+                       const HappensBefore& order) {
   for (u32 k = 0; k < bytes; ++k) {
     if ((used >> k & 1) == 0) continue;
     const bool word = (at + k) % 4 == 0 && (used >> k & 15) == 15 && bytes - k >= 4;
@@ -87,7 +87,7 @@ class Accessor {
 
   Warp& w_;
   DeviceMemory& memory_;
-  const Order& order_;
+  const HappensBefore& order_;
   const Toucher who_;  ///< lane 0
   u32 bytes_, used_;
   Access kind_;

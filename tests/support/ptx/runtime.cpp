@@ -189,7 +189,7 @@ Runtime::Runtime()
 
 void Runtime::run(u32 line, const Clock& known, const Work& work, Clock& ended) {
   if (lost_ != cudaSuccess) return;
-  KnownOrder order(history, known);
+  KnownOperations order(history, known);
   const u32 first = interpreter.next_interval();
   ended = history.begin(line, known, first);
   const auto start = Clocks::now();

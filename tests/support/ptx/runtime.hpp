@@ -49,7 +49,7 @@ struct Registered {
   Kernel& parsed();
 };
 
-using Work = std::function<void(u32 first_interval, KnownOrder&)>;
+using Work = std::function<void(u32 first_interval, KnownOperations&)>;
 
 /// What a graph is made of, in an order in which it may run.
 struct Node {

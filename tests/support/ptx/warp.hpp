@@ -52,7 +52,7 @@ struct Block {
   const Kernel* kernel = nullptr;
   const u8* parameters = nullptr;
   DeviceMemory* memory = nullptr;
-  const Order* order = nullptr;
+  const HappensBefore* order = nullptr;
   std::map<std::string, u64>* notes = nullptr;
   Dim grid, block, id;
   u32 number = 0;  ///< of the block in the launch

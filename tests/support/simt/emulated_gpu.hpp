@@ -168,7 +168,7 @@ class EmulatedGpu {
               const LaunchShape& s, const UpdateArgs& args, StepScalars* scalars,
               const AdaptStepSize& size) {
     start(name, kernel, s, args, scalars, size);
-    if (!state_->runs && size.cursor != nullptr) size.cursor->due = 0;
+    if (!state_->runs && size.cursor != nullptr) size.cursor->awaits_update = 0;
   }
 
   void prepare_blas(Precision precision) {

@@ -10,7 +10,7 @@ class CpuConv2d final : public WholeGradientLayer {
  public:
   explicit CpuConv2d(const Conv2d& layer) : layer_(layer) {}
 
-  bool runs_by_example() const override { return true; }
+  bool runs_per_example() const override { return true; }
   int input_border() const override { return layer_.pad; }
   bool takes_unpadded_input() const override { return true; }
 

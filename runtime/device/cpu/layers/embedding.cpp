@@ -13,7 +13,7 @@ class CpuEmbedding final : public CpuLayer {
  public:
   explicit CpuEmbedding(const Embedding& layer) : layer_(layer) {}
 
-  bool adds_by_example() const override { return layer_.trainable; }
+  bool stores_example_gradient() const override { return layer_.trainable; }
   bool takes_unpadded_input() const override { return true; }
 
   void forward(Workspace& w, int first, int count) const override {

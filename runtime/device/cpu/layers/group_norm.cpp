@@ -7,7 +7,7 @@ class CpuGroupNorm final : public WholeGradientLayer {
  public:
   explicit CpuGroupNorm(const GroupNorm& layer) : layer_(layer) {}
 
-  bool runs_by_example() const override { return true; }
+  bool runs_per_example() const override { return true; }
 
   void forward(Workspace& w, int first, int count) const override {
     for (int e = first; e < first + count; ++e)

@@ -8,7 +8,7 @@ class CpuPool final : public CpuLayer {
   CpuPool(bool is_max, int kernel, int stride)
       : is_max_(is_max), geometry_{.in = {}, .out = {}, .kernel = kernel, .stride = stride} {}
 
-  bool runs_by_example() const override { return true; }
+  bool runs_per_example() const override { return true; }
 
   void forward(Workspace& w, int first, int count) const override {
     const auto run = is_max_ ? w.kernels.max_pool_forward : w.kernels.average_pool_forward;

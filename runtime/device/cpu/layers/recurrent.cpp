@@ -26,7 +26,7 @@ class CpuRecurrent final : public WholeGradientLayer {
   int min_in_flight() const override { return 16; }
 
   void forward(Workspace& w, int first, int count) const override {
-    const Order order(w, first, count);
+    const ExamplesByLength order(w, first, count);
     for (int d = 0; d < layer_.directions(); ++d) {
       for (int e = first; e < first + count; ++e) {
         std::fill_n(w.saved(at_[d].h, e), units_, 0.0f);
@@ -45,7 +45,7 @@ class CpuRecurrent final : public WholeGradientLayer {
   }
 
   void backward(Workspace& w, int first, int count) const override {
-    const Order order(w, first, count);
+    const ExamplesByLength order(w, first, count);
     for (int d = 0; d < layer_.directions(); ++d) {
       for (int e = first; e < first + count; ++e) {
         std::fill_n(w.saved(at_[d].dh, e), units_, 0.0f);
@@ -66,9 +66,9 @@ class CpuRecurrent final : public WholeGradientLayer {
 
  private:
   /// Examples in flight in order of decreasing length.
-  class Order {
+  class ExamplesByLength {
    public:
-    Order(Workspace& w, int first, int count) : count_(count) {
+    ExamplesByLength(Workspace& w, int first, int count) : count_(count) {
       for (int k = 0; k < count; ++k) example_[k] = first + k;
       std::stable_sort(example_, example_ + count,
                        [&](int a, int b) { return w.length(a) > w.length(b); });
@@ -253,7 +253,7 @@ class CpuRecurrent final : public WholeGradientLayer {
       std::fill_n(gates + std::int64_t{s} * step_size() + input_columns(), units_, 0.0f);
   }
 
-  void multiply_states(Workspace& w, int d, int s, const Order& order) const {
+  void multiply_states(Workspace& w, int d, int s, const ExamplesByLength& order) const {
     w.kernels.gather_gemm({.a = w.saved(at_[d].h + std::int64_t{s} * units_, 0),
                            .b = weights(w, at_[d].weight_hh),
                            .out = gates(w, d, s) + first_state_column(),
@@ -272,7 +272,7 @@ class CpuRecurrent final : public WholeGradientLayer {
     return w.saved(at_[d].gates + std::int64_t{s} * step_size(), 0);
   }
 
-  LstmStep lstm_step(Workspace& w, int d, int s, const Order& order) const {
+  LstmStep lstm_step(Workspace& w, int d, int s, const ExamplesByLength& order) const {
     const std::int64_t before = std::int64_t{s} * units_;
     return {.row = order.rows(),
             .rows = order.active(s),
@@ -286,7 +286,7 @@ class CpuRecurrent final : public WholeGradientLayer {
             .dc = w.saved(at_[d].dc, 0)};
   }
 
-  GruStep gru_step(Workspace& w, int d, int s, const Order& order) const {
+  GruStep gru_step(Workspace& w, int d, int s, const ExamplesByLength& order) const {
     const std::int64_t before = std::int64_t{s} * units_;
     return {.row = order.rows(),
             .rows = order.active(s),
@@ -352,7 +352,7 @@ class CpuRecurrent final : public WholeGradientLayer {
 
   /// Computes the gradient with respect to the states before step s. For a GRU it is added to the
   /// part that bypasses the gates.
-  void state_gradient(Workspace& w, int d, int s, const Order& order) const {
+  void state_gradient(Workspace& w, int d, int s, const ExamplesByLength& order) const {
     w.kernels.gather_gemm({.a = gates(w, d, s),
                            .b = w.weights.transposed + at_[d].transposed_hh,
                            .out = w.saved(at_[d].dh, 0),

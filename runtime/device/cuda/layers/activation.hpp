@@ -17,8 +17,8 @@ class CudaActivation final : public CudaLayer {
   }
   bool writes_output() const override { return has_forward_; }
   bool writes_input_gradient() const override { return has_backward_; }
-  void leave_forward() override { has_forward_ = false; }
-  void leave_backward() override { has_backward_ = false; }
+  void skip_forward() override { has_forward_ = false; }
+  void skip_backward() override { has_backward_ = false; }
 
   void forward(MicroBatch& w) const override {
     if (!has_forward_) return;

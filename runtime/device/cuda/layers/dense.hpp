@@ -17,11 +17,11 @@ class CudaDense final : public ProductLayer {
   /// supports one activation only.
   bool takes_output_function(const NetworkLayer& l, const LayoutChoices& choices,
                              const Activate& f) const override {
-    return writes_itself(l, choices) || f.kind == Activation::relu;
+    return uses_own_kernels(l, choices) || f.kind == Activation::relu;
   }
   /// Whether the products read numbers already rounded to TF32. BLAS rounds its operands itself.
   bool reads_rounded(const NetworkLayer& l, const LayoutChoices& choices) const override {
-    return choices.precision == Precision::tf32 && writes_itself(l, choices) &&
+    return choices.precision == Precision::tf32 && uses_own_kernels(l, choices) &&
            gains_from_tensor_cores(l.in.size(), l.out.size());
   }
 
@@ -69,12 +69,12 @@ class CudaDense final : public ProductLayer {
     });
   }
 
-  void note_shift(LayerShifts& of_all) const override {
-    of_all.add({.first = offset(), .n = parameter_count(), .group = group()});
+  void note_shift(LayerShifts& shifts) const override {
+    shifts.add({.first = offset(), .n = parameter_count(), .group = group()});
   }
 
  protected:
-  bool writes_itself(const NetworkLayer& l, const LayoutChoices& choices) const override {
+  bool uses_own_kernels(const NetworkLayer& l, const LayoutChoices& choices) const override {
     return std::int64_t{l.in.size()} * l.out.size() < choices.large_dense;
   }
 

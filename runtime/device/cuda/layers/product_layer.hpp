@@ -15,13 +15,13 @@ class ProductLayer : public CudaLayer {
     return true;
   }
   bool takes_input_function(const NetworkLayer& l, const LayoutChoices& choices) const override {
-    return writes_itself(l, choices);
+    return uses_own_kernels(l, choices);
   }
   bool rounds_output(const NetworkLayer& l, const LayoutChoices& choices) const override {
-    return writes_itself(l, choices);
+    return uses_own_kernels(l, choices);
   }
   bool rounds_input_gradient(const NetworkLayer& l, const LayoutChoices& choices) const override {
-    return writes_itself(l, choices);
+    return uses_own_kernels(l, choices);
   }
   void take_output_function(const Activate& f) override { output_function_ = f; }
   void take_input_function(const Activate& f) override { input_function_ = f; }
@@ -50,7 +50,7 @@ class ProductLayer : public CudaLayer {
  protected:
   /// Whether kernels of this project, and not BLAS or cuDNN, compute the products of forward() and
   /// backward().
-  virtual bool writes_itself(const NetworkLayer&, const LayoutChoices&) const { return true; }
+  virtual bool uses_own_kernels(const NetworkLayer&, const LayoutChoices&) const { return true; }
   /// Returns what forward() applies to its output: an activation that it computes for the next
   /// layer, and rounding to TF32.
   Epilogue output_epilogue() const {

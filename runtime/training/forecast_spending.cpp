@@ -1,4 +1,4 @@
-#include "runtime/training/foresee.hpp"
+#include "runtime/training/forecast_spending.hpp"
 
 #include <cmath>
 #include <memory>
@@ -30,7 +30,7 @@ auto planned(const Work& work) {
 
 }  // namespace
 
-Foreseen foresee(Experiment& e) {
+SpendingForecast forecast_spending(Experiment& e) {
   const double noise =
       size_noise(e.data, e.config, table_chooses_batch(e.config, e.data.train, e.network));
   const privacy::Ledger counted = ledger_of_size(noise, count_split(e.config, e.data));
@@ -44,7 +44,7 @@ Foreseen foresee(Experiment& e) {
                           .noise = 0.0,
                           .unit_rows = e.data.unit_rows};
   choose_for_table(e.config, size, e.data.train, e.network);
-  return planned([&]() -> Foreseen {
+  return planned([&]() -> SpendingForecast {
     MethodContext context =
         method_context(e.config, e.network, size, e.backend.arithmetic(e.network), counted);
     context.memo = e.memo;

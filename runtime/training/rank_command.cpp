@@ -1,4 +1,4 @@
-#include "runtime/training/order.hpp"
+#include "runtime/training/rank_command.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -24,7 +24,7 @@ std::string hash_of(const MethodState& s) {
   const std::string numbers = s.numbers.dump();
   add(numbers.data(), numbers.size());
   for (const auto& [name, array] : s.arrays)
-    if (!is_by_example(name)) add(array.data(), array.size() * sizeof(float));
+    if (!is_per_example(name)) add(array.data(), array.size() * sizeof(float));
   std::string code(crypto_generichash_BYTES, '\0');
   ::crypto_generichash_final(&hash, reinterpret_cast<unsigned char*>(code.data()), code.size());
   return code;
@@ -32,16 +32,16 @@ std::string hash_of(const MethodState& s) {
 
 }  // namespace
 
-void announce(Ranks& ranks, Order order) {
+void announce(Ranks& ranks, RankCommand command) {
   if (ranks.alone()) return;
-  ranks.broadcast("the next order", std::as_writable_bytes(std::span(&order, 1)));
+  ranks.broadcast("the next command", std::as_writable_bytes(std::span(&command, 1)));
 }
 
-Order next_order(Ranks& ranks) {
-  Order order{};
-  ranks.broadcast("the next order", std::as_writable_bytes(std::span(&order, 1)),
+RankCommand next_command(Ranks& ranks) {
+  RankCommand command{};
+  ranks.broadcast("the next command", std::as_writable_bytes(std::span(&command, 1)),
                   Patience::unlimited);
-  return order;
+  return command;
 }
 
 MethodState joined(MethodState mine, Ranks& ranks) {
@@ -57,7 +57,7 @@ MethodState joined(MethodState mine, Ranks& ranks) {
       throw RanksError(why);
     }
   // A rank without examples lacks the arrays with one number per example.
-  for (const char* const name : kByExample) {
+  for (const char* const name : kPerExampleArrays) {
     const auto array =
         std::ranges::find(mine.arrays, name, &std::pair<std::string, std::vector<float>>::first);
     const auto own = array != mine.arrays.end() ? std::as_bytes(std::span(array->second))
@@ -78,7 +78,7 @@ MethodState joined(MethodState mine, Ranks& ranks) {
 MethodState part_of(MethodState joined, const Dataset& train) {
   if (train.whole == 0) return joined;
   for (auto& [name, array] : joined.arrays) {
-    if (!is_by_example(name)) continue;
+    if (!is_per_example(name)) continue;
     ensure(array.size() == train.whole, "a state of other examples");
     const auto first = array.begin() + static_cast<std::ptrdiff_t>(train.first);
     array = std::vector<float>(first, first + static_cast<std::ptrdiff_t>(train.size()));

@@ -13,9 +13,9 @@ namespace cudp {
 /// Makes and checks message authentication codes (keyed BLAKE2b, by libsodium) under a key derived
 /// from a run's random key. Without that key nobody can make a file that the run accepts as its
 /// own, or test guesses about data against a code.
-class Seal {
+class Authenticator {
  public:
-  explicit Seal(const RandomKey& key);
+  explicit Authenticator(const RandomKey& key);
 
   /// Returns the authentication code of `bytes`, 64 hexadecimal digits. purpose: makes codes for
   /// different uses differ.
@@ -37,20 +37,20 @@ class Seal {
 /// Combines the codes of all blocks of a data set into one authentication code of the data set.
 /// train: the data set, or the range of it that has the first example. part: name of the data set,
 /// which the code also covers.
-std::string data_tag(const Seal& seal, const Dataset& train, const std::string& block_tags,
-                     std::string_view part = "data");
+std::string data_tag(const Authenticator& authenticator, const Dataset& train,
+                     const std::string& block_tags, std::string_view part = "data");
 
 /// Content of a file, and the authentication code in its last line.
-struct SealedFile {
+struct AuthenticatedFile {
   std::string content;
   std::string tag;  ///< authentication code; "" if the file has none
 };
 
 /// Writes a file with an authentication code, atomically and durably, readable by the owner only.
-void write_sealed(const std::filesystem::path& path, std::string_view purpose,
-                  std::string_view content, const Seal& seal);
+void write_authenticated(const std::filesystem::path& path, std::string_view purpose,
+                         std::string_view content, const Authenticator& authenticator);
 /// Reads a file and its authentication code, without checking the code. Throws Error if it cannot
 /// be read.
-SealedFile read_sealed(const std::filesystem::path& path);
+AuthenticatedFile read_authenticated(const std::filesystem::path& path);
 
 }  // namespace cudp

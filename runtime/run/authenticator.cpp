@@ -1,4 +1,4 @@
-#include "runtime/run/seal.hpp"
+#include "runtime/run/authenticator.hpp"
 
 #include <algorithm>
 #include <array>
@@ -66,11 +66,11 @@ void add_part(Hash& hash, const Array& array, std::size_t width, std::size_t beg
 }
 
 /// Returns the authentication code of the embedding of words; "" if there is none.
-std::string vectors_tag(const Seal& seal, const Dataset& train) {
+std::string vectors_tag(const Authenticator& authenticator, const Dataset& train) {
   if (train.vectors == nullptr) return "";
   const std::vector<float>& values = train.vectors->values;
-  return seal.tag("vectors",
-                  {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
+  return authenticator.tag(
+      "vectors", {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
 }
 
 /// Returns a description of the layout of coded rows; "" for other data.
@@ -83,9 +83,9 @@ std::string layout_text(const Dataset& train) {
 
 }  // namespace
 
-Seal::Seal(const RandomKey& key) : key_(derived(key)) {}
+Authenticator::Authenticator(const RandomKey& key) : key_(derived(key)) {}
 
-std::string Seal::tag(std::string_view purpose, std::string_view bytes) const {
+std::string Authenticator::tag(std::string_view purpose, std::string_view bytes) const {
   std::array<unsigned char, kDigits / 2> code{};
   Hash hash(key_, code.size());
   hash.add_number(purpose.size());
@@ -97,13 +97,14 @@ std::string Seal::tag(std::string_view purpose, std::string_view bytes) const {
   return digits;
 }
 
-bool Seal::matches(std::string_view purpose, std::string_view bytes, std::string_view tag) const {
+bool Authenticator::matches(std::string_view purpose, std::string_view bytes,
+                            std::string_view tag) const {
   const std::string expected = this->tag(purpose, bytes);
   return tag.size() == expected.size() &&
          ::sodium_memcmp(tag.data(), expected.data(), expected.size()) == 0;
 }
 
-std::string Seal::block_tags(const Dataset& train, int threads) const {
+std::string Authenticator::block_tags(const Dataset& train, int threads) const {
   const ExampleWidths widths = widths_of(train);
   const std::size_t blocks = (train.size() + kBlock - 1) / kBlock;
   std::string tags(blocks * kBlockBytes, '\0');
@@ -134,8 +135,8 @@ std::string Seal::block_tags(const Dataset& train, int threads) const {
   return tags;
 }
 
-std::string data_tag(const Seal& seal, const Dataset& train, const std::string& block_tags,
-                     std::string_view part) {
+std::string data_tag(const Authenticator& authenticator, const Dataset& train,
+                     const std::string& block_tags, std::string_view part) {
   std::uint32_t scale = 0;
   std::uint32_t shift = 0;
   std::memcpy(&scale, &train.scale, sizeof scale);
@@ -146,19 +147,20 @@ std::string data_tag(const Seal& seal, const Dataset& train, const std::string& 
   const auto count = [&](const auto& array) { return array.empty() ? 0 : train.whole_size(); };
   about += fmt::format("{} {}\n", count(train.numbers), count(train.first_rows));
   about += layout_text(train);
-  if (train.is_text()) about += fmt::format("{} {}\n", train.words, vectors_tag(seal, train));
-  return seal.tag(part, about + block_tags);
+  if (train.is_text())
+    about += fmt::format("{} {}\n", train.words, vectors_tag(authenticator, train));
+  return authenticator.tag(part, about + block_tags);
 }
 
-void write_sealed(const std::filesystem::path& path, std::string_view purpose,
-                  std::string_view content, const Seal& seal) {
+void write_authenticated(const std::filesystem::path& path, std::string_view purpose,
+                         std::string_view content, const Authenticator& authenticator) {
   std::string file(content);
-  file.append(kTrailer).append(seal.tag(purpose, content)).append("\n");
+  file.append(kTrailer).append(authenticator.tag(purpose, content)).append("\n");
   write_atomically(path, file, 0600);
 }
 
-SealedFile read_sealed(const std::filesystem::path& path) {
-  SealedFile file{read_file(path), ""};
+AuthenticatedFile read_authenticated(const std::filesystem::path& path) {
+  AuthenticatedFile file{read_file(path), ""};
   const std::size_t trailer = kTrailer.size() + kDigits + 1;
   if (file.content.size() < trailer) return file;
   const std::size_t at = file.content.size() - trailer;

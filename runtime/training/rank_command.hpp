@@ -8,18 +8,19 @@
 namespace cudp {
 
 /// A command that rank 0 sends to all other ranks, and executes together with them.
-struct Order {
+struct RankCommand {
   enum class Kind : std::uint64_t {
-    introduce,  ///< other ranks receive the Introduction that follows
-    seal,    ///< other ranks compute authentication codes of their data, under a key that follows
-    begin,   ///< Training::begin
-    resume,  ///< Training::resume, from a state that follows
-    pay_again,  ///< Training::pay_again
-    authorise,  ///< Method::authorise(step, until)
-    train,      ///< Method::train(step, until)
-    evaluate,   ///< compute the logits of the test set with the current parameters
-    state,      ///< compare Method::state of all ranks, and combine it on rank 0
-    stop        ///< the other ranks terminate
+    introduce,     ///< other ranks receive the Introduction that follows
+    block_tags,    ///< other ranks compute authentication codes of their data, under a key that
+                   ///< follows
+    begin,         ///< Training::begin
+    resume,        ///< Training::resume, from a state that follows
+    charge_again,  ///< Training::charge_again
+    authorise,     ///< Method::authorise(step, until)
+    train,         ///< Method::train(step, until)
+    evaluate,      ///< compute the logits of the test set with the current parameters
+    state,         ///< compare Method::state of all ranks, and combine it on rank 0
+    stop           ///< the other ranks terminate
   };
   Kind kind;
   std::uint64_t step = 0;
@@ -27,9 +28,9 @@ struct Order {
 };
 
 /// Sends a command to all other ranks. Called by rank 0. Does nothing if there are no others.
-void announce(Ranks& ranks, Order order);
+void announce(Ranks& ranks, RankCommand command);
 /// Receives the next command of rank 0. Called by the other ranks.
-Order next_order(Ranks& ranks);
+RankCommand next_command(Ranks& ranks);
 
 /// Combines the states of all ranks on rank 0: arrays with one number per example are concatenated
 /// in rank order, everything else must be equal. Throws RanksError naming a rank that differs. On

@@ -7,7 +7,7 @@
 namespace cudp {
 
 /// The privacy that a training would spend, as far as it is known before it starts.
-struct Foreseen {
+struct SpendingForecast {
   double epsilon = 0.0;  ///< of the whole run; infinite without privacy
   double delta = 0.0;
   /// Certificate of the planned run. Empty without privacy, or if the plan depends on a noisy
@@ -18,6 +18,6 @@ struct Foreseen {
 /// Plans a training without starting it: draws no noise, charges and writes nothing. Changes the
 /// config of `experiment` as starting the training would. Throws the InputError or BudgetError that
 /// the training would throw before its first release.
-Foreseen foresee(Experiment& experiment);
+SpendingForecast forecast_spending(Experiment& experiment);
 
 }  // namespace cudp
