@@ -59,6 +59,10 @@ std::int64_t whole(double x, std::int64_t high) {
   return std::clamp(static_cast<std::int64_t>(std::llround(x)), std::int64_t{1}, high);
 }
 
+std::int64_t whole_rows(const TrainingSize& size) {
+  return static_cast<std::int64_t>(std::fmin(std::floor(size.value), 0x1p53));
+}
+
 double steps_of(const TrainConfig& config, const TrainingSize& size) {
   if (config.steps) return static_cast<double>(*config.steps);
   return static_cast<double>(*config.epochs) *
@@ -114,9 +118,14 @@ bool table_chooses_batch(const TrainConfig& config, const Dataset& format, const
 
 void choose_for_table(TrainConfig& config, const TrainingSize& size, const Dataset& format,
                       const Network& network) {
-  if (config.of<LeftOpen>().keys.empty() || !has_table_defaults(config, format, network)) return;
+  if (config.of<LeftOpen>().keys.empty()) return;
+  if (!has_table_defaults(config, format, network)) {
+    if (is_open(config, "batch") && method_entry(config.method).stochastic)
+      config.batch = std::min(config.batch, std::max<std::int64_t>(1, whole_rows(size)));
+    return;
+  }
   const TaskNumbers& task = format.has_targets() ? kTargetNumbers : kClassNumbers;
-  const auto rows = static_cast<std::int64_t>(size.value);
+  const std::int64_t rows = whole_rows(size);
   // Rounding down keeps the sampling rate of a small table from exceeding that of others.
   if (is_open(config, "batch")) config.batch = whole(std::floor(size.value / kTableBatches), rows);
   if (is_open(config, "epochs"))
@@ -178,8 +187,13 @@ std::string own_tuning_line(const TrainConfig& config, const TrainingSize& size,
 std::string table_defaults_line(const TrainConfig& config, const TrainingSize& size,
                                 const Dataset& format, const Network& network) {
   if (config.of<LeftOpen>().keys.empty()) return "";
-  if (!has_table_defaults(config, format, network))
+  if (!has_table_defaults(config, format, network)) {
+    if (is_open(config, "batch") && method_entry(config.method).stochastic &&
+        config.batch < TrainConfig{}.batch)
+      return fmt::format("chosen for {}: batch {}, which is all of them; what you type wins",
+                         rows_text(size), config.batch);
     return own_tuning_line(config, size, format, network);
+  }
   std::string chosen;
   const auto add = [&](std::string_view key, double value) {
     if (is_open(config, key))

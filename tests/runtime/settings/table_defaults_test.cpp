@@ -157,6 +157,26 @@ TEST(TableDefaults, AreForOneDenseLayerByMethodsLikeDpsgd) {
   EXPECT_EQ(table_defaults_line(c, kRows, images, logistic), "");
 }
 
+TEST(TableDefaults, WhereNoBatchIsStatedFewRowsAreOneBatch) {
+  Dataset images = format(8, 5, 2);
+  const Network logistic = network(images, "logistic");
+  images.layout.reset();
+  const TrainingSize few{.value = 399.7, .noise = 37.0};
+  TrainConfig c = open_config();
+  choose_for_table(c, few, images, logistic);
+  EXPECT_EQ(c.batch, 399);
+  EXPECT_EQ(c.lr, open_config().lr);
+  EXPECT_EQ(table_defaults_line(c, few, images, logistic),
+            "chosen for about 400 rows: batch 399, which is all of them; what you type wins");
+  TrainConfig none = open_config();
+  choose_for_table(none, {.value = 0.4, .noise = 37.0}, images, logistic);
+  EXPECT_EQ(none.batch, 1);
+  TrainConfig typed = open_config({"epochs", "lr", "ema", "clip"});
+  choose_for_table(typed, few, images, logistic);
+  EXPECT_EQ(typed.batch, TrainConfig{}.batch);
+  EXPECT_EQ(table_defaults_line(typed, few, images, logistic), "");
+}
+
 TEST(TableDefaults, ATableOfAFewRowsHasSettingsTooAndSoHasAHugeOne) {
   for (const double rows : {1.0, 7.0, 3e9}) {
     const TrainConfig c = chosen(open_config(), {.value = rows, .noise = 0.0});
