@@ -56,9 +56,10 @@ class Stopping {
   double mean_ = 1.0;
 };
 
-/// Returns the law with this eta and E[K] = mean, to 1e-9. cap = 0: the smallest power of two with
-/// P(K > cap) < 2^-50 before K is conditioned on it. Throws std::invalid_argument if a number is
-/// out of range, std::domain_error if no gamma gives this mean with this cap.
+/// Returns the truncated negative binomial distribution of the number K of trainings with this eta,
+/// and with gamma solved so that E[K] = mean, to 1e-9. cap: largest K; 0: the smallest power of two
+/// with P(K > cap) < 2^-50 before K is conditioned on K <= cap. Throws std::invalid_argument if a
+/// number is out of range, std::domain_error if no gamma gives this mean with this cap.
 StoppingLaw stopping_law(double eta, double mean, std::uint64_t cap = 0);
 
 }  // namespace cudp::privacy

@@ -39,7 +39,9 @@ __device__ __forceinline__ float group_squares(const float* parts, const std::in
   return total;
 }
 
-// Second stage of importance sampling. grid, block: any, one thread per example. smem: none.
+/// Second stage of importance sampling (DPIS): accepts or rejects each example that sampling drew,
+/// by its gradient's norm, and writes its clip factors, 0 if rejected. grid, block: any, one thread
+/// per example. smem: none.
 __global__ inline void accept_kernel(device::Accept a) {
   a.stream.step = *a.step;
   const ImportanceRule rule = *a.rule;

@@ -52,7 +52,8 @@ struct TileRows {
     const int width = end - begin;
     for (int i = thread_number(); i < n * width; i += kThreads) body(i / width, begin + i % width);
   }
-  /// Calls body(e, array of example e) for every example. All lanes of one warp call it.
+  /// Calls body(e, row) for every example e of the tile; `row` is the example's array in shared
+  /// memory. One warp calls it for one example, with all its lanes.
   template <class Body>
   __device__ __forceinline__ void for_each_row(const Body& body) const {
     for (int e = warp_number(); e < n; e += kWarps) body(e, (*this)[e]);

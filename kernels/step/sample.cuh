@@ -245,8 +245,9 @@ __global__ inline void sample_place_kernel(SampleArgs a, SampleSpace space) {
         space.scanned ? space.counts[tiles] : drawn_in(space, 0, tiles, &partial[0]);
     if (threadIdx.x == 0) *space.count = space.cursor != nullptr ? begin_step(space, all) : all;
   }
-  // If the cursor has stopped for another reason, the flags are those of the last step, and the
-  // same entries are written again.
+  // While the last step waits for the host, its list must not change. If the run has stopped for
+  // another reason, the flags are still those of that step, and its list is written once more,
+  // unchanged.
   if (space.cursor != nullptr && space.cursor->pending != 0) return;
   const auto lane = static_cast<std::int64_t>(threadIdx.x % 16);
   const std::int64_t block_tiles = blockDim.x / 16;

@@ -161,7 +161,8 @@ SelectionEpsilon epsilon_of(const Certificate::Tuning& tuning, double delta, std
 std::string_view text_of(Certificate::Status status);
 std::string_view text_of(Certificate::TestSet test_set);
 
-/// Returns a public input in the published form, which a released model has, too.
+/// Returns the JSON object of a public input (a file that was used at no privacy cost, such as
+/// public weights), as in privacy.json and in the released model's file.
 nlohmann::ordered_json to_json(const Certificate::PublicInput& input);
 /// Reads the JSON that to_json(PublicInput) writes. Missing fields stay empty.
 Certificate::PublicInput read_public_input(const nlohmann::json& json);

@@ -17,7 +17,7 @@ struct PublishedFile {
   std::string_view sha256;  ///< digest of its uncompressed content, hexadecimal
 };
 
-/// Returns all published files whose content the program knows.
+/// Returns all files of public data sets and embeddings whose digest the program knows.
 std::span<const PublishedFile> published_files();
 
 /// The user's claim about a file: that it is file `file` of the published set `set`, or, if empty,

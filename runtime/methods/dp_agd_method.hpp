@@ -38,15 +38,17 @@ struct DpAgdOptions {
 /// conversion. unit_rows: maximum number of examples of one unit of privacy.
 privacy::Budget dp_agd_budget(const TrainConfig& config, std::uint64_t unit_rows = 1);
 
-/// Returns the settings of DP-AGD for a zCDP budget of rho, `examples` training examples (a noisy
-/// number if it is private), and at most max_examples.
+/// Returns DP-AGD's settings for a zCDP budget of rho. examples: number of training examples, noisy
+/// if it is private. max_examples: upper bound on that number.
 ///
-/// Split by rho: an iteration starts with rho / splits, of which gradient_share goes to the
-/// gradient. The default, splits = examples epsilon / 100 but at least 10, follows the signal: sums
-/// grow with the number of examples, and the noise of a whole budget falls with epsilon. (Chosen on
-/// BANK and IPUMS-BR.) Split by epsilon, the paper's section 6.2: epsilon_nmax = epsilon_ng =
-/// epsilon / (2 splits), splits = 60. rho_ng is then that of the Gaussian mechanism's classical
-/// noise (its Theorem 3.3), epsilon_ng^2 / (4 ln(1.25/delta)).
+/// Each iteration begins with one part of the budget, chosen in one of two ways:
+/// - By rho (default): rho / splits, of which gradient_share is for the gradient and the rest for
+///   the choice of a step size. splits = examples epsilon / 100, at least 10: larger sums and
+///   larger budgets stay above the noise of smaller parts. (Chosen on BANK and IPUMS-BR.)
+/// - By epsilon (Lee and Kifer 2018, section 6.2): epsilon / (2 splits) for the gradient and as
+/// much
+///   for the choice, splits = 60. The gradient's rho is that of the Gaussian mechanism's classical
+///   noise (Theorem 3.3) at that epsilon e: e^2 / (4 ln(1.25 / delta)).
 DpAgdSettings dp_agd_settings(const TrainConfig& config, double rho, double examples,
                               double max_examples);
 

@@ -21,8 +21,9 @@
 
 namespace cudp {
 
-/// Interface for a program that trains by calling functions instead of the command line. No signal
-/// handler is then installed. The training thread calls these functions.
+/// Callbacks of a program (such as the Python module) that trains in its own process instead of
+/// starting `cudp`. The training thread calls them. No signal handler is installed then: the
+/// program says itself when to stop.
 class RunCaller {
  public:
   RunCaller() = default;
