@@ -55,6 +55,17 @@ struct ListCommand {
 void add_lists_file(std::string_view toml, const std::string& source, const ListCommand& command,
                     const Settings& given, TrainConfig& own, SettingLists& lists);
 
+/// Does so for the lists and the flags of a request.
+template <class Request>
+void add_lists_file(std::string_view toml, const std::string& source, const ListCommand& command,
+                    const Settings& given, Request& request) {
+  using Flags = decltype(request.flags);
+  TrainConfig own;
+  own.of<Flags>() = request.flags;
+  add_lists_file(toml, source, command, given, own, request.lists);
+  request.flags = own.of<Flags>();
+}
+
 /// Adds the settings of a sweep's file. Throws InputError.
 void add_sweep_file(std::string_view toml, const std::string& source, const Settings& given,
                     SweepRequest& request);
