@@ -10,7 +10,8 @@
 namespace cudp {
 
 /// Returns what each candidate's training may spend: the releases of its plan, or the budget of a
-/// candidate if they will follow from what the training releases. Equal parts are stated once.
+/// candidate if they will follow from what the training releases. If the number of examples was
+/// released before, parts are what trainings spend after it. Equal parts are stated once.
 /// spendings: the candidates' plans. epsilon, delta: budget of a candidate.
 std::vector<privacy::Certificate::Tuning::Part> parts_of_selection(
     const std::vector<PlannedSpending>& spendings, ScoreRows score, double epsilon, double delta);
