@@ -63,6 +63,16 @@ CountSplit split_for_count(double epsilon, double delta, std::uint64_t group) {
   return s;
 }
 
+CountSplit split_with_count_of(const CountSplit& larger, double epsilon, double delta) {
+  CountSplit s = larger;
+  s.epsilon = epsilon;
+  s.delta = delta;
+  s.training_epsilon = rest(epsilon, s.count_epsilon);
+  s.training_delta = rest(delta, s.count_delta);
+  check(s);
+  return s;
+}
+
 void check(const CountSplit& s) {
   check_budget("the whole", s.epsilon, s.delta);
   check_budget("the count's", s.count_epsilon, s.count_delta);

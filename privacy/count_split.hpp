@@ -33,6 +33,12 @@ struct CountSplit {
 /// range, std::domain_error if no noise is enough for the number of examples.
 CountSplit split_for_count(double epsilon, double delta, std::uint64_t group);
 
+/// Returns how (epsilon, delta) is divided if the number of examples was released for a larger
+/// mechanism, whose budget is `larger`, and a part of that mechanism uses the same number: the
+/// number has its part of `larger`, and the training has the rest of (epsilon, delta). Throws
+/// std::invalid_argument if there is no rest.
+CountSplit split_with_count_of(const CountSplit& larger, double epsilon, double delta);
+
 /// Throws std::invalid_argument, with the value, unless the fields are in their ranges, the parts
 /// add up to no more than the whole, and the noise on the number suffices for its part.
 void check(const CountSplit& split);

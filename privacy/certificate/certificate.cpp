@@ -1,6 +1,7 @@
 #include "privacy/certificate/certificate.hpp"
 
 #include <cmath>
+#include <stdexcept>
 #include <utility>
 
 #include "privacy/text/checked_lines.hpp"
@@ -21,13 +22,16 @@ TunedRun Certificate::Tuning::run() const {
 
 void Certificate::select(Tuning chosen, double whole_delta) {
   const SelectionEpsilon found = epsilon_of(chosen, whole_delta, max_rows());
+  if (chosen.count && !(found.epsilon <= chosen.count->training_epsilon))
+    throw std::domain_error("the selection exceeds its part of the budget");
   chosen.mean = Stopping(chosen.law).mean();
   chosen.grid_checksum = checksum_of_grid(chosen.grid);
   chosen.by = found.by;
   chosen.order = found.order;
   tuning = std::move(chosen);
-  epsilon = found.epsilon;
-  delta = whole_delta;
+  // A number that depends on the noisy number of examples may not be stated as epsilon.
+  epsilon = tuning->count ? tuning->count->epsilon : found.epsilon;
+  delta = tuning->count ? tuning->count->delta : whole_delta;
   if (groups)
     groups = Groups{.bounds = {}, .not_stated = "not stated: the settings were selected privately"};
 }
@@ -39,7 +43,8 @@ std::string checksum_of_grid(const std::vector<std::string>& grid) {
 }
 
 SelectionEpsilon epsilon_of(const Certificate::Tuning& tuning, double delta, std::uint64_t group) {
-  return Selection(tuning.run(), group).epsilon(delta);
+  return Selection(tuning.run(), group)
+      .epsilon(tuning.count ? tuning.count->training_delta : delta);
 }
 
 std::string_view text_of(Certificate::Status status) {

@@ -85,8 +85,13 @@ struct Certificate {
     std::vector<Part> parts;
     SelectionEpsilon::By by = SelectionEpsilon::By::profile;  ///< bound that gave epsilon
     double order = 0.0;  ///< Renyi order; 0 for the other bound
+    /// How epsilon and delta of the whole are divided, if one noisy number of examples was released
+    /// for all trainings: a part for the number, and one for the selection after it. `parts` are
+    /// then what the trainings spend given the number.
+    std::optional<CountSplit> count = {};
 
-    TunedRun run() const;  ///< the selection that the parts make
+    /// Returns the selection that the parts make; without `count`.
+    TunedRun run() const;
   };
 
   int format = 2;  ///< format of the file: 2, or 1 in files of older versions
@@ -138,8 +143,10 @@ struct Certificate {
   /// promises holds for it (privacy/README.md).
   void hold_out(const Holdout& part);
   /// States that this training was selected. Computes `epsilon` at this delta for the whole
-  /// selection, and fills in the tuning's E[K], grid checksum, kind of bound and order. Removes the
-  /// table of groups, because there is no bound of a selection for them. Throws like Selection.
+  /// selection, and fills E[K], checksum, bound and order in. If the number of examples has a part
+  /// of its own, `epsilon` and `delta` are those that were divided. Removes the table of groups,
+  /// because there is no bound of a selection for them. Throws like Selection, and
+  /// std::domain_error if the selection exceeds its part.
   void select(Tuning tuning, double delta);
 };
 
@@ -155,7 +162,12 @@ inline constexpr const char* kNotCounted = "not counted in epsilon";
 
 /// Returns a checksum of the candidates' settings, as 16 hexadecimal digits.
 std::string checksum_of_grid(const std::vector<std::string>& grid);
-/// Returns a bound on epsilon at delta for a selection that a certificate states.
+inline constexpr const char* kCountedOnce =
+    "one noisy number of examples for all trainings, then the selection: basic composition, "
+    "whatever the number is";
+
+/// Returns a bound on epsilon for a selection that a certificate states, at delta or, if the number
+/// of examples has a part of its own, at the selection's part of it.
 SelectionEpsilon epsilon_of(const Certificate::Tuning& tuning, double delta, std::uint64_t group);
 
 std::string_view text_of(Certificate::Status status);

@@ -206,7 +206,7 @@ RunSpending spending_of(const Json& j) {
   return spending;
 }
 
-Certificate::Tuning tuning_of(const Json& j) {
+Certificate::Tuning tuning_of(const Json& j, const Certificate& c) {
   Certificate::Tuning t{
       .law = {.eta = number(j, "eta"), .gamma = number(j, "gamma"), .cap = count(j, "cap")},
       .mean = number(j, "expected_trainings"),
@@ -221,6 +221,15 @@ Certificate::Tuning tuning_of(const Json& j) {
       t.parts.push_back({.of_score = text(part, "of") == "score",
                          .candidates = part.at("candidates").get<std::vector<std::uint64_t>>(),
                          .spending = spending_of(part)});
+  if (!j.contains("size_release")) return t;
+  const Json& released = j["size_release"];
+  t.count = {.sigma = number(released, "noise_std"),
+             .epsilon = c.epsilon,
+             .delta = c.delta,
+             .count_epsilon = number(released, "epsilon"),
+             .count_delta = number(released, "delta"),
+             .training_epsilon = number(released, "selection_epsilon"),
+             .training_delta = number(released, "selection_delta")};
   return t;
 }
 
@@ -244,7 +253,7 @@ void read_promises(const Json& j, Certificate& c) {
     c.promise.epsilon = claimed(j, "training_epsilon");
     c.promise.delta = j.at("training_delta").get<double>();
   }
-  if (j.contains("tuning")) c.tuning = tuning_of(j["tuning"]);
+  if (j.contains("tuning")) c.tuning = tuning_of(j["tuning"], c);
   if (!j.contains("holdout")) return;
   const Json& part = j["holdout"];
   c.holdout = {.share = part.at("share").get<double>(),
@@ -359,6 +368,7 @@ Certificate read(const Json& j) {
   c.status = one_of(j, "status", {Status::finished, Status::not_finished, Status::refused});
   read_promises(j, c);
   read_unit(j, c);
+  if (c.tuning && c.tuning->count) c.tuning->count->group = c.max_rows();
   read_groups(j, c);
   c.promise.method = text(j, "method");
   c.promise.mechanism = text(j, "mechanism");

@@ -310,6 +310,13 @@ Json tuning_json(const Certificate::Tuning& t) {
          {"spending", parts},
          {"bound", t.by == SelectionEpsilon::By::profile ? "profiles" : "renyi"}};
   if (t.by == SelectionEpsilon::By::renyi) j["order"] = t.order;
+  if (t.count)
+    j["size_release"] = {{"what", kCountedOnce},
+                         {"noise_std", t.count->sigma},
+                         {"epsilon", t.count->count_epsilon},
+                         {"delta", t.count->count_delta},
+                         {"selection_epsilon", t.count->training_epsilon},
+                         {"selection_delta", t.count->training_delta}};
   j["assumption"] = kTimeOfSelection;
   return j;
 }

@@ -180,6 +180,13 @@ class Format {
     must("tuning.bound", one_of({"profiles", "renyi"}));
     may("tuning.order", number("a number above 1", [](double x) { return x > 1.0; }));
     must("tuning.assumption", one_of({privacy::kTimeOfSelection}));
+    may("tuning.size_release", object());
+    if (!c_.tuning->count) return;
+    must("tuning.size_release.what", one_of({privacy::kCountedOnce}));
+    for (const char* const name : {"noise_std", "epsilon", "selection_epsilon"})
+      must(std::string("tuning.size_release.") + name, positive());
+    for (const char* const name : {"delta", "selection_delta"})
+      must(std::string("tuning.size_release.") + name, inside_unit());
   }
 
   Texts mechanisms() const {

@@ -95,7 +95,10 @@ class Rules {
     double part = whole;
     const bool may_be_divided = c_.split || (c_.status == "refused" && kinds_of(c_).engine);
     try {
-      if (may_be_divided)
+      const bool counted_once = c_.tuning && c_.tuning->count;
+      if (counted_once)
+        part = privacy::split_for_count(c_.epsilon, c_.delta, c_.max_rows).sigma;
+      else if (may_be_divided)
         part = privacy::split_for_count(epsilon, c_.training_delta, c_.max_rows).sigma;
     } catch (const std::logic_error& e) {
       wrong_.emplace_back(std::string("size_release: ") + e.what());

@@ -143,11 +143,23 @@ class Statements {
                        found);
     };
     constexpr double kDown = 1.0 - 0x1p-52;
+    // A tuning divides its own budget, and all of its trainings use one number: tuning.cpp.
+    if (c_.tuning && c_.tuning->count) {
+      part("after_size_release epsilon, the rest", (s.epsilon - s.count_epsilon) * kDown,
+           s.training_epsilon);
+      part("after_size_release delta, the rest", (s.delta - s.count_delta) * kDown,
+           s.training_delta);
+      return check_parts(s);
+    }
     part("size_release epsilon, 4 % of all", 0.04 * s.epsilon, s.count_epsilon);
     part("size_release delta, 10 % of all", 0.1 * s.delta, s.count_delta);
     part("after_size_release epsilon, the rest", (s.epsilon - 0.04 * s.epsilon) * kDown,
          s.training_epsilon);
     part("after_size_release delta, the rest", (s.delta - 0.1 * s.delta) * kDown, s.training_delta);
+    check_parts(s);
+  }
+
+  void check_parts(const privacy::CountSplit& s) {
     try {
       privacy::check(s);
     } catch (const std::invalid_argument& e) {

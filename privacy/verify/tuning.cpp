@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <stdexcept>
 #include <variant>
 
 #include "privacy/filter.hpp"
@@ -40,13 +41,17 @@ bool includes(const std::vector<privacy::Release>& allowed,
   });
 }
 
-/// Whether a part covers the released training.
+/// Whether a part covers the released training: all of it, or what follows the number of examples
+/// if that is counted once for all trainings.
 bool covers(const privacy::RunSpending& part, const StatedNumbers& c) {
+  const bool counted_once = c.tuning->count.has_value();
   if (const auto* planned = std::get_if<privacy::PlannedRun>(&part.run))
-    return !c.split && !c.lost_a_key() && includes(planned->releases, c.releases) &&
+    return (counted_once || !c.split) && !c.lost_a_key() &&
+           includes(planned->releases, counted_once ? c.plan_releases() : c.releases) &&
            part.failure >= c.failure;
   if (const auto* stated = std::get_if<privacy::StatedRun>(&part.run))
-    return stated->epsilon >= c.training_epsilon && stated->delta >= c.training_delta;
+    return stated->epsilon >= (counted_once ? c.plan_epsilon() : c.training_epsilon) &&
+           stated->delta >= (counted_once ? c.plan_delta() : c.training_delta);
   const auto* renyi = std::get_if<privacy::RenyiFilteredRun>(&part.run);
   const double order = renyi != nullptr ? renyi->order : 0.0;
   if ((renyi != nullptr) != (c.order_fixed && c.order > 0.0)) return false;
@@ -56,6 +61,46 @@ bool covers(const privacy::RunSpending& part, const StatedNumbers& c) {
   const double spent =
       renyi != nullptr ? renyi->divergence : std::get<privacy::ZcdpFilteredRun>(part.run).rho;
   return spent >= filter.limit() * (1.0 - 1e-9) && part.failure >= c.failure;
+}
+
+/// Whether a part covers the released score. A unit that is held out decides nothing else.
+bool covers_score(const privacy::RunSpending& part, const StatedNumbers& c) {
+  if (const auto* planned = std::get_if<privacy::PlannedRun>(&part.run))
+    return includes(planned->releases,
+                    {{privacy::Gaussian{c.holdout->sigma}, c.holdout->releases}});
+  const auto* stated = std::get_if<privacy::StatedRun>(&part.run);
+  return stated != nullptr && stated->epsilon >= c.holdout->epsilon &&
+         stated->delta >= c.holdout->delta;
+}
+
+/// Checks that the budget was divided as before the number of examples was released, and that the
+/// released training has used this number.
+void check_count(const privacy::CountSplit& count, const StatedNumbers& c,
+                 std::vector<std::string>& wrong) {
+  const auto same = [&](const char* what, double expected, double found) {
+    if (!(found == expected))
+      wrong.push_back(std::string("tuning.size_release.") + what + ": expected " +
+                      number(expected) + ", found " + number(found));
+  };
+  constexpr double kDown = 1.0 - 0x1p-52;
+  same("epsilon, 4 % of all", 0.04 * c.epsilon, count.count_epsilon);
+  same("delta, 10 % of all", 0.1 * c.delta, count.count_delta);
+  same("selection_epsilon, the rest", (c.epsilon - 0.04 * c.epsilon) * kDown,
+       count.training_epsilon);
+  same("selection_delta, the rest", (c.delta - 0.1 * c.delta) * kDown, count.training_delta);
+  try {
+    privacy::check(count);
+  } catch (const std::invalid_argument& e) {
+    wrong.push_back(std::string("tuning.size_release: ") + e.what());
+  }
+  if (!c.split) {
+    wrong.emplace_back(
+        "size_release: expected the part of the budget that the tuning states, found none");
+    return;
+  }
+  same("noise_std, that of the training's size_release", c.split->sigma, count.sigma);
+  same("epsilon, that of the training's size_release", c.split->count_epsilon, count.count_epsilon);
+  same("delta, that of the training's size_release", c.split->count_delta, count.count_delta);
 }
 
 }  // namespace
@@ -72,9 +117,8 @@ std::vector<std::string> check_tuning(const Tuning& tuning, const StatedNumbers&
   const bool has_scores = std::ranges::any_of(tuning.parts, &Tuning::Part::of_score);
   const bool scored =
       held_out && (has_scores || !std::ranges::all_of(tuning.parts, [&](const Tuning::Part& part) {
-                     const auto* stated = std::get_if<privacy::StatedRun>(&part.spending.run);
-                     return stated != nullptr && stated->epsilon >= c.holdout->epsilon &&
-                            stated->delta >= c.holdout->delta;
+                     return std::holds_alternative<privacy::StatedRun>(part.spending.run) &&
+                            covers_score(part.spending, c);
                    }));
   bool covered = false;
   for (const bool of_score : {false, true}) {
@@ -102,30 +146,23 @@ std::vector<std::string> check_tuning(const Tuning& tuning, const StatedNumbers&
   }
   if (!covered)
     wrong.emplace_back("tuning.spending: expected that of the released training, found others");
-  if (scored) {
-    double epsilon = 0.0, delta = 0.0;
-    for (const Tuning::Part& part : tuning.parts) {
-      const auto* stated = std::get_if<privacy::StatedRun>(&part.spending.run);
-      if (!part.of_score) continue;
-      if (stated == nullptr) {
-        wrong.emplace_back("tuning.spending: expected stated scores, found others");
-        continue;
-      }
-      epsilon = std::fmax(epsilon, stated->epsilon);
-      delta = std::fmax(delta, stated->delta);
-    }
-    if (epsilon < c.holdout->epsilon || delta < c.holdout->delta)
-      wrong.emplace_back("tuning.spending: expected that of the released score, found less");
-  }
+  if (scored && std::ranges::none_of(tuning.parts, [&](const Tuning::Part& part) {
+        return part.of_score && covers_score(part.spending, c);
+      }))
+    wrong.emplace_back("tuning.spending: expected that of the released score, found less");
+  if (tuning.count) check_count(*tuning.count, c, wrong);
   try {
     const privacy::Stopping stopping(tuning.law);
     if (!(std::fabs(tuning.mean - stopping.mean()) <= 1e-9 * stopping.mean()))
       wrong.push_back("tuning.expected_trainings: expected " + number(stopping.mean()) +
                       ", found " + number(tuning.mean));
     const privacy::SelectionEpsilon bound = privacy::epsilon_of(tuning, c.delta, c.max_rows);
-    if (!(std::fabs(c.epsilon - bound.epsilon) <= kSameEpsilon * bound.epsilon))
+    // If the number of examples has a part, epsilon is that which was divided before.
+    if (tuning.count ? !(bound.epsilon <= tuning.count->training_epsilon * (1.0 + kSameEpsilon))
+                     : !(std::fabs(c.epsilon - bound.epsilon) <= kSameEpsilon * bound.epsilon))
       wrong.push_back("certificate's epsilon, of the whole selection: expected " +
-                      number(bound.epsilon) + ", found " + number(c.epsilon));
+                      number(bound.epsilon) + ", found " +
+                      number(tuning.count ? tuning.count->training_epsilon : c.epsilon));
     if (bound.by != tuning.by || std::fabs(bound.order - tuning.order) > 1e-9 * bound.order)
       wrong.emplace_back("tuning.bound: expected the smaller one and its order, found another");
   } catch (const std::exception& e) {

@@ -1,7 +1,15 @@
 #include "runtime/cli/setting_lists.hpp"
 
+#include <algorithm>
+#include <filesystem>
+#include <memory>
 #include <utility>
 
+#include <CLI/CLI.hpp>
+
+#include "runtime/base/error.hpp"
+#include "runtime/base/files.hpp"
+#include "runtime/cli/short_help.hpp"
 #include "runtime/settings/options.hpp"
 
 namespace cudp {
@@ -46,6 +54,43 @@ void check_names(const SettingLists& lists) {
       swept_option(key)->set(tried, value.value, value.place);
       check_names(tried);
     }
+}
+
+void add_request_file(
+    const ContinuedFolder& folder, const std::string& file, const std::string& resume,
+    bool has_lists, const Settings& own,
+    const std::function<void(const std::string& text, const std::string& source)>& add) {
+  if (resume.empty()) {
+    if (!file.empty()) add(read_user_file(file), file);
+    return;
+  }
+  const bool more = std::ranges::any_of(own, [&](const auto& setting) {
+    return std::ranges::find(folder.with, setting.first) == folder.with.end();
+  });
+  if (has_lists || more)
+    throw InputError("--resume: expected no settings, no file and no --out with it, found some");
+  const std::filesystem::path stored = std::filesystem::path(resume) / "private" / folder.stored;
+  if (!std::filesystem::exists(stored))
+    throw InputError("--resume " + resume + ": expected the folder of " + folder.of +
+                     ", found none");
+  add(read_file(stored), stored.string());
+}
+
+void add_lists_command(
+    CLI::App& command, CommandBody& body, const std::string& help, std::vector<Option> own,
+    std::function<int(const CommandFlags& settings, const CommandFlags& own)> run) {
+  use_short_help(command, help);
+  const auto settings =
+      std::make_shared<CommandFlags>(command, list_options(), Repeated::all_count);
+  const auto flags = std::make_shared<CommandFlags>(command, std::move(own), Repeated::last_counts);
+  command.callback([&body, settings, flags, run = std::move(run)] {
+    body = {.run = [settings, flags, run] { return run(*settings, *flags); },
+            .check =
+                [settings, flags] {
+                  static_cast<void>(flags->values());
+                  check_names(given_lists(*settings).lists);
+                }};
+  });
 }
 
 }  // namespace cudp

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,7 +12,6 @@
 
 #include "privacy/text/number.hpp"
 #include "runtime/base/error.hpp"
-#include "runtime/base/files.hpp"
 #include "runtime/base/interrupt.hpp"
 #include "runtime/cli/answer.hpp"
 #include "runtime/cli/commands.hpp"
@@ -56,36 +54,19 @@ constexpr HelpLine kSweepLines[] = {
     {"quiet", "no progress, only warnings"},
 };
 
-/// Settings and flags as the user gave them.
-struct GivenSweep {
-  SweepRequest request;
-  bool json = false;
-  bool quiet = false;
-};
-
-/// Returns the settings of the command line alone. Throws InputError.
-GivenSweep on_command_line(const CommandFlags& settings, const CommandFlags& own) {
-  GivenLists lists = given_lists(settings);
-  return {.request = {.lists = std::move(lists.lists), .flags = own.values().of<SweepFlags>()},
-          .json = lists.json,
-          .quiet = lists.quiet};
-}
+using GivenSweep = GivenRequest<SweepRequest>;
 
 /// Adds the settings in SWEEP.toml, or those of the sweep that is continued. Throws InputError.
-void add_files(GivenSweep& given, const CommandFlags& own) {
-  SweepFlags& flags = given.request.flags;
-  if (!flags.resume.empty()) {
-    if (!flags.out.empty() || !flags.file.empty() || !given.request.lists.empty() ||
-        own.given_texts().contains("repeats"))
-      throw InputError("--resume: expected no settings, no file and no --out with it, found some");
-    const std::filesystem::path file =
-        std::filesystem::path(flags.resume) / "private" / "sweep.toml";
-    if (!std::filesystem::exists(file))
-      throw InputError("--resume " + flags.resume + ": expected the folder of a sweep, found none");
-    add_sweep_file(read_file(file), file.string(), own.given(), given.request);
-  } else if (!flags.file.empty()) {
-    add_sweep_file(read_user_file(flags.file), flags.file, own.given(), given.request);
-  }
+void add_files(SweepRequest& request, const CommandFlags& own) {
+  const Settings typed = own.given();
+  const SweepFlags flags = request.flags;
+  add_request_file({.of = "a sweep",
+                    .stored = "sweep.toml",
+                    .with = {"resume", "jobs", "share", "total-epsilon", "total-delta"}},
+                   flags.file, flags.resume, !request.lists.empty(), typed,
+                   [&](const std::string& text, const std::string& source) {
+                     add_sweep_file(text, source, typed, request);
+                   });
 }
 
 /// Privacy that all runs of a sweep spend together, and messages about it.
@@ -145,7 +126,7 @@ void finish(const Sweep& sweep, const SweepFlags& flags, bool as_json) {
 }
 
 int run_sweep(GivenSweep given, const CommandFlags& own) {
-  add_files(given, own);
+  add_files(given.request, own);
   Reporter reporter(given.quiet);
   const SweepFlags flags = given.request.flags;
   std::optional<EndOnSignal> end(
@@ -175,18 +156,11 @@ void add_sweep_command(CLI::App& app, CommandBody& body) {
   CLI::App* command =
       app.add_subcommand("sweep", "Train with all combinations of lists of settings");
   command->footer(kSweepExamples);
-  std::vector<Option> own_options = sweep_options();
-  use_short_help(*command,
-                 kSweepUsage + help_lines_text(kSweepLines, own_options) + kSweepExamples);
-  const auto settings =
-      std::make_shared<CommandFlags>(*command, list_options(), Repeated::all_count);
-  const auto own =
-      std::make_shared<CommandFlags>(*command, std::move(own_options), Repeated::last_counts);
-  command->callback([&body, settings, own] {
-    body = {
-        .run = [settings, own] { return run_sweep(on_command_line(*settings, *own), *own); },
-        .check = [settings, own] { check_names(on_command_line(*settings, *own).request.lists); }};
-  });
+  add_lists_command(*command, body,
+                    kSweepUsage + help_lines_text(kSweepLines, sweep_options()) + kSweepExamples,
+                    sweep_options(), [](const CommandFlags& settings, const CommandFlags& own) {
+                      return run_sweep(request_on_command_line<SweepRequest>(settings, own), own);
+                    });
 }
 
 }  // namespace cudp

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,8 +12,8 @@
 
 #include "privacy/text/number.hpp"
 #include "privacy/verify/stated_numbers.hpp"
+#include "privacy/verify/statements.hpp"
 #include "runtime/base/error.hpp"
-#include "runtime/base/files.hpp"
 #include "runtime/base/interrupt.hpp"
 #include "runtime/cli/answer.hpp"
 #include "runtime/cli/commands.hpp"
@@ -65,54 +64,42 @@ constexpr HelpLine kTuneLines[] = {
 /// Difference in accuracy between candidates that scores should be able to tell apart. It is an
 /// assumption, not a measurement.
 constexpr double kAssumedSpread = 0.02;
+/// Number of rows for which a dry run shows a plan if it is private, or more for large batches.
+constexpr double kAssumedRows = 10000.0;
 
-struct GivenTuning {
-  TuneRequest request;
-  bool json = false;
-  bool quiet = false;
-};
-
-GivenTuning tuning_on_command_line(const CommandFlags& settings, const CommandFlags& own) {
-  GivenLists lists = given_lists(settings);
-  return {.request = {.lists = std::move(lists.lists), .flags = own.values().of<TuneFlags>()},
-          .json = lists.json,
-          .quiet = lists.quiet};
-}
+using GivenTuning = GivenRequest<TuneRequest>;
 
 /// Adds the settings of GRID.toml, or of the tuning that is continued. Throws InputError.
-void add_tuning_files(GivenTuning& given, const CommandFlags& own) {
-  TuneFlags& flags = given.request.flags;
+void add_tuning_files(TuneRequest& request, const CommandFlags& own) {
+  const TuneFlags flags = request.flags;
   const Settings typed = own.given();
   if (!flags.resume_or_start.empty() && !(flags.resume.empty() && flags.out.empty()))
     throw InputError("--resume-or-start: expected no --resume or --out with it, found one");
-  if (!flags.resume.empty()) {
-    bool more = !given.request.lists.empty();
-    for (const auto& [key, value] : typed) more = more || (key != "resume" && key != "jobs");
-    if (more)
-      throw InputError("--resume: expected no settings, no file and no --out with it, found some");
-    const std::filesystem::path file =
-        std::filesystem::path(flags.resume) / "private" / "tune.toml";
-    if (!std::filesystem::exists(file))
-      throw InputError("--resume " + flags.resume +
-                       ": expected the folder of a tuning, found none");
-    add_tune_file(read_file(file), file.string(), typed, given.request);
-  } else if (!flags.file.empty()) {
-    add_tune_file(read_user_file(flags.file), flags.file, typed, given.request);
-  }
+  add_request_file({.of = "a tuning", .stored = "tune.toml", .with = {"resume", "jobs"}},
+                   flags.file, flags.resume, !request.lists.empty(), typed,
+                   [&](const std::string& text, const std::string& source) {
+                     add_tune_file(text, source, typed, request);
+                   });
 }
 
 std::string budget_text(double epsilon, double delta) {
   return fmt::format("{} at delta {:.3g}", rounded_up(epsilon), delta);
 }
 
+/// Returns the number of rows for which a dry run shows a plan, if the number of rows is private.
+double assumed_rows(const Tune& tune) {
+  std::int64_t batch = 0;
+  for (const SweepCell& cell : tune.candidates()) batch = std::max(batch, cell.config.batch);
+  return std::fmax(kAssumedRows, 16.0 * static_cast<double>(batch));
+}
+
 /// Returns the noise multiplier of a plan in words.
 std::string noise_text(const PlannedSpending& s) {
   if (s.certificate.empty()) return "sigma follows from the noisy number of examples";
-  const auto json = nlohmann::json::parse(s.certificate, nullptr, false);
-  const auto releases = json.find("releases");
-  if (releases == json.end() || releases->size() != 1 || !releases->front().contains("sigma"))
-    return "as its method needs";
-  return "sigma " + rounded_down(releases->front()["sigma"].get<double>());
+  const std::vector<privacy::Release> releases =
+      verify::read_stated_numbers(s.certificate).plan_releases();
+  const double sigma = releases.size() == 1 ? verify::sigma_of(releases.front().mechanism) : 0.0;
+  return sigma > 0.0 ? "sigma " + rounded_down(sigma) : "as its method needs";
 }
 
 /// Adds what scores can tell apart: their standard error beside an assumed spread of the
@@ -130,14 +117,18 @@ void add_score_error(const Tune& tune, Answer& a) {
   }
   // The number of rows is private, so the plan is stated for numbers that would suffice.
   const TunePlan& plan = tune.plan();
-  const HoldoutPlan held = plan_holdout(0.5, plan.budget.epsilon, plan.budget.delta, false, 0.0, 1);
+  double sigma = 0.0;
+  if (const std::string& text = tune.spendings().front().certificate; !text.empty())
+    if (const auto held = verify::read_stated_numbers(text).holdout) sigma = held->sigma;
+  if (sigma == 0.0)
+    sigma = plan_holdout(0.5, plan.budget.epsilon, plan.budget.delta, false, 0.0, 1).sigma;
   // Accuracy of two classes is a sum of two cells over a sum of four: error of noise, at most
   // sigma sqrt(2) / n, besides 1 / (2 sqrt(n)) of the rows.
-  const double noise = held.sigma * std::sqrt(2.0);
+  const double noise = sigma * std::sqrt(2.0);
   const auto error_of = [&](double n) { return std::hypot(noise / n, 0.5 / std::sqrt(n)); };
   double enough = 1.0;
   while (error_of(enough) > 0.5 * kAssumedSpread) enough *= 1.01;
-  a.json["noise_of_a_cell"] = held.sigma;
+  a.json["noise_of_a_cell"] = sigma;
   a.json["held_out_rows_for_one_point"] = std::ceil(enough);
   a.rows.emplace_back("a score's error",
                       fmt::format("{:.2g} % with 300 held-out rows, {:.2g} % with 3,000",
@@ -169,6 +160,12 @@ void print_plan(const Tune& tune, bool as_json) {
             {"trainings", fmt::format("{:.4g} expected, {} at most; the number stays secret",
                                       stopping.mean(), plan.law.cap)},
             {"candidates", std::to_string(tune.candidates().size())}};
+  if (tune.has_count()) {
+    const double rows = assumed_rows(tune);
+    a.json["assumed_rows"] = rows;
+    a.rows.emplace_back("row count",
+                        fmt::format("private, released once; this plan is for {:.0f}", rows));
+  }
   for (std::size_t i = 0; i < tune.candidates().size(); ++i) {
     const std::string settings = varied_text(tune.candidates()[i]);
     const PlannedSpending& s = tune.spendings()[i];
@@ -207,7 +204,7 @@ void print_result(const Tune& tune, bool as_json) {
 }
 
 int run_tune(GivenTuning given, const CommandFlags& own) {
-  add_tuning_files(given, own);
+  add_tuning_files(given.request, own);
   Reporter reporter(given.quiet);
   const TuneFlags flags = given.request.flags;
   std::optional<EndOnSignal> end(
@@ -216,6 +213,7 @@ int run_tune(GivenTuning given, const CommandFlags& own) {
   if (!tune.is_finished()) {
     tune.prepare();
     if (flags.dry_run) {
+      if (tune.has_count()) tune.plan_with_count(assumed_rows(tune));
       print_plan(tune, given.json);
       return 0;
     }
@@ -225,6 +223,7 @@ int run_tune(GivenTuning given, const CommandFlags& own) {
     reporter.info(tune.folder().string() + " is complete; nothing to do");
   }
   print_result(tune, given.json);
+  ignore_signals();  // The tuning is complete, and its exit code says so.
   return 0;
 }
 
@@ -234,18 +233,11 @@ void add_tune_command(CLI::App& app, CommandBody& body) {
   CLI::App* command =
       app.add_subcommand("tune", "Choose settings by training, within the privacy guarantee");
   command->footer(kTuneExamples);
-  std::vector<Option> own_options = tune_options();
-  use_short_help(*command, kTuneUsage + help_lines_text(kTuneLines, own_options) + kTuneExamples);
-  const auto settings =
-      std::make_shared<CommandFlags>(*command, list_options(), Repeated::all_count);
-  const auto own =
-      std::make_shared<CommandFlags>(*command, std::move(own_options), Repeated::last_counts);
-  command->callback([&body, settings, own] {
-    body = {
-        .run = [settings, own] { return run_tune(tuning_on_command_line(*settings, *own), *own); },
-        .check = [settings,
-                  own] { check_names(tuning_on_command_line(*settings, *own).request.lists); }};
-  });
+  add_lists_command(*command, body,
+                    kTuneUsage + help_lines_text(kTuneLines, tune_options()) + kTuneExamples,
+                    tune_options(), [](const CommandFlags& settings, const CommandFlags& own) {
+                      return run_tune(request_on_command_line<TuneRequest>(settings, own), own);
+                    });
 }
 
 }  // namespace cudp

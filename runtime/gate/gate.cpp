@@ -85,12 +85,22 @@ void Gate::admit_once(const GaussianRelease& r, std::size_t dimension) {
   list(r, dimension);
 }
 
+void Gate::use_key(Stream purpose, SharedKey key) {
+  other_keys_.insert_or_assign(purpose, std::move(key));
+}
+
+const RandomKey& Gate::key_of(Stream purpose) const {
+  const auto other = other_keys_.find(purpose);
+  return other == other_keys_.end() ? key_.key() : other->second.key();
+}
+
 std::int64_t Gate::draw_noise(const GaussianRelease& r) {
   if (release_observer_ != nullptr)
     throw std::logic_error(std::string(r.name) +
                            ": a release observer could not receive the value");
   admit_once(r, 1);
-  return rounded_normals({generator_, key_.key(), r.purpose, r.step}, r.noise_std / r.grid, 0, 1)
+  return rounded_normals({generator_, key_of(r.purpose), r.purpose, r.step}, r.noise_std / r.grid,
+                         0, 1)
       .front();
 }
 
@@ -104,7 +114,7 @@ std::vector<double> Gate::release(const GaussianRelease& r, std::span<const std:
                            .noise_std = r.noise_std,
                            .sensitivity = r.sensitivity};
   if (SecretObserver* const o = observer(release_observer_)) o->before_noise(what, sums);
-  const RandomStream stream{generator_, key_.key(), r.purpose, r.step};
+  const RandomStream stream{generator_, key_of(r.purpose), r.purpose, r.step};
   const double s = r.noise_std / r.grid;  // exact
   std::vector<double> out;
   out.reserve(sums.size());

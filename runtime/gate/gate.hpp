@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -103,6 +104,9 @@ class Gate {
   std::vector<double> release(const GaussianRelease& release, std::span<const std::int64_t> sums);
   double release(const GaussianRelease& release, std::int64_t sum);
 
+  /// Draws the noise of releases for this purpose from another key. Call before the first of them.
+  void use_key(Stream purpose, SharedKey key);
+
   /// Returns K, the noise in multiples of the grid g, for a release of one sum S, for an engine
   /// that adds it where S is computed. The engine must return nothing of S but S / g + K modulo
   /// 2^64. The release counts as made. Throws as release() does, and std::logic_error if the gate
@@ -132,8 +136,11 @@ class Gate {
   void admit_once(const GaussianRelease& release, std::size_t dimension);
   void list(const GaussianRelease& release, std::size_t dimension);
 
+  const RandomKey& key_of(Stream purpose) const;
+
   Generator generator_;
   SharedKey key_;
+  std::map<Stream, SharedKey> other_keys_;  ///< of use_key()
   ReleaseAuthority& authority_;
   ReleaseObserver* release_observer_;
   std::vector<Released> released_;

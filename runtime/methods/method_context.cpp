@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "runtime/base/error.hpp"
+#include "runtime/config/keys_in_use.hpp"
 #include "runtime/methods/registry.hpp"
 #include "runtime/methods/releases_before.hpp"
 
@@ -11,6 +12,8 @@ namespace cudp {
 std::optional<privacy::CountSplit> count_split(const TrainConfig& config, const DataSplit& data) {
   if (data.size_is_public || method_entry(config.method).counts_in_its_proof) return std::nullopt;
   try {
+    if (const auto& count = config.of<KeysInUse>().count)
+      return privacy::split_with_count_of(count->budget, *config.epsilon, *config.delta);
     return privacy::split_for_count(*config.epsilon, *config.delta, data.unit_rows);
   } catch (const std::logic_error& none) {
     throw BudgetError(std::string("the number of training examples is private, and ") +

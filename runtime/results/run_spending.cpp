@@ -49,6 +49,9 @@ privacy::RunSpending spending_of(const nlohmann::json& certificate,
                                  const verify::StatedNumbers& stated, const std::string& source) {
   if (!std::isfinite(stated.epsilon))
     throw InputError(source + ": expected a certificate with an epsilon, found none");
+  // A selection after a noisy number of examples depends on it.
+  if (stated.tuning && stated.tuning->count)
+    return {.run = privacy::StatedRun{stated.epsilon, stated.delta}};
   if (stated.tuning) return {.run = stated.tuning->run()};
   // The only bound for both parts together is the stated one.
   if (stated.holdout) return {.run = privacy::StatedRun{stated.epsilon, stated.delta}};
@@ -73,6 +76,23 @@ privacy::RunSpending spending_of(const nlohmann::json& certificate,
   if (stated.status != "refused" && !is_fixed_ahead(stated))
     return {.run = privacy::StatedRun{stated.epsilon, stated.delta}};
   return {.run = privacy::PlannedRun{stated.releases}, .failure = stated.failure};
+}
+
+privacy::RunSpending spending_given_count(const verify::StatedNumbers& stated) {
+  if (stated.order_fixed) {
+    const privacy::Filter filter(privacy::renyi_budget(stated.order, stated.plan_epsilon(),
+                                                       stated.plan_delta() - stated.failure, 0.0,
+                                                       stated.max_rows));
+    return {.run = privacy::RenyiFilteredRun{stated.order, filter.limit()},
+            .failure = stated.failure};
+  }
+  privacy::RunSpending planned{.run = privacy::PlannedRun{stated.plan_releases()},
+                               .failure = stated.failure};
+  // Random allocation has no Renyi divergence, and its privacy loss takes long at many epsilons.
+  if (!stated.split || stated.lost_a_key() || !names(kPlannedAtStart, stated.method) ||
+      privacy::allocates(planned))
+    return {.run = privacy::StatedRun{stated.plan_epsilon(), stated.plan_delta()}};
+  return planned;
 }
 
 }  // namespace cudp

@@ -14,4 +14,8 @@ namespace cudp {
 privacy::RunSpending spending_of(const nlohmann::json& certificate,
                                  const verify::StatedNumbers& stated, const std::string& source);
 
+/// Returns the privacy that a training spends after its noisy number of examples, given that
+/// number: by its certificate, which must divide the budget.
+privacy::RunSpending spending_given_count(const verify::StatedNumbers& stated);
+
 }  // namespace cudp

@@ -414,11 +414,13 @@ const std::vector<Option>& train_options() {
   return table;
 }
 
-const Option* find_option(std::string_view key) {
-  for (const Option& o : train_options())
+const Option* find_option(const std::vector<Option>& options, std::string_view key) {
+  for (const Option& o : options)
     if (o.key == key) return &o;
   return nullptr;
 }
+
+const Option* find_option(std::string_view key) { return find_option(train_options(), key); }
 
 std::vector<std::string> option_keys() {
   std::vector<std::string> keys;

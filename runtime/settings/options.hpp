@@ -11,7 +11,9 @@ namespace cudp {
 /// (methods/registry.hpp).
 const std::vector<Option>& train_options();
 
-/// Returns the option with this key; null if there is none.
+/// Returns the option of `options` with this key; null if there is none.
+const Option* find_option(const std::vector<Option>& options, std::string_view key);
+/// Returns the option of `cudp train` with this key; null if there is none.
 const Option* find_option(std::string_view key);
 
 std::vector<std::string> option_keys();

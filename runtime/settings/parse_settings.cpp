@@ -5,30 +5,15 @@
 #include <sstream>
 #include <utility>
 
-#include <toml++/toml.h>
-
 #include "runtime/base/error.hpp"
 #include "runtime/base/nearest.hpp"
 #include "runtime/methods/registry.hpp"
 #include "runtime/settings/options.hpp"
 #include "runtime/settings/synonyms.hpp"
+#include "runtime/settings/toml_values.hpp"
 
 namespace cudp {
 namespace {
-
-std::string at_line(const std::string& source, const toml::source_region& region) {
-  return source + ", line " + std::to_string(region.begin.line);
-}
-
-Value value_of(const toml::node& node, const std::string& place) {
-  if (const auto* b = node.as_boolean()) return b->get();
-  if (const auto* i = node.as_integer()) return i->get();
-  if (const auto* f = node.as_floating_point()) return f->get();
-  if (const auto* s = node.as_string()) return s->get();
-  std::ostringstream type;
-  type << node.type();
-  throw InputError(place + ": expected a single value, found " + type.str());
-}
 
 [[noreturn]] void refuse_unknown(const std::string& key, const std::string& place) {
   throw InputError(
@@ -38,24 +23,19 @@ Value value_of(const toml::node& node, const std::string& place) {
 
 void add_setting(Settings& settings, std::string_view key, const toml::node& node,
                  const std::string& source) {
-  std::string place = at_line(source, node.source());
+  std::string place = line_of(node, source);
   place.append(", ").append(key);
   if (find_option(key) == nullptr) refuse_unknown(std::string(key), place);
   if (key == "config" || key == "resume" || key == "resume-or-start")
     throw InputError(place + ": expected on the command line only, found in a file");
-  Value value = value_of(node, place);
+  Value value = toml_value(node, place, "a single value");
   settings.insert_or_assign(std::string(key), Setting{std::move(value), std::move(place)});
 }
 
 }  // namespace
 
 Settings parse_settings(std::string_view text, const std::string& source, std::string_view method) {
-  toml::table table;
-  try {
-    table = toml::parse(text, source);
-  } catch (const toml::parse_error& e) {
-    throw InputError(at_line(source, e.source()) + ": " + std::string(e.description()));
-  }
+  const toml::table table = parse_toml(text, source);
   Settings settings, own;
   for (const auto& [name, node] : table) {
     const toml::table* const part = node.as_table();

@@ -1,10 +1,8 @@
 #include "runtime/sweep/request.hpp"
 
 #include <algorithm>
-#include <sstream>
 
 #include <spdlog/fmt/fmt.h>
-#include <toml++/toml.h>
 
 #include "runtime/base/error.hpp"
 #include "runtime/base/nearest.hpp"
@@ -13,29 +11,16 @@
 #include "runtime/methods/registry.hpp"
 #include "runtime/settings/options.hpp"
 #include "runtime/settings/synonyms.hpp"
+#include "runtime/settings/toml_values.hpp"
 
 namespace cudp {
 namespace {
 
-using Flags = SweepFlags;
-
 /// Maximum number of runs of a sweep.
 constexpr std::size_t kMaxRuns = 100000;
 
-const Option* own_option(const ListCommand& command, std::string_view key) {
-  for (const Option& o : command.options)
-    if (o.key == key) return &o;
-  return nullptr;
-}
-
 Value entry_value(const toml::node& node, const std::string& place) {
-  if (const auto* b = node.as_boolean()) return b->get();
-  if (const auto* i = node.as_integer()) return i->get();
-  if (const auto* f = node.as_floating_point()) return f->get();
-  if (const auto* s = node.as_string()) return s->get();
-  std::ostringstream type;
-  type << node.type();
-  throw InputError(place + ": expected a value or a list of values, found " + type.str());
+  return toml_value(node, place, "a value or a list of values");
 }
 
 /// Throws InputError if a value is twice in the list: the same runs would count as two settings.
@@ -58,22 +43,22 @@ std::string text_of(const Value& value) {
 const std::vector<Option>& sweep_options() {
   using namespace option_rows;
   static const std::vector<Option> all = {
-      optional_positional(text("file", "SWEEP.toml", &Flags::file,
+      optional_positional(text("file", "SWEEP.toml", &SweepFlags::file,
                                "File with settings, lists of them, and the keys of these flags")),
-      integer("repeats", "N", &Flags::repeats, kCount,
+      integer("repeats", "N", &SweepFlags::repeats, kCount,
               "Runs of each combination of settings, each with a key of its own"),
-      integer("jobs", "N", &Flags::jobs, kThreads,
+      integer("jobs", "N", &SweepFlags::jobs, kThreads,
               "Runs at a time, 0: one a core, or 8 on a CUDA device"),
-      number("total-epsilon", "E", &Flags::total_epsilon, kPositive,
+      number("total-epsilon", "E", &SweepFlags::total_epsilon, kPositive,
              "Refuse the sweep if all its runs together may spend more"),
-      number("total-delta", "D", &Flags::total_delta, kInsideUnit,
+      number("total-delta", "D", &SweepFlags::total_delta, kInsideUnit,
              "Delta of all runs together; the runs' own if not given, or their sum if numbers of "
              "examples are private"),
-      text("share", "K/N", &Flags::share,
+      text("share", "K/N", &SweepFlags::share,
            "Make every N-th run only, from the K-th on: a task of an array of jobs"),
-      text("out", "DIR", &Flags::out,
+      text("out", "DIR", &SweepFlags::out,
            "Folder of the sweep; the same command continues it. runs/sweep-TIME if not given"),
-      text("resume", "DIR", &Flags::resume, "Continue the sweep in DIR"),
+      text("resume", "DIR", &SweepFlags::resume, "Continue the sweep in DIR"),
   };
   return all;
 }
@@ -105,17 +90,11 @@ std::vector<Setting> parse_values(const Option& option, const std::vector<std::s
 
 void add_lists_file(std::string_view toml, const std::string& source, const ListCommand& command,
                     const Settings& given, TrainConfig& own, SettingLists& lists) {
-  toml::table table;
-  try {
-    table = toml::parse(toml, source);
-  } catch (const toml::parse_error& e) {
-    throw InputError(fmt::format("{}, line {}: {}", source, e.source().begin.line,
-                                 std::string(e.description())));
-  }
+  const toml::table table = parse_toml(toml, source);
   for (const auto& [name, node] : table) {
     const std::string key(name.str());
-    const std::string place = fmt::format("{}, line {}, {}", source, node.source().begin.line, key);
-    const Option* const option = own_option(command, key);
+    const std::string place = line_of(node, source) + ", " + key;
+    const Option* const option = find_option(command.options, key);
     if (option != nullptr &&
         std::ranges::find(command.only_flags, key) == command.only_flags.end()) {
       if (!given.contains(key)) option->set(own, entry_value(node, place), place);
@@ -149,14 +128,11 @@ void add_lists_file(std::string_view toml, const std::string& source, const List
 
 void add_sweep_file(std::string_view toml, const std::string& source, const Settings& given,
                     SweepRequest& request) {
-  TrainConfig own;
-  own.of<SweepFlags>() = request.flags;
   add_lists_file(toml, source,
                  {.name = "sweep",
                   .options = sweep_options(),
                   .only_flags = {"file", "out", "resume", "share"}},
-                 given, own, request.lists);
-  request.flags = own.of<SweepFlags>();
+                 given, request);
 }
 
 std::string lists_text(const SettingLists& lists) {

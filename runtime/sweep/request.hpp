@@ -55,6 +55,17 @@ struct ListCommand {
 void add_lists_file(std::string_view toml, const std::string& source, const ListCommand& command,
                     const Settings& given, TrainConfig& own, SettingLists& lists);
 
+/// Adds the settings of a TOML file to the lists and flags of a request.
+template <class Request>
+void add_lists_file(std::string_view toml, const std::string& source, const ListCommand& command,
+                    const Settings& given, Request& request) {
+  using Flags = decltype(request.flags);
+  TrainConfig own;
+  own.of<Flags>() = request.flags;
+  add_lists_file(toml, source, command, given, own, request.lists);
+  request.flags = own.of<Flags>();
+}
+
 /// Adds the settings of a sweep's TOML file to a request. Flags of the command line take priority.
 /// given: keys of SweepFlags that the command line sets. Throws InputError.
 void add_sweep_file(std::string_view toml, const std::string& source, const Settings& given,

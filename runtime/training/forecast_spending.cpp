@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/base/error.hpp"
+#include "runtime/config/keys_in_use.hpp"
 #include "runtime/methods/method_context.hpp"
 #include "runtime/methods/registry.hpp"
 #include "runtime/settings/table_defaults.hpp"
@@ -34,15 +35,18 @@ SpendingForecast forecast_spending(Experiment& e) {
   const double noise =
       size_noise(e.data, e.config, table_chooses_batch(e.config, e.data.train, e.network));
   const privacy::Ledger counted = ledger_of_size(noise, count_split(e.config, e.data));
-  if (noise > 0.0) check_before_count(e, noise, counted);
+  const std::optional<CountInUse>& count = e.config.of<KeysInUse>().count;
+  const bool is_counted = noise > 0.0 && count && count->value;
+  if (noise > 0.0 && !is_counted) check_before_count(e, noise, counted);
   const HoldoutPlan held = holdout_plan_of(e, noise);
-  if (noise > 0.0)
+  if (noise > 0.0 && !is_counted)
     return {.epsilon = std::fmax(e.config.epsilon.value(), held.epsilon),
             .delta = std::fmax(e.config.delta.value(), held.delta),
             .plan = std::nullopt};
-  const TrainingSize size{.value = static_cast<double>(e.data.train.whole_size()),
-                          .noise = 0.0,
-                          .unit_rows = e.data.unit_rows};
+  const TrainingSize size{
+      .value = is_counted ? *count->value : static_cast<double>(e.data.train.whole_size()),
+      .noise = noise,
+      .unit_rows = e.data.unit_rows};
   choose_for_table(e.config, size, e.data.train, e.network);
   return planned([&]() -> SpendingForecast {
     MethodContext context =
@@ -53,7 +57,7 @@ SpendingForecast forecast_spending(Experiment& e) {
       return {.epsilon = method->epsilon(), .delta = method->delta(), .plan = std::nullopt};
     const privacy::Ledger ledger = first_ledger(e.config, size, *method, counted);
     privacy::Certificate plan =
-        make_plan_certificate(e, size, *method, ledger, {}, 0, method->steps());
+        with_holdout(make_plan_certificate(e, size, *method, ledger, {}, 0, method->steps()), held);
     return {.epsilon = plan.epsilon, .delta = plan.delta, .plan = std::move(plan)};
   });
 }

@@ -12,6 +12,7 @@
 
 #include "models/freeze.hpp"
 #include "runtime/base/error.hpp"
+#include "runtime/config/keys_in_use.hpp"
 #include "runtime/config/report_options.hpp"
 #include "runtime/config/seeded_key.hpp"
 #include "runtime/methods/method_context.hpp"
@@ -159,7 +160,11 @@ std::unique_ptr<Training> Training::begin(Experiment experiment, SharedKey key,
       t->experiment_, noise);  // depends on public settings only, so a refusal costs nothing
   if (noise > 0.0) t->budget_.plan(counted);
   observer.opens(*t);
+  const std::optional<CountInUse>& count = e.config.of<KeysInUse>().count;
+  if (count) t->gate_.use_key(Stream::dataset_size, count->key);
   t->size_ = training_size(e.data, noise, t->gate_);
+  if (count && count->value && t->size_.value != *count->value)
+    throw std::logic_error("the number of examples is not the one that was released");
   if (noise == 0.0 && e.public_size) t->size_.value = static_cast<double>(*e.public_size);
   choose_for_table(e.config, t->size_, e.data.train, e.network);
   try {
@@ -225,8 +230,7 @@ TrainingState Training::state() const {
           .first_parameters = first_parameters_};
 }
 
-privacy::Certificate Training::with_holdout(privacy::Certificate c) const {
-  const HoldoutPlan& plan = holdout_plan_;
+privacy::Certificate with_holdout(privacy::Certificate c, const HoldoutPlan& plan) {
   if (plan.share > 0.0)
     c.hold_out({.share = plan.share,
                 .epsilon = plan.epsilon,
@@ -238,13 +242,15 @@ privacy::Certificate Training::with_holdout(privacy::Certificate c) const {
 }
 
 privacy::Certificate Training::certificate() const {
-  return with_holdout(
-      make_certificate(experiment_, size_, *method_, budget_.ledger(), gate_.listed(), step_));
+  return cudp::with_holdout(
+      make_certificate(experiment_, size_, *method_, budget_.ledger(), gate_.listed(), step_),
+      holdout_plan_);
 }
 
 privacy::Certificate Training::plan_certificate() const {
-  return with_holdout(make_plan_certificate(experiment_, size_, *method_, budget_.ledger(),
-                                            gate_.listed(), step_, last_step()));
+  return cudp::with_holdout(make_plan_certificate(experiment_, size_, *method_, budget_.ledger(),
+                                                  gate_.listed(), step_, last_step()),
+                            holdout_plan_);
 }
 
 ReleasedModel Training::model() const {

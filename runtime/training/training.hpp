@@ -44,6 +44,8 @@ struct TrainingState {
 /// out. size_noise: standard deviation of the noise on the number of training examples. Throws
 /// BudgetError.
 HoldoutPlan holdout_plan_of(const Experiment& experiment, double size_noise);
+/// Adds the held-out rows of a plan to a training's certificate.
+privacy::Certificate with_holdout(privacy::Certificate certificate, const HoldoutPlan& plan);
 
 /// A training in progress. It needs no folder, terminal or file; an observer stores or shows its
 /// results. Every release is charged to the budget before its noise is drawn
@@ -156,7 +158,6 @@ class Training {
   Gate gate_;
   TrainingSize size_;
   std::unique_ptr<Method> method_;
-  privacy::Certificate with_holdout(privacy::Certificate certificate) const;
 
   HoldoutPlan holdout_plan_;
   std::optional<HoldoutFigures> holdout_figures_;

@@ -27,14 +27,29 @@ privacy::RunSpending spending_of_training(const PlannedSpending& s, double epsil
   if (s.certificate.empty()) return whole;
   const auto json = nlohmann::json::parse(s.certificate);
   const verify::StatedNumbers numbers = verify::read_stated_numbers(s.certificate);
-  if (numbers.holdout || numbers.split ||
-      (numbers.releases.empty() && !json.contains("filter") && !numbers.order_fixed))
-    return whole;
+  if (numbers.split) return spending_given_count(numbers);
+  if (numbers.releases.empty() && !json.contains("filter") && !numbers.order_fixed) return whole;
   privacy::RunSpending spending = spending_of(json, numbers, "a candidate");
   // Random allocation has no Renyi divergence, and its privacy loss takes long at many epsilons.
   const bool has_curves =
       !std::holds_alternative<privacy::ChosenRun>(spending.run) && !privacy::allocates(spending);
   return has_curves ? spending : whole;
+}
+
+/// Returns what a score may spend. All candidates' scores have the same noise.
+privacy::RunSpending spending_of_score(const std::vector<PlannedSpending>& spendings,
+                                       double epsilon, double delta) {
+  privacy::PlannedRun scores;
+  for (const PlannedSpending& s : spendings) {
+    if (s.certificate.empty()) return stated(epsilon, delta);
+    const auto held = verify::read_stated_numbers(s.certificate).holdout;
+    if (!held || held->releases == 0) return stated(epsilon, delta);
+    const privacy::Release release{privacy::Gaussian{held->sigma}, held->releases};
+    if (scores.releases.empty() || release != scores.releases.front())
+      scores.releases.push_back(release);
+  }
+  if (scores.releases.size() != 1) return stated(epsilon, delta);
+  return {.run = scores};
 }
 
 /// Returns a text that is the same for plans with the same spending.
@@ -44,7 +59,7 @@ std::string key_of(const PlannedSpending& s) {
   std::string key;
   for (const char* const name :
        {"method", "releases", "filter", "mechanism", "noise_over_time", "sampling_threshold",
-        "noise_multiplier", "steps_planned", "delta_for_rounding"})
+        "noise_multiplier", "steps_planned", "delta_for_rounding", "order", "after_size_release"})
     if (json.contains(name)) key += json[name].dump() + "\n";
   return key;
 }
@@ -66,7 +81,9 @@ std::vector<Tuning::Part> parts_of_selection(const std::vector<PlannedSpending>&
     parts[at->second].candidates.push_back(i);
   }
   if (score == ScoreRows::held_out)
-    parts.push_back({.of_score = true, .candidates = all, .spending = stated(epsilon, delta)});
+    parts.push_back({.of_score = true,
+                     .candidates = all,
+                     .spending = spending_of_score(spendings, epsilon, delta)});
   return parts;
 }
 

@@ -9,10 +9,10 @@
 
 namespace cudp {
 
-/// Returns the privacy that each candidate may spend on its training, and on its score if `score`
-/// is of held-out rows: the releases of the training's plan, or a candidate's whole budget
-/// (epsilon, delta) if the plan does not fix them. Candidates that spend the same share one part.
-/// spendings: the candidates' plans.
+/// Returns what each candidate's training may spend: the releases of its plan, or the budget of a
+/// candidate if they will follow from what the training releases. If the number of examples was
+/// released before, parts are what trainings spend after it. Equal parts are stated once.
+/// spendings: the candidates' plans. epsilon, delta: budget of a candidate.
 std::vector<privacy::Certificate::Tuning::Part> parts_of_selection(
     const std::vector<PlannedSpending>& spendings, ScoreRows score, double epsilon, double delta);
 

@@ -20,8 +20,6 @@
 namespace cudp {
 namespace {
 
-using Flags = TuneFlags;
-
 constexpr option_rows::Range kMeanRuns{.low = 1.0, .high = 1000.0, .text = "a number of 1 to 1000"};
 constexpr option_rows::Range kEta{
     .low = -1.0, .high = 8.0, .text = "a number in (-1, 8]", .low_open = true};
@@ -108,54 +106,41 @@ ScoreRows rows_of_score(const TuneRequest& request, const TrainConfig& base) {
 
 const std::vector<Option>& tune_options() {
   using namespace option_rows;
-  static const std::vector<Option> all = [] {
-    Option score =
-        text("score", "ROWS", &Flags::score,
-             "Rows that candidates are scored on: public test rows, or private ones that "
-             "are held out; public if there are public test rows");
-    score.set = [set = score.set](TrainConfig& c, const Value& v, const std::string& place) {
-      const auto* name = std::get_if<std::string>(&v);
-      if (name == nullptr || (*name != "public" && *name != "holdout"))
-        refuse(place, "public or holdout", v);
-      set(c, v, place);
-    };
-    score.choices = {"public", "holdout"};
-    return std::vector<Option>{
-        optional_positional(text("file", "GRID.toml", &Flags::file,
-                                 "File with settings, lists of them, and the keys of these flags")),
-        number("runs", "N", &Flags::runs, kMeanRuns,
-               "Expected number of trainings; the number itself is drawn and stays secret"),
-        number("eta", "ETA", &Flags::eta, kEta,
-               "Form of the distribution of the number of trainings: 0 logarithmic, 1 geometric; "
-               "the smaller, the cheaper, and the more the number varies"),
-        integer("most-runs", "M", &Flags::most_runs, kMostRuns,
-                "Public maximum of the number of trainings, 0: one that is hardly ever reached"),
-        std::move(score),
-        integer("jobs", "N", &Flags::jobs, kThreads,
-                "Trainings at a time, 0: one a core, or 8 on a CUDA device"),
-        toggle("dry-run", &Flags::dry_run,
-               "Print what each candidate may spend and how well scores tell candidates apart; "
-               "train and spend nothing"),
-        text("out", "DIR", &Flags::out,
-             "Folder of the tuned run; the same command continues it. runs/tune-TIME if not given"),
-        text("resume", "DIR", &Flags::resume, "Continue the tuning in DIR"),
-        text("resume-or-start", "DIR", &Flags::resume_or_start,
-             "Continue the tuning in DIR, or start it there if there is none"),
-    };
-  }();
+  static const std::vector<Option> all = {
+      optional_positional(text("file", "GRID.toml", &TuneFlags::file,
+                               "File with settings, lists of them, and the keys of these flags")),
+      number("runs", "N", &TuneFlags::runs, kMeanRuns,
+             "Expected number of trainings; the number itself is drawn and stays secret"),
+      number("eta", "ETA", &TuneFlags::eta, kEta,
+             "Form of the distribution of the number of trainings: 0 logarithmic, 1 geometric; "
+             "the smaller, the cheaper, and the more the number varies"),
+      integer("most-runs", "M", &TuneFlags::most_runs, kMostRuns,
+              "Public maximum of the number of trainings, 0: one that is hardly ever reached"),
+      one_of(text("score", "ROWS", &TuneFlags::score,
+                  "Rows that candidates are scored on: public test rows, or private ones that "
+                  "are held out; public if there are public test rows"),
+             {"public", "holdout"}),
+      integer("jobs", "N", &TuneFlags::jobs, kThreads,
+              "Trainings at a time, 0: one a core, or 8 on a CUDA device"),
+      toggle("dry-run", &TuneFlags::dry_run,
+             "Print what each candidate may spend and how well scores tell candidates apart; "
+             "train and spend nothing"),
+      text("out", "DIR", &TuneFlags::out,
+           "Folder of the tuned run; the same command continues it. runs/tune-TIME if not given"),
+      text("resume", "DIR", &TuneFlags::resume, "Continue the tuning in DIR"),
+      text("resume-or-start", "DIR", &TuneFlags::resume_or_start,
+           "Continue the tuning in DIR, or start it there if there is none"),
+  };
   return all;
 }
 
 void add_tune_file(std::string_view toml, const std::string& source, const Settings& given,
                    TuneRequest& request) {
-  TrainConfig own;
-  own.of<TuneFlags>() = request.flags;
   add_lists_file(toml, source,
                  {.name = "tune",
                   .options = tune_options(),
                   .only_flags = {"file", "out", "resume", "resume-or-start", "dry-run"}},
-                 given, own, request.lists);
-  request.flags = own.of<TuneFlags>();
+                 given, request);
 }
 
 std::string tune_text(const TuneRequest& request) {

@@ -16,8 +16,13 @@
 #include "runtime/config/keys_in_use.hpp"
 #include "runtime/config/report_options.hpp"
 #include "runtime/data/schema.hpp"
+#include "runtime/gate/gate.hpp"
+#include "runtime/gate/privacy_budget.hpp"
+#include "runtime/methods/registry.hpp"
+#include "runtime/methods/training_size.hpp"
 #include "runtime/run/key_file.hpp"
 #include "runtime/run/run.hpp"
+#include "runtime/training/prepare.hpp"
 #include "runtime/tune/certify.hpp"
 #include "runtime/tune/publish.hpp"
 #include "runtime/tune/score.hpp"
@@ -35,6 +40,9 @@ constexpr const char* kKey = "tuning-key";
 constexpr const char* kScores = "scores.json";
 /// Numbers of derived keys: 0 draws the number of trainings, 1, 2, ... belong to trainings.
 constexpr std::uint64_t kSplitKey = std::uint64_t{1} << 63;
+constexpr std::uint64_t kCount = kSplitKey + 1;
+/// Field of the plan: the noisy number of examples.
+constexpr const char* kNoisySize = "noisy_size";
 
 privacy::StoppingLaw law_of(const TuneFlags& flags) {
   try {
@@ -47,19 +55,22 @@ privacy::StoppingLaw law_of(const TuneFlags& flags) {
   }
 }
 
+/// The budget of a candidate is 0 until it is known.
 TuneJson to_json(const TunePlan& plan) {
-  return {{"epsilon", plan.epsilon},
-          {"delta", plan.delta},
-          {"charged_epsilon", plan.budget.whole.epsilon},
-          {"charged_delta", plan.budget.whole.delta},
-          {"candidate_epsilon", plan.budget.epsilon},
-          {"candidate_delta", plan.budget.delta}};
+  TuneJson json{{"epsilon", plan.epsilon},
+                {"delta", plan.delta},
+                {"charged_epsilon", plan.budget.whole.epsilon},
+                {"charged_delta", plan.budget.whole.delta}};
+  if (plan.budget.epsilon > 0.0)
+    json.update(
+        {{"candidate_epsilon", plan.budget.epsilon}, {"candidate_delta", plan.budget.delta}});
+  return json;
 }
 
 /// Reads what to_json() writes.
 privacy::SelectionBudget budget_of(const TuneJson& json) {
-  return {.epsilon = json["candidate_epsilon"],
-          .delta = json["candidate_delta"],
+  return {.epsilon = json.value("candidate_epsilon", 0.0),
+          .delta = json.value("candidate_delta", 0.0),
           .whole = {.epsilon = json["charged_epsilon"], .delta = json["charged_delta"]}};
 }
 
@@ -113,13 +124,18 @@ RunFolder Tune::run_folder(std::size_t run) const {
 std::string Tune::metric() const {
   const TrainConfig& config = candidates_.front().config;
   if (const std::string& typed = config.of<ReportOptions>().metric; !typed.empty()) return typed;
-  const auto data = data_.of(with_split_key(config));
+  const auto data = this->data();
   return data != nullptr && data->data.schema ? data->data.schema->metric : std::string();
 }
 
-TrainConfig Tune::with_split_key(TrainConfig config) const {
+TrainConfig Tune::with_keys(TrainConfig config) const {
   if (config.holdout) config.of<KeysInUse>().split_key = derived_key(key_->key(), kSplitKey).key;
+  config.of<KeysInUse>().count = count_;
   return config;
+}
+
+std::shared_ptr<LoadedData> Tune::data() const {
+  return data_.of(with_keys(candidates_.front().config));
 }
 
 void Tune::load_stored() {
@@ -131,6 +147,15 @@ void Tune::load_stored() {
                       "all of its budget counts as spent");
   data_tag_ = json["data"];
   plan_.budget = budget_of(json);
+  if (json.contains(kNoisySize)) stored_count_ = json[kNoisySize];
+}
+
+bool Tune::counts_once() const {
+  const auto data = this->data();
+  return data != nullptr && !data->data.size_is_public &&
+         std::ranges::none_of(candidates_, [](const SweepCell& cell) {
+           return method_entry(cell.config.method).counts_in_its_proof;
+         });
 }
 
 void Tune::prepare() {
@@ -143,32 +168,78 @@ void Tune::prepare() {
                : SharedKey(make_key());
   std::vector<std::string> notes;
   candidates_ = candidates_of(settings_, settings_.epsilon, settings_.delta, notes);
-  for (const SweepCell& cell : candidates_) data_.load(with_split_key(cell.config), reporter_);
+  for (const SweepCell& cell : candidates_) data_.load(with_keys(cell.config), reporter_);
+  const auto data = this->data();
   if (!has_grid(settings_.lists)) {
-    const TrainConfig base = with_split_key(candidates_.front().config);
-    const auto data = data_.of(base);
-    add_default_grid(base, data != nullptr && data->data.train.is_coded(), settings_);
+    add_default_grid(candidates_.front().config, data != nullptr && data->data.train.is_coded(),
+                     settings_);
+    candidates_ = candidates_of(settings_, settings_.epsilon, settings_.delta, notes);
   }
-  if (stored_)
-    candidates_ = candidates_of(settings_, plan_.budget.epsilon, plan_.budget.delta, notes);
-  else
+  if (counts_once()) {
+    try {
+      count_ = CountInUse{
+          .budget = privacy::split_for_count(plan_.epsilon, plan_.delta, data->data.unit_rows),
+          .key = derived_key(key_->key(), kCount).key,
+          .value = {}};
+    } catch (const std::logic_error& e) {
+      throw BudgetError(std::string("the number of training examples is private, and ") + e.what());
+    }
+    plan_.budget.whole = {.epsilon = plan_.epsilon, .delta = plan_.delta};
+  } else if (stored_) {
+    candidates_ = candidates_with(plan_.budget);
+  } else {
     calibrate();
+  }
   // Lines of single trainings would be shown for trainings that are not released.
   for (const std::string& note : settings_.notes) reporter_.info(note);
+  // Before the number of examples is known, this checks that some number allows a plan.
   const std::string tag = plan_candidates();
   if (stored_ && tag != data_tag_)
     throw InputError(folder_.string() +
                      ": expected the data that the tuning began with, found others");
   data_tag_ = tag;
+  if (!count_ || !stored_count_) return;
+  count_->value = stored_count_;
+  candidates_ = candidates_with(plan_.budget);
+  (void)plan_candidates();
+}
+
+void Tune::plan_with_count(double examples) {
+  count_->value = examples;
+  calibrate();
+}
+
+void Tune::release_count() {
+  // The folder has the charge for it.
+  PrivacyBudget budget(ledger_of_size(count_->budget.sigma, count_->budget),
+                       [](const privacy::Ledger&) {});
+  Gate gate(candidates_.front().config.rng, count_->key, budget);
+  const double examples = training_size(data()->data, count_->budget.sigma, gate).value;
+  reporter_.info(fmt::format("a noisy row count, {:.0f} +- {:.2g}, was released for all trainings",
+                             examples, count_->budget.sigma));
+  try {
+    plan_with_count(examples);
+  } catch (const BudgetError& e) {
+    throw BudgetError(std::string(e.what()) +
+                      "; the noisy row count was released, so that the whole budget of the tuning "
+                      "is spent");
+  }
+  stored_count_ = examples;
+  write_plan(RunFolder(folder_));
+}
+
+std::vector<SweepCell> Tune::candidates_with(const privacy::SelectionBudget& budget) const {
+  std::vector<std::string> notes;
+  // A candidate's own budget has the part of the number of examples, which all have in common.
+  return candidates_of(settings_, budget.epsilon + (count_ ? count_->budget.count_epsilon : 0.0),
+                       budget.delta + (count_ ? count_->budget.count_delta : 0.0), notes);
 }
 
 void Tune::calibrate() {
   std::uint64_t group = 1;
-  if (const auto data = data_.of(with_split_key(candidates_.front().config)); data != nullptr)
-    group = data->data.unit_rows;
+  if (const auto data = this->data(); data != nullptr) group = data->data.unit_rows;
   const auto plan = [&](double epsilon, double delta) {
-    std::vector<std::string> notes;
-    candidates_ = candidates_of(settings_, epsilon, delta, notes);
+    candidates_ = candidates_with({.epsilon = epsilon, .delta = delta, .whole = {}});
     (void)plan_candidates();
     return privacy::Certificate::Tuning{
         .parts = parts_of_selection(spendings_, settings_.score, epsilon, delta)}
@@ -176,28 +247,35 @@ void Tune::calibrate() {
         .candidates;
   };
   try {
-    plan_.budget = privacy::calibrate_selection(plan_.law, plan_.epsilon, plan_.delta, plan, group);
+    if (count_) {
+      plan_.budget = privacy::calibrate_selection(plan_.law, count_->budget.training_epsilon,
+                                                  count_->budget.training_delta, plan, group);
+      plan_.budget.whole = {.epsilon = plan_.epsilon, .delta = plan_.delta};
+    } else {
+      plan_.budget =
+          privacy::calibrate_selection(plan_.law, plan_.epsilon, plan_.delta, plan, group);
+    }
   } catch (const std::domain_error& e) {
     throw BudgetError(e.what());
   } catch (const std::invalid_argument& e) {
     throw BudgetError(e.what());
   }
-  std::vector<std::string> notes;
-  candidates_ = candidates_of(settings_, plan_.budget.epsilon, plan_.budget.delta, notes);
+  candidates_ = candidates_with(plan_.budget);
+  (void)plan_candidates();
 }
 
 std::string Tune::plan_candidates() {
   Reporter silent(Reporter::Silent{});
   std::vector<TrainConfig> configs;
   configs.reserve(candidates_.size());
-  for (const SweepCell& cell : candidates_) configs.push_back(with_split_key(cell.config));
+  for (const SweepCell& cell : candidates_) configs.push_back(with_keys(cell.config));
   configs.front().of<KeysInUse>().key = key_;
   spendings_ = data_.plan(configs, silent);
   return spendings_.front().data_tag;
 }
 
 std::optional<std::size_t> Tune::public_test_rows() const {
-  const auto data = data_.of(with_split_key(candidates_.front().config));
+  const auto data = this->data();
   if (settings_.score == ScoreRows::held_out || data == nullptr) return std::nullopt;
   return data->data.test.whole_size();
 }
@@ -212,9 +290,7 @@ void Tune::make_folder() {
     made.emplace(folder_);
   const RunFolder folder = made->folder();
   write_atomically(folder.owner(kSettings), tune_text(request_), 0600);
-  TuneJson plan = to_json(plan_);
-  plan["data"] = data_tag_;
-  write_atomically(folder.owner(kPlan), plan.dump(2) + "\n", 0600);
+  write_plan(folder);
   std::error_code failed;
   fs::create_directory(folder.owner("runs"), failed);
   if (failed) throw Error(folder.root().string() + ": cannot make the folder of the trainings");
@@ -223,6 +299,13 @@ void Tune::make_folder() {
   write_key(folder.owner(kKey), key_->key());
   folder_ = fs::absolute(made->publish().root());
   stored_ = true;
+}
+
+void Tune::write_plan(const RunFolder& folder) const {
+  TuneJson plan = to_json(plan_);
+  if (stored_count_) plan[kNoisySize] = *stored_count_;
+  plan["data"] = data_tag_;
+  write_atomically(folder.owner(kPlan), plan.dump(2) + "\n", 0600);
 }
 
 std::uint64_t Tune::drawn_number() const {
@@ -239,8 +322,7 @@ Tune::Drawn Tune::draw(std::size_t run) const {
 
 TrainConfig Tune::config_of(std::size_t run) const {
   const Drawn drawn = draw(run);
-  TrainConfig config =
-      data_.with_shared_data(with_split_key(candidates_[drawn.candidate].config), true);
+  TrainConfig config = data_.with_shared_data(with_keys(candidates_[drawn.candidate].config), true);
   config.of<KeysInUse>().key = drawn.key;
   config.out = run_folder(run).root().string();
   if (config.threads == 0) config.threads = std::max(1, available_cores() / at_once_);
@@ -252,6 +334,7 @@ void Tune::run(std::optional<EndOnSignal>& end) {
   const std::string again = "continue with: cudp tune --resume " + folder_.string();
   std::optional<FolderLock> lock(lock_of_runs(folder_ / "private", reporter_));
   reporter_.keep_log(RunFolder(folder_).log());
+  if (count_ && !count_->value) release_count();
   std::vector<std::size_t> left;
   const std::uint64_t number = drawn_number();
   for (std::size_t r = 0; r < number; ++r)
@@ -318,7 +401,8 @@ void Tune::finish() {
                 {.tuning = {.law = plan_.law,
                             .grid = grid,
                             .parts = parts_of_selection(spendings_, settings_.score,
-                                                        plan_.budget.epsilon, plan_.budget.delta)},
+                                                        plan_.budget.epsilon, plan_.budget.delta),
+                            .count = count_ ? std::optional(count_->budget) : std::nullopt},
                  .delta = plan_.budget.whole.delta,
                  .settings = varied_text(candidates_[drawn[best]]),
                  .score_name = best_score.name,

@@ -1,5 +1,7 @@
 #pragma once
+#include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,6 +10,7 @@
 #include "runtime/base/interrupt.hpp"
 #include "runtime/base/random_key.hpp"
 #include "runtime/base/reporter.hpp"
+#include "runtime/config/keys_in_use.hpp"
 #include "runtime/results/result.hpp"
 #include "runtime/run/folder.hpp"
 #include "runtime/sweep/trainings.hpp"
@@ -36,7 +39,8 @@ struct TuneResult {
 /// All random numbers follow from the tuning's key: the number of trainings, the candidates, the
 /// key of each training, and the key that decides which rows are held out, one for all trainings.
 /// So the result is a function of the key and the data, however often the tuning is interrupted and
-/// however many trainings run at a time. Folder of the run:
+/// however many trainings run at a time. A private number of examples is released once, after the
+/// whole budget was charged and before candidates are planned. Folder of the run:
 ///
 ///   release/            the released training's, with the guarantee of the whole tuning
 ///   private/tune.toml   settings      private/tuning.json   plan and charge, before any training
@@ -61,6 +65,12 @@ class Tune {
   const std::vector<PlannedSpending>& spendings() const { return spendings_; }
   /// Returns the number of public test rows; nullopt if candidates are scored on held-out rows.
   std::optional<std::size_t> public_test_rows() const;
+  /// Returns whether the number of examples is private and released once for all trainings. The
+  /// candidates' budgets then follow from it, and are 0 until run() or plan_with_count().
+  bool has_count() const { return count_.has_value(); }
+  /// Plans as if this number of examples had been released. Call after prepare(), if has_count(),
+  /// to show such a plan; releases nothing.
+  void plan_with_count(double examples);
 
   /// Charges the whole tuning durably, trains and releases the winner. Call after prepare(). end:
   /// handles signals until the first training starts; it is then destroyed. Throws Error if a
@@ -84,15 +94,25 @@ class Tune {
   std::filesystem::path owner(const char* name) const { return folder_ / "private" / name; }
   RunFolder run_folder(std::size_t run) const;
   std::string metric() const;
-  /// Returns the config of a candidate with the key by which all trainings hold out the same rows.
-  TrainConfig with_split_key(TrainConfig config) const;
+  /// Returns the config of a candidate, with the keys that all trainings share and the number of
+  /// examples.
+  TrainConfig with_keys(TrainConfig config) const;
+  /// Returns the data in memory, which all candidates have in common; null if there are none.
+  std::shared_ptr<LoadedData> data() const;
+  /// Returns whether one noisy number of examples can be released for all trainings.
+  bool counts_once() const;
   void load_stored();
-  /// Finds the budget of each candidate for which the whole tuning keeps its budget.
+  /// Releases the noisy number of examples, which is charged, and plans with it.
+  void release_count();
+  /// Returns the candidates with a budget of each.
+  std::vector<SweepCell> candidates_with(const privacy::SelectionBudget& budget) const;
+  /// Finds the budget of a candidate, and plans each with it.
   void calibrate();
   /// Plans each candidate's training (spendings_). Returns the keyed hash of the data
   /// (data_tag_of).
   std::string plan_candidates();
   void make_folder();
+  void write_plan(const RunFolder& folder) const;
   std::uint64_t drawn_number() const;
   Drawn draw(std::size_t run) const;
   TrainConfig config_of(std::size_t run) const;
@@ -108,6 +128,8 @@ class Tune {
   bool stored_ = false;  ///< the folder exists: the plan and the key are its own
   std::string data_tag_;
   std::optional<SharedKey> key_;
+  std::optional<CountInUse> count_;     ///< see has_count()
+  std::optional<double> stored_count_;  ///< the number of examples that was released
   SharedData data_;
   int at_once_ = 1;
 };

@@ -1,5 +1,6 @@
 // What a certificate states of a selection, and that a false statement is found.
 #include <functional>
+#include <stdexcept>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -105,6 +106,99 @@ TEST(TuningPart, IsThatOfTheReleasedTraining) {
   EXPECT_FALSE(differences(c).empty());
   sums.releases = {{privacy::PoissonGaussian{0.125, 2.25}, 40}};
   EXPECT_TRUE(differences(c).empty());
+}
+
+/// A selection of epsilon 2 among two candidates, scored on held-out rows, after one noisy number
+/// of examples.
+Certificate counted_certificate() {
+  const privacy::CountSplit whole = privacy::split_for_count(2.0, 1e-5, 1);
+  const privacy::CountSplit split = privacy::split_with_count_of(whole, 0.875, 3e-6);
+  const std::vector<privacy::Release> steps = {{privacy::PoissonGaussian{0.0625, 2.5}, 40}};
+  privacy::NoisySums sums;
+  sums.sampling = "poisson";
+  sums.q = 0.0625;
+  sums.sampling_threshold = 1U << 28;
+  sums.sigma = 2.5;
+  sums.releases = {{privacy::Gaussian{split.sigma}, 1}, steps.front()};
+  sums.accountant = "pld";
+  Certificate c;
+  c.promise = {.epsilon = split.epsilon,
+               .delta = split.delta,
+               .method = "dpsgd",
+               .mechanism = "Poisson-subsampled Gaussian (DP-SGD)",
+               .how = sums};
+  c.size = {.value = 1000.0, .noise_std = split.sigma};
+  c.split = split;
+  c.hold_out({.share = 0.25, .epsilon = 0.875, .delta = 3e-6, .sigma = 6.0, .releases = 1});
+  c.select({.law = privacy::stopping_law(0.0, 4.0),
+            .grid = {"lr=0.5", "lr=1"},
+            .grid_checksum = {},
+            .parts = {{.candidates = {0, 1}, .spending = {.run = privacy::PlannedRun{steps}}},
+                      {.of_score = true,
+                       .candidates = {0, 1},
+                       .spending = {.run = privacy::PlannedRun{{{privacy::Gaussian{6.0}, 1}}}}}},
+            .count = whole},
+           whole.delta);
+  return c;
+}
+
+TEST(TuningPart, OneNumberOfExamplesIsCountedOnce) {
+  const Certificate c = counted_certificate();
+  EXPECT_EQ(c.epsilon, 2.0);
+  EXPECT_EQ(c.delta, 1e-5);
+  const std::string text = privacy::to_text(c);
+  const Certificate read = privacy::read_certificate(text);
+  EXPECT_EQ(privacy::to_text(read), text);
+  ASSERT_TRUE(read.tuning && read.tuning->count);
+  EXPECT_EQ(*read.tuning->count, *c.tuning->count);
+  EXPECT_EQ(differences(c), std::vector<std::string>());
+  // Selections beyond their part are refused.
+  Certificate more = c;
+  Certificate::Tuning tuning = *c.tuning;
+  tuning.count->training_epsilon = 0.5;
+  EXPECT_THROW(more.select(tuning, 1e-5), std::domain_error);
+}
+
+TEST(TuningPart, FalseStatementsOfOneNumberAreFound) {
+  using Tuning = Certificate::Tuning;
+  const std::pair<const char*, std::function<void(Certificate&, Tuning&)>> changes[] = {
+      {"a smaller epsilon", [](Certificate& c, Tuning&) { c.epsilon = 1.9; }},
+      {"a smaller delta", [](Certificate& c, Tuning&) { c.delta = 9e-6; }},
+      {"no part of the number", [](Certificate&, Tuning& t) { t.count.reset(); }},
+      {"a smaller part of the number",
+       [](Certificate&, Tuning& t) { t.count->count_epsilon = 0.04; }},
+      {"a smaller part of delta", [](Certificate&, Tuning& t) { t.count->count_delta = 1e-7; }},
+      {"less noise on the number", [](Certificate&, Tuning& t) { t.count->sigma *= 0.9; }},
+      {"a larger part of the selection",
+       [](Certificate&, Tuning& t) { t.count->training_epsilon = 2.0; }},
+      {"another number's noise in the training",
+       [](Certificate& c, Tuning&) {
+         c.size.noise_std *= 2.0;
+         c.split->sigma *= 2.0;
+       }},
+      {"a training that does not state the number",
+       [](Certificate& c, Tuning&) { c.split.reset(); }},
+      {"less noise in a candidate",
+       [](Certificate&, Tuning& t) {
+         t.parts[0].spending.run =
+             privacy::PlannedRun{{{privacy::PoissonGaussian{0.0625, 0.9}, 40}}};
+       }},
+      {"more noise in a candidate than in the training",
+       [](Certificate&, Tuning& t) {
+         t.parts[0].spending.run =
+             privacy::PlannedRun{{{privacy::PoissonGaussian{0.0625, 3.0}, 40}}};
+       }},
+      {"more noise in a score than was released",
+       [](Certificate&, Tuning& t) {
+         t.parts[1].spending.run = privacy::PlannedRun{{{privacy::Gaussian{7.0}, 1}}};
+       }},
+      {"no score", [](Certificate&, Tuning& t) { t.parts.pop_back(); }},
+  };
+  for (const auto& [what, change] : changes) {
+    Certificate c = counted_certificate();
+    change(c, *c.tuning);
+    EXPECT_FALSE(differences(c).empty()) << what;
+  }
 }
 
 }  // namespace

@@ -192,6 +192,19 @@ TEST_F(TuneCli, HeldOutRowsScoreWithNoise) {
   EXPECT_TRUE(certificate.contains("holdout"));
   EXPECT_TRUE(fs::exists(out() + "/release/holdout.json"));
   EXPECT_EQ(run_cudp(folder_, {"verify", out()}).exit, 0);
+  // One noisy row count, which is charged once, and the scores' noise alone: both are releases with
+  // a known noise, and no stated promise.
+  EXPECT_EQ(certificate["epsilon"], 2.0);
+  EXPECT_EQ(certificate["tuning"]["size_release"]["epsilon"], 0.04 * 2.0);
+  for (const auto& part : certificate["tuning"]["spending"]) EXPECT_EQ(part["spent"], "releases");
+  EXPECT_EQ(json("private/tuning.json")["noisy_size"], certificate["size_release"]["noisy_size"]);
+  for (const auto& run : fs::directory_iterator(out() + "/private/runs")) {
+    if (!run.is_directory()) continue;
+    const auto own = nlohmann::json::parse(content_of(run.path() / "release/privacy.json"));
+    EXPECT_EQ(own["size_release"], certificate["size_release"]);
+  }
+  const Finished counted = run_cudp(folder_, {"account", out(), "--json"});
+  EXPECT_EQ(counted.exit, 0) << counted.err;
   // One split key: all trainings hold the same rows out.
   std::set<std::size_t> rows;
   for (const auto& run : fs::directory_iterator(out() + "/private/runs")) {
@@ -204,6 +217,41 @@ TEST_F(TuneCli, HeldOutRowsScoreWithNoise) {
     rows.insert(counted);
   }
   EXPECT_EQ(rows.size(), 1u);
+}
+
+TEST_F(TuneCli, AnotherRowCountOfTheReleasedTrainingIsFound) {
+  ASSERT_EQ(run_cudp(folder_, tune({"--out", out()})).exit, 0);
+  const auto certificate = json("release/privacy.json");
+  const auto forged = [&](const auto& change) {
+    auto changed = certificate;
+    change(changed);
+    write_text(out() + "/release/privacy.json", changed.dump(2) + "\n");
+    return run_cudp(folder_, {"verify", out()}).exit;
+  };
+  EXPECT_EQ(forged([](auto&) {}), 0);
+  EXPECT_NE(forged([](auto& c) { c["tuning"].erase("size_release"); }), 0);
+  EXPECT_NE(forged([](auto& c) { c["tuning"]["size_release"]["epsilon"] = 0.01; }), 0);
+  EXPECT_NE(forged([](auto& c) { c["tuning"]["size_release"]["selection_epsilon"] = 2.0; }), 0);
+  EXPECT_NE(forged([](auto& c) { c["tuning"]["size_release"]["what"] = "none"; }), 0);
+  EXPECT_NE(forged([](auto& c) { c["epsilon"] = 1.9; }), 0);
+  EXPECT_NE(forged([](auto& c) {
+              auto& noise = c["size_release"]["noise_std"];
+              noise = 2.0 * noise.template get<double>();
+            }),
+            0);
+}
+
+TEST_F(TuneCli, MethodsThatCountInTheirProofCountInEachTraining) {
+  const Finished f = run_cudp(
+      folder_, with({"tune", "--dataset", table_.table, "--schema", table_.schema, "--test-data",
+                     table_.test, "--out", out()},
+                    args("--test-data-is-public --epsilon 2 --delta 1e-5 --method outpert --device "
+                         "cpu --quiet --regulariser 0.1,0.5 --runs 2 --most-runs 8 --seed 5")));
+  ASSERT_EQ(f.exit, 0) << f.err;
+  const auto certificate = json("release/privacy.json");
+  EXPECT_FALSE(certificate["tuning"].contains("size_release"));
+  EXPECT_EQ(certificate["tuning"]["spending"][0]["spent"], "stated");
+  EXPECT_EQ(run_cudp(folder_, {"verify", out()}).exit, 0);
 }
 
 TEST_F(TuneCli, ADryRunWritesNothing) {
@@ -230,7 +278,7 @@ TEST_F(TuneCli, RefusesBeforeAnythingIsWritten) {
   refused({"--holdout-epsilon", "1"}, 2, "--holdout-epsilon");
   refused({"--epsilon", "1"}, 2, "which all candidates share");
   refused({"--score", "public"}, 2, "--score");
-  refused({"--score", "best"}, 2, "public or holdout");
+  refused({"--score", "best"}, 2, "one of public, holdout");
   refused({"--eta", "-1"}, 2, "--eta");
   refused({"--resume-or-start", out("other")}, 2, "--resume-or-start");
   refused({"--method", "sgd"}, 2, "sgd");
