@@ -5,6 +5,8 @@
 #include <cmath>
 #include <deque>
 #include <limits>
+#include <memory>
+#include <mutex>
 #include <numbers>
 #include <span>
 #include <stdexcept>
@@ -25,7 +27,7 @@ constexpr double kRounding = 0x1p-53;
 constexpr double kUnderflow = 1e-299;
 /// Largest likelihood ratio of a table. The products above then lose no more than 10^-90.
 constexpr double kMaxRatio = 1e100;
-constexpr std::size_t kMaxTables = 16;  // of one thread
+constexpr std::size_t kMaxTables = 16;
 
 /// Probability above z of a standard normal.
 double above(double z) { return 0.5 * std::erfc(z / std::numbers::sqrt2); }
@@ -328,23 +330,41 @@ AllocationTable add(const AllocationTable& a, const AllocationTable& b, bool sam
   return table;
 }
 
+/// A table that threads share. The first one that needs it computes it.
 struct Kept {
   AllocatedGaussian epoch;
   Side side;
   AllocationGrid grid;
-  AllocationTable table;
+  std::mutex computing;
+  std::shared_ptr<const AllocationTable> table;
 };
 
-const AllocationTable& kept_table(const AllocatedGaussian& epoch, Side side,
-                                  const AllocationGrid& grid) {
-  thread_local std::deque<Kept> kept;
-  const auto found = std::find_if(kept.begin(), kept.end(), [&](const Kept& one) {
-    return one.epoch == epoch && one.side == side && one.grid == grid;
+/// Returns the entry of a table, new ones first. The oldest one is dropped if there are too many.
+std::shared_ptr<Kept> kept_entry(const AllocatedGaussian& epoch, Side side,
+                                 const AllocationGrid& grid) {
+  static std::mutex guard;
+  static std::deque<std::shared_ptr<Kept>> kept;
+  const std::lock_guard lock(guard);
+  const auto found = std::find_if(kept.begin(), kept.end(), [&](const auto& one) {
+    return one->epoch == epoch && one->side == side && one->grid == grid;
   });
-  if (found != kept.end()) return found->table;
-  kept.push_front({epoch, side, grid, allocation_table(epoch, side, grid)});
+  if (found != kept.end()) return *found;
+  kept.push_front(std::make_shared<Kept>());
+  kept.front()->epoch = epoch;
+  kept.front()->side = side;
+  kept.front()->grid = grid;
+  const std::shared_ptr<Kept> made = kept.front();
   if (kept.size() > kMaxTables) kept.pop_back();
-  return kept.front().table;
+  return made;
+}
+
+std::shared_ptr<const AllocationTable> kept_table(const AllocatedGaussian& epoch, Side side,
+                                                  const AllocationGrid& grid) {
+  const std::shared_ptr<Kept> entry = kept_entry(epoch, side, grid);
+  const std::lock_guard lock(entry->computing);
+  if (!entry->table)
+    entry->table = std::make_shared<const AllocationTable>(allocation_table(epoch, side, grid));
+  return entry->table;
 }
 
 }  // namespace
@@ -384,7 +404,8 @@ PrivacyLoss allocation_loss(const AllocatedGaussian& epoch, Change change, std::
         "others), found " +
         (change == Change::replace ? std::string("replacement")
                                    : "a group of " + std::to_string(k)));
-  const AllocationTable& table = kept_table(epoch, side, grid);
+  const std::shared_ptr<const AllocationTable> kept = kept_table(epoch, side, grid);
+  const AllocationTable& table = *kept;
   const auto steps = static_cast<double>(epoch.steps);
   const double outward = side == Side::above ? 1.0 : -1.0;
   const double mass_factor = 1.0 + outward * (table.mass_error + 8.0 * kRounding);
