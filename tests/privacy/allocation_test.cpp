@@ -219,6 +219,46 @@ TEST(Allocation, TablesKeepMassAndMean) {
       }
 }
 
+TEST(Allocation, SumsBoundAllPairsOfTheirTermsInConvexOrder) {
+  for (const double sigma : {0.5, 1.0, 5.0})
+    for (const double cut : {1e-12, 1e-3})
+      for (const Side side : {Side::above, Side::below}) {
+        const AllocationGrid grid{.points = 64, .cut = cut};
+        const AllocationTable term = allocation_table({1, sigma}, side, grid);
+        const AllocationTable sum = allocation_table({2, sigma}, side, grid);
+        double mass = 0.0;
+        for (const double m : term.mass) mass += m;
+        // Functions a + b x + (x - bend)_+ and a + (bend - x)_+.
+        const auto check = [&](double constant, double slope, double bend, bool rises) {
+          const auto f = [&](double x) {
+            return constant + slope * x + std::fmax(rises ? x - bend : bend - x, 0.0);
+          };
+          const double at_infinity = slope + (rises ? 1.0 : 0.0);
+          double pairs = 2.0 * mass * term.excess * at_infinity, found = sum.excess * at_infinity;
+          for (std::size_t i = 0; i < term.points.size(); ++i)
+            for (std::size_t j = 0; j < term.points.size(); ++j)
+              pairs += term.mass[i] * term.mass[j] * f(term.points[i] + term.points[j]);
+          for (std::size_t i = 0; i < sum.points.size(); ++i)
+            found += sum.mass[i] * f(sum.points[i]);
+          const double error =
+              4.0 * (sum.mass_error + sum.point_error) *
+              (constant * mass * mass + (slope + 1.0) * 2.0 * mass + (rises ? 0.0 : bend));
+          EXPECT_LE((side == Side::above ? pairs - found : found - pairs), error)
+              << "sigma " << sigma << ", cut " << cut << ", a " << constant << ", b " << slope
+              << ", bend " << bend << (rises ? ", rises" : ", falls");
+          if (constant + slope > 0.0) {
+            EXPECT_NEAR(found, pairs, error);
+          }
+        };
+        check(1.0, 0.0, 0.0, false);  // the mass
+        check(0.0, 1.0, 0.0, false);  // the mean
+        for (const double share : {0.0, 0.3, 0.9, 0.99}) {
+          check(0.0, 0.0, share * sum.points.back(), true);
+          check(0.0, 0.0, share * sum.points.back(), false);
+        }
+      }
+}
+
 TEST(Allocation, LossesAreMovedOutwardsByTheErrorsOfTheirTable) {
   const AllocatedGaussian epoch{50, 0.8};
   const AllocationGrid grid{.points = 64, .cut = 1e-12};
