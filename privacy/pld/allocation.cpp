@@ -5,6 +5,8 @@
 #include <cmath>
 #include <deque>
 #include <limits>
+#include <memory>
+#include <mutex>
 #include <numbers>
 #include <span>
 #include <stdexcept>
@@ -25,7 +27,7 @@ constexpr double kRounding = 0x1p-53;
 constexpr double kUnderflow = 1e-299;
 /// Largest likelihood ratio of a table. The products above then lose no more than 10^-90.
 constexpr double kMaxRatio = 1e100;
-constexpr std::size_t kMaxTables = 16;  // of one thread
+constexpr std::size_t kMaxTables = 16;
 
 /// Probability above z of a standard normal.
 double above(double z) { return 0.5 * std::erfc(z / std::numbers::sqrt2); }
@@ -328,23 +330,41 @@ AllocationTable add(const AllocationTable& a, const AllocationTable& b, bool sam
   return table;
 }
 
+/// A table that threads share. The first one that needs it computes it.
 struct CachedTable {
   AllocatedGaussian epoch;
   Side side;
   AllocationGrid grid;
-  AllocationTable table;
+  std::mutex computing;
+  std::shared_ptr<const AllocationTable> table;
 };
 
-const AllocationTable& cached_table(const AllocatedGaussian& epoch, Side side,
-                                    const AllocationGrid& grid) {
-  thread_local std::deque<CachedTable> cache;
-  const auto found = std::find_if(cache.begin(), cache.end(), [&](const CachedTable& one) {
-    return one.epoch == epoch && one.side == side && one.grid == grid;
+/// Returns the entry of a table, new ones first. The oldest one is dropped if there are too many.
+std::shared_ptr<CachedTable> cached_entry(const AllocatedGaussian& epoch, Side side,
+                                          const AllocationGrid& grid) {
+  static std::mutex guard;
+  static std::deque<std::shared_ptr<CachedTable>> cache;
+  const std::lock_guard lock(guard);
+  const auto found = std::find_if(cache.begin(), cache.end(), [&](const auto& one) {
+    return one->epoch == epoch && one->side == side && one->grid == grid;
   });
-  if (found != cache.end()) return found->table;
-  cache.push_front({epoch, side, grid, allocation_table(epoch, side, grid)});
+  if (found != cache.end()) return *found;
+  cache.push_front(std::make_shared<CachedTable>());
+  cache.front()->epoch = epoch;
+  cache.front()->side = side;
+  cache.front()->grid = grid;
+  const std::shared_ptr<CachedTable> made = cache.front();
   if (cache.size() > kMaxTables) cache.pop_back();
-  return cache.front().table;
+  return made;
+}
+
+std::shared_ptr<const AllocationTable> cached_table(const AllocatedGaussian& epoch, Side side,
+                                                    const AllocationGrid& grid) {
+  const std::shared_ptr<CachedTable> entry = cached_entry(epoch, side, grid);
+  const std::lock_guard lock(entry->computing);
+  if (!entry->table)
+    entry->table = std::make_shared<const AllocationTable>(allocation_table(epoch, side, grid));
+  return entry->table;
 }
 
 }  // namespace
@@ -384,7 +404,8 @@ PrivacyLoss allocation_loss(const AllocatedGaussian& epoch, Change change, std::
         "others), found " +
         (change == Change::replace ? std::string("replacement")
                                    : "a group of " + std::to_string(k)));
-  const AllocationTable& table = cached_table(epoch, side, grid);
+  const std::shared_ptr<const AllocationTable> shared_table = cached_table(epoch, side, grid);
+  const AllocationTable& table = *shared_table;
   const auto steps = static_cast<double>(epoch.steps);
   const double outward = side == Side::above ? 1.0 : -1.0;
   const double mass_factor = 1.0 + outward * (table.mass_error + 8.0 * kRounding);

@@ -40,9 +40,9 @@ AllocationTable allocation_table(const AllocatedGaussian& epoch, Side side,
                                  const AllocationGrid& grid);
 
 /// Returns a loss that dominates that of one epoch (`above`), or one that it dominates (`below`),
-/// for one example added or removed. The proof is in privacy/README.md. The last tables of this
-/// thread are kept: both changes use the same one. Throws std::domain_error for another change or a
-/// group of more than one, for which no bound is known, and like allocation_table.
+/// for one example added or removed. The proof is in privacy/README.md. The last tables are
+/// kept, for all threads: both changes use the same one. Throws std::domain_error for another
+/// change or a group of more than one, for which no bound is known, and like allocation_table.
 PrivacyLoss allocation_loss(const AllocatedGaussian& epoch, Change change, std::uint64_t k,
                             Side side, const AllocationGrid& grid);
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <fstream>
 #include <functional>
+#include <future>
 #include <numbers>
 #include <stdexcept>
 #include <string>
@@ -216,6 +217,96 @@ TEST(Allocation, TablesKeepMassAndMean) {
         EXPECT_LE((mean_above + above.excess) / t, 1.0 + 4.0 * t * cut + 1e-9);
         EXPECT_LE(above.excess / t, 40.0 * cut);
       }
+}
+
+TEST(Allocation, SumsBoundAllPairsOfTheirTermsInConvexOrder) {
+  for (const double sigma : {0.5, 1.0, 5.0})
+    for (const double cut : {1e-12, 1e-3})
+      for (const Side side : {Side::above, Side::below}) {
+        const AllocationGrid grid{.points = 64, .cut = cut};
+        const AllocationTable term = allocation_table({1, sigma}, side, grid);
+        const AllocationTable sum = allocation_table({2, sigma}, side, grid);
+        double mass = 0.0;
+        for (const double m : term.mass) mass += m;
+        // Functions a + b x + (x - bend)_+ and a + (bend - x)_+.
+        const auto check = [&](double constant, double slope, double bend, bool rises) {
+          const auto f = [&](double x) {
+            return constant + slope * x + std::fmax(rises ? x - bend : bend - x, 0.0);
+          };
+          const double at_infinity = slope + (rises ? 1.0 : 0.0);
+          double pairs = 2.0 * mass * term.excess * at_infinity, found = sum.excess * at_infinity;
+          for (std::size_t i = 0; i < term.points.size(); ++i)
+            for (std::size_t j = 0; j < term.points.size(); ++j)
+              pairs += term.mass[i] * term.mass[j] * f(term.points[i] + term.points[j]);
+          for (std::size_t i = 0; i < sum.points.size(); ++i)
+            found += sum.mass[i] * f(sum.points[i]);
+          const double error =
+              4.0 * (sum.mass_error + sum.point_error) *
+              (constant * mass * mass + (slope + 1.0) * 2.0 * mass + (rises ? 0.0 : bend));
+          EXPECT_LE((side == Side::above ? pairs - found : found - pairs), error)
+              << "sigma " << sigma << ", cut " << cut << ", a " << constant << ", b " << slope
+              << ", bend " << bend << (rises ? ", rises" : ", falls");
+          if (constant + slope > 0.0) {
+            EXPECT_NEAR(found, pairs, error);
+          }
+        };
+        check(1.0, 0.0, 0.0, false);  // the mass
+        check(0.0, 1.0, 0.0, false);  // the mean
+        for (const double share : {0.0, 0.3, 0.9, 0.99}) {
+          check(0.0, 0.0, share * sum.points.back(), true);
+          check(0.0, 0.0, share * sum.points.back(), false);
+        }
+      }
+}
+
+TEST(Allocation, LossesAreMovedOutwardsByTheErrorsOfTheirTable) {
+  const AllocatedGaussian epoch{50, 0.8};
+  const AllocationGrid grid{.points = 64, .cut = 1e-12};
+  for (const Side side : {Side::above, Side::below}) {
+    const double outward = side == Side::above ? 1.0 : -1.0;
+    const AllocationTable table = allocation_table(epoch, side, grid);
+    ASSERT_GT(table.mass_error, 1e-13);
+    ASSERT_GT(table.point_error, 1e-15);
+    for (const Change change : {Change::remove, Change::add}) {
+      const pld::PrivacyLoss loss = allocation_loss(epoch, change, 1, side, grid);
+      std::size_t atom = 0;
+      for (std::size_t i = 0; i < table.points.size(); ++i) {
+        const double ratio = table.points[i] / 50.0;
+        if (ratio == 0.0) continue;
+        ASSERT_LT(atom, loss.atoms.size());
+        const double mass = change == Change::remove ? table.mass[i] * ratio : table.mass[i];
+        const double exact = change == Change::remove ? std::log(ratio) : -std::log(ratio);
+        EXPECT_GE(outward * (loss.atoms[atom].mass / mass - 1.0), 0.99 * table.mass_error);
+        EXPECT_GE(outward * (loss.atoms[atom].loss - exact), 1.5 * table.point_error);
+        EXPECT_NEAR(loss.atoms[atom].mass / mass, 1.0, 1e-9);
+        EXPECT_NEAR(loss.atoms[atom].loss, exact, 1e-9);
+        ++atom;
+      }
+      EXPECT_EQ(atom, loss.atoms.size());
+      if (change == Change::remove && side == Side::above) {
+        EXPECT_GE(loss.infinite, table.excess / 50.0 * (1.0 + 0.99 * table.mass_error));
+      }
+    }
+  }
+}
+
+TEST(Allocation, ThreadsShareTables) {
+  const auto loss = [](std::uint64_t steps) {
+    return allocation_loss({steps, 0.9}, Change::add, 1, Side::above, {.points = 64, .cut = 1e-12});
+  };
+  // More tables than are kept.
+  std::vector<std::future<pld::PrivacyLoss>> found;
+  for (std::uint64_t i = 0; i < 60; ++i)
+    found.push_back(std::async(std::launch::async, loss, 2 + i % 20));
+  for (std::uint64_t i = 0; i < found.size(); ++i) {
+    const pld::PrivacyLoss one = found[i].get(), again = loss(2 + i % 20);
+    ASSERT_EQ(one.atoms.size(), again.atoms.size());
+    EXPECT_EQ(one.infinite, again.infinite);
+    for (std::size_t j = 0; j < one.atoms.size(); ++j) {
+      EXPECT_EQ(one.atoms[j].loss, again.atoms[j].loss);
+      EXPECT_EQ(one.atoms[j].mass, again.atoms[j].mass);
+    }
+  }
 }
 
 /// Both bounds of a composition in the direction `remove`, with small tables.
