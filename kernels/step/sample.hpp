@@ -38,6 +38,9 @@ struct SampleArgs {
   std::uint32_t epoch_steps = 0;
   /// Results of Allocate for examples `first` and on, in the epoch of the steps; null: computed.
   const std::uint32_t* allocated = nullptr;
+  /// Index in drawn and norms of each example first, first + 1, ..., end - 1, ascending; kHeldOut:
+  /// the example is never drawn. Null: they are consecutive. CUDA only.
+  const std::uint32_t* index = nullptr;
 };
 
 /// Scratch and result in device memory. A tile is 256 examples: tiles = ceil((end - begin) / 256).
