@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/linear/linear_model.hpp"
+#include "runtime/data/numbering.hpp"
 #include "runtime/device/cuda/buffer.hpp"
 #include "runtime/device/cuda/sample.hpp"
 #include "runtime/device/linear_data.hpp"
@@ -18,8 +19,9 @@ namespace cudp::cuda::inline CUDP_SIMT {
 
 class DeviceLinear final : public LinearEngine {
  public:
-  /// Makes the engine as make_cuda_linear_engine does. `train` is not needed afterwards.
-  DeviceLinear(Gpu gpu, const Dataset& train, Loss loss, double max_examples);
+  /// Makes the engine as make_cuda_linear_engine does.
+  DeviceLinear(Gpu gpu, const Dataset& train, Loss loss, double max_examples,
+               SignWeights weights = {});
 
   int dimension() const override { return d_; }
   std::size_t size() const override { return size_; }
@@ -64,17 +66,20 @@ class DeviceLinear final : public LinearEngine {
   Gpu gpu_;
   Loss loss_;
   double max_examples_;
+  SignWeights weights_;
+  Numbering numbering_;
   std::size_t size_;
   int d_ = 0;
   Tiles all_;
   Tiles batch_;
   const Tiles* now_ = &all_;
-  Buffer<float> w_;            // [d], weights or a direction
-  Buffer<float> scores_;       // scores at the last w
-  Buffer<float> along_;        // scores of the last direction
-  Buffer<float> derivatives_;  // clipped derivatives
-  Buffer<float> steps_;        // with the largest capacity used so far
-  Buffer<FixedPoint> totals_;  // with the largest capacity used so far
+  Buffer<float> w_;              // [d], weights or a direction
+  Buffer<float> scores_;         // scores at the last w
+  Buffer<float> along_;          // scores of the last direction
+  Buffer<float> derivatives_;    // clipped derivatives
+  Buffer<float> steps_;          // with the largest capacity used so far
+  Buffer<FixedPoint> totals_;    // with the largest capacity used so far
+  Buffer<std::uint32_t> index_;  // Numbering::index()
   SampleScratch scratch_;
   Buffer<std::uint32_t> drawn_;  // [size]
 };

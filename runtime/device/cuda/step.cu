@@ -121,7 +121,7 @@ CoordinatesView DeviceCoordinates::refresh(const CudaLayout& layout, const StepC
   };
   for (const auto& layer : layout.layers) {
     if (shifts.count == LayerShifts::kMax) sum_up();
-    layer->note_shift(shifts);
+    if (!layer->is_frozen()) layer->note_shift(shifts);
   }
   sum_up();
   return view;
