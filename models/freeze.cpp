@@ -73,4 +73,12 @@ bool has_own_rates(const Network& network) {
                              [](const ParameterTensor& t) { return t.lr_scale != 1.0f; });
 }
 
+std::vector<float> own_rates(const Network& network) {
+  if (!has_own_rates(network)) return {};
+  std::vector<float> all(network.parameter_count);
+  for (const ParameterTensor& t : network.parameters)
+    std::fill_n(all.begin() + static_cast<std::ptrdiff_t>(t.offset), t.size, t.lr_scale);
+  return all;
+}
+
 }  // namespace cudp

@@ -26,4 +26,7 @@ std::size_t count_of_all_parameters(const Network& network);
 /// Returns whether a layer has a learning rate of its own.
 bool has_own_rates(const Network& network);
 
+/// Returns the factor of each parameter's learning rate, [d]; empty if all are 1.
+std::vector<float> own_rates(const Network& network);
+
 }  // namespace cudp

@@ -7,6 +7,13 @@
 
 namespace cudp::inline CUDP_SIMT {
 
+/// Returns the index of example e of the micro-batch in the data set.
+__device__ __forceinline__ std::int64_t number_in_set(const Batch& batch,
+                                                      const std::uint32_t* examples, int e) {
+  const int number = batch.first + e;
+  return examples != nullptr ? static_cast<std::int64_t>(examples[number]) : number;
+}
+
 /// Calls body(example, pixel) for every pixel of every example that the micro-batch has. The grid's
 /// y strides over examples, its x over an example's pixels. Launch with pixel_shape().
 template <class Body>

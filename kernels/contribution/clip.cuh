@@ -72,7 +72,14 @@ __global__ inline void clip_kernel(device::Clip a) {
   for_each_example(a.batch, [&](int e) {
     float* const squares = a.squared_norms + static_cast<std::int64_t>(e) * a.groups;
     group_squares(a.parts, a.group_parts, a.groups, a.batch.capacity, e, squares);
-    clip_factors(clip, squares, a.groups, a.factors + static_cast<std::int64_t>(e) * a.groups);
+    float* const factors = a.factors + static_cast<std::int64_t>(e) * a.groups;
+    clip_factors(clip, squares, a.groups, factors);
+    if (a.class_weights == nullptr) return;
+    const float weight = a.class_weights[a.label[e]];
+    for (int g = 0; g < a.groups; ++g) {
+      a.clip_factors[static_cast<std::int64_t>(e) * a.groups + g] = factors[g];
+      factors[g] *= weight;
+    }
   });
 }
 

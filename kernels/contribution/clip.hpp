@@ -39,6 +39,12 @@ struct Clip {
   int groups;
   float* squared_norms;  ///< [capacity, groups], written
   float* factors;        ///< [capacity, groups], written; all 0 for a non-finite example
+  /// Weights of the classes, in [0, 1]; null: all are 1. An example's factors are multiplied by its
+  /// class's weight, after clipping, so the bound on the clipped gradient also holds for the
+  /// weighted one.
+  const float* class_weights;
+  const std::uint8_t* label;  ///< [capacity]
+  float* clip_factors;        ///< [capacity, groups], written with weights: factors without them
 };
 
 /// Second stage of importance sampling (importance.hpp): computes the factors of candidates'
@@ -72,6 +78,8 @@ inline void validate(const Clip& a) {
   expect(a.scale && a.clip.stability > 0, "clip: expected a scale, and stability > 0");
   expect(a.parts && a.group_parts && a.groups > 0 && a.squared_norms && a.factors,
          "clip: expected pointers");
+  expect(a.class_weights == nullptr || (a.label && a.clip_factors),
+         "clip: expected labels with class weights");
 }
 inline void validate(const Accept& a) {
   validate(a.batch);

@@ -28,6 +28,7 @@
 
 #include "kernels/common/coded_rows.cuh"
 #include "kernels/common/fixed_point.cuh"
+#include "kernels/common/lanes.hpp"
 #include "kernels/common/tensor_core.cuh"
 #include "kernels/contribution/clip_math.hpp"
 #include "kernels/contribution/coordinates_math.hpp"
@@ -372,6 +373,18 @@ __device__ __forceinline__ void load_row(const FusedSum& a, std::int64_t number,
   }
 }
 
+/// Returns what an example's output is compared with: its label or, if there are targets, the bits
+/// of its target.
+__device__ __forceinline__ std::uint32_t truth_of(const FusedSum& a, std::int64_t number) {
+  return a.targets != nullptr ? ScalarLanes::bits(a.targets[number]) : a.labels[number];
+}
+
+/// Returns whether class weights multiply the factors, after clipping. Otherwise they multiply the
+/// gradient of the loss, because the bound follows from the gradient itself.
+__device__ __forceinline__ bool weighs_factors(FusedTask task, bool transforms) {
+  return task == FusedTask::clip && !transforms;
+}
+
 /// Returns the sum of squares of a row's first `width` numbers. All lanes of a warp call it.
 __device__ __forceinline__ float row_square(const float* row, int width) {
   float square = 0.0f;
@@ -428,7 +441,7 @@ __global__ void __launch_bounds__(kThreads, 1) dense_rows_kernel(FusedSum a) {
 
     // Loads labels and features, and fills the rest of each array: the bias's 1, then zeros.
     const bool is_loss = thread_number() < x.n && task != FusedTask::forward;
-    const int label = is_loss ? a.labels[number_of(thread_number())] : 0;
+    const std::uint32_t truth = is_loss ? truth_of(a, number_of(thread_number())) : 0;
     x.for_each_row([&](int e, float* to) {
       load_row(a, number_of(e), to, row.hidden);
       for (int i = row.hidden + lane; has_hidden && i < row.gradient_hidden; i += kWarp)
@@ -452,7 +465,11 @@ __global__ void __launch_bounds__(kThreads, 1) dense_rows_kernel(FusedSum a) {
     if (is_loss) {
       const int e = thread_number();
       float* const z = gradient[e];
-      losses[e] = evaluate_loss(a.loss, z, d.outputs, label, z);
+      losses[e] = a.targets != nullptr
+                      ? target_loss(a.loss, z[0], ScalarLanes::from_bits(truth), a.huber, z)
+                      : evaluate_loss(a.loss, z, d.outputs, static_cast<int>(truth), z);
+      if (a.class_weights != nullptr && !weighs_factors(task, transforms))
+        for (int o = 0; o < d.outputs; ++o) z[o] *= a.class_weights[truth];
     } else if (task == FusedTask::accept && thread_number() / kWarp == 1 && lane < x.n) {
       words[lane] = acceptance_word(a.accept, number_of(lane));
     }
@@ -506,8 +523,11 @@ __global__ void __launch_bounds__(kThreads, 1) dense_rows_kernel(FusedSum a) {
         report_example(a, index_of(begin + e), losses[e], squares, factors);
       }
       if constexpr (!transforms) {
-        const float scale_first = factors[0] * inverse_grid;
-        const float scale_last = factors[kLayers - 1] * inverse_grid;
+        float scale = inverse_grid;
+        if (a.class_weights != nullptr && weighs_factors(task, transforms))
+          scale *= a.class_weights[a.labels[number_of(e)]];
+        const float scale_first = factors[0] * scale;
+        const float scale_last = factors[kLayers - 1] * scale;
         for (int i = row.gradient_hidden + lane; i < row.partial; i += kWarp)
           to[i] *= i < row.gradient ? scale_first : scale_last;
       }

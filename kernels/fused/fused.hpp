@@ -144,6 +144,9 @@ struct FusedSum {
   CodedRows coded;                ///< coded rows, or null
   FusedTexts texts;               ///< or none; exactly one of the four is set
   const std::uint8_t* labels;     ///< [data set]
+  const float* targets;           ///< [data set], or null; for dense_rows.cuh
+  float huber;                    ///< parameter of Loss::huber
+  const float* class_weights;     ///< [classes], or null: all are 1; for dense_rows.cuh
   float scale;                    ///< a feature is scale * byte + shift
   float shift;
   const float* parameters;      ///< [d], flat in PyTorch's order
@@ -189,6 +192,10 @@ inline void validate(const FusedSum& a) {
   expect(!is_coded || (d.features > 0 && a.coded.features == d.features),
          "fused: expected codes only without convolutions, and of the network's features");
   expect(a.labels && a.parameters, "fused: expected pointers");
+  expect(a.task == FusedTask::forward || has_target(a.loss) == (a.targets != nullptr),
+         "fused: expected targets with a loss that has a target only");
+  expect((a.targets == nullptr || d.outputs == 1) && (a.class_weights == nullptr || d.features > 0),
+         "fused: expected targets with one output, and class weights without convolutions");
   expect((a.losses == nullptr) == (a.squared_norms == nullptr) &&
              (a.losses == nullptr) == (a.factors == nullptr),
          "fused: expected all of the per-example results or none");

@@ -6,13 +6,6 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Returns the index of example e of the micro-batch in the data set.
-__device__ __forceinline__ std::int64_t number_in_set(const Batch& batch,
-                                                      const std::uint32_t* examples, int e) {
-  const int number = batch.first + e;
-  return examples != nullptr ? static_cast<std::int64_t>(examples[number]) : number;
-}
-
 // Looks up word vectors. grid: numbers of a text, examples. block: any. smem: none.
 __global__ inline void embed_kernel(device::Embed a) {
   const int columns = a.columns.n;

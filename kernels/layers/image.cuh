@@ -19,9 +19,7 @@ __device__ __forceinline__ float loaded_pixel(const device::Load& a, std::int64_
 __global__ inline void load_kernel(device::Load a) {
   const int pixels = a.planes.pixels();
   for_each_pixel(a.batch, pixels, [&](int e, int i) {
-    const int number = a.batch.first + e;
-    const std::int64_t from =
-        a.examples != nullptr ? static_cast<std::int64_t>(a.examples[number]) : number;
+    const std::int64_t from = number_in_set(a.batch, a.examples, e);
     a.x[static_cast<std::int64_t>(e) * a.planes.size() + a.planes.pixel_offset(i)] =
         stored(loaded_pixel(a, from, pixels, i), a.x_as);
     if (i == 0) a.x_label[e] = a.labels[from];

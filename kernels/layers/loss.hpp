@@ -7,16 +7,23 @@ namespace cudp {
 
 namespace device {
 
-/// Loss of each example and, unless null, its gradient with respect to the logits.
+/// Loss of each example and, unless null, its gradient with respect to the logits. An example is
+/// compared with its label, or with its target if the loss has one.
 struct LossValues {
   Batch batch;
   Loss loss;
   int outputs;
-  const float* logits;        ///< [capacity, outputs]
-  const std::uint8_t* label;  ///< [capacity]
-  float* value;               ///< [capacity]
-  float* logit_gradient;      ///< [capacity, outputs], scratch; null if no gradient is wanted
-  float* gradient;            ///< [capacity, gradient_planes.size()]
+  const float* logits;            ///< [capacity, outputs]
+  const std::uint8_t* label;      ///< [capacity]
+  const std::uint32_t* examples;  ///< indices in the data set, from batch.first on; null: 0, 1, ...
+  const float* targets;           ///< [data set], or null
+  float huber;                    ///< parameter of Loss::huber
+  /// Weight of each class, by which the gradient is multiplied, [classes]; null: all are 1. The
+  /// loss is not weighted.
+  const float* class_weights;
+  float* value;           ///< [capacity]
+  float* logit_gradient;  ///< [capacity, outputs], scratch; null if no gradient is wanted
+  float* gradient;        ///< [capacity, gradient_planes.size()]
   CountedPlanes gradient_planes;
   Precision gradient_as = Precision::fp32;  ///< tf32: the gradient is rounded to TF32
 };
@@ -25,6 +32,8 @@ inline void validate(const LossValues& a) {
   validate(a.batch);
   expect(a.outputs > 0 && a.logits && a.label && a.value,
          "loss: expected outputs > 0 and pointers");
+  expect(has_target(a.loss) == (a.targets != nullptr) && (a.targets == nullptr || a.outputs == 1),
+         "loss: expected targets, and one output, with a loss that has a target only");
   expect((a.logit_gradient == nullptr) == (a.gradient == nullptr) &&
              (a.gradient == nullptr || a.gradient_planes.pixels() == a.outputs),
          "loss: expected a gradient of the size of the logits");

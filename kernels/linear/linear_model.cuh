@@ -30,9 +30,10 @@ __global__ inline void linear_derivatives_kernel(LinearDerivatives a) {
     const float score = a.scores[i];
     const float sign = a.signs[i];
     const float norm = a.norms[i];
-    a.derivatives[i] = a.loss == Loss::hinge
-                           ? clipped_derivative<HingeMargin>(score, sign, norm, a.clip_norm)
-                           : clipped_derivative<LogisticMargin>(score, sign, norm, a.clip_norm);
+    a.derivatives[i] =
+        a.loss == Loss::hinge
+            ? clipped_derivative<HingeMargin>(score, sign, norm, a.clip_norm, a.weights)
+            : clipped_derivative<LogisticMargin>(score, sign, norm, a.clip_norm, a.weights);
   });
 }
 
@@ -74,8 +75,8 @@ __global__ inline void linear_losses_kernel(LinearLossSums a) {
   for_each_number(a.n, [&](std::int64_t i) {
     const float score = a.scores[i] - step * a.along[i];
     const float loss = a.loss == Loss::hinge
-                           ? clipped_loss<HingeMargin>(score, a.signs[i], a.max_loss)
-                           : clipped_loss<LogisticMargin>(score, a.signs[i], a.max_loss);
+                           ? clipped_loss<HingeMargin>(score, a.signs[i], a.max_loss, a.weights)
+                           : clipped_loss<LogisticMargin>(score, a.signs[i], a.max_loss, a.weights);
     sum += to_units(loss, a.inverse_grid);
   });
   sum = block_sum(sum, &partial[0]);

@@ -73,8 +73,8 @@ struct LinearLosses {
 // A number on the grid is at most 2^24 plus its rounding (linear_grid). So 64 of them fit into 32
 // bits, and 2^28 examples into 53.
 
-/// Computes derivatives[i] = d loss / d score of example i, reduced so that |derivative| norm <=
-/// clip_norm; 0 if the score is NaN or the example is absent.
+/// Computes derivatives[i] = d (weight loss) / d score of example i, reduced so that |derivative|
+/// norm <= clip_norm; 0 if the score is NaN or the example is absent.
 struct LinearDerivatives {
   const float* scores;
   const float* signs;  ///< label, 1 or -1; 0: absent
@@ -83,6 +83,7 @@ struct LinearDerivatives {
   std::int64_t n;  ///< number of slots, including the last tile's unused ones
   Loss loss;       ///< logistic or hinge
   float clip_norm;
+  SignWeights weights = {};
 };
 
 /// Adds gradients: total[j] += sum over examples of derivatives x[j]. Each product is rounded to a
@@ -97,7 +98,7 @@ struct LinearSum {
 };
 inline constexpr int kSumTiles = 16;  // tiles that a warp adds in 32 bits
 
-/// Adds clipped losses: total[k] += sum over examples of min(loss(score - steps[k] along),
+/// Adds clipped losses: total[k] += sum over examples of min(weight loss(score - steps[k] along),
 /// max_loss). Each is rounded to a multiple of the grid, in units of it. A loss that is NaN counts
 /// as max_loss.
 struct LinearLossSums {
@@ -111,6 +112,7 @@ struct LinearLossSums {
   Loss loss;
   float max_loss;
   float inverse_grid;
+  SignWeights weights = {};
 };
 
 /// Copies the listed examples into tiles of their own. The unused slots of the last tile are marked

@@ -28,6 +28,14 @@ __device__ __forceinline__ void choose_step(SampleArgs& a, SampleSpace& space) {
   space.count += step;
 }
 
+/// Returns the index of the example with this number, or kHeldOut. kNumbered: whether rows are held
+/// out (a.index is not null).
+template <bool kNumbered>
+__device__ __forceinline__ std::uint32_t index_of(const SampleArgs& a, std::int64_t number) {
+  if constexpr (kNumbered) return a.index[number - a.first];
+  return static_cast<std::uint32_t>(number - a.first);
+}
+
 /// Returns whether the lower 16 random bits draw an example whose upper 16 equal the threshold's.
 __device__ __forceinline__ bool drawn_by_lower_bits(const SampleArgs& a, std::int64_t example) {
   std::uint32_t word[16];
@@ -82,9 +90,9 @@ __device__ __forceinline__ unsigned allocated_of_column(const SampleArgs& a, std
 }
 
 /// First kernel of sampling: writes which examples are drawn, and the number drawn in each tile.
-/// kAllocated: by random allocation (a.epoch_steps > 0). That has a kernel of its own, because it
-/// draws again after a rejected word, which takes many registers.
-template <bool kAllocated>
+/// kAllocated: by random allocation (a.epoch_steps > 0). Drawing again after a rejected word takes
+/// many registers, which the other samplers would lose. kNumbered: see index_of().
+template <bool kAllocated, bool kNumbered>
 __device__ __forceinline__ void write_flags(SampleArgs a, SampleSpace space) {
   choose_step(a, space);
   if (space.cursor != nullptr) {
@@ -125,14 +133,16 @@ __device__ __forceinline__ void write_flags(SampleArgs a, SampleSpace space) {
         random_block<ScalarLanes>(a.stream, static_cast<std::uint32_t>(first / 16 + lane), word);
         CUDP_UNROLL for (int row = 0; row < 16; ++row) {
           const std::int64_t example = first + 16 * row;
-          if (example < a.end &&
-              word[row] < candidate_threshold(a.rule, a.norms[example - a.first]))
-            column |= 1u << row;
+          if (example >= a.end) continue;
+          const std::uint32_t index = index_of<kNumbered>(a, example);
+          if (kNumbered && index == kHeldOut) continue;
+          if (word[row] < candidate_threshold(a.rule, a.norms[index])) column |= 1u << row;
         }
       }
       unsigned row_flags = 0;  // flags of row `lane`
       CUDP_UNROLL for (int row = 0; row < 16; ++row) {
-        const bool drawn = first + 16 * row < a.end && (column >> row & 1) != 0;
+        bool drawn = first + 16 * row < a.end && (column >> row & 1) != 0;
+        if constexpr (kNumbered) drawn = drawn && index_of<true>(a, first + 16 * row) != kHeldOut;
         const unsigned flags = __ballot_sync(kFullWarp, drawn) >> 16 * upper & 0xffffu;
         if (row == lane) row_flags = flags;
       }
@@ -150,12 +160,20 @@ __device__ __forceinline__ void write_flags(SampleArgs a, SampleSpace space) {
 // Writes which examples Poisson or importance sampling draws, and counts per tile. grid: any, y
 // steps. block: any whole warps. Half a warp processes two tiles, so 8 threads per tile are enough.
 __global__ inline void sample_flags_kernel(SampleArgs a, SampleSpace space) {
-  write_flags<false>(a, space);
+  write_flags<false, false>(a, space);
 }
 
 // Writes flags and counts for random allocation. grid: any, y steps. block: any whole warps.
 __global__ inline void allocated_flags_kernel(SampleArgs a, SampleSpace space) {
-  write_flags<true>(a, space);
+  write_flags<true, false>(a, space);
+}
+
+// As the two kernels above, with held-out rows.
+__global__ inline void numbered_flags_kernel(SampleArgs a, SampleSpace space) {
+  write_flags<false, true>(a, space);
+}
+__global__ inline void numbered_allocated_flags_kernel(SampleArgs a, SampleSpace space) {
+  write_flags<true, true>(a, space);
 }
 
 // Replaces the number of drawn examples of each tile by the number drawn before the tile. grid: one
@@ -280,8 +298,10 @@ __global__ inline void sample_place_kernel(SampleArgs a, SampleSpace space) {
     if (tile >= tiles) continue;
     std::uint32_t to = start + static_cast<std::uint32_t>(sum - __popc(flags));
     const auto at = static_cast<std::uint32_t>(a.begin - a.first + 256 * tile + 16 * lane);
-    for (; flags != 0 && to < space.list_size; flags &= flags - 1, ++to)
-      a.drawn[to] = at + static_cast<std::uint32_t>(__ffs(static_cast<int>(flags))) - 1;
+    for (; flags != 0 && to < space.list_size; flags &= flags - 1, ++to) {
+      const std::uint32_t i = at + static_cast<std::uint32_t>(__ffs(static_cast<int>(flags))) - 1;
+      a.drawn[to] = a.index != nullptr ? a.index[i] : i;
+    }
   }
 }
 

@@ -12,6 +12,9 @@ namespace cudp {
 inline constexpr std::int64_t kSampleTile = 512;
 inline constexpr std::int64_t kLowerBits = std::int64_t{1} << 31;
 
+/// Index of a held-out example, SampleArgs::index.
+inline constexpr std::uint32_t kHeldOut = 0xffffffffu;
+
 /// Poisson sampling: every example is drawn independently with probability threshold / 2^32
 /// exactly: if a number of 32 random bits is below `threshold`. The number's upper 16 bits are one
 /// half of word 256 (i / 512) + i % 256 of the stream: the low half if i % 512 < 256, otherwise the
@@ -35,6 +38,9 @@ struct SampleArgs {
   std::uint32_t epoch_steps = 0;
   /// Each example's step of the epoch, from `first` on, written by Allocate; null: computed.
   const std::uint32_t* allocated = nullptr;
+  /// Index in drawn and norms of each example first, first + 1, ..., end - 1, ascending; kHeldOut:
+  /// the example is never drawn. Null: they are consecutive. CUDA only.
+  const std::uint32_t* index = nullptr;
 };
 
 /// Scratch and result in device memory. A tile is 256 examples: tiles = ceil((end - begin) / 256).

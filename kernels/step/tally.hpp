@@ -39,7 +39,7 @@ struct TallyBatch {
   Batch batch;
   const float* loss;           ///< [capacity]
   const float* squared_norms;  ///< [capacity, groups], or null
-  const float* factors;        ///< [capacity, groups]
+  const float* factors;        ///< [capacity, groups], without class weights
   int groups;
   Tally* total;
 };

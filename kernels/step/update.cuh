@@ -16,8 +16,9 @@ namespace cudp::inline CUDP_SIMT {
 /// Updates parameter j and its state, given the released sum of its gradients. kind is
 /// a.optimizer.kind; s replaces a.scalars.
 template <OptimizerKind kind>
-__device__ __forceinline__ void update_number(const UpdateArgs& a, const StepScalars& s,
-                                              std::int64_t j, float released) {
+__device__ __forceinline__ void update_number(const UpdateArgs& a, StepScalars s, std::int64_t j,
+                                              float released) {
+  if (a.rates != nullptr) s.learning_rate *= a.rates[j];
   constexpr bool has_moment1 = has_first_moment(kind);
   constexpr bool has_moment2 = has_second_moment(kind);
   float g = released * s.inverse_batch;

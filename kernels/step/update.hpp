@@ -28,6 +28,8 @@ struct UpdateArgs {
   const CoordinateScale* scale = nullptr;
   CoordinateSettings coordinates = {};
   PackedImage packed = {};  ///< written too, if there is one
+  /// Factor of each parameter's learning rate, [d]; null: all are 1. CUDA only.
+  const float* rates = nullptr;
 };
 
 /// Throws std::invalid_argument naming the member that is missing or out of range.

@@ -138,11 +138,9 @@ AuditResult audit(const TrainConfig& config, const AuditSettings& settings, Repo
   const SharedKey key(config.seed ? key_from_seed(static_cast<std::uint64_t>(*config.seed))
                                   : make_key());
   const SecretKey own_key(audit_key(config));
-  TrainConfig on_cpu = config;
-  on_cpu.rows_in = RowsIn::memory;  // canaries are added to the rows
-  on_cpu.device =
-      cpu_alone(config.device, "audits", [&](const std::string& s) { reporter.info(s); });
-  Experiment e = prepare(on_cpu, reporter);
+  TrainConfig in_memory = config;
+  in_memory.rows_in = RowsIn::memory;  // canaries are added to the rows
+  Experiment e = prepare(in_memory, reporter);
   e.data.test = {};
   e.data.test_given = false;
   e.data.notes.clear();

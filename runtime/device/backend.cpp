@@ -36,14 +36,6 @@ void replace_cuda(const Backend* backend, bool is_found) {
   is_found_by_tests = is_found;
 }
 
-Device cpu_alone(Device requested, const std::string& what, const ReportLine& say) {
-  const std::string reason = what + " run on the CPU only so far";
-  if (requested == Device::cuda)
-    throw InputError("--device: expected cpu, since " + reason + ", found cuda");
-  if (choose_backend(requested).name == "cuda") say("device: cpu, since " + reason);
-  return Device::cpu;
-}
-
 bool can_use(Device requested, const std::vector<DeviceInfo>& devices) {
   const auto number = static_cast<std::size_t>(requested.number);
   const bool is_there = number < devices.size();
@@ -90,8 +82,7 @@ Backend choose_backend(Device requested, const ReportLine& say) {
             return scatter_on_cuda(images, done, number);
           },
           [number](const Dataset& train, Loss loss, double max_examples, int, SignWeights weights) {
-            ensure(weights == SignWeights{}, "CUDA has no class weights");
-            return make_cuda_linear_engine(train, loss, max_examples, number);
+            return make_cuda_linear_engine(train, loss, max_examples, number, weights);
           },
           "cuda " + devices[static_cast<std::size_t>(number)].compute_capability()};
 }

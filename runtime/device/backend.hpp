@@ -30,7 +30,7 @@ struct Backend {
   std::function<std::vector<float>(const Dataset& images, int threads, const WorkDone& done)>
       scatter;
   /// Makes an engine for methods that use all examples of a linear model at once. max_examples:
-  /// public bound on the number of examples. threads, weights: CPU only.
+  /// public bound on the number of examples. threads: CPU only.
   std::function<std::unique_ptr<LinearEngine>(const Dataset& train, Loss loss, double max_examples,
                                               int threads, SignWeights weights)>
       make_linear_engine;
@@ -51,11 +51,6 @@ Backend choose_backend(Device requested, const ReportLine& say = {});
 /// Returns whether the requested CUDA device can be used. devices: all devices of the machine.
 /// Throws InputError if it is requested by name and cannot be used.
 bool can_use(Device requested, const std::vector<DeviceInfo>& devices);
-
-/// Returns the device for work that runs on the CPU only so far: the CPU. what: the work, in the
-/// plural: "audits". Prints a line if Device::automatic would have chosen CUDA. Throws InputError
-/// if CUDA is requested.
-Device cpu_alone(Device requested, const std::string& what, const ReportLine& say);
 
 /// Replaces the machine's CUDA device in this process, for tests without one. `backend` is used if
 /// CUDA is requested by name and, if is_found, also if the device is chosen automatically. Null

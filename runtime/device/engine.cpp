@@ -1,5 +1,6 @@
 #include "runtime/device/engine.hpp"
 
+#include <algorithm>
 #include <bit>
 
 #include "kernels/contribution/norm_total.hpp"
@@ -12,6 +13,13 @@ bool fits(const Network& network, const Dataset& data) {
   return data.shape == network.input && data.words == network.text.words &&
          (v != nullptr ? v->columns == network.text.columns && v->rows == data.words
                        : network.text.columns == 0);
+}
+
+void check_class_weights(const Network& network, const EngineSettings& settings) {
+  const std::vector<float>& all = settings.class_weights;
+  ensure(all.empty() || (all.size() == static_cast<std::size_t>(network.classes) &&
+                         std::ranges::all_of(all, [](float w) { return w >= 0 && w <= 1; })),
+         "class weights must be one of 0 to 1 for each class");
 }
 
 float check_followed(const FollowedSteps& steps, const ClipRule& rule, float clip,

@@ -62,13 +62,13 @@ struct EngineSettings {
   EvaluateWith evaluate_with = EvaluateWith::ours;
   int threads = 0;  ///< number of CPU threads; 0 for all cores. Results do not depend on it.
   bool diagnostics = false;  ///< collect private statistics (--unsafe-diagnostics)
-  /// Weight of each class in [0, 1], [classes]; empty if all are 1. CPU only. An example of class c
+  /// Weight of each class in [0, 1], [classes]; empty if all are 1. An example of class c
   /// adds its clipped gradient times weight c, so it changes the sum by no more than without
   /// weights. Only its unweighted gradient decides whether it counts as clipped. With importance
   /// sampling or transformed gradients, where the bound follows from the gradient itself, the
   /// gradient is that of the loss times weight c.
   std::vector<float> class_weights = {};
-  /// Canaries of an audit; null in every other training. CPU only.
+  /// Canaries of an audit; null in every other training.
   std::shared_ptr<const AuditTap> audit = nullptr;
   /// Release observer (runtime/gate/release_observer.hpp), or null. Must outlive the engine.
   ReleaseObserver* release_observer = nullptr;
@@ -80,6 +80,10 @@ struct EngineSettings {
   /// Receives a line about the device. May be empty.
   std::function<void(const std::string& line)> say = {};
 };
+
+/// Throws Error unless there are no class weights, or one in [0, 1] for each of the network's
+/// classes.
+void check_class_weights(const Network& network, const EngineSettings& settings);
 
 /// Private statistics of the steps since they were last read. They never leave the process unless
 /// the user passed --unsafe-diagnostics. A method that uses such counts adds noise first.
@@ -213,8 +217,7 @@ class Engine {
 
 /// Makes an engine on the CPU. Throws Error if the model is too large for 32-bit offsets.
 std::unique_ptr<Engine> make_cpu_engine(const Network& network, const EngineSettings& settings);
-/// Makes an engine on a CUDA device. Throws Error if this build or machine has none that is usable,
-/// InputError for an audit.
+/// Makes an engine on a CUDA device. Throws Error if this build or machine has none that is usable.
 std::unique_ptr<Engine> make_cuda_engine(const Network& network, const EngineSettings& settings);
 
 }  // namespace cudp

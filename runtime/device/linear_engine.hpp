@@ -60,6 +60,7 @@ std::unique_ptr<LinearEngine> make_cpu_linear_engine(const Dataset& train, Loss 
 
 /// Makes an engine on a CUDA device (cuda/linear.hpp). Throws Error if there is none.
 std::unique_ptr<LinearEngine> make_cuda_linear_engine(const Dataset& train, Loss loss,
-                                                      double max_examples, int device = 0);
+                                                      double max_examples, int device = 0,
+                                                      SignWeights weights = {});
 
 }  // namespace cudp

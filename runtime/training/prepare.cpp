@@ -24,7 +24,6 @@
 #include "runtime/data/holdout.hpp"
 #include "runtime/data/load.hpp"
 #include "runtime/data/make_network.hpp"
-#include "runtime/data/named_datasets.hpp"
 #include "runtime/device/cuda/devices.hpp"
 #include "runtime/features/features.hpp"
 #include "runtime/methods/plan.hpp"
@@ -104,29 +103,21 @@ Device device_of_rank(Device device, bool may_share, const Ranks& ranks) {
   return device;
 }
 
-/// Returns the name of a setting that only the CPU supports, for a message; "" if there is none.
-std::string cpu_only_settings(const TrainConfig& config) {
-  if (config.holdout) return "--holdout";
-  if (!config.of<FineTuning>().freeze.empty()) return "--freeze";
-  return config.class_weights.empty() ? "" : "--class-weights";
-}
-
 /// Opens the backend in another thread, because finding and opening a CUDA device takes as long as
 /// reading a small data set.
-class FirstBackend {
+class BackendChoice {
  public:
-  FirstBackend(Device device, const TrainConfig& config, Timings& timings) {
+  BackendChoice(Device device, Timings& timings) {
     if (device == Device::cpu || !built_with_cuda()) {
       chosen_ = made_up(choose_backend(device));
       return;
     }
-    const bool opens = trains_on_cuda(config);
-    chosen_ = std::async(std::launch::async, [device, opens, &timings] {
+    chosen_ = std::async(std::launch::async, [device, &timings] {
       const ThreadClock clock;
       Backend backend = choose_backend(device);
       // The engine reports later why the device cannot be used.
       try {
-        if (opens && backend.name == "cuda") open_cuda_device(device.number);
+        if (backend.name == "cuda") open_cuda_device(device.number);
       } catch (const Error&) {
       }
       timings.add_beside("CUDA device", clock.spent());
@@ -163,48 +154,8 @@ class FirstBackend {
     return known.get_future();
   }
 
-  /// Returns whether a training with these settings uses a CUDA device if there is one. False if
-  /// that depends on the data.
-  static bool trains_on_cuda(const TrainConfig& config) {
-    return cpu_only_settings(config).empty() &&
-           (config.device == Device::cuda || is_named_dataset(config.dataset));
-  }
-
   std::future<Backend> chosen_;
 };
-
-/// Returns whether the model's TOML gives a layer its own learning rate. False if `model` is empty:
-/// a built-in model, which gives none, is chosen later.
-bool gives_own_rates(const TrainConfig& config, const std::string& model, const Dataset& train) {
-  if (model.find("lr_scale") == std::string::npos) return false;
-  try {
-    const ModelSpec spec = parse_model(model, config.model, train.classes, config.activation);
-    return std::ranges::any_of(spec.layers, [](const Layer& l) { return lr_scale_of(l) != 1.0f; });
-  } catch (const std::invalid_argument&) {
-    return false;  // the error is reported later
-  }
-}
-
-/// Returns the name of a setting or property that only the CPU supports, for a message; "" if there
-/// is none.
-std::string cpu_only_part(const TrainConfig& config, const std::string& model,
-                          const Dataset& train) {
-  if (train.has_targets()) return "a target";
-  return gives_own_rates(config, model, train) ? "lr_scale" : cpu_only_settings(config);
-}
-
-/// Returns the backend to train on this data: `first`, or the CPU, with a message to the user, if
-/// CUDA was not requested and cannot train on the data. Throws InputError if CUDA was requested.
-Backend backend_for(const Backend& first, const TrainConfig& config, const std::string& model,
-                    const Dataset& train, Reporter& reporter) {
-  const std::string part = cpu_only_part(config, model, train);
-  if (part.empty() || first.name != "cuda") return first;
-  if (config.device == Device::cuda)
-    throw InputError("--device: expected cpu with " + part +
-                     ", which CUDA does not train with so far, found cuda");
-  reporter.info("on the CPU: CUDA does not train with " + part + " so far");
-  return choose_backend(Device::cpu);
-}
 
 /// Throws InputError if settings for regression are given with classes, or the reverse.
 void check_target(const TrainConfig& config, const MethodEntry& method, const Dataset& train) {
@@ -421,7 +372,7 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
   const DataInUse& in_use = config.of<DataInUse>();
   LoadedData* const loaded = in_use.loaded.get();
   e.memo = loaded != nullptr ? loaded->memo : std::make_shared<privacy::AccountantMemo>();
-  FirstBackend opened(device, config, reporter.timings());
+  BackendChoice opened(device, reporter.timings());
   opened.rethrow_if_refused();
   const std::string model = opened.meanwhile([&] {
     return known_model.empty() && !config.model.empty() ? read_model(config.model) : known_model;
@@ -433,7 +384,7 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
     Busy reading("reading " + shown(config.dataset), reporter.shown_work());
     return read_data(config, split_key, ranks, storage, &reading);
   });
-  const Backend first_backend = opened.get();
+  const Backend backend = opened.get();
   reporter.timings().enter("features and model");
   check_unit(method, config, data.unit_rows);
   if (config.holdout) check_holdout(data);
@@ -443,7 +394,6 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
     throw InputError("--features: expected none with texts, found " +
                      std::string(name_of(config.features)));
   check_target(config, method, data.train);
-  const Backend backend = backend_for(first_backend, config, model, data.train, reporter);
   e.inputs = inputs_of(data);
   e.inputs.array_target =
       parse_target_bounds(config.of<ArrayOptions>().target_bounds, "--target-bounds");
@@ -468,9 +418,7 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
   check_class_weights(config.class_weights, e.network.classes);
   if (config.of<ReportOptions>().holdout_threshold)
     check_threshold("--holdout-threshold", e.network.spec.loss, e.network.outputs);
-  e.backend = backend.name == first_backend.name
-                  ? choose_backend(device, [&](const std::string& s) { reporter.info(s); })
-                  : backend;
+  e.backend = choose_backend(device, [&](const std::string& s) { reporter.info(s); });
   e.config.device = e.backend.name == "cuda" ? Device::cuda : Device::cpu;
   e.config.precision =
       e.backend.precision(e.network, config.precision, method.transforms_gradients);

@@ -132,4 +132,26 @@ inline InfluenceCase coded_case(const CodedModel& model, Adds adds, unsigned see
   return c;
 }
 
+/// Returns a case whose rows have targets in -1..1. model: as CodedModel::model.
+inline InfluenceCase target_case(const char* model, Loss loss, Adds adds, unsigned seed,
+                                 bool hostile = false, std::size_t rows = 60) {
+  InfluenceCase c = coded_case({"target", model, 1}, adds, seed, rows, hostile);
+  c.net.spec.loss = loss;
+  c.net.spec.huber = 0.3f;
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> target(-1.0f, 1.0f);
+  for (std::size_t i = 0; i < c.data.size(); ++i) c.data.targets.push_back(target(random));
+  return c;
+}
+
+/// Returns a weight for each class, all different, 1 for the last one.
+inline std::vector<float> falling_weights(int classes) {
+  std::vector<float> weights;
+  for (int k = 0; k < classes; ++k)
+    weights.push_back(static_cast<float>(k + 1) / static_cast<float>(classes) *
+                      (k == 0 ? 0.3f : 1.0f));
+  weights.back() = 1.0f;
+  return weights;
+}
+
 }  // namespace cudp::cases

@@ -169,7 +169,7 @@ inline void prepare(InfluenceCase& c, unsigned seed) {
 }
 
 /// Gives the classes weights in every third case, sometimes a weight of 0. Nothing that is stated
-/// changes. CPU only.
+/// changes.
 inline void weigh_classes(InfluenceCase& c, unsigned seed) {
   std::mt19937 random(seed ^ 0x5eedu);
   if (random() % 3 != 0) return;

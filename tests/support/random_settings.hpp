@@ -378,7 +378,8 @@ class SettingsMaker {
     }
     add(s, "seed", std::to_string(random_() % 1000));
     // The emulator is slow.
-    const bool emulated = s.data == "table" && !method.cpu_only && chance(0.15);
+    const bool emulated =
+        (s.data == "table" || s.data == "units") && !method.cpu_only && chance(0.15);
     add(s, "device", emulated ? "cuda" : "cpu");
     add(s, "quiet");
     add(s, "json");

@@ -62,8 +62,8 @@ const Backend& emulated_cuda() {
       .precision = [](const Network&, Precision, bool) { return Precision::fp32; },
       .scatter = scatter_on_cpu,
       .make_linear_engine =
-          [](const Dataset& train, Loss loss, double most, int, SignWeights) {
-            return std::make_unique<cuda::DeviceLinear>(EmulatedGpu(), train, loss, most);
+          [](const Dataset& train, Loss loss, double most, int, SignWeights weights) {
+            return std::make_unique<cuda::DeviceLinear>(EmulatedGpu(), train, loss, most, weights);
           },
       .arithmetic_name = "cuda emulated"};
   return backend;

@@ -14,7 +14,7 @@
 #include "runtime/base/error.hpp"
 #include "runtime/base/threads.hpp"
 #include "runtime/data/numbering.hpp"
-#include "runtime/device/cpu/canaries.hpp"
+#include "runtime/device/canaries.hpp"
 #include "runtime/device/cpu/coordinates.hpp"
 #include "runtime/device/cpu/layout.hpp"
 #include "runtime/device/cpu/linear_sum.hpp"
@@ -50,7 +50,7 @@ class CpuEngine final : public Engine {
         layout_(build_layout(network_)),
         k_(cpu_kernels(best_simd_level())),
         team_(settings.threads),
-        canaries_(network_, layout_, settings.audit.get()),
+        canaries_(network_, settings.audit.get()),
         state_{.parameters = std::vector<float>(network_.parameter_count),
                .moment1 = {},
                .moment2 = {},
@@ -66,7 +66,7 @@ class CpuEngine final : public Engine {
       workers_.push_back(std::make_unique<Worker>(layout_, k_, settings_.class_weights));
     if (LinearSum::fits(network_))
       linear_sum_.emplace(network_, layout_, k_, settings_.class_weights, team_.size());
-    check_class_weights();
+    check_class_weights(network_, settings_);
     if (network_.frozen_values) pack_range(*network_.frozen_values, network_.parameter_count);
     make_rates();
     const OptimizerSettings& o = settings.recipe.optimizer;
@@ -183,13 +183,6 @@ class CpuEngine final : public Engine {
   Diagnostics diagnostics() override { return std::exchange(diagnostics_, {}); }
 
  private:
-  void check_class_weights() const {
-    const std::vector<float>& all = settings_.class_weights;
-    ensure(all.empty() || (all.size() == to_size(network_.classes) &&
-                           std::ranges::all_of(all, [](float w) { return w >= 0 && w <= 1; })),
-           "class weights must be one of 0 to 1 for each class");
-  }
-
   bool keeps_norms() const { return std::holds_alternative<Candidates>(settings_.recipe.draw); }
 
   void take_step(const StepRecipe& recipe, std::uint64_t step, StepScalars scalars) {
@@ -232,12 +225,33 @@ class CpuEngine final : public Engine {
       add_by_workers(batch.first(ordinary), use);
     }
     if (settings_.audit) keep_ordinary_sum(grid);
-    canaries_.add(
-        batch.subspan(ordinary), use, sum_.data(),
-        settings_.diagnostics ? records_.data() + records_.size() - (batch_ - ordinary) : nullptr);
-    if (settings_.diagnostics) add_records();
+    const std::vector<CanaryFacts> facts =
+        canaries_.add(batch.subspan(ordinary), canary_use(use), sum_.data(),
+                      layout_.storage.packed_offset.data());
+    if (settings_.diagnostics) {
+      std::ranges::transform(facts, records_.end() - static_cast<std::ptrdiff_t>(facts.size()),
+                             [](const CanaryFacts& f) {
+                               return ExampleRecord{.squared_norm = f.squared_norm,
+                                                    .clipped = f.clipped};
+                             });
+      add_records();
+    }
     join();
     diagnostics_ += seen_;
+  }
+
+  static CanaryUse canary_use(const GradientUse& use) {
+    if (const auto* const clipped = std::get_if<AddClipped>(&use))
+      return {.clip = clipped->clip, .inverse_grid = clipped->inverse_grid};
+    if (const auto* const transformed = std::get_if<AddTransformed>(&use))
+      return {.clip = transformed->clip,
+              .inverse = transformed->coordinates.transform.inverse,
+              .inverse_grid = transformed->inverse_grid};
+    const AddAccepted& accepted = std::get<AddAccepted>(use);
+    return {.rule = accepted.rule,
+            .stream = accepted.stream,
+            .norms = accepted.norms,
+            .inverse_grid = accepted.inverse_grid};
   }
 
   /// Computes the sum of the contributions of examples that are not audit canaries, and writes it
@@ -340,7 +354,7 @@ class CpuEngine final : public Engine {
     });
     if (SecretObserver* const o = observer(settings_.release_observer)) {
       transcript::Update record = update_record(step, recipe, scalars, state_);
-      record.lr_scale = own_rates();
+      record.lr_scale = own_rates(network_);
       o->on_record(record);
     }
   }
@@ -484,15 +498,6 @@ class CpuEngine final : public Engine {
     std::int64_t end = 0;
     float scale = 1.0f;
   };
-
-  /// Returns the factor of each parameter's learning rate, [d]; empty if all are 1.
-  std::vector<float> own_rates() const {
-    if (!has_own_rates(network_)) return {};
-    std::vector<float> all(network_.parameter_count);
-    for (const ParameterTensor& t : network_.parameters)
-      std::fill_n(all.begin() + static_cast<std::ptrdiff_t>(t.offset), t.size, t.lr_scale);
-    return all;
-  }
 
   void make_rates() {
     for (const ParameterTensor& t : network_.parameters) {

@@ -18,6 +18,8 @@ class DeviceCoordinates {
   Buffer<float>& deviation() { return deviation_; }
   const Buffer<float>& mean() const { return mean_; }
   const Buffer<float>& deviation() const { return deviation_; }
+  /// CoordinatesView::inverse.
+  const Buffer<float>& inverse() const { return inverse_; }
   const CoordinateScale* scale() const { return scale_.get(); }
 
   /// Launches the kernels that compute the arrays of CoordinatesView, except `shifts`, from mean

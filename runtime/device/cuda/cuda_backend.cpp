@@ -47,9 +47,6 @@ std::vector<DeviceInfo> cuda_devices() {
 void open_cuda_device(int number) { (void)cuda::CudaGpu(number); }
 
 std::unique_ptr<Engine> make_cuda_engine(const Network& network, const EngineSettings& settings) {
-  if (settings.audit)
-    throw InputError(
-        "--device: expected cpu for an audit, which runs on the CPU only so far, found cuda");
   return std::make_unique<cuda::DeviceEngine>(cuda::CudaGpu(settings.device), network, settings);
 }
 
@@ -74,8 +71,10 @@ std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network& network,
 }
 
 std::unique_ptr<LinearEngine> make_cuda_linear_engine(const Dataset& train, Loss loss,
-                                                      double max_examples, int device) {
-  return std::make_unique<cuda::DeviceLinear>(cuda::CudaGpu(device), train, loss, max_examples);
+                                                      double max_examples, int device,
+                                                      SignWeights weights) {
+  return std::make_unique<cuda::DeviceLinear>(cuda::CudaGpu(device), train, loss, max_examples,
+                                              weights);
 }
 
 std::vector<float> scatter_on_cuda(const Dataset& images, const WorkDone& done, int device) {

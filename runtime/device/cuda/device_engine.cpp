@@ -80,7 +80,7 @@ void DeviceEngine::run(const StepRecipe& recipe, std::uint64_t first,
   if (const auto* const candidates = std::get_if<Candidates>(&recipe.draw))
     cursor.candidates = candidates->rule;
   for_each_submission(p_.position, cursor, steps, [&](std::span<ListedStep> part) {
-    if (p_.settings.release_observer != nullptr)
+    if (p_.settings.release_observer != nullptr || p_.settings.audit != nullptr)
       run_watched(p_, sum_, recipe, cursor, part);
     else
       recorded_.run(recipe, cursor, part);
@@ -95,7 +95,7 @@ FollowedSteps DeviceEngine::run_following(const StepRecipe& recipe, std::uint64_
   ensure(std::holds_alternative<ClippedGradient>(recipe.contribution) && p_.settings.diagnostics &&
              p_.settings.release_observer == nullptr && scalars.size() == count_noise.size(),
          "a clipping norm cannot be followed here");
-  if (!has_noise_in_range(rule) || !p_.settings.ranks->alone())
+  if (!has_noise_in_range(rule) || !p_.settings.ranks->alone() || p_.settings.audit != nullptr)
     return Engine::run_following(recipe, first, scalars, rule, clip, count_noise);
   std::vector<StepScalars> at_start;
   for (const StepScalars& s : scalars) at_start.push_back(scalars_at(rule, clip, s));
@@ -165,7 +165,7 @@ PerExample DeviceEngine::per_example(std::span<const std::uint32_t> examples, bo
     count.upload({&live, 1});
     const Batch batch{.count = count.get(), .first = 0, .capacity = static_cast<std::int32_t>(n)};
     p_.passes.forward(batch, p_.train.data(), listed.get(), p_.state.parameters());
-    p_.passes.backward();
+    p_.passes.backward(Weighted::factors);
     p_.passes.clip({}, unit_scale.get());
     append(out.losses, p_.passes.losses().download(n));
     append(out.squared_norms, p_.passes.squared_norms().download(n * groups));

@@ -9,12 +9,20 @@ namespace cudp::cuda::inline CUDP_SIMT {
 
 namespace {
 
+/// Returns the fused kernels that can train with the settings.
+std::vector<FusedKernel> fused_kernels(const Network& network, const DeviceLimits& limits,
+                                       const EngineSettings& settings, bool transforms) {
+  auto kernels = fused_kernels_for(network, limits, settings.precision, transforms);
+  if (!settings.class_weights.empty())
+    std::erase_if(kernels, [](const FusedKernel& k) { return !k.weighs_classes(); });
+  return kernels;
+}
+
 LayoutChoices choices_for(const Gpu& gpu, const Network& network, const EngineSettings& settings,
                           std::int64_t large_dense, bool may_be_fused) {
   const bool transforms = DeviceModelState::transforms(settings.recipe);
-  const bool is_fused =
-      settings.evaluate_with == EvaluateWith::ours &&
-      !fused_kernels_for(network, gpu.limits(), settings.precision, transforms).empty();
+  const bool is_fused = settings.evaluate_with == EvaluateWith::ours &&
+                        !fused_kernels(network, gpu.limits(), settings, transforms).empty();
   const auto by_layers = [&] {
     return is_fused ? Precision::fp32
                     : device_precision(network, gpu.limits(), settings.precision, transforms);
@@ -34,16 +42,19 @@ EngineParts::EngineParts(Gpu device, const Network& of, const EngineSettings& gi
       network(of),
       settings(given),
       passes(gpu, network, settings.micro_batch,
-             choices_for(gpu, network, settings, large_dense, may_be_fused), settings.say),
+             choices_for(gpu, network, settings, large_dense, may_be_fused), settings.say,
+             !settings.class_weights.empty()),
       state(gpu, network, settings.recipe),
       position(gpu, network.parameter_count),
       end(gpu, state, position.cursor(), position.list()),
+      canaries(network, settings.audit.get()),
       tally(gpu, 1) {
+  check_class_weights(network, settings);
   tally.clear();
   const DeviceLimits limits = gpu.limits();
-  const auto kernels = fused_kernels_for(network, limits, settings.precision);
+  const auto kernels = fused_kernels(network, limits, settings, false);
   auto transformed = DeviceModelState::transforms(settings.recipe)
-                         ? fused_kernels_for(network, limits, settings.precision, true)
+                         ? fused_kernels(network, limits, settings, true)
                          : std::vector<FusedKernel>{};
   if (kernels.empty() || !may_be_fused || settings.evaluate_with != EvaluateWith::ours) return;
   fused.emplace(gpu, network, kernels, std::move(transformed), settings.micro_batch,
@@ -53,14 +64,18 @@ EngineParts::EngineParts(Gpu device, const Network& of, const EngineSettings& gi
 
 void EngineParts::load(const Dataset& data) {
   ensure(data.rows == nullptr, "CUDA trains on features in memory");
-  ensure(settings.class_weights.empty() && !has_target(network.spec.loss),
-         "CUDA trains with no class weights and no targets");
+  ensure(!has_target(network.spec.loss) || data.targets.size() == data.size(),
+         "every example must have a target");
   if (!fits(network, data) || data.classes != network.classes)
     throw InputError("the training set's shape or classes do not fit the model");
   if (data.whole_size() >= std::size_t{1} << 31)
     throw InputError("expected fewer than 2^31 training examples");
-  train = {gpu, data, passes.layout().storage.sorts_words};
-  sample = {gpu, train.size()};
+  train = {gpu, data, passes.layout().storage.sorts_words, settings.class_weights};
+  canaries.load(train.size());
+  numbering.emplace(data);
+  index = {gpu, numbering->index().size()};
+  index.upload(numbering->index());
+  sample = {gpu, numbering->count()};
   drawn = {gpu, train.size()};
   norms = {gpu, keeps_norms() ? train.size() : 0};
   norms.clear();

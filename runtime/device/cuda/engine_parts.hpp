@@ -4,6 +4,8 @@
 #include <optional>
 #include <variant>
 
+#include "runtime/data/numbering.hpp"
+#include "runtime/device/canaries.hpp"
 #include "runtime/device/cuda/buffer.hpp"
 #include "runtime/device/cuda/fused.hpp"
 #include "runtime/device/cuda/layer_wise.hpp"
@@ -49,7 +51,10 @@ struct EngineParts {
   RunPosition position;
   StepEnd end;
   DeviceTrainingSet train;
+  std::optional<Numbering> numbering;  ///< numbers by which batches draw the training set
+  Buffer<std::uint32_t> index;         ///< Numbering::index()
   SampleScratch sample;
+  Canaries canaries;
   Buffer<std::uint32_t> drawn;  ///< [examples], indices of the current batch
   Buffer<float> norms;  ///< [examples], norms when last computed; empty if they are not kept
   Buffer<Tally> tally;  ///< [1], totals of training

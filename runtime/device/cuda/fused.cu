@@ -215,6 +215,7 @@ std::vector<FusedKernel> text_kernels_of(const Network& net, const DeviceLimits&
 template <bool transforms>
 std::vector<FusedKernel> kernels_for(const Network& net, const DeviceLimits& limits,
                                      Precision precision) {
+  if (!net.frozen.empty()) return {};  // kernels are of networks that are trained whole
   auto kernels = tensor_kernels_of<fused::Cnn, true, transforms>(net, limits, precision);
   if (kernels.empty())
     kernels = tensor_kernels_of<fused::ScatterCnn, false, transforms>(net, limits, precision);
@@ -258,6 +259,7 @@ FusedNetwork::FusedNetwork(Gpu& gpu, const Network& net, std::vector<FusedKernel
       kernels_(std::move(kernels)),
       transformed_(std::move(transformed)),
       loss_(net.spec.loss),
+      huber_(net.spec.huber),
       groups_(net.groups),
       parameters_(net.parameter_count),
       blocks_(gpu.limits().multiprocessors),
@@ -408,6 +410,9 @@ FusedSum FusedNetwork::args_of(FusedTask task, const DeviceData& data,
           .coded = data.coded,
           .texts = {.of = data.texts, .places = kernels_[0].places, .scratch = scratch_.get()},
           .labels = data.labels,
+          .targets = data.targets,
+          .huber = huber_,
+          .class_weights = data.class_weights,
           .scale = data.scale,
           .shift = data.shift,
           .parameters = parameters,

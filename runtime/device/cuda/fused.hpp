@@ -38,6 +38,7 @@ struct FusedKernel {
   int places = 0;            ///< of a network of texts: T
   std::int64_t scratch = 0;  ///< bytes in device memory for each block
 
+  bool weighs_classes() const { return dense.tile > 0; }
   bool has_tensor_cores() const { return packing.places != nullptr || places > 0; }
   /// Number of consecutive examples that a block is assigned at a time.
   int turn() const { return dense.tile > 0 ? kTileExamples : 1; }
@@ -135,6 +136,7 @@ class FusedNetwork {
   Buffer<PackedPlace> places_;  // [d], or empty
   Buffer<unsigned char> image_;
   Loss loss_;
+  float huber_;
   int groups_;
   std::size_t parameters_;
   int blocks_;  // one per multiprocessor: two do not fit

@@ -91,6 +91,9 @@ class CudaLayer {
     reserve(choices, storage);
   }
   bool gives_input_gradient() const { return site_.gives_input_gradient; }
+  bool is_frozen() const { return site_.layer != nullptr && site_.layer->frozen; }
+  /// Whether backward() needs what gradient() computes.
+  virtual bool backward_needs_gradient() const { return false; }
 
   /// Whether forward() and backward() use the device's BLAS.
   virtual bool uses_blas() const { return false; }
@@ -122,13 +125,16 @@ class CudaLayer {
   Precision input_gradient_as() const { return site_.input_gradient_as; }
   const NetworkLayer& layer() const { return *site_.layer; }
   int group() const { return site_.layer->group; }
+  /// Reserves n partial sums of the squared norm of the layer's gradient, and returns the index of
+  /// the first. Those of a frozen layer are written and not read.
+  std::int32_t reserve_parts(CudaStorage& s, int n) const {
+    return is_frozen() ? s.reserve_unread_parts(n) : s.reserve_parts(n);
+  }
   std::int64_t network_parameters() const {
     return static_cast<std::int64_t>(site_.network->parameter_count);
   }
   /// Returns the offset of the layer's parameters among the network's.
-  std::int64_t offset() const {
-    return static_cast<std::int64_t>(site_.network->parameters[layer().first_parameter].offset);
-  }
+  std::int64_t offset() const { return offset_of(0); }
   /// Returns the offset of the layer's i-th tensor among the network's parameters.
   std::int64_t offset_of(std::size_t i) const {
     return static_cast<std::int64_t>(parameter_tensor(i).offset);
@@ -143,7 +149,7 @@ class CudaLayer {
 
  private:
   const ParameterTensor& parameter_tensor(std::size_t i) const {
-    return site_.network->parameters[layer().first_parameter + i];
+    return site_.network->tensor(layer(), i);
   }
 
   CudaSite site_;

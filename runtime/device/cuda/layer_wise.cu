@@ -27,11 +27,12 @@ std::int64_t examples_in_flight(const Network& network, const CudaLayout& layout
 
 LayerWiseNetwork::LayerWiseNetwork(Gpu& gpu, const Network& network, int micro_batch,
                                    const LayoutChoices& choices,
-                                   std::function<void(const std::string&)> say)
+                                   std::function<void(const std::string&)> say, bool has_weights)
     : gpu_(gpu),
       net_(network),
       micro_batch_(micro_batch),
       transforms_(choices.transforms),
+      has_weights_(has_weights),
       say_(std::move(say)),
       layout_(build_layout(network, with_checked_blas(gpu, network, choices, say_))),
       group_parts_(gpu, layout_.storage.group_parts.size()) {
@@ -72,7 +73,8 @@ void LayerWiseNetwork::forward(const Batch& batch, const DeviceData& data,
   work_->examples = examples;
   work_->parameters = parameters;
   work_->fill_scratch();
-  for (Buffer<float>* b : {&losses_, &logit_gradients_, &squared_norms_}) b->fill_scratch();
+  for (Buffer<float>* b : {&losses_, &logit_gradients_, &squared_norms_, &clip_factors_})
+    b->fill_scratch();
   work_->products.pack(parameters);
   for (const auto& l : layout_.layers) l->forward(*work_);
   ensure(layout_.edges.back().value.border == 0, "logits are a flat vector");
@@ -92,25 +94,35 @@ void LayerWiseNetwork::logits(const std::uint32_t* count, std::size_t n, const D
   }
 }
 
-void LayerWiseNetwork::backward(const CoordinatesView* coordinates) {
+void LayerWiseNetwork::backward(Weighted weighted, const CoordinatesView* coordinates) {
   const CudaEdge& last = layout_.edges.back();
-  launch(gpu_, "loss", loss_kernel,
-         device::LossValues{.batch = work_->batch,
-                            .loss = net_.spec.loss,
-                            .outputs = net_.outputs,
-                            .logits = work_->value(last),
-                            .label = work_->labels(),
-                            .value = losses_.get(),
-                            .logit_gradient = logit_gradients_.get(),
-                            .gradient = work_->gradient(last),
-                            .gradient_planes = last.gradient,
-                            .gradient_as = layout_.loss_gradient_as});
-  work_->coordinates = coordinates;
+  const DeviceData& data = work_->data;
+  weighted_ = weighted;
+  launch(
+      gpu_, "loss", loss_kernel,
+      device::LossValues{.batch = work_->batch,
+                         .loss = net_.spec.loss,
+                         .outputs = net_.outputs,
+                         .logits = work_->value(last),
+                         .label = work_->labels(),
+                         .examples = work_->examples,
+                         .targets = data.targets,
+                         .huber = net_.spec.huber,
+                         .class_weights = weighted == Weighted::loss ? data.class_weights : nullptr,
+                         .value = losses_.get(),
+                         .logit_gradient = logit_gradients_.get(),
+                         .gradient = work_->gradient(last),
+                         .gradient_planes = last.gradient,
+                         .gradient_as = layout_.loss_gradient_as});
   for (std::size_t i = layout_.layers.size(); i-- > 0;) {
     const CudaLayer& l = *layout_.layers[i];
-    l.gradient(*work_);
+    // The transform is of trained parameters alone.
+    work_->coordinates = l.is_frozen() ? nullptr : coordinates;
+    if (!l.is_frozen() || (l.gives_input_gradient() && l.backward_needs_gradient()))
+      l.gradient(*work_);
     if (l.gives_input_gradient()) l.backward(*work_);
   }
+  work_->coordinates = coordinates;
 }
 
 void LayerWiseNetwork::clip(const ClippedGradient& clip, const SumScale* scale) {
@@ -122,7 +134,10 @@ void LayerWiseNetwork::clip(const ClippedGradient& clip, const SumScale* scale) 
                       .group_parts = group_parts_.get(),
                       .groups = net_.groups,
                       .squared_norms = squared_norms_.get(),
-                      .factors = work_->factors()});
+                      .factors = work_->factors(),
+                      .class_weights = weighs_factors() ? work_->data.class_weights : nullptr,
+                      .label = work_->labels(),
+                      .clip_factors = clip_factors_.get()});
 }
 
 void LayerWiseNetwork::accept(const ImportanceRule* rule, const RandomStream& stream,
@@ -151,29 +166,32 @@ void LayerWiseNetwork::norms(float* norms) {
 }
 
 void LayerWiseNetwork::add(FixedPoint* sum, const SumScale* scale) {
-  for (const auto& l : layout_.layers) l->add(*work_, sum, scale);
+  for (const auto& l : layout_.layers)
+    if (!l->is_frozen()) l->add(*work_, sum, scale);
 }
 
 void LayerWiseNetwork::store_gradients(float* gradients) {
-  for (const auto& l : layout_.layers) l->store_gradients(*work_, gradients);
+  for (const auto& l : layout_.layers)
+    if (!l->is_frozen()) l->store_gradients(*work_, gradients);
 }
 
 TallyBatch LayerWiseNetwork::tally(Tally* total) const {
   return {.batch = work_->batch,
           .loss = losses_.get(),
           .squared_norms = squared_norms_.get(),
-          .factors = work_->factors(),
+          .factors = weighs_factors() ? clip_factors_.get() : work_->factors(),
           .groups = net_.groups,
           .total = total};
 }
 
 void LayerWiseNetwork::allocate(int capacity) {
   work_.reset();
-  for (Buffer<float>* b : {&losses_, &logit_gradients_, &squared_norms_}) *b = {};
+  for (Buffer<float>* b : {&losses_, &logit_gradients_, &squared_norms_, &clip_factors_}) *b = {};
   work_.emplace(gpu_, layout_.edges, layout_.storage, net_.groups, capacity, transforms_);
   losses_ = {gpu_, work_->per_example(1)};
   logit_gradients_ = {gpu_, work_->per_example(net_.outputs)};
   squared_norms_ = {gpu_, work_->per_example(net_.groups)};
+  clip_factors_ = {gpu_, has_weights_ ? work_->per_example(net_.groups) : 0};
 }
 
 }  // namespace cudp::cuda::inline CUDP_SIMT

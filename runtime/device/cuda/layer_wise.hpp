@@ -24,12 +24,17 @@ inline constexpr std::int64_t kMaxInFlight = 32768;
 std::int64_t examples_in_flight(const Network& network, const CudaLayout& layout, int chosen,
                                 std::size_t memory, std::int64_t wanted);
 
+/// What an example's class weight is multiplied by: its factors, after clipping, or its loss's
+/// gradient, for uses whose bound follows from the gradient itself.
+enum class Weighted { factors, loss };
+
 class LayerWiseNetwork {
  public:
   /// micro_batch: largest number of examples in flight, or 0 to choose it automatically. say:
-  /// called if memory forces a smaller number; may be empty. Keeps a reference to `network`.
+  /// called if memory forces a smaller number; may be empty. has_weights: whether data have class
+  /// weights. Keeps a reference to `network`.
   LayerWiseNetwork(Gpu& gpu, const Network& network, int micro_batch, const LayoutChoices& choices,
-                   std::function<void(const std::string&)> say = {});
+                   std::function<void(const std::string&)> say = {}, bool has_weights = false);
 
   /// Allocates memory for micro-batches, sized for steps of `wanted` examples
   /// (examples_in_flight()). Returns whether any memory has moved; if it has, CUDA graphs must be
@@ -53,11 +58,12 @@ class LayerWiseNetwork {
               const float* parameters, float* to);
 
   /// Computes the losses, the gradients with respect to every activation, and the squared norms of
-  /// the parameters' gradients, transformed if coordinates are given. Requires forward() of the
-  /// same examples.
-  void backward(const CoordinatesView* coordinates = nullptr);
+  /// the parameters' gradients, transformed if coordinates are given. weighted: what is multiplied
+  /// by class weights, if there are any. Requires forward() of the same examples.
+  void backward(Weighted weighted, const CoordinatesView* coordinates = nullptr);
 
-  /// Computes the clipping factors. scale [1], in device memory: its clipping norm is used.
+  /// Computes the clipping factors, with class weights if backward() has not applied them. scale
+  /// [1], in device memory: its clipping norm is used.
   void clip(const ClippedGradient& clip, const SumScale* scale);
 
   /// Importance sampling, instead of clip(): computes the factor of each example, 1 / norm if it is
@@ -82,19 +88,25 @@ class LayerWiseNetwork {
 
  private:
   void allocate(int capacity);
+  bool weighs_factors() const {
+    return weighted_ == Weighted::factors && work_->data.class_weights != nullptr;
+  }
 
   Gpu& gpu_;
   const Network& net_;
   int micro_batch_;
   bool transforms_;
+  bool has_weights_;
   std::function<void(const std::string&)> say_;
   std::int64_t max_in_flight_ = kMaxInFlight;  // less after memory has run out
   CudaLayout layout_;
   std::optional<MicroBatch> work_;
+  Weighted weighted_ = Weighted::factors;  // of the last backward()
   Buffer<std::int32_t> group_parts_;
   Buffer<float> losses_;           // [capacity]
   Buffer<float> logit_gradients_;  // [capacity, outputs]
   Buffer<float> squared_norms_;    // [capacity, groups]
+  Buffer<float> clip_factors_;     // [capacity, groups], without class weights; empty if none
 };
 
 }  // namespace cudp::cuda::inline CUDP_SIMT

@@ -23,7 +23,8 @@ struct CudaLayout {
   }
   /// Returns the number of floats of device memory that each example in flight takes.
   std::int64_t floats_per_example(int groups, int outputs) const {
-    std::int64_t floats = storage.saved + storage.example_gradients + storage.parts() + outputs + 2;
+    std::int64_t floats = storage.saved + storage.example_gradients + storage.parts() +
+                          storage.unread_parts + outputs + 2;
     floats += 2 * std::int64_t{groups} + storage.library_scratch;
     for (const CudaEdge& e : edges)
       floats += e.value.size() + (e.has_gradient ? e.gradient.size() : 0);

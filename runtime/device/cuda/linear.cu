@@ -9,8 +9,14 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-DeviceLinear::DeviceLinear(Gpu gpu, const Dataset& train, Loss loss, double max_examples)
-    : gpu_(std::move(gpu)), loss_(loss), max_examples_(max_examples), size_(train.size()) {
+DeviceLinear::DeviceLinear(Gpu gpu, const Dataset& train, Loss loss, double max_examples,
+                           SignWeights weights)
+    : gpu_(std::move(gpu)),
+      loss_(loss),
+      max_examples_(max_examples),
+      weights_(weights),
+      numbering_(train),
+      size_(train.size()) {
   check_linear_data(train);
   const LinearData data = linear_data(train);
   d_ = data.d;
@@ -19,7 +25,9 @@ DeviceLinear::DeviceLinear(Gpu gpu, const Dataset& train, Loss loss, double max_
   scores_ = {gpu_, all_.slots()};
   along_ = {gpu_, all_.slots()};
   derivatives_ = {gpu_, all_.slots()};
-  scratch_ = {gpu_, size_};
+  index_ = {gpu_, numbering_.index().size()};
+  index_.upload(numbering_.index());
+  scratch_ = {gpu_, numbering_.count()};
   drawn_ = {gpu_, size_};
 }
 
@@ -28,9 +36,11 @@ void DeviceLinear::draw_batch(const RandomStream& stream, std::uint64_t threshol
   draw_examples(gpu_,
                 {.stream = stream,
                  .threshold = threshold,
-                 .begin = 0,
-                 .end = static_cast<std::int64_t>(size_),
-                 .drawn = drawn_.get()},
+                 .begin = static_cast<std::int64_t>(numbering_.begin()),
+                 .end = static_cast<std::int64_t>(numbering_.end()),
+                 .drawn = drawn_.get(),
+                 .first = static_cast<std::int64_t>(numbering_.begin()),
+                 .index = index_.size() > 0 ? index_.get() : nullptr},
                 scratch_.space());
   const std::int64_t count = scratch_.count();
   const std::int64_t tiles = linear_tiles(count);
@@ -55,7 +65,7 @@ void DeviceLinear::draw_batch(const RandomStream& stream, std::uint64_t threshol
 
 std::vector<std::uint32_t> DeviceLinear::batch() {
   if (size_ == 0) return {};
-  return drawn_.download(scratch_.count());
+  return numbering_.numbers_of(drawn_.download(scratch_.count()));
 }
 
 std::vector<double> DeviceLinear::clipped_gradient_sum(std::span<const float> w, double max_norm) {
@@ -72,7 +82,8 @@ std::vector<double> DeviceLinear::clipped_gradient_sum(std::span<const float> w,
                              .derivatives = derivatives_.get(),
                              .n = now_->tiles * kTile,
                              .loss = loss_,
-                             .clip_norm = static_cast<float>(max_norm)});
+                             .clip_norm = static_cast<float>(max_norm),
+                             .weights = weights_});
     launch(gpu_, "linear sum", linear_sum_kernel,
            LinearSum{.features = now_->features.get(),
                      .derivatives = derivatives_.get(),
@@ -103,7 +114,8 @@ std::vector<double> DeviceLinear::clipped_losses(std::span<const float> directio
                           .count = static_cast<int>(steps.size()),
                           .loss = loss_,
                           .max_loss = static_cast<float>(max_loss),
-                          .inverse_grid = inverse_of(grid)});
+                          .inverse_grid = inverse_of(grid),
+                          .weights = weights_});
   }
   return collected(steps.size(), grid);
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/linear/linear_model.hpp"
+#include "runtime/data/numbering.hpp"
 #include "runtime/device/cuda/buffer.hpp"
 #include "runtime/device/cuda/sample.hpp"
 #include "runtime/device/linear_data.hpp"
@@ -20,7 +21,8 @@ class DeviceLinear final : public LinearEngine {
  public:
   /// Copies the training set to the device; `train` is not needed afterwards. max_examples: public
   /// bound on the number of examples, which determines the grid.
-  DeviceLinear(Gpu gpu, const Dataset& train, Loss loss, double max_examples);
+  DeviceLinear(Gpu gpu, const Dataset& train, Loss loss, double max_examples,
+               SignWeights weights = {});
 
   int dimension() const override { return d_; }
   std::size_t size() const override { return size_; }
@@ -65,17 +67,20 @@ class DeviceLinear final : public LinearEngine {
   Gpu gpu_;
   Loss loss_;
   double max_examples_;
+  SignWeights weights_;
+  Numbering numbering_;
   std::size_t size_;
   int d_ = 0;
   Tiles all_;
   Tiles batch_;
   const Tiles* now_ = &all_;
-  Buffer<float> w_;            // [d], weights or a direction
-  Buffer<float> scores_;       // scores at the last w
-  Buffer<float> along_;        // scores of the last direction
-  Buffer<float> derivatives_;  // clipped derivatives
-  Buffer<float> steps_;        // with the largest capacity used so far
-  Buffer<FixedPoint> totals_;  // with the largest capacity used so far
+  Buffer<float> w_;              // [d], weights or a direction
+  Buffer<float> scores_;         // scores at the last w
+  Buffer<float> along_;          // scores of the last direction
+  Buffer<float> derivatives_;    // clipped derivatives
+  Buffer<float> steps_;          // with the largest capacity used so far
+  Buffer<FixedPoint> totals_;    // with the largest capacity used so far
+  Buffer<std::uint32_t> index_;  // Numbering::index()
   SampleScratch scratch_;
   Buffer<std::uint32_t> drawn_;  // [size]
 };

@@ -21,6 +21,8 @@ struct DeviceData {
   const float* floats = nullptr;
   CodedRows coded = {};
   const std::uint8_t* labels = nullptr;
+  const float* targets = nullptr;        ///< null: the examples have none
+  const float* class_weights = nullptr;  ///< EngineSettings::class_weights; null: all are 1
   device::Texts texts = {};
   float scale = 1.0f;
   float shift = 0.0f;
@@ -55,7 +57,8 @@ class MicroBatch {
         lengths_(gpu, storage.has_texts ? per_example(1) : 0),
         saved_(gpu, per_example(storage.saved)),
         example_gradients_(gpu, per_example(storage.example_gradients)),
-        parts_(gpu, per_example(storage.parts())),
+        unread_parts_(storage.parts()),
+        parts_(gpu, per_example(storage.parts() + storage.unread_parts)),
         factors_(gpu, per_example(groups)),
         scratch_(gpu, transforms ? per_example(storage.transform_scratch) : 0),
         library_scratch_(gpu, per_example(storage.library_scratch)) {
@@ -71,9 +74,9 @@ class MicroBatch {
 
   /// Returns the largest capacity for which 32-bit offsets reach every element of each array.
   static std::int64_t max_capacity(const std::vector<CudaEdge>& edges, const CudaStorage& storage) {
-    std::int64_t floats =
-        std::max<std::int64_t>({1, storage.saved, storage.example_gradients, storage.parts(),
-                                storage.transform_scratch, storage.library_scratch});
+    std::int64_t floats = std::max<std::int64_t>(
+        {1, storage.saved, storage.example_gradients, storage.parts() + storage.unread_parts,
+         storage.transform_scratch, storage.library_scratch});
     for (const CudaEdge& e : edges)
       floats = std::max<std::int64_t>({floats, e.value.size(), e.gradient.size()});
     return ((std::int64_t{1} << 31) - 1) / floats;
@@ -124,7 +127,8 @@ class MicroBatch {
   /// Returns the partial sums of squared norms, [parts, capacity of the batch]. first: index of a
   /// layer's first partial sum.
   float* parts(std::int32_t first = 0) const {
-    return parts_.get() + std::int64_t{first} * batch.capacity;
+    return parts_.get() + std::int64_t{first == CudaStorage::kUnreadParts ? unread_parts_ : first} *
+                              batch.capacity;
   }
   /// Returns the clip factors [capacity, groups] from layer `group` on. The factor of example e is
   /// at e * groups.
@@ -155,6 +159,7 @@ class MicroBatch {
   Buffer<std::int32_t> lengths_;
   Buffer<float> saved_;
   Buffer<float> example_gradients_;
+  std::int32_t unread_parts_;  // first partial sum of frozen layers
   Buffer<float> parts_;
   Buffer<float> factors_;
   Buffer<float> scratch_;

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "kernels/step/update.hpp"
+#include "models/freeze.hpp"
 #include "models/model.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/buffer.hpp"
@@ -17,13 +18,17 @@ class DeviceModelState {
   /// Allocates the arrays. recipe: its optimizer and its contribution determine which of them are
   /// kept.
   DeviceModelState(Gpu& gpu, const Network& network, const StepRecipe& recipe)
-      : parameters_(gpu, network.parameter_count),
+      : size_(network.parameter_count),
+        parameters_(gpu, count_of_all_parameters(network)),
         moment1_(gpu, has_first_moment(recipe.optimizer.kind) ? network.parameter_count : 0),
         moment2_(gpu, has_second_moment(recipe.optimizer.kind) ? network.parameter_count : 0),
         average_(gpu, recipe.optimizer.keep_average ? network.parameter_count : 0),
         coordinates_(gpu, transforms(recipe) ? network.parameter_count : 0, network.groups),
-        step_size_sum_(gpu, 1) {
+        step_size_sum_(gpu, 1),
+        rates_(gpu, has_own_rates(network) ? network.parameter_count : 0) {
     parameters_.clear();
+    if (network.frozen_values) parameters_.upload(*network.frozen_values, size_);
+    rates_.upload(own_rates(network));
     moment1_.clear();
     moment2_.clear();
     average_.clear();
@@ -34,16 +39,17 @@ class DeviceModelState {
     return std::holds_alternative<TransformedGradient>(recipe.contribution);
   }
 
+  /// The parameters that are trained, [d], and then those of frozen layers.
   const float* parameters() const { return parameters_.get(); }
   /// Makes updates write the parameters also to `image`, the packed copy that fused kernels read.
   void write_packed(const PackedImage& image) { packed_ = image; }
-  std::size_t size() const { return parameters_.size(); }
+  std::size_t size() const { return size_; }
   DeviceCoordinates& coordinates() { return coordinates_; }
   double* step_size_sum() const { return step_size_sum_.get(); }
 
   /// Sets the state. Throws if an array of `s` has another size.
   void set(const TrainState& s) {
-    ensure(s.parameters.size() == parameters_.size() && s.moment1.size() == moment1_.size() &&
+    ensure(s.parameters.size() == size_ && s.moment1.size() == moment1_.size() &&
                s.moment2.size() == moment2_.size() && s.average.size() == average_.size() &&
                s.mean.size() == coordinates_.mean().size() &&
                s.deviation.size() == coordinates_.deviation().size(),
@@ -57,7 +63,7 @@ class DeviceModelState {
     coordinates_.deviation().upload(s.deviation);
   }
   TrainState get() const {
-    return {.parameters = parameters_.download(),
+    return {.parameters = parameters_.download(size_),
             .moment1 = moment1_.download(),
             .moment2 = moment2_.download(),
             .average = average_.download(),
@@ -75,24 +81,27 @@ class DeviceModelState {
     args.moment1 = moment1_.get();
     args.moment2 = moment2_.get();
     args.average = average_.get();
-    args.end = static_cast<std::int64_t>(parameters_.size());
+    args.end = static_cast<std::int64_t>(size_);
     args.optimizer = recipe.optimizer;
     args.mean = coordinates_.mean().get();
     args.deviation = coordinates_.deviation().get();
     args.scale = coordinates_.scale();
     args.packed = packed_;
+    args.rates = rates_.size() > 0 ? rates_.get() : nullptr;
     if (const auto* const transformed = std::get_if<TransformedGradient>(&recipe.contribution))
       args.coordinates = transformed->coordinates;
     return args;
   }
 
  private:
-  Buffer<float> parameters_;  // [d], like the others, or empty
+  std::size_t size_;          // d
+  Buffer<float> parameters_;  // [d and those of frozen layers]; the others have [d] or are empty
   Buffer<float> moment1_;
   Buffer<float> moment2_;
   Buffer<float> average_;
   DeviceCoordinates coordinates_;
   Buffer<double> step_size_sum_;
+  Buffer<float> rates_;
   PackedImage packed_{};
 };
 

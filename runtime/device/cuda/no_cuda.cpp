@@ -23,7 +23,8 @@ Precision cuda_precision(const Network&, Precision, bool, int) {
   throw Error("this build has no CUDA backend");
 }
 void require_cudnn() { throw Error("this build has no CUDA backend"); }
-std::unique_ptr<LinearEngine> make_cuda_linear_engine(const Dataset&, Loss, double, int) {
+std::unique_ptr<LinearEngine> make_cuda_linear_engine(const Dataset&, Loss, double, int,
+                                                      SignWeights) {
   throw Error("this build has no CUDA backend");
 }
 std::vector<float> scatter_on_cuda(const Dataset&, const WorkDone&, int) {

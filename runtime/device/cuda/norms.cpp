@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <vector>
 
 #include "runtime/base/error.hpp"
 
@@ -15,6 +16,14 @@ void DeviceNorms::reset() {
 void DeviceNorms::measure() {
   ensure(p_.keeps_norms(), "norms are not kept");
   if (p_.train.size() == 0) return;
+  measure_all();
+  if (p_.settings.audit == nullptr) return;
+  std::vector<float> norms = p_.norms.download();
+  p_.canaries.set_norms(norms);
+  p_.norms.upload(norms);
+}
+
+void DeviceNorms::measure_all() {
   if (p_.fused) {
     p_.fused->norms(count_.get(), p_.train.size(), p_.train.data(), p_.state.parameters(),
                     p_.norms.get());
@@ -27,7 +36,7 @@ void DeviceNorms::measure() {
         .first = static_cast<std::int32_t>(first),
         .capacity = static_cast<std::int32_t>(std::min(capacity, p_.train.size() - first))};
     p_.passes.forward(batch, p_.train.data(), nullptr, p_.state.parameters());
-    p_.passes.backward();
+    p_.passes.backward(Weighted::loss);
     p_.passes.norms(p_.norms.get());
   }
 }

@@ -20,6 +20,8 @@ class DeviceNorms {
   std::uint64_t total(double max_norm, double grid);
 
  private:
+  void measure_all();
+
   EngineParts& p_;
   Buffer<std::uint32_t> count_;  // [1], number of all examples
   Buffer<unsigned long long> total_;

@@ -157,6 +157,13 @@ struct CudaStorage {
     group_parts.push_back(parts() + n);
     return group_parts[group_parts.size() - 2];
   }
+  /// Index of partial sums that no kernel reads: those of frozen layers, which share memory.
+  static constexpr std::int32_t kUnreadParts = -1;
+  std::int32_t unread_parts = 0;
+  std::int32_t reserve_unread_parts(int n) {
+    unread_parts = std::max(unread_parts, n);
+    return kUnreadParts;
+  }
   /// Adds n floats to one of the sizes above and returns the offset of the first.
   static std::int64_t reserve(std::int64_t& size, std::int64_t n) {
     const std::int64_t first = size;

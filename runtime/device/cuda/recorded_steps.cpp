@@ -63,9 +63,9 @@ void RecordedSteps::launch_step(const StepRecipe& recipe, std::int64_t capacity)
 
 void RecordedSteps::prepare_ahead(const StepRecipe& recipe) {
   ahead_.reset();
-  const std::size_t examples = p_.train.size();
-  if (std::holds_alternative<Candidates>(recipe.draw) || examples == 0) return;
-  const auto list_size = static_cast<std::size_t>(batch_capacity(recipe.draw, examples));
+  if (std::holds_alternative<Candidates>(recipe.draw) || p_.train.size() == 0) return;
+  const std::size_t examples = p_.numbering->count();
+  const auto list_size = static_cast<std::size_t>(batch_capacity(recipe.draw, p_.train.size()));
   const bool allocates = std::holds_alternative<Allocation>(recipe.draw);
   if (DrawnAhead::steps_of(p_.gpu, examples, list_size, allocates) < 2) return;
   ahead_.emplace(p_.gpu, examples, list_size, allocates);

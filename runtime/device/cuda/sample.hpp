@@ -20,6 +20,11 @@ class SampleScratch {
   SampleSpace space() const {
     return {.flags = flags_.get(), .counts = counts_.get(), .count = count_.get()};
   }
+  /// Sets the number of examples drawn.
+  void set_count(std::size_t count) {
+    const auto n = static_cast<std::uint32_t>(count);
+    count_.upload({&n, 1});
+  }
   /// Returns the number of examples drawn. Waits for the device.
   std::uint32_t count() const { return count_.download().front(); }
 

@@ -18,6 +18,16 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
+namespace {
+
+auto* flags_kernel(const SampleArgs& args) {
+  if (args.index == nullptr)
+    return args.epoch_steps > 0 ? allocated_flags_kernel : sample_flags_kernel;
+  return args.epoch_steps > 0 ? numbered_allocated_flags_kernel : numbered_flags_kernel;
+}
+
+}  // namespace
+
 void draw_examples(Gpu& gpu, const SampleArgs& args, SampleSpace space, std::size_t steps) {
   validate(args);
   ensure(steps == 1 || space.cursor == nullptr, "a step of a run is drawn by itself");
@@ -29,8 +39,7 @@ void draw_examples(Gpu& gpu, const SampleArgs& args, SampleSpace space, std::siz
   };
   space.scanned = tiles > kScannedTiles;
   // Half a warp takes two tiles here, and one tile in `place`.
-  gpu.launch(is_ahead ? "flags ahead" : "flags",
-             args.epoch_steps > 0 ? allocated_flags_kernel : sample_flags_kernel,
+  gpu.launch(is_ahead ? "flags ahead" : "flags", flags_kernel(args),
              of_steps(strided_shape((tiles + 1) / 2 * 16)), args, space);
   if (space.scanned) {
     constexpr unsigned kScanThreads = 1024;
@@ -112,7 +121,7 @@ CoordinatesView DeviceCoordinates::refresh(const CudaLayout& layout, const StepC
   };
   for (const auto& layer : layout.layers) {
     if (shifts.count == LayerShifts::kMax) sum_up();
-    layer->note_shift(shifts);
+    if (!layer->is_frozen()) layer->note_shift(shifts);
   }
   sum_up();
   return view;

@@ -13,13 +13,14 @@ SampleArgs StepSum::sample_args(const Draw& draw) const {
   const auto* const allocation = std::get_if<Allocation>(&draw);
   return {.stream = p_.stream(allocation != nullptr ? Stream::allocation : Stream::sampling),
           .threshold = poisson != nullptr ? poisson->threshold : 0,
-          .begin = p_.train.first(),
-          .end = p_.train.first() + static_cast<std::int64_t>(p_.train.size()),
+          .begin = static_cast<std::int64_t>(p_.numbering->begin()),
+          .end = static_cast<std::int64_t>(p_.numbering->end()),
           .drawn = p_.drawn.get(),
           .norms = candidates != nullptr ? p_.norms.get() : nullptr,
           .rule = candidates != nullptr ? candidates->rule : ImportanceRule{},
-          .first = p_.train.first(),
-          .epoch_steps = allocation != nullptr ? static_cast<std::uint32_t>(allocation->steps) : 0};
+          .first = static_cast<std::int64_t>(p_.numbering->begin()),
+          .epoch_steps = allocation != nullptr ? static_cast<std::uint32_t>(allocation->steps) : 0,
+          .index = p_.index.size() > 0 ? p_.index.get() : nullptr};
 }
 
 SampleSpace StepSum::space_of(const StepRecipe& recipe, std::int64_t capacity) const {
@@ -94,13 +95,16 @@ Unfinished StepSum::add_up(const StepRecipe& recipe, std::int64_t max_drawn) {
 Unfinished StepSum::add_by_layers(std::int64_t max_drawn, const CoordinatesView* coordinates,
                                   const std::function<void()>& choose) {
   const auto at_once = static_cast<std::int64_t>(p_.passes.capacity());
+  const Weighted weighted = std::holds_alternative<ClippedGradient>(p_.settings.recipe.contribution)
+                                ? Weighted::factors
+                                : Weighted::loss;
   Unfinished unfinished{};
   for (std::int64_t first = 0; first < max_drawn; first += at_once) {
     const Batch batch{.count = p_.sample.space().count,
                       .first = static_cast<std::int32_t>(first),
                       .capacity = static_cast<std::int32_t>(std::min(at_once, max_drawn - first))};
     p_.passes.forward(batch, p_.train.data(), p_.drawn.get(), p_.state.parameters());
-    p_.passes.backward(coordinates);
+    p_.passes.backward(weighted, coordinates);
     choose();
     p_.passes.add(p_.end.sum(), p_.position.scale());
     if (!p_.settings.diagnostics) continue;

@@ -16,8 +16,10 @@ class DeviceTrainingSet {
  public:
   DeviceTrainingSet() = default;
   /// Copies the training set to the device. Rows of a table stay coded. sorts_words: whether an
-  /// embedding is trained, which needs the words of each text in sorted order.
-  DeviceTrainingSet(Gpu& gpu, const Dataset& train, bool sorts_words = false)
+  /// embedding is trained, which needs the words of each text in sorted order. class_weights: see
+  /// EngineSettings.
+  DeviceTrainingSet(Gpu& gpu, const Dataset& train, bool sorts_words = false,
+                    std::span<const float> class_weights = {})
       : size_(train.size()),
         first_(train.size() > 0 ? static_cast<std::int64_t>(train.first) : 0),
         bytes_(filled<std::uint8_t>(gpu, train.byte_values())),
@@ -26,6 +28,8 @@ class DeviceTrainingSet {
         number_feature_(filled<std::int32_t>(
             gpu, train.is_coded() ? train.layout->number_feature : std::vector<std::int32_t>())),
         labels_(filled<std::uint8_t>(gpu, train.labels)),
+        targets_(filled<float>(gpu, train.targets)),
+        class_weights_(filled<float>(gpu, class_weights)),
         tokens_(filled<std::uint16_t>(gpu, train.tokens)),
         lengths_(filled<std::uint16_t>(gpu, train.lengths)),
         order_(filled<std::uint16_t>(
@@ -36,6 +40,8 @@ class DeviceTrainingSet {
               .floats = floats_.get(),
               .coded = train.is_coded() ? train.layout->view(coded_.get()) : CodedRows{},
               .labels = labels_.get(),
+              .targets = targets_.size() > 0 ? targets_.get() : nullptr,
+              .class_weights = class_weights_.size() > 0 ? class_weights_.get() : nullptr,
               .texts = {.tokens = tokens_.get(),
                         .lengths = lengths_.get(),
                         .order = order_.get(),
@@ -78,6 +84,8 @@ class DeviceTrainingSet {
   Buffer<std::uint8_t> coded_;
   Buffer<std::int32_t> number_feature_;
   Buffer<std::uint8_t> labels_;
+  Buffer<float> targets_;
+  Buffer<float> class_weights_;
   Buffer<std::uint16_t> tokens_;
   Buffer<std::uint16_t> lengths_;
   Buffer<std::uint16_t> order_;

@@ -1,8 +1,13 @@
 #include "runtime/device/cuda/watched_steps.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <span>
+#include <variant>
 #include <vector>
 
+#include "models/freeze.hpp"
 #include "runtime/device/cuda/batch_capacity.hpp"
 #include "runtime/device/observed.hpp"
 
@@ -19,6 +24,51 @@ std::vector<std::int64_t> sums(const EngineParts& p) {
   return all;
 }
 
+/// Returns how the step adds canaries.
+CanaryUse canary_use(const EngineParts& p, const StepRecipe& recipe, std::uint64_t number,
+                     const SumScale& scale) {
+  CanaryUse use{.inverse_grid = scale.inverse_grid};
+  if (const auto* const clipped = std::get_if<ClippedGradient>(&recipe.contribution))
+    use.clip = clipped->at(scale.clip_norm);
+  if (const auto* const transformed = std::get_if<TransformedGradient>(&recipe.contribution))
+    use.clip = transformed->at(scale.clip_norm);
+  if (const auto* const candidates = std::get_if<Candidates>(&recipe.draw)) {
+    use.rule = candidates->rule;
+    use.stream = p.stream(Stream::acceptance);
+    use.stream.step = number;
+  }
+  return use;
+}
+
+/// Adds the canaries among the drawn examples, which the device has left out, to the step's sum.
+/// Returns the sum of the others.
+std::vector<float> add_canaries(EngineParts& p, const StepRecipe& recipe, std::uint64_t number,
+                                const SumScale& scale, std::span<const std::uint32_t> drawn) {
+  std::vector<std::int64_t> units = sums(p);
+  std::vector<float> ordinary(units.size());
+  std::ranges::transform(units, ordinary.begin(), [&](std::int64_t n) {
+    return static_cast<float>(scale.grid * static_cast<double>(n));
+  });
+  CanaryUse use = canary_use(p, recipe, number, scale);
+  std::vector<float> norms = p.norms.download();
+  use.norms = norms.data();
+  const std::vector<float> inverse = p.state.coordinates().inverse().download();
+  if (!inverse.empty()) use.inverse = inverse.data();
+  const std::vector<CanaryFacts> facts =
+      p.canaries.add(drawn.subspan(p.canaries.ordinary(drawn)), use, units.data());
+  p.norms.upload(norms);
+  p.end.upload_sum(std::vector<FixedPoint>(units.begin(), units.end()));
+  if (!p.settings.diagnostics) return ordinary;
+  Tally tally = p.tally.download().front();
+  for (const CanaryFacts& f : facts) {
+    tally.examples += 1;
+    tally.clipped += f.clipped ? 1 : 0;
+    tally.norm += tally_units(std::sqrt(static_cast<double>(f.squared_norm)));
+  }
+  p.tally.upload({&tally, 1});
+  return ordinary;
+}
+
 /// Runs one step with the same launches as a recorded one. Unlike there, the sum is complete before
 /// noise is added, and the released values are in memory before the update. A batch that is too
 /// large fails before anything is released.
@@ -30,19 +80,33 @@ void take_step(EngineParts& p, StepSum& sum, const StepRecipe& recipe, std::uint
   const RandomStream noise = p.stream(Stream::noise);
   const std::int64_t capacity = batch_capacity(recipe.draw, p.train.size());
 
+  const bool has_canaries = p.settings.audit != nullptr;
   sum.draw(recipe, capacity);
   (void)p.position.wait();
+  std::vector<std::uint32_t> drawn;
+  if (observes != nullptr || has_canaries) drawn = p.drawn.download(p.sample.count());
   if (observes != nullptr)
-    show_batch(release_observer, number, recipe.draw, p.drawn.download(p.sample.count()));
+    show_batch(release_observer, number, recipe.draw, p.numbering->numbers_of(drawn));
+  if (has_canaries) p.sample.set_count(p.canaries.ordinary(drawn));
 
   const Unfinished unfinished = sum.add_up(recipe, capacity);
   if (unfinished.sums.slabs != nullptr) p.fused->add(unfinished.sums, p.end.sum());
+  std::vector<float> ordinary;
+  if (has_canaries) ordinary = add_canaries(p, recipe, number, step.scale, drawn);
   if (observes != nullptr) observes->before_noise(value, sums(p));
 
   p.end.finish(recipe, noise, {.sums = {}, .tally = unfinished.tally}, true);
   if (const StepCursor at = p.position.wait(); at.pending != 0)
     p.end.complete(at, recipe, noise, true);
   std::vector<float> values = p.end.download_released();
+  if (has_canaries && p.settings.audit->released)
+    p.settings.audit->released(
+        {.step = number,
+         .sum = values,
+         .ordinary = ordinary,
+         .max_norm = layer_norm_bound(
+             recipe.contribution, static_cast<double>(step.scalars.clip_norm), p.network.groups),
+         .noise_std = static_cast<double>(step.scalars.noise_std)});
   show_released(release_observer, value, std::span(values));
   p.end.upload_released(values);
 
@@ -51,7 +115,9 @@ void take_step(EngineParts& p, StepSum& sum, const StepRecipe& recipe, std::uint
   const StepCursor at = p.position.wait();
   StepScalars used = at.scalars;
   if (recipe.step_size) used.learning_rate = at.used_rate;
-  observes->on_record(update_record(number, recipe, used, p.train_state()));
+  transcript::Update record = update_record(number, recipe, used, p.train_state());
+  record.lr_scale = own_rates(p.network);
+  observes->on_record(record);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -12,6 +13,7 @@
 #include "runtime/base/error.hpp"
 #include "runtime/device/audit_tap.hpp"
 #include "tests/support/engine_cases.hpp"
+#include "tests/support/test_device.hpp"
 
 namespace cudp {
 namespace {
@@ -36,13 +38,22 @@ EngineSettings settings(Clipping kind) {
   return s;
 }
 
+using CanaryEngine = std::unique_ptr<Engine> (*)(const Network&, const EngineSettings&);
+constexpr CanaryEngine kCanaryEngines[] = {make_cpu_engine,
+                                           [](const Network& n, const EngineSettings& s) {
+                                             EngineSettings few = s;
+                                             few.micro_batch = 64;
+                                             return device_engine(n, few);
+                                           }};
+
 /// The sum of 40 examples, the last of which are canaries, and what was measured of them.
 struct Summed {
   std::vector<float> sum, ordinary;
   double most = 0.0;
   Diagnostics diagnostics;
 
-  Summed(EngineSettings s, std::vector<std::uint32_t> canaries, std::size_t examples) {
+  Summed(CanaryEngine on, EngineSettings s, std::vector<std::uint32_t> canaries,
+         std::size_t examples) {
     const Network network = cases::network_of(model());
     const auto tap = std::make_shared<AuditTap>();
     tap->canaries = std::move(canaries);
@@ -54,7 +65,7 @@ struct Summed {
       ordinary.assign(released.ordinary.begin(), released.ordinary.end());
     };
     s.audit = tap;
-    const auto engine = make_cpu_engine(network, s);
+    const auto engine = on(network, s);
     // The same ones first, however many there are.
     Dataset data = cases::examples_for(model(), 400);
     data.labels.resize(examples);
@@ -72,18 +83,20 @@ struct Summed {
   }
 };
 
-class Canary : public testing::TestWithParam<Clipping> {};
+class Canary : public testing::TestWithParam<std::tuple<Clipping, CanaryEngine>> {};
 
 TEST_P(Canary, AddsWhatClippingLeavesOfIt) {
+  const auto [clipping, on] = GetParam();
   const Network network = cases::network_of(model());
   const auto last = static_cast<std::uint32_t>(network.parameter_count - 1);
   const std::vector<std::uint32_t> canaries{0, 7, last, 7};
-  const auto sum = [&](const std::vector<std::uint32_t>& c, std::size_t examples) {
-    return Summed(settings(GetParam()), c, examples);
+  const auto sum = [&, clipping = clipping, on = on](const std::vector<std::uint32_t>& c,
+                                                     std::size_t examples) {
+    return Summed(on, settings(clipping), c, examples);
   };
   const Summed without = sum({}, 36);
   const Summed with = sum(canaries, 40);
-  const double norm = GetParam() == Clipping::per_layer
+  const double norm = clipping == Clipping::per_layer
                           ? kClip / std::sqrt(static_cast<double>(network.groups))
                           : kClip;
   std::vector<double> expected(without.sum.begin(), without.sum.end());
@@ -98,18 +111,22 @@ TEST_P(Canary, AddsWhatClippingLeavesOfIt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Clippings, Canary,
-                         testing::Values(Clipping::flat, Clipping::per_layer, Clipping::automatic));
+                         testing::Combine(testing::Values(Clipping::flat, Clipping::per_layer,
+                                                          Clipping::automatic),
+                                          testing::ValuesIn(kCanaryEngines)));
 
 TEST(CanaryOf, CoordinatesHasTheClippingNorm) {
   EngineSettings s = settings(Clipping::flat);
   s.recipe.contribution = TransformedGradient{};
-  const auto sum = [&](const std::vector<std::uint32_t>& c, std::size_t examples) {
-    return Summed(s, c, examples);
-  };
-  const Summed without = sum({}, 36);
-  const Summed with = sum({9}, 37);
-  for (std::size_t j = 0; j < with.sum.size(); ++j)
-    EXPECT_NEAR(with.sum[j], without.sum[j] + (j == 9 ? kClip : 0.0f), 1e-5f);
+  for (const CanaryEngine on : kCanaryEngines) {
+    const auto sum = [&](const std::vector<std::uint32_t>& c, std::size_t examples) {
+      return Summed(on, s, c, examples);
+    };
+    const Summed without = sum({}, 36);
+    const Summed with = sum({9}, 37);
+    for (std::size_t j = 0; j < with.sum.size(); ++j)
+      EXPECT_NEAR(with.sum[j], without.sum[j] + (j == 9 ? kClip : 0.0f), 1e-5f);
+  }
 }
 
 /// With its norm known, such an example is drawn with probability rate clip.
@@ -119,14 +136,16 @@ TEST(CanaryOf, ImportanceSamplingHasNormOneOrNone) {
       Candidates{{.clip = kClip, .multiple = 1.0, .min_norm = 0.01, .rate = 0.9 / kClip}};
   s.recipe.contribution = AcceptedDirection{};
   const std::vector<std::uint32_t> canaries(400, 3u);
-  const Summed with(s, canaries, 400);
-  const float n = with.sum[3];
-  EXPECT_NEAR(n, std::nearbyint(n), 1e-4f);
-  EXPECT_NEAR(n, 0.9f * 400.0f, 30.0f);  // 5 standard deviations
-  for (std::size_t j = 0; j < with.sum.size(); ++j)
-    if (j != 3) {
-      EXPECT_EQ(with.sum[j], 0.0f);
-    }
+  for (const CanaryEngine on : kCanaryEngines) {
+    const Summed with(on, s, canaries, 400);
+    const float n = with.sum[3];
+    EXPECT_NEAR(n, std::nearbyint(n), 1e-4f);
+    EXPECT_NEAR(n, 0.9f * 400.0f, 30.0f);  // 5 standard deviations
+    for (std::size_t j = 0; j < with.sum.size(); ++j)
+      if (j != 3) {
+        EXPECT_EQ(with.sum[j], 0.0f);
+      }
+  }
 }
 
 TEST(CanaryOf, AParameterThatDoesNotExistIsRefused) {
@@ -135,10 +154,10 @@ TEST(CanaryOf, AParameterThatDoesNotExistIsRefused) {
   const auto tap = std::make_shared<AuditTap>();
   tap->canaries = {static_cast<std::uint32_t>(network.parameter_count)};
   s.audit = tap;
-  EXPECT_THROW(make_cpu_engine(network, s), Error);
+  for (const CanaryEngine on : kCanaryEngines) EXPECT_THROW(on(network, s), Error);
   tap->canaries = {0, 1};
   const Dataset one = cases::examples_for(model(), 1);
-  EXPECT_THROW(make_cpu_engine(network, s)->load(one), Error);
+  for (const CanaryEngine on : kCanaryEngines) EXPECT_THROW(on(network, s)->load(one), Error);
 }
 
 }  // namespace

@@ -24,18 +24,9 @@ namespace {
 
 using cases::Adds;
 using cases::CodedModel;
+using cases::falling_weights;
 using cases::InfluenceCase;
 using cases::kCodedModels;
-
-/// Of each class another one, 1 of the last.
-std::vector<float> falling_weights(int classes) {
-  std::vector<float> weights;
-  for (int k = 0; k < classes; ++k)
-    weights.push_back(static_cast<float>(k + 1) / static_cast<float>(classes) *
-                      (k == 0 ? 0.3f : 1.0f));
-  weights.back() = 1.0f;
-  return weights;
-}
 
 const char* name_of(Adds adds) {
   static constexpr const char* kNames[] = {"flat", "per_layer", "automatic", "directions",

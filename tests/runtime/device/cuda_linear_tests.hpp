@@ -305,6 +305,45 @@ TEST(DeviceLinearEngine, SumsAreTheDefinitionsAndTheCpus) {
       }
 }
 
+TEST(DeviceLinearEngine, SumsAreOfTheWeightedLosses) {
+  const std::vector<float> steps = {0.3f};
+  for (const Loss loss : {Loss::logistic, Loss::hinge})
+    for (const SignWeights weights : {SignWeights{0.125f, 1.0f}, SignWeights{1.0f, 0.0f}}) {
+      const Dataset data = linear::random_table(77, 9, 27);
+      const std::vector<float> w = linear::random_weights(10, 28);
+      const std::vector<float> d = linear::random_weights(10, 29);
+      const linear::Oracle oracle{data, loss == Loss::hinge, {weights.negative, weights.positive}};
+      DeviceLinear engine(TestGpu(), data, loss, 1e6, weights);
+      for (const double clip : {0.4, 3.0}) {
+        const std::vector<double> sum = engine.clipped_gradient_sum(w, clip);
+        const std::vector<double> expected = oracle.gradient_sum(w, clip);
+        for (std::size_t j = 0; j < sum.size(); ++j)
+          EXPECT_TRUE(std::fabs(sum[j] - expected[j]) <= 2e-6 * clip * 77);
+        EXPECT_TRUE(std::fabs(engine.clipped_losses(d, steps, clip)[0] -
+                              oracle.loss_sum(w, d, 0.3, clip)) <= 2e-6 * 10.0 * 77);
+      }
+    }
+}
+
+/// Rows are drawn by their number in the whole file, or in the whole set of several ranks.
+TEST(DeviceLinearEngine, DrawsRowsByTheirNumbers) {
+  Dataset gaps = linear::random_table(300, 5, 3), range = gaps;
+  for (std::uint32_t i = 0; i < 300; ++i) gaps.numbers.push_back(700 + 3 * i + i % 2);
+  range.first = 512;
+  for (const Dataset& data : {gaps, range}) {
+    DeviceLinear engine(TestGpu(), data, Loss::logistic, 1e6);
+    const auto cpu = make_cpu_linear_engine(data, Loss::logistic, 1e6, 1);
+    for (std::uint64_t step = 0; step < 5; ++step) {
+      const RandomStream stream{Generator::chacha20, key_from_seed(4), Stream::sampling, step};
+      engine.draw_batch(stream, std::uint64_t{1} << 31);
+      cpu->draw_batch(stream, std::uint64_t{1} << 31);
+      EXPECT_EQ(engine.batch(), cpu->batch());
+      const std::vector<float> zero(6, 0.0f);
+      EXPECT_EQ(engine.clipped_gradient_sum(zero, 0.7), cpu->clipped_gradient_sum(zero, 0.7));
+    }
+  }
+}
+
 /// At w = 0 no product is rounded on the way to the sums: every device and CPU has the same bits,
 /// batches included.
 TEST(DeviceLinearEngine, DrawsTheBatchesOfTheCpu) {

@@ -1,5 +1,5 @@
-// Frozen layers on the CPU: the gradients of the others are those of the whole network, and nothing
-// else of the frozen ones is in a step. Learning rates of layers.
+// Frozen layers, on the CPU and on CUDA: the gradients of the others are those of the whole
+// network, and nothing else of the frozen ones is in a step. Learning rates of layers.
 #include <numeric>
 #include <random>
 #include <vector>
@@ -10,6 +10,7 @@
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/random_models.hpp"
 #include "tests/support/reference/engine.hpp"
+#include "tests/support/test_device.hpp"
 
 namespace cudp {
 namespace {
@@ -77,9 +78,24 @@ EngineSettings settings_of(unsigned seed) {
   return s;
 }
 
-std::unique_ptr<Engine> engine_of(const Network& network, const std::vector<float>& parameters,
-                                  const Dataset& data, const EngineSettings& settings) {
-  auto engine = make_cpu_engine(network, settings);
+struct FrozenOn {
+  const char* name;
+  std::unique_ptr<Engine> (*make)(const Network&, const EngineSettings&);
+  unsigned models;
+};
+constexpr FrozenOn kFrozenOn[] = {{"cpu", make_cpu_engine, kFrozenModels},
+                                  {"cuda",
+                                   [](const Network& n, const EngineSettings& s) {
+                                     EngineSettings few = s;
+                                     few.micro_batch = 16;
+                                     return layer_wise_engine(n, few);
+                                   },
+                                   15}};
+
+std::unique_ptr<Engine> engine_of(const FrozenOn& on, const Network& network,
+                                  const std::vector<float>& parameters, const Dataset& data,
+                                  const EngineSettings& settings) {
+  auto engine = on.make(network, settings);
   engine->load(data);
   TrainState state;
   state.parameters = parameters;
@@ -88,16 +104,20 @@ std::unique_ptr<Engine> engine_of(const Network& network, const std::vector<floa
   return engine;
 }
 
-TEST(FrozenLayers, GradientsOfTheOthersAreThoseOfTheWholeNetworkToTheBit) {
-  int tried = 0;
-  for (unsigned seed = 0; seed < kFrozenModels; ++seed) {
+class FrozenLayers : public testing::TestWithParam<FrozenOn> {};
+INSTANTIATE_TEST_SUITE_P(All, FrozenLayers, testing::ValuesIn(kFrozenOn),
+                         [](const auto& i) { return std::string(i.param.name); });
+
+TEST_P(FrozenLayers, GradientsOfTheOthersAreThoseOfTheWholeNetworkToTheBit) {
+  unsigned tried = 0;
+  for (unsigned seed = 0; seed < GetParam().models; ++seed) {
     const auto c = frozen_case(seed);
     if (!c) continue;
     ++tried;
     SCOPED_TRACE(seed);
     const EngineSettings s = settings_of(seed);
-    const auto whole = engine_of(c->whole, c->weights, c->data, s);
-    const auto frozen = engine_of(c->frozen, c->trained(c->weights), c->data, s);
+    const auto whole = engine_of(GetParam(), c->whole, c->weights, c->data, s);
+    const auto frozen = engine_of(GetParam(), c->frozen, c->trained(c->weights), c->data, s);
     EXPECT_EQ(frozen->logits(c->data), whole->logits(c->data));
     std::vector<std::uint32_t> all(c->data.size());
     std::iota(all.begin(), all.end(), 0u);
@@ -127,18 +147,18 @@ TEST(FrozenLayers, GradientsOfTheOthersAreThoseOfTheWholeNetworkToTheBit) {
       ++group;
     }
   }
-  EXPECT_GE(tried, 20);
+  EXPECT_GE(tried, GetParam().models / 3);
 }
 
 /// Sums are clipped by the norms of the trained layers alone.
-TEST(FrozenLayers, AStepIsTheOraclesOnTheTrainedLayersAlone) {
-  for (unsigned seed = 0; seed < kFrozenModels; ++seed) {
+TEST_P(FrozenLayers, AStepIsTheOraclesOnTheTrainedLayersAlone) {
+  for (unsigned seed = 0; seed < GetParam().models; ++seed) {
     const auto c = frozen_case(seed);
     if (!c) continue;
     SCOPED_TRACE(seed);
     const EngineSettings s = settings_of(seed);
     const StepScalars still = cases::still(0.0f, 0.3f);
-    const auto engine = engine_of(c->frozen, c->trained(c->weights), c->data, s);
+    const auto engine = engine_of(GetParam(), c->frozen, c->trained(c->weights), c->data, s);
     engine->run(s.recipe, 2, {&still, 1});
     reference::ReferenceEngine oracle(c->frozen, s);
     oracle.load(c->data);
@@ -156,6 +176,10 @@ TEST(FrozenLayers, AStepIsTheOraclesOnTheTrainedLayersAlone) {
     EXPECT_LE(std::sqrt(off), 1e-3 * std::sqrt(size) + 1e-3);
   }
 }
+
+constexpr std::unique_ptr<Engine> (*kRatesOn[])(const Network&, const EngineSettings&) = {
+    make_cpu_engine, [](const Network& n, const EngineSettings& s) { return device_engine(n, s); },
+    [](const Network& n, const EngineSettings& s) { return layer_wise_engine(n, s); }};
 
 TEST(LearningRates, OfALayerIsScaledAndNothingElseIs) {
   const auto text = [](const char* rate) {
@@ -183,31 +207,33 @@ layers = [
     data.labels.push_back(static_cast<std::uint8_t>(random() % 3));
   }
   for (const OptimizerKind kind :
-       {OptimizerKind::sgd, OptimizerKind::momentum, OptimizerKind::adam, OptimizerKind::adamw}) {
-    EngineSettings s = settings_of(0);
-    s.recipe.optimizer.kind = kind;
-    s.recipe.optimizer.weight_decay = 0.125f;
-    const std::vector<float> start = cases::weights_for(plain).parameters;
-    const auto stepped = [&](const Network& n, float rate) {
-      const auto engine = make_cpu_engine(n, s);
-      engine->load(data);
-      TrainState state;
-      state.parameters = start;
-      if (has_first_moment(kind)) state.moment1.assign(start.size(), 0.0f);
-      if (has_second_moment(kind)) state.moment2.assign(start.size(), 0.0f);
-      engine->set_state(state);
-      StepScalars scalars = cases::still(0.0f, 1.0f);
-      scalars.learning_rate = rate;
-      engine->run(s.recipe, 0, {&scalars, 1});
-      return engine->state().parameters;
-    };
-    const std::vector<float> all = stepped(plain, 0.5f), quarter = stepped(plain, 0.125f),
-                             mixed = stepped(scaled, 0.5f);
-    const std::size_t border = plain.parameters[2].offset;
-    for (std::size_t j = 0; j < start.size(); ++j)
-      EXPECT_EQ(mixed[j], j < border ? all[j] : quarter[j]) << j;
-    EXPECT_NE(all, mixed);
-  }
+       {OptimizerKind::sgd, OptimizerKind::momentum, OptimizerKind::adam, OptimizerKind::adamw})
+    for (const auto make : kRatesOn) {
+      EngineSettings s = settings_of(0);
+      s.micro_batch = 32;
+      s.recipe.optimizer.kind = kind;
+      s.recipe.optimizer.weight_decay = 0.125f;
+      const std::vector<float> start = cases::weights_for(plain).parameters;
+      const auto stepped = [&](const Network& n, float rate) {
+        const auto engine = make(n, s);
+        engine->load(data);
+        TrainState state;
+        state.parameters = start;
+        if (has_first_moment(kind)) state.moment1.assign(start.size(), 0.0f);
+        if (has_second_moment(kind)) state.moment2.assign(start.size(), 0.0f);
+        engine->set_state(state);
+        StepScalars scalars = cases::still(0.0f, 1.0f);
+        scalars.learning_rate = rate;
+        engine->run(s.recipe, 0, {&scalars, 1});
+        return engine->state().parameters;
+      };
+      const std::vector<float> all = stepped(plain, 0.5f), quarter = stepped(plain, 0.125f),
+                               mixed = stepped(scaled, 0.5f);
+      const std::size_t border = plain.parameters[2].offset;
+      for (std::size_t j = 0; j < start.size(); ++j)
+        EXPECT_EQ(mixed[j], j < border ? all[j] : quarter[j]) << j;
+      EXPECT_NE(all, mixed);
+    }
 }
 
 }  // namespace

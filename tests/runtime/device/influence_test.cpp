@@ -132,6 +132,7 @@ TEST(InfluenceOnCuda, SmallGradientsTimesLargeInputsAreClipped) {
   const unsigned models = 60 * times();
   for (unsigned seed = 1; seed <= models && !HasFatalFailure(); ++seed) {
     InfluenceCase c = cases::dense_edge_case(seed, seed % 4 != 0, 5);
+    cases::weigh_classes(c, seed);
     c.settings.micro_batch = 3;
     total.add(cases::measure_influence(
                   [&] {
@@ -150,6 +151,7 @@ TEST(InfluenceOnCuda, ARowAddsTheSameWhateverIsBesideAndBeforeIt) {
   const unsigned models = 24 * times();
   for (unsigned seed = 1; seed <= models && !HasFatalFailure(); ++seed) {
     InfluenceCase c = cases::influence_case(seed, false, 7);
+    cases::weigh_classes(c, seed);
     c.settings.micro_batch = 3;
     const Scratch scratch(seed % 3 == 0 ? std::nullopt
                                         : std::optional(kFillings[seed / 3 % kFillings.size()]));

@@ -18,20 +18,10 @@ namespace {
 
 using cases::Adds;
 using cases::InfluenceCase;
+using cases::target_case;
 
 /// A linear model and one with hidden layers.
 const char* const kTargetModels[] = {"linear", cases::kHidden};
-
-InfluenceCase target_case(const char* model, Loss loss, Adds adds, unsigned seed,
-                          bool hostile = false) {
-  InfluenceCase c = cases::coded_case({"target", model, 1}, adds, seed, 60, hostile);
-  c.net.spec.loss = loss;
-  c.net.spec.huber = 0.3f;
-  std::mt19937 random(seed);
-  std::uniform_real_distribution<float> target(-1.0f, 1.0f);
-  for (std::size_t i = 0; i < c.data.size(); ++i) c.data.targets.push_back(target(random));
-  return c;
-}
 
 TEST(TargetEngine, SumsAreTheOracles) {
   for (const char* const model : kTargetModels)

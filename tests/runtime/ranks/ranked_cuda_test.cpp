@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <ostream>
+#include <random>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -15,6 +16,7 @@
 
 #include "runtime/base/threads.hpp"
 #include "runtime/ranks/launch.hpp"
+#include "tests/support/coded_cases.hpp"
 #include "tests/support/ranked_training.hpp"
 #include "tests/support/test_device.hpp"
 
@@ -106,6 +108,61 @@ INSTANTIATE_TEST_SUITE_P(
                     Engines{"fused_mlp_on_devices", 3, true, Precision::fp32, true, true},
                     Engines{"tf32_on_devices", 8, false, Precision::tf32, false, true}),
     [](const auto& info) { return std::string(info.param.name); });
+
+/// Ranks of rows that have targets, class weights, or numbers with gaps.
+TEST(RankedCudaTraining, OtherRowsHaveTheStateOfOneRank) {
+  std::mt19937 random(5);
+  const auto rows = [&](const cases::InfluenceCase& c, bool gaps) {
+    Dataset data = empty_like(c.data);
+    while (data.size() < kExamples)
+      append_examples(c.data, {0, std::min(c.data.size(), kExamples - data.size())}, data);
+    std::uint32_t number = 300;
+    for (std::size_t i = 0; gaps && i < kExamples; ++i)
+      data.numbers.push_back(number += 1 + random() % 3);
+    return data;
+  };
+  struct Rows {
+    cases::InfluenceCase of;
+    Dataset data;
+    std::vector<float> weights;
+  };
+  const auto target = cases::target_case("linear", Loss::huber, cases::Adds::flat, 3);
+  const auto table = cases::coded_case(cases::kCodedModels[2], cases::Adds::flat, 3, 60, false);
+  const Rows all[] = {{target, rows(target, true), {}},
+                      {table, rows(table, true), cases::falling_weights(5)},
+                      {table, rows(table, false), cases::falling_weights(5)}};
+  for (const Rows& of : all)
+    for (const bool fused : {true, false})
+      for (const cases::Way& way : cases::ways()) {
+        if (way.recipe.step_size) continue;
+        SCOPED_TRACE(way.name);
+        const auto make = [&](const Network& n, EngineSettings s) {
+          s.class_weights = of.weights;
+          s.micro_batch = 32;
+          return fused ? fused_engine(n, s, {}) : layer_wise_engine(n, s);
+        };
+        const cases::Left whole = cases::train(make, of.of.net, of.data, way.recipe, alone(), 3);
+        EXPECT_GT(whole.seen.examples, 10u);
+        const auto part = [&](Ranks& ranks) {
+          const ExampleRange range = range_of(ranks.rank(), 2, of.data.size());
+          Dataset mine = only(of.data, range);
+          if (!of.data.numbers.empty())
+            mine.numbers.assign(of.data.numbers.begin() + static_cast<std::ptrdiff_t>(range.begin),
+                                of.data.numbers.begin() + static_cast<std::ptrdiff_t>(range.end));
+          const auto states = gather_text(
+              ranks, "states", bytes_of(cases::train(make, of.of.net, mine, way.recipe, ranks, 3)));
+          if (!ranks.leads()) return;
+          for (const std::string& state : states)
+            EXPECT_TRUE(state == bytes_of(whole)) << "another state";
+        };
+        const auto ranks = fork_ranks(2, std::chrono::seconds(300), [&](Ranks& mine) {
+          part(mine);
+          return Exit::ok;
+        });
+        part(*ranks);
+      }
+  share_cores(1);
+}
 
 /// What three steps of two ranks came to on one of them.
 struct Came {

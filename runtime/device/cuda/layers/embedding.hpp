@@ -58,7 +58,7 @@ class CudaEmbedding final : public CudaLayer {
     if (!is_trainable_) return;
     s.sorts_words = true;
     rows_ = tensor_shape(0)[0];
-    first_part_ = s.reserve_parts(1);
+    first_part_ = reserve_parts(s, 1);
   }
 
   device::EmbeddingGradient gradient_of(const MicroBatch& w) const {

@@ -32,6 +32,8 @@ class CudaGroupNorm final : public CudaLayer {
                              .y_as = output_as()});
   }
 
+  bool backward_needs_gradient() const override { return true; }
+
   /// Computes the parameters' gradient and its squared norm and, in the same kernel, the gradient
   /// of the input.
   void gradient(MicroBatch& w) const override {
@@ -77,7 +79,7 @@ class CudaGroupNorm final : public CudaLayer {
   void reserve(const LayoutChoices&, CudaStorage& s) override {
     statistics_ = CudaStorage::reserve(s.saved, 2 * std::int64_t{layer_.groups});
     gradients_ = CudaStorage::reserve(s.example_gradients, parameter_count());
-    first_part_ = s.reserve_parts(layer_.groups);
+    first_part_ = reserve_parts(s, layer_.groups);
   }
 
   int channels() const { return in().value.channels; }

@@ -89,7 +89,7 @@ class ProductLayer : public CudaLayer {
   /// Reserves `parts` partial sums of the squared norm per example, and registers the layer's
   /// products in `s`. reserve() must call it once its products are set up.
   void reserve_products(CudaStorage& s, int parts) {
-    first_part_ = s.reserve_parts(parts);
+    first_part_ = reserve_parts(s, parts);
     s.uses_tensor_cores = s.uses_tensor_cores || precision_ == Precision::tf32;
     gradient_.x.as = forward_.a.as = in().value_as;
     gradient_.dy.as = out().gradient_as;

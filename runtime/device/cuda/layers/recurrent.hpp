@@ -47,6 +47,8 @@ class CudaRecurrent final : public SequenceLayer {
     launch(w.gpu, "recurrent", kernel(false), pass);
   }
 
+  bool backward_needs_gradient() const override { return true; }
+
   /// Runs all backward steps, which compute the gradients with respect to the gates, then computes
   /// the squared norms of the parameters' gradients.
   void gradient(MicroBatch& w) const override {

@@ -86,7 +86,7 @@ class SequenceLayer : public CudaLayer {
   }
   /// Reserves partial sums of the squared norm per example, one for each of `tiles` tiles of all
   /// weights together.
-  void reserve_tiles(CudaStorage& s, int tiles) { first_part_ = s.reserve_parts(tiles); }
+  void reserve_tiles(CudaStorage& s, int tiles) { first_part_ = reserve_parts(s, tiles); }
   const SequenceTileShape& tile() const { return tile_; }
   int places() const { return in().value.height; }
   int inputs() const { return in().value.width; }
