@@ -142,11 +142,13 @@ int run_sweep(GivenSweep given, const CommandFlags& own) {
     } catch (const Error& e) {
       // The table of the runs that are finished, if there is a folder.
       if (!sweep.folder().empty()) sweep.write(sweep.table());
+      ignore_signals();  // The exit code is decided.
       throw;
     }
   }
-  if (!end) end.emplace("interrupted while the table was written; the same command writes it");
+  set_interrupt_line("interrupted while the table was written; the same command writes it");
   finish(sweep, flags, given.json);
+  ignore_signals();  // The sweep is complete, and its exit code says so.
   return 0;
 }
 

@@ -98,6 +98,9 @@ struct DataSplit {
   std::shared_ptr<const TextCoder> text;
   /// Complete schema of a table; null for other data.
   std::shared_ptr<const TableSchema> schema;
+  /// How the rows of a table were coded (coding_of in kept_table.hpp); "" for other data, and for a
+  /// part of a table.
+  std::string coding;
   /// True if the test rows were held out from the training table (holdout.hpp).
   bool held_out = false;
   /// Whether the test rows are public: those of a built-in data set, or rows that the user declares

@@ -15,6 +15,7 @@
 #include "runtime/data/folders.hpp"
 #include "runtime/data/holdout.hpp"
 #include "runtime/data/infer_schema.hpp"
+#include "runtime/data/kept_table.hpp"
 #include "runtime/data/named_datasets.hpp"
 #include "runtime/data/published.hpp"
 #include "runtime/data/range.hpp"
@@ -230,16 +231,25 @@ DataSplit read_split(const TableFiles& files, const TableSchema& stated,
   TableOptions of_train = options;
   of_train.units = true;
   if (schema.unit) split.unit_rows = schema.unit->max_rows;
-  if (files.where == TestRows::none && request.holdout) {
+  const bool holds_out = files.where == TestRows::none && request.holdout.has_value();
+  split.held_out = holds_out;
+  // The rows of a published table are compared with what was published, so they are read again.
+  if (request.share.is_all() && files.claim_of_train.set.empty())
+    split.coding = coding_of(files.train, schema);
+  const bool kept =
+      request.kept != nullptr && take_kept(*request.kept, split.coding, holds_out,
+                                           RowEncoder(schema, options.coder).empty(), split);
+  if (kept && holds_out) return split;
+  if (holds_out) {
     HeldOut parts = read_held_out(files.train, schema, of_train, *request.holdout, request.progress,
                                   request.share);
     split.train = std::move(parts.train);
     split.test = std::move(parts.held);
-    split.held_out = true;
     return split;
   }
-  split.train = read_rows(files.train, files.claim_of_train, schema, of_train, request.progress,
-                          request.share);
+  if (!kept)
+    split.train = read_rows(files.train, files.claim_of_train, schema, of_train, request.progress,
+                            request.share);
   split.test = files.where == TestRows::file ? read_rows(files.test, files.claim_of_test, schema,
                                                          options, request.progress, request.share)
                                              : RowEncoder(schema, options.coder).empty();

@@ -89,8 +89,12 @@ int read_at(int file, std::uint64_t at, std::size_t bytes, std::uint8_t* to) {
   return 0;
 }
 
-/// Makes a file that only its owner can read, and removes its name.
-FileDescriptor unnamed_file(const fs::path& folder, const std::string& data) {
+/// Makes a file without a name that only its owner can read. can_be_named: set to whether the file
+/// system can give it a name later.
+FileDescriptor unnamed_file(const fs::path& folder, const std::string& data, bool& can_be_named) {
+  const int unnamed = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  can_be_named = unnamed >= 0;
+  if (unnamed >= 0) return FileDescriptor(unnamed);
   std::string path = (folder / ".cudp-rows-XXXXXX").string();
   const int file = ::mkostemp(path.data(), O_CLOEXEC);
   if (file < 0)
@@ -112,12 +116,13 @@ FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
 }
 
 RowFile::RowFile(std::string name, FileDescriptor file, std::uint64_t first_byte,
-                 std::size_t row_bytes, std::size_t rows)
+                 std::size_t row_bytes, std::size_t rows, bool is_unnamed)
     : name_(std::move(name)),
       file_(std::move(file)),
       first_byte_(first_byte),
       row_bytes_(row_bytes),
-      rows_(rows) {
+      rows_(rows),
+      is_unnamed_(is_unnamed) {
   const std::uint64_t end = first_byte + std::uint64_t{row_bytes} * rows;
   if (!has_all_rows()) refuse();
   if (end == 0) return;
@@ -140,6 +145,12 @@ bool RowFile::has_all_rows() const {
   return ::fstat(file_.number(), &about) == 0 &&
          static_cast<std::uint64_t>(about.st_size) >=
              first_byte_ + std::uint64_t{row_bytes_} * rows_;
+}
+
+bool RowFile::link_to(const fs::path& path) const {
+  if (!is_unnamed_) return false;
+  const std::string file = "/proc/self/fd/" + std::to_string(file_.number());
+  return ::linkat(AT_FDCWD, file.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0;
 }
 
 void RowFile::refuse() const {
@@ -198,7 +209,7 @@ RowFileWriter::RowFileWriter(const fs::path& folder, std::string data, std::size
     : folder_(folder),
       data_(std::move(data)),
       row_bytes_(row_bytes),
-      file_(unnamed_file(folder, data_)) {}
+      file_(unnamed_file(folder, data_, can_be_named_)) {}
 
 void RowFileWriter::append(std::span<const std::uint8_t> rows) {
   ensure(rows.size() % row_bytes_ == 0, "a file of rows takes whole rows");
@@ -215,7 +226,7 @@ void RowFileWriter::append(std::span<const std::uint8_t> rows) {
 
 std::shared_ptr<const RowFile> RowFileWriter::finish() {
   return std::make_shared<const RowFile>("file of the rows of " + data_, std::move(file_), 0,
-                                         row_bytes_, bytes_ / row_bytes_);
+                                         row_bytes_, bytes_ / row_bytes_, can_be_named_);
 }
 
 bool RowStorage::in_file(std::uint64_t bytes) const {

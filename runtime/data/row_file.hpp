@@ -36,10 +36,11 @@ class FileDescriptor {
 /// copy.
 class RowFile {
  public:
-  /// name: of the file, for messages. first_byte: offset of the first row. Throws InputError if the
-  /// file is too short, Error if it cannot be mapped.
+  /// name: of the file, for messages. first_byte: offset of the first row. is_unnamed: the file may
+  /// be given a name by link_to(). Throws InputError if the file is too short, Error if it cannot
+  /// be mapped.
   RowFile(std::string name, FileDescriptor file, std::uint64_t first_byte, std::size_t row_bytes,
-          std::size_t rows);
+          std::size_t rows, bool is_unnamed = false);
   ~RowFile();
   RowFile(const RowFile&) = delete;
   RowFile& operator=(const RowFile&) = delete;
@@ -48,6 +49,10 @@ class RowFile {
 
   std::size_t row_bytes() const { return row_bytes_; }
   const std::string& name() const { return name_; }
+
+  /// Gives the file of a RowFileWriter a name, so that it stays when the program ends. `path` must
+  /// be on its disk. Returns false if that is not possible, or if the file has another origin.
+  bool link_to(const std::filesystem::path& path) const;
 
   /// Copies the rows with these indices to `to` [rows.size(), row_bytes()].
   void copy(std::span<const std::uint32_t> rows, std::uint8_t* to) const;
@@ -69,6 +74,7 @@ class RowFile {
   std::uint64_t first_byte_;
   std::size_t row_bytes_;
   std::size_t rows_;
+  bool is_unnamed_;
   void* mapped_ = nullptr;
   std::size_t mapped_bytes_ = 0;
   bool stays_in_memory_ = true;
@@ -81,7 +87,7 @@ std::shared_ptr<const RowFile> open_rows(const std::filesystem::path& path,
                                          std::size_t rows);
 
 /// Writes rows to a file without a name, so that no other program can open it and it is deleted
-/// when the program ends, even by a crash.
+/// when the program ends, even by a crash, unless RowFile::link_to gave it a name.
 class RowFileWriter {
  public:
   /// folder: folder on whose disk the file is made. data: name of the data set, for messages.
@@ -97,6 +103,7 @@ class RowFileWriter {
   std::filesystem::path folder_;
   std::string data_;
   std::size_t row_bytes_;
+  bool can_be_named_ = false;  // set while file_ is made
   FileDescriptor file_;
   std::uint64_t bytes_ = 0;
 };

@@ -8,6 +8,7 @@
 
 #include "models/freeze.hpp"
 #include "runtime/base/error.hpp"
+#include "runtime/data/kept_table.hpp"
 #include "runtime/report/write.hpp"
 #include "runtime/results/evaluation_report.hpp"
 #include "runtime/results/metrics.hpp"
@@ -21,8 +22,9 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-/// Removes the files that only a run in progress needs: random key and checkpoints.
+/// Removes the files that only a run in progress needs: random key, checkpoints and coded rows.
 void remove_leftovers(const RunFolder& folder) {
+  remove_kept_table(folder.checkpoints());
   erase_key(folder.key());
   remove_checkpoints(folder.checkpoints());
 }

@@ -9,6 +9,7 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/config/seeded_key.hpp"
+#include "runtime/data/kept_table.hpp"
 #include "runtime/run/follow.hpp"
 #include "runtime/run/key_file.hpp"
 #include "runtime/run/observation.hpp"
@@ -134,10 +135,23 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
                     .key = key,
                     .split_key = split_key,
                     .initial = initial});
-  Experiment prepared =
-      prepare(stored.config, reporter, model, split_key, ranks, initial ? &*initial : nullptr);
+  const auto prepare_again = [&] {
+    return prepare(stored.config, reporter, model, split_key, ranks, initial ? &*initial : nullptr);
+  };
+  // Without the run's key, the rows that it keeps cannot be recognised.
+  std::shared_ptr<KeptTable>& kept = stored.config.of<KeptTableInUse>().table;
+  if (same_key && ranks.alone()) kept = kept_table(stored.folder.checkpoints());
+  Experiment prepared = prepare_again();
+  if (kept != nullptr && kept->is_used && !has_data_of(stored, prepared)) {
+    reporter.warn("the coded rows in " + stored.folder.checkpoints().string() +
+                  " are not those that the run wrote: the table is coded again");
+    kept.reset();
+    prepared = prepare_again();
+  }
   check_same_facts(prepared, key.key());
   check_same_run(stored, prepared);
+  if (ranks.alone() && (kept == nullptr || !kept->is_used))
+    keep_table(prepared.data, stored.folder.checkpoints());
   auto restored = std::make_unique<Run>(stored.folder, prepared, key.key(), reporter, caller);
   Run& run = *restored;
   run.lock = std::move(stored.lock);

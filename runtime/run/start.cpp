@@ -10,6 +10,7 @@
 #include "runtime/config/log_options.hpp"
 #include "runtime/config/report_options.hpp"
 #include "runtime/config/seeded_key.hpp"
+#include "runtime/data/kept_table.hpp"
 #include "runtime/run/follow.hpp"
 #include "runtime/run/key_file.hpp"
 #include "runtime/run/observation.hpp"
@@ -100,6 +101,10 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
 
   reporter.timings().enter("plan's certificate");
   run.write_plan_certificate();
+  if (ranks.alone()) {
+    reporter.timings().enter("coded rows");
+    keep_table(run.training->experiment().data, run.folder.checkpoints());
+  }
   reporter.timings().enter("checkpoints");
   // The key is stored last, after the ledger. Once moved to its final path, the folder can be
   // resumed.

@@ -162,7 +162,7 @@ void check_same_run(const StoredRun& run, const Experiment& e) {
                     unit_text(unit_name(e.data), e.data.unit_rows)));
   // A row that was trained on must not become one of the held-out rows, whose figures are released.
   // So all rows must stay the same, in the same order, even under a fresh key.
-  if (e.config.holdout && c.data != data_tag_of(e, e.split_key->key()))
+  if (e.config.holdout && !has_data_of(run, e))
     throw InputError(e.data.name +
                      ": expected the data that the run began with, held-out rows too, found other "
                      "data; --fresh-noise does not allow it, since no row may change its part");
@@ -175,10 +175,15 @@ void check_same_run(const StoredRun& run, const Experiment& e) {
     throw InputError(
         fmt::format("{}: expected the arithmetic that the run began with, {}, found {}{}", place,
                     c.arithmetic, e.backend.arithmetic_name, kFreshNoise));
-  if (!e.config.holdout && c.data != data_tag_of(e, run.key->key()))
+  if (!e.config.holdout && !has_data_of(run, e))
     throw InputError(e.data.name +
                      ": expected the training data that the run began with, found other data" +
                      kFreshNoise);
+}
+
+bool has_data_of(const StoredRun& run, const Experiment& e) {
+  return run.checkpoint.data ==
+         data_tag_of(e, e.config.holdout ? e.split_key->key() : run.key->key());
 }
 
 void write_ledger(const RunFolder& folder, const privacy::Ledger& ledger,

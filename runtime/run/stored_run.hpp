@@ -37,6 +37,10 @@ StoredRun open_stored_run(const Settings& flags, Reporter& reporter);
 /// difference. If rows are held out, all examples must be the same in any case.
 void check_same_run(const StoredRun& run, const Experiment& experiment);
 
+/// Returns whether the data are, to the bit and in order, those that the run began with. Requires
+/// the run's key, or held-out rows.
+bool has_data_of(const StoredRun& run, const Experiment& experiment);
+
 /// Returns the name of the column that is the data's unit of privacy; "" if each row is a unit.
 std::string unit_name(const DataSplit& data);
 

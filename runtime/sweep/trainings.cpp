@@ -166,7 +166,11 @@ EndOfTrainings train_all(const std::vector<std::size_t>& numbers, int at_once,
       const std::size_t number = numbers[next++];
       children.start(number, [&](const QueuedSignals& signals) { work.train(number, signals); });
     }
-    if (children.running() == 0) return ended;
+    if (children.running() == 0) {
+      // A signal that is queued by now ends the process as a later one does.
+      end.emplace("interrupted before the results were written; the same command writes them");
+      return ended;
+    }
     if (children.wait()) {
       ended.interrupted = true;
       children.interrupt();

@@ -87,8 +87,8 @@ struct EndOfTrainings {
 
 /// Makes the trainings with these numbers in child processes, at most `at_once` at a time. After a
 /// signal or a failure, the trainings in progress are ended with a checkpoint. end: handles signals
-/// until the first child starts; it is then destroyed, because its thread must not live while
-/// processes are forked.
+/// until the first child starts and after the last one has ended. In between it does not exist,
+/// because its thread must not live while processes are forked.
 EndOfTrainings train_all(const std::vector<std::size_t>& numbers, int at_once,
                          const ChildWork& work, std::optional<EndOnSignal>& end);
 

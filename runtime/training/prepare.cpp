@@ -22,6 +22,7 @@
 #include "runtime/data/array_options.hpp"
 #include "runtime/data/given_arrays.hpp"
 #include "runtime/data/holdout.hpp"
+#include "runtime/data/kept_table.hpp"
 #include "runtime/data/load.hpp"
 #include "runtime/data/make_network.hpp"
 #include "runtime/device/cuda/devices.hpp"
@@ -355,6 +356,7 @@ DataSplit read_data(const TrainConfig& config, const std::optional<SharedKey>& s
        .size_is_public = config.size_is_public || !method_entry(config.method).gives_privacy,
        .classes = static_cast<int>(config.classes.value_or(0)),
        .text = config.of<TextOptions>(),
+       .kept = storage.where == RowsIn::memory ? nullptr : config.of<KeptTableInUse>().table,
        .storage = storage,
        .share = {ranks.rank(), ranks.size()},
        .holdout = holdout_draws(config, split_key),

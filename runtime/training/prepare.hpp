@@ -74,7 +74,8 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter,
                    Ranks& ranks = alone(), const PublicWeights* initial = nullptr);
 
 /// Reads the data of a training. storage: whether rows are kept in memory or in a file. progress:
-/// shows how much has been read. Throws InputError.
+/// shows how much has been read. Rows kept by the run (KeptTableInUse) are used if `storage` may be
+/// a file. Throws InputError.
 DataSplit read_data(const TrainConfig& config, const std::optional<SharedKey>& split_key,
                     const Ranks& ranks, const RowStorage& storage, Busy* progress);
 

@@ -1,5 +1,6 @@
 // `--rows-in`: the same bits from memory and from files, runs that go on either way, files that are
 // cut short, and the memory that is taken.
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <random>
@@ -146,6 +147,91 @@ TEST_F(RowsInCli, ARunGoesOnEitherWayAndNotWithOtherRows) {
     ASSERT_EQ(resumed.exit, 0) << resumed.err;
     EXPECT_EQ(made("run"), made("whole"));
     fs::remove_all(folder_ / "run");
+  }
+}
+
+/// The files with coded rows that a run keeps.
+std::vector<std::string> kept_files(const fs::path& run) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(run / "private"))
+    if (const std::string name = entry.path().filename(); name.starts_with("rows"))
+      names.push_back(name);
+  std::ranges::sort(names);
+  return names;
+}
+
+TEST_F(RowsInCli, AResumedRunUsesTheRowsThatWereCoded) {
+  const std::string at = folder_.path().string() + "/";
+  const std::string table = "--dataset " + at + "patients.csv --schema " + at + "patients.toml ";
+  struct Way {
+    std::string settings;
+    std::string file;
+    std::vector<std::string> kept;
+  };
+  const Way ways[] = {
+      {table + "--epsilon 3 --steps 3000", at + "patients.csv", {"rows", "rows-index"}},
+      {table + "--epsilon 3 --steps 3000 --holdout 0.2 --holdout-epsilon 1 --holdout-delta 1e-3",
+       at + "patients.csv",
+       {"rows", "rows-held-out", "rows-index"}},
+      {"--dataset " + at + "notes.csv --schema " + at + "notes.toml --vocabulary " + at +
+           "words.txt --vocabulary-is-public --tokens 9 --model sentences-lstm --epsilon 3 --steps "
+           "150",
+       at + "notes.csv",
+       {"rows", "rows-index"}},
+  };
+  for (const Way& way : ways) {
+    SCOPED_TRACE(way.settings);
+    const std::string rows = content_of(way.file);
+    const fs::path run = folder_.path() / "run";
+    ASSERT_EQ(run_cudp(folder_, training("whole", way.settings)).exit, 0);
+    const auto interrupt = [&] {
+      for (int i = 0; i < 20; ++i) {  // until a run is killed before it is complete
+        fs::remove_all(run);
+        CudpProcess process(folder_,
+                            training("run", way.settings + " --rows-in file --checkpoint-every 5"));
+        while (newest_checkpoint_file(run).empty())
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        process.signal(SIGKILL);
+        if (process.wait().exit == -1 && !fs::exists(run / "private" / "result.json")) return true;
+      }
+      return false;
+    };
+    const Words resume = {"train", "--resume", run, "--quiet"};
+    // The rows of the table are no longer read: others have taken their place.
+    ASSERT_TRUE(interrupt());
+    EXPECT_EQ(kept_files(run), way.kept);
+    for (const std::string& name : way.kept)
+      EXPECT_EQ(fs::status(run / "private" / name).permissions(), fs::perms(0600)) << name;
+    const auto changed = fs::last_write_time(way.file);
+    std::string others = rows;
+    std::fill(others.begin() + static_cast<std::ptrdiff_t>(rows.find('\n') + 1), others.end(), '?');
+    write_text(way.file, others);
+    fs::last_write_time(way.file, changed);
+    const Finished resumed = run_cudp(folder_, resume);
+    ASSERT_EQ(resumed.exit, 0) << resumed.err;
+    EXPECT_EQ(made("run"), made("whole"));
+    EXPECT_EQ(kept_files(run), std::vector<std::string>());
+    write_text(way.file, rows);
+    fs::last_write_time(way.file, changed);
+
+    // Damaged rows are coded again, a table that changed is not the run's.
+    for (const std::string& name : way.kept) {
+      SCOPED_TRACE(name);
+      ASSERT_TRUE(interrupt());
+      damage(run / "private" / name);
+      const Finished again = run_cudp(folder_, resume);
+      ASSERT_EQ(again.exit, 0) << again.err;
+      EXPECT_EQ(made("run"), made("whole"));
+    }
+    ASSERT_TRUE(interrupt());
+    write_text(way.file, rows.substr(0, rows.find('\n') + 1) +
+                             rows.substr(rows.find('\n', rows.find('\n') + 1) + 1));
+    const Finished refused = run_cudp(folder_, resume);
+    EXPECT_EQ(refused.exit, 2);
+    EXPECT_NE(refused.err.find("began with, "), std::string::npos) << refused.err;
+    write_text(way.file, rows);
+    fs::remove_all(run);
+    fs::remove_all(folder_.path() / "whole");
   }
 }
 

@@ -113,6 +113,21 @@ TEST_F(SweepCli, AKilledSweepGoesOn) {
   }
 }
 
+/// A signal at any moment of a sweep whose runs are complete: it ends as complete, or as one that
+/// the same command continues, and never by the signal.
+TEST_F(SweepCli, ASignalNearTheEndDoesNotEndItByTheSignal) {
+  const Words words = sweep({"--epsilon", "1", "--test-data-is-public", "--out", out()});
+  ASSERT_EQ(run_cudp(folder_, words).exit, 0);
+  for (int i = 0; i < 30; ++i) {
+    CudpProcess process(folder_, words);
+    process.wait_for_handler(SIGTERM);
+    std::this_thread::sleep_for(std::chrono::microseconds(700 * i));
+    process.signal(SIGTERM);
+    const Finished f = process.wait();
+    EXPECT_TRUE(f.exit == 0 || f.exit == 75) << "after " << i << ": " << f.exit << " " << f.err;
+  }
+}
+
 TEST_F(SweepCli, IsCheckedBeforeTheFirstRun) {
   const auto refused = [&](const Words& more, int code, const std::string& why) {
     const Finished f = run_cudp(folder_, sweep(with(more, {"--out", out("refused")})));
