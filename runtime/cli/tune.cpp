@@ -39,6 +39,7 @@ constexpr HelpLine kTuneLines[] = {
     {"most-runs", "public maximum of that number"},
     {"score", "rows that candidates are scored on: public or holdout"},
     {"dry-run", "print the plan; train and spend nothing"},
+    {"expected-spread", "difference in accuracy that a dry run's advice is for"},
     {"jobs", "trainings at a time, 0: one a core"},
     {"out", "folder of the tuned run; the same command continues it"},
     {"resume", "continue the tuning in this folder"},
@@ -61,9 +62,6 @@ constexpr HelpLine kTuneLines[] = {
     {"quiet", "no progress, only warnings"},
 };
 
-/// Difference in accuracy between candidates that scores should be able to tell apart. It is an
-/// assumption, not a measurement.
-constexpr double kAssumedSpread = 0.02;
 /// Number of rows for which a dry run shows a plan if it is private, or more for large batches.
 constexpr double kAssumedRows = 10000.0;
 
@@ -102,16 +100,16 @@ std::string noise_text(const PlannedSpending& s) {
   return sigma > 0.0 ? "sigma " + rounded_down(sigma) : "as its method needs";
 }
 
-/// Adds what scores can tell apart: their standard error beside an assumed spread of the
+/// Adds what scores can tell apart: their standard error beside the spread that is expected of the
 /// candidates.
-void add_score_error(const Tune& tune, Answer& a) {
+void add_score_error(const Tune& tune, double spread, Answer& a) {
   const auto rows = tune.public_test_rows();
   if (rows) {
     const double error = 0.5 / std::sqrt(static_cast<double>(std::max<std::size_t>(*rows, 1)));
     a.json["standard_error_of_a_score"] = error;
     a.rows.emplace_back("a score's error",
                         fmt::format("at most {:.2g} % on {} public rows", 100.0 * error, *rows));
-    if (error > 0.5 * kAssumedSpread)
+    if (error > 0.5 * spread)
       a.rows.emplace_back("advice", "fewer candidates: these rows tell few of them apart");
     return;
   }
@@ -127,14 +125,15 @@ void add_score_error(const Tune& tune, Answer& a) {
   const double noise = sigma * std::sqrt(2.0);
   const auto error_of = [&](double n) { return std::hypot(noise / n, 0.5 / std::sqrt(n)); };
   double enough = 1.0;
-  while (error_of(enough) > 0.5 * kAssumedSpread) enough *= 1.01;
+  while (error_of(enough) > 0.5 * spread) enough *= 1.01;
   a.json["noise_of_a_cell"] = sigma;
-  a.json["held_out_rows_for_one_point"] = std::ceil(enough);
+  a.json["held_out_rows_for_spread"] = std::ceil(enough);
   a.rows.emplace_back("a score's error",
                       fmt::format("{:.2g} % with 300 held-out rows, {:.2g} % with 3,000",
                                   100.0 * error_of(300.0), 100.0 * error_of(3000.0)));
-  a.rows.emplace_back("assumed spread",
-                      fmt::format("{:.2g} % between candidates", 100.0 * kAssumedSpread));
+  a.rows.emplace_back(
+      "expected spread",
+      fmt::format("{:.2g} % between candidates (--expected-spread)", 100.0 * spread));
   a.rows.emplace_back(
       "advice",
       fmt::format("with fewer than {:.0f} held-out rows, give fewer candidates, or public "
@@ -142,7 +141,24 @@ void add_score_error(const Tune& tune, Answer& a) {
                   enough));
 }
 
-void print_plan(const Tune& tune, bool as_json) {
+/// Adds the work that is expected: the mean number of trainings times the steps of a candidate.
+void add_work(const Tune& tune, double trainings, Answer& a) {
+  double steps = 0.0, rows = 0.0;
+  for (const PlannedSpending& s : tune.spendings()) {
+    if (s.certificate.empty()) return;
+    const verify::StatedNumbers c = verify::read_stated_numbers(s.certificate);
+    if (c.steps_planned == 0) return;
+    steps += static_cast<double>(c.steps_planned);
+    rows += static_cast<double>(c.steps_planned) * c.expected_batch;
+  }
+  const double share = trainings / static_cast<double>(tune.spendings().size());
+  a.json["expected_steps"] = share * steps;
+  a.json["expected_gradients"] = share * rows;
+  a.rows.emplace_back("expected work", fmt::format("{:.3g} steps, {:.3g} gradients of rows",
+                                                   share * steps, share * rows));
+}
+
+void print_plan(const Tune& tune, double spread, bool as_json) {
   const TunePlan& plan = tune.plan();
   const privacy::Stopping stopping(plan.law);
   Answer a;
@@ -173,7 +189,8 @@ void print_plan(const Tune& tune, bool as_json) {
         {{"settings", settings}, {"epsilon", s.epsilon}, {"delta", s.delta}});
     a.rows.emplace_back("", settings + ": " + noise_text(s));
   }
-  add_score_error(tune, a);
+  add_work(tune, stopping.mean(), a);
+  add_score_error(tune, spread, a);
   a.rows.emplace_back("spent", "nothing: a dry run");
   print(a, as_json);
 }
@@ -214,7 +231,7 @@ int run_tune(GivenTuning given, const CommandFlags& own) {
     tune.prepare();
     if (flags.dry_run) {
       if (tune.has_count()) tune.plan_with_count(assumed_rows(tune));
-      print_plan(tune, given.json);
+      print_plan(tune, flags.expected_spread, given.json);
       return 0;
     }
     tune.run(end);

@@ -125,6 +125,9 @@ const std::vector<Option>& tune_options() {
       toggle("dry-run", &TuneFlags::dry_run,
              "Print what each candidate may spend and how well scores tell candidates apart; "
              "train and spend nothing"),
+      number("expected-spread", "D", &TuneFlags::expected_spread, kInsideUnit,
+             "With --dry-run: difference in accuracy between candidates that scores should tell "
+             "apart"),
       text("out", "DIR", &TuneFlags::out,
            "Folder of the tuned run; the same command continues it. runs/tune-TIME if not given"),
       text("resume", "DIR", &TuneFlags::resume, "Continue the tuning in DIR"),
@@ -136,11 +139,12 @@ const std::vector<Option>& tune_options() {
 
 void add_tune_file(std::string_view toml, const std::string& source, const Settings& given,
                    TuneRequest& request) {
-  add_lists_file(toml, source,
-                 {.name = "tune",
-                  .options = tune_options(),
-                  .only_flags = {"file", "out", "resume", "resume-or-start", "dry-run"}},
-                 given, request);
+  add_lists_file(
+      toml, source,
+      {.name = "tune",
+       .options = tune_options(),
+       .only_flags = {"file", "out", "resume", "resume-or-start", "dry-run", "expected-spread"}},
+      given, request);
 }
 
 std::string tune_text(const TuneRequest& request) {

@@ -10,13 +10,16 @@ namespace cudp {
 
 /// Flags of `cudp tune` that are no settings of its trainings.
 struct TuneFlags {
-  std::string file;             ///< TOML file with settings, lists of settings and these keys
-  double runs = 10.0;           ///< expected number of trainings, E[K]
-  double eta = 0.0;             ///< form of the distribution of that number (privacy/stopping.hpp)
-  std::int64_t most_runs = 0;   ///< maximum number of trainings; 0: so many that it hardly matters
-  std::string score;            ///< public, holdout, or "" to choose
-  std::int64_t jobs = 0;        ///< maximum number of trainings at a time; 0 to choose
-  bool dry_run = false;         ///< print the plan, train nothing
+  std::string file;            ///< TOML file with settings, lists of settings and these keys
+  double runs = 10.0;          ///< expected number of trainings, E[K]
+  double eta = 0.0;            ///< form of the distribution of that number (privacy/stopping.hpp)
+  std::int64_t most_runs = 0;  ///< maximum number of trainings; 0: so many that it hardly matters
+  std::string score;           ///< public, holdout, or "" to choose
+  std::int64_t jobs = 0;       ///< maximum number of trainings at a time; 0 to choose
+  bool dry_run = false;        ///< print the plan, train nothing
+  /// Difference in accuracy between candidates that scores should be able to tell apart. The
+  /// default is an assumption, not a measurement. Decides what a dry run advises, and nothing else.
+  double expected_spread = 0.02;
   std::string out;              ///< folder of the tuned run
   std::string resume;           ///< folder of a tuned run that is continued
   std::string resume_or_start;  ///< folder of a tuned run that is continued if it exists

@@ -13,11 +13,13 @@
 #include <nlohmann/json.hpp>
 
 #include "models/model.hpp"
+#include "privacy/certificate/certificate.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
 #include "runtime/base/random_key.hpp"
 #include "runtime/base/safetensors.hpp"
 #include "runtime/config/fine_tuning.hpp"
+#include "runtime/config/keys_in_use.hpp"
 #include "runtime/config/seeded_key.hpp"
 #include "runtime/data/load.hpp"
 #include "runtime/data/schema.hpp"
@@ -137,6 +139,25 @@ std::string value_at(const Json& certificate, const std::string& pointer) {
   return text;
 }
 
+/// Makes the replay of a training that a tuning released divide its budget like that training: the
+/// noisy number of examples had a part of the tuning's budget.
+void share_count(const privacy::Certificate& stated, TrainConfig& config) {
+  if (!stated.tuning || !stated.tuning->count) return;
+  config.of<KeysInUse>().count =
+      CountInUse{.budget = *stated.tuning->count,
+                 .key = SharedKey(key_from_seed(static_cast<std::uint64_t>(*config.seed))),
+                 .value = {}};
+}
+
+/// Returns the certificate of a replay, which makes the released training alone, with the selection
+/// that the run states.
+std::string as_selected(const privacy::Certificate& stated, const std::string& replay) {
+  if (!stated.tuning) return replay;
+  privacy::Certificate c = privacy::read_certificate(replay);
+  c.select(*stated.tuning, stated.delta);
+  return privacy::to_text(c);
+}
+
 }  // namespace
 
 std::vector<std::string> certificate_differences(const std::string& run,
@@ -229,6 +250,8 @@ std::vector<std::string> certificate_differences(const std::string& run,
 ReplayVerdict replay_run(const ReleasedRun& run, const ReplaySettings& settings,
                          Reporter& reporter) {
   TrainConfig config = replay_config(run, settings);
+  const privacy::Certificate stated = privacy::read_certificate(run.evidence.certificate);
+  share_count(stated, config);
   const ReplayFolder folder(settings.folder);
   find_model(config, run, settings.folder);
 
@@ -238,7 +261,7 @@ ReplayVerdict replay_run(const ReleasedRun& run, const ReplaySettings& settings,
   {
     const std::unique_ptr<Run> replay = start_run(config, reporter, &transcript);
     static_cast<void>(train(*replay));
-    evidence.certificate = read_file(replay->folder.certificate());
+    evidence.certificate = as_selected(stated, read_file(replay->folder.certificate()));
     evidence.ledger = read_file(replay->folder.ledger());
     evidence.settings = read_file(replay->folder.config());
   }

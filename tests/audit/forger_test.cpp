@@ -43,6 +43,7 @@ struct Forged {
   Words words;
   bool often = false;      ///< in the ordinary tests, too
   bool loses_key = false;  ///< half-way
+  bool is_tuned = false;   ///< the released training of a tuning
 };
 
 const Words kSmall = {"--batch", "40", "--steps", "6"};
@@ -104,6 +105,8 @@ std::vector<Forged> runs() {
            "--fresh-noise-allowed", "--noise-decay", "0.005", "--eval-every", "5"}),
        false, true},
       {"refused", of(with(kSmall, {"--batch", "500"}))},
+      {"tuned", units(with(kSmall, {"--lr", "0.5,1", "--runs", "2", "--most-runs", "6"})), false,
+       false, true},
   };
 }
 
@@ -230,9 +233,10 @@ class Forger : public testing::Test {
   }
 
   void train(const Forged& run) const {
-    const Words words = with({"train", "--epsilon", "3", "--delta", "1e-5", "--threads", "1",
-                              "--device", "cpu", "--quiet", "--out", folder_ / run.name},
-                             run.words);
+    const Words words =
+        with({run.is_tuned ? "tune" : "train", "--epsilon", "3", "--delta", "1e-5", "--threads",
+              "1", "--device", "cpu", "--quiet", "--out", folder_ / run.name},
+             run.words);
     if (!run.loses_key) {
       // A noisy row count below the batch ends a run: some 4 of 100 with held-out units.
       const bool is_refused = std::string(run.name) == "refused";
