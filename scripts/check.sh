@@ -380,7 +380,7 @@ memory() {
   local gigabytes=${CUDP_GIGABYTES:-12} data=build-cpu/large program=build-cpu/cudp
   rm -rf "$data"
   mkdir -p "$data/images"
-  bench/generate_table.py "$data" visits --rows 20000 --positive 0.3
+  python3 bench/generate_table.py "$data" visits --rows 20000 --positive 0.3
   python3 - "$data" "$gigabytes" <<'EOF'
 import random, sys
 folder, size = sys.argv[1], int(float(sys.argv[2]) * 1e9)
