@@ -33,7 +33,9 @@ class CudaRows : public testing::Test {
   Ended run(const std::string& command, const std::string& options) const {
     Words words;
     std::istringstream all(
-        command + " --delta 1e-5 --seed 3 --epsilon 8 --threads 1 --micro-batch 64 " + options);
+        command +
+        " --delta 1e-5 --seed 3 --epsilon 8 --threads 1 --micro-batch 64 --accountant rdp " +
+        options);
     for (std::string word; all >> word;) words.push_back(word);
     std::fflush(stdout);  // the new process has a copy of what is not written yet
     Ended ended = run_observed(folder_.path(), words, [] {
@@ -148,19 +150,26 @@ TEST_F(CudaRows, AHeldOutRowThatOverflowsChangesNoWeight) {
 /// clipping norm, the same guesses.
 TEST_F(CudaRows, AnAuditMakesTheGuessesOfTheCpu) {
   write_table("visits.csv", "kind = \"label\", values = [\"0\", \"1\"]", true);
+  write_text(
+      folder_ / "small.toml",
+      "name = \"small\"\nlayers = [\n  { type = \"dense\", name = \"a\", out = 8 },\n"
+      "  { type = \"tanh\" },\n  { type = \"dense\", name = \"b\", out = \"outputs\" },\n]\n");
   for (const std::string canary : {"gradient", "example"}) {
     const auto audited = [&](const std::string& device) {
-      const Ended ended = run("audit --device " + device,
-                              "--dataset visits.csv --model mlp --steps 3 --batch 300 --json "
-                              "--canaries 20 --canary " +
-                                  canary);
+      const Ended ended =
+          run("audit --device " + device,
+              "--dataset visits.csv --model small.toml --steps 2 --batch 150 --json "
+              "--canaries 20 --canary " +
+                  canary);
       EXPECT_EQ(ended.err.find("device: "), std::string::npos) << ended.err;
       auto json = nlohmann::json::parse(ended.out);
       json.erase("seconds");
       return json;
     };
     const auto cuda = audited("cuda"), cpu = audited("cpu");
-    EXPECT_EQ(audited("auto"), cuda);
+    if (canary == "gradient") {
+      EXPECT_EQ(audited("auto"), cuda);
+    }
     EXPECT_GT(cuda.at("guesses"), 0);
     EXPECT_EQ(cuda.at("guesses"), cpu.at("guesses"));
     EXPECT_EQ(cuda.at("correct"), cpu.at("correct"));
