@@ -38,7 +38,8 @@ class StepEnd {
   void upload_sum(std::span<const FixedPoint> sum) { sum_.upload(sum); }
   void clear_sum() { sum_.clear(); }
 
-  /// Returns the released values [d]. Requires a recipe with has_separate_update(), or finish() with is_shown.
+  /// Returns the released values [d]. Requires a recipe with has_separate_update(), or finish()
+  /// with is_shown.
   std::vector<float> download_released() const { return released_.download(); }
   void upload_released(const std::vector<float>& values) { released_.upload(values); }
 
