@@ -189,8 +189,10 @@ TEST_F(RowsInCli, AResumedRunUsesTheRowsThatWereCoded) {
         fs::remove_all(run);
         CudpProcess process(folder_,
                             training("run", way.settings + " --rows-in file --checkpoint-every 5"));
-        while (newest_checkpoint_file(run).empty())
+        // A process that ends without a checkpoint is a failure, and no reason to wait for ever.
+        for (int k = 0; k < 100'000 && newest_checkpoint_file(run).empty(); ++k)
           std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        if (newest_checkpoint_file(run).empty()) return false;
         process.signal(SIGKILL);
         if (process.wait().exit == -1 && !fs::exists(run / "private" / "result.json")) return true;
       }
