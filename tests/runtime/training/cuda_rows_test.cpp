@@ -124,12 +124,12 @@ TEST_F(CudaRows, AHeldOutRowThatOverflowsChangesNoWeight) {
     y.push_back(x[i * kWidth] > 0 ? 1 : 0);
   }
   write_text(folder_ / "y.npy", npy_labels(y));
-  HoldOutCoins coins(SharedKey(coins_of_seed(3)), 0.25);
+  HoldOutDraws draws(SharedKey(split_key_of_seed(3)), 0.25);
   constexpr float kHostile[] = {3e38f, -3e38f, 1e-40f};  // other rows are refused
   std::size_t held = 0;
   std::vector<float> hostile = x;
   for (std::size_t i = 0; i < kRows; ++i)
-    if (coins.holds_out(i))
+    if (draws.holds_out(i))
       hostile[i * kWidth + held % kWidth] = kHostile[held / kWidth % 3], ++held;
   EXPECT_GT(held, 40u);
   for (const std::string model : {"mlp"}) {
