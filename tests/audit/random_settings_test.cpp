@@ -340,11 +340,10 @@ TEST(RandomSettings, TrainOrAreRefusedInOneLine) {
   // --evaluate-with for a library. Several ranks are not observed, and --resume-or-start is one of
   // two others. --metric is of a picture, --license of the model card. Flags of arrays are tried by
   // arrays_cli_test.cpp, --rows-in by rows_in_cli_test.cpp, --metrics-file by queue_cli_test.cpp,
-  // --tensorboard and --log-json by watch_cli_test.cpp. Of the settings that were drawn with
-  // --adaclip-most, all were refused; methods_cli_test.cpp trains with it.
+  // --tensorboard and --log-json by watch_cli_test.cpp.
   if (how_many() >= 400) {
     EXPECT_EQ(never,
-              " input-shape channels-last arrays target-bounds test-arrays preset adaclip-most "
+              " input-shape channels-last arrays target-bounds test-arrays preset "
               "compare-with evaluate-with rows-in ranks share-device sum-by rank-timeout "
               "resume-or-start metric "
               "license metrics-file tensorboard log-json");
