@@ -158,7 +158,7 @@ TEST_F(CudaRows, AnAuditMakesTheGuessesOfTheCpu) {
     const auto audited = [&](const std::string& device) {
       const Ended ended =
           run("audit --device " + device,
-              "--dataset visits.csv --model small.toml --steps 2 --batch 150 --json "
+              "--dataset visits.csv --model small.toml --steps 2 --batch 60 --json "
               "--canaries 20 --canary " +
                   canary);
       EXPECT_EQ(ended.err.find("device: "), std::string::npos) << ended.err;
