@@ -57,10 +57,7 @@ class Reasons {
       // Certificates of earlier versions have the other text.
       constexpr const char* kEarlier = "seed: whoever knows or guesses it can subtract the noise";
       const bool is_earlier = next < reasons.size() && reasons[next] == Json(kEarlier);
-      expect_reason(is_earlier
-                        ? kEarlier
-                        : "seed: the noise follows from it, so anyone who guesses the seed can "
-                          "subtract the noise; train without --seed",
+      expect_reason(is_earlier ? kEarlier : "seed: anyone who guesses it can subtract the noise",
                     true);
     }
     if (c_.generator == "philox")

@@ -36,10 +36,7 @@ std::vector<std::string> obstacles(const TrainConfig& config, Status status) {
     all.emplace_back(
         "not finished: this is the plan of a run in progress or cut short; epsilon and delta are "
         "those planned for all of it, and no other epsilon is claimed for what it left so far");
-  if (config.seed)
-    all.emplace_back(
-        "seed: the noise follows from it, so anyone who guesses the seed can subtract the noise; "
-        "train without --seed");
+  if (config.seed) all.emplace_back("seed: anyone who guesses it can subtract the noise");
   if (config.rng == Generator::philox)
     all.emplace_back("rng philox: not a cryptographic generator, its noise may be told apart");
   return all;
