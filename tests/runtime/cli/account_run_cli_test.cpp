@@ -71,7 +71,7 @@ TEST_F(AccountRun, SaysWhatSpeaksAgainstARelease) {
             0);
   const std::string text = cudp({"account", folder_ / "run"}).out;
   for (const char* const part :
-       {"NOT for release", "A person with several rows", "seed: the noise follows",
+       {"NOT for release", "A person with several rows", "seed: anyone who guesses it",
         "613: it counts as public", "in release/", "unsafe-diagnostics"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
