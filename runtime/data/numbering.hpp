@@ -17,6 +17,8 @@ class Numbering {
  public:
   explicit Numbering(const Dataset& data)
       : numbers_(data.numbers), begin_(data.first), end_(data.first + data.size()) {
+    // The range of a rank without examples begins where the data set ends, within a tile.
+    if (data.size() == 0) begin_ = end_ = 0;
     if (numbers_.empty()) return;
     begin_ = numbers_.front() / kSampleTile * kSampleTile;
     end_ = static_cast<std::size_t>(numbers_.back()) + 1;
@@ -62,7 +64,7 @@ class Numbering {
   std::vector<std::uint32_t> numbers_;  // Dataset::numbers
   std::size_t begin_;
   std::size_t end_;
-  // Index of the example with sampling index begin() + i; kNone: held-out row. Empty: always i.
+  // Index of the example with sampling index begin() + i; kHeldOut: held-out row. Empty: always i.
   std::vector<std::uint32_t> index_;
 };
 
