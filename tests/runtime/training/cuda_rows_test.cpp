@@ -156,11 +156,10 @@ TEST_F(CudaRows, AnAuditMakesTheGuessesOfTheCpu) {
       "  { type = \"tanh\" },\n  { type = \"dense\", name = \"b\", out = \"outputs\" },\n]\n");
   for (const std::string canary : {"gradient", "example"}) {
     const auto audited = [&](const std::string& device) {
-      const Ended ended =
-          run("audit --device " + device,
-              "--dataset visits.csv --model small.toml --steps 2 --batch 60 --json "
-              "--canaries 20 --canary " +
-                  canary);
+      const Ended ended = run("audit --device " + device,
+                              "--dataset visits.csv --model small.toml --steps 2 --batch 60 --json "
+                              "--canaries 20 --canary " +
+                                  canary);
       EXPECT_EQ(ended.err.find("device: "), std::string::npos) << ended.err;
       auto json = nlohmann::json::parse(ended.out);
       json.erase("seconds");
