@@ -61,6 +61,8 @@ class Selection {
   Selection(const StoppingLaw& law, RepetitionBounds q, std::size_t cells = 16384);
   explicit Selection(const TunedRun& run, std::uint64_t group = 1);
   ~Selection();
+  Selection(const Selection&) = delete;
+  Selection& operator=(const Selection&) = delete;
   Selection(Selection&&) noexcept;
   Selection& operator=(Selection&&) noexcept;
 

@@ -17,6 +17,7 @@ DerivedKey derived_key(const RandomKey& from, std::uint64_t number) {
   std::memcpy(key.words, block, sizeof key.words);
   std::memcpy(derived.bits, block + 8, sizeof derived.bits);
   explicit_bzero(block, sizeof block);
+  // Moving wipes `key`. NOLINTNEXTLINE(performance-move-const-arg)
   derived.key = SharedKey(std::move(key));
   return derived;
 }

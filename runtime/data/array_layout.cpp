@@ -56,7 +56,7 @@ void check_stated(const std::string& name, std::span<const std::uint64_t> sides,
 std::string ArrayLayout::place_of(std::size_t at) const {
   std::string text;
   for (std::size_t i = sides.size(); i-- > 0;) {
-    text = std::to_string(at % sides[i]) + (text.empty() ? "" : ", ") + text;
+    text.insert(0, std::to_string(at % sides[i]) + (text.empty() ? "" : ", "));
     at /= sides[i];
   }
   return sides.size() == 1 ? text : "[" + text + "]";

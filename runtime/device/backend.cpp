@@ -68,6 +68,7 @@ Backend choose_backend(Device requested, const ReportLine& say) {
   const std::vector<DeviceInfo> devices = cuda_devices();
   if (!can_use(requested, devices)) return cpu_backend();
   const int number = requested.number;
+  const DeviceInfo& device = devices[static_cast<std::size_t>(number)];
   return {"cuda",
           [](const Network&) { return kCudaArithmetic; },
           [number, say](const Network& network, EngineSettings settings) {
@@ -84,7 +85,10 @@ Backend choose_backend(Device requested, const ReportLine& say) {
           [number](const Dataset& train, Loss loss, double max_examples, int, SignWeights weights) {
             return make_cuda_linear_engine(train, loss, max_examples, number, weights);
           },
-          "cuda " + devices[static_cast<std::size_t>(number)].compute_capability()};
+          "cuda " + device.compute_capability(),
+          [device](const Network& network, bool scatters) {
+            return cuda_library_arithmetic(device, network, scatters);
+          }};
 }
 
 }  // namespace cudp

@@ -37,6 +37,10 @@ struct Backend {
   /// Name of the arithmetic. Backends of the same name and the same build compute identical bits at
   /// the same precision.
   std::string arithmetic_name;
+  /// Returns the versions of libraries that round a run's numbers, as a part of arithmetic_name,
+  /// and what their choice of kernels may follow. scatters: whether scattering features are
+  /// computed. Null: no library does.
+  std::function<std::string(const Network& network, bool scatters)> library_arithmetic = {};
 };
 
 /// Prints one line for the user.

@@ -58,7 +58,8 @@ SpendingForecast forecast_spending(Experiment& e) {
     const privacy::Ledger ledger = first_ledger(e.config, size, *method, counted);
     privacy::Certificate plan =
         with_holdout(make_plan_certificate(e, size, *method, ledger, {}, 0, method->steps()), held);
-    return {.epsilon = plan.epsilon, .delta = plan.delta, .plan = std::move(plan)};
+    const double epsilon = plan.epsilon, delta = plan.delta;
+    return {.epsilon = epsilon, .delta = delta, .plan = std::move(plan)};
   });
 }
 

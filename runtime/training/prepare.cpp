@@ -420,7 +420,11 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
   check_class_weights(config.class_weights, e.network.classes);
   if (config.of<ReportOptions>().holdout_threshold)
     check_threshold("--holdout-threshold", e.network.spec.loss, e.network.outputs);
-  e.backend = choose_backend(device, [&](const std::string& s) { reporter.info(s); });
+  const bool size_is_public = e.data.size_is_public;
+  // What a device has room for follows from the number of rows.
+  e.backend = choose_backend(device, [&reporter, size_is_public](const std::string& s) {
+    size_is_public ? reporter.info(s) : reporter.report_to_owner(s);
+  });
   e.config.device = e.backend.name == "cuda" ? Device::cuda : Device::cpu;
   e.config.precision =
       e.backend.precision(e.network, config.precision, method.transforms_gradients);
@@ -432,6 +436,9 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
     require_cudnn();
   }
   if (e.config.precision == Precision::tf32) e.backend.arithmetic_name += ", tf32";
+  if (e.backend.library_arithmetic)
+    e.backend.arithmetic_name +=
+        e.backend.library_arithmetic(e.network, config.features == Features::scatter);
   if (method.linear_model) check_linear(method, e.network);
   check_stored_vectors(e.config, e.network);
   if (method.fit != nullptr) method.fit(e.config, e.network, e.data.train);

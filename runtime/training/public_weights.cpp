@@ -222,8 +222,8 @@ PublicWeights start_from_public_weights(const FineTuning& settings, Network& net
              .not_counted = own_training(file, path)};
   for (const std::string& frozen : w.input.frozen)
     if (std::ranges::find(missing, frozen) != missing.end())
-      throw InputError("--freeze: expected tensors that " + path + " has, found " + frozen +
-                       ", which it lacks");
+      throw InputError(fmt::format(
+          "--freeze: expected tensors that {} has, found {}, which it lacks", path, frozen));
   w.notes.push_back(fmt::format("initial weights of {} tensors are those of {} (SHA-256 {}...)",
                                 found.size(), name, file.digest().substr(0, 12)));
   if (!missing.empty())

@@ -1,10 +1,17 @@
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <variant>
 
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/device_engine.hpp"
 #include "runtime/device/cuda/devices.hpp"
 #include "runtime/device/cuda/gpu.hpp"
+#include "runtime/device/cuda/lazy_libraries.hpp"
 #include "runtime/device/cuda/linear.hpp"
+#include "runtime/device/cuda/plans.hpp"
 #include "runtime/device/cuda/scatter.hpp"
 
 namespace cudp {
@@ -52,6 +59,41 @@ std::unique_ptr<Engine> make_cuda_engine(const Network& network, const EngineSet
 
 Precision cuda_precision(const Network& network, Precision requested, bool transforms, int device) {
   return cuda::device_precision(network, cuda::CudaGpu(device).limits(), requested, transforms);
+}
+
+namespace {
+
+/// Returns a library's version, as in "13.0.2". property: its cublasGetProperty or
+/// cufftGetProperty.
+template <class Property>
+std::string version(Property property) {
+  std::string text;
+  for (const libraryPropertyType part : {MAJOR_VERSION, MINOR_VERSION, PATCH_LEVEL}) {
+    int number = 0;
+    (void)property(part, &number);
+    text += (text.empty() ? "" : ".") + std::to_string(number);
+  }
+  return text;
+}
+
+bool may_use_blas(const NetworkLayer& l) {
+  return std::holds_alternative<Dense>(l.layer) &&
+         std::int64_t{l.in.size()} * l.out.size() >= cuda::kLargeDense;
+}
+
+}  // namespace
+
+std::string cuda_library_arithmetic(const DeviceInfo& device, const Network& network,
+                                    bool scatters) {
+  std::string text;
+  if (std::any_of(network.layers.begin(), network.layers.end(), may_use_blas))
+    text += ", cuBLAS " + version(cuda::cublas().property);
+  if (scatters) text += ", cuFFT " + version(cuda::cufft().property);
+  if (text.empty()) return text;
+  text += ", " + std::to_string(device.multiprocessors) + " multiprocessors";
+  if (const char* tf32 = std::getenv("NVIDIA_TF32_OVERRIDE"))
+    text += std::string(", NVIDIA_TF32_OVERRIDE=") + tf32;
+  return text;
 }
 
 void require_cudnn() {

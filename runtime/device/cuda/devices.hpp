@@ -40,6 +40,12 @@ std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network& network,
 Precision cuda_precision(const Network& network, Precision requested, bool transforms,
                          int device = 0);
 
+/// Returns what Backend::arithmetic_name says of cuBLAS and cuFFT, for a run on the device whose
+/// network may use cuBLAS or whose features cuFFT computes: versions, multiprocessors, which the
+/// choice of their kernels follows, and NVIDIA_TF32_OVERRIDE. Empty if it uses neither.
+std::string cuda_library_arithmetic(const DeviceInfo& device, const Network& network,
+                                    bool scatters);
+
 /// Checks that cuDNN can be used, which --evaluate-with requires. Throws InputError if not.
 void require_cudnn();
 

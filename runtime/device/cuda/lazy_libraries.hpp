@@ -20,6 +20,7 @@ struct Cublas {
   decltype(&cublasSetMathMode) set_math_mode = library.find("cublasSetMathMode");
   decltype(&cublasSgemm_v2) sgemm = library.find("cublasSgemm_v2");
   decltype(&cublasGetStatusString) status = library.find("cublasGetStatusString");
+  decltype(&cublasGetProperty) property = library.find("cublasGetProperty");
 };
 
 struct Cufft {
@@ -29,6 +30,7 @@ struct Cufft {
   decltype(&cufftMakePlanMany) make_plan = library.find("cufftMakePlanMany");
   decltype(&cufftSetStream) set_stream = library.find("cufftSetStream");
   decltype(&cufftExecC2C) transform = library.find("cufftExecC2C");
+  decltype(&cufftGetProperty) property = library.find("cufftGetProperty");
 };
 
 /// Returns the functions of cuBLAS. Throws Error if the library is not installed.

@@ -22,6 +22,9 @@ std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network&, const Engine
 Precision cuda_precision(const Network&, Precision, bool, int) {
   throw Error("this build has no CUDA backend");
 }
+std::string cuda_library_arithmetic(const DeviceInfo&, const Network&, bool) {
+  throw Error("this build has no CUDA backend");
+}
 void require_cudnn() { throw Error("this build has no CUDA backend"); }
 std::unique_ptr<LinearEngine> make_cuda_linear_engine(const Dataset&, Loss, double, int,
                                                       SignWeights) {

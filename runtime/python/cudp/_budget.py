@@ -2,6 +2,7 @@
 
 import json
 import os
+import secrets
 import shutil
 import tempfile
 import threading
@@ -13,6 +14,17 @@ _ENVIRONMENT = "CUDP_BUDGETS"  # tells processes that are started within a Budge
 
 _lock = threading.Lock()
 _active = []  # Budgets that are entered, in any thread of this process
+
+
+def _name_process():
+    """Gives this process a random name. Its number would not do: processes of other containers
+    have the same, and so has a program that takes this one's place (exec)."""
+    global _process
+    _process = secrets.token_hex(16)
+
+
+_name_process()
+os.register_at_fork(after_in_child=_name_process)
 
 
 class Budget:
@@ -36,10 +48,10 @@ class Budget:
 
     def __init__(self, epsilon, delta, *, ledger=None, scores_are_public=False):
         self.scores_are_public = bool(scores_are_public)
-        self._pid = os.getpid()
+        self._process = _process
         if ledger is None:
             folder = tempfile.mkdtemp(prefix="cudp-budget-")
-            weakref.finalize(self, _remove, folder, self._pid)
+            weakref.finalize(self, _remove, folder, self._process)
             self._file = os.path.join(folder, "ledger")
             self.ledger = None  #: the file given; None: a temporary one
         else:
@@ -63,7 +75,7 @@ class Budget:
             _tell_processes()
 
     def _state(self):
-        if self.ledger is None and os.getpid() != self._pid:
+        if self.ledger is None and _process != self._process:
             raise _core.BudgetError(_NEEDS_LEDGER)
         return _core.read_budget(self._file)
 
@@ -96,7 +108,7 @@ class Budget:
         return state.epsilon_left(state.delta if delta is None else float(delta), factor)
 
     def _entry(self):
-        return {"file": self.ledger, "pid": self._pid, "scores_are_public": self.scores_are_public}
+        return {"file": self.ledger, "process": self._process, "scores_are_public": self.scores_are_public}
 
     def __repr__(self):
         state = self._state()
@@ -114,8 +126,8 @@ _NEEDS_LEDGER = (
 )
 
 
-def _remove(folder, pid):
-    if os.getpid() == pid:  # not in a process that was forked
+def _remove(folder, process):
+    if _process == process:  # not in a process that was forked
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -123,7 +135,7 @@ def _inherited():
     """Budgets of the processes that started this one."""
     try:
         entries = json.loads(os.environ.get(_ENVIRONMENT) or "[]")
-        return [e for e in entries if e["pid"] != os.getpid()]
+        return [e for e in entries if e["process"] != _process]
     except (ValueError, TypeError, KeyError):
         raise _core.BudgetError(
             f"{_ENVIRONMENT}: expected what cudp.Budget writes, found something else"
@@ -143,7 +155,7 @@ def entries(carried=()):
     entries that came with a pickled object."""
     with _lock:
         own = [budget._entry() for budget in _active]
-        found = own + _inherited() + [e for e in carried if e["pid"] != os.getpid()]
+        found = own + _inherited() + [e for e in carried if e["process"] != _process]
     return [e for i, e in enumerate(found) if e not in found[:i]]
 
 
@@ -153,14 +165,14 @@ class Charged:
     def __init__(self, carried=()):
         with _lock:
             self._kept = list(_active)
-        here = os.getpid()
+        here = _process
         self.files = []
         for budget in self._kept:
-            if budget.ledger is None and budget._pid != here:
+            if budget.ledger is None and budget._process != here:
                 raise _core.BudgetError(_NEEDS_LEDGER)
             self.files.append(budget._file)
         for entry in entries(carried):
-            if entry["pid"] == here:
+            if entry["process"] == here:
                 continue
             if entry["file"] is None:
                 raise _core.BudgetError(_NEEDS_LEDGER)

@@ -167,6 +167,17 @@ def test_processes_started_within_a_budget_are_charged(tmp_path):
     assert "CUDP_BUDGETS" not in os.environ
 
 
+def test_a_program_that_takes_the_place_of_this_one_is_charged(tmp_path):
+    train = CHILD.replace("{settings!r}", repr(PUBLIC_SIZE))
+    parent = f"""
+import os, sys, cudp
+with cudp.Budget(3, 1e-5, ledger={str(tmp_path / "ledger")!r}):
+    os.execv(sys.executable, [sys.executable, "-c", {train!r}])
+"""
+    assert subprocess.run([sys.executable, "-c", parent], check=False).returncode == 0
+    assert len(cudp.Budget(3, 1e-5, ledger=tmp_path / "ledger").runs) == 1
+
+
 def test_resume_within_a_budget(rows, tmp_path):
     def stop(progress):
         raise ZeroDivisionError

@@ -219,6 +219,31 @@ TEST_F(DeviceChoice, ADeviceThatFailsLeavesARunThatResumes) {
   expect_same_release("failed", "whole");
 }
 
+/// Another version of cuBLAS may round a sum otherwise, and under the same noise the difference of
+/// both would be released without noise.
+TEST_F(DeviceChoice, ARunIsNotResumedWithAnotherLibrary) {
+  const auto run_with = [&](const std::string& library, int failing_launch, const Words& words) {
+    return run_observed(folder_.path(), words, [library, failing_launch] {
+      static Backend made_up = emulated_cuda();
+      made_up.library_arithmetic = [library](const Network&, bool) { return ", " + library; };
+      if (failing_launch > 0)
+        made_up.make_engine = [failing_launch](const Network& net, const EngineSettings& s) {
+          return device_engine(net, s, {.failing_launch = failing_launch});
+        };
+      replace_cuda(&made_up, true);
+      return nullptr;
+    });
+  };
+  EXPECT_EQ(run_with("cuBLAS 13.0.2", 20, on("cuda", short_training("run"))).exit, 1);
+  const Ended other = run_with("cuBLAS 13.1.0", 0, {"train", "--resume", "run"});
+  EXPECT_EQ(other.exit, 2);
+  EXPECT_NE(other.err.find("expected the arithmetic that the run began with, cuda emulated, cuBLAS "
+                           "13.0.2, found cuda emulated, cuBLAS 13.1.0"),
+            std::string::npos)
+      << other.err;
+  EXPECT_EQ(run_with("cuBLAS 13.0.2", 0, {"train", "--resume", "run"}).exit, 0);
+}
+
 /// The machine's only device is number 0.
 TEST_F(DeviceChoice, ADeviceIsChosenByItsNumber) {
   const Ended first = run(on("cuda:0", short_training("first")));

@@ -212,6 +212,10 @@ cublasStatus_t cublasSetMathMode(cublasHandle_t h, cublasMath_t mode) {
   blas(h)->is_tf32 = mode == CUBLAS_TF32_TENSOR_OP_MATH;
   return CUBLAS_STATUS_SUCCESS;
 }
+cublasStatus_t cublasGetProperty(libraryPropertyType, int* value) {
+  *value = 0;
+  return CUBLAS_STATUS_SUCCESS;
+}
 const char* cublasGetStatusString(cublasStatus_t s) {
   return s == CUBLAS_STATUS_SUCCESS         ? "success"
          : s == CUBLAS_STATUS_INVALID_VALUE ? "an argument is not valid"
@@ -251,6 +255,10 @@ cublasStatus_t cublasSgemm_v2(cublasHandle_t h, cublasOperation_t op_a, cublasOp
                                                                   : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 
+cufftResult cufftGetProperty(libraryPropertyType, int* value) {
+  *value = 0;
+  return CUFFT_SUCCESS;
+}
 cufftResult cufftCreate(cufftHandle* h) {
   static cufftHandle next = 0;  // the first is 0, which is a plan as good as any
   *h = next++;
@@ -319,7 +327,9 @@ const Twin kTwins[] = {
     {"cublasSetWorkspace_v2", reinterpret_cast<void*>(cublasSetWorkspace_v2)},
     {"cublasSetMathMode", reinterpret_cast<void*>(cublasSetMathMode)},
     {"cublasSgemm_v2", reinterpret_cast<void*>(cublasSgemm_v2)},
+    {"cublasGetProperty", reinterpret_cast<void*>(cublasGetProperty)},
     {"cublasGetStatusString", reinterpret_cast<void*>(cublasGetStatusString)},
+    {"cufftGetProperty", reinterpret_cast<void*>(cufftGetProperty)},
     {"cufftCreate", reinterpret_cast<void*>(cufftCreate)},
     {"cufftDestroy", reinterpret_cast<void*>(cufftDestroy)},
     {"cufftMakePlanMany", reinterpret_cast<void*>(cufftMakePlanMany)},
