@@ -301,9 +301,9 @@ page_runs() {  # program, folder
     "${train[@]}" --preset sentences-lstm --epochs 1 --out text &&
     "${train[@]}" --dataset visits.csv --schema visits.toml --epsilon 1 --delta 1e-6 --epochs 3 \
       --holdout 0.2 --holdout-epsilon 1 --holdout-delta 1e-6 --out table &&
-    hostile_table &&
+    hostile_table && cp hostile.csv hostile.test.csv &&
     "${train[@]}" --dataset hostile.csv --schema hostile.toml --epsilon 1 --delta 1e-6 --epochs 3 \
-      --test-data hostile.csv --out hostile &&
+      --test-data hostile.test.csv --out hostile &&
     "$cudp" report image filtered free --out compared &&
     cd "$here"
 }
