@@ -268,30 +268,69 @@ mutants() {
 
 # The pages of small runs, in headless Chromium at 400 and 1,200 pixels and printed, and by tidy
 # (packages chromium and tidy): no console message, request, overflow or contrast below 4.5.
+# CUDP names a program that is built already; without it one is built.
 page() {
-  local tool
+  local tool cudp
   for tool in chromium tidy; do
     command -v "$tool" >/dev/null || { echo "check.sh page: $tool is missing: apt-get install $tool" >&2; return 1; }
   done
-  configure build-cpu -DCUDP_CUDA=OFF
-  cmake --build build-cpu --target cudp
-  local cudp=$PWD/build-cpu/cudp runs=$PWD/build-cpu/page-runs
+  if [[ -n ${CUDP:-} ]]; then
+    cudp=$(realpath "$CUDP")
+  else
+    configure build-cpu -DCUDP_CUDA=OFF
+    cmake --build build-cpu --target cudp
+    cudp=$PWD/build-cpu/cudp
+  fi
+  local runs=$PWD/build-cpu/page-runs
   rm -rf "$runs"
   mkdir -p "$runs"
-  (
-    cd "$runs"
-    python3 "$OLDPWD/bench/generate_table.py" . visits --rows 4000 --positive 0.3
-    "$cudp" train --quiet --preset glyphs-cnn --epochs 3 --out image
-    "$cudp" train --quiet --preset glyphs-cnn --epochs 3 --seed 1 --out seeded
-    "$cudp" train --quiet --preset glyphs-cnn --epochs 3 --method dpis --out filtered
-    "$cudp" train --quiet --preset glyphs-cnn --epochs 3 --method sgd --out free
-    "$cudp" train --quiet --preset sentences-lstm --epochs 1 --out text
-    "$cudp" train --quiet --dataset visits.csv --schema visits.toml --epsilon 1 --delta 1e-6 --epochs 3 --holdout 0.2 \
-      --holdout-epsilon 1 --holdout-delta 1e-6 --out table
-    "$cudp" report image filtered free --out compared
-  ) >"$runs/log" 2>&1 || { cat "$runs/log" >&2; return 1; }
-  scripts/page_check.py "$runs"/{image,seeded,filtered,text,table}/release/report.html \
-    "$runs"/{free,table}/private/report.html "$runs/compared/report.html"
+  page_runs "$cudp" "$runs" >"$runs/log" 2>&1 || { cat "$runs/log" >&2; return 1; }
+  scripts/page_check.py "$runs"/{image,seeded,filtered,text,table,hostile}/release/report.html \
+    "$runs"/{free,table,hostile}/private/report.html "$runs/compared/report.html"
+}
+
+# Runs whose pages are checked. bash ignores -e in a function before "||", so commands are joined.
+page_runs() {  # program, folder
+  local cudp=$1 train=("$1" train --quiet) here=$PWD
+  cd "$2" &&
+    python3 "$here/bench/generate_table.py" . visits --rows 4000 --positive 0.3 &&
+    "${train[@]}" --preset glyphs-cnn --epochs 3 --out image &&
+    "${train[@]}" --preset glyphs-cnn --epochs 3 --seed 1 --out seeded &&
+    "${train[@]}" --preset glyphs-cnn --epochs 3 --method dpis --out filtered &&
+    "${train[@]}" --preset glyphs-cnn --epochs 3 --method sgd --out free &&
+    "${train[@]}" --preset sentences-lstm --epochs 1 --out text &&
+    "${train[@]}" --dataset visits.csv --schema visits.toml --epsilon 1 --delta 1e-6 --epochs 3 \
+      --holdout 0.2 --holdout-epsilon 1 --holdout-delta 1e-6 --out table &&
+    hostile_table && cp hostile.csv hostile.test.csv &&
+    "${train[@]}" --dataset hostile.csv --schema hostile.toml --epsilon 1 --delta 1e-6 --epochs 3 \
+      --test-data hostile.test.csv --out hostile &&
+    "$cudp" report image filtered free --out compared &&
+    cd "$here"
+}
+
+# A table of units whose name, columns and classes are marks of HTML and Markdown, quotes, a character that turns
+# the direction of writing, and words of 120 letters.
+hostile_table() {
+  python3 - <<'EOF'
+import csv, json, random
+source = random.Random(1)
+names = ["person", "<script>alert(1)</script>", "\"quoted\" & 'single' </td></table>", "w" * 120,
+         "\u202eevil [x](javascript:alert(1)) `code` | # <!--", "</style>"]
+classes = ["<b>NO</b> & \"no\"", "</script><img src=x onerror=alert(2)>"]
+with open("hostile.csv", "w", newline="") as f:
+    rows = csv.writer(f, lineterminator="\n")
+    rows.writerow(names)
+    for i in range(3000):
+        numbers = [source.random() for _ in names[1:-1]]
+        rows.writerow([f"P{i // 2}", *numbers, classes[sum(numbers) > 2]])
+text = lambda s: json.dumps(s, ensure_ascii=True)
+with open("hostile.toml", "w") as f:
+    f.write("name = " + text("</title><img src=x onerror=alert(1)> \u202e `](http://evil.example) --- @me") + "\n")
+    f.write("unit = \"person\"\nmax_rows = 2\ncolumns = [\n  {name = \"person\", kind = \"ignore\"},\n")
+    for name in names[1:-1]:
+        f.write("  {name = " + text(name) + ", kind = \"numeric\", min = 0, max = 1},\n")
+    f.write("  {name = " + text(names[-1]) + ", kind = \"label\", values = " + text(classes) + "},\n]\n")
+EOF
 }
 
 # The release file and the .deb in roots of bare Debian 12 and Ubuntu 24.04, made by debootstrap (as root): another user

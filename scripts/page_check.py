@@ -66,13 +66,14 @@ FIND = r"""
     if (c < (large ? 3 : 4.5)) found.push(`contrast ${c.toFixed(2)}: ${shown(e)}`);
     const scrolls = e.closest("pre, .scroll");
     if (e.closest("table"))
-      for (const word of node.textContent.matchAll(/[^\s-]{2,18}/g)) {
-        if (word[0].length === 18) continue;
+      for (const run of node.textContent.matchAll(/[^\s-]+/g)) {
+        // Long names, and names with signs that words do not have, may be broken in a narrow window.
+        if (run[0].length >= 18 || /[^\p{L}\p{N}.,;:()%'"_|]/u.test(run[0])) continue;
         const part = document.createRange();
-        part.setStart(node, word.index);
-        part.setEnd(node, word.index + word[0].length);
+        part.setStart(node, run.index);
+        part.setEnd(node, run.index + run[0].length);
         const lines = new Set([...part.getClientRects()].map((r) => Math.round(r.top)));
-        if (lines.size > 1) found.push(`a word broken in a table: ${word[0]}`);
+        if (lines.size > 1) found.push(`a word broken in a table: ${run[0]}`);
       }
     const range = document.createRange();
     range.selectNodeContents(node);

@@ -152,17 +152,31 @@ std::string curves_script(const ReproducedTable& t, const TableGroup& g,
   return s + plots + "\n";
 }
 
+/// Returns a step between labels of a linear axis, at which five or fewer stand on the span: 1, 2
+/// or 5 times a power of ten. gnuplot's own steps leave no room between labels of a narrow plot.
+double label_step(const Span& span) {
+  const double least = (span.high - span.low) / 5.0;
+  if (!(least > 0.0)) return 1.0;
+  const double power = std::pow(10.0, std::floor(std::log10(least)));
+  for (const double m : {1.0, 2.0, 5.0})
+    if (least <= m * power) return m * power;
+  return 10.0 * power;
+}
+
 /// Draws a group with a single column: a line per method, with its value from left to right.
 std::string dots_script(const ReproducedTable& t, const TableGroup& g,
                         const std::vector<Line>& lines) {
   std::vector<std::string> methods;
   std::string blocks, plots;
+  Span range;
   const std::vector<const ResultRow*> rows = drawn_rows(g);
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const ResultRow& row = *rows[r];
     auto at = std::ranges::find(methods, method_of(row));
     if (at == methods.end()) at = methods.insert(at, method_of(row));
     const auto [low, high] = bar_of(row, 0, t.log_values);
+    range.add(low);
+    range.add(high);
     blocks += fmt::format("$row{} << EOD\n{} {} {} {}\nEOD\n", r, row.values[0],
                           at - methods.begin(), low, high);
     const bool bars = !row.deviations.empty() && row.runs > 1;
@@ -180,7 +194,8 @@ std::string dots_script(const ReproducedTable& t, const TableGroup& g,
              tics, static_cast<double>(methods.size()) - 0.5,
              gnuplot_text(fmt::format("{}, {} = {:g}", t.picture_label(), t.column_label,
                                       t.columns_of(g)[0])),
-             t.log_values ? "set logscale x\nset format x '%g'\n" : "") +
+             t.log_values ? std::string("set logscale x\nset format x '%g'\n")
+                          : fmt::format("set xtics {}\n", label_step(range))) +
          blocks + plots + "\n";
 }
 

@@ -269,11 +269,17 @@ constexpr const char* kAccountExamples =
     "  cudp account --phases phases.json --delta 1e-6\n"
     "  cudp account --zcdp 0.1 --delta 1e-5\n"
     "  cudp account --rdp-at 8.25 --q 0.001 --sigma 0.8 --json\n"
-    "Mechanisms of --phases: gaussian (sigma), poisson-gaussian (q, sigma), fixed-size-gaussian\n"
-    "(n, batch, sigma), truncated-poisson-gaussian (n, q, max_batch, sigma), allocated-gaussian\n"
-    "(steps_per_epoch, sigma, with epochs in place of steps), gaussian-mixture (sensitivities,\n"
-    "probabilities, sigma), laplace (scale), poisson-laplace (q, scale), bounded-range (epsilon),\n"
-    "approximate-dp (epsilon, delta).";
+    "Mechanisms of --phases, and their numbers:\n"
+    "  gaussian                    sigma\n"
+    "  poisson-gaussian            q, sigma\n"
+    "  fixed-size-gaussian         n, batch, sigma\n"
+    "  truncated-poisson-gaussian  n, q, max_batch, sigma\n"
+    "  allocated-gaussian          steps_per_epoch, sigma; epochs in place of steps\n"
+    "  gaussian-mixture            sensitivities, probabilities, sigma\n"
+    "  laplace                     scale\n"
+    "  poisson-laplace             q, scale\n"
+    "  bounded-range               epsilon\n"
+    "  approximate-dp              epsilon, delta";
 
 }  // namespace
 

@@ -29,33 +29,38 @@ std::string meta(const ReportFiles& files, const char* key) {
 /// Returns in words what the network takes, and in which scale.
 std::vector<std::string> input_of(const ReportFiles& files, const RunFacts& f) {
   std::vector<std::string> all;
-  if (const auto pixels = read_inputs(*files.model, "model.safetensors").pixels)
+  const std::string features = meta(files, "features");
+  const std::string shape = "as float32 of shape [N, " + meta(files, "input") + "]";
+  if (const auto pixels = read_inputs(*files.model, "model.safetensors").pixels) {
+    const std::string numbers = fmt::format(
+        "numbers x = {} * byte + {}, with bytes of 0 to 255{}", number_text(pixels->scale),
+        number_text(pixels->shift),
+        pixels->scale == 1.0f / 255.0f && pixels->shift == 0.0f ? " (that is byte / 255)" : "");
+    all.push_back(features.empty() ? "The network takes images as " + numbers + ", " + shape +
+                                         " (channels x height x width)."
+                                   : "Images become " + numbers + ".");
+  } else if (f.schema && !meta(files, "feature-names").empty()) {
     all.push_back(fmt::format(
-        "The network takes images as numbers x = {} * byte + {}, with bytes of 0 to 255{}, as "
-        "float32 of shape [N, {}] (channels x height x width).",
-        number_text(pixels->scale), number_text(pixels->shift),
-        pixels->scale == 1.0f / 255.0f && pixels->shift == 0.0f ? " (that is byte / 255)" : "",
-        meta(files, "input")));
-  else if (f.schema && !meta(files, "feature-names").empty())
-    all.emplace_back(
-        "The network takes one number for each name in the metadata feature-names, as "
-        "schema.toml says: a number is clamped to its bounds and scaled to 0 to 1, (x - min) / "
-        "(max - min); a category is 1 in the column of its value and 0 in the others. cudp export "
-        "--to python writes a file that does this with numpy alone.");
-  else if (!meta(files, "words").empty() || !meta(files, "tokenizer").empty())
+        "{} one number for each name in the metadata feature-names, as schema.toml says: a number "
+        "is clamped to its bounds and scaled to 0 to 1, by (x - min) / (max - min), or by "
+        "log(1 + x - min) / log(1 + max - min) if transform is \"log\"; a category is 1 in the "
+        "column of its value and 0 in the others. cudp export --to python writes a file that does "
+        "this with numpy alone.",
+        features.empty() ? "The network takes" : "A row becomes"));
+  } else if (!meta(files, "words").empty() || !meta(files, "tokenizer").empty()) {
     all.emplace_back(
         "The network takes numbers of words, in the order of vocabulary.txt and after the marks "
         "that cudp's models/README.md describes. cudp predict turns texts into them.");
-  else
-    all.push_back("The network takes float32 of shape [N, " + meta(files, "input") +
-                  "], as they were trained on.");
+  } else if (features.empty()) {
+    all.push_back("The network takes rows " + shape + ", as they were trained on.");
+  }
   if (const std::string n = meta(files, "normalise"); !n.empty())
     all.push_back(n == "unit" ? "Each example is divided by its own Euclidean norm first."
                               : "Each example has its own mean subtracted, and is divided by its "
                                 "own standard deviation, first.");
-  if (const std::string features = meta(files, "features"); !features.empty())
-    all.push_back("Before the network come features of kind " + features +
-                  ", which cudp predict computes.");
+  if (!features.empty())
+    all.push_back("The network takes features of kind " + features + ", " + shape +
+                  ". cudp predict computes them.");
   if (!meta(files, "target-min").empty())
     all.push_back(
         fmt::format("The output z, clamped to -1 to 1, stands for {0} + (z + 1) / 2 * "
@@ -87,8 +92,11 @@ Section loading(const ReportFiles& files, const RunFacts& f) {
     s.blocks.push_back(Code{.language = "python", .text = code});
   } else {
     s.blocks.push_back(
-        Paragraph{"With PyTorch: the tensors have the names and layouts of its layers. The "
-                  "metadata model of model.safetensors lists the layers."});
+        Paragraph{"With PyTorch: the tensors have the names and layouts of its layers, which the "
+                  "metadata model of model.safetensors lists."});
+    s.blocks.push_back(Code{.language = "python",
+                            .text = "from safetensors.torch import load_file  # pip install "
+                                    "safetensors\n\nweights = load_file(\"model.safetensors\")\n"});
   }
   page::Table table{.caption = "Tensors", .columns = {"name", "shape"}, .rows = {}};
   for (const ParameterTensor& t : files.model->tensors) {

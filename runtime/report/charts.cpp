@@ -106,8 +106,9 @@ Chart figure_chart(const RunFacts& f) {
                                : key == "rmse"        ? "mean_baseline_rmse"
                                                       : nullptr;
   if (baseline != nullptr) {
-    chart.curves.push_back(curve_of(f, metric_of(kind, baseline),
-                                    key == "rmse" ? "always the mean" : "always the same class"));
+    chart.curves.push_back(curve_of(
+        f, metric_of(kind, baseline),
+        key == "rmse" ? "baseline: always the mean" : "majority baseline: always the same class"));
     chart.curves.back().dashed = true;
   }
   const auto text = [&](const MetricsRow& r) {

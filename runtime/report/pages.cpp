@@ -36,11 +36,38 @@ constexpr const char* kShownSettings[] = {
     "rng",       "accountant",      "size-is-public", "test-data-is-public",
     "malformed", "precision",       "device"};
 
+/// Returns what the promise means for somebody who attacks the release.
+page::Answers attacker_of(const RunCertificate& c) {
+  const char* const one = c.has_unit() ? "unit" : "row";
+  std::vector<std::string> cannot = {
+      fmt::format("Guess better than that whether a certain {0} was used, even with every other "
+                  "{0} and the source of the program at hand.",
+                  one),
+      fmt::format("Draw a conclusion about a certain {} that could not be drawn without it: the "
+                  "factor stated above bounds by how much it makes any conclusion likelier, but "
+                  "for the small probability stated there.",
+                  one),
+      "Weaken the promise later: nothing that is computed from this release alone does."};
+  if (!c.texts("not_for_release").empty())
+    cannot.emplace_back("The reasons at the top weaken this, or break it.");
+  return {.questions = {
+              {"What an attacker can do",
+               {fmt::format("Guess whether a certain {} was used, and be right as often as stated "
+                            "above.",
+                            one),
+                "Learn what is true of people in general. The model may predict something about a "
+                "person from what else is known of them, whether or not that person was in the "
+                "data.",
+                "Combine this release with others about the same persons."}},
+              {"What an attacker cannot do", std::move(cannot)}}};
+}
+
 Section promise_of(const RunCertificate& c) {
   Section s{.id = "promise", .title = "What was promised", .blocks = {}};
   for (const Sentences& part : sentences_of(c))
     if (part.heading == "promise" || part.heading == "meaning")
       for (const std::string& sentence : part.sentences) s.blocks.push_back(Paragraph{sentence});
+  s.blocks.push_back(attacker_of(c));
   if (!c.json.contains("groups") || !c.json["groups"].is_array()) return s;
   page::Table table{
       .caption = c.has_unit() ? "Several units together" : "Several rows of one person together",
@@ -113,6 +140,11 @@ Section settings_of(const RunFacts& f) {
                     .columns = {"setting", "value"},
                     .rows = {}};
   const auto is_shown = [&](const std::string& key) {
+    // A named data set has public parts without these flags, so false would contradict the page.
+    constexpr std::string_view kStatedIfTrue[] = {"size-is-public", "test-data-is-public"};
+    if (std::ranges::find(kStatedIfTrue, key) != std::end(kStatedIfTrue) &&
+        (!f.settings.has(key) || f.settings.text(key) == "false"))
+      return false;
     constexpr std::string_view kOfPrivacy[] = {"clip", "clipping", "rng", "accountant",
                                                "size-is-public"};
     return f.settings.has(key) &&

@@ -49,8 +49,9 @@ Sentences promise(const RunCertificate& c) {
                     c.stated.unit, c.stated.max_rows));
   else
     p.sentences.emplace_back(
-        "It is the privacy of each row: if a person can have several rows, set unit = \"COLUMN\" "
-        "and max_rows in the schema of the table.");
+        "It is the privacy of each row: if a person can have several rows, that of the person is "
+        "weaker. For a table, unit = \"COLUMN\" and max_rows in its schema protect all rows of a "
+        "person.");
   return p;
 }
 
@@ -98,10 +99,14 @@ Sentences meaning(const RunCertificate& c) {
     p.sentences.emplace_back("An epsilon above 10 rules out very little.");
   else if (epsilon > 3.0)
     p.sentences.emplace_back("An epsilon above 3 is a weak promise; attacks do worse in practice.");
-  if (const std::string none = c.text("groups"); !none.empty())
+  if (std::string none = c.text("groups"); !none.empty()) {
+    if (constexpr std::string_view kBegin = "not stated: "; none.starts_with(kBegin))
+      none.erase(0, kBegin.size());
     p.sentences.push_back(fmt::format(
-        "{}: {}. Their epsilon is larger than that of one {}, but no number for it is proved.",
-        c.has_unit() ? "Several units together" : "Persons with several rows", none, one));
+        "No epsilon is stated for {}: {}. Their epsilon is larger than that of one {}, but no "
+        "number for it is proved.",
+        c.has_unit() ? "several units together" : "persons with several rows", none, one));
+  }
   if (!c.json.contains("groups") || !c.json["groups"].is_array()) return p;
   std::string groups;
   for (const json& row : c.json["groups"]) {

@@ -63,7 +63,7 @@ struct TorchLayers {
 
 std::string torch_code(const TensorFile& model) {
   const auto has = [&](const char* key) { return model.metadata.contains(key); };
-  if (has("features") || has("normalise")) return "";
+  const bool prepared = has("features") || has("normalise");
   Network network;
   try {
     network = released_network(model, {}, "model.safetensors");
@@ -76,6 +76,7 @@ std::string torch_code(const TensorFile& model) {
     std::visit(code, layer.layer);
   }
   if (!code.is_chain) return "";
+  const char* const x = has("features") ? "features" : "x";
   std::string s =
       "from collections import OrderedDict\n"
       "import torch\n"
@@ -86,16 +87,20 @@ std::string torch_code(const TensorFile& model) {
   for (const auto& [name, layer] : code.layers)
     s += fmt::format("    (\"{}\", {}),\n", name, layer);
   s += "]))\nnet.load_state_dict(load_file(\"model.safetensors\"))\n";
-  if (const auto pixels = read_inputs(model, "model.safetensors").pixels)
+  if (prepared)
+    s += fmt::format("# {}: computed before, as described above; float32\n", x);
+  else if (const auto pixels = read_inputs(model, "model.safetensors").pixels)
     s += fmt::format(
         "x = {} * torch.as_tensor(images, dtype=torch.float32) + {}  # bytes, 0 to 255\n",
         number_text(pixels->scale), number_text(pixels->shift));
   if (network.outputs > 1)
-    s += "classes = net(x).argmax(1)\n";
+    s += fmt::format("classes = net({}).argmax(1)\n", x);
   else if (has_target(network.spec.loss))
-    s += "outputs = net(x)\n";
+    s += fmt::format("outputs = net({})\n", x);
   else
-    s += "classes = (net(x)[:, 0] > 0).long()  # the output of two classes is that of class 1\n";
+    s += fmt::format(
+        "classes = (net({})[:, 0] > 0).long()  # the output of two classes is that of class 1\n",
+        x);
   return s;
 }
 

@@ -100,6 +100,48 @@ TEST_F(ReportCli, ThePagesExplainWhatReadersStumbledOver) {
     EXPECT_EQ(page.find(absent), std::string::npos) << absent;
 }
 
+TEST_F(ReportCli, ThePagesSayWhatAnAttackerCanAndCannotDo) {
+  train_private("run");
+  const std::string page = in_one_line(release("run", "PRIVACY.txt"));
+  for (const char* const words :
+       {"What an attacker can do", "Learn what is true of people in general",
+        "What an attacker cannot do", "Guess better than that whether a certain row was used"})
+    EXPECT_NE(page.find(words), std::string::npos) << words << "\n" << page;
+  const std::string broken = "The reasons at the top weaken this, or break it.";
+  EXPECT_EQ(page.find(broken), std::string::npos) << page;
+  train_private("seeded", {"--seed", "1"});
+  const std::string seeded = in_one_line(release("seeded", "PRIVACY.txt"));
+  const std::size_t cannot = seeded.find("What an attacker cannot do");
+  ASSERT_NE(cannot, std::string::npos);
+  EXPECT_NE(seeded.find(broken, cannot), std::string::npos) << seeded;
+}
+
+/// A named data set has public parts without flags, so "size-is-public: false" would contradict
+/// the page.
+TEST_F(ReportCli, SettingsThatMakeDataPublicAreShownIfTheyAreSet) {
+  train_private("without");
+  train_private("with", {"--size-is-public"});
+  EXPECT_EQ(release("without", "PRIVACY.txt").find("is-public"), std::string::npos);
+  const std::string page = release("with", "PRIVACY.txt");
+  EXPECT_NE(page.find("  size-is-public: true\n"), std::string::npos) << page;
+  EXPECT_EQ(page.find("test-data-is-public"), std::string::npos);
+}
+
+TEST_F(ReportCli, TheCardSaysWhatTheNetworkTakesAfterFeatures) {
+  train_private("row");
+  const std::string row = release("row", "README.md");
+  EXPECT_NE(row.find("The network takes one number for each name"), std::string::npos) << row;
+  EXPECT_NE(row.find("log(1 + x - min) / log(1 + max - min)"), std::string::npos) << row;
+  EXPECT_NE(row.find("(net(x)"), std::string::npos) << row;
+  train_private("pca", {"--features", "pca", "--feature-dimensions", "2"});
+  const std::string card = release("pca", "README.md");
+  EXPECT_NE(card.find("A row becomes one number for each name"), std::string::npos) << card;
+  EXPECT_NE(card.find("The network takes features of kind pca, as float32 of shape \\[N, "),
+            std::string::npos)
+      << card;
+  EXPECT_NE(card.find("(net(features)"), std::string::npos) << card;
+}
+
 TEST_F(ReportCli, ForgedAndMissingPagesAreFound) {
   train_private("run");
   for (const char* const name : kPageNames) {
@@ -151,7 +193,7 @@ TEST_F(ReportCli, PagesOfAnUnknownFormatAreRefusedInWords) {
   write_text(folder_ / "run/release/privacy.json", certificate.dump(2) + "\n");
   const Finished f = cudp({"verify", folder_ / "run"});
   EXPECT_EQ(f.exit, 1);
-  EXPECT_NE(f.out.find("expected format 2"), std::string::npos) << f.out;
+  EXPECT_NE(f.out.find("expected format 3"), std::string::npos) << f.out;
 }
 
 TEST_F(ReportCli, FiguresThatWereNotPaidForAreInPrivateAlone) {
