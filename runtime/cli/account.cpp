@@ -160,7 +160,10 @@ Answer bound_of(const AccountFlags& o, const privacy::Composition& composition,
   row("bound by", how);
   row("neighbours",
       (o.group == 1 ? "" : "groups of " + std::to_string(o.group) + ", ") + name_of(o.neighbours));
-  if (o.group == 1) row("privacy of", "each row; if a person can have up to k rows: --group k");
+  if (o.group == 1)
+    row("privacy of", allocates(o) && !is_list(o)
+                          ? "each row; no bound is known for persons with several rows"
+                          : "each row; if a person can have up to k rows: --group k");
   return a;
 }
 

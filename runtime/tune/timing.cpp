@@ -99,8 +99,8 @@ Dataset random_examples(const Dataset& like, std::size_t examples) {
   return data;
 }
 
-std::optional<double> seconds_of_a_step(TrainConfig config, const DataSplit& like, double examples,
-                                        double seconds) {
+std::optional<TrainingTime> measured_time(TrainConfig config, const DataSplit& like,
+                                          double examples, double seconds) {
   const double bytes = static_cast<double>(std::max<std::size_t>(feature_bytes(like.train), 1));
   const double at_most = std::fmax(kMaxBytes / bytes, 2.0 * static_cast<double>(config.batch));
   try {
@@ -121,11 +121,14 @@ std::optional<double> seconds_of_a_step(TrainConfig config, const DataSplit& lik
     config.of<DataInUse>() = {.loaded = loaded, .takes = true};
     Reporter silent(Reporter::Silent{});
     Stopwatch stopwatch(seconds);
+    const auto before = std::chrono::steady_clock::now();
     const auto training =
         Training::begin(prepare(config, silent), SharedKey(make_key()), stopwatch);
+    const std::chrono::duration<double> start = std::chrono::steady_clock::now() - before;
     training->advance();
     if (training->step() == 0) return std::nullopt;
-    return training->seconds() / static_cast<double>(training->step());
+    return TrainingTime{.start = start.count(),
+                        .step = training->seconds() / static_cast<double>(training->step())};
   } catch (const std::exception&) {
     return std::nullopt;  // an estimate is no reason to end
   }

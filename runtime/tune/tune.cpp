@@ -308,7 +308,7 @@ std::optional<double> Tune::expected_seconds() const {
       count_ ? count_->value.value_or(0.0) : static_cast<double>(data->data.train.whole_size());
   if (examples < 1.0) return std::nullopt;
   const int at_once = trainings_at_a_time();
-  std::map<std::string, double> known;  // seconds of a step, by the settings that decide them
+  std::map<std::string, TrainingTime> known;  // by the settings that decide it
   double mean = 0.0;
   bool on_device = false;
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
@@ -324,13 +324,13 @@ std::optional<double> Tune::expected_seconds() const {
       if (known.size() == kMaxTimed) return std::nullopt;
       TrainConfig config = data_.with_shared_data(with_keys(cell.config), false);
       if (config.threads == 0) config.threads = std::max(1, available_cores() / at_once);
-      const auto seconds =
-          seconds_of_a_step(std::move(config), data->data, examples, kTimedSeconds);
-      if (!seconds) return std::nullopt;
-      known[key] = *seconds;
+      const auto time = measured_time(std::move(config), data->data, examples, kTimedSeconds);
+      if (!time) return std::nullopt;
+      known[key] = *time;
     }
     on_device = on_device || may_use_cuda(cell.config);
-    mean += known[key] * static_cast<double>(steps) / static_cast<double>(candidates_.size());
+    mean += (known[key].start + known[key].step * static_cast<double>(steps)) /
+            static_cast<double>(candidates_.size());
   }
   const double trainings = privacy::Stopping(plan_.law).mean();
   return mean * trainings / (on_device ? 1.0 : std::fmin(at_once, trainings));

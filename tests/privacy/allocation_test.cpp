@@ -187,8 +187,9 @@ TEST(Allocation, SeveralUsesAreBoundedByPartsOfAnEpoch) {
   EXPECT_THROW(pld::allocated_uses(3, 4, 2.0, 1), std::invalid_argument);
   EXPECT_THROW(pld::allocated_uses(3, 0, 2.0, 1), std::invalid_argument);
   for (const double sigma : {0.7, 1.0, 2.0}) {
-    const Quadrature truth(sigma, 0.02);
+    const Quadrature truth(sigma, 0.05);
     Accountant parts({.releases = pld::allocated_uses(3, 2, sigma, 1)});
+    Accountant open({.releases = {{Gaussian{sigma}, 2}}});
     for (const double epsilon : {0.0, 0.5, 1.5, 3.0}) {
       const std::string where =
           "sigma " + std::to_string(sigma) + ", epsilon " + std::to_string(epsilon);
@@ -197,8 +198,8 @@ TEST(Allocation, SeveralUsesAreBoundedByPartsOfAnEpoch) {
       const PrivacyBound bound = parts.delta(epsilon);
       EXPECT_GE(*bound.delta_remove, removed) << where;
       EXPECT_GE(*bound.delta_add, added) << where;
-      EXPECT_LE(*bound.delta_remove, 1.5 * removed + 1e-9) << where;
-      EXPECT_LE(*bound.delta_add, 1.5 * added + 1e-9) << where;
+      // Without secret places an example would be used in two known steps.
+      EXPECT_LE(bound.delta, open.delta(epsilon).delta) << where;
     }
   }
 }
