@@ -2,7 +2,7 @@
 // commands' own flags. A tuning or a sweep ends with runs that `cudp verify` accepts, or is refused
 // in one line. CUDP_SETTINGS and CUDP_SETTINGS_SEED as for RandomSettings.
 #include <algorithm>
-#include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -95,9 +95,9 @@ class ListsMaker {
     if (!flags.contains("epsilon")) flags["epsilon"] = of({"1", "3"});
     if (!flags.contains("delta")) flags["delta"] = "1e-5";
     call.epsilon = std::stod(flags["epsilon"]);
-    flags["runs"] = of({"1", "1.5", "2", "2.5"});
-    flags["most-runs"] = of({"1", "2", "3", "4", "6"});
-    if (chance(0.7)) flags["eta"] = of({"-0.9", "-0.5", "0", "1", "3"});
+    flags["runs"] = of({"1", "1.2", "1.5", "2"});
+    flags["most-runs"] = of({"3", "6", "8", "12"});
+    if (chance(0.7)) flags["eta"] = of({"-0.5", "0", "1", "3"});
     if (chance(0.15)) flags["score"] = of({"public", "holdout"});
     if (chance(0.15)) {
       flags["dry-run"] = "";
@@ -157,7 +157,8 @@ std::string fault_of_tuning(const fs::path& out, double epsilon) {
   return "";
 }
 
-/// Runs the call. Returns what is wrong, or "" and whether it ended (accepted) or was refused.
+/// Runs the call. Returns what is wrong, or "" and whether it ended (accepted) or was refused. With
+/// CUDP_SHOW_REFUSALS the reason of a refusal is printed.
 std::string fault_of_call(const ListsCall& call, const fs::path& work, bool& accepted) {
   const fs::path out = work / "run";
   fs::remove_all(out);
@@ -171,6 +172,8 @@ std::string fault_of_call(const ListsCall& call, const fs::path& work, bool& acc
   };
   accepted = e.exit == 0;
   if (is_refusal(e)) {
+    if (std::getenv("CUDP_SHOW_REFUSALS") != nullptr)
+      std::cout << e.err << "  " << call.command() << std::endl;
     if (last_words(e.err) != 1) return with_output("a refusal is not one line");
     // A noisy row count that was released may allow no plan.
     return with_output(fs::exists(out / "release/privacy.json") && call.is_tuning
