@@ -430,4 +430,15 @@ PrivacyLoss allocation_loss(const AllocatedGaussian& epoch, Change change, std::
   return loss;
 }
 
+std::vector<Release> allocated_uses(std::uint64_t steps, std::uint64_t uses, double sigma,
+                                    std::uint64_t epochs) {
+  if (!(uses >= 1 && uses <= steps))
+    throw std::invalid_argument("uses: expected 1 to the " + std::to_string(steps) +
+                                " steps of an epoch, found " + std::to_string(uses));
+  const std::uint64_t length = steps / uses, longer = steps % uses;
+  std::vector<Release> parts = {{AllocatedGaussian{length, sigma}, (uses - longer) * epochs}};
+  if (longer > 0) parts.push_back({AllocatedGaussian{length + 1, sigma}, longer * epochs});
+  return parts;
+}
+
 }  // namespace cudp::privacy::pld

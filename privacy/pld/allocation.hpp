@@ -46,4 +46,11 @@ AllocationTable allocation_table(const AllocatedGaussian& epoch, Side side,
 PrivacyLoss allocation_loss(const AllocatedGaussian& epoch, Change change, std::uint64_t k,
                             Side side, const AllocationGrid& grid);
 
+/// Returns releases whose composition dominates `epochs` epochs of `steps` steps, if each example
+/// is used in exactly `uses` steps of each, chosen uniformly and in secret: epochs of `uses` parts,
+/// in each of which an example is used once. An upper bound only: the truth may be lower. Throws
+/// std::invalid_argument unless 1 <= uses <= steps.
+std::vector<Release> allocated_uses(std::uint64_t steps, std::uint64_t uses, double sigma,
+                                    std::uint64_t epochs);
+
 }  // namespace cudp::privacy::pld

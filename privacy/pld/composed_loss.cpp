@@ -19,6 +19,8 @@ constexpr double coarse = 1e-2,
                  fine = 1e-6;  // tolerances of the atoms, relative to the tilted variance
 constexpr std::size_t shortest = std::size_t{1} << 10, usual = std::size_t{1} << 17;
 constexpr std::size_t few_terms = 16;
+/// Relative gap between the bounds on epsilon above which a wider window is tried.
+constexpr double kLooseGap = 6e-3;
 
 /// Returns the relative error of epsilon allowed for the lattice, for a transform of this length.
 double loss_allowed(std::size_t length) {
@@ -176,7 +178,7 @@ double ComposedLoss::choose_interval(std::span<const DiscretePld> fine_plds, dou
 }
 
 std::unique_ptr<ComposedLoss::View> ComposedLoss::make_view(double tilt, double negligible,
-                                                            bool both) {
+                                                            bool both, bool wide) {
   auto view = std::make_unique<View>();
   view->tilt = tilt;
   view->negligible = negligible;
@@ -196,7 +198,7 @@ std::unique_ptr<ComposedLoss::View> ComposedLoss::make_view(double tilt, double 
   Cumulants cumulants;
   for (std::size_t i = 0; i < terms_.size(); ++i)
     cumulants.add(kept.empty() ? terms_[i].above.upper() : kept[i].upper(), terms_[i].count);
-  const Reach reach = cumulants.reach(tilt);
+  const Reach reach = cumulants.reach(tilt, wide ? kLogLittleOutside : kLogOutside);
   view->mean = reach.mean;
   view->deviation = reach.deviation;
   const double interval = choose_interval(kept, tilt, reach.below + reach.above);
@@ -266,32 +268,46 @@ static PrivacyBound known(double epsilon, double delta, double interval) {
       .epsilon = epsilon, .delta = delta, .interval = interval, .accountant = AccountantKind::pld};
 }
 
+/// Returns the ends of a short interval in which a bound on delta falls to `delta`.
+static std::pair<double, double> bisect(const LatticeSum& bound, double delta, double low,
+                                        double high) {
+  for (int i = 0; i < 60 && high - low > 1e-14 * high; ++i) {
+    const double middle = 0.5 * (low + high);
+    (bound.delta(middle) <= delta ? high : low) = middle;
+  }
+  return {low, high};
+}
+
+/// The lower bound is good only near the tilted mean, so it is searched downwards from the upper
+/// bound.
+double ComposedLoss::lower_epsilon(const View& at, double epsilon, double delta) {
+  const double from = std::fmin(epsilon, std::fmax(at.top, 0.0));
+  for (double width = 1e-6 * from + 1e-12; epsilon > 0.0; width *= 2.0) {
+    const double low = std::fmax(from - width, 0.0);
+    if (at.below->delta(low) > delta)
+      return bisect(*at.below, delta, low, std::fmin(from, low + width)).first;
+    if (low == 0.0) break;
+  }
+  return 0.0;
+}
+
 PrivacyBound ComposedLoss::epsilon(double delta) {
   if (terms_.empty()) return known(0.0, delta, options_.interval);
   const View& at = view(tilt_for_delta(delta), negligible_for(delta));
-  const auto bisect = [delta](const LatticeSum& bound, double low, double high) {
-    for (int i = 0; i < 60 && high - low > 1e-14 * high; ++i) {
-      const double middle = 0.5 * (low + high);
-      (bound.delta(middle) <= delta ? high : low) = middle;
-    }
-    return std::pair{low, high};
-  };
   PrivacyBound found = known(infinity, delta, at.interval);
   if (at.above->delta(0.0) <= delta)
     found.epsilon = 0.0;
   else if (at.top > 0.0 && at.above->delta(at.top) <= delta)
-    found.epsilon = bisect(*at.above, 0.0, at.top).second;
-  // The lower bound is good only near the tilted mean, so it is searched downwards from the upper
-  // bound.
-  const double from = std::fmin(found.epsilon, std::fmax(at.top, 0.0));
-  for (double width = 1e-6 * from + 1e-12; found.epsilon > 0.0; width *= 2.0) {
-    const double low = std::fmax(from - width, 0.0);
-    if (at.below->delta(low) > delta) {
-      found.epsilon_lower = bisect(*at.below, low, std::fmin(from, low + width)).first;
-      break;
-    }
-    if (low == 0.0) break;
-  }
+    found.epsilon = bisect(*at.above, delta, 0.0, at.top).second;
+  found.epsilon_lower = lower_epsilon(at, found.epsilon, delta);
+  // If the loss has two regimes, such as the bulk and a rare large loss of a long allocated epoch,
+  // the losses near epsilon may have so little tilted probability that what the window leaves out
+  // is more. It is subtracted from a lower bound only.
+  if (std::isfinite(found.epsilon) && options_.coarseness <= 1.0 &&
+      found.epsilon_lower < (1.0 - kLooseGap) * found.epsilon)
+    found.epsilon_lower = std::fmax(
+        found.epsilon_lower,
+        lower_epsilon(*make_view(at.tilt, at.negligible, true, true), found.epsilon, delta));
   forget_views(8);
   return found;
 }

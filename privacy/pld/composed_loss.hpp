@@ -61,8 +61,12 @@ class ComposedLoss {
   template <class Solve>
   double settle_tilt(double negligible, const Solve& solve);
   const View& view(double tilt, double negligible);
+  /// Returns epsilon_lower at delta by one tilt, if epsilon is an upper bound.
+  static double lower_epsilon(const View& at, double epsilon, double delta);
   void forget_views(std::size_t max_views);
-  std::unique_ptr<View> make_view(double tilt, double negligible, bool both = true);
+  /// both: whether a lower bound is needed. wide: whether the window leaves out much less.
+  std::unique_ptr<View> make_view(double tilt, double negligible, bool both = true,
+                                  bool wide = false);
   double negligible_for(double delta) const;
   double choose_interval(std::span<const DiscretePld> fine_plds, double tilt, double span) const;
 

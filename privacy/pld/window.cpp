@@ -10,7 +10,6 @@
 namespace cudp::privacy::pld {
 namespace {
 
-constexpr double log_outside = 20.7;                            // e^-20.7 = 1e-9
 constexpr std::size_t kMaxCachedPoints = std::size_t{1} << 20;  // points of all cached transforms
 
 double log_sum(std::span<const Atom> atoms, double tilt) {
@@ -28,7 +27,7 @@ double log_sum(const Lattice& lattice, double tilt, double interval) {
 
 }  // namespace
 
-Reach Cumulants::reach(double tilt) const {
+Reach Cumulants::reach(double tilt, double log_outside) const {
   Reach reach;
   double log_here = 0.0, variance = 0.0;
   for (const Term& term : terms_) {

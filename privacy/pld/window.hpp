@@ -10,8 +10,12 @@
 
 namespace cudp::privacy::pld {
 
-/// How far the tilted sum of losses lies below and above its mean, except for a probability of
-/// about 1e-9 on each side. Chernoff bounds.
+/// Negative logarithm of the probability that the tilted sum of losses may have outside of a
+/// window, on each side: 1e-9, or 1e-15 for a wide window.
+inline constexpr double kLogOutside = 20.7, kLogLittleOutside = 34.5;
+
+/// How far the tilted sum of losses lies below and above its mean, except for a small probability
+/// on each side. Chernoff bounds.
 struct Reach {
   double mean = 0.0, deviation = 0.0;
   double below = 0.0, above = 0.0;
@@ -23,7 +27,8 @@ struct Reach {
 class Cumulants {
  public:
   void add(std::span<const Atom> atoms, std::uint64_t count) { terms_.push_back({atoms, count}); }
-  Reach reach(double tilt) const;
+  /// log_outside: negative logarithm of about the probability on each side.
+  Reach reach(double tilt, double log_outside) const;
 
  private:
   struct Term {

@@ -3,6 +3,8 @@
 #include <array>
 #include <cstdio>
 #include <stdexcept>
+#include <variant>
+#include <vector>
 
 #include "privacy/mechanism/mechanism_text.hpp"
 
@@ -29,17 +31,57 @@ std::string key_of(const privacy::Composition& c, const privacy::AccountantOptio
   return key;
 }
 
+/// Writes what a training or a score spends.
+class SpendingKey {
+ public:
+  explicit SpendingKey(std::string& key) : key_(key) {}
+  void operator()(const privacy::PlannedRun& run) const { releases("planned", run.releases); }
+  void operator()(const privacy::ChosenRun& run) const { releases("chosen", run.releases); }
+  void operator()(const privacy::RenyiFilteredRun& run) const {
+    key_.append("renyi ").append(exact(run.order)).append(exact(run.divergence));
+  }
+  void operator()(const privacy::ZcdpFilteredRun& run) const {
+    key_.append("zcdp ").append(exact(run.rho));
+  }
+  void operator()(const privacy::StatedRun& run) const {
+    key_.append("stated ").append(exact(run.epsilon)).append(exact(run.delta));
+  }
+  void operator()(const privacy::TunedRun&) const {
+    throw std::invalid_argument("expected candidates that are no selections, found one");
+  }
+
+ private:
+  void releases(const char* name, const std::vector<privacy::Release>& all) const {
+    key_.append(name);
+    for (const privacy::Release& r : all)
+      key_.append(", ").append(std::to_string(r.count)).append(" ").append(exact_text(r.mechanism));
+  }
+
+  std::string& key_;
+};
+
+std::string key_of(const privacy::Certificate::Tuning& tuning, double delta, std::uint64_t group) {
+  std::string key = std::to_string(group) + " " + exact(delta);
+  key.append(exact(tuning.law.eta)).append(exact(tuning.law.gamma));
+  key.append(std::to_string(tuning.law.cap));
+  if (tuning.count) key.append(" ").append(exact(tuning.count->training_delta));
+  for (const auto& part : tuning.parts) {
+    key.append("; ").append(exact(part.spending.failure));
+    std::visit(SpendingKey(key), part.spending.run);
+  }
+  return key;
+}
+
 }  // namespace
 
-const privacy::PrivacyBound& Bounds::epsilon(const privacy::Composition& composition,
-                                             const privacy::AccountantOptions& options,
-                                             double delta) {
+template <class Bound, class Compute>
+const Bound& Bounds::answer(Answers<Bound>& known, const std::string& key, const Compute& compute) {
   if (!refusal_.empty()) throw std::invalid_argument(refusal_);
-  const auto [at, is_new] = known_.try_emplace(key_of(composition, options, delta));
-  Answer& answer = at->second;
+  const auto [at, is_new] = known.try_emplace(key);
+  Answer<Bound>& answer = at->second;
   if (is_new) {
     try {
-      answer.bound = privacy::Accountant(composition, options).epsilon(delta);
+      answer.bound = compute();
     } catch (const std::exception& e) {
       answer.refusal = e.what();
       if (answer.refusal.empty()) answer.refusal = "no bound";
@@ -47,6 +89,19 @@ const privacy::PrivacyBound& Bounds::epsilon(const privacy::Composition& composi
   }
   if (!answer.refusal.empty()) throw std::invalid_argument(answer.refusal);
   return answer.bound;
+}
+
+const privacy::PrivacyBound& Bounds::epsilon(const privacy::Composition& composition,
+                                             const privacy::AccountantOptions& options,
+                                             double delta) {
+  return answer(known_, key_of(composition, options, delta),
+                [&] { return privacy::Accountant(composition, options).epsilon(delta); });
+}
+
+const privacy::SelectionEpsilon& Bounds::selection(const privacy::Certificate::Tuning& tuning,
+                                                   double delta, std::uint64_t group) {
+  return answer(selections_, key_of(tuning, delta, group),
+                [&] { return privacy::epsilon_of(tuning, delta, group); });
 }
 
 }  // namespace cudp::verify

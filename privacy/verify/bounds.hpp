@@ -1,10 +1,12 @@
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
 #include <utility>
 
 #include "privacy/accountant.hpp"
+#include "privacy/certificate/certificate.hpp"
 
 namespace cudp::verify {
 
@@ -21,17 +23,29 @@ class Bounds {
   const privacy::PrivacyBound& epsilon(const privacy::Composition& composition,
                                        const privacy::AccountantOptions& options, double delta);
 
+  /// Returns privacy::epsilon_of. Throws std::invalid_argument if there is none, on every call.
+  const privacy::SelectionEpsilon& selection(const privacy::Certificate::Tuning& tuning,
+                                             double delta, std::uint64_t group);
+
   /// Progress callback: receives the fraction, 0 to 1, of the lines of metrics.jsonl that have been
   /// checked, the slowest part.
   std::function<void(double share)> on_rows;
 
  private:
+  template <class Bound>
   struct Answer {
-    privacy::PrivacyBound bound;
+    Bound bound;
     std::string refusal;  ///< why the accountant has no bound; empty if it has one
   };
+  template <class Bound>
+  using Answers = std::map<std::string, Answer<Bound>>;
+  /// Returns the answer with this key; calls compute() if there is none.
+  template <class Bound, class Compute>
+  const Bound& answer(Answers<Bound>& known, const std::string& key, const Compute& compute);
+
   std::string refusal_;
-  std::map<std::string, Answer> known_;
+  Answers<privacy::PrivacyBound> known_;
+  Answers<privacy::SelectionEpsilon> selections_;
 };
 
 }  // namespace cudp::verify

@@ -418,7 +418,7 @@ class ReleasedChecker {
     Statement& s = begin("tuning");
     s.found = std::to_string(c_.tuning->grid.size()) + " candidates, " + number(c_.tuning->mean) +
               " trainings expected";
-    add(check_tuning(*c_.tuning, c_));
+    add(check_tuning(*c_.tuning, c_, bounds_));
   }
 
   // Settings.

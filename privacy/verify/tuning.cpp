@@ -105,7 +105,8 @@ void check_count(const privacy::CountSplit& count, const StatedNumbers& c,
 
 }  // namespace
 
-std::vector<std::string> check_tuning(const Tuning& tuning, const StatedNumbers& c) {
+std::vector<std::string> check_tuning(const Tuning& tuning, const StatedNumbers& c,
+                                      Bounds& bounds) {
   std::vector<std::string> wrong;
   if (tuning.grid.empty()) wrong.emplace_back("tuning.grid: expected candidates, found none");
   if (const std::string expected = privacy::checksum_of_grid(tuning.grid);
@@ -156,7 +157,7 @@ std::vector<std::string> check_tuning(const Tuning& tuning, const StatedNumbers&
     if (!(std::fabs(tuning.mean - stopping.mean()) <= 1e-9 * stopping.mean()))
       wrong.push_back("tuning.expected_trainings: expected " + number(stopping.mean()) +
                       ", found " + number(tuning.mean));
-    const privacy::SelectionEpsilon bound = privacy::epsilon_of(tuning, c.delta, c.max_rows);
+    const privacy::SelectionEpsilon bound = bounds.selection(tuning, c.delta, c.max_rows);
     // If the number of examples has a part, epsilon is that which was divided before.
     if (tuning.count ? !(bound.epsilon <= tuning.count->training_epsilon * (1.0 + kSameEpsilon))
                      : !(std::fabs(c.epsilon - bound.epsilon) <= kSameEpsilon * bound.epsilon))

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "privacy/verify/bounds.hpp"
 #include "privacy/verify/stated_numbers.hpp"
 
 namespace cudp::verify {
@@ -10,6 +11,6 @@ namespace cudp::verify {
 /// listed, the released training is one of the candidates, and epsilon, E[K] and the bound follow.
 /// Returns one line for each difference.
 std::vector<std::string> check_tuning(const privacy::Certificate::Tuning& tuning,
-                                      const StatedNumbers& certificate);
+                                      const StatedNumbers& certificate, Bounds& bounds);
 
 }  // namespace cudp::verify

@@ -50,7 +50,7 @@ Answer divergence_at(const AccountFlags& o) {
 
 /// Answer to --zcdp: (epsilon, delta) that follows from zero-concentrated DP.
 Answer zcdp_as_epsilon(const AccountFlags& o) {
-  unused("--zcdp", "--steps-per-epoch", o.steps_per_epoch);
+  unused("--zcdp", "--steps-per-epoch", o.steps_per_epoch, "--uses", o.uses);
   unused("--zcdp", "--examples", o.examples, "--batch", o.batch, "--epochs", o.epochs, "--phases",
          o.phases, "--q", o.q, "--sigma", o.sigma, "--steps", o.steps, "--epsilon", o.epsilon,
          "--groups", o.groups, "--curve", o.curve);
@@ -73,13 +73,13 @@ std::vector<Release> releases_of(const AccountFlags& o) {
   if (!o.releases.empty()) {
     unused("a list of releases", "--phases", o.phases, "--q", o.q, "--sigma", o.sigma, "--steps",
            o.steps, "--n", o.n, "--batch", o.batch, "--examples", o.examples, "--epochs", o.epochs,
-           "--steps-per-epoch", o.steps_per_epoch);
+           "--steps-per-epoch", o.steps_per_epoch, "--uses", o.uses);
     return o.releases;
   }
-  if (!o.phases) return {{.mechanism = mechanism_of(o), .count = release_count(o)}};
+  if (!o.phases) return described_releases(o);
   unused("--phases", "--q", o.q, "--sigma", o.sigma, "--steps", o.steps, "--n", o.n, "--batch",
          o.batch, "--examples", o.examples, "--epochs", o.epochs, "--steps-per-epoch",
-         o.steps_per_epoch);
+         o.steps_per_epoch, "--uses", o.uses);
   return read_phases(*o.phases);
 }
 
@@ -118,8 +118,10 @@ nlohmann::ordered_json epsilons_of(const privacy::PrivacyBound& b) {
 Answer bound_of(const AccountFlags& o, const privacy::Composition& composition,
                 const privacy::AccountantOptions& options) {
   privacy::Accountant accountant(composition, options);
-  const privacy::PrivacyBound found =
+  privacy::PrivacyBound found =
       o.delta ? accountant.epsilon(*o.delta) : accountant.delta(*o.epsilon);
+  // Several uses are bounded by parts of an epoch, whose lower bound is not theirs.
+  if (uses_of(o) > 1) found.epsilon_lower = found.delta_lower = 0.0;
   Answer a;
   const auto row = [&](const char* name, std::string text) {
     a.rows.emplace_back(name, std::move(text));
@@ -158,7 +160,10 @@ Answer bound_of(const AccountFlags& o, const privacy::Composition& composition,
   row("bound by", how);
   row("neighbours",
       (o.group == 1 ? "" : "groups of " + std::to_string(o.group) + ", ") + name_of(o.neighbours));
-  if (o.group == 1) row("privacy of", "each row; if a person can have up to k rows: --group k");
+  if (o.group == 1)
+    row("privacy of", allocates(o) && !is_list(o)
+                          ? "each row; no bound is known for persons with several rows"
+                          : "each row; if a person can have up to k rows: --group k");
   return a;
 }
 
@@ -189,8 +194,8 @@ Answer answer_about_runs(const AccountFlags& o) {
   const AccountantFlags none;
   const bool several = !o.other_runs.empty();
   const bool others = o.epsilon || o.q || o.sigma || o.steps || o.n || o.batch || o.examples ||
-                      o.epochs || o.steps_per_epoch || o.interval || o.phases || o.curve ||
-                      o.zcdp || o.rdp_at || o.groups || !o.orders.empty() ||
+                      o.epochs || o.steps_per_epoch || o.uses || o.interval || o.phases ||
+                      o.curve || o.zcdp || o.rdp_at || o.groups || !o.orders.empty() ||
                       o.accountant != none.accountant || o.sampling != none.sampling ||
                       o.neighbours != none.neighbours || o.group != none.group;
   if (several) {

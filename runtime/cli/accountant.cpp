@@ -3,6 +3,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "privacy/pld/allocation.hpp"
 #include "privacy/rdp/default_orders.hpp"
 #include "runtime/base/listed.hpp"
 #include "runtime/base/number_text.hpp"
@@ -43,11 +44,13 @@ std::vector<Option> accountant_rows(bool with_estimate) {
       integer("steps", "N", &Flags::steps, kWhole, "Number of steps"),
       one_of(text("sampling", "NAME", &Flags::sampling,
                   "poisson: each example independently with probability q; fixed: --batch of --n "
-                  "examples without replacement; allocation: each example in one random step of "
-                  "each of the --epochs, which have --steps-per-epoch"),
+                  "examples without replacement; allocation: each example in one random step, or "
+                  "--uses of them, of each of the --epochs, which have --steps-per-epoch"),
              {"poisson", "fixed", "allocation"}),
       integer("steps-per-epoch", "N", &Flags::steps_per_epoch, kCount,
               "allocation: steps of an epoch; or --examples and --batch"),
+      integer("uses", "K", &Flags::uses, kCount,
+              "allocation: steps of an epoch that each example is used in; 1 if not given"),
       integer("examples", "N", &Flags::examples, kCount,
               "Number of training examples: with --batch in place of --q (or of --n)"),
       integer("batch", "B", &Flags::batch, kWhole,
@@ -93,6 +96,13 @@ void check_no_contradiction(const AccountantFlags& o, const std::string& unknown
 
 namespace {
 
+/// Throws InputError if an example has more uses than an epoch has steps.
+void check_uses(const AccountantFlags& o) {
+  if (o.uses && o.steps_per_epoch && *o.uses > *o.steps_per_epoch)
+    throw InputError("--uses: expected at most the " + std::to_string(*o.steps_per_epoch) +
+                     " steps of an epoch, found " + std::to_string(*o.uses));
+}
+
 /// Checks the flags of random allocation, and derives --steps-per-epoch from --examples and
 /// --batch.
 void fill_in_epoch(AccountantFlags& o) {
@@ -109,7 +119,7 @@ void fill_in_epoch(AccountantFlags& o) {
   if (o.neighbours == privacy::NeighbouringRelation::replace_one)
     throw InputError("--neighbours: expected add-or-remove, add or remove with " + with +
                      ", because no bound is known for replacement, found replace-one");
-  if (!o.examples && !o.batch) return;
+  if (!o.examples && !o.batch) return check_uses(o);
   unused("--examples and --batch", "--steps-per-epoch", o.steps_per_epoch);
   if (!o.examples || !o.batch)
     throw InputError(
@@ -118,15 +128,17 @@ void fill_in_epoch(AccountantFlags& o) {
   if (*o.batch < 1 || *o.batch > *o.examples)
     throw InputError("--batch: expected 1 to the " + std::to_string(*o.examples) +
                      " examples, found " + std::to_string(*o.batch));
-  o.steps_per_epoch = TrainingSize{.value = static_cast<double>(*o.examples)}.steps_per_epoch(
-      static_cast<std::int64_t>(*o.batch));
+  const double used = static_cast<double>(*o.examples) * static_cast<double>(uses_of(o));
+  o.steps_per_epoch =
+      TrainingSize{.value = used}.steps_per_epoch(static_cast<std::int64_t>(*o.batch));
+  check_uses(o);
 }
 
 }  // namespace
 
 void fill_in_training(AccountantFlags& o, const std::string& unknown) {
   if (allocates(o)) return fill_in_epoch(o);
-  unused("--sampling " + o.sampling, "--steps-per-epoch", o.steps_per_epoch);
+  unused("--sampling " + o.sampling, "--steps-per-epoch", o.steps_per_epoch, "--uses", o.uses);
   check_no_contradiction(o, unknown);
   const bool fixed = o.sampling == "fixed";
   if (fixed && o.examples) o.n = o.examples;
@@ -192,6 +204,13 @@ privacy::Mechanism mechanism_of(const AccountantFlags& o, const std::string& unk
   return privacy::FixedSizeGaussian{.n = needed(o.n, "--n"),
                                     .batch = unknown == "batch" ? 1 : needed(o.batch, "--batch"),
                                     .sigma = sigma};
+}
+
+std::vector<privacy::Release> described_releases(const AccountantFlags& o) {
+  if (allocates(o) && uses_of(o) > 1)
+    return privacy::pld::allocated_uses(needed(o.steps_per_epoch, "--steps-per-epoch"), uses_of(o),
+                                        needed(o.sigma, "--sigma"), needed(o.epochs, "--epochs"));
+  return {{.mechanism = mechanism_of(o), .count = release_count(o)}};
 }
 
 std::vector<double> orders_of(const AccountantFlags& o) {

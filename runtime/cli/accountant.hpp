@@ -25,6 +25,7 @@ struct AccountantFlags {
   /// fill_in_training() then derives as `cudp train` does.
   std::optional<std::uint64_t> examples, epochs;
   std::optional<std::uint64_t> steps_per_epoch;  ///< random allocation only
+  std::optional<std::uint64_t> uses;  ///< random allocation: steps of an epoch that use an example
   std::string accountant = "pld";
   std::string sampling = "poisson";
   privacy::NeighbouringRelation neighbours = privacy::NeighbouringRelation::add_or_remove;
@@ -81,6 +82,9 @@ void refuse_missing(const std::string& command, const std::vector<std::string>& 
 /// Returns whether the flags are those of random allocation, of which one release is an epoch.
 inline bool allocates(const AccountantFlags& flags) { return flags.sampling == "allocation"; }
 
+/// Returns the number of steps of an epoch that use an example.
+inline std::uint64_t uses_of(const AccountantFlags& flags) { return flags.uses.value_or(1); }
+
 /// Returns the number of releases: --epochs of random allocation, --steps of others.
 inline std::uint64_t release_count(const AccountantFlags& flags) {
   return allocates(flags) ? needed(flags.epochs, "--epochs") : needed(flags.steps, "--steps");
@@ -96,6 +100,10 @@ std::vector<std::string> missing_release_flags(const AccountantFlags& flags,
 /// `unknown`: name of a flag that is not needed, because the command searches its value; it has an
 /// arbitrary value in the result.
 privacy::Mechanism mechanism_of(const AccountantFlags& flags, const std::string& unknown = "");
+
+/// Returns the releases that the flags describe: that of mechanism_of, release_count() times, or
+/// those that bound the --uses of random allocation.
+std::vector<privacy::Release> described_releases(const AccountantFlags& flags);
 
 /// Returns the orders that --orders names; empty for the best of all orders.
 std::vector<double> orders_of(const AccountantFlags& flags);

@@ -67,8 +67,32 @@ void solve(CalibrateFlags& o) {
     find(o.batch, privacy::calibrate_batch);
 }
 
+/// Computes the value that --solve names if an epoch uses each example several times: it costs no
+/// more than as many epochs of a part of the steps, each of which uses an example once.
+void solve_with_uses(CalibrateFlags& o) {
+  fill_in_training(o, o.solve);
+  const std::uint64_t uses = uses_of(o), steps = needed(o.steps_per_epoch, "--steps-per-epoch");
+  if (steps % uses != 0)
+    throw InputError("--uses: expected a divisor of the " + std::to_string(steps) +
+                     " steps of an epoch (cudp account takes any number), found " +
+                     std::to_string(uses));
+  CalibrateFlags parts = o;
+  parts.uses.reset();
+  parts.examples.reset();
+  parts.batch.reset();
+  parts.steps_per_epoch = steps / uses;
+  if (parts.epochs) *parts.epochs *= uses;
+  solve(parts);
+  o.sigma = parts.sigma;
+  o.delta = parts.delta;
+  if (parts.epochs) o.epochs = *parts.epochs / uses;
+}
+
 Answer calibrated(CalibrateFlags o, Busy&) {
-  solve(o);
+  if (allocates(o) && uses_of(o) > 1)
+    solve_with_uses(o);
+  else
+    solve(o);
   Answer a{.json = {{"solve", o.solve}, {"epsilon", *o.epsilon}, {"delta", *o.delta}},
            .rows = {{"solved for", o.solve}}};
   // Rounds to the safe side: more noise, a smaller rate, a larger delta.
@@ -88,6 +112,7 @@ Answer calibrated(CalibrateFlags o, Busy&) {
   show_count("batch", o.batch);
   show_count("epochs", o.epochs);
   show_count("steps_per_epoch", o.steps_per_epoch);
+  show_count("uses", o.uses);
   show_count("steps", o.steps);
   show("epsilon", *o.epsilon);
   show("delta", *o.delta);

@@ -158,6 +158,22 @@ void add_work(const Tune& tune, double trainings, Answer& a) {
                                                    share * steps, share * rows));
 }
 
+/// Returns a duration in words, with two digits.
+std::string duration_text(double seconds) {
+  if (seconds < 90.0) return fmt::format("{:.2g} s", seconds);
+  if (seconds < 5400.0) return fmt::format("{:.2g} min", seconds / 60.0);
+  return fmt::format("{:.2g} h", seconds / 3600.0);
+}
+
+/// Adds an estimate of the time that the trainings will take.
+void add_time(const Tune& tune, Answer& a) {
+  const std::optional<double> seconds = tune.expected_seconds();
+  if (seconds) a.json["expected_seconds"] = *seconds;
+  a.rows.emplace_back("expected time", seconds ? "about " + duration_text(*seconds) +
+                                                     ", estimated from a few steps on random rows"
+                                               : "unknown for these candidates");
+}
+
 void print_plan(const Tune& tune, double spread, bool as_json) {
   const TunePlan& plan = tune.plan();
   const privacy::Stopping stopping(plan.law);
@@ -190,6 +206,7 @@ void print_plan(const Tune& tune, double spread, bool as_json) {
     a.rows.emplace_back("", settings + ": " + noise_text(s));
   }
   add_work(tune, stopping.mean(), a);
+  add_time(tune, a);
   add_score_error(tune, spread, a);
   a.rows.emplace_back("spent", "nothing: a dry run");
   print(a, as_json);

@@ -28,10 +28,6 @@ using PlanJson = nlohmann::ordered_json;
 /// Number of trainings at a time on a CUDA device. bench/results has the measurement.
 constexpr int kJobsOfDevice = 8;
 
-bool may_use_cuda(const TrainConfig& config) {
-  return built_with_cuda() && config.device != Device::cpu;
-}
-
 PlanJson to_json(const PlannedSpending& s) {
   // JSON has no infinity.
   return {{"epsilon", std::isfinite(s.epsilon) ? PlanJson(s.epsilon) : PlanJson()},
@@ -71,6 +67,10 @@ std::vector<PlannedSpending> plan_here(const std::vector<TrainConfig>& configs,
 }
 
 }  // namespace
+
+bool may_use_cuda(const TrainConfig& config) {
+  return built_with_cuda() && config.device != Device::cpu;
+}
 
 void SharedData::load(const TrainConfig& config, Reporter& reporter) {
   const std::string key = loading_key(config);

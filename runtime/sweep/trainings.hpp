@@ -50,6 +50,9 @@ class SharedData {
   std::map<std::string, std::shared_ptr<LoadedData>> loaded_;  ///< by loading_key
 };
 
+/// Returns whether a training with this config may run on a CUDA device.
+bool may_use_cuda(const TrainConfig& config);
+
 /// Returns the number of trainings at a time: `asked`, or if that is 0, as many as the cores allow,
 /// at most 8 on a CUDA device. At least 1.
 int trainings_at_once(const std::vector<TrainConfig>& configs, std::int64_t asked);

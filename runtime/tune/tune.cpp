@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 #include <spdlog/fmt/fmt.h>
 
 #include "privacy/text/number.hpp"
+#include "privacy/verify/stated_numbers.hpp"
 #include "runtime/base/derived_key.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
@@ -26,6 +29,7 @@
 #include "runtime/tune/certify.hpp"
 #include "runtime/tune/publish.hpp"
 #include "runtime/tune/score.hpp"
+#include "runtime/tune/timing.hpp"
 
 namespace fs = std::filesystem;
 
@@ -41,6 +45,15 @@ constexpr const char* kScores = "scores.json";
 /// Numbers of derived keys: 0 draws the number of trainings, 1, 2, ... belong to trainings.
 constexpr std::uint64_t kSplitKey = std::uint64_t{1} << 63;
 constexpr std::uint64_t kCount = kSplitKey + 1;
+/// Settings that change the time of a training by its number of steps at most.
+constexpr std::string_view kNoTime[] = {"lr",           "clip",     "epochs",       "steps",
+                                        "momentum",     "beta1",    "beta2",        "weight-decay",
+                                        "schedule",     "final-lr", "warmup",       "decay-every",
+                                        "decay-factor", "ema",      "class-weights"};
+/// Duration of each measurement of candidates that differ in other settings [seconds], and their
+/// maximum number.
+constexpr double kTimedSeconds = 0.2;
+constexpr std::size_t kMaxTimed = 16;
 /// Field of the plan: the noisy number of examples.
 constexpr const char* kNoisySize = "noisy_size";
 
@@ -280,6 +293,49 @@ std::optional<std::size_t> Tune::public_test_rows() const {
   return data->data.test.whole_size();
 }
 
+int Tune::trainings_at_a_time() const {
+  std::vector<TrainConfig> configs;
+  configs.reserve(candidates_.size());
+  for (const SweepCell& cell : candidates_) configs.push_back(cell.config);
+  // Not limited by the number of trainings, which decides nothing that can be seen.
+  return trainings_at_once(configs, request_.flags.jobs);
+}
+
+std::optional<double> Tune::expected_seconds() const {
+  const auto data = this->data();
+  if (data == nullptr || !(count_ || data->data.size_is_public)) return std::nullopt;
+  const double examples =
+      count_ ? count_->value.value_or(0.0) : static_cast<double>(data->data.train.whole_size());
+  if (examples < 1.0) return std::nullopt;
+  const int at_once = trainings_at_a_time();
+  std::map<std::string, TrainingTime> known;  // by the settings that decide it
+  double mean = 0.0;
+  bool on_device = false;
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    const SweepCell& cell = candidates_[i];
+    std::uint64_t steps = 0;
+    if (const std::string& plan = spendings_[i].certificate; !plan.empty())
+      steps = verify::read_stated_numbers(plan).steps_planned;
+    if (steps == 0) return std::nullopt;
+    std::string key;
+    for (const auto& [name, value] : cell.varied)
+      if (std::ranges::find(kNoTime, name) == std::end(kNoTime)) key += name + " " + value + "\n";
+    if (!known.contains(key)) {
+      if (known.size() == kMaxTimed) return std::nullopt;
+      TrainConfig config = data_.with_shared_data(with_keys(cell.config), false);
+      if (config.threads == 0) config.threads = std::max(1, available_cores() / at_once);
+      const auto time = measured_time(std::move(config), data->data, examples, kTimedSeconds);
+      if (!time) return std::nullopt;
+      known[key] = *time;
+    }
+    on_device = on_device || may_use_cuda(cell.config);
+    mean += (known[key].start + known[key].step * static_cast<double>(steps)) /
+            static_cast<double>(candidates_.size());
+  }
+  const double trainings = privacy::Stopping(plan_.law).mean();
+  return mean * trainings / (on_device ? 1.0 : std::fmin(at_once, trainings));
+}
+
 void Tune::make_folder() {
   if (stored_) return;
   const FilesInChange lock;
@@ -339,11 +395,7 @@ void Tune::run(std::optional<EndOnSignal>& end) {
   const std::uint64_t number = drawn_number();
   for (std::size_t r = 0; r < number; ++r)
     if (!has_ended(run_folder(r))) left.push_back(r);
-  std::vector<TrainConfig> configs;
-  configs.reserve(candidates_.size());
-  for (const SweepCell& cell : candidates_) configs.push_back(cell.config);
-  // Not limited by the number of trainings, which decides nothing that can be seen.
-  at_once_ = trainings_at_once(configs, request_.flags.jobs);
+  at_once_ = trainings_at_a_time();
   reporter_.info("tuning, in " + folder_.string());
   const EndOfTrainings ended = train_all(
       left, at_once_,

@@ -72,6 +72,12 @@ class Tune {
   /// to show such a plan; releases nothing.
   void plan_with_count(double examples);
 
+  /// Returns how long the expected number of trainings is expected to take [seconds], measured on
+  /// random examples; nullopt if that is unknown. Reading data and evaluations are not included.
+  /// Trainings that share a CUDA device count as if they ran one after the other. Call after
+  /// prepare(), and plan_with_count() if has_count().
+  std::optional<double> expected_seconds() const;
+
   /// Charges the whole tuning durably, trains and releases the winner. Call after prepare(). end:
   /// handles signals until the first training starts; it is then destroyed. Throws Error if a
   /// training fails or a signal interrupts it. Messages reveal nothing about the number of
@@ -114,6 +120,8 @@ class Tune {
   void make_folder();
   void write_plan(const RunFolder& folder) const;
   std::uint64_t drawn_number() const;
+  /// Returns the maximum number of trainings at a time.
+  int trainings_at_a_time() const;
   Drawn draw(std::size_t run) const;
   TrainConfig config_of(std::size_t run) const;
   void finish();

@@ -74,14 +74,6 @@ struct Outcome {
   Recomputed oracle{};
 };
 
-/// The lines that the program itself ends with.
-int last_words(const std::string& err) {
-  int lines = 0;
-  std::istringstream all(err);
-  for (std::string line; std::getline(all, line);) lines += line.starts_with("cudp: ") ? 1 : 0;
-  return lines;
-}
-
 /// That a run ended in a refusal with the same words.
 bool ended_alike(const Ended& a, const Ended& b) {
   const auto words = [](const Ended& e) {

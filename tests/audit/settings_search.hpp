@@ -25,6 +25,14 @@ inline constexpr unsigned kLongest = 120;  // seconds of a process
 
 inline bool is_refusal(const Ended& e) { return e.exit == 2 || e.exit == 3; }
 
+/// Number of lines that the program itself ends with.
+inline int last_words(const std::string& err) {
+  int lines = 0;
+  std::istringstream all(err);
+  for (std::string line; std::getline(all, line);) lines += line.starts_with("cudp: ") ? 1 : 0;
+  return lines;
+}
+
 /// CUDP_SETTINGS, or 400.
 inline int how_many() {
   const char* times = std::getenv("CUDP_SETTINGS");

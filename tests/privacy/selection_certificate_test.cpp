@@ -45,7 +45,8 @@ Certificate selected_certificate() {
 
 std::vector<std::string> differences(const Certificate& c) {
   const verify::StatedNumbers numbers = verify::read_stated_numbers(privacy::to_text(c));
-  return verify::check_tuning(*numbers.tuning, numbers);
+  verify::Bounds bounds;
+  return verify::check_tuning(*numbers.tuning, numbers, bounds);
 }
 
 TEST(TuningPart, IsReadAsItWasWritten) {

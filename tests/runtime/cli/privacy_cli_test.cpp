@@ -199,6 +199,35 @@ TEST(Account, RandomAllocation) {
             privacy::Accountant(epochs).delta(1.0).delta);
 }
 
+TEST(Account, SeveralUsesOfAnExampleInAnEpoch) {
+  // Two of ten steps cost no more than one of five, twice as often.
+  const std::string once = "account --sampling allocation --steps-per-epoch 5 --epochs 4 ";
+  const json found = answer(kAllocated + "--delta 1e-5 --uses 2");
+  EXPECT_EQ(found["epsilon"], answer(once + "--sigma 1.5 --delta 1e-5")["epsilon"]);
+  EXPECT_EQ(found["epsilon_lower"], 0.0);
+  EXPECT_EQ(cudp(kAllocated + "--delta 1e-5 --uses 2").out.find("at least"), std::string::npos);
+  // Three of ten: parts of 3, 3 and 4 steps.
+  const privacy::Composition parts{.releases = {{privacy::AllocatedGaussian{3, 1.5}, 4},
+                                                {privacy::AllocatedGaussian{4, 1.5}, 2}}};
+  EXPECT_EQ(answer(kAllocated + "--delta 1e-5 --uses 3")["epsilon"],
+            privacy::Accountant(parts).epsilon(1e-5).epsilon);
+  EXPECT_EQ(answer(kAllocated + "--delta 1e-5 --uses 1"), answer(kAllocated + "--delta 1e-5"));
+  // Batches of 200 that use each of 1,000 examples twice: ten steps.
+  EXPECT_EQ(answer("account --sampling allocation --epochs 2 --sigma 1.5 --delta 1e-5 --uses 2 "
+                   "--examples 1000 --batch 200")["epsilon"],
+            found["epsilon"]);
+  expect_refused(kAllocated + "--delta 1e-5 --uses 11", 2,
+                 "--uses: expected at most the 10 steps of an epoch, found 11");
+  expect_refused("account --q 0.1 --sigma 1 --steps 2 --delta 1e-5 --uses 2", 2,
+                 "--uses: expected no value with --sampling poisson");
+  const std::string goal = "calibrate --sampling allocation --epsilon 2 --delta 1e-5 --epochs 4 ";
+  EXPECT_EQ(answer(goal + "--steps-per-epoch 10 --uses 2")["sigma"],
+            answer("calibrate --sampling allocation --epsilon 2 --delta 1e-5 --epochs 8 "
+                   "--steps-per-epoch 5")["sigma"]);
+  expect_refused(goal + "--steps-per-epoch 10 --uses 3", 2,
+                 "--uses: expected a divisor of the 10 steps of an epoch");
+}
+
 TEST(Account, RandomAllocationIsRefusedWhereNoBoundIsKnown) {
   const std::pair<const char*, const char*> more[] = {
       {"--group 2", "no bound is known for groups"},
