@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 
 #include "runtime/base/error.hpp"
@@ -51,14 +52,27 @@ void gather(const std::vector<T>& from, std::span<const std::uint32_t> which, st
   for (const std::uint32_t i : which) to.push_back(from[i]);
 }
 
-/// Returns whether the codes or word ids of the examples are in range, so that kernels can use them
-/// as indices.
-bool are_in_range(const Dataset& data) {
-  if (data.is_text())
-    return std::ranges::all_of(data.tokens, [&](std::uint16_t w) { return w < data.words; });
+/// Returns the first byte of a data set's features in memory.
+const std::uint8_t* features_in_memory(const Dataset& data) {
+  const auto bytes_of = [](const auto& array) {
+    return reinterpret_cast<const std::uint8_t*>(array.data());
+  };
+  if (data.is_coded()) return data.coded.data();
+  if (data.is_text()) return bytes_of(data.tokens);
+  return data.is_bytes() ? data.byte_values().data() : bytes_of(data.float_values());
+}
+
+/// Returns whether the codes or word ids in features of `data` that were copied, [count] examples,
+/// are in range, so that kernels can use them as indices.
+bool are_in_range(const Dataset& data, const std::uint8_t* features, std::size_t count) {
+  if (data.is_text()) {
+    const std::span words(reinterpret_cast<const std::uint16_t*>(features),
+                          count * to_size(data.shape.size()));
+    return std::ranges::all_of(words, [&](std::uint16_t w) { return w < data.words; });
+  }
   if (!data.is_coded()) return true;
-  const CodedRows rows = data.coded_rows();
-  for (std::size_t i = 0; i < data.size(); ++i)
+  const CodedRows rows = data.layout->view(features);
+  for (std::size_t i = 0; i < count; ++i)
     for (int k = 0; k < rows.codes; ++k)
       if (code_of(rows, rows.rows + to_size(rows.row_bytes) * i, k) >
           static_cast<std::uint32_t>(rows.features))
@@ -161,6 +175,21 @@ void move_features(Dataset& data, RowFileWriter& to) {
   });
 }
 
+void copy_features(const Dataset& from, std::span<const std::uint32_t> which, std::uint8_t* to) {
+  if (from.rows == nullptr) {
+    const std::size_t bytes = feature_bytes(from);
+    const std::uint8_t* const features = features_in_memory(from);
+    for (const std::uint32_t i : which) {
+      std::memcpy(to, features + i * bytes, bytes);
+      to += bytes;
+    }
+    return;
+  }
+  from.rows->copy(which, to);
+  if (!are_in_range(from, to, which.size()))
+    throw InputError(from.rows->name() + ": expected rows as they were written, found others");
+}
+
 const Dataset& FetchedExamples::fetch(const Dataset& from, std::span<const std::uint32_t> which) {
   ensure(from.rows != nullptr, "the features must be in a file");
   make_like(from, copies_);
@@ -168,13 +197,11 @@ const Dataset& FetchedExamples::fetch(const Dataset& from, std::span<const std::
   const std::size_t row_bytes = from.rows->row_bytes();
   visit_features(copies_, [&](auto& array) {
     array.resize(which.size() * row_bytes / sizeof(*array.data()));
-    from.rows->copy(which, reinterpret_cast<std::uint8_t*>(array.data()));
+    copy_features(from, which, reinterpret_cast<std::uint8_t*>(array.data()));
   });
   gather(from.lengths, which, copies_.lengths);
   gather(from.labels, which, copies_.labels);
   gather(from.targets, which, copies_.targets);
-  if (!are_in_range(copies_))
-    throw InputError(from.rows->name() + ": expected rows as they were written, found others");
   for (std::size_t i = indices_.size(); i < which.size(); ++i)
     indices_.push_back(static_cast<std::uint32_t>(i));
   return copies_;

@@ -57,6 +57,11 @@ void append_blanks(Dataset& data, std::size_t count);
 /// removes them from the data set.
 void move_features(Dataset& data, RowFileWriter& to);
 
+/// Copies the features of the examples `which` to `to` [which.size(), feature_bytes()], aligned to
+/// 4 bytes. Throws InputError if they are in a file that cannot be read, or in which a record is
+/// not valid. Thread-safe.
+void copy_features(const Dataset& from, std::span<const std::uint32_t> which, std::uint8_t* to);
+
 /// Copies, in memory, of examples whose features are in a file. Each thread owns one such object:
 /// it fetches the examples that it needs next, computes everything from these copies, and then
 /// fetches others.

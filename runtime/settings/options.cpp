@@ -316,7 +316,7 @@ std::vector<Option> machine_options() {
              "config states which was used"),
       machine(choice("rows-in", &Config::rows_in, kRowsIn,
                      "where the features of tables, arrays and IDX images are kept: in memory, or "
-                     "in a file from which each step copies the rows that it draws (on the CPU); "
+                     "in a file from which each step copies the rows that it draws; "
                      "auto: in a file if they would take more than half of the available memory. "
                      "The result does not depend on it")),
       machine(integer("threads", "N", &Config::threads, kThreads,

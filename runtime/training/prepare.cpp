@@ -242,14 +242,12 @@ void take_public_weights(Experiment& e, const PublicWeights* stored, Reporter& r
 
 /// Returns the name of a setting that needs all rows in memory, for a message; "" if none does,
 /// because training steps copy the rows that they draw.
-std::string in_memory_part(const TrainConfig& config, const MethodEntry& method, Device device) {
+std::string in_memory_part(const TrainConfig& config, const MethodEntry& method) {
   if (method.linear_model) return "--method " + method.name;
   if (config.features != Features::none)
     return "--features " + std::string(name_of(config.features));
   if (config.normalise != Normalise::none)
     return "--normalise " + std::string(name_of(config.normalise));
-  if (device != Device::cpu && built_with_cuda())
-    return std::string("--device ") + (device == Device::cuda ? "cuda" : "auto");
   return "";
 }
 
@@ -265,9 +263,9 @@ std::filesystem::path folder_above(const std::string& run) {
 
 /// Returns whether rows are kept in memory or in a file. Throws InputError if the user requests a
 /// file and that is not possible.
-RowStorage storage_of(const TrainConfig& config, const MethodEntry& method, Device device) {
+RowStorage storage_of(const TrainConfig& config, const MethodEntry& method) {
   if (config.rows_in == RowsIn::memory) return {};
-  const std::string part = in_memory_part(config, method, device);
+  const std::string part = in_memory_part(config, method);
   if (part.empty())
     return {.where = config.rows_in,
             .folder = folder_above(config.resume.empty() ? config.out : config.resume)};
@@ -368,7 +366,7 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
   const MethodEntry& method = method_entry(config.method);
   const Device device =
       device_of_rank(device_for(method, config.device), config.share_device, ranks);
-  const RowStorage storage = storage_of(config, method, device);
+  const RowStorage storage = storage_of(config, method);
   reporter.timings().enter("data and device");
   Experiment e;
   const DataInUse& in_use = config.of<DataInUse>();

@@ -13,7 +13,7 @@
 #include "runtime/base/aligned.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/threads.hpp"
-#include "runtime/data/numbering.hpp"
+#include "runtime/device/batch_draws.hpp"
 #include "runtime/device/canaries.hpp"
 #include "runtime/device/cpu/coordinates.hpp"
 #include "runtime/device/cpu/layout.hpp"
@@ -27,20 +27,10 @@ namespace cudp {
 namespace cpu {
 namespace {
 
-/// Numbers of examples and of parameters that a thread takes at a time, multiples of 256 (a tile of
-/// random words).
-constexpr std::int64_t kSampleRange = std::int64_t{64} * 256;
+/// Number of parameters that a thread takes at a time, a multiple of 256 (a tile of random words).
 constexpr std::int64_t kParameterRange = std::int64_t{16} * 256;
 
 std::int64_t ranges(std::int64_t n, std::int64_t range) { return (n + range - 1) / range; }
-
-/// Batches of the steps of an epoch, if examples are allocated to them.
-struct AllocatedEpoch {
-  std::uint64_t number = 0;
-  std::uint64_t steps = 0;
-  std::vector<std::size_t> first;       // [steps + 1], where each step's examples begin
-  std::vector<std::uint32_t> examples;  // by step, ascending within each
-};
 
 class CpuEngine final : public Engine {
  public:
@@ -89,9 +79,8 @@ class CpuEngine final : public Engine {
       throw InputError("expected at most 2^31 training examples");
     canaries_.load(train.size());
     train_ = &train;
-    numbering_.emplace(train);
-    drawn_ = std::make_unique_for_overwrite<std::uint32_t[]>(numbering_->count());
-    epoch_.reset();
+    draws_.emplace(train, settings_.generator, settings_.key, team_);
+    batch_ = {};
     if (keeps_norms()) state_.norms.assign(train.size(), 0.0f);
   }
 
@@ -175,8 +164,7 @@ class CpuEngine final : public Engine {
   std::vector<std::uint32_t> sampled(std::uint64_t step) override {
     ensure(train_ != nullptr, "no training set is loaded");
     ensure(!keeps_norms(), "candidates are drawn by norms, which change");
-    draw(step, settings_.recipe.draw);
-    const std::span<const std::uint32_t> batch = drawn();
+    const std::span<const std::uint32_t> batch = draws_->draw(step, settings_.recipe.draw);
     return {batch.begin(), batch.end()};
   }
 
@@ -186,9 +174,10 @@ class CpuEngine final : public Engine {
   bool keeps_norms() const { return std::holds_alternative<Candidates>(settings_.recipe.draw); }
 
   void take_step(const StepRecipe& recipe, std::uint64_t step, StepScalars scalars) {
-    draw(step, recipe.draw);
+    batch_ = draws_->draw(step, recipe.draw, state_.norms);
     if (settings_.release_observer != nullptr)
-      show_batch(settings_.release_observer, step, recipe.draw, numbering_->numbers_of(drawn()));
+      show_batch(settings_.release_observer, step, recipe.draw,
+                 draws_->numbering().numbers_of(batch_));
     const double grid = bound_of(recipe.contribution, static_cast<double>(scalars.clip_norm)).grid;
     add_up(use_of(recipe, step, scalars, static_cast<float>(1.0 / grid)), grid);
     release(recipe, step, scalars, grid);
@@ -211,22 +200,21 @@ class CpuEngine final : public Engine {
 
   /// Computes the sum of the contributions of the batch's examples, and writes it to sum_.
   void add_up(const GradientUse& use, double grid) {
-    const std::span<const std::uint32_t> batch(drawn_.get(), batch_);
     seen_ = {};
-    const std::size_t ordinary = canaries_.ordinary(batch);
+    const std::size_t ordinary = canaries_.ordinary(batch_);
     const auto* const clipped = std::get_if<AddClipped>(&use);
     const bool as_one = linear_sum_ && clipped != nullptr && !train_->is_text();
     // Linear sums keep no records per example, so only canaries have one.
-    records_.resize(!settings_.diagnostics ? 0 : as_one ? batch_ - ordinary : batch_);
+    records_.resize(!settings_.diagnostics ? 0 : as_one ? batch_.size() - ordinary : batch_.size());
     if (as_one) {
-      linear_sum_->add_up(*train_, batch.first(ordinary), state_.parameters, *clipped, team_,
+      linear_sum_->add_up(*train_, batch_.first(ordinary), state_.parameters, *clipped, team_,
                           sum_.data(), settings_.diagnostics ? &seen_ : nullptr);
     } else {
-      add_by_workers(batch.first(ordinary), use);
+      add_by_workers(batch_.first(ordinary), use);
     }
     if (settings_.audit) keep_ordinary_sum(grid);
     const std::vector<CanaryFacts> facts =
-        canaries_.add(batch.subspan(ordinary), canary_use(use), sum_.data(),
+        canaries_.add(batch_.subspan(ordinary), canary_use(use), sum_.data(),
                       layout_.storage.packed_offset.data());
     if (settings_.diagnostics) {
       std::ranges::transform(facts, records_.end() - static_cast<std::ptrdiff_t>(facts.size()),
@@ -399,80 +387,6 @@ class CpuEngine final : public Engine {
     return {settings_.generator, settings_.key.key(), purpose, step};
   }
 
-  std::span<const std::uint32_t> drawn() const { return {drawn_.get(), batch_}; }
-
-  /// Draws the batch of a step: writes the examples to drawn_[0..batch_), ascending.
-  void draw(std::uint64_t step, const Draw& draw) {
-    if (const auto* const allocation = std::get_if<Allocation>(&draw))
-      return draw_allocated(*allocation, step);
-    const auto* const poisson = std::get_if<Poisson>(&draw);
-    const auto* const candidates = std::get_if<Candidates>(&draw);
-    const auto first = static_cast<std::int64_t>(numbering_->begin());
-    const auto n = static_cast<std::int64_t>(numbering_->count());
-    std::vector<float>
-        norms;  // norms by example number; empty if numbers equal indices in the training set
-    if (candidates != nullptr && !numbering_->are_indices())
-      norms = numbering_->by_number(state_.norms);
-    const float* const all_norms = norms.empty() ? state_.norms.data() : norms.data();
-    std::vector<std::int64_t> counts(to_size(ranges(n, kSampleRange)));
-    team_.run(counts.size(), [&](std::size_t i, int) {
-      const std::int64_t begin = static_cast<std::int64_t>(i) * kSampleRange;
-      counts[i] = k_.sample({.stream = stream(Stream::sampling, step),
-                             .threshold = poisson != nullptr ? poisson->threshold : 0,
-                             .begin = first + begin,
-                             .end = first + std::min(begin + kSampleRange, n),
-                             .drawn = drawn_.get() + begin,
-                             .norms = candidates != nullptr ? all_norms : nullptr,
-                             .rule = candidates != nullptr ? candidates->rule : ImportanceRule{},
-                             .first = first});
-    });
-    batch_ = 0;
-    for (std::size_t i = 0; i < counts.size(); ++i) {
-      std::copy_n(drawn_.get() + static_cast<std::int64_t>(i) * kSampleRange, counts[i],
-                  drawn_.get() + batch_);
-      batch_ += to_size(counts[i]);
-    }
-    batch_ = numbering_->to_indices({drawn_.get(), batch_});
-  }
-
-  /// Draws the batch of a step: the examples that are allocated to it.
-  void draw_allocated(const Allocation& allocation, std::uint64_t step) {
-    const std::uint64_t number = step / allocation.steps;
-    if (!epoch_ || epoch_->number != number || epoch_->steps != allocation.steps)
-      allocate(number, allocation.steps);
-    const std::size_t bin = step % allocation.steps;
-    batch_ = epoch_->first[bin + 1] - epoch_->first[bin];
-    std::copy_n(epoch_->examples.data() + epoch_->first[bin], batch_, drawn_.get());
-    batch_ = numbering_->to_indices({drawn_.get(), batch_});
-  }
-
-  /// Draws the batches of all steps of an epoch.
-  void allocate(std::uint64_t number, std::uint64_t steps) {
-    const auto first = static_cast<std::int64_t>(numbering_->begin());
-    const auto n = static_cast<std::int64_t>(numbering_->count());
-    std::vector<std::uint32_t> step_of(to_size(n));
-    team_.run(to_size(ranges(n, kSampleRange)), [&](std::size_t i, int) {
-      const std::int64_t begin = static_cast<std::int64_t>(i) * kSampleRange;
-      const Allocate args{.stream = stream(Stream::allocation, number),
-                          .steps = static_cast<std::uint32_t>(steps),
-                          .begin = first + begin,
-                          .end = first + std::min(begin + kSampleRange, n),
-                          .step = step_of.data() + begin};
-      validate(args);
-      k_.allocate(args);
-    });
-    if (!epoch_) epoch_.emplace();
-    epoch_->number = number;
-    epoch_->steps = steps;
-    epoch_->first.assign(steps + 1, 0);
-    for (const std::uint32_t s : step_of) ++epoch_->first[s + 1];
-    std::partial_sum(epoch_->first.begin(), epoch_->first.end(), epoch_->first.begin());
-    epoch_->examples.resize(to_size(n));
-    std::vector<std::size_t> next(epoch_->first.begin(), epoch_->first.end() - 1);
-    for (std::size_t i = 0; i < step_of.size(); ++i)
-      epoch_->examples[next[step_of[i]]++] = static_cast<std::uint32_t>(i);
-  }
-
   /// Replaces this rank's sum, and the statistics that follow it in sum_, with those of all ranks
   /// together.
   void join() {
@@ -533,7 +447,8 @@ class CpuEngine final : public Engine {
   Canaries canaries_;
   std::vector<float> ordinary_sum_;  ///< sum without the canaries' contributions; audits only
   const Dataset* train_ = nullptr;
-  std::optional<Numbering> numbering_;  ///< numbering of the examples of train_
+  std::optional<BatchDraws> draws_;       ///< of the examples of train_
+  std::span<const std::uint32_t> batch_;  ///< the current step's examples, ascending
   TrainState state_;
   std::optional<PackedCoordinates> coordinates_;
   AlignedVector<float> packed_;
@@ -541,11 +456,6 @@ class CpuEngine final : public Engine {
   /// Packed sum as multiples of its grid, followed by the step's statistics.
   AlignedVector<std::int64_t> sum_;
   std::vector<float> released_;
-  /// [numbers of examples]. Drawing writes only the beginning of each thread's range, so most of it
-  /// takes no physical memory.
-  std::unique_ptr<std::uint32_t[]> drawn_;
-  std::size_t batch_ = 0;
-  std::optional<AllocatedEpoch> epoch_;
   std::vector<ExampleRecord> records_;
   Diagnostics seen_;         ///< statistics of the step in progress
   Diagnostics diagnostics_;  ///< statistics of all steps since they were last read

@@ -110,6 +110,12 @@ class CudaGpu {
   const DeviceLimits& limits() const { return limits_; }
   /// Total size of the device's memory, free or not [bytes].
   std::size_t memory() const { return memory_; }
+  std::size_t free_memory() const {
+    std::size_t free = 0;
+    std::size_t total = 0;
+    check(cudaMemGetInfo(&free, &total), "read the size of free memory");
+    return free;
+  }
 
   /// Allows a kernel to use all shared memory of the device. Call before each launch with more than
   /// 48 KB of shared memory, because another network with the same kernel may have set a smaller
@@ -169,6 +175,37 @@ class CudaGpu {
   void upload_pinned(void* to, const void* from, std::size_t bytes) {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_.get()), "upload");
   }
+  /// A point in the work of the device: of the launches, or of the copies beside them.
+  using Mark = Unique<cudaEvent_t, cudaEventDestroy>;
+  /// Returns a mark that nothing has to wait for yet. Call before copy_beside().
+  Mark new_mark() {
+    if (copies_.get() == nullptr) {
+      cudaStream_t s = nullptr;
+      check(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking), "create a stream");
+      copies_ = Unique<cudaStream_t, cudaStreamDestroy>(s);
+    }
+    cudaEvent_t e = nullptr;
+    check(cudaEventCreateWithFlags(&e, cudaEventDisableTiming), "create an event");
+    return Mark(e);
+  }
+  /// Copies from pinned memory while launches run. `from` must not change before wait() of a mark
+  /// that mark_copies() has set after this.
+  void copy_beside(void* to, const void* from, std::size_t bytes) {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, copies_.get()), "upload");
+  }
+  /// Sets a mark behind all launches, or behind all copies of copy_beside().
+  void mark(const Mark& m) { check(cudaEventRecord(m.get(), stream_.get()), "mark launches"); }
+  void mark_copies(const Mark& m) { check(cudaEventRecord(m.get(), copies_.get()), "mark copies"); }
+  /// Lets later copies of copy_beside() wait for the launches before a mark.
+  void hold_copies(const Mark& m) {
+    check(cudaStreamWaitEvent(copies_.get(), m.get(), 0), "let copies wait");
+  }
+  /// Lets later launches wait for the copies before a mark.
+  void await_copies(const Mark& m) {
+    check(cudaStreamWaitEvent(stream_.get(), m.get(), 0), "let launches wait");
+  }
+  /// Waits on the host for what is before a mark.
+  void wait(const Mark& m) { check(cudaEventSynchronize(m.get()), "wait for copies"); }
   /// Copies from device memory to device memory without waiting.
   void copy(void* to, const void* from, std::size_t bytes) {
     if (loads_only_) return;
@@ -354,6 +391,7 @@ class CudaGpu {
   std::size_t memory_ = 0;
   std::string uuid_;
   Unique<cudaStream_t, cudaStreamDestroy> stream_;
+  Unique<cudaStream_t, cudaStreamDestroy> copies_;  // null before new_mark()
   Unique<void*, cudaFree> workspace_;
   Unique<void*, cudaFree> cub_scratch_;
   std::size_t cub_bytes_ = 0;

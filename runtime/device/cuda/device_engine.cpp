@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
 #include <utility>
 #include <variant>
 
 #include "runtime/base/error.hpp"
+#include "runtime/data/examples.hpp"
 #include "runtime/device/cuda/watched_steps.hpp"
 
 namespace cudp::cuda::inline CUDP_SIMT {
@@ -160,11 +162,12 @@ PerExample DeviceEngine::per_example(std::span<const std::uint32_t> examples, bo
     const std::size_t n = std::min(capacity, examples.size() - at);
     for (const std::uint32_t e : examples.subspan(at, n))
       ensure(e < p_.train.size(), "no such training example");
-    listed.upload(examples.subspan(at, n));
+    const RowsOfSome some = rows_of(examples.subspan(at, n));
+    listed.upload(some.indices);
     const auto live = static_cast<std::uint32_t>(n);
     count.upload({&live, 1});
     const Batch batch{.count = count.get(), .first = 0, .capacity = static_cast<std::int32_t>(n)};
-    p_.passes.forward(batch, p_.train.data(), listed.get(), p_.state.parameters());
+    p_.passes.forward(batch, some.data, listed.get(), p_.state.parameters());
     p_.passes.backward(Weighted::factors);
     p_.passes.clip({}, unit_scale.get());
     append(out.losses, p_.passes.losses().download(n));
@@ -174,6 +177,22 @@ PerExample DeviceEngine::per_example(std::span<const std::uint32_t> examples, bo
     append(out.gradients, single.download(n * d));
   }
   return out;
+}
+
+DeviceEngine::RowsOfSome DeviceEngine::rows_of(std::span<const std::uint32_t> examples) {
+  RowsOfSome some;
+  some.indices.assign(examples.begin(), examples.end());
+  some.data = p_.train.data();
+  if (!p_.streamed) return some;
+  const Dataset& train = p_.streamed->train();
+  const std::vector<std::size_t> which(examples.begin(), examples.end());
+  FetchedExamples fetched;
+  const Dataset copies =
+      train.rows != nullptr ? fetched.fetch(train, examples) : select_examples(train, which);
+  some.copies = p_.on_device(copies);
+  some.data = some.copies.data();
+  std::iota(some.indices.begin(), some.indices.end(), std::uint32_t{0});
+  return some;
 }
 
 std::vector<std::uint32_t> DeviceEngine::sampled(std::uint64_t step) {

@@ -49,6 +49,14 @@ class DeviceEngine final : public Engine {
   /// reads. Throws if one does not fit into that form.
   std::vector<ListedStep> listed(const StepRecipe& recipe, std::span<const StepScalars> scalars);
 
+  /// Rows of some training examples on the device, and their indices there.
+  struct RowsOfSome {
+    std::vector<std::uint32_t> indices;
+    DeviceData data;
+    DeviceTrainingSet copies;  ///< of streamed rows
+  };
+  RowsOfSome rows_of(std::span<const std::uint32_t> examples);
+
   EngineParts p_;
   StepSum sum_;
   RecordedSteps recorded_;

@@ -1,6 +1,9 @@
 #include "runtime/device/cuda/engine_parts.hpp"
 
+#include <array>
 #include <cstddef>
+#include <cstdio>
+#include <string>
 #include <utility>
 
 #include "runtime/base/error.hpp"
@@ -63,14 +66,18 @@ EngineParts::EngineParts(Gpu device, const Network& of, const EngineSettings& gi
 }
 
 void EngineParts::load(const Dataset& data) {
-  ensure(data.rows == nullptr, "CUDA trains on features in memory");
   ensure(!has_target(network.spec.loss) || data.targets.size() == data.size(),
          "every example must have a target");
   if (!fits(network, data) || data.classes != network.classes)
     throw InputError("the training set's shape or classes do not fit the model");
   if (data.whole_size() >= std::size_t{1} << 31)
     throw InputError("expected fewer than 2^31 training examples");
-  train = {gpu, data, passes.layout().storage.sorts_words, settings.class_weights};
+  streamed.reset();
+  train = {};
+  const bool streams = must_stream(data);
+  train = on_device(data, !streams);
+  if (streams)
+    streamed.emplace(gpu, data, settings, train.data(), passes.layout().storage.sorts_words);
   canaries.load(train.size());
   numbering.emplace(data);
   index = {gpu, numbering->index().size()};
@@ -79,6 +86,38 @@ void EngineParts::load(const Dataset& data) {
   drawn = {gpu, train.size()};
   norms = {gpu, keeps_norms() ? train.size() : 0};
   norms.clear();
+}
+
+DeviceTrainingSet EngineParts::on_device(const Dataset& data, bool holds_rows) {
+  return {gpu, data,
+          TrainingSetUse{.sorts_words = passes.layout().storage.sorts_words,
+                         .class_weights = settings.class_weights,
+                         .holds_rows = holds_rows}};
+}
+
+bool EngineParts::must_stream(const Dataset& data) const {
+  // Norms of all rows are computed at once, and candidates depend on those of the step before.
+  if (keeps_norms() || data.size() == 0) return false;
+  const double rate = rate_of(settings.recipe.draw);
+  // Whether rows are streamed is reported, so it depends on public numbers alone.
+  const double rows = settings.expected_batch > 0.0 && rate > 0.0
+                          ? settings.expected_batch / rate / settings.ranks->size()
+                          : static_cast<double>(data.size());
+  const double bytes = rows * static_cast<double>(RowStream::bytes_of_row(
+                                  data, passes.layout().storage.sorts_words));
+  const auto free = static_cast<double>(gpu.free_memory());
+  // What is allocated later takes at most a quarter of the memory.
+  if (bytes + static_cast<double>(gpu.memory()) / 4 <= free) return false;
+  if (settings.say) {
+    const auto gigabytes = [](double n) {
+      std::array<char, 32> text;
+      (void)std::snprintf(text.data(), text.size(), "%.3g GB", n * 1e-9);
+      return std::string(text.data());
+    };
+    settings.say("device: rows are streamed: " + gigabytes(bytes) + " of rows, " + gigabytes(free) +
+                 " free");
+  }
+  return true;
 }
 
 void EngineParts::set_train_state(const TrainState& s) {

@@ -10,6 +10,7 @@
 #include "runtime/device/cuda/fused.hpp"
 #include "runtime/device/cuda/layer_wise.hpp"
 #include "runtime/device/cuda/model_state.hpp"
+#include "runtime/device/cuda/row_stream.hpp"
 #include "runtime/device/cuda/run_position.hpp"
 #include "runtime/device/cuda/sample.hpp"
 #include "runtime/device/cuda/step_end.hpp"
@@ -28,8 +29,11 @@ struct EngineParts {
   EngineParts(const EngineParts&) = delete;
   EngineParts& operator=(const EngineParts&) = delete;
 
-  /// Copies the training set to the device. Throws InputError if it does not fit the network.
+  /// Copies the training set to the device, or prepares streaming if its rows do not fit there.
+  /// Throws InputError if it does not fit the network.
   void load(const Dataset& data);
+  /// Copies a data set to the device. holds_rows: see TrainingSetUse.
+  DeviceTrainingSet on_device(const Dataset& data, bool holds_rows = true);
 
   /// Sets the state of the training. Throws if an array of `s` has another size.
   void set_train_state(const TrainState& s);
@@ -42,6 +46,9 @@ struct EngineParts {
     return {settings.generator, settings.key.key(), purpose, 0};
   }
 
+  /// Returns whether rows stay on the host, and reports it.
+  bool must_stream(const Dataset& data) const;
+
   Gpu gpu;
   Network network;
   EngineSettings settings;
@@ -51,11 +58,12 @@ struct EngineParts {
   RunPosition position;
   StepEnd end;
   DeviceTrainingSet train;
+  std::optional<RowStream> streamed;   ///< source of the rows of `train` that do not fit the device
   std::optional<Numbering> numbering;  ///< numbers by which batches draw the training set
   Buffer<std::uint32_t> index;         ///< Numbering::index()
   SampleScratch sample;
   Canaries canaries;
-  Buffer<std::uint32_t> drawn;  ///< [examples], indices of the current batch
+  Buffer<std::uint32_t> drawn;  ///< [examples], indices of the rows of the current batch
   Buffer<float> norms;  ///< [examples], norms when last computed; empty if they are not kept
   Buffer<Tally> tally;  ///< [1], totals of training
 };

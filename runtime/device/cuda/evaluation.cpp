@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "runtime/data/examples.hpp"
 
@@ -10,12 +11,20 @@ namespace cudp::cuda::inline CUDP_SIMT {
 std::vector<float> DeviceEvaluation::logits(const Dataset& examples) {
   if (examples.size() == 0) return {};
   const auto row = static_cast<std::size_t>(p_.network.outputs);
-  const std::size_t fit = std::max<std::size_t>(1, kMaxBytes / example_bytes(examples));
+  const bool in_file = examples.rows != nullptr;
+  const std::size_t fit =
+      std::max<std::size_t>(1, (in_file ? kFileBytes : kMaxBytes) / feature_bytes(examples));
+  FetchedExamples fetched;
+  std::vector<std::uint32_t> which;
   std::vector<float> all;
   all.reserve(examples.size() * row);
   for (std::size_t at = 0; at < examples.size(); at += fit) {
     const std::size_t n = std::min(fit, examples.size() - at);
-    if (n == examples.size()) {
+    if (in_file) {
+      which.resize(n);
+      std::iota(which.begin(), which.end(), static_cast<std::uint32_t>(at));
+      upload(fetched.fetch(examples, which));
+    } else if (n == examples.size()) {
       upload(examples);
     } else {
       Dataset part = empty_like(examples);
@@ -31,11 +40,6 @@ std::vector<float> DeviceEvaluation::logits(const Dataset& examples) {
     all.insert(all.end(), logits.begin(), logits.end());
   }
   return all;
-}
-
-std::size_t DeviceEvaluation::example_bytes(const Dataset& d) {
-  if (d.is_coded()) return static_cast<std::size_t>(d.layout->row_bytes());
-  return static_cast<std::size_t>(d.shape.size()) * (d.is_bytes() ? 1 : sizeof(float));
 }
 
 void DeviceEvaluation::upload(const Dataset& examples) {

@@ -18,6 +18,8 @@ class DeviceEvaluation {
  public:
   /// Largest data set that is kept on the device [bytes].
   static constexpr std::size_t kMaxBytes = std::size_t{1} << 30;
+  /// Size of the parts in which features are read from a file [bytes].
+  static constexpr std::size_t kFileBytes = std::size_t{1} << 25;
 
   explicit DeviceEvaluation(EngineParts& parts) : p_(parts) {}
 
@@ -27,9 +29,6 @@ class DeviceEvaluation {
   std::vector<float> logits(const Dataset& examples);
 
  private:
-  /// Size of an example on the device, without its label [bytes].
-  static std::size_t example_bytes(const Dataset& d);
-
   /// Uploads the examples unless they are already on the device.
   void upload(const Dataset& examples);
   bool is_uploaded(const Dataset& d) const;

@@ -18,6 +18,10 @@ StepRecipe without_numbers(StepRecipe recipe) {
   return recipe;
 }
 
+/// Number of buffers of streamed rows between two waits for the device. If the run stops because of
+/// a number that the host must round, what is in the others was copied in vain.
+constexpr std::size_t kPartsAtOnce = 16;
+
 }  // namespace
 
 void RecordedSteps::reset() {
@@ -52,23 +56,38 @@ std::int64_t RecordedSteps::capacity_for(const StepRecipe& recipe) const {
                   first_capacity(recipe.draw, p_.train.size(), p_.settings.expected_batch));
 }
 
-void RecordedSteps::launch_step(const StepRecipe& recipe, std::int64_t capacity) {
-  if (ahead_)
-    sum_.begin(recipe, capacity, *ahead_);
-  else
-    sum_.draw(recipe, capacity);
-  const Unfinished unfinished = sum_.add_up(recipe, capacity);
+void RecordedSteps::launch_step(const StepRecipe& recipe, std::int64_t capacity,
+                                const StepRows& rows) {
+  sum_.begin(recipe, capacity, rows);
+  const Unfinished unfinished = sum_.add_up(recipe, capacity, rows.data);
   p_.end.finish(recipe, p_.stream(Stream::noise), unfinished, false);
 }
 
 void RecordedSteps::prepare_ahead(const StepRecipe& recipe) {
   ahead_.reset();
-  if (std::holds_alternative<Candidates>(recipe.draw) || p_.train.size() == 0) return;
+  if (std::holds_alternative<Candidates>(recipe.draw) || p_.train.size() == 0 || p_.streamed)
+    return;
   const std::size_t examples = p_.numbering->count();
   const auto list_size = static_cast<std::size_t>(batch_capacity(recipe.draw, p_.train.size()));
   const bool allocates = std::holds_alternative<Allocation>(recipe.draw);
   if (DrawnAhead::steps_of(p_.gpu, examples, list_size, allocates) < 2) return;
   ahead_.emplace(p_.gpu, examples, list_size, allocates);
+}
+
+std::vector<Gpu::Recording> RecordedSteps::record_for_rows(
+    const StepRecipe& recipe, const std::function<void(const StepRows&)>& work) {
+  std::vector<StepRows> places;
+  if (p_.streamed) {
+    p_.streamed->reserve(static_cast<std::size_t>(batch_capacity(recipe.draw, p_.train.size())));
+    for (std::size_t b = 0; b < RowStream::kBuffers; ++b) places.push_back(p_.streamed->rows(b));
+  } else {
+    places.push_back({.data = p_.train.data()});
+    if (ahead_) places[0].batches = ahead_->batches();
+  }
+  std::vector<Gpu::Recording> recordings;
+  for (const StepRows& rows : places)
+    recordings.push_back(p_.gpu.record([work, rows] { work(rows); }));
+  return recordings;
 }
 
 void RecordedSteps::record(const StepRecipe& recipe) {
@@ -79,8 +98,10 @@ void RecordedSteps::record(const StepRecipe& recipe) {
   recorded_.reset();
   reserve(public_capacity(recipe.draw, p_.settings.expected_batch).value_or(capacity));
   prepare_ahead(recipe);
-  recorded_.emplace(Recorded{
-      kind, capacity, p_.gpu.record([this, recipe, capacity] { launch_step(recipe, capacity); })});
+  recorded_.emplace(
+      Recorded{kind, capacity, record_for_rows(recipe, [this, recipe, capacity](const StepRows& r) {
+                 launch_step(recipe, capacity, r);
+               })});
 }
 
 void RecordedSteps::record_joined(const StepRecipe& recipe) {
@@ -93,15 +114,19 @@ void RecordedSteps::record_joined(const StepRecipe& recipe) {
   };
   if (ranked_.is_on_device())
     joined_.emplace(Joined{kind,
-                           p_.gpu.record([this, recipe, finish] {
-                             sum_.launch(recipe);
-                             ranked_.launch();
-                             finish();
-                           }),
+                           record_for_rows(recipe,
+                                           [this, recipe, finish](const StepRows& rows) {
+                                             sum_.launch(recipe, rows);
+                                             ranked_.launch();
+                                             finish();
+                                           }),
                            {}});
   else
-    joined_.emplace(Joined{kind, p_.gpu.record([this, recipe] { sum_.launch(recipe); }),
-                           p_.gpu.record(finish)});
+    joined_.emplace(
+        Joined{kind,
+               record_for_rows(recipe,
+                               [this, recipe](const StepRows& rows) { sum_.launch(recipe, rows); }),
+               p_.gpu.record(finish)});
 }
 
 void RecordedSteps::run_alone(const StepRecipe& recipe, const StepCursor& cursor,
@@ -110,20 +135,25 @@ void RecordedSteps::run_alone(const StepRecipe& recipe, const StepCursor& cursor
   p_.position.start(cursor, steps);
   std::size_t drawn_from = 0;  // the batches of steps drawn_from .. drawn_to - 1 are drawn ahead
   std::size_t drawn_to = 0;
+  std::size_t parts = kPartsAtOnce;  // of streamed rows that are submitted at once
   for (std::size_t done = 0;;) {
-    for (; done < steps.size(); ++done) {
+    for (std::size_t i = 0; p_.streamed && i < parts && done < steps.size(); ++i)
+      done += replay_streamed(recipe, cursor.first + done, steps.size() - done);
+    for (; !p_.streamed && done < steps.size(); ++done) {
       if (ahead_ && (done < drawn_from || done >= drawn_to)) {
         drawn_from = done;
         const SampleArgs args = sum_.sample_args(recipe.draw);
         drawn_to = std::min(steps.size(), done + ahead_->steps_from(args, cursor.first + done));
         ahead_->draw(args, cursor.first + done, drawn_to - drawn_from);
       }
-      p_.gpu.replay(recorded_->recording);
+      p_.gpu.replay(recorded_->recordings[0]);
     }
     const StepCursor at =
         cursor.adapts_clip_norm != 0 ? p_.position.wait(steps) : p_.position.wait();
+    const std::size_t submitted = done;
     done = at.index;  // the steps after this one were not executed
     if (at.pending != 0) {
+      parts = std::max<std::size_t>(1, parts / 2);
       p_.end.complete(at, recipe, p_.stream(Stream::noise), false);
     } else if (at.oversized_batch != 0) {
       capacity_ = std::min(2 * std::int64_t{at.oversized_batch},
@@ -131,18 +161,33 @@ void RecordedSteps::run_alone(const StepRecipe& recipe, const StepCursor& cursor
       record(recipe);
       p_.position.raise_capacity(at);
     } else {
-      ensure(done == steps.size(), "the device has left steps out");
-      return;
+      ensure(done == submitted, "the device has left steps out");
+      if (done == steps.size()) return;
     }
   }
+}
+
+std::size_t RecordedSteps::replay_streamed(const StepRecipe& recipe, std::uint64_t first,
+                                           std::size_t steps) {
+  const RowStream::Part part = p_.streamed->stage(recipe.draw, first, steps);
+  for (std::size_t i = 0; i < part.steps; ++i) p_.gpu.replay(recorded_->recordings[part.buffer]);
+  p_.streamed->launched(part);
+  return part.steps;
 }
 
 void RecordedSteps::run_joined(const StepRecipe& recipe, const StepCursor& cursor,
                                std::span<const ListedStep> steps) {
   record_joined(recipe);
   p_.position.start(cursor, steps);
+  std::optional<RowStream::Part> part;
+  std::size_t staged = 0;  // the rows of so many steps have been staged
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    p_.gpu.replay(joined_->first);
+    if (p_.streamed && i == staged) {
+      part = p_.streamed->stage(recipe.draw, cursor.first + i, steps.size() - i);
+      staged += part->steps;
+    }
+    p_.gpu.replay(joined_->first[part ? part->buffer : 0]);
+    if (part && i + 1 == staged) p_.streamed->launched(*part);
     StepCursor at = p_.position.wait();
     if (joined_->second) {
       ranked_.join();

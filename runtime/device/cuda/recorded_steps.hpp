@@ -1,7 +1,10 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "runtime/device/cuda/engine_parts.hpp"
 #include "runtime/device/cuda/ranked_sum.hpp"
@@ -36,13 +39,15 @@ class RecordedSteps {
   struct Recorded {
     StepRecipe recipe;      ///< without the numbers that recorded steps read from device memory
     std::int64_t capacity;  ///< largest batch that the recording can process
-    Gpu::Recording recording;
+    /// One, or one for each buffer of streamed rows.
+    std::vector<Gpu::Recording> recordings;
   };
   /// Recordings of a step if there are several ranks: one if the devices add up the ranks' sums,
-  /// otherwise one before the host does so and one after.
+  /// otherwise one before the host does so and one after. The first is there for each buffer of
+  /// streamed rows.
   struct Joined {
     StepRecipe recipe;
-    Gpu::Recording first;
+    std::vector<Gpu::Recording> first;
     std::optional<Gpu::Recording> second;
   };
 
@@ -50,7 +55,13 @@ class RecordedSteps {
   /// Returns the capacity with which a step is recorded [examples]. A larger capacity costs little,
   /// because blocks without examples return at once.
   std::int64_t capacity_for(const StepRecipe& recipe) const;
-  void launch_step(const StepRecipe& recipe, std::int64_t capacity);
+  void launch_step(const StepRecipe& recipe, std::int64_t capacity, const StepRows& rows);
+  /// Records work(rows) for all rows, or for each buffer of streamed rows.
+  std::vector<Gpu::Recording> record_for_rows(const StepRecipe& recipe,
+                                              const std::function<void(const StepRows&)>& work);
+  /// Replays recordings of steps first, first + 1, ..., as many of them as are drawn at a time, at
+  /// most `steps`. Returns their number.
+  std::size_t replay_streamed(const StepRecipe& recipe, std::uint64_t first, std::size_t steps);
   /// Allocates memory for drawing the batches of several steps at once, if they do not depend on
   /// earlier steps.
   void prepare_ahead(const StepRecipe& recipe);

@@ -34,23 +34,24 @@ SampleSpace StepSum::space_of(const StepRecipe& recipe, std::int64_t capacity) c
   return space;
 }
 
-void StepSum::draw(const StepRecipe& recipe, std::int64_t capacity) {
-  draw_examples(p_.gpu, sample_args(recipe.draw), space_of(recipe, capacity));
+void StepSum::begin(const StepRecipe& recipe, std::int64_t capacity, const StepRows& rows) {
+  const SampleSpace space = space_of(recipe, capacity);
+  if (rows.batches)
+    begin_drawn_step(p_.gpu, *rows.batches, space, p_.drawn.get());
+  else
+    draw_examples(p_.gpu, sample_args(recipe.draw), space);
 }
 
-void StepSum::begin(const StepRecipe& recipe, std::int64_t capacity, const DrawnAhead& ahead) {
-  begin_drawn_step(p_.gpu, ahead.batches(), space_of(recipe, capacity), p_.drawn.get());
-}
-
-void StepSum::launch(const StepRecipe& recipe) {
+void StepSum::launch(const StepRecipe& recipe, const StepRows& rows) {
   const std::int64_t capacity = batch_capacity(recipe.draw, p_.train.size());
-  draw(recipe, capacity);
-  const Unfinished unfinished = add_up(recipe, capacity);
+  begin(recipe, capacity, rows);
+  const Unfinished unfinished = add_up(recipe, capacity, rows.data);
   if (unfinished.sums.slabs != nullptr) p_.fused->add(unfinished.sums, p_.end.sum());
   if (unfinished.tally.total != nullptr) add_tally(p_.gpu, unfinished.tally);
 }
 
-Unfinished StepSum::add_up(const StepRecipe& recipe, std::int64_t max_drawn) {
+Unfinished StepSum::add_up(const StepRecipe& recipe, std::int64_t max_drawn,
+                           const DeviceData& data) {
   const Contribution& contribution = recipe.contribution;
   if (p_.train.size() == 0) {
     // The update of this step uses the coordinates at its beginning.
@@ -64,12 +65,12 @@ Unfinished StepSum::add_up(const StepRecipe& recipe, std::int64_t max_drawn) {
       .examples = p_.drawn.get(),
       .max_examples = max_drawn,
       .expected = expected_draw(recipe.draw, p_.train.size(), max_drawn),
-      .data = p_.train.data(),
+      .data = data,
       .parameters = p_.state.parameters(),
       .scale = scale};
   if (const auto* const clipped = std::get_if<ClippedGradient>(&contribution)) {
     if (p_.fused) return p_.fused->sum_clipped(drawn, *clipped, p_.end.sum(), p_.tally.get());
-    return add_by_layers(max_drawn, nullptr, [&] { p_.passes.clip(*clipped, scale); });
+    return add_by_layers(max_drawn, data, nullptr, [&] { p_.passes.clip(*clipped, scale); });
   }
   if (std::holds_alternative<TransformedGradient>(contribution)) {
     if (p_.fused && p_.fused->sums_transformed()) {
@@ -79,7 +80,7 @@ Unfinished StepSum::add_up(const StepRecipe& recipe, std::int64_t max_drawn) {
     }
     const CoordinatesView view =
         p_.state.coordinates().refresh(p_.passes.layout(), p_.position.cursor());
-    return add_by_layers(max_drawn, &view, [&] { p_.passes.clip({}, scale); });
+    return add_by_layers(max_drawn, data, &view, [&] { p_.passes.clip({}, scale); });
   }
   const FusedAcceptance accept{.rule = p_.position.candidates(),
                                .stream = p_.stream(Stream::acceptance),
@@ -87,12 +88,13 @@ Unfinished StepSum::add_up(const StepRecipe& recipe, std::int64_t max_drawn) {
                                .first = p_.train.first()};
   if (p_.fused)
     return p_.fused->sum_accepted(drawn, accept, p_.norms.get(), p_.end.sum(), p_.tally.get());
-  return add_by_layers(max_drawn, nullptr, [&] {
+  return add_by_layers(max_drawn, data, nullptr, [&] {
     p_.passes.accept(accept.rule, accept.stream, accept.first, accept.step, p_.norms.get());
   });
 }
 
-Unfinished StepSum::add_by_layers(std::int64_t max_drawn, const CoordinatesView* coordinates,
+Unfinished StepSum::add_by_layers(std::int64_t max_drawn, const DeviceData& data,
+                                  const CoordinatesView* coordinates,
                                   const std::function<void()>& choose) {
   const auto at_once = static_cast<std::int64_t>(p_.passes.capacity());
   const Weighted weighted = std::holds_alternative<ClippedGradient>(p_.settings.recipe.contribution)
@@ -103,7 +105,7 @@ Unfinished StepSum::add_by_layers(std::int64_t max_drawn, const CoordinatesView*
     const Batch batch{.count = p_.sample.space().count,
                       .first = static_cast<std::int32_t>(first),
                       .capacity = static_cast<std::int32_t>(std::min(at_once, max_drawn - first))};
-    p_.passes.forward(batch, p_.train.data(), p_.drawn.get(), p_.state.parameters());
+    p_.passes.forward(batch, data, p_.drawn.get(), p_.state.parameters());
     p_.passes.backward(weighted, coordinates);
     choose();
     p_.passes.add(p_.end.sum(), p_.position.scale());

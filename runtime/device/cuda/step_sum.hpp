@@ -13,28 +13,26 @@ class StepSum {
   explicit StepSum(EngineParts& parts) : p_(parts) {}
 
   SampleArgs sample_args(const Draw& draw) const;
-  /// Launches the start of the next step: writes its batch (indices of examples, ascending) to
-  /// EngineParts::drawn, and its numbers (learning rate, noise, ...) to the run's StepCursor.
-  /// capacity: that of the step's launches [examples].
-  void draw(const StepRecipe& recipe, std::int64_t capacity);
-  /// Launches the start of the next step like draw(), but copies its batch from `ahead`, where it
-  /// was drawn before.
-  void begin(const StepRecipe& recipe, std::int64_t capacity, const DrawnAhead& ahead);
+  /// Launches the start of the next step: writes its batch (indices of rows, in the order of
+  /// examples) to EngineParts::drawn, and its numbers (learning rate, noise, ...) to the run's
+  /// StepCursor. The batch is drawn now, or copied from rows.batches. capacity: that of the step's
+  /// launches [examples].
+  void begin(const StepRecipe& recipe, std::int64_t capacity, const StepRows& rows);
   /// Launches the sum of the contributions of the batch's examples, in multiples of its grid. The
   /// returned partial results are not part of the sum yet; StepEnd::finish() adds them. max_drawn:
   /// largest number of examples drawn.
-  Unfinished add_up(const StepRecipe& recipe, std::int64_t max_drawn);
+  Unfinished add_up(const StepRecipe& recipe, std::int64_t max_drawn, const DeviceData& data);
   /// Launches a step up to its complete sum and statistics, with a capacity that suffices for any
   /// batch, except with a probability below 1e-30.
-  void launch(const StepRecipe& recipe);
+  void launch(const StepRecipe& recipe, const StepRows& rows);
 
  private:
   SampleSpace space_of(const StepRecipe& recipe, std::int64_t capacity) const;
   /// Launches the sum layer by layer, micro-batch by micro-batch. coordinates: arrays of
   /// coordinate-wise clipping, or null. choose: launches the kernel that computes the factor of
   /// each example.
-  Unfinished add_by_layers(std::int64_t max_drawn, const CoordinatesView* coordinates,
-                           const std::function<void()>& choose);
+  Unfinished add_by_layers(std::int64_t max_drawn, const DeviceData& data,
+                           const CoordinatesView* coordinates, const std::function<void()>& choose);
 
   EngineParts& p_;
 };

@@ -6,49 +6,47 @@
 #include <vector>
 
 #include "runtime/data/dataset.hpp"
+#include "runtime/data/examples.hpp"
 #include "runtime/device/cuda/buffer.hpp"
 #include "runtime/device/cuda/micro_batch.hpp"
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
+/// Writes the positions of a text's words, sorted by word id, to `order` [length]
+/// (device::Texts::order).
+inline void sort_words(const std::uint16_t* words, std::uint16_t length, std::uint16_t* order) {
+  std::iota(order, order + length, std::uint16_t{0});
+  std::ranges::stable_sort(order, order + length, {}, [&](std::uint16_t t) { return words[t]; });
+}
+
+/// Properties of a training set that its place in memory depends on.
+struct TrainingSetUse {
+  bool sorts_words = false;  ///< an embedding is trained, which needs each text's words in order
+  std::span<const float> class_weights = {};  ///< EngineSettings::class_weights
+  bool holds_rows = true;  ///< false: rows stay on the host, only what is public is copied
+};
+
 /// A training set in device memory.
 class DeviceTrainingSet {
  public:
   DeviceTrainingSet() = default;
-  /// Copies the training set to the device. Rows of a table stay coded. sorts_words: whether an
-  /// embedding is trained, which needs the words of each text in sorted order. class_weights: see
-  /// EngineSettings.
-  DeviceTrainingSet(Gpu& gpu, const Dataset& train, bool sorts_words = false,
-                    std::span<const float> class_weights = {})
+  /// Copies the training set to the device. Rows of a table stay coded. Throws InputError if its
+  /// rows are in a file that cannot be read.
+  DeviceTrainingSet(Gpu& gpu, const Dataset& train, const TrainingSetUse& use = {})
       : size_(train.size()),
         first_(train.size() > 0 ? static_cast<std::int64_t>(train.first) : 0),
-        bytes_(filled<std::uint8_t>(gpu, train.byte_values())),
-        floats_(filled<float>(gpu, train.float_values())),
-        coded_(filled<std::uint8_t>(gpu, train.coded)),
         number_feature_(filled<std::int32_t>(
             gpu, train.is_coded() ? train.layout->number_feature : std::vector<std::int32_t>())),
-        labels_(filled<std::uint8_t>(gpu, train.labels)),
-        targets_(filled<float>(gpu, train.targets)),
-        class_weights_(filled<float>(gpu, class_weights)),
-        tokens_(filled<std::uint16_t>(gpu, train.tokens)),
-        lengths_(filled<std::uint16_t>(gpu, train.lengths)),
-        order_(filled<std::uint16_t>(
-            gpu, sorts_words ? word_order(train) : std::vector<std::uint16_t>())),
+        class_weights_(filled<float>(gpu, use.class_weights)),
         vectors_(train.vectors != nullptr ? filled<float>(gpu, train.vectors->values)
-                                          : Buffer<float>()),
-        data_{.bytes = bytes_.get(),
-              .floats = floats_.get(),
-              .coded = train.is_coded() ? train.layout->view(coded_.get()) : CodedRows{},
-              .labels = labels_.get(),
-              .targets = targets_.size() > 0 ? targets_.get() : nullptr,
-              .class_weights = class_weights_.size() > 0 ? class_weights_.get() : nullptr,
-              .texts = {.tokens = tokens_.get(),
-                        .lengths = lengths_.get(),
-                        .order = order_.get(),
-                        .vectors = vectors_.get()},
-              .scale = train.scale,
-              .shift = train.shift} {
+                                          : Buffer<float>()) {
+    data_.class_weights = class_weights_.get();
+    data_.texts.vectors = vectors_.get();
+    data_.scale = train.scale;
+    data_.shift = train.shift;
+    if (train.is_coded()) data_.coded = train.layout->view(nullptr);
     data_.coded.number_feature = number_feature_.get();
+    if (use.holds_rows) copy_rows(gpu, train, use.sorts_words);
   }
 
   std::size_t size() const { return size_; }
@@ -64,16 +62,63 @@ class DeviceTrainingSet {
     return b;
   }
 
-  /// Returns the positions of each text's words, sorted by word id (device::Texts::order).
+  void copy_rows(Gpu& gpu, const Dataset& train, bool sorts_words) {
+    labels_ = filled<std::uint8_t>(gpu, train.labels);
+    targets_ = filled<float>(gpu, train.targets);
+    lengths_ = filled<std::uint16_t>(gpu, train.lengths);
+    if (train.rows == nullptr) {
+      bytes_ = filled<std::uint8_t>(gpu, train.byte_values());
+      floats_ = filled<float>(gpu, train.float_values());
+      coded_ = filled<std::uint8_t>(gpu, train.coded);
+      tokens_ = filled<std::uint16_t>(gpu, train.tokens);
+      if (sorts_words) order_ = filled<std::uint16_t>(gpu, word_order(train));
+    } else {
+      copy_file(gpu, train, sorts_words);
+    }
+    data_.bytes = bytes_.get();
+    data_.floats = floats_.get();
+    data_.coded.rows = coded_.get();
+    data_.labels = labels_.get();
+    data_.targets = targets_.get();
+    data_.texts.tokens = tokens_.get();
+    data_.texts.lengths = lengths_.get();
+    data_.texts.order = order_.get();
+  }
+
+  /// Copies features from a file, part by part.
+  void copy_file(Gpu& gpu, const Dataset& train, bool sorts_words) {
+    constexpr std::size_t kBytes = std::size_t{1} << 25;
+    const auto [numbers, coded] = widths_of(train);
+    const std::size_t n = train.size();
+    if (train.is_coded())
+      coded_ = {gpu, n * coded};
+    else if (train.is_text())
+      tokens_ = {gpu, n * numbers};
+    else if (train.is_bytes())
+      bytes_ = {gpu, n * numbers};
+    else
+      floats_ = {gpu, n * numbers};
+    if (sorts_words) order_ = {gpu, n * numbers};
+    const std::size_t at_once = std::max<std::size_t>(1, kBytes / feature_bytes(train));
+    FetchedExamples fetched;
+    std::vector<std::uint32_t> which(std::min(at_once, n));
+    for (std::size_t at = 0; at < n; at += at_once) {
+      which.resize(std::min(at_once, n - at));
+      std::iota(which.begin(), which.end(), static_cast<std::uint32_t>(at));
+      const Dataset& part = fetched.fetch(train, which);
+      bytes_.upload(part.bytes, at * numbers);
+      floats_.upload(part.floats, at * numbers);
+      coded_.upload(part.coded, at * coded);
+      tokens_.upload(part.tokens, at * numbers);
+      if (sorts_words) order_.upload(word_order(part), at * numbers);
+    }
+  }
+
   static std::vector<std::uint16_t> word_order(const Dataset& train) {
     const auto places = static_cast<std::size_t>(train.shape.size());
     std::vector<std::uint16_t> order(train.tokens.size());
-    for (std::size_t e = 0; e < train.size(); ++e) {
-      const std::uint16_t* const words = train.tokens.data() + e * places;
-      const auto own = std::span(order).subspan(e * places, train.lengths[e]);
-      std::iota(own.begin(), own.end(), std::uint16_t{0});
-      std::ranges::stable_sort(own, {}, [&](std::uint16_t t) { return words[t]; });
-    }
+    for (std::size_t e = 0; e < train.size(); ++e)
+      sort_words(train.tokens.data() + e * places, train.lengths[e], order.data() + e * places);
     return order;
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <variant>
 #include <vector>
@@ -81,15 +82,25 @@ void take_step(EngineParts& p, StepSum& sum, const StepRecipe& recipe, std::uint
   const std::int64_t capacity = batch_capacity(recipe.draw, p.train.size());
 
   const bool has_canaries = p.settings.audit != nullptr;
-  sum.draw(recipe, capacity);
+  std::optional<RowStream::Part> part;
+  StepRows rows{.data = p.train.data()};
+  if (p.streamed) {
+    part = p.streamed->stage(recipe.draw, number, 1);
+    rows = p.streamed->rows(part->buffer);
+  }
+  sum.begin(recipe, capacity, rows);
   (void)p.position.wait();
   std::vector<std::uint32_t> drawn;
-  if (observes != nullptr || has_canaries) drawn = p.drawn.download(p.sample.count());
+  if (part)
+    drawn.assign(part->examples.begin(), part->examples.end());
+  else if (observes != nullptr || has_canaries)
+    drawn = p.drawn.download(p.sample.count());
   if (observes != nullptr)
     show_batch(release_observer, number, recipe.draw, p.numbering->numbers_of(drawn));
   if (has_canaries) p.sample.set_count(p.canaries.ordinary(drawn));
 
-  const Unfinished unfinished = sum.add_up(recipe, capacity);
+  const Unfinished unfinished = sum.add_up(recipe, capacity, rows.data);
+  if (part) p.streamed->launched(*part);
   if (unfinished.sums.slabs != nullptr) p.fused->add(unfinished.sums, p.end.sum());
   std::vector<float> ordinary;
   if (has_canaries) ordinary = add_canaries(p, recipe, number, step.scale, drawn);
@@ -124,6 +135,8 @@ void take_step(EngineParts& p, StepSum& sum, const StepRecipe& recipe, std::uint
 
 void run_watched(EngineParts& p, StepSum& sum, const StepRecipe& recipe, const StepCursor& cursor,
                  std::span<const ListedStep> steps) {
+  if (p.streamed)
+    p.streamed->reserve(static_cast<std::size_t>(batch_capacity(recipe.draw, p.train.size())));
   p.position.start(cursor, steps);
   for (std::size_t i = 0; i < steps.size(); ++i)
     take_step(p, sum, recipe, cursor.first + i, steps[i]);

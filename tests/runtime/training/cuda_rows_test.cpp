@@ -146,6 +146,20 @@ TEST_F(CudaRows, AHeldOutRowThatOverflowsChangesNoWeight) {
   }
 }
 
+/// Rows that stay in a file on the host, and those of the evaluation too, give the same model.
+TEST_F(CudaRows, RowsInAFileGiveTheModelOfRowsInMemory) {
+  write_table("visits.csv", "kind = \"label\", values = [\"0\", \"1\"]", true);
+  for (const std::string method : {"dpsgd", "dpis"}) {
+    for (const std::string where : {"memory", "file"})
+      train("cuda", method + where,
+            "--dataset visits.csv --model logistic --steps 2 --batch 60 --method " + method +
+                " --rows-in " + where + kHeldOut);
+    EXPECT_EQ(weights_of(method + "file"), weights_of(method + "memory"));
+    EXPECT_EQ(content_of(folder_ / (method + "file/private/metrics.jsonl")),
+              content_of(folder_ / (method + "memory/private/metrics.jsonl")));
+  }
+}
+
 /// An audit on the device has the CPU's batches and noise and so, with canaries far beyond the
 /// clipping norm, the same guesses.
 TEST_F(CudaRows, AnAuditMakesTheGuessesOfTheCpu) {

@@ -49,6 +49,7 @@ class EmulatedGpu {
                                .multiprocessors = limits.multiprocessors}) {}
   explicit EmulatedGpu(const TestDevice& d) : state_(std::make_unique<State>()) {
     state_->seed = d.seed;
+    state_->copies_early = d.seed % 2 == 1;
     state_->limits = {.multiprocessors = d.multiprocessors, .shared_bytes = d.shared_bytes};
     state_->batch_capacity = d.batch_capacity;
     state_->log = d.log;
@@ -80,25 +81,56 @@ class EmulatedGpu {
     release_pinned(p);
   }
   void clear(void* p, std::size_t bytes) {
+    settle();
     if (maps(bytes))
       clear_poisoned(p, bytes);
     else if (state_->runs || bytes < kLarge)
       std::memset(p, 0, bytes);
   }
   void upload(void* to, const void* from, std::size_t bytes) {
+    settle();
     if (state_->log != nullptr) ++state_->log->waits;
     if (state_->runs || bytes < kLarge) std::memcpy(to, from, bytes);
   }
   void download(void* to, const void* from, std::size_t bytes) {
+    settle();
     if (state_->log != nullptr) ++state_->log->waits;
     std::memcpy(to, from, bytes);
   }
 
   void copy(void* to, const void* from, std::size_t bytes) {
+    settle();
     if (state_->runs || bytes < kLarge) std::memcpy(to, from, bytes);
   }
 
   std::size_t memory() const { return state_->device_memory; }
+  std::size_t free_memory() const { return state_->device_memory - state_->allocated; }
+
+  // Copies beside launches. From the first mark on a replay is run no sooner than something waits
+  // for it. Copies are made as soon as they may (odd seeds) or as late, so that a wait that is
+  // missing gives a step other rows.
+  struct MarkPlace {
+    std::size_t replays = 0, copies = 0;  // that are before the mark
+  };
+  using Mark = std::shared_ptr<MarkPlace>;
+  Mark new_mark() {
+    state_->defers = true;
+    return std::make_shared<MarkPlace>();
+  }
+  void copy_beside(void* to, const void* from, std::size_t bytes) {
+    state_->copies.push_back({to, from, bytes, state_->held_until});
+    copy_early();
+  }
+  void mark(const Mark& m) { m->replays = state_->replays.size(); }
+  void mark_copies(const Mark& m) { m->copies = state_->copies.size(); }
+  void hold_copies(const Mark& m) { state_->held_until = std::max(state_->held_until, m->replays); }
+  void await_copies(const Mark& m) {
+    state_->replays.emplace_back([this, until = m->copies] { copy_until(until); });
+  }
+  void wait(const Mark& m) {
+    replay_until(m->replays);
+    copy_until(m->copies);
+  }
 
   void* allocate_pinned(std::size_t bytes) {
     auto* const p = static_cast<unsigned char*>(maps(bytes)    ? map_poisoned(bytes + guard())
@@ -120,6 +152,7 @@ class EmulatedGpu {
       std::free(p);
   }
   void upload_pinned(void* to, const void* from, std::size_t bytes) {
+    settle();
     std::memcpy(to, from, bytes);
   }
 
@@ -282,11 +315,15 @@ class EmulatedGpu {
     if (state_->log != nullptr) ++state_->log->recordings;
     return work;
   }
-  void replay(const Recording& r) { r(); }
+  void replay(const Recording& r) {
+    if (!state_->defers) return r();
+    state_->replays.push_back(r);
+  }
 
  private:
   template <class... P, class... A>
   void start(const char* name, void (*kernel)(P...), const LaunchShape& s, const A&... args) {
+    settle();
     if (state_->log != nullptr) state_->log->launches.emplace_back(name);
     if (++state_->launches == state_->failing_launch)
       throw Error(std::string("CUDA: ") + name + ": an emulated device fails");
@@ -299,6 +336,35 @@ class EmulatedGpu {
                  s.shared_bytes, options, args...);
   }
 
+  /// Runs what was replayed, before the host touches the device's memory.
+  void settle() {
+    if (state_->defers && !state_->is_replaying) replay_until(state_->replays.size());
+  }
+  void replay_until(std::size_t end) {
+    while (state_->replayed < end) {
+      const std::function<void()> work = std::move(state_->replays[state_->replayed]);
+      state_->is_replaying = true;
+      work();
+      state_->is_replaying = false;
+      ++state_->replayed;
+      copy_early();
+    }
+  }
+  void copy_until(std::size_t end) {
+    for (; state_->copied < end; ++state_->copied) {
+      const Copy& c = state_->copies[state_->copied];
+      if (state_->is_replaying && c.after > state_->replayed)
+        throw std::runtime_error("emulated GPU: a step waits for copies that wait for it");
+      replay_until(c.after);
+      std::memcpy(c.to, c.from, c.bytes);
+    }
+  }
+  void copy_early() {
+    while (state_->copies_early && state_->copied < state_->copies.size() &&
+           state_->copies[state_->copied].after <= state_->replayed)
+      copy_until(state_->copied + 1);
+  }
+
   static constexpr unsigned char kGuard = 0xa5;
   static constexpr std::size_t kLarge = std::size_t{1} << 20;  // without kernels nobody reads it
   static std::size_t guard() { return simt::overruns_end_the_program() ? 0 : 64; }
@@ -306,8 +372,17 @@ class EmulatedGpu {
   bool maps(std::size_t bytes) const {
     return state_->runs && bytes >= kPoisonedPiece && !simt::overruns_end_the_program();
   }
+  struct Copy {
+    void* to;
+    const void* from;
+    std::size_t bytes, after;  // as many replays
+  };
   struct State {
     unsigned seed = 1;
+    bool defers = false, copies_early = false, is_replaying = false;
+    std::vector<std::function<void()>> replays;
+    std::vector<Copy> copies;
+    std::size_t replayed = 0, copied = 0, held_until = 0;
     bool has_blas = false;
     bool has_dnn = false;
     Precision blas_precision = Precision::fp32;

@@ -1,0 +1,110 @@
+#pragma once
+// Training rows that stay on the host, because the device has no memory for all of them.
+//
+// A batch depends on the key and on the number of its step alone. So the host draws the batches of
+// the next steps (batch_draws.hpp), copies their rows, and only these, into pinned memory, and from
+// there to a buffer on the device, with the list of where each example of each batch lies in it.
+// The steps are the recorded ones: `begin` takes the list from the buffer in place of indices of
+// examples, and all other kernels read the buffer by these places. There are two buffers. While the
+// device runs the steps of one, the host draws and copies into the other; a stream of copies waits
+// for the steps that read the buffer before, and the steps wait for the copies.
+//
+// A row of a step is copied once, and everything that is computed from it in the step, norm and sum
+// alike, reads that copy, whatever happens to a file or an array in between. A step reads the
+// places on its list alone, so what was in the buffer before reaches no number. The list has the
+// order of the batch, and no sum depends on where a row lies: results are the same, bit for bit, as
+// with all rows on the device. The number of steps of a buffer depends on its size alone.
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "runtime/base/threads.hpp"
+#include "runtime/data/dataset.hpp"
+#include "runtime/device/batch_draws.hpp"
+#include "runtime/device/cuda/buffer.hpp"
+#include "runtime/device/cuda/micro_batch.hpp"
+#include "runtime/device/engine.hpp"
+
+namespace cudp::cuda::inline CUDP_SIMT {
+
+/// Where the launches of a step find its batch and its rows.
+struct StepRows {
+  DeviceData data;
+  std::optional<BatchesAhead> batches = {};  ///< drawn ahead; empty: the step draws its own
+};
+
+class RowStream {
+ public:
+  static constexpr std::size_t kBuffers = 2;
+  /// Size of a buffer, which has at least one step's batch [bytes], and most steps of it. It is at
+  /// most 1/16 of the device's memory.
+  static constexpr std::size_t kBufferBytes = std::size_t{1} << 28;
+  static constexpr std::size_t kMaxSteps = 256;
+
+  /// Keeps references to the arguments. shared: what all rows have in common, in device memory.
+  /// sorts_words: see TrainingSetUse.
+  RowStream(Gpu& gpu, const Dataset& train, const EngineSettings& settings,
+            const DeviceData& shared, bool sorts_words);
+
+  /// Returns the size of an example on the device [bytes].
+  static std::size_t bytes_of_row(const Dataset& train, bool sorts_words);
+
+  const Dataset& train() const { return train_; }
+
+  /// Allocates buffers for batches of up to list_size examples, unless there are some. Recordings
+  /// that read earlier buffers must not be replayed then.
+  void reserve(std::size_t list_size);
+  /// Returns where the steps of a buffer find their batches and rows. Valid until reserve().
+  StepRows rows(std::size_t buffer) const;
+
+  /// Steps whose batches and rows are in a buffer.
+  struct Part {
+    std::size_t buffer;
+    std::size_t steps;
+    std::span<const std::uint32_t> examples;  ///< of all steps, one after another
+  };
+  /// Draws the batches of steps first, first + 1, ..., at most `steps` of them, and copies their
+  /// rows to the next buffer. Later launches see them. Requires reserve(). Throws InputError if a
+  /// row cannot be read from its file.
+  Part stage(const Draw& draw, std::uint64_t first, std::size_t steps);
+  /// Call after the part's steps have been launched: lets a later stage() overwrite the buffer.
+  void launched(const Part& part);
+
+ private:
+  /// Arrays of a buffer: bytes of an example in each, and offsets [bytes].
+  struct Columns {
+    std::size_t features = 0, targets = 0, lengths = 0, order = 0, labels = 1;
+  };
+  struct Buffers {
+    Buffers(Gpu& gpu, std::size_t bytes)
+        : host(gpu, bytes), device(gpu, bytes), copied(gpu.new_mark()), read(gpu.new_mark()) {}
+    PinnedBuffer<std::uint8_t> host;
+    Buffer<std::uint8_t> device;
+    Gpu::Mark copied;  ///< all copies to `device` are done
+    Gpu::Mark read;    ///< all steps that read `device` are done
+  };
+
+  static Columns widths_of_row(const Dataset& train, bool sorts_words);
+  std::size_t counts_at() const { return sizeof(std::uint64_t); }
+  std::size_t list_at() const { return counts_at() + steps_ * sizeof(std::uint32_t); }
+  void copy_rows(std::uint8_t* to);
+  void send(Buffers& buffer, std::size_t steps);
+
+  Gpu& gpu_;
+  const Dataset& train_;
+  const DeviceData& shared_;
+  Columns widths_;
+  ThreadTeam team_;
+  BatchDraws draws_;
+  std::size_t list_size_ = 0;
+  std::size_t steps_ = 0;
+  Columns at_{};
+  std::array<std::optional<Buffers>, kBuffers> buffers_;
+  std::size_t next_ = 0;                 // buffer of the next part
+  std::vector<std::uint32_t> examples_;  // of the last part
+};
+
+}  // namespace cudp::cuda::inline CUDP_SIMT
