@@ -295,8 +295,8 @@ page() {
 }
 
 # The release file and the .deb in roots of bare Debian 12 and Ubuntu 24.04, made by debootstrap (as root): another user
-# trains a preset, without /proc and gnuplot; setup.sh says what root must install. Debian's debootstrap has no keys of
-# Ubuntu. BARE_ROOTS names a folder with roots that exist (DIR/bookworm, DIR/noble).
+# trains a preset with each, without /proc and gnuplot; setup.sh says what root must install. Debian's debootstrap has no
+# keys of Ubuntu. BARE_ROOTS names a folder with roots that exist (DIR/bookworm, DIR/noble).
 bare() {
   scripts/package.sh -DCUDP_CUDA=OFF
   mkdir -p build-package/bare
@@ -310,7 +310,7 @@ bare() {
   packed
 }
 
-# Size of the release file (at most 25 MB), and what it needs: the C library alone.
+# Sizes of the release file (at most 25 MB) and the .deb, and what they need: the C library alone.
 packed() {
   local file needed
   file=$(ls dist/cudp-*-linux-x86_64.tar.gz)
@@ -319,6 +319,10 @@ packed() {
     grep -vE '^(linux-vdso|libc|libm|/lib64/ld-linux-x86-64)[.]so' || true)
   [[ -z $needed ]] || { echo "the program needs $needed" >&2; return 1; }
   tar tzf "$file" | grep -c /licences/ | awk '{ print "licence texts: " $1 }'
+  needed=$(dpkg-deb -f dist/cudp_*.deb Depends)
+  [[ $needed =~ ^libc6\ \(\>=\ [0-9.]+\)$ ]] || { echo "the .deb depends on $needed" >&2; return 1; }
+  echo "dependencies of the .deb: $needed"
+  stat -c '%n: %s bytes' "$file" dist/cudp_*.deb
 }
 
 bare_root() {
@@ -337,9 +341,17 @@ bare_root() {
     cudp-*/bin/cudp verify run >verified
     if /src/scripts/setup.sh 2>said; then exit 1; fi
     grep -q "there is no sudo here" said'
+  chroot "$root" dpkg -r cudp >/dev/null 2>&1 || true
   chroot "$root" sh -c 'dpkg -i /tmp/cudp_*.deb'
-  chroot "$root" su someone -c 'cd && cudp verify run >/dev/null && cudp info'
-  ls -l dist
+  chroot "$root" su someone -c 'set -eu
+    cd
+    rm -r cudp-*
+    cudp train --preset glyphs-cnn --epochs 1 --seed 1 --quiet --out installed
+    cudp verify installed >/dev/null
+    cudp verify run >/dev/null
+    cudp info'
+  chroot "$root" dpkg -r cudp >/dev/null
+  ! chroot "$root" sh -c 'command -v cudp' || { echo "$root: cudp is still there after dpkg -r" >&2; return 1; }
 }
 
 # Interruptions by each signal at 20 random moments, under a loop of the same command (4 in the ordinary tests).
