@@ -5,9 +5,9 @@
 # all changes of the data, whether what an engine finds in its memory matters, how far one row moves a
 # sum, whether runs of settings made by machine are what they say, which faults that catches, how often audits
 # catch what, ranks at every SIMD level and 200 killed, jobs interrupted by every signal, the pages of runs in a browser, the release file on a bare Debian 12 and Ubuntu
-# 24.04, the program for aarch64, data larger than memory, and, where nvcc is, all CUDA tests on interpreted PTX and which wrong kernels they find.
+# 24.04, a build there without root, the program for aarch64, data larger than memory, and, where nvcc is, all CUDA tests on interpreted PTX and which wrong kernels they find.
 # scripts/test.sh runs the first three; the others are too slow for every build.
-# Usage: scripts/check.sh [includes] [noise] [paths] [interference] [kernels] [format] [tidy] [odr] [address] [thread] [no-cuda] [no-mpi] [ranks] [scratch] [influence] [transcripts] [forge] [faults] [audit] [page] [queue] [bare] [aarch64] [memory] [ptx] [mutants]   (default: all but the last four)
+# Usage: scripts/check.sh [includes] [noise] [paths] [interference] [kernels] [format] [tidy] [odr] [address] [thread] [no-cuda] [no-mpi] [ranks] [scratch] [influence] [transcripts] [forge] [faults] [audit] [page] [queue] [bare] [no-root] [aarch64] [memory] [ptx] [mutants]   (default: all but the last five)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -299,15 +299,39 @@ page() {
 # keys of Ubuntu. BARE_ROOTS names a folder with roots that exist (DIR/bookworm, DIR/noble).
 bare() {
   scripts/package.sh -DCUDP_CUDA=OFF
-  mkdir -p build-package/bare
   local roots=${BARE_ROOTS:-build-package/bare}
-  [[ -d $roots/bookworm ]] || debootstrap --variant=minbase bookworm "$roots/bookworm" \
-    "${DEBIAN_MIRROR:-http://deb.debian.org/debian}" >build-package/bare.log
-  [[ -d $roots/noble ]] || debootstrap --no-check-gpg --variant=minbase noble "$roots/noble" \
-    "${UBUNTU_MIRROR:-http://archive.ubuntu.com/ubuntu}" gutsy >>build-package/bare.log
+  make_roots "$roots"
   bare_root "$roots/bookworm"
   bare_root "$roots/noble"
   packed
+}
+
+make_roots() {  # folder
+  mkdir -p "$1"
+  [[ -d $1/bookworm ]] || debootstrap --variant=minbase bookworm "$1/bookworm" \
+    "${DEBIAN_MIRROR:-http://deb.debian.org/debian}" >"$1/log"
+  [[ -d $1/noble ]] || debootstrap --no-check-gpg --variant=minbase noble "$1/noble" \
+    "${UBUNTU_MIRROR:-http://archive.ubuntu.com/ubuntu}" gutsy >>"$1/log"
+  local root
+  for root in "$1/bookworm" "$1/noble"; do
+    chroot "$root" id someone >/dev/null 2>&1 || chroot "$root" useradd -m someone
+  done
+}
+
+# The README's first command from the source, in the same roots, as a user without root and sudo: compilers and libraries
+# are unpacked, the program is built and trains.
+no-root() {
+  local roots=${BARE_ROOTS:-build-package/bare} root
+  make_roots "$roots"
+  for root in "$roots/bookworm" "$roots/noble"; do
+    echo "-- $root" >&2
+    rm -rf "$root/home/someone/cudp"
+    mkdir "$root/home/someone/cudp"
+    git archive HEAD | tar x -C "$root/home/someone/cudp"
+    chroot "$root" chown -R someone: /home/someone/cudp
+    chroot "$root" su someone -c 'cd ~/cudp && CUDP_UNPACK=1 scripts/train.sh --epochs 1 --out run && build/cudp verify run'
+    rm -rf "$root/home/someone/cudp"
+  done
 }
 
 # Sizes of the release file (at most 25 MB) and the .deb, and what they need: the C library alone.
@@ -328,7 +352,6 @@ packed() {
 bare_root() {
   local root=$1
   echo "-- $root" >&2
-  chroot "$root" id someone >/dev/null 2>&1 || chroot "$root" useradd -m someone
   rm -rf "$root"/home/someone/* "$root"/tmp/* "$root/src"
   cp dist/cudp-*-linux-*.tar.gz dist/cudp_*.deb "$root/tmp/"
   mkdir "$root/src"
@@ -486,9 +509,9 @@ if (($# == 0)); then set -- includes noise paths interference kernels format tid
 for check in "$@"; do
   echo "== $check" >&2
   case $check in
-    includes | noise | paths | interference | kernels | format | tidy | odr | address | thread | no-cuda | no-mpi | ranks | scratch | influence | transcripts | forge | faults | audit | page | queue | bare | aarch64 | memory | ptx | mutants) "$check" ;;
+    includes | noise | paths | interference | kernels | format | tidy | odr | address | thread | no-cuda | no-mpi | ranks | scratch | influence | transcripts | forge | faults | audit | page | queue | bare | no-root | aarch64 | memory | ptx | mutants) "$check" ;;
     *)
-      echo "check.sh: expected includes, noise, paths, interference, kernels, format, tidy, odr, address, thread, no-cuda, no-mpi, ranks, scratch, influence, transcripts, forge, faults, audit, page, queue, bare, aarch64, memory, ptx or mutants, found '$check'" >&2
+      echo "check.sh: expected includes, noise, paths, interference, kernels, format, tidy, odr, address, thread, no-cuda, no-mpi, ranks, scratch, influence, transcripts, forge, faults, audit, page, queue, bare, no-root, aarch64, memory, ptx or mutants, found '$check'" >&2
       exit 2
       ;;
   esac
