@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing from the distribution's packages (Debian 12, Ubuntu 24.04) and builds.
-# Usage: scripts/setup.sh [--tests] [CMake arguments]
+# Usage: scripts/setup.sh [--tests | --packaging] [CMake arguments]
 # BUILD_DIR names the build folder (default: build); CUDP_CUDA=AUTO|ON|OFF the CUDA backend. CUDP_UNPACK=1: without root;
 # packages are unpacked into build-packages/, which later builds use (scripts/unpack.sh).
 set -euo pipefail
@@ -15,6 +15,9 @@ if [[ ${1:-} == --tests ]]; then
   tests=ON
   packages+=(libgtest-dev libbenchmark-dev clang libclang-rt-dev libzstd-dev xz-utils libopenmpi-dev openmpi-bin
              python3-numpy python3-venv python3-dev)
+elif [[ ${1:-} == --packaging ]]; then
+  shift
+  packages+=(dpkg-dev file)
 fi
 
 missing=()
