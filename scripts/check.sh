@@ -384,27 +384,64 @@ queue() {
   CUDP_KILLS=20 build-cpu/tests/cudp_tests --gtest_filter='QueueCli.InterruptedByAny*'
 }
 
-# The program for aarch64 (Grace), by Debian's cross compiler; qemu-user runs it. Its libraries come from packages of that
-# architecture, which are unpacked into build-aarch64/root: nothing of this machine is changed.
+# The program for aarch64 (Grace), by Debian's cross compiler; qemu-user runs it (packages g++-aarch64-linux-gnu and
+# qemu-user). Its libraries come from packages of that architecture, which are unpacked into build-aarch64/root: nothing of
+# this machine is changed. Each program verifies the seeded run of the other; the weights differ by roundings of float32,
+# because NEON has fused multiply-adds and the baseline of x86-64 has none.
 aarch64() {
-  local root=$PWD/build-aarch64/root
+  local root=$PWD/build-aarch64/root tool
+  for tool in aarch64-linux-gnu-g++ qemu-aarch64; do
+    command -v "$tool" >/dev/null || { echo "check.sh aarch64: $tool is missing: apt-get install g++-aarch64-linux-gnu qemu-user" >&2; return 1; }
+  done
   mkdir -p "$root" build-aarch64/debs build-aarch64/apt/lists/partial build-aarch64/cache/archives/partial
   local apt=(apt-get -qq -o APT::Architecture=arm64 -o APT::Architectures=arm64 -o Dir::State="$PWD/build-aarch64/apt"
-    -o Dir::State::status=/dev/null -o Dir::Cache="$PWD/build-aarch64/cache")
+    -o Dir::State::status=/dev/null -o Dir::Cache="$PWD/build-aarch64/cache" -o APT::Sandbox::User="$(id -un)")
   "${apt[@]}" update
   (cd build-aarch64/debs && "${apt[@]}" download libsodium-dev libutf8proc-dev zlib1g-dev liblzma-dev)
   local deb
   for deb in build-aarch64/debs/*.deb; do dpkg -x "$deb" "$root"; done
-  local library=$root/usr/lib/aarch64-linux-gnu
+  local library=$root/usr/lib/aarch64-linux-gnu emulator=(qemu-aarch64 -L /usr/aarch64-linux-gnu)
   cmake -S . -B build-aarch64/build -G Ninja -DCMAKE_BUILD_TYPE=Release -DCUDP_UNITY=ON -DCUDP_CUDA=OFF -DCUDP_TESTS=OFF \
     -DCUDP_BENCH=OFF -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
     -DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ -DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc \
+    "-DCMAKE_CROSSCOMPILING_EMULATOR=$(IFS=';' && echo "${emulator[*]}")" \
     -DSODIUM_ARCHIVE="$library/libsodium.a" -DUTF8PROC_ARCHIVE="$library/libutf8proc.a" \
     -DZLIB_ARCHIVE="$library/libz.a" -DLZMA_ARCHIVE="$library/liblzma.a" >/dev/null
   cmake --build build-aarch64/build --target cudp
-  rm -rf build-aarch64/run
-  qemu-aarch64 -L /usr/aarch64-linux-gnu build-aarch64/build/cudp train --preset glyphs-cnn --steps 20 --out build-aarch64/run
-  qemu-aarch64 -L /usr/aarch64-linux-gnu build-aarch64/build/cudp verify build-aarch64/run
+  configure build-cpu -DCUDP_CUDA=OFF
+  cmake --build build-cpu --target cudp
+
+  local runs=build-aarch64/runs program=("${emulator[@]}" build-aarch64/build/cudp)
+  local train=(train --preset glyphs-cnn --steps 20 --seed 1 --quiet)
+  rm -rf "$runs"
+  mkdir "$runs"
+  "${program[@]}" info
+  "${program[@]}" "${train[@]}" --out "$runs/aarch64"
+  CUDP_SIMD_LEVEL=baseline build-cpu/cudp "${train[@]}" --out "$runs/x86_64"
+  local run
+  for run in aarch64 x86_64; do
+    "${program[@]}" verify "$runs/$run" >"$runs/$run.by-aarch64"
+    build-cpu/cudp verify "$runs/$run" >"$runs/$run.by-x86_64"
+    diff "$runs/$run.by-aarch64" "$runs/$run.by-x86_64" || true
+  done
+  python3 - "$runs" <<'EOF'
+import array, json, sys
+def weights(run):
+    with open(f"{sys.argv[1]}/{run}/release/model.safetensors", "rb") as f:
+        f.seek(int.from_bytes(f.read(8), "little"), 1)
+        return array.array("f", f.read())
+def promise(run):
+    with open(f"{sys.argv[1]}/{run}/release/privacy.json") as f:
+        stated = json.load(f)
+    return [stated[name] for name in ("epsilon", "delta")]
+a, b = weights("aarch64"), weights("x86_64")
+largest = max(map(abs, b))
+difference = max(abs(x - y) for x, y in zip(a, b))
+print(f"{len(a)} weights: the largest is {largest:g}, the largest difference {difference:g}")
+print("epsilon and delta:", *promise("aarch64"), "and", *promise("x86_64"))
+close = all(abs(x - y) <= 1e-9 * y for x, y in zip(promise("aarch64"), promise("x86_64")))
+sys.exit(not (close and len(a) == len(b) and difference <= 1e-3 * largest))
+EOF
 }
 
 # A table and a folder of images of 12 GB each (or CUDP_GIGABYTES) train with 1 GB of anonymous memory, and in a control
@@ -430,7 +467,7 @@ memory() {
   python3 bench/generate_table.py "$data" visits --rows 20000 --positive 0.3
   larger_than_memory images "--model cnn" 20 0.5
   larger_than_memory images "--model logistic" 100 0
-  rm -rf "$data"/*/
+  rm -rf "${data:?}"/*/
   larger_than_memory large.csv "--schema $data/visits.toml" 100 0
   rm -rf "$data"
   [[ -z $group ]] || rmdir "$group"
