@@ -5,9 +5,9 @@
 # all changes of the data, whether what an engine finds in its memory matters, how far one row moves a
 # sum, whether runs of settings made by machine are what they say, which faults that catches, how often audits
 # catch what, ranks at every SIMD level and 200 killed, jobs interrupted by every signal, the pages of runs in a browser, the release file on a bare Debian 12 and Ubuntu
-# 24.04, the program for aarch64, data larger than memory, and, where nvcc is, all CUDA tests on interpreted PTX and which wrong kernels they find.
+# 24.04, a build there without root, the program for aarch64, data larger than memory, and, where nvcc is, all CUDA tests on interpreted PTX and which wrong kernels they find.
 # scripts/test.sh runs the first three; the others are too slow for every build.
-# Usage: scripts/check.sh [includes] [noise] [paths] [interference] [kernels] [format] [tidy] [odr] [address] [thread] [no-cuda] [no-mpi] [ranks] [scratch] [influence] [transcripts] [forge] [faults] [audit] [page] [queue] [bare] [aarch64] [memory] [ptx] [mutants]   (default: all but the last four)
+# Usage: scripts/check.sh [includes] [noise] [paths] [interference] [kernels] [format] [tidy] [odr] [address] [thread] [no-cuda] [no-mpi] [ranks] [scratch] [influence] [transcripts] [forge] [faults] [audit] [page] [queue] [bare] [no-root] [aarch64] [memory] [ptx] [mutants]   (default: all but the last five)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -334,22 +334,46 @@ EOF
 }
 
 # The release file and the .deb in roots of bare Debian 12 and Ubuntu 24.04, made by debootstrap (as root): another user
-# trains a preset, without /proc and gnuplot; setup.sh says what root must install. Debian's debootstrap has no keys of
-# Ubuntu. BARE_ROOTS names a folder with roots that exist (DIR/bookworm, DIR/noble).
+# trains a preset with each, without /proc and gnuplot; setup.sh says what root must install. Debian's debootstrap has no
+# keys of Ubuntu. BARE_ROOTS names a folder with roots that exist (DIR/bookworm, DIR/noble).
 bare() {
   scripts/package.sh -DCUDP_CUDA=OFF
-  mkdir -p build-package/bare
   local roots=${BARE_ROOTS:-build-package/bare}
-  [[ -d $roots/bookworm ]] || debootstrap --variant=minbase bookworm "$roots/bookworm" \
-    "${DEBIAN_MIRROR:-http://deb.debian.org/debian}" >build-package/bare.log
-  [[ -d $roots/noble ]] || debootstrap --no-check-gpg --variant=minbase noble "$roots/noble" \
-    "${UBUNTU_MIRROR:-http://archive.ubuntu.com/ubuntu}" gutsy >>build-package/bare.log
+  make_roots "$roots"
   bare_root "$roots/bookworm"
   bare_root "$roots/noble"
   packed
 }
 
-# Size of the release file (at most 25 MB), and what it needs: the C library alone.
+make_roots() {  # folder
+  mkdir -p "$1"
+  [[ -d $1/bookworm ]] || debootstrap --variant=minbase bookworm "$1/bookworm" \
+    "${DEBIAN_MIRROR:-http://deb.debian.org/debian}" >"$1/log"
+  [[ -d $1/noble ]] || debootstrap --no-check-gpg --variant=minbase noble "$1/noble" \
+    "${UBUNTU_MIRROR:-http://archive.ubuntu.com/ubuntu}" gutsy >>"$1/log"
+  local root
+  for root in "$1/bookworm" "$1/noble"; do
+    chroot "$root" id someone >/dev/null 2>&1 || chroot "$root" useradd -m someone
+  done
+}
+
+# The README's first command from the source, in the same roots, as a user without root and sudo: compilers and libraries
+# are unpacked, the program is built and trains.
+no-root() {
+  local roots=${BARE_ROOTS:-build-package/bare} root
+  make_roots "$roots"
+  for root in "$roots/bookworm" "$roots/noble"; do
+    echo "-- $root" >&2
+    rm -rf "$root/home/someone/cudp"
+    mkdir "$root/home/someone/cudp"
+    git archive HEAD | tar x -C "$root/home/someone/cudp"
+    chroot "$root" chown -R someone: /home/someone/cudp
+    chroot "$root" su someone -c 'cd ~/cudp && CUDP_UNPACK=1 scripts/train.sh --epochs 1 --out run && build/cudp verify run'
+    rm -rf "$root/home/someone/cudp"
+  done
+}
+
+# Sizes of the release file (at most 25 MB) and the .deb, and what they need: the C library alone.
 packed() {
   local file needed
   file=$(ls dist/cudp-*-linux-x86_64.tar.gz)
@@ -358,12 +382,15 @@ packed() {
     grep -vE '^(linux-vdso|libc|libm|/lib64/ld-linux-x86-64)[.]so' || true)
   [[ -z $needed ]] || { echo "the program needs $needed" >&2; return 1; }
   tar tzf "$file" | grep -c /licences/ | awk '{ print "licence texts: " $1 }'
+  needed=$(dpkg-deb -f dist/cudp_*.deb Depends)
+  [[ $needed =~ ^libc6\ \(\>=\ [0-9.]+\)$ ]] || { echo "the .deb depends on $needed" >&2; return 1; }
+  echo "dependencies of the .deb: $needed"
+  stat -c '%n: %s bytes' "$file" dist/cudp_*.deb
 }
 
 bare_root() {
   local root=$1
   echo "-- $root" >&2
-  chroot "$root" id someone >/dev/null 2>&1 || chroot "$root" useradd -m someone
   rm -rf "$root"/home/someone/* "$root"/tmp/* "$root/src"
   cp dist/cudp-*-linux-*.tar.gz dist/cudp_*.deb "$root/tmp/"
   mkdir "$root/src"
@@ -376,9 +403,17 @@ bare_root() {
     cudp-*/bin/cudp verify run >verified
     if /src/scripts/setup.sh 2>said; then exit 1; fi
     grep -q "there is no sudo here" said'
+  chroot "$root" dpkg -r cudp >/dev/null 2>&1 || true
   chroot "$root" sh -c 'dpkg -i /tmp/cudp_*.deb'
-  chroot "$root" su someone -c 'cd && cudp verify run >/dev/null && cudp info'
-  ls -l dist
+  chroot "$root" su someone -c 'set -eu
+    cd
+    rm -r cudp-*
+    cudp train --preset glyphs-cnn --epochs 1 --seed 1 --quiet --out installed
+    cudp verify installed >/dev/null
+    cudp verify run >/dev/null
+    cudp info'
+  chroot "$root" dpkg -r cudp >/dev/null
+  ! chroot "$root" sh -c 'command -v cudp' || { echo "$root: cudp is still there after dpkg -r" >&2; return 1; }
 }
 
 # Interruptions by each signal at 20 random moments, under a loop of the same command (4 in the ordinary tests).
@@ -388,94 +423,171 @@ queue() {
   CUDP_KILLS=20 build-cpu/tests/cudp_tests --gtest_filter='QueueCli.InterruptedByAny*'
 }
 
-# The program for aarch64 (Grace), by Debian's cross compiler; qemu-user runs it. Its libraries come from packages of that
-# architecture, which are unpacked into build-aarch64/root: nothing of this machine is changed.
+# The program for aarch64 (Grace), by Debian's cross compiler; qemu-user runs it (packages g++-aarch64-linux-gnu and
+# qemu-user). Its libraries come from packages of that architecture, which are unpacked into build-aarch64/root: nothing of
+# this machine is changed. Each program verifies the seeded run of the other; the weights differ by roundings of float32,
+# because NEON has fused multiply-adds and the baseline of x86-64 has none.
 aarch64() {
-  local root=$PWD/build-aarch64/root
+  local root=$PWD/build-aarch64/root tool
+  for tool in aarch64-linux-gnu-g++ qemu-aarch64; do
+    command -v "$tool" >/dev/null || { echo "check.sh aarch64: $tool is missing: apt-get install g++-aarch64-linux-gnu qemu-user" >&2; return 1; }
+  done
   mkdir -p "$root" build-aarch64/debs build-aarch64/apt/lists/partial build-aarch64/cache/archives/partial
   local apt=(apt-get -qq -o APT::Architecture=arm64 -o APT::Architectures=arm64 -o Dir::State="$PWD/build-aarch64/apt"
-    -o Dir::State::status=/dev/null -o Dir::Cache="$PWD/build-aarch64/cache")
+    -o Dir::State::status=/dev/null -o Dir::Cache="$PWD/build-aarch64/cache" -o APT::Sandbox::User="$(id -un)")
   "${apt[@]}" update
   (cd build-aarch64/debs && "${apt[@]}" download libsodium-dev libutf8proc-dev zlib1g-dev liblzma-dev)
   local deb
   for deb in build-aarch64/debs/*.deb; do dpkg -x "$deb" "$root"; done
-  local library=$root/usr/lib/aarch64-linux-gnu
+  local library=$root/usr/lib/aarch64-linux-gnu emulator=(qemu-aarch64 -L /usr/aarch64-linux-gnu)
   cmake -S . -B build-aarch64/build -G Ninja -DCMAKE_BUILD_TYPE=Release -DCUDP_UNITY=ON -DCUDP_CUDA=OFF -DCUDP_TESTS=OFF \
     -DCUDP_BENCH=OFF -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
     -DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ -DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc \
+    "-DCMAKE_CROSSCOMPILING_EMULATOR=$(IFS=';' && echo "${emulator[*]}")" \
     -DSODIUM_ARCHIVE="$library/libsodium.a" -DUTF8PROC_ARCHIVE="$library/libutf8proc.a" \
     -DZLIB_ARCHIVE="$library/libz.a" -DLZMA_ARCHIVE="$library/liblzma.a" >/dev/null
   cmake --build build-aarch64/build --target cudp
-  rm -rf build-aarch64/run
-  qemu-aarch64 -L /usr/aarch64-linux-gnu build-aarch64/build/cudp train --preset glyphs-cnn --steps 20 --out build-aarch64/run
-  qemu-aarch64 -L /usr/aarch64-linux-gnu build-aarch64/build/cudp verify build-aarch64/run
+  configure build-cpu -DCUDP_CUDA=OFF
+  cmake --build build-cpu --target cudp
+
+  local runs=build-aarch64/runs program=("${emulator[@]}" build-aarch64/build/cudp)
+  local train=(train --preset glyphs-cnn --steps 20 --seed 1 --quiet)
+  rm -rf "$runs"
+  mkdir "$runs"
+  "${program[@]}" info
+  "${program[@]}" "${train[@]}" --out "$runs/aarch64"
+  CUDP_SIMD_LEVEL=baseline build-cpu/cudp "${train[@]}" --out "$runs/x86_64"
+  local run
+  for run in aarch64 x86_64; do
+    "${program[@]}" verify "$runs/$run" >"$runs/$run.by-aarch64"
+    build-cpu/cudp verify "$runs/$run" >"$runs/$run.by-x86_64"
+    diff "$runs/$run.by-aarch64" "$runs/$run.by-x86_64" || true
+  done
+  python3 - "$runs" <<'EOF'
+import array, json, sys
+def weights(run):
+    with open(f"{sys.argv[1]}/{run}/release/model.safetensors", "rb") as f:
+        f.seek(int.from_bytes(f.read(8), "little"), 1)
+        return array.array("f", f.read())
+def promise(run):
+    with open(f"{sys.argv[1]}/{run}/release/privacy.json") as f:
+        stated = json.load(f)
+    return [stated[name] for name in ("epsilon", "delta")]
+a, b = weights("aarch64"), weights("x86_64")
+largest = max(map(abs, b))
+difference = max(abs(x - y) for x, y in zip(a, b))
+print(f"{len(a)} weights: the largest is {largest:g}, the largest difference {difference:g}")
+print("epsilon and delta:", *promise("aarch64"), "and", *promise("x86_64"))
+close = all(abs(x - y) <= 1e-9 * y for x, y in zip(promise("aarch64"), promise("x86_64")))
+sys.exit(not (close and len(a) == len(b) and difference <= 1e-3 * largest))
+EOF
 }
 
 # A table and a folder of images of 12 GB each (or CUDP_GIGABYTES) train with 1 GB of anonymous memory, and in a control
-# group of 1 GB if one can be made; the seconds of 200 steps from files and from memory.
+# group of 1 GB if one can be made: every drawn row is then a random read of the disk. The speeds are printed beside those of
+# as many rows as fit in memory (a sixth of the available, or CUDP_MEMORY_GIGABYTES), whose released models are the same
+# bytes from files and from memory. A CNN must keep half of its speed; a linear model computes faster than a disk reads rows.
 memory() {
   configure build-cpu -DCUDP_CUDA=OFF
   cmake --build build-cpu --target cudp
-  local gigabytes=${CUDP_GIGABYTES:-12} data=build-cpu/large program=build-cpu/cudp
-  rm -rf "$data"
-  mkdir -p "$data/images"
-  python3 bench/generate_table.py "$data" visits --rows 20000 --positive 0.3
-  python3 - "$data" "$gigabytes" <<'EOF'
-import random, sys
-folder, size = sys.argv[1], int(float(sys.argv[2]) * 1e9)
-word = lambda n: n.to_bytes(4, "big")
-for part, count in ("train", size // 784), ("t10k", 1000):
-    block = random.Random(part).randbytes(784 * 1000)
-    with open(f"{folder}/images/{part}-images-idx3-ubyte", "wb") as f:
-        f.write(word(2051) + word(count) + word(28) + word(28))
-        for at in range(0, count, 1000):
-            f.write(block[:784 * (count - at)])
-    labels = bytes(b % 10 for b in block[:784 * 1000:784])
-    with open(f"{folder}/images/{part}-labels-idx1-ubyte", "wb") as f:
-        f.write(word(2049) + word(count) + (labels * (count // 1000 + 1))[:count])
-with open(f"{folder}/visits.csv") as f:
-    head, rows = next(f), f.read()
-with open(f"{folder}/large.csv", "w") as f:
-    f.write(head)
-    for _ in range(size // len(rows) + 1):
-        f.write(rows)
-EOF
-  local group=/sys/fs/cgroup/memory/cudp-check-$$
+  local data=build-cpu/large group=/sys/fs/cgroup/memory/cudp-check-$$ size fits
   [[ -e /sys/fs/cgroup/cgroup.controllers ]] && group=/sys/fs/cgroup/cudp-check-$$
   if mkdir "$group" 2>/dev/null; then
-    echo 1G >"$group/memory.max" 2>/dev/null || echo 1G >"$group/memory.limit_in_bytes"
+    echo 1G 2>/dev/null >"$group/memory.max" || echo 1G >"$group/memory.limit_in_bytes"
   else
     group=
+    echo "no control group can be made: the limit is that of the process alone" >&2
   fi
-  local -a ways=("--dataset $data/images --model logistic" "--dataset $data/images --model cnn"
-    "--dataset $data/large.csv --schema $data/visits.toml")
-  local way where
-  for way in "${ways[@]}"; do
-    for where in file memory; do
-      rm -rf "$data/run"
-      (
-        if [[ $where == file ]]; then
-          [[ -z $group ]] || echo $BASHPID >"$group/cgroup.procs"
-          ulimit -d 1000000
-        fi
-        # shellcheck disable=SC2086
-        "$program" train $way --rows-in $where --device cpu --epsilon 1 --delta 1e-9 --seed 1 --batch 8192 --steps 200 \
-          --eval-every 0 --size-is-public --timings --out "$data/run"
-      )
-      sha256sum "$data/run/release/model.safetensors"
-    done
-  done
+  size=${CUDP_GIGABYTES:-12}
+  fits=${CUDP_MEMORY_GIGABYTES:-$(awk -v size="$size" '/^MemAvailable/ { fits = $2 / 6e6; print fits < size ? fits : size }' \
+    /proc/meminfo)}
+  rm -rf "$data"
+  mkdir -p "$data"
+  python3 bench/generate_table.py "$data" visits --rows 20000 --positive 0.3
+  larger_than_memory images "--model cnn" 20 0.5
+  larger_than_memory images "--model logistic" 100 0
+  rm -rf "${data:?}"/*/
+  larger_than_memory large.csv "--schema $data/visits.toml" 100 0
   rm -rf "$data"
   [[ -z $group ]] || rmdir "$group"
+}
+
+# One training of memory() with all rows, and two with those that fit. Uses its data, group, size and fits.
+larger_than_memory() {  # images or large.csv, settings, steps, least ratio of the speeds
+  local -a speed=() model=()
+  local where bytes
+  echo "-- $1 $2" >&2
+  for where in limited file memory; do
+    bytes=$fits
+    [[ $where == limited ]] && bytes=$size
+    (
+      # What writes a file pays for its pages: those of the large one do not stay in memory.
+      [[ $where != limited || -z $group ]] || echo $BASHPID >"$group/cgroup.procs"
+      [[ -e $data/$bytes/$1 ]] || large_rows "$data" "$1" "$bytes"
+      [[ $where != limited ]] || ulimit -d 976562
+      # shellcheck disable=SC2086
+      exec build-cpu/cudp train --dataset "$data/$bytes/$1" $2 --rows-in "${where/limited/file}" --device cpu --epsilon 1 --delta 1e-9 --seed 1 \
+        --batch 8192 --steps "$3" --eval-every 0 --size-is-public --timings --quiet --json --out "$data/$where"
+    ) >"$data/$where.json" &
+    peak_memory $! "$data/$where.peak"
+    wait $!
+    speed+=("$(awk -F'[:,]' '/"examples_per_second"/ { printf "%.0f", $2 }' "$data/$where.json")")
+    model+=("$(sha256sum <"$data/$where/release/model.safetensors")")
+    echo "$where: $bytes GB, ${speed[-1]} examples/s, $(cat "$data/$where.peak")" >&2
+    grep -E '(codes of the data|training) +[0-9]' "$data/$where/private/log.txt" >&2  # seconds of wall and CPU
+    rm -rf "${data:?}/$where"
+  done
+  [[ ${model[1]} == "${model[2]}" ]] || { echo "memory: other released bytes from a file" >&2; return 1; }
+  awk -v limited="${speed[0]}" -v memory="${speed[2]}" -v least="$4" 'BEGIN {
+    printf "from a file larger than memory: %.2f of the speed in memory\n", limited / memory
+    exit limited < least * memory }' >&2
+}
+
+# Largest anonymous memory of a process while it runs, in MB.
+peak_memory() {  # process, file
+  local peak=0 now
+  while now=$(awk '/^RssAnon/ { print $2 }' "/proc/$1/status" 2>/dev/null) && [[ -n $now ]]; do
+    ((now > peak)) && peak=$now
+    sleep 0.1
+  done
+  echo "at most $((peak / 1000)) MB of anonymous memory" >"$2"
+}
+
+large_rows() {  # folder, images or large.csv, gigabytes
+  python3 - "$@" <<'EOF'
+import os, random, sys
+source, kind, size = sys.argv[1], sys.argv[2], int(float(sys.argv[3]) * 1e9)
+folder = f"{source}/{sys.argv[3]}"
+word = lambda n: n.to_bytes(4, "big")
+if kind == "images":
+    os.makedirs(f"{folder}/images")
+    for part, count in ("train", size // 784), ("t10k", 1000):
+        block = random.Random(part).randbytes(784 * 1000)
+        with open(f"{folder}/images/{part}-images-idx3-ubyte", "wb") as f:
+            f.write(word(2051) + word(count) + word(28) + word(28))
+            for at in range(0, count, 1000):
+                f.write(block[:784 * (count - at)])
+        labels = bytes(b % 10 for b in block[:784 * 1000:784])
+        with open(f"{folder}/images/{part}-labels-idx1-ubyte", "wb") as f:
+            f.write(word(2049) + word(count) + (labels * (count // 1000 + 1))[:count])
+else:
+    os.makedirs(folder)
+    with open(f"{source}/visits.csv") as f:
+        head, rows = next(f), f.read()
+    with open(f"{folder}/large.csv", "w") as f:
+        f.write(head)
+        for _ in range(size // len(rows) + 1):
+            f.write(rows)
+EOF
 }
 
 if (($# == 0)); then set -- includes noise paths interference kernels format tidy odr address thread no-cuda no-mpi ranks scratch influence transcripts forge faults audit page queue bare; fi
 for check in "$@"; do
   echo "== $check" >&2
   case $check in
-    includes | noise | paths | interference | kernels | format | tidy | odr | address | thread | no-cuda | no-mpi | ranks | scratch | influence | transcripts | forge | faults | audit | page | queue | bare | aarch64 | memory | ptx | mutants) "$check" ;;
+    includes | noise | paths | interference | kernels | format | tidy | odr | address | thread | no-cuda | no-mpi | ranks | scratch | influence | transcripts | forge | faults | audit | page | queue | bare | no-root | aarch64 | memory | ptx | mutants) "$check" ;;
     *)
-      echo "check.sh: expected includes, noise, paths, interference, kernels, format, tidy, odr, address, thread, no-cuda, no-mpi, ranks, scratch, influence, transcripts, forge, faults, audit, page, queue, bare, aarch64, memory, ptx or mutants, found '$check'" >&2
+      echo "check.sh: expected includes, noise, paths, interference, kernels, format, tidy, odr, address, thread, no-cuda, no-mpi, ranks, scratch, influence, transcripts, forge, faults, audit, page, queue, bare, no-root, aarch64, memory, ptx or mutants, found '$check'" >&2
       exit 2
       ;;
   esac

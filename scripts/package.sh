@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=${BUILD_DIR:-build-package}
-BUILD_DIR=$build scripts/setup.sh "$@"
+BUILD_DIR=$build scripts/setup.sh --packaging "$@"
 rm -rf "$build/dist"
 (cd "$build" && cpack -G "TGZ;DEB" -B dist >&2)
 mkdir -p dist

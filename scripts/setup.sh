@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what is missing from the distribution's packages (Debian 12, Ubuntu 24.04) and builds.
-# Usage: scripts/setup.sh [--tests] [CMake arguments]
-# BUILD_DIR names the build folder (default: build); CUDP_CUDA=AUTO|ON|OFF the CUDA backend.
+# Usage: scripts/setup.sh [--tests | --packaging] [CMake arguments]
+# BUILD_DIR names the build folder (default: build); CUDP_CUDA=AUTO|ON|OFF the CUDA backend. CUDP_UNPACK=1: without root;
+# packages are unpacked into build-packages/, which later builds use (scripts/unpack.sh).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -14,13 +15,21 @@ if [[ ${1:-} == --tests ]]; then
   tests=ON
   packages+=(libgtest-dev libbenchmark-dev clang libclang-rt-dev libzstd-dev xz-utils libopenmpi-dev openmpi-bin
              python3-numpy python3-venv python3-dev)
+elif [[ ${1:-} == --packaging ]]; then
+  shift
+  packages+=(dpkg-dev file)
 fi
 
 missing=()
-for package in "${packages[@]}"; do
-  status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
-  [[ $status == installed ]] || missing+=("$package")
-done
+if [[ ${CUDP_UNPACK:-} == 1 || -f build-packages/packages ]]; then
+  scripts/unpack.sh "${packages[@]}" >&2
+  source build-packages/environment
+else
+  for package in "${packages[@]}"; do
+    status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+    [[ $status == installed ]] || missing+=("$package")
+  done
+fi
 if ((${#missing[@]})); then
   echo "Installing: ${missing[*]}" >&2
   as_root=()
@@ -28,6 +37,7 @@ if ((${#missing[@]})); then
     if ! command -v sudo >/dev/null; then
       echo "setup.sh: these packages must be installed by root, and there is no sudo here. As root:" >&2
       echo "  apt-get install --no-install-recommends ${missing[*]}" >&2
+      echo "Without root: CUDP_UNPACK=1 unpacks them into build-packages/." >&2
       exit 1
     fi
     as_root=(sudo)

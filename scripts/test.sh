@@ -7,6 +7,10 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 scripts/check.sh includes noise paths
 scripts/setup.sh --tests
+if [[ -f build-packages/environment ]]; then  # unpacked without root
+  source build-packages/environment
+  unset CC CXX  # the build folder knows its compilers; fuzz.sh needs clang
+fi
 ctest --test-dir "${BUILD_DIR:-build}" --output-on-failure --parallel "$(nproc)"
 scripts/python.sh
 scripts/fuzz.sh "${FUZZ_SECONDS:-20}"
