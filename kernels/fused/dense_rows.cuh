@@ -154,7 +154,8 @@ __device__ __forceinline__ void tile_forward(const LayerWeights& l, const TileRo
                                              const TileRows& partial, const TileRows& y,
                                              const Function& f) {
   const bool aligned = l.is_aligned();
-  const int parts = dense_parts(l.in, l.out);
+  // Layers of 32 outputs at once are so wide that their sums have one part.
+  const int parts = kTiles > 2 ? 1 : dense_parts(l.in, l.out);
   const float* const bias = l.parameters + l.bias_at();
   tile_product<kTiles>(
       x, l.in, l.out, parts, [&](int o, int k) { return l.of_output(o, k, aligned); },
