@@ -318,7 +318,7 @@ PLACES = [
     ("kernels/fused/sums.cuh", "square_units", "warp_sum(bias_gradient<P, i>(s, e))", BOTH + [NONE]),
     ("kernels/fused/sums.cuh", "layer_squares", "(units * factor * factor + bias)", [("without the input's factor", "units + bias"), ("without the bias", "units * factor * factor")]),
     ("kernels/fused/sums.cuh", "decide", "factors[layer] * unit", BOTH),
-    ("kernels/fused/candidates.cuh", "decide_example", "clip_factors(clip_settings(a.clip, *a.sum_scale), squares, layers, factors) < INFINITY", [("factor 0 in place of a skip", "x || true")]),
+    ("kernels/fused/candidates.cuh", "decide_example", "clip_factors(clip_settings(a.clip, *a.sum_scale), squares, layers, factors, size) < INFINITY", [("factor 0 in place of a skip", "x || true")]),
     ("kernels/fused/sums.cuh", "store", "has_example_owners ? @added_own@", NUMBERS),
     ("kernels/fused/head.cuh", "finish_example", "259 - exponent", NUMBERS),
     ("kernels/fused/head.cuh", "finish_example", "254 - field", NUMBERS),
@@ -342,7 +342,17 @@ PLACES = [
     ("kernels/fused/dense_rows.cuh", "tile_squares", "= @sum@", BOTH + [("of the last warp alone", "warp == kWarps - 1 ? x : 0.0f")]),
     ("kernels/fused/dense_rows.cuh", "tile_sum", "scales[e]", BOTH + [("the first row's", "scales[0] + 0.0f * x")]),
     ("kernels/fused/dense_rows.cuh", "dense_rows_kernel", "scales[e] = @factors[0]@", BOTH),
-    ("kernels/fused/dense_rows.cuh", "dense_rows_kernel", "layer_squares[(layer * kWarps + warp) * x.n + e]", BOTH + [("of the last layer alone", "layer == kLayers - 1 ? x : 0.0f")]),
+    ("kernels/fused/dense_rows.cuh", "dense_rows_kernel", "a.functions[is_last ? 0 : @layer@]", [("forward by the first function", "0 * x")]),
+    ("kernels/fused/dense_rows.cuh", "dense_rows_kernel", "a.functions[@layer - 1@]", [("back by the first function", "0 * x")]),
+    ("kernels/fused/dense_rows.cuh", "dense_rows_kernel", "d.layer[@layer + 1@].input", [("activations of the layer after", "layer + 2 < layers ? x + 1 : x")]),
+    ("kernels/fused/dense_rows.cuh", "dense_rows_kernel", "d.layer[@layer - 1@].gradient", [("gradients of the first layer", "0 * x")]),
+    ("kernels/fused/dense_rows.cuh", "dense_rows_kernel", "sum * @f.derivative(input[e][i])@", [NONE, ("without the derivative", "0 * x + 1")]),
+    ("kernels/fused/dense_rows.cuh", "dense_rows_kernel", "squares[layer] = @dense_squared_norm(row_square(to + l.input, l.in), row_square(to + l.gradient, l.out), l.out)@", BOTH + [("of two layers alone", "layer > 1 ? 0.0f : x")]),
+    ("kernels/fused/dense_rows.cuh", "dense_rows_kernel", "lane == 0 ? @1.0f@ : 0.0f", BOTH + [("of the first layer alone", "layer == 0 ? x : 0.0f")]),
+    ("kernels/fused/dense_rows.cuh", "dense_rows_kernel", "by = @factors[layer]@", BOTH + [("the first layer's", "factors[0]")]),
+    ("kernels/fused/dense_rows.cuh", "dense_rows_kernel", "squares + @layer@ * kWarps", [("of one layer for all", "0 * x")]),
+    ("kernels/fused/dense_rows.cuh", "dense_rows_kernel", "transforms>(d.layer[@layer@]", [("the first layer's sum alone", "0 * x")]),
+    ("kernels/fused/dense_rows.cuh", "dense_rows_kernel", "layer_squares[(layer * kWarps + warp) * x.n + e]", BOTH + [("of the last layer alone", "layer == layers - 1 ? x : 0.0f")]),
     # A network of texts whole.
     ("kernels/fused/recurrent_block.cuh", "begin_group", "P::rows(length)", [("the last row is not zeroed", "x - 1")]),
     ("kernels/fused/recurrent_block.cuh", "dense_words", "c[0] + @rest[0]@", [("the low parts dropped", "x * 0.0f")]),
@@ -472,7 +482,7 @@ OTHER_TESTS = {
     # The first rows of a table alone.
     ("kernels/step/sample_cpu.cpp", "first / 2", "the first examples' words for all"): "*Sampl*",
     # Tables have no example that is not finite.
-    ("kernels/fused/candidates.cuh", "clip_factors(clip_settings(a.clip, *a.sum_scale), squares, layers, factors) < INFINITY", "factor 0 in place of a skip"): "All/FusedStep*",
+    ("kernels/fused/candidates.cuh", "clip_factors(clip_settings(a.clip, *a.sum_scale), squares, layers, factors, size) < INFINITY", "factor 0 in place of a skip"): "All/FusedStep*",
     # One number in 65,536 is told apart by these bits.
     ("kernels/step/sample_cpu.cpp", "(a.threshold & 0xffff)", LESS): "*Sampl*",
     ("kernels/step/sample_cpu.cpp", "(a.threshold & 0xffff)", MORE): "*Sampl*",

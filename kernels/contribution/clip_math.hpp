@@ -40,20 +40,25 @@ CUDP_HD typename L::F clip_factor(const ClipSettings& clip, float bound, typenam
 /// sum_g factors[g]^2 squared_norms[g] <= C^2 up to rounding, for every kind of clipping, with C
 /// the clipping norm. If any squared norm is NaN or infinite, every factor is 0 and the caller must
 /// skip the example in the sum (0 * NaN is NaN). Returns the squared norm of the example's whole
-/// gradient.
+/// gradient. size: length of both arrays, a constant that keeps them in registers on a device;
+/// squared norms from index `groups` on must be 0.
 CUDP_HD float clip_factors(const ClipSettings& clip, const float* squared_norms, int groups,
-                           float* factors) {
+                           float* factors, int size) {
   float total = 0.0f;
-  for (int g = 0; g < groups; ++g) total += squared_norms[g];
+  for (int g = 0; g < size; ++g) total += squared_norms[g];
   const bool finite = total < INFINITY;  // false for NaN too
   const float group_norm =
       clip.kind == Clipping::per_layer ? clip.clip_norm / sqrtf(static_cast<float>(groups)) : 0.0f;
-  for (int g = 0; g < groups; ++g) {
+  for (int g = 0; g < size; ++g) {
     const float bound = clip.kind == Clipping::per_layer ? group_norm : clip.clip_norm;
     const float square = clip.kind == Clipping::per_layer ? squared_norms[g] : total;
     factors[g] = finite ? clip_factor<ScalarLanes>(clip, bound, square) : 0.0f;
   }
   return total;
+}
+CUDP_HD float clip_factors(const ClipSettings& clip, const float* squared_norms, int groups,
+                           float* factors) {
+  return clip_factors(clip, squared_norms, groups, factors, groups);
 }
 
 }  // namespace cudp

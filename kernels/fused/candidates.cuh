@@ -33,37 +33,39 @@ __device__ __forceinline__ std::int64_t example_number(const FusedSum& a, int e)
 /// Computes the factors of an example's gradient from the squared norms of its layers. Returns
 /// whether it is added to the sum: not if it is not finite, was not accepted or does not exist.
 /// Stores its norm for the tasks accept and norms. A warp calls it with equal arguments in all
-/// lanes. For accept, the first lane calls factor_of(norm stored before, squared norm).
-template <int layers, class NumberOf, class FactorOf>
+/// lanes. For accept, the first lane calls factor_of(norm stored before, squared norm). squares: 0
+/// from index `layers` on.
+template <int size, class NumberOf, class FactorOf>
 __device__ __forceinline__ bool decide_example(const FusedSum& a, FusedTask task, bool exists,
-                                               const NumberOf& number_of,
-                                               const float (&squares)[layers],
-                                               float (&factors)[layers],
+                                               const NumberOf& number_of, int layers,
+                                               const float (&squares)[size], float (&factors)[size],
                                                const FactorOf& factor_of) {
   if (task == FusedTask::clip)
-    return clip_factors(clip_settings(a.clip, *a.sum_scale), squares, layers, factors) < INFINITY &&
+    return clip_factors(clip_settings(a.clip, *a.sum_scale), squares, layers, factors, size) <
+               INFINITY &&
            exists;
   float square = 0.0f, factor = 0.0f;
-  CUDP_UNROLL for (int layer = 0; layer < layers; ++layer) { square += squares[layer]; }
+  CUDP_UNROLL for (int layer = 0; layer < size; ++layer) { square += squares[layer]; }
   if (exists && thread_number() % kWarp == 0) {
     float& norm = a.norms[number_of()];
     if (task == FusedTask::accept) factor = factor_of(norm, square);
     norm = kept_norm(square);
   }
   factor = __shfl_sync(kFullWarp, factor, 0);
-  CUDP_UNROLL for (int layer = 0; layer < layers; ++layer) { factors[layer] = factor; }
+  CUDP_UNROLL for (int layer = 0; layer < size; ++layer) { factors[layer] = factor; }
   return factor > 0.0f;
 }
 
 /// Writes loss, squared norms and factors of example `at` of the micro-batch, if the launch reports
 /// them. One lane calls it.
-template <int layers>
-__device__ __forceinline__ void report_example(const FusedSum& a, int at, float loss,
-                                               const float (&squares)[layers],
-                                               const float (&factors)[layers]) {
+template <int size>
+__device__ __forceinline__ void report_example(const FusedSum& a, int at, float loss, int layers,
+                                               const float (&squares)[size],
+                                               const float (&factors)[size]) {
   if (a.losses == nullptr) return;
   a.losses[at] = loss;
-  CUDP_UNROLL for (int layer = 0; layer < layers; ++layer) {
+  CUDP_UNROLL for (int layer = 0; layer < size; ++layer) {
+    if (layer >= layers) break;
     a.squared_norms[layers * at + layer] = squares[layer];
     a.factors[layers * at + layer] = factors[layer];
   }

@@ -1,6 +1,7 @@
 #pragma once
-// Fused training step of linear models and networks with one hidden layer. A block processes a tile
-// of examples, whose features and activations are rows of shared memory.
+// Fused training step of networks of dense layers: linear models, and networks with up to four
+// hidden layers of any widths (dense_plan.hpp). A block processes a tile of examples, whose
+// features and activations are rows of shared memory.
 //
 // Tensor cores multiply forward and backward, 16 examples at a time. Weights are read from the
 // parameters. Each operand is a sum of two TF32 numbers (split_tf32), so features may have any
@@ -16,6 +17,7 @@
 //   10 classes, 784 features    |           32 |           32 |         25
 //   10 classes, 3,969 features  |           13 |            9 |          6
 //   60 -> 1000 -> 10 (DP-PCA)   |           25 |           18 |         11
+//   60 -> 256 -> 128 -> 10      |           32 |           32 |         22
 //   most features, one output   |       14,479 |       10,383 |      6,287
 //   most features, 10 outputs   |        7,999 |        7,999 |      6,143
 //
@@ -61,14 +63,10 @@ struct TileRows {
   }
 };
 
-/// A dense layer: weight [out, in], then bias [out], from index weight_at of the parameters on.
-struct DenseLayer {
+/// A dense layer with the parameters of its network.
+struct LayerWeights : DenseLayer {
   const float* parameters;
-  int in, out;
-  int weight_at;
 
-  __device__ __forceinline__ int bias_at() const { return weight_at + out * in; }
-  __device__ __forceinline__ int end() const { return bias_at() + out; }
   /// Returns whether four weights of an output can be loaded at once, from a multiple of four on.
   __device__ __forceinline__ bool is_aligned() const {
     return in % 4 == 0 && reinterpret_cast<std::uintptr_t>(parameters + weight_at) % kChunk == 0;
@@ -152,11 +150,12 @@ __device__ __forceinline__ void tile_product(const TileRows& x, int terms, int o
 
 /// Computes y = f(weight x + bias) for a tile. partial: space for sums if dense_parts() > 1.
 template <int kTiles, class Function>
-__device__ __forceinline__ void tile_forward(const DenseLayer& l, const TileRows& x,
+__device__ __forceinline__ void tile_forward(const LayerWeights& l, const TileRows& x,
                                              const TileRows& partial, const TileRows& y,
                                              const Function& f) {
   const bool aligned = l.is_aligned();
-  const int parts = dense_parts(l.in, l.out);
+  // Layers of 32 outputs at once are so wide that their sums have one part.
+  const int parts = kTiles > 2 ? 1 : dense_parts(l.in, l.out);
   const float* const bias = l.parameters + l.bias_at();
   tile_product<kTiles>(
       x, l.in, l.out, parts, [&](int o, int k) { return l.of_output(o, k, aligned); },
@@ -214,9 +213,8 @@ template <class Part>
 struct PartTerms {
   float x[Part::kIn], dy[Part::kOut];
 
-  __device__ __forceinline__ PartTerms(const Part& part, const TileRows& in,
-                                       const TileRows& gradient, int e) {
-    const float* const row = gradient[e] + part.output;
+  __device__ __forceinline__ PartTerms(const Part& part, const TileRows& rows, int e) {
+    const float* const row = rows[e] + part.layer.gradient + part.output;
     if constexpr (Part::kOut == 1) {
       dy[0] = *row;
     } else {
@@ -225,7 +223,8 @@ struct PartTerms {
         CUDP_UNROLL for (int n = 0; n < 4; ++n) { dy[k + n] = four.v[n]; }
       }
     }
-    CUDP_UNROLL for (int i = 0; i < Part::kIn; ++i) { x[i] = in[e][part.input + i * part.apart]; }
+    const float* const in = rows[e] + part.layer.input + part.input;
+    CUDP_UNROLL for (int i = 0; i < Part::kIn; ++i) { x[i] = in[i * part.apart]; }
   }
   /// Calls body(i, k) for every input i and output k.
   template <class Body>
@@ -260,8 +259,7 @@ struct NoTransform {};
 /// Partial sums of a layer's |w|^2, w = (x dy - m) / scale: squares[warp * x.n + e] for example e.
 template <class Part>
 __device__ __forceinline__ void tile_squares(const DenseLayer& l, const Transform& t,
-                                             const TileRows& x, const TileRows& gradient,
-                                             float* squares) {
+                                             const TileRows& x, float* squares) {
   float own[kMaxTile];
   clear(own);
   for (int item = thread_number(); item < Part::count(l); item += kThreads) {
@@ -269,7 +267,7 @@ __device__ __forceinline__ void tile_squares(const DenseLayer& l, const Transfor
     const TileTransform<Part> by(t, part);
     CUDP_UNROLL for (int e = 0; e < kMaxTile; ++e) {
       if (e >= x.n) break;
-      const PartTerms<Part> v(part, x, gradient, e);
+      const PartTerms<Part> v(part, x, e);
       v.for_each([&](int i, int k) {
         const float w = by.product(i, k, v.x[i], v.dy[k]);
         own[e] += w * w;
@@ -285,13 +283,12 @@ __device__ __forceinline__ void tile_squares(const DenseLayer& l, const Transfor
 }
 
 /// Adds a layer's gradients x dy of the examples e whose bit e of `adding` is set, as integers in
-/// units of the sum's grid. Writes the sum to slab if is_first, else adds it. gradient: dy times
-/// clip factor / grid. With transforms: dy unscaled, and w = (x dy - m) / scale times scales[e] is
-/// added. Examples are finite, so no product exceeds the clipping norm, at most 2^21 units.
+/// units of the sum's grid. Writes the sum to slab if is_first, else adds it. dy: times clip factor
+/// / grid. With transforms: dy unscaled, and w = (x dy - m) / scale times scales[e] is added.
+/// Examples are finite, so no product exceeds the clipping norm, at most 2^21 units.
 template <class Part, bool transforms>
-__device__ __forceinline__ void tile_sum(const DenseLayer& l, const TileRows& x,
-                                         const TileRows& gradient, unsigned adding, bool is_first,
-                                         const Transform& t, const float* scales,
+__device__ __forceinline__ void tile_sum(const DenseLayer& l, const TileRows& x, unsigned adding,
+                                         bool is_first, const Transform& t, const float* scales,
                                          std::int32_t* slab) {
   const u32 bias = static_cast<u32>(__popc(adding)) * kToUnitsBits;
   CUDP_UNROLL_BY(1)
@@ -315,13 +312,13 @@ __device__ __forceinline__ void tile_sum(const DenseLayer& l, const TileRows& x,
     for (unsigned left = adding; left != 0;) {
       const int e = __ffs(static_cast<int>(left)) - 1;
       left &= left - 1;
-      const PartTerms<Part> v(part, x, gradient, e);
+      const PartTerms<Part> v(part, x, e);
       if (left == 0) {
         v.for_each([&](int i, int k) { sums[i][k] += units(v, e, i, k); });
       } else {
         const int next = __ffs(static_cast<int>(left)) - 1;
         left &= left - 1;
-        const PartTerms<Part> w(part, x, gradient, next);
+        const PartTerms<Part> w(part, x, next);
         v.for_each([&](int i, int k) { sums[i][k] += units(v, e, i, k) + units(w, next, i, k); });
       }
     }
@@ -347,21 +344,17 @@ __device__ __forceinline__ void copy_row(float* row, int n, const Feature& featu
   }
 }
 
-/// Writes the features of example `number` of the data set to a row of `width` floats, followed by
-/// 1 (the bias's input) and zeros. A warp calls it.
-__device__ __forceinline__ void load_row(const FusedSum& a, std::int64_t number, float* row,
-                                         int width) {
-  const int lane = thread_number() % kWarp, features = a.dense.features;
-  const bool is_coded = a.coded.rows != nullptr;
+/// Writes the features of example `number` of the data set to a row. A warp calls it.
+__device__ __forceinline__ void load_row(const FusedSum& a, std::int64_t number, float* row) {
+  const int lane = thread_number() % kWarp, features = a.dense.layer[0].in;
   const std::int64_t at = number * features;
   if (a.bytes != nullptr)
     copy_row(row, features,
              [&](int i) { return a.scale * static_cast<float>(a.bytes[at + i]) + a.shift; });
-  else if (!is_coded)
+  else if (a.floats != nullptr)
     copy_row(row, features, [&](int i) { return a.floats[at + i]; });
-  for (int i = (is_coded ? 0 : features) + lane; i < width; i += kWarp)
-    row[i] = i == features ? 1.0f : 0.0f;
-  if (!is_coded) return;
+  if (a.coded.rows == nullptr) return;
+  for (int i = lane; i < features; i += kWarp) row[i] = 0.0f;
   __syncwarp();
   const CodedRecord record(a.coded, number);
   for (int k = lane; k < a.coded.numbers + a.coded.codes; k += kWarp) {
@@ -392,36 +385,31 @@ __device__ __forceinline__ float row_square(const float* row, int width) {
   return warp_sum(square);
 }
 
-// Fused step of a linear model or a network with one hidden layer. has_one: there is one output.
-// transforms: coordinate-wise clipping; the task must be clip. grid: a.blocks; one per
-// multiprocessor is best. block: 512. dynamic smem: fused_bytes(a.dense, transforms).
+// Fused step of a linear model, or of a network with hidden layers (has_hidden). has_one: there is
+// one output. transforms: coordinate-wise clipping; the task must be clip. grid: a.blocks; one per
+// multiprocessor is best. block: 512. dynamic smem: a.dense.tile times example_bytes(a.dense,
+// transforms).
 template <bool has_one, bool has_hidden, bool transforms>
 __global__ void __launch_bounds__(kThreads, 1) dense_rows_kernel(FusedSum a) {
-  constexpr int kLayers = has_hidden ? 2 : 1, kTiles = has_one ? 1 : 2;
+  constexpr int kMaxLayers = has_hidden ? kMaxDenseLayers : 1, kTiles = has_one ? 1 : 2;
   using Part = TilePart<has_one ? 1 : transforms ? 2 : 4, has_one ? 1 : transforms ? 4 : 8>;
   const DenseShapes& d = a.dense;
-  const DenseRow row(d);
+  const int layers = has_hidden ? d.layers : 1;
+  const auto layer_at = [&](int layer) { return LayerWeights{d.layer[layer], a.parameters}; };
+  const DenseLayer& last = d.layer[layers - 1];
   CUDP_DYNAMIC_SMEM(float, space);
-  float* const losses = space + d.tile * row.size;
+  float* const losses = space + d.tile * d.row;
   auto* const words = reinterpret_cast<u32*>(losses + d.tile);
   auto* const adds = words + d.tile;             // 1 or 0
   float* const scales = losses + 3 * d.tile;     // with transforms, and so the squares
-  float* const layer_squares = scales + d.tile;  // [kLayers][kWarps][rows]
+  float* const layer_squares = scales + d.tile;  // [layers][kWarps][rows]
+  static_assert(kDenseSquares == kWarps);
   const FusedTask task = transforms ? FusedTask::clip : a.task;
   const int live = live_examples(a.batch);
   const auto block = static_cast<int>(blockIdx.x), blocks = static_cast<int>(gridDim.x);
   const int lane = thread_number() % kWarp;
-  const DenseLayer first{.parameters = a.parameters,
-                         .in = d.features,
-                         .out = has_hidden ? d.hidden : d.outputs,
-                         .weight_at = 0};
-  const DenseLayer last{.parameters = a.parameters,
-                        .in = has_hidden ? d.hidden : d.features,
-                        .out = d.outputs,
-                        .weight_at = has_hidden ? first.end() : 0};
   std::int32_t* const slab =
       is_summed(task) ? a.slabs + static_cast<std::int64_t>(block) * last.end() : nullptr;
-  const AnyFunction f(a.functions[0]);
 
   // The block's n-th example in the micro-batch, and how many it has.
   const auto index_of = [&](int n) {
@@ -432,10 +420,8 @@ __global__ void __launch_bounds__(kThreads, 1) dense_rows_kernel(FusedSum a) {
   const int mine = rounds * kTileExamples + max(0, min(rest, kTileExamples));
 
   for (int begin = 0; begin < mine; begin += d.tile) {
-    const TileRows x{.first = space, .stride = row.size, .n = min(mine - begin, d.tile)};
-    const TileRows hidden = x.at(row.hidden), gradient_hidden = x.at(row.gradient_hidden);
-    const TileRows gradient = x.at(row.gradient), partial = x.at(row.partial);
-    const TileRows& last_in = has_hidden ? hidden : x;
+    const TileRows x{.first = space, .stride = d.row, .n = min(mine - begin, d.tile)};
+    const TileRows gradient = x.at(last.gradient), partial = x.at(d.partial);
     const auto number_of = [&](int e) { return example_number(a, index_of(begin + e)); };
     if (begin > 0) __syncthreads();  // the tile before is done with
 
@@ -443,22 +429,32 @@ __global__ void __launch_bounds__(kThreads, 1) dense_rows_kernel(FusedSum a) {
     const bool is_loss = thread_number() < x.n && task != FusedTask::forward;
     const std::uint32_t truth = is_loss ? truth_of(a, number_of(thread_number())) : 0;
     x.for_each_row([&](int e, float* to) {
-      load_row(a, number_of(e), to, row.hidden);
-      for (int i = row.hidden + lane; has_hidden && i < row.gradient_hidden; i += kWarp)
-        if (i >= row.hidden + d.hidden) to[i] = i == row.hidden + d.hidden ? 1.0f : 0.0f;
-      for (int i = row.gradient_hidden + d.hidden + lane; i < row.gradient; i += kWarp)
-        to[i] = 0.0f;
-      for (int i = row.gradient + d.outputs + lane; i < row.partial; i += kWarp) to[i] = 0.0f;
+      load_row(a, number_of(e), to);
+      for (int layer = 0; layer < layers; ++layer) {
+        const DenseLayer& l = d.layer[layer];
+        if (lane < padded(l.in + 1) - l.in) to[l.input + l.in + lane] = lane == 0 ? 1.0f : 0.0f;
+        if (lane < padded(l.out) - l.out) to[l.gradient + l.out + lane] = 0.0f;
+      }
     });
     __syncthreads();
 
-    // Forward pass, loss, and backward pass to the hidden layer.
-    if constexpr (has_hidden)
-      tile_forward<4>(first, x, partial, hidden, [&](float z) { return f.value(z); });
-    tile_forward<kTiles>(last, last_in, partial, gradient, [](float z) { return z; });
+    // Forward pass, loss, and backward pass to the first layer. Warps take 32 outputs at once where
+    // all have work that way; sums do not depend on it.
+    CUDP_UNROLL_BY(1)
+    for (int layer = 0; layer < layers; ++layer) {
+      const bool is_last = layer == layers - 1;
+      const AnyFunction f(a.functions[is_last ? 0 : layer]);
+      const auto value = [&](float z) { return is_last ? z : f.value(z); };
+      const LayerWeights l = layer_at(layer);
+      const TileRows input = x.at(l.input), y = is_last ? gradient : x.at(d.layer[layer + 1].input);
+      if (has_hidden && l.out > 16 * kWarps)
+        tile_forward<4>(l, input, partial, y, value);
+      else
+        tile_forward<kTiles>(l, input, partial, y, value);
+    }
     if (task == FusedTask::forward) {
-      gradient.for_each(0, d.outputs, [&](int e, int o) {
-        a.logits[static_cast<std::int64_t>(index_of(begin + e)) * d.outputs + o] = gradient[e][o];
+      gradient.for_each(0, last.out, [&](int e, int o) {
+        a.logits[static_cast<std::int64_t>(index_of(begin + e)) * last.out + o] = gradient[e][o];
       });
       continue;
     }
@@ -467,50 +463,49 @@ __global__ void __launch_bounds__(kThreads, 1) dense_rows_kernel(FusedSum a) {
       float* const z = gradient[e];
       losses[e] = a.targets != nullptr
                       ? target_loss(a.loss, z[0], ScalarLanes::from_bits(truth), a.huber, z)
-                      : evaluate_loss(a.loss, z, d.outputs, static_cast<int>(truth), z);
+                      : evaluate_loss(a.loss, z, last.out, static_cast<int>(truth), z);
       if (a.class_weights != nullptr && !weighs_factors(task, transforms))
-        for (int o = 0; o < d.outputs; ++o) z[o] *= a.class_weights[truth];
+        for (int o = 0; o < last.out; ++o) z[o] *= a.class_weights[truth];
     } else if (task == FusedTask::accept && thread_number() / kWarp == 1 && lane < x.n) {
       words[lane] = acceptance_word(a.accept, number_of(lane));
     }
     __syncthreads();
-    if constexpr (has_hidden) {
+    CUDP_UNROLL_BY(1)
+    for (int layer = layers - 1; layer > 0; --layer) {
+      const AnyFunction f(a.functions[layer - 1]);
+      const LayerWeights l = layer_at(layer);
+      const TileRows input = x.at(l.input), before = x.at(d.layer[layer - 1].gradient);
       tile_product<kTiles>(
-          gradient, d.outputs, d.hidden, 1, [&](int i, int o) { return last.of_input(i, o); },
-          [&](int e, int i, int, float sum) {
-            gradient_hidden[e][i] = sum * f.derivative(hidden[e][i]);
-          });
+          x.at(l.gradient), l.out, l.in, 1, [&](int i, int o) { return l.of_input(i, o); },
+          [&](int e, int i, int, float sum) { before[e][i] = sum * f.derivative(input[e][i]); });
       __syncthreads();
     }
 
     if constexpr (transforms) {
-      if constexpr (has_hidden)
-        tile_squares<Part>(first, a.transform, x, gradient_hidden, layer_squares);
-      tile_squares<Part>(last, a.transform, last_in, gradient,
-                         layer_squares + (kLayers - 1) * kWarps * x.n);
+      CUDP_UNROLL_BY(1)
+      for (int layer = 0; layer < layers; ++layer)
+        tile_squares<Part>(d.layer[layer], a.transform, x, layer_squares + layer * kWarps * x.n);
       __syncthreads();
     }
 
     // Computes the norm and clip factors of each example, one warp per example.
     x.for_each_row([&](int e, float* to) {
-      float squares[kLayers], factors[kLayers];
-      if constexpr (transforms) {
-        CUDP_UNROLL for (int layer = 0; layer < kLayers; ++layer) {
-          squares[layer] = 0.0f;
+      float squares[kMaxLayers], factors[kMaxLayers];
+      CUDP_UNROLL for (int layer = 0; layer < kMaxLayers; ++layer) {
+        squares[layer] = 0.0f;
+        if (layer >= layers) continue;
+        const DenseLayer& l = d.layer[layer];
+        if constexpr (transforms) {
           for (int warp = 0; warp < kWarps; ++warp)
             squares[layer] += layer_squares[(layer * kWarps + warp) * x.n + e];
+        } else {
+          squares[layer] = dense_squared_norm(row_square(to + l.input, l.in),
+                                              row_square(to + l.gradient, l.out), l.out);
         }
-      } else {
-        const float* const dy = has_hidden ? gradient_hidden[e] : gradient[e];
-        squares[0] =
-            dense_squared_norm(row_square(to, first.in), row_square(dy, first.out), first.out);
-        if constexpr (has_hidden)
-          squares[1] = dense_squared_norm(row_square(hidden[e], last.in),
-                                          row_square(gradient[e], last.out), last.out);
       }
       __syncwarp();  // every lane has read the row: it is overwritten below
       const bool is_added = decide_example(
-          a, task, true, [&] { return number_of(e); }, squares, factors,
+          a, task, true, [&] { return number_of(e); }, layers, squares, factors,
           [&](float seen, float square) {
             return acceptance_factor(*a.accept.rule, seen_norm(*a.accept.rule, seen), words[e],
                                      square);
@@ -520,28 +515,27 @@ __global__ void __launch_bounds__(kThreads, 1) dense_rows_kernel(FusedSum a) {
       if (lane == 0) {
         adds[e] = is_added ? 1 : 0;
         if constexpr (transforms) scales[e] = factors[0] * inverse_grid;
-        report_example(a, index_of(begin + e), losses[e], squares, factors);
+        report_example(a, index_of(begin + e), losses[e], layers, squares, factors);
       }
       if constexpr (!transforms) {
         float scale = inverse_grid;
         if (a.class_weights != nullptr && weighs_factors(task, transforms))
           scale *= a.class_weights[a.labels[number_of(e)]];
-        const float scale_first = factors[0] * scale;
-        const float scale_last = factors[kLayers - 1] * scale;
-        for (int i = row.gradient_hidden + lane; i < row.partial; i += kWarp)
-          to[i] *= i < row.gradient ? scale_first : scale_last;
+        CUDP_UNROLL for (int layer = 0; layer < kMaxLayers; ++layer) {
+          if (layer >= layers) break;
+          const DenseLayer& l = d.layer[layer];
+          const float by = factors[layer] * scale;
+          for (int o = lane; o < l.out; o += kWarp) to[l.gradient + o] *= by;
+        }
       }
     });
     if (!is_summed(task)) continue;
     __syncthreads();
 
     const unsigned adding = __ballot_sync(kFullWarp, lane < x.n && adds[lane] != 0);
-    const bool is_first = begin == 0;
-    if constexpr (has_hidden)
-      tile_sum<Part, transforms>(first, x, gradient_hidden, adding, is_first, a.transform, scales,
-                                 slab);
-    tile_sum<Part, transforms>(last, last_in, gradient, adding, is_first, a.transform, scales,
-                               slab);
+    CUDP_UNROLL_BY(1)
+    for (int layer = 0; layer < layers; ++layer)
+      tile_sum<Part, transforms>(d.layer[layer], x, adding, begin == 0, a.transform, scales, slab);
   }
 }
 

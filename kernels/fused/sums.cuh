@@ -234,7 +234,7 @@ struct Sums {
     layer_squares(a, s, e, squares);
     const FusedTask task = P::kTransforms ? FusedTask::clip : a.task;
     const bool adds = decide_example(
-        a, task, group.has(e), [&] { return group.number(a, e); }, squares, factors,
+        a, task, group.has(e), [&] { return group.number(a, e); }, P::kLayers, squares, factors,
         [&](float, float square) {
           return acceptance_factor(*a.accept.rule, s.candidates.seen[prefetched],
                                    s.candidates.word[prefetched], square);
@@ -248,7 +248,8 @@ struct Sums {
     CUDP_UNROLL for (int layer = 0; layer < P::kLayers; ++layer) {
       s.scale[e][layer] = factors[layer] * unit;
     }
-    if (group.has(e)) report_example(a, group.at(e), vector[P::kVector.loss], squares, factors);
+    if (group.has(e))
+      report_example(a, group.at(e), vector[P::kVector.loss], P::kLayers, squares, factors);
   }
 
   // An example adds its gradient times the layer's scale, rounded to integers. The numbers are

@@ -41,6 +41,37 @@ layers = [
 ]
 )";
 
+/// Two hidden layers: one as wide as several blocks of warps, one whose sums are divided into
+/// parts.
+constexpr const char* kDeepMlp = R"(
+name = "deep"
+activation = "tanh"
+layers = [
+  { type = "dense", name = "a", out = 144 },
+  { type = "activation" },
+  { type = "dense", name = "b", out = 32 },
+  { type = "activation" },
+  { type = "dense", name = "c", out = "outputs" },
+]
+)";
+
+/// As many layers as the kernel has, of which no side is a multiple of four.
+constexpr const char* kOddDeepMlp = R"(
+name = "odd_deep"
+activation = "tanh"
+layers = [
+  { type = "dense", name = "a", out = 150 },
+  { type = "activation" },
+  { type = "dense", name = "b", out = 17 },
+  { type = "activation" },
+  { type = "dense", name = "c", out = 41 },
+  { type = "activation" },
+  { type = "dense", name = "d", out = 9 },
+  { type = "activation" },
+  { type = "dense", name = "e", out = "outputs" },
+]
+)";
+
 const FusedCase kFusedCases[] = {
     {{"cnn", "cnn", {1, 28, 28}, 10}, {kH200}},
     {{"cnn_tf32", "cnn", {1, 28, 28}, 10}, {kH200, kA100}, Precision::tf32},
@@ -52,6 +83,8 @@ const FusedCase kFusedCases[] = {
     {{"odd_softmax", "logistic", {37, 1, 1}, 11}, {kH200, 1900}},
     {{"mlp", "mlp", {60, 1, 1}, 10}, {kH200, kAda, 40 * kKB}},
     {{"odd_mlp", kOddMlp, {21, 1, 1}, 2}, {kH200, 4000}},
+    {{"deep_mlp", kDeepMlp, {60, 1, 1}, 10}, {kH200, 11 * kKB}},
+    {{"odd_deep_mlp", kOddDeepMlp, {21, 1, 1}, 3}, {kH200, 11 * kKB}},
 };
 
 class FusedStep : public CudaKernel, public testing::WithParamInterface<FusedCase> {
@@ -194,10 +227,12 @@ class FusedStep : public CudaKernel, public testing::WithParamInterface<FusedCas
   }
   Dataset examples(std::size_t n) const { return cases::examples_for(GetParam().network, n); }
 
-  /// All functions of the network.
-  void choose(const Activate& f) {
+  /// Gives the network functions of three kinds in turn, the first of them by `first`.
+  void choose(std::size_t first) {
+    const Activate kinds[] = {
+        {Activation::tanh}, {Activation::relu}, {Activation::tempered_sigmoid, 1.6f, 1.3f, 0.7f}};
     for (NetworkLayer& l : net_.layers)
-      if (auto* a = std::get_if<Activate>(&l.layer)) *a = f;
+      if (auto* a = std::get_if<Activate>(&l.layer)) *a = kinds[first++ % 3];
   }
 
   /// The kernels that take any features; those for bytes alone are TensorStep's (
@@ -239,10 +274,8 @@ INSTANTIATE_TEST_SUITE_P(All, FusedStep, testing::ValuesIn(kFusedCases),
 /// With a bound above every norm the sum over one example is its gradient, to half a unit.
 TEST_P(FusedStep, GradientNormsAndLossOfOneExample) {
   Dataset data = examples(3);
-  const Activate functions[] = {
-      {Activation::tanh}, {Activation::relu}, {Activation::tempered_sigmoid, 1.6f, 1.3f, 0.7f}};
   for (std::uint32_t e = 0; e < 3; ++e) {
-    choose(functions[e]);
+    choose(e);
     if (e == 2) data = cases::as_floats(data);
     const auto want = truth(data, e);
     const auto squares = reference::squared_norms(net_, want.gradient);
@@ -513,7 +546,7 @@ TEST_F(FusedKernels, ReadRowsOfATableByTheirCodes) {
       }());
       a.labels = device(data.labels);
       a.parameters = device(cases::weights_for(net).parameters);
-      a.functions[0] = kernel->functions[0];
+      std::copy(kernel->functions.begin(), kernel->functions.end(), a.functions);
       a.dense = kernel->dense;
       a.loss = net.spec.loss;
       a.clip = {Clipping::flat, 0.01f};
@@ -605,17 +638,25 @@ TEST(FusedArguments, AreChecked) {
   a.packed = &byte;
   EXPECT_NO_THROW(validate(a));
   a.packed = nullptr;
-  for (const DenseShapes& good : {DenseShapes{3, 0, 2, kMaxTile}, DenseShapes{60, 1000, 10, 4}}) {
+  const int wide[] = {60, 1000, 10}, narrow[] = {3, 2};
+  for (const DenseShapes& good :
+       {dense_plan(narrow, kH200, false), dense_plan(wide, kH200, false)}) {
     a.dense = good;
     EXPECT_NO_THROW(validate(a));
+    for (const int tile : {0, kMaxTile + 1}) {
+      a.dense.tile = tile;
+      EXPECT_THROW(validate(a), std::invalid_argument) << tile;
+    }
+    a.dense = good;
+    for (const int layers : {-1, kMaxDenseLayers + 1}) {
+      a.dense.layers = layers;
+      EXPECT_THROW(validate(a), std::invalid_argument) << layers;
+    }
+    a.dense = good;
+    a.dense.layer[good.layers - 1].out = kFusedParameters;
+    EXPECT_THROW(validate(a), std::invalid_argument) << "too many parameters";
   }
-  for (const DenseShapes& bad :
-       {DenseShapes{3, 0, 2, 0}, DenseShapes{3, 0, 2, kMaxTile + 1}, DenseShapes{3, 0, 0, 4},
-        DenseShapes{40'000, 0, 2, 4}, DenseShapes{784, 1000, 10, 4}}) {
-    a.dense = bad;
-    EXPECT_THROW(validate(a), std::invalid_argument) << bad.features << ", " << bad.tile;
-  }
-  a.dense = {3, 0, 2, 28};
+  a.dense = dense_plan(narrow, kH200, false);
   a.batch.capacity = kFusedExamples;
   EXPECT_NO_THROW(validate(a));
   a.batch.capacity = kFusedExamples + 1;

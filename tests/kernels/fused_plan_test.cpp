@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/fused/dense_plan.hpp"
 #include "kernels/fused/packed.hpp"
 
 namespace cudp::fused {
@@ -270,6 +271,58 @@ TEST(FusedPlanRefusal, SaysWhy) {
   EXPECT_EQ(refusal(layers(Image{1, 9, 9}, convolution(16, 3, 1, 0), function(), dense(16),
                            function(), dense(33))),
             "more than 32 outputs");
+}
+
+// The plan of dense layers (kernels/fused/dense_plan.hpp) is worked out by the compiler, too.
+
+constexpr std::size_t kH200 = 227 * 1024;
+constexpr int kTwoHidden[] = {60, 256, 128, 10}, kTooDeep[] = {3, 3, 3, 3, 3, 3, 3};
+constexpr int kAsManyAsFit[] = {79'999, 1}, kOneTooMany[] = {80'000, 1}, kNone[] = {7};
+static_assert(dense_plan(kTwoHidden, kH200, false).layers == 3);
+static_assert(dense_plan(kTwoHidden, kH200, false).last().end() == 61 * 256 + 257 * 128 + 1290);
+static_assert(dense_plan(kTwoHidden, kH200, false).tile == kMaxTile);
+static_assert(dense_plan(kTwoHidden, 4 * 4556 - 1, false).tile == 0, "kTileExamples fit at least");
+static_assert(dense_plan(kTwoHidden, 4 * 4556, false).tile == 4);
+static_assert(dense_plan(kTwoHidden, 4 * 4752, true).tile == 4);
+static_assert(dense_plan(kTwoHidden, 4 * 4752 - 1, true).tile == 0);
+static_assert(dense_plan(kTooDeep, kH200, false).layers == 0);
+static_assert(dense_plan(kNone, kH200, false).layers == 0);
+static_assert(dense_plan(std::span<const int>(), kH200, false).layers == 0);
+static_assert(dense_plan(kAsManyAsFit, 2 * kH200, false).layers == 1);
+static_assert(dense_plan(kOneTooMany, 2 * kH200, false).layers == 0);
+
+/// An example's arrays, with a 1 after each input, follow one another from multiples of 16 on;
+/// parameters are in the order of the model file; rows have different banks.
+TEST(DensePlan, GivesEachArrayItsOwnPlace) {
+  const std::vector<std::vector<int>> lists = {
+      {124, 1}, {15, 16}, {16, 15, 1}, {60, 256, 128, 10}, {21, 150, 17, 41, 9, 3}};
+  for (const std::vector<int>& widths : lists) {
+    const DenseShapes d = dense_plan(widths, kH200, false);
+    ASSERT_EQ(d.layers + 1, static_cast<int>(widths.size()));
+    std::vector<int> owners(static_cast<std::size_t>(d.row), 0);
+    const auto own = [&](int from, int size) {
+      EXPECT_EQ(from % 16, 0);
+      for (int i = from; i < from + size; ++i) ++owners.at(static_cast<std::size_t>(i));
+    };
+    int parameter = 0, sums = 0;
+    for (int layer = 0; layer < d.layers; ++layer) {
+      const DenseLayer& l = d.layer[layer];
+      const auto at = static_cast<std::size_t>(layer);
+      EXPECT_TRUE(l.in == widths[at] && l.out == widths[at + 1]) << layer;
+      EXPECT_EQ(l.weight_at, parameter);
+      parameter += l.in * l.out;
+      EXPECT_EQ(l.bias_at(), parameter);
+      parameter += l.out;
+      own(l.input, l.in + 1);
+      own(l.gradient, l.out);
+      const int parts = dense_parts(l.in, l.out);
+      if (parts > 1) sums = std::max(sums, parts * l.out);
+    }
+    own(d.partial, sums);
+    EXPECT_EQ(d.last().end(), parameter);
+    for (const int n : owners) EXPECT_LE(n, 1);
+    EXPECT_EQ(d.row % 32, 16);
+  }
 }
 
 }  // namespace

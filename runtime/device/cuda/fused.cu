@@ -107,56 +107,37 @@ std::vector<FusedKernel> tensor_kernels_of(const Network& net, const DeviceLimit
   return kernels;
 }
 
-/// Iterator over the layers of a network, in the order in which dense_rows.cuh expects them.
-class LayerWalk {
- public:
-  explicit LayerWalk(const Network& n) : layers_(n.layers) {}
-
-  /// Returns the number of outputs of the next layer if it is dense, else 0.
-  int dense_outputs() {
-    const auto* d = next<Dense>();
-    return d != nullptr ? d->out : 0;
+/// Returns the widths of a network of dense layers with a function after each but the last, and
+/// its functions; no widths of another network.
+std::vector<int> dense_widths(const Network& net, std::array<Activate, 4>& functions) {
+  if (net.layers.size() % 2 == 0 || net.layers.size() > 2 * kMaxDenseLayers - 1) return {};
+  std::vector<int> widths{net.input.size()};
+  for (std::size_t i = 0; i < net.layers.size(); ++i) {
+    const Layer& layer = net.layers[i].layer;
+    const auto* const dense = std::get_if<Dense>(&layer);
+    const auto* const f = std::get_if<Activate>(&layer);
+    if (i % 2 == 0 ? dense == nullptr : f == nullptr) return {};
+    if (i % 2 == 0)
+      widths.push_back(dense->out);
+    else
+      functions[i / 2] = *f;
   }
-  bool is_function(Activate& function) {
-    const auto* f = next<Activate>();
-    if (f != nullptr) function = *f;
-    return f != nullptr;
-  }
-  bool is_end() const { return at_ == layers_.size(); }
+  return widths;
+}
 
- private:
-  template <class L>
-  const L* next() {
-    return at_ < layers_.size() ? std::get_if<L>(&layers_[at_++].layer) : nullptr;
-  }
-  const std::vector<NetworkLayer>& layers_;
-  std::size_t at_ = 0;
-};
-
-/// Returns the kernel for linear models and networks with one hidden layer, if the network is one
-/// of these and its size pays (kFusedParameters, and a tile of kTileExamples at least).
+/// Returns the kernel for networks of dense layers, if the network is one and fits (dense_plan()).
 template <bool transforms>
 std::vector<FusedKernel> dense_kernels_of(const Network& net, const DeviceLimits& limits) {
-  LayerWalk walk(net);
   FusedKernel k;
-  DenseShapes& d = k.dense;
-  d.features = net.input.size();
-  d.outputs = walk.dense_outputs();
-  if (d.outputs > 0 && !walk.is_end()) {
-    d.hidden = d.outputs;
-    d.outputs = walk.is_function(k.functions[0]) ? walk.dense_outputs() : 0;
-  }
-  if (d.outputs == 0 || !walk.is_end() || parameters(d) > kFusedParameters) return {};
-  ensure(net.parameter_count == static_cast<std::size_t>(parameters(d)),
+  k.dense = dense_plan(dense_widths(net, k.functions), limits.shared_bytes, transforms);
+  const DenseShapes& d = k.dense;
+  if (d.tile == 0) return {};
+  ensure(net.parameter_count == static_cast<std::size_t>(d.last().end()),
          "the fused kernel has another network's parameters");
-  d.tile = 1;
-  d.tile = static_cast<int>(
-      std::min(std::size_t{kMaxTile}, limits.shared_bytes / fused_bytes(d, transforms)));
-  if (d.tile < kTileExamples) return {};
-  k.shared_bytes = fused_bytes(d, transforms);
-  k.sum = d.hidden > 0     ? fused::dense_rows_kernel<false, true, transforms>
-          : d.outputs == 1 ? fused::dense_rows_kernel<true, false, transforms>
-                           : fused::dense_rows_kernel<false, false, transforms>;
+  k.shared_bytes = static_cast<std::size_t>(d.tile) * example_bytes(d, transforms);
+  k.sum = d.layers > 1        ? fused::dense_rows_kernel<false, true, transforms>
+          : d.last().out == 1 ? fused::dense_rows_kernel<true, false, transforms>
+                              : fused::dense_rows_kernel<false, false, transforms>;
   return {k};
 }
 

@@ -211,6 +211,17 @@ TEST(FusedChoice, NeedsTheNetworkAndTheSharedMemory) {
       << "a pool before it would take another pixel";
 }
 
+constexpr const char* kTwoHidden = R"(
+name = "two_hidden"
+layers = [
+  { type = "dense", name = "a", out = 256 },
+  { type = "tanh" },
+  { type = "dense", name = "b", out = 128 },
+  { type = "relu" },
+  { type = "dense", name = "c", out = "outputs" },
+]
+)";
+
 /// Networks of dense layers: as many examples at once as kernels/fused/dense_rows.cuh states, and
 /// the widest that it states.
 TEST(FusedChoice, OfDenseLayersIsBySharedMemoryAndParameters) {
@@ -229,7 +240,8 @@ TEST(FusedChoice, OfDenseLayersIsBySharedMemoryAndParameters) {
   };
   const Row rows[] = {{"logistic", 124, 2, {32, 32, 32}},  {"svm", 124, 2, {32, 32, 32}},
                       {"logistic", 784, 10, {32, 32, 25}}, {"scatter-linear", 3969, 10, {13, 9, 6}},
-                      {"mlp", 60, 10, {25, 18, 11}},       {"mlp", 784, 10, {0, 0, 0}}};
+                      {"mlp", 60, 10, {25, 18, 11}},       {"mlp", 784, 10, {0, 0, 0}},
+                      {kTwoHidden, 60, 10, {32, 32, 22}},  {kTwoHidden, 784, 10, {0, 0, 0}}};
   const std::size_t kilobytes[3] = {227, 163, 99};
   for (const Row& r : rows)
     for (int i = 0; i < 3; ++i)

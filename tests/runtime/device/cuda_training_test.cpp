@@ -42,7 +42,8 @@ constexpr MakeDeviceEngine kDeviceEngines[] = {chosen_engine, by_layers};
 constexpr Adds kEveryAdds[] = {Adds::flat, Adds::per_layer, Adds::automatic, Adds::directions,
                                Adds::transformed};
 
-/// A model with a fused kernel, one with a hidden layer and a fused kernel, and one without.
+/// Models without a hidden layer, with one and with two. All have a fused kernel; by_layers()
+/// computes them without it.
 constexpr const char* kOneHidden = R"(
 name = "one_hidden"
 layers = [
