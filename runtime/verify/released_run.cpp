@@ -197,7 +197,9 @@ void check_private_inputs(const ModelInputs& inputs, bool has_words,
   if (has_words && !set("vocabulary").empty() && set("vocabulary-is-public") != "true")
     expect_flag("vocabulary not declared public",
                 "the settings name a vocabulary without vocabulary-is-public");
-  if (has_words && set("vocabulary").empty() && set("embedding").empty())
+  // The built-in sentences have words of their own.
+  const bool is_listed = !set("vocabulary").empty() || !set("embedding").empty();
+  if (has_words && !is_listed && set("dataset") != "sentences")
     expect_flag("vocabulary counted from private text", "the settings name no list of words");
   if (accepts && !has_words && !inputs.schema && !is_named_dataset(set("dataset")))
     expect_flag("bounds, categories or classes were read from private rows",
