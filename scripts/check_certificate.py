@@ -173,9 +173,11 @@ def main():
             refuse(f"{sys.argv[1]}: expected a certificate that dp_accounting can recompute, found one {what}; "
                    "cudp verify recomputes it")
         releases = releases_of(certificate)
+        if not releases:
+            refuse(f"{sys.argv[1]}: expected releases, found none")
         whole, training = promises_of(certificate)
         rows = int(certificate.get("max_rows", 1))
-        failure = float(certificate["delta_for_rounding"] if "steps_planned" in certificate else 0.0)
+        failure = float(certificate.get("delta_for_rounding", 0.0))
         parts = parts_of(certificate, releases, failure)
         held = certificate.get("holdout")
         if held and ("releases" in held) != ("epsilon" in held):
