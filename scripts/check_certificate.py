@@ -9,7 +9,7 @@ rounding; where it is for units of up to max_rows rows, for groups of so many, f
 dp_accounting has no Renyi divergence of a sample. What it lists of held-out rows is composed at their
 own delta. Where the budget was divided between a noisy number of examples and what follows from it, each
 part is composed at its own, and both must add up to no more than the training's. The larger epsilon and delta of both parts must be the ones that the certificate states
-first (in format 1: epsilon_total and delta_total). Prints all of them beside what is stated.
+first. Prints all of them beside what is stated.
 
 Exit code 0: no stated epsilon is below the smaller one found (but for what discretisation adds), and
 every number is in its range; 1: something is not; 2: the file cannot be read, or dp_accounting is
@@ -32,8 +32,8 @@ POSITIVE = (
     "sampling_threshold noisy_size training_examples dimensions rho loss_interval output_noise_std output_sensitivity "
     "regulariser max_norm huber generations candidates parents selection_epsilon units examples least most"
 ).split()
-NOT_NEGATIVE = "epsilon epsilon_total training_epsilon epsilon_lower delta_for_rounding rho_spent kappa".split()
-SHARES = "delta delta_total training_delta q share target".split()
+NOT_NEGATIVE = "epsilon training_epsilon epsilon_lower delta_for_rounding rho_spent kappa".split()
+SHARES = "delta training_delta q share target".split()
 WHOLE = (
     "steps steps_planned count times numbers max_rows sampling_threshold noisy_size training_examples dimensions "
     "generations candidates parents units examples"
@@ -152,8 +152,6 @@ def promises_of(certificate):
     first = (float(certificate["epsilon"]), float(certificate["delta"]))
     if "holdout" not in certificate:
         return first, first
-    if certificate["format"].endswith(" 1"):
-        return (float(certificate["epsilon_total"]), float(certificate["delta_total"])), first
     return first, (float(certificate["training_epsilon"]), float(certificate["training_delta"]))
 
 
@@ -164,8 +162,8 @@ def main():
     try:
         with open(sys.argv[1], encoding="utf-8") as file:
             certificate = json.load(file)
-        if certificate["format"] not in ("cudp privacy certificate 1", "cudp privacy certificate 2"):
-            refuse(f"{sys.argv[1]}: expected format 1 or 2, found {certificate['format']!r}")
+        if certificate["format"] != "cudp privacy certificate 2":
+            refuse(f"{sys.argv[1]}: expected format 2, found {certificate['format']!r}")
         wrong = out_of_range(certificate)
         if wrong:
             print("\n".join(wrong))
@@ -175,9 +173,11 @@ def main():
             refuse(f"{sys.argv[1]}: expected a certificate that dp_accounting can recompute, found one {what}; "
                    "cudp verify recomputes it")
         releases = releases_of(certificate)
+        if not releases:
+            refuse(f"{sys.argv[1]}: expected releases, found none")
         whole, training = promises_of(certificate)
         rows = int(certificate.get("max_rows", 1))
-        failure = float(certificate["delta_for_rounding"] if "steps_planned" in certificate else 0.0)
+        failure = float(certificate.get("delta_for_rounding", 0.0))
         parts = parts_of(certificate, releases, failure)
         held = certificate.get("holdout")
         if held and ("releases" in held) != ("epsilon" in held):

@@ -94,7 +94,6 @@ struct Certificate {
     TunedRun run() const;
   };
 
-  int format = 2;  ///< format of the file: 2, or 1 in files of older versions
   Status status = Status::finished;
   std::vector<std::string> not_for_release;  ///< reasons; empty if the run may be released
   /// (epsilon, delta) of everything that is released. It differs from `promise.epsilon`, that of

@@ -79,12 +79,12 @@ std::vector<Release> releases_of(const Json& j) {
   return all;
 }
 
-int format_of(const Json& j) {
+void check_format(const Json& j) {
+  constexpr const char* kFormat = "cudp privacy certificate 2";
   const std::string format = text(j, "format");
-  for (const int known : {1, 2})
-    if (format == "cudp privacy certificate " + std::to_string(known)) return known;
-  throw std::invalid_argument("expected format 'cudp privacy certificate 1' or 2, found '" +
-                              format + "'");
+  if (format == kFormat) return;
+  throw std::invalid_argument("format: expected '" + std::string(kFormat) + "', found '" + format +
+                              "': only the version of cudp that made the run reads it");
 }
 
 // Promises of the methods.
@@ -233,26 +233,18 @@ Certificate::Tuning tuning_of(const Json& j, const Certificate& c) {
   return t;
 }
 
-/// Reads epsilon and delta of the whole run and of the training. In format 1 `epsilon` is that of
-/// the training and `epsilon_total` that of the whole run.
+/// Reads epsilon and delta of the whole run and of the training.
 void read_promises(const Json& j, Certificate& c) {
-  const bool first_is_training = c.format == 1;
   const bool has_parts = j.contains("holdout") || j.contains("tuning");
   for (const char* const name : {"training_epsilon", "training_delta"})
-    if (j.contains(name) != (has_parts && !first_is_training))
-      throw std::invalid_argument(
-          std::string(name) +
-          ": expected it in format 2 with a hold-out or a tuning, and only there");
+    if (j.contains(name) != has_parts)
+      throw std::invalid_argument(std::string(name) +
+                                  ": expected it with a hold-out or a tuning, and only there");
   c.epsilon = c.promise.epsilon = claimed(j, "epsilon");
   c.delta = c.promise.delta = j.at("delta").get<double>();
   if (!has_parts) return;
-  if (first_is_training) {
-    c.epsilon = claimed(j, "epsilon_total");
-    c.delta = j.at("delta_total").get<double>();
-  } else {
-    c.promise.epsilon = claimed(j, "training_epsilon");
-    c.promise.delta = j.at("training_delta").get<double>();
-  }
+  c.promise.epsilon = claimed(j, "training_epsilon");
+  c.promise.delta = j.at("training_delta").get<double>();
   if (j.contains("tuning")) c.tuning = tuning_of(j["tuning"], c);
   if (!j.contains("holdout")) return;
   const Json& part = j["holdout"];
@@ -364,7 +356,7 @@ void read_settings(const Json& j, Certificate& c) {
 Certificate read(const Json& j) {
   using Status = Certificate::Status;
   Certificate c;
-  c.format = format_of(j);
+  check_format(j);
   c.status = one_of(j, "status", {Status::finished, Status::not_finished, Status::refused});
   read_promises(j, c);
   read_unit(j, c);

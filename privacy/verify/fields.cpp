@@ -113,9 +113,8 @@ class Format {
     must("epsilon", at_least_0());
     must("delta", inside_unit());
     if (c_.holdout) {
-      const bool old = c_.format == 1;
-      must(old ? "epsilon_total" : "training_epsilon", at_least_0());
-      must(old ? "delta_total" : "training_delta", inside_unit());
+      must("training_epsilon", at_least_0());
+      must("training_delta", inside_unit());
       must("holdout", object());
       must("holdout.share", inside_unit());
       must("holdout.of",
@@ -427,7 +426,7 @@ class Format {
     }
     for (const char* const name : {"allow_weak_privacy", "fresh_noise_allowed"})
       may(name, flag());  // compared with the settings
-    // Both or neither; format 1 had the second one alone.
+    // Both or neither.
     const bool lost = has("keys_lost") || has("releases_repeated");
     must_if(lost, "keys_lost", whole());
     must_if(lost, "releases_repeated",
@@ -455,8 +454,7 @@ class Format {
 /// Compares the JSON of a certificate with its Format, and collects differences.
 class Comparison {
  public:
-  Comparison(const std::map<std::string, Field>& fields, bool may_lack)
-      : fields_(fields), may_lack_(may_lack) {}
+  explicit Comparison(const std::map<std::string, Field>& fields) : fields_(fields) {}
 
   void object(const Json& json, const std::string& prefix) {
     for (const auto& [key, value] : json.items()) {
@@ -466,7 +464,6 @@ class Comparison {
       else
         one(prefix + key, field->second, value);
     }
-    if (may_lack_) return;
     for (const auto& [path, field] : fields_) {
       if (!field.must || !path.starts_with(prefix)) continue;
       const std::string key = path.substr(prefix.size());
@@ -530,7 +527,6 @@ class Comparison {
   }
 
   const std::map<std::string, Field>& fields_;
-  bool may_lack_;
   std::vector<std::string> wrong_;
 };
 
@@ -539,7 +535,7 @@ class Comparison {
 std::vector<std::string> check_fields(const Json& json, const StatedNumbers& certificate,
                                       const Settings& settings) {
   const Format format(json, certificate, settings);
-  Comparison comparison(format.fields(), certificate.format == 1);
+  Comparison comparison(format.fields());
   comparison.object(json, "");
   return comparison.take();
 }

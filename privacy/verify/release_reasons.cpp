@@ -25,7 +25,7 @@ class Reasons {
     if (settings_.is_on("unsafe-diagnostics") !=
         (std::ranges::find(unsafe, Json("unsafe-diagnostics")) != unsafe.end()))
       wrong("unsafe_flags: expected unsafe-diagnostics exactly where the settings have it");
-    const bool may = !seeded && c_.generator != "philox" && unsafe.empty();
+    const bool may = !seeded && !is_weak_generator() && unsafe.empty();
     if (says != may) wrong(std::string("for_release: expected ") + (may ? "true" : "false"));
     if (says == json_.contains("not_for_release"))
       wrong("not_for_release: expected exactly where it is not");
@@ -38,11 +38,18 @@ class Reasons {
 
  private:
   void wrong(std::string what) { wrong_.push_back(std::move(what)); }
+  // What speaks against a release follows from method and settings, not from a field's presence.
+  bool is_weak_generator() const { return settings_.text("rng") == "philox"; }
+  bool is_proved_for_real_numbers_only() const {
+    if (c_.status == "refused") return false;  // neither objective nor choice was released
+    return c_.method == "objpert" ||
+           (c_.method == "dp-agd" && settings_.text("noisy-min") == "laplace");
+  }
   bool states(const char* pointer) const { return json_.contains(Json::json_pointer(pointer)); }
 
   /// Checks the stated reasons against a release: a seed, a weak generator, then each unsafe flag.
   void check_reasons(bool seeded, const Json& unsafe) {
-    if (states("/arithmetic") && unsafe.empty())
+    if (is_proved_for_real_numbers_only() && unsafe.empty())
       wrong("unsafe_flags: expected one, as the proof is for real numbers only");
     std::size_t next = 0;
     const Json reasons = json_.value("not_for_release", Json::array());
@@ -60,7 +67,7 @@ class Reasons {
       expect_reason(is_earlier ? kEarlier : "seed: anyone who guesses it can subtract the noise",
                     true);
     }
-    if (c_.generator == "philox")
+    if (is_weak_generator())
       expect_reason("rng philox: not a cryptographic generator, its noise may be told apart", true);
     for (const Json& flag : unsafe) expect_reason(flag.get<std::string>(), true);
     if (next < reasons.size())

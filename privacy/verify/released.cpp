@@ -57,10 +57,7 @@ class ReleasedChecker {
   }
 
   std::vector<Statement> run() {
-    Statement fields{
-        .name = "fields",
-        .found = std::to_string(json_.size()) + " of format " + std::to_string(c_.format),
-        .wrong = {}};
+    Statement fields{.name = "fields", .found = std::to_string(json_.size()), .wrong = {}};
     fields.wrong = check_fields(json_, c_, settings_);
     has_fields_ = fields.wrong.empty();
     // If a field is missing or of a wrong type, other checks may throw. Then report the fields
@@ -121,8 +118,13 @@ class ReleasedChecker {
   }
 
   bool is_method(const char* method) const { return c_.method == method; }
-  /// Returns whether the method has numbered steps with Poisson batches.
-  bool is_engine() const { return json_.contains("steps_planned"); }
+  /// Returns whether the run has steps with noisy sums of batches. It follows from the method and
+  /// the status, so that no missing field removes a check.
+  bool is_engine() const { return kinds_of(c_).engine && c_.status != "refused"; }
+  bool is_of(std::initializer_list<const char*> methods) const {
+    return c_.status != "refused" &&
+           std::ranges::any_of(methods, [&](const char* m) { return is_method(m); });
+  }
 
   void check_epsilon() {
     Statement& s = begin("epsilon");
@@ -433,19 +435,37 @@ class ReleasedChecker {
     Statement& s = begin("settings");
     s.found = "config.toml, method " + c_.method;
     using Pair = std::pair<const char*, const char*>;
-    for (const auto& [key, pointer] :
-         {Pair{"method", "/method"}, Pair{"clipping", "/clipping"}, Pair{"rng", "/rng"},
-          Pair{"precision", "/precision"}, Pair{"noisy-min", "/selection_noise"}})
-      if (states(pointer)) expect(key, settings_.text(key), stated(pointer));
+    // Which settings the certificate states follows from the method and the status.
+    std::vector<Pair> texts = {{"method", "/method"}, {"rng", "/rng"}, {"precision", "/precision"}};
+    std::vector<Pair> numbers;
+    if (is_engine()) texts.emplace_back("clipping", "/clipping");
+    if (is_of({"dp-agd"})) texts.emplace_back("noisy-min", "/selection_noise");
+    if (is_of({"dp-agd", "privgene"})) numbers.emplace_back("loss-clip", "/loss_clip");
+    if (is_of({"objpert", "outpert"})) {
+      numbers.emplace_back("max-norm", "/max_norm");
+      numbers.emplace_back("solver-tolerance", "/solver_tolerance");
+      if (states("/huber")) numbers.emplace_back("huber", "/huber");  // only the Huber loss has it
+    }
+    if (is_of({"privgene"})) {
+      numbers.emplace_back("candidates", "/candidates");
+      numbers.emplace_back("parents", "/parents");
+    }
+    if (is_of({"dpsgd-quantile"})) {
+      numbers.emplace_back("quantile-target", "/quantile/target");
+      numbers.emplace_back("quantile-min", "/quantile/C_least");
+      numbers.emplace_back("quantile-max", "/quantile/C_most");
+    }
+    for (const auto& [key, pointer] : texts)
+      expect(key, settings_.text(key), states(pointer) ? stated(pointer) : "none");
     if (!settings_.has("epsilon") && !settings_.has("sigma"))
       wrong("settings: expected epsilon or sigma, found neither");
     check_number("delta", c_.training_delta);
-    for (const auto& [key, pointer] :
-         {Pair{"loss-clip", "/loss_clip"}, Pair{"max-norm", "/max_norm"}, Pair{"huber", "/huber"},
-          Pair{"solver-tolerance", "/solver_tolerance"}, Pair{"candidates", "/candidates"},
-          Pair{"parents", "/parents"}, Pair{"quantile-target", "/quantile/target"},
-          Pair{"quantile-min", "/quantile/C_least"}, Pair{"quantile-max", "/quantile/C_most"}})
-      if (states(pointer)) check_number(key, json_.at(Json::json_pointer(pointer)).get<double>());
+    for (const auto& [key, pointer] : numbers) {
+      if (states(pointer))
+        check_number(key, json_.at(Json::json_pointer(pointer)).get<double>());
+      else
+        wrong(std::string(key) + ": expected it in the certificate, found none");
+    }
     for (const auto& [key, pointer] :
          {Pair{"holdout", "/holdout/share"}, Pair{"holdout-epsilon", "/holdout/epsilon"},
           Pair{"holdout-delta", "/holdout/delta"},
@@ -459,7 +479,7 @@ class ReleasedChecker {
         check_number(key, json_.at(Json::json_pointer(pointer)).get<double>());
     }
     // AdaCliP scales gradients, so that its C is always 1.
-    if (states("/C") && !is_method("adaclip")) check_number("clip", c_.clip);
+    if ((is_engine() && !is_method("adaclip")) || is_of({"dp-agd"})) check_number("clip", c_.clip);
     if (settings_.has("sigma") && is_engine() && !is_method("dpis"))
       check_number("sigma", c_.sigma);
     expect("features", settings_.text("features"), json_.value("features", std::string("none")));
@@ -550,12 +570,20 @@ std::vector<std::string> taken_on_trust(const Evidence& evidence) {
     all.emplace_back(
         "that the number of trainings and the candidates were drawn as stated, and "
         "nothing of trainings that are not released was published");
-  if (Settings(evidence.settings).has("init"))
+  const Settings settings(evidence.settings);
+  if (settings.has("init"))
     all.emplace_back("that no row decided the initial weights, whose file the certificate names");
   if (c.status == "finished" && kinds.engine)
-    all.emplace_back("the sensitivity that rounding adds to C, up to a thousandth of C");
+    all.emplace_back(
+        "the sensitivity that rounding adds to C, within what the model's size allows");
   if (c.status == "finished" && c.method == "outpert")
     all.emplace_back("the sensitivity that rounding adds");
+  const auto json = privacy::parse_json(evidence.certificate);
+  if (settings.has("accept-private-bounds") && settings.is_on("accept-private-bounds") &&
+      json.value("unsafe_flags", Json::array()).empty())
+    all.emplace_back(
+        "that the schema was complete: accept-private-bounds allowed the run to read bounds, "
+        "categories and classes from private rows");
   if (c.examples)
     all.emplace_back("that the row count is public, and its value");
   else

@@ -87,10 +87,9 @@ class Rows {
       : rows_(rows), c_(certificate), bounds_(bounds) {}
 
   /// Checks that, with held-out rows, a line's epsilon is the larger one of training and held-out
-  /// figures, and in the training that a tuning released that of the whole tuning. In format 1 it
-  /// was the training's.
+  /// figures, and in the training that a tuning released that of the whole tuning.
   void check_parts() {
-    const bool has_parts = (c_.holdout && c_.format > 1) || c_.tuning;
+    const bool has_parts = c_.holdout || c_.tuning;
     for (const Row& row : rows_) {
       const std::string where = "row at step " + std::to_string(row.step);
       const double expected =

@@ -80,7 +80,6 @@ class Copy {
 StatedNumbers read_stated_numbers(std::string_view text) {
   const privacy::Certificate stated = privacy::read_certificate(text);
   StatedNumbers c;
-  c.format = stated.format;
   c.status = text_of(stated.status);
   c.method = stated.promise.method;
   c.generator = stated.rng;

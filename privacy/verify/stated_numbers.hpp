@@ -17,7 +17,6 @@ namespace cudp::verify {
 struct StatedNumbers {
   std::string status;  ///< finished, not finished, refused
   std::string method, sampling, accountant, generator, test_set;
-  int format = 2;        ///< 1 or 2
   double epsilon = 0.0;  ///< bound for everything released; NaN if the certificate states none
   double delta = 0.0;
   /// Bound for training rows and one training; `epsilon` unless rows are held out or the training
@@ -38,7 +37,7 @@ struct StatedNumbers {
   std::uint64_t steps = 0, steps_planned = 0;
   /// Number of releases that were charged again because a key was lost.
   std::uint64_t repeated = 0;
-  /// How many times the key was lost; nullopt if not stated, as always in format 1.
+  /// How many times the key was lost; nullopt if not stated.
   std::optional<std::uint64_t> keys_lost;
   double order = 0.0;
   bool order_fixed = false;

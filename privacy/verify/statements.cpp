@@ -76,11 +76,8 @@ class Statements {
                      static_cast<double>(c.threshold));
     if (settings_.empty() || c.epoch_steps > 0) return;
     const double batch = std::fmin(settings_.number("batch"), c.size);
-    // The expected batch may be smaller in format 1: it was limited to a private size, and in DPIS,
-    // which draws no row with certainty, to less than the size.
-    const bool less = c.format == 1 && (c.size_noise > 0.0 || c_.method == "dpis");
-    findings_.expect(c.expected_batch == batch || (less && c.expected_batch < batch), "divisor",
-                     "certificate's expected batch", batch, c.expected_batch);
+    findings_.expect(c.expected_batch == batch, "divisor", "certificate's expected batch", batch,
+                     c.expected_batch);
   }
 
   /// Number of releases by mechanism.
@@ -181,7 +178,7 @@ class Statements {
   /// Checks that after a lost key the promise is the budget, and for single units of privacy only.
   void check_lost_keys(bool has_ledger) {
     const std::uint64_t lost = charges_.lost.size();
-    const std::uint64_t stated = c_.keys_lost.value_or(c_.format == 1 ? lost : 0);
+    const std::uint64_t stated = c_.keys_lost.value_or(0);
     if (has_ledger && stated != lost)
       findings_.add("ledger", "certificate's keys_lost: expected " + std::to_string(lost) +
                                   ", found " + std::to_string(stated));

@@ -38,11 +38,7 @@ Comparison read_comparison(const std::string& run) {
     return {.run = run,
             .dataset = certificate.at("dataset").get<std::string>(),
             .method = certificate.at("method").get<std::string>(),
-            // Certificates of format 1 have the guarantee of training and other releases together
-            // under a key of its own.
-            .epsilon = certificate.contains("epsilon_total")
-                           ? certificate["epsilon_total"].get<double>()
-                           : certificate.at("epsilon").get<double>(),
+            .epsilon = certificate.at("epsilon").get<double>(),
             .test_accuracy = last.at("test_accuracy").get<double>()};
   } catch (const nlohmann::json::exception& e) {
     throw InputError(fmt::format("{}, found {}: {}", expected, run, e.what()));

@@ -13,6 +13,9 @@
 
 #include "models/model.hpp"
 #include "privacy/text/json_text.hpp"
+#include "privacy/text/number.hpp"
+#include "privacy/verify/method_kinds.hpp"
+#include "privacy/verify/sensitivity_limit.hpp"
 #include "privacy/verify/settings.hpp"
 #include "privacy/verify/stated_numbers.hpp"
 #include "runtime/base/error.hpp"
@@ -161,6 +164,48 @@ void check_initial_weights(const TensorFile& file, const Network& network,
                                   fmt::join(frozen, ", "), fmt::join(stated->frozen, ", ")));
 }
 
+/// Checks that the stated sensitivity is at most what rounding can add to C with this network.
+void check_sensitivity(const Network& network, const verify::StatedNumbers& c,
+                       verify::Statement& s) {
+  if (!verify::kinds_of(c).engine) return;
+  verify::GradientSize size;
+  for (const ParameterTensor& t : network.parameters) {
+    size.all += static_cast<double>(t.touched);
+    size.largest_tensor = std::max(size.largest_tensor, static_cast<double>(t.touched));
+  }
+  const double limit = verify::sensitivity_limit(c.clip, size, c.method == "adaclip");
+  if (!(c.sensitivity <= limit))
+    s.wrong.push_back("sensitivity: expected at most " + privacy::number(limit) +
+                      ", C and the rounding of the model's gradients, found " +
+                      privacy::number(c.sensitivity));
+}
+
+/// Checks that the certificate states by which setting private rows may have decided the words, or
+/// the bounds of arrays. A table's schema does not show whether rows completed it.
+void check_private_inputs(const ModelInputs& inputs, bool has_words,
+                          const verify::Settings& settings, const nlohmann::json& certificate,
+                          verify::Statement& s) {
+  const auto set = [&](const char* key) {
+    return settings.has(key) ? settings.text(key) : std::string();
+  };
+  const auto expect_flag = [&](const std::string& begin, const char* why) {
+    const auto flags = certificate.value("unsafe_flags", std::vector<std::string>());
+    if (std::ranges::none_of(flags, [&](const auto& flag) { return flag.starts_with(begin); }))
+      s.wrong.push_back("unsafe_flags: expected '" + begin + "', as " + why + ", found none");
+  };
+  const bool accepts = set("accept-private-bounds") == "true";
+  if (has_words && !set("vocabulary").empty() && set("vocabulary-is-public") != "true")
+    expect_flag("vocabulary not declared public",
+                "the settings name a vocabulary without vocabulary-is-public");
+  // The built-in sentences have words of their own.
+  const bool is_listed = !set("vocabulary").empty() || !set("embedding").empty();
+  if (has_words && !is_listed && set("dataset") != "sentences")
+    expect_flag("vocabulary counted from private text", "the settings name no list of words");
+  if (accepts && !has_words && !inputs.schema && !is_named_dataset(set("dataset")))
+    expect_flag("bounds, categories or classes were read from private rows",
+                "accept-private-bounds is on and the rows are those of an array");
+}
+
 verify::Statement check_tensors(const ReleasedRun& run) {
   verify::Statement s{.name = "model", .found = {}, .wrong = {}};
   if (run.status == "refused") {
@@ -211,6 +256,10 @@ verify::Statement check_tensors(const ReleasedRun& run) {
   for (std::string& wrong : tensor_differences(file, network, extra))
     s.wrong.push_back(std::move(wrong));
   check_initial_weights(file, network, run.evidence.certificate, settings, s);
+  check_sensitivity(network, certificate, s);
+  const bool has_risk = certificate.method == "objpert" || certificate.method == "outpert";
+  if (has_risk && (network.spec.loss == Loss::hinge) != json.contains("huber"))
+    s.wrong.emplace_back("huber: expected if and only if the model has the hinge loss");
   // These methods release all parameters, or their gradient, as one vector each time.
   if (certificate.method == "dp-agd" || certificate.method == "outpert")
     for (const privacy::NoisyValue& l : certificate.noisy_values)
@@ -333,7 +382,9 @@ verify::Statement check_files(const ReleasedRun& run) {
       s.wrong.emplace_back(
           "assumptions: expected a statement of what a row of the table is, found none");
     check_numbers(inputs, json, s);
-    if (released_words(file, run.model())) must[kVocabularyFile] = true;
+    const bool has_words = released_words(file, run.model()).has_value();
+    if (has_words) must[kVocabularyFile] = true;
+    check_private_inputs(inputs, has_words, settings, json, s);
     check_holdout(run, inputs, s);
     if (inputs.schema && fs::exists(run.release / RunFolder::kSchema) &&
         read_input(run.release / RunFolder::kSchema) != released_text(file, "schema", source))

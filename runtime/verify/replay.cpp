@@ -113,19 +113,6 @@ void find_model(TrainConfig& c, const ReleasedRun& run, const fs::path& folder) 
   c.model = model.string();
 }
 
-/// Returns the certificate with the field names of format 2.
-Json in_format_2(Json certificate) {
-  if (certificate.value("format", "") != "cudp privacy certificate 1") return certificate;
-  certificate["format"] = "cudp privacy certificate 2";
-  for (const std::string name : {"epsilon", "delta"})
-    if (certificate.contains(name + "_total")) {
-      certificate["training_" + name] = certificate[name];
-      certificate[name] = certificate[name + "_total"];
-      certificate.erase(name + "_total");
-    }
-  return certificate;
-}
-
 /// Returns whether the JSON pointer is `entry` or inside it.
 bool is_under(std::string_view pointer, std::string_view entry) {
   return pointer == entry || (pointer.starts_with(entry) && pointer[entry.size()] == '/');
@@ -162,8 +149,8 @@ std::string as_selected(const privacy::Certificate& stated, const std::string& r
 
 std::vector<std::string> certificate_differences(const std::string& run,
                                                  const std::string& replay) {
-  Json a = in_format_2(Json::parse(run));
-  Json b = in_format_2(Json::parse(replay));
+  Json a = Json::parse(run);
+  Json b = Json::parse(replay);
   // Report pages contain nothing that is not in the certificate.
   a.erase("pages");
   b.erase("pages");

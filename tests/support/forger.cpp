@@ -228,12 +228,34 @@ class Forger {
     Walk(Json::parse(text), file, texts_, [&](const auto& field, const auto& how, const Json& j) {
       add(file, field, how, j.dump(2) + "\n");
     }).run();
+    if (file == "privacy.json") older_formats(text);
     // A key that stands there twice: readers take one of them.
     for (const char* const doubled :
          {"\"epsilon\": 0.01", "\"delta\": 1e-30", "\"status\": \"finished\""}) {
       std::string twice = text;
       twice.insert(twice.find('{') + 1, std::string(doubled) + ",");
       add(file, "", "key doubled", twice);
+    }
+  }
+
+  /// Relabels the certificate as one of the older format, whole or without one of its fields, and
+  /// empties all lists.
+  void older_formats(const std::string& text) {
+    const std::string file = "privacy.json";
+    Json older = Json::parse(text);
+    Json emptied = older;
+    for (auto& value : emptied)
+      if (value.is_array()) value = Json::array();
+    add(file, "", "lists emptied", emptied.dump(2) + "\n");
+    older["format"] = "cudp privacy certificate 1";
+    add(file, "format", "older", older.dump(2) + "\n");
+    std::vector<std::string> keys;
+    for (const auto& [key, value] : older.items()) keys.push_back(key);
+    for (const std::string& key : keys) {
+      Json less = older;
+      less.erase(key);
+      if (key == "releases") less[key] = Json::array();
+      add(file, key, "older format, removed", less.dump(2) + "\n");
     }
   }
 

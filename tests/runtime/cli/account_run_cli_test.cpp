@@ -134,7 +134,7 @@ TEST_F(AccountRun, RefusesWhatItCannotAnswer) {
   ASSERT_EQ(cudp(none).exit, 0);
   write_text(folder_ / "other.json", "{\"format\": \"something else\"}");
   write_text(folder_ / "damaged.json",
-             "{\"format\": \"cudp privacy certificate 1\", \"status\": \"finished\"}");
+             "{\"format\": \"cudp privacy certificate 2\", \"status\": \"finished\"}");
   const std::string run = folder_ / "run";
   const std::vector<std::pair<Words, std::string>> cases = {
       {{folder_ / "nowhere"}, "expected a run's folder, its release folder or a privacy.json"},

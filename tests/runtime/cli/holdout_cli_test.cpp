@@ -242,61 +242,6 @@ TEST_F(HoldoutCli, TheLargerPromiseIsStatedFirst) {
   }
 }
 
-/// Format 1 had the training's promise as `epsilon`, and the larger one as `epsilon_total`.
-TEST_F(HoldoutCli, FormatOneIsReadWithItsOldMeaning) {
-  ASSERT_EQ(train("stays.csv", with(kHoldoutBudget,
-                                    {"--epsilon", "1", "--holdout-epsilon", "8", "--steps", "5"}))
-                .exit,
-            0);
-  const std::vector<Words> commands = {{"account", "run", "--json"},
-                                       {"account", "run", "--what-if", "steps=10", "--json"},
-                                       {"account", "run", "other", "--delta", "1e-4", "--json"}};
-  fs::copy(folder_ / "run", folder_ / "other", fs::copy_options::recursive);
-  const auto answers = [&] {
-    std::vector<std::string> all;
-    for (Words words : commands) {
-      for (std::string& word : words)
-        if (word == "run" || word == "other") word = folder_ / word;
-      const Finished f = run_cudp(folder_, words);
-      EXPECT_EQ(f.exit, 0) << f.err;
-      all.push_back(f.out);
-    }
-    return all;
-  };
-  const std::vector<std::string> before = answers();
-  Json c = json("release/privacy.json");
-  c["format"] = "cudp privacy certificate 1";
-  for (const std::string name : {"epsilon", "delta"}) {
-    c[name + "_total"] = c[name];
-    c[name] = c["training_" + name];
-    c.erase("training_" + name);
-  }
-  std::string text;
-  for (Json row : rows_of(folder_ / "run/release/metrics.jsonl")) {
-    row["epsilon"] = row["training_epsilon"];
-    row.erase("training_epsilon");
-    text += row.dump() + "\n";
-  }
-  write_text(folder_ / "run/release/privacy.json", c.dump(2));
-  const Finished mixed = run_cudp(folder_, {"verify", folder_ / "run"});
-  EXPECT_EQ(mixed.exit, 1) << "rows of format 2: " << mixed.out;
-  write_text(folder_ / "run/release/metrics.jsonl", text);
-  EXPECT_EQ(answers(), before);
-  const Finished v = run_cudp(folder_, {"verify", folder_ / "run"});
-  EXPECT_EQ(v.exit, 0) << v.out << v.err;
-  c["epsilon_total"] = 7.9;
-  write_text(folder_ / "run/release/privacy.json", c.dump(2));
-  EXPECT_EQ(run_cudp(folder_, {"verify", folder_ / "run"}).exit, 1);
-  // Neither format 3, nor the names of one format in the other, are read.
-  c["format"] = "cudp privacy certificate 3";
-  write_text(folder_ / "run/release/privacy.json", c.dump(2));
-  EXPECT_EQ(run_cudp(folder_, {"verify", folder_ / "run"}).exit, 2);
-  EXPECT_EQ(run_cudp(folder_, {"account", folder_ / "run"}).exit, 2);
-  c["format"] = "cudp privacy certificate 2";
-  write_text(folder_ / "run/release/privacy.json", c.dump(2));
-  EXPECT_EQ(run_cudp(folder_, {"verify", folder_ / "run"}).exit, 2);
-}
-
 /// A batch above the noisy number of training examples: that number alone was released.
 TEST_F(HoldoutCli, RefusedOnceCountedAreCertifiedAndVerified) {
   const Finished f = train("stays.csv", with(kHoldoutBudget, {"--steps", "5", "--batch", "5000"}));

@@ -1,10 +1,12 @@
 #include "runtime/methods/plan.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
 #include <gtest/gtest.h>
 
+#include "privacy/verify/sensitivity_limit.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/device/backend.hpp"
 #include "runtime/device/sensitivity.hpp"
@@ -272,6 +274,30 @@ TEST(Rounding, IsAHalfThousandthOfTheClippingNormAtMost) {
     const Network net =
         build_network(parse_model(builtin_model(m.model), m.model, 10), m.input, 10);
     EXPECT_LE(sensitivity_rounding_error(net, kCpuArithmetic), 5e-4) << m.model;
+  }
+}
+
+/// verify's own formula allows what any engine's certificate states, and little more.
+TEST(Rounding, IsWithinTheLimitOfVerify) {
+  const struct {
+    const char* model;
+    Shape input;
+    double most;
+  } kModels[] = {{"mlp", {1, 28, 28}, 3.4e-3}, {"cnn", {1, 28, 28}, 3e-4}};
+  for (const auto& m : kModels) {
+    const Network net =
+        build_network(parse_model(builtin_model(m.model), m.model, 10), m.input, 10);
+    verify::GradientSize size;
+    for (const ParameterTensor& t : net.parameters) {
+      size.all += static_cast<double>(t.touched);
+      size.largest_tensor = std::max(size.largest_tensor, static_cast<double>(t.touched));
+    }
+    for (const double shift : {0.0, kLargestShift})
+      for (const Arithmetic& a : {kCpuArithmetic, kCudaArithmetic})
+        EXPECT_LE(0.1 * (1.0 + sensitivity_rounding_error(net, a, shift)),
+                  verify::sensitivity_limit(0.1, size, shift > 0.0))
+            << m.model;
+    EXPECT_LE(verify::sensitivity_limit(0.1, size, false), 0.1 * (1.0 + m.most)) << m.model;
   }
 }
 
