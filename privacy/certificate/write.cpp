@@ -378,7 +378,9 @@ Json to_json(const Certificate& c) {
   if (c.keys_lost.value_or(0) > 0)
     j.update({{"keys_lost", *c.keys_lost}, {"releases_repeated", c.releases_repeated}});
   j.update({{"warnings", c.warnings},
-            {"hyperparameter_tuning", c.tuning ? kCounted : kNotCounted},
+            {"hyperparameter_tuning",
+             // A tuning that has not ended has no list of what is spent.
+             c.tuning || c.promise.method == "tune" ? kCounted : kNotCounted},
             {"test_set", text_of(c.test_set)}});
   if (c.pages > 0) j["pages"] = c.pages;
   j.update({{"build",

@@ -123,6 +123,10 @@ Sentences meaning(const RunCertificate& c) {
   return p;
 }
 
+/// Returns whether it is the certificate of a tuning that has not ended, which states its budget
+/// and no releases.
+bool is_charge_of_tuning(const RunCertificate& c) { return c.stated.method == "tune"; }
+
 Sentences how(const RunCertificate& c) {
   const verify::StatedNumbers& s = c.stated;
   Sentences p{.heading = "how", .sentences = {}};
@@ -143,8 +147,9 @@ Sentences how(const RunCertificate& c) {
         s.method, s.steps / s.steps_of_release(), s.epoch_steps, s.expected_batch, s.clip, noise));
   else
     p.sentences.push_back(s.method + ": " + c.text("mechanism") + ".");
-  p.sentences.push_back("What these releases come to together was bounded by the accountant " +
-                        s.accountant + "; cudp verify checks that.");
+  if (!s.accountant.empty())
+    p.sentences.push_back("What these releases come to together was bounded by the accountant " +
+                          s.accountant + "; cudp verify checks that.");
   if (s.split)
     p.sentences.push_back(fmt::format(
         "They were planned by looking at a noisy row count. Before that was made, the budget was "
@@ -166,7 +171,9 @@ Sentences released(const RunCertificate& c) {
   Sentences p{.heading = "released", .sentences = {}};
   if (c.stated.status == "finished")
     p.sentences.emplace_back("The model, and everything else in release/.");
-  if (c.stated.examples)
+  if (is_charge_of_tuning(c))
+    p.sentences.emplace_back("A noisy row count, unless the row count is public.");
+  else if (c.stated.examples)
     p.sentences.push_back(
         fmt::format("The row count, {}: it counts as public.", *c.stated.examples));
   else if (c.stated.size_noise > 0.0)

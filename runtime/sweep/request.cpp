@@ -32,6 +32,19 @@ void check_distinct(const std::vector<Setting>& values) {
                          "several times), found " + value_text(values[i].value) + " twice");
 }
 
+/// Throws InputError if a file or a preset names a file that all runs would write. Neither can be
+/// given as a flag (swept_option).
+void check_shared_files(const TrainConfig& config) {
+  for (const char* const key : {"metrics-file", "tensorboard"}) {
+    const auto value = find_option(key)->get(config);
+    if (value && *value != Value(std::string()))
+      throw InputError(fmt::format(
+          "{}: expected none in the file of --config, since several trainings would share it, and "
+          "show those that are not released, found {}",
+          key, value_text(*value)));
+  }
+}
+
 std::string text_of(const Value& value) {
   if (const auto* x = std::get_if<double>(&value)) return number_text(*x);  // 1, not 1.0
   const auto* text = std::get_if<std::string>(&value);
@@ -183,6 +196,7 @@ void resolve_cells(std::vector<SweepCell>& cells, std::vector<std::string>& note
     std::vector<std::string> lines;
     try {
       cell.config = resolve_config(cell.settings, lines);
+      check_shared_files(cell.config);
     } catch (const InputError& e) {
       if (cell.varied.empty()) throw;
       std::string where;

@@ -11,6 +11,7 @@
 
 #include "runtime/base/threads.hpp"
 #include "runtime/config/keys_in_use.hpp"
+#include "runtime/data/schema_text.hpp"
 #include "runtime/device/cuda/devices.hpp"
 #include "runtime/run/key_file.hpp"
 #include "runtime/run/run.hpp"
@@ -42,6 +43,20 @@ PlannedSpending from_json(const PlanJson& j) {
           .delta = j["delta"],
           .certificate = j["certificate"],
           .data_tag = j["data"]};
+}
+
+/// Returns the facts about the data of a training, in this process.
+DataFacts facts_here(const TrainConfig& asked, const SharedData& data) {
+  Reporter silent(Reporter::Silent{});
+  const std::shared_ptr<LoadedData> loaded = data.of(asked);
+  Experiment e =
+      prepare(data.with_shared_data(asked, true), silent, "", asked.of<KeysInUse>().split_key);
+  DataFacts facts{.name = e.data.name,
+                  .schema = e.data.schema ? schema_toml(*e.data.schema) : std::string(),
+                  .unit = unit_name(e.data),
+                  .unit_rows = e.data.unit_rows};
+  if (loaded != nullptr) loaded->data = std::move(e.data);
+  return facts;
 }
 
 /// Plans the trainings in this process. A training moves the data in memory and gives them back.
@@ -86,6 +101,17 @@ TrainConfig SharedData::with_shared_data(TrainConfig config, bool takes) const {
   if (std::shared_ptr<LoadedData> data = of(config); data != nullptr)
     config.of<DataInUse>() = {.loaded = std::move(data), .takes = takes};
   return config;
+}
+
+DataFacts SharedData::facts(const TrainConfig& config) const {
+  if (!may_use_cuda(config)) return facts_here(config, *this);
+  const auto j = PlanJson::parse(answer_of_child([&] {
+    const DataFacts f = facts_here(config, *this);
+    return PlanJson{
+        {"name", f.name}, {"schema", f.schema}, {"unit", f.unit}, {"unit_rows", f.unit_rows}}
+        .dump();
+  }));
+  return {.name = j["name"], .schema = j["schema"], .unit = j["unit"], .unit_rows = j["unit_rows"]};
 }
 
 std::vector<PlannedSpending> SharedData::plan(const std::vector<TrainConfig>& configs,

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -28,6 +29,14 @@ struct PlannedSpending {
   std::string data_tag = {};
 };
 
+/// Public facts about the data of a training, from its schema.
+struct DataFacts {
+  std::string name;             ///< of the data set
+  std::string schema;           ///< text of the schema; "" if there is none
+  std::string unit;             ///< column that is the unit of privacy; "" if each row is a unit
+  std::uint64_t unit_rows = 1;  ///< maximum number of rows of a unit
+};
+
 /// Data in memory that trainings of this process and of its children share, with the results of
 /// their accountant.
 class SharedData {
@@ -40,6 +49,9 @@ class SharedData {
   /// Returns the config with the data in memory, if there are any for it. takes: whether the
   /// training moves them out of memory instead of copying them (DataInUse).
   TrainConfig with_shared_data(TrainConfig config, bool takes) const;
+  /// Returns facts about the data of a training with this config, whether they are in memory or
+  /// not. Throws InputError.
+  DataFacts facts(const TrainConfig& config) const;
   /// Returns the spending of a training with each of these configs. Draws and writes nothing. The
   /// first one's notes and warnings are reported. Throws the first error that a training would end
   /// with before it releases anything.

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "privacy/verify/stated_numbers.hpp"
+#include "runtime/base/build_info.hpp"
 #include "runtime/results/run_spending.hpp"
 #include "runtime/training/certify.hpp"
 
@@ -85,6 +86,31 @@ std::vector<Tuning::Part> parts_of_selection(const std::vector<PlannedSpending>&
                      .candidates = all,
                      .spending = spending_of_score(spendings, epsilon, delta)});
   return parts;
+}
+
+std::string certificate_of_charge(const ChargedTuning& charged) {
+  privacy::Certificate c;
+  c.status = privacy::Certificate::Status::not_finished;
+  c.not_for_release = {
+      "not finished: this is a tuning in progress or cut short; epsilon and delta are those of all "
+      "of it, which count as spent"};
+  c.epsilon = charged.epsilon;
+  c.delta = charged.delta;
+  c.promise = {.epsilon = charged.epsilon,
+               .delta = charged.delta,
+               .method = "tune",
+               .mechanism = "trainings of a tuning, of which one will be released",
+               .how = privacy::CountedExamples{}};
+  if (!charged.data.unit.empty())
+    c.unit = {.column = charged.data.unit, .max_rows = charged.data.unit_rows};
+  c.dataset = charged.data.name;
+  c.rng = charged.rng;
+  c.seeded = charged.is_seeded;
+  c.test_set = privacy::Certificate::TestSet::none;
+  const BuildInfo build = build_info();
+  c.build = {
+      .version = build.version, .commit = build.commit, .compiler = build.compiler, .backend = {}};
+  return privacy::to_text(c);
 }
 
 std::string tuned_certificate(const std::string& trained, Tuning tuning, double delta) {

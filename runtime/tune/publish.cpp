@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "privacy/certificate/certificate.hpp"
+#include "privacy/text/number.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
 #include "runtime/base/interrupt.hpp"
@@ -55,7 +56,12 @@ void publish_tuned(const RunFolder& from, const RunFolder& to, const SelectedTra
   const std::string certificate =
       tuned_certificate(read_file(from.certificate()), selected.tuning, selected.delta);
   const double epsilon = privacy::read_certificate(certificate).epsilon;
-  if (!fs::exists(to.certificate())) {
+  // The same plans gave the charge. Another compiler's rounding may show in the last digits.
+  if (!(epsilon <= selected.charged_epsilon * (1.0 + 1e-9)))
+    throw Error(to.root().string() + ": internal error: the released training would have epsilon " +
+                privacy::number(epsilon) + ", but the tuning was charged with " +
+                privacy::number(selected.charged_epsilon) + "; nothing was released");
+  if (certified_status(to) != "finished") {
     const fs::path made = release.parent_path() / "private" / "release.new";
     fs::remove_all(made);
     fs::create_directory(made);
@@ -73,7 +79,8 @@ void publish_tuned(const RunFolder& from, const RunFolder& to, const SelectedTra
     sync_folder(made);
     const FilesInChange lock;
     std::error_code error;
-    fs::rename(made, release, error);  // replaces the empty folder
+    fs::remove(to.certificate(), error);  // of the charge
+    fs::rename(made, release, error);     // replaces the empty folder
     if (error) throw Error(release.string() + ": cannot write it: " + error.message());
     sync_folder(to.root());
   }

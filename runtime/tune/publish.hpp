@@ -10,8 +10,9 @@ namespace cudp {
 /// The released training of a tuning.
 struct SelectedTraining {
   privacy::Certificate::Tuning tuning;
-  double delta = 0.0;    ///< of the whole tuning
-  std::string settings;  ///< those that candidates differ in
+  double delta = 0.0;            ///< of the whole tuning
+  double charged_epsilon = 0.0;  ///< that the tuning was charged with, at delta
+  std::string settings;          ///< those that candidates differ in
   std::string score_name;
   std::string score;
 };
@@ -19,7 +20,8 @@ struct SelectedTraining {
 /// Copies the selected training's release to the tuned run, with the guarantee of the whole tuning
 /// in privacy.json and in the pages, and `tuned = true` in config.toml. Then copies the files of
 /// private/ that commands on a run read, result.json last: with it the tuning is finished. May be
-/// repeated after an interruption.
+/// repeated after an interruption. Throws Error, before it writes anything, if the guarantee of the
+/// whole tuning is weaker than what was charged.
 void publish_tuned(const RunFolder& from, const RunFolder& to, const SelectedTraining& selected);
 
 /// Returns the result of a finished tuning.

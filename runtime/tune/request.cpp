@@ -75,6 +75,37 @@ void check_lists(const SettingLists& lists) {
   }
 }
 
+/// Throws InputError if a candidate has a setting that no tuning may have, or if settings that all
+/// candidates must share differ, whatever source they come from: flags, the file of --config, a
+/// method's table in it, or a preset.
+void check_resolved(const SettingLists& lists, const std::vector<SweepCell>& cells) {
+  const TrainConfig usual;
+  const TrainConfig& first = cells.front().config;
+  for (const SweepCell& cell : cells) {
+    for (const Refused& refused : kRefused)
+      if (const auto value = find_option(refused.key)->get(cell.config);
+          value != find_option(refused.key)->get(usual))
+        throw InputError(fmt::format(
+            "{}: expected none in the file of --config or in a preset, since {}, found {}",
+            refused.key, refused.why, value_text(*value)));
+    if (cell.config.seed && !lists.contains("seed"))
+      throw InputError(
+          fmt::format("seed: expected as --seed of the tuning, found {} in the file of --config",
+                      *cell.config.seed));
+    for (const Option& option : train_options()) {
+      // A preset that is chosen for the data may depend on the method.
+      if (!is_common(option) || option.key == "preset" || option.key == "config") continue;
+      const auto value = option.get(cell.config), expected = option.get(first);
+      if (value != expected)
+        throw InputError(fmt::format(
+            "{}: expected one value, which all candidates share, found {} and {} in a file or a "
+            "preset",
+            option.key, expected ? value_text(*expected) : "none",
+            value ? value_text(*value) : "none"));
+    }
+  }
+}
+
 /// Returns a number with two digits.
 double rounded(double x) { return std::strtod(fmt::format("{:.1e}", x).c_str(), nullptr); }
 
@@ -170,15 +201,15 @@ TuneSettings tune_settings(const TuneRequest& request) {
   }
   std::vector<SweepCell> cells = combinations_of(s.lists);
   std::vector<std::string> ignored;
-  std::vector<SweepCell> first(cells.begin(), cells.begin() + 1);
-  resolve_cells(first, ignored);
-  const TrainConfig& base = first.front().config;
+  resolve_cells(cells, ignored);
+  const TrainConfig& base = cells.front().config;
   if (base.sigma)
     throw InputError(
         "--epsilon: expected the budget of the whole tuning, found a noise multiplier "
         "(sigma) in a file or preset");
   if (!base.epsilon || !base.delta)
     throw InputError("--epsilon: expected the budget of the whole tuning, found none");
+  check_resolved(s.lists, cells);
   s.epsilon = *base.epsilon;
   s.delta = *base.delta;
   s.score = rows_of_score(request, base);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -16,15 +17,22 @@
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
 #include "runtime/base/threads.hpp"
+#include "runtime/config/choices.hpp"
+#include "runtime/config/fine_tuning.hpp"
 #include "runtime/config/keys_in_use.hpp"
 #include "runtime/config/report_options.hpp"
+#include "runtime/data/named_datasets.hpp"
+#include "runtime/data/published.hpp"
 #include "runtime/data/schema.hpp"
+#include "runtime/data/text_options.hpp"
 #include "runtime/gate/gate.hpp"
 #include "runtime/gate/privacy_budget.hpp"
 #include "runtime/methods/registry.hpp"
 #include "runtime/methods/training_size.hpp"
 #include "runtime/run/key_file.hpp"
 #include "runtime/run/run.hpp"
+#include "runtime/settings/settings.hpp"
+#include "runtime/settings/table_defaults.hpp"
 #include "runtime/training/prepare.hpp"
 #include "runtime/tune/certify.hpp"
 #include "runtime/tune/publish.hpp"
@@ -56,6 +64,8 @@ constexpr double kTimedSeconds = 0.2;
 constexpr std::size_t kMaxTimed = 16;
 /// Field of the plan: the noisy number of examples.
 constexpr const char* kNoisySize = "noisy_size";
+/// Field of the plan: what continuations of the tuning must have in common with it.
+constexpr const char* kIdentity = "began_with";
 
 privacy::StoppingLaw law_of(const TuneFlags& flags) {
   try {
@@ -85,6 +95,21 @@ privacy::SelectionBudget budget_of(const TuneJson& json) {
   return {.epsilon = json.value("candidate_epsilon", 0.0),
           .delta = json.value("candidate_delta", 0.0),
           .whole = {.epsilon = json["charged_epsilon"], .delta = json["charged_delta"]}};
+}
+
+std::string digest_of(const std::string& text) {
+  return sha256_of({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+}
+
+/// Returns all settings of a candidate, as text.
+std::string settings_text(TrainConfig config) {
+  // The folder of data is the working directory's if none is given, and tables do not use it.
+  const auto& text = config.of<TextOptions>();
+  if (!is_named_dataset(config.dataset) && text.vocabulary.empty() && text.embedding.empty())
+    config.data_dir.clear();
+  std::string all = write_config(config, Audience::owner);
+  for (const std::string& key : config.of<LeftOpen>().keys) all += "# open: " + key + "\n";
+  return all;
 }
 
 constexpr const char* kRunsNotice =
@@ -137,8 +162,7 @@ RunFolder Tune::run_folder(std::size_t run) const {
 std::string Tune::metric() const {
   const TrainConfig& config = candidates_.front().config;
   if (const std::string& typed = config.of<ReportOptions>().metric; !typed.empty()) return typed;
-  const auto data = this->data();
-  return data != nullptr && data->data.schema ? data->data.schema->metric : std::string();
+  return facts_.schema.empty() ? std::string() : parse_schema(facts_.schema, "schema").metric;
 }
 
 TrainConfig Tune::with_keys(TrainConfig config) const {
@@ -163,6 +187,48 @@ void Tune::load_stored() {
   if (json.contains(kNoisySize)) stored_count_ = json[kNoisySize];
 }
 
+std::map<std::string, std::string> Tune::identity() const {
+  std::string candidates, models;
+  std::set<std::string> files;
+  for (const SweepCell& cell : candidates_) {
+    candidates += settings_text(cell.config) + "\n";
+    if (cell.config.model.ends_with(".toml")) files.insert(cell.config.model);
+    if (const std::string& init = cell.config.of<FineTuning>().init; !init.empty())
+      files.insert(init);
+  }
+  for (const std::string& file : files) models += digest_of(read_user_file(file)) + "\n";
+  return {{"candidates", digest_of(candidates)},
+          {"models", digest_of(models)},
+          {"schema", digest_of(facts_.schema)},
+          {"unit", fmt::format("{} of at most {} rows", facts_.unit.empty() ? "row" : facts_.unit,
+                               facts_.unit_rows)}};
+}
+
+void Tune::check_same_tuning() const {
+  const TuneJson json = TuneJson::parse(read_file(owner(kPlan)));
+  const auto refuse = [&](const std::string& what, const std::string& then,
+                          const std::string& now) {
+    throw InputError(fmt::format(
+        "{}: expected {} that the tuning began with{}, found {}; a tuning with other settings "
+        "needs another folder, and is paid for by itself",
+        folder_.string(), what, then, now));
+  };
+  const auto check_number = [&](const char* key, double now) {
+    const double then = json.value(key, 0.0);
+    if (then != now)
+      refuse(fmt::format("the {}", key), ", " + privacy::number(then), privacy::number(now));
+  };
+  check_number("epsilon", plan_.epsilon);
+  check_number("delta", plan_.delta);
+  const TuneJson began = json.value(kIdentity, TuneJson::object());
+  for (const auto& [name, now] : identity_) {
+    if (began.value(name, "") == now) continue;
+    if (name == "candidates")
+      refuse("the settings of all candidates, those of files and presets included,", "", "others");
+    refuse("the " + name, "", "another");
+  }
+}
+
 bool Tune::counts_once() const {
   const auto data = this->data();
   return data != nullptr && !data->data.size_is_public &&
@@ -182,16 +248,19 @@ void Tune::prepare() {
   std::vector<std::string> notes;
   candidates_ = candidates_of(settings_, settings_.epsilon, settings_.delta, notes);
   for (const SweepCell& cell : candidates_) data_.load(with_keys(cell.config), reporter_);
+  facts_ = data_.facts(with_keys(candidates_.front().config));
   const auto data = this->data();
   if (!has_grid(settings_.lists)) {
     add_default_grid(candidates_.front().config, data != nullptr && data->data.train.is_coded(),
                      settings_);
     candidates_ = candidates_of(settings_, settings_.epsilon, settings_.delta, notes);
   }
+  identity_ = identity();
+  if (stored_) check_same_tuning();
   if (counts_once()) {
     try {
       count_ = CountInUse{
-          .budget = privacy::split_for_count(plan_.epsilon, plan_.delta, data->data.unit_rows),
+          .budget = privacy::split_for_count(plan_.epsilon, plan_.delta, facts_.unit_rows),
           .key = derived_key(key_->key(), kCount).key,
           .value = {}};
     } catch (const std::logic_error& e) {
@@ -211,7 +280,8 @@ void Tune::prepare() {
     throw InputError(folder_.string() +
                      ": expected the data that the tuning began with, found others");
   data_tag_ = tag;
-  if (!count_ || !stored_count_) return;
+  // If a call ended between the release and the plan, run() plans.
+  if (!count_ || !stored_count_ || plan_.budget.epsilon == 0.0) return;
   count_->value = stored_count_;
   candidates_ = candidates_with(plan_.budget);
   (void)plan_candidates();
@@ -228,16 +298,21 @@ void Tune::release_count() {
                        [](const privacy::Ledger&) {});
   Gate gate(candidates_.front().config.rng, count_->key, budget);
   const double examples = training_size(data()->data, count_->budget.sigma, gate).value;
+  // On disk before anyone sees it: every later call uses this number and draws none.
+  stored_count_ = examples;
+  write_plan(RunFolder(folder_));
   reporter_.info(fmt::format("a noisy row count, {:.0f} +- {:.2g}, was released for all trainings",
                              examples, count_->budget.sigma));
+}
+
+void Tune::plan_with_released_count() {
   try {
-    plan_with_count(examples);
+    plan_with_count(*stored_count_);
   } catch (const BudgetError& e) {
     throw BudgetError(std::string(e.what()) +
                       "; the noisy row count was released, so that the whole budget of the tuning "
                       "is spent");
   }
-  stored_count_ = examples;
   write_plan(RunFolder(folder_));
 }
 
@@ -249,8 +324,6 @@ std::vector<SweepCell> Tune::candidates_with(const privacy::SelectionBudget& bud
 }
 
 void Tune::calibrate() {
-  std::uint64_t group = 1;
-  if (const auto data = this->data(); data != nullptr) group = data->data.unit_rows;
   const auto plan = [&](double epsilon, double delta) {
     candidates_ = candidates_with({.epsilon = epsilon, .delta = delta, .whole = {}});
     (void)plan_candidates();
@@ -261,12 +334,13 @@ void Tune::calibrate() {
   };
   try {
     if (count_) {
-      plan_.budget = privacy::calibrate_selection(plan_.law, count_->budget.training_epsilon,
-                                                  count_->budget.training_delta, plan, group);
+      plan_.budget =
+          privacy::calibrate_selection(plan_.law, count_->budget.training_epsilon,
+                                       count_->budget.training_delta, plan, facts_.unit_rows);
       plan_.budget.whole = {.epsilon = plan_.epsilon, .delta = plan_.delta};
     } else {
-      plan_.budget =
-          privacy::calibrate_selection(plan_.law, plan_.epsilon, plan_.delta, plan, group);
+      plan_.budget = privacy::calibrate_selection(plan_.law, plan_.epsilon, plan_.delta, plan,
+                                                  facts_.unit_rows);
     }
   } catch (const std::domain_error& e) {
     throw BudgetError(e.what());
@@ -347,6 +421,13 @@ void Tune::make_folder() {
   const RunFolder folder = made->folder();
   write_atomically(folder.owner(kSettings), tune_text(request_), 0600);
   write_plan(folder);
+  const TrainConfig& config = candidates_.front().config;
+  write_atomically(folder.certificate(),
+                   certificate_of_charge({.epsilon = plan_.epsilon,
+                                          .delta = plan_.delta,
+                                          .data = facts_,
+                                          .rng = std::string(name_of(config.rng)),
+                                          .is_seeded = config.seed.has_value()}));
   std::error_code failed;
   fs::create_directory(folder.owner("runs"), failed);
   if (failed) throw Error(folder.root().string() + ": cannot make the folder of the trainings");
@@ -361,6 +442,7 @@ void Tune::write_plan(const RunFolder& folder) const {
   TuneJson plan = to_json(plan_);
   if (stored_count_) plan[kNoisySize] = *stored_count_;
   plan["data"] = data_tag_;
+  plan[kIdentity] = identity_;
   write_atomically(folder.owner(kPlan), plan.dump(2) + "\n", 0600);
 }
 
@@ -390,7 +472,8 @@ void Tune::run(std::optional<EndOnSignal>& end) {
   const std::string again = "continue with: cudp tune --resume " + folder_.string();
   std::optional<FolderLock> lock(lock_of_runs(folder_ / "private", reporter_));
   reporter_.keep_log(RunFolder(folder_).log());
-  if (count_ && !count_->value) release_count();
+  if (count_ && !stored_count_) release_count();
+  if (count_ && !count_->value) plan_with_released_count();
   std::vector<std::size_t> left;
   const std::uint64_t number = drawn_number();
   for (std::size_t r = 0; r < number; ++r)
@@ -456,6 +539,7 @@ void Tune::finish() {
                                                         plan_.budget.epsilon, plan_.budget.delta),
                             .count = count_ ? std::optional(count_->budget) : std::nullopt},
                  .delta = plan_.budget.whole.delta,
+                 .charged_epsilon = plan_.budget.whole.epsilon,
                  .settings = varied_text(candidates_[drawn[best]]),
                  .score_name = best_score.name,
                  .score = privacy::number(best_score.value)});

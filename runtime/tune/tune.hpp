@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,7 +43,8 @@ struct TuneResult {
 /// however many trainings run at a time. A private number of examples is released once, after the
 /// whole budget was charged and before candidates are planned. Folder of the run:
 ///
-///   release/            the released training's, with the guarantee of the whole tuning
+///   release/            the released training's, with the guarantee of the whole tuning; until
+///                       the end a certificate of the charge alone
 ///   private/tune.toml   settings      private/tuning.json   plan and charge, before any training
 ///   private/tuning-key  the key, until the end
 ///   private/runs/       all trainings
@@ -108,6 +110,14 @@ class Tune {
   /// Returns whether one noisy number of examples can be released for all trainings.
   bool counts_once() const;
   void load_stored();
+  /// Returns what a tuning must have in common with its continuations, by name: digests of the
+  /// candidates' settings, whatever source they come from, and of the files that these name. Paths
+  /// are absolute.
+  std::map<std::string, std::string> identity() const;
+  /// Throws InputError if the stored tuning began with another budget or another identity().
+  void check_same_tuning() const;
+  /// Plans with the noisy number of examples that was released.
+  void plan_with_released_count();
   /// Releases the noisy number of examples, which is charged, and plans with it.
   void release_count();
   /// Returns the candidates with a budget of each.
@@ -139,6 +149,8 @@ class Tune {
   std::optional<CountInUse> count_;     ///< see has_count()
   std::optional<double> stored_count_;  ///< the number of examples that was released
   SharedData data_;
+  DataFacts facts_;                              ///< about the data of all candidates
+  std::map<std::string, std::string> identity_;  ///< see identity()
   int at_once_ = 1;
 };
 

@@ -457,7 +457,14 @@ ReleasedRun open_released_run(const fs::path& folder) {
                      ": expected a run folder with a certificate, or its release folder, found "
                      "none");
   run.evidence.certificate = read_input(run.release / "privacy.json");
-  run.evidence.settings = read_input(run.release / "config.toml");
+  try {
+    run.status = verify::read_stated_numbers(run.evidence.certificate).status;
+  } catch (const std::invalid_argument& e) {
+    throw InputError((run.release / "privacy.json").string() + ": " + e.what());
+  }
+  // A tuning that has not ended has a certificate alone.
+  if (run.status != "not finished" || fs::exists(run.release / "config.toml", ignored))
+    run.evidence.settings = read_input(run.release / "config.toml");
   if (fs::is_regular_file(run.release / RunFolder::kMetrics, ignored))
     run.evidence.rows = read_input(run.release / RunFolder::kMetrics);
   const fs::path whole = fs::canonical(run.release / "privacy.json").parent_path();
@@ -471,11 +478,6 @@ ReleasedRun open_released_run(const fs::path& folder) {
     run.files.push_back(entry.path().filename().string());
   std::ranges::sort(run.files);
   run.has_model = fs::is_regular_file(run.model());
-  try {
-    run.status = verify::read_stated_numbers(run.evidence.certificate).status;
-  } catch (const std::invalid_argument& e) {
-    throw InputError((run.release / "privacy.json").string() + ": " + e.what());
-  }
   return run;
 }
 

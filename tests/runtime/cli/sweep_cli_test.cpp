@@ -193,5 +193,18 @@ TEST_F(SweepCli, AFileHasTheSameSettings) {
   EXPECT_NE(bad.err.find("line 2, epslon: expected a known key"), std::string::npos) << bad.err;
 }
 
+/// Runs at the same time would overwrite a file that the file of --config names.
+TEST_F(SweepCli, RefusesSharedFilesOfAConfigFile) {
+  for (const std::string key : {"metrics-file", "tensorboard"}) {
+    write_text(folder_ / "more.toml", key + " = \"" + out("shared") + "\"\n");
+    const Finished f = run_cudp(
+        folder_, sweep({"--epsilon", "1,3", "--config", folder_ / "more.toml", "--out", out()}));
+    EXPECT_EQ(f.exit, 2) << f.err;
+    EXPECT_TRUE(f.err.starts_with("cudp: " + key + ": expected none")) << f.err;
+    EXPECT_FALSE(fs::exists(out()));
+    EXPECT_FALSE(fs::exists(out("shared")));
+  }
+}
+
 }  // namespace
 }  // namespace cudp
