@@ -100,9 +100,9 @@ StreamCase streamed(StreamCase c) {
   return c;
 }
 
-/// The least memory, but for a few percent, of a device that trains the case.
+/// The least memory, but for an eighth, of a device that trains the case.
 std::size_t least_memory(const StreamCase& c) {
-  for (std::size_t memory = std::size_t{32} << 10;; memory += memory / 32) {
+  for (std::size_t memory = std::size_t{32} << 10;; memory += memory / 8) {
     try {
       const auto engine =
           engine_of(c, c.settings, {.shared_bytes = 227u << 10, .memory = memory, .runs = false});

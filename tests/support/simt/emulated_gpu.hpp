@@ -351,12 +351,16 @@ class EmulatedGpu {
     }
   }
   void copy_until(std::size_t end) {
-    for (; state_->copied < end; ++state_->copied) {
-      const Copy& c = state_->copies[state_->copied];
-      if (state_->is_replaying && c.after > state_->replayed)
-        throw std::runtime_error("emulated GPU: a step waits for copies that wait for it");
-      replay_until(c.after);
+    while (state_->copied < end) {
+      const Copy c = state_->copies[state_->copied];
+      if (c.after > state_->replayed) {
+        if (state_->is_replaying)
+          throw std::runtime_error("emulated GPU: a step waits for copies that wait for it");
+        replay_until(c.after);  // which may make the copy
+        continue;
+      }
       std::memcpy(c.to, c.from, c.bytes);
+      ++state_->copied;
     }
   }
   void copy_early() {
