@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -26,6 +27,8 @@ struct PlannedSpending {
   std::string certificate;
   /// Keyed hash of the data (data_tag_of), if the config has a key in KeysInUse; or "".
   std::string data_tag = {};
+  std::string unit = {};        ///< description of the unit of privacy (protected_unit)
+  std::uint64_t unit_rows = 1;  ///< maximum number of examples in a unit
 };
 
 /// Data in memory that trainings of this process and of its children share, with the results of

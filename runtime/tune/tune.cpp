@@ -237,7 +237,12 @@ std::vector<SweepCell> Tune::candidates_with(const privacy::SelectionBudget& bud
 
 void Tune::calibrate() {
   std::uint64_t group = 1;
-  if (const auto data = this->data(); data != nullptr) group = data->data.unit_rows;
+  if (const auto data = this->data(); data != nullptr) {
+    group = data->data.unit_rows;
+  } else {  // rows stay in a file: a plan states their unit
+    (void)plan_candidates();
+    group = spendings_.front().unit_rows;
+  }
   const auto plan = [&](double epsilon, double delta) {
     candidates_ = candidates_with({.epsilon = epsilon, .delta = delta, .whole = {}});
     (void)plan_candidates();
