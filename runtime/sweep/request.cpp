@@ -23,15 +23,6 @@ Value entry_value(const toml::node& node, const std::string& place) {
   return toml_value(node, place, "a value or a list of values");
 }
 
-/// Throws InputError if a value is twice in the list: the same runs would count as two settings.
-void check_distinct(const std::vector<Setting>& values) {
-  for (std::size_t i = 0; i < values.size(); ++i)
-    for (std::size_t k = 0; k < i; ++k)
-      if (values[i].value == values[k].value)
-        throw InputError(values[i].place + ": expected each value once (--repeats trains " +
-                         "several times), found " + value_text(values[i].value) + " twice");
-}
-
 std::string text_of(const Value& value) {
   if (const auto* x = std::get_if<double>(&value)) return number_text(*x);  // 1, not 1.0
   const auto* text = std::get_if<std::string>(&value);
@@ -69,6 +60,14 @@ const Option* swept_option(std::string_view key) {
   // Runs at the same time would share a file; `tuned` has no effect on a run.
   if (key == "metrics-file" || key == "tuned") return nullptr;
   return option;
+}
+
+void check_distinct(const std::vector<Setting>& values) {
+  for (std::size_t i = 0; i < values.size(); ++i)
+    for (std::size_t k = 0; k < i; ++k)
+      if (values[i].value == values[k].value)
+        throw InputError(values[i].place + ": expected each value once (--repeats trains " +
+                         "several times), found " + value_text(values[i].value) + " twice");
 }
 
 std::vector<Setting> parse_values(const Option& option, const std::vector<std::string>& texts,
