@@ -15,8 +15,6 @@ from . import _budget, _core, _groups, _runs
 from .__main__ import program
 from ._settings import plain, plain_settings
 
-_PATHS = ("dataset", "test_data", "schema", "model", "config", "init", "embedding", "data_dir")
-
 
 def tune(data=None, *, epsilon=None, delta=None, grid=None, test_data=None, groups=None,
          max_rows=None, bounds=None, out=None, dry_run=False, verbose=False, **settings):
@@ -27,8 +25,8 @@ def tune(data=None, *, epsilon=None, delta=None, grid=None, test_data=None, grou
     stay in the run's private folder, and may not be published.
 
     grid: a dict of lists of values by setting, the path of a GRID.toml file, or None: a default grid.
-    data, test_data, groups, max_rows, bounds, out: as for `train`. Arrays are written to a temporary
-    file, which only its owner can read.
+    data, test_data, groups, max_rows, bounds, out: as for `train`. Arrays are written to a file
+    beside `out`, which only its owner can read, and which is removed at the end.
     dry_run: returns the plan, a dict, and trains and spends nothing.
     settings: those of `cudp tune` and `cudp train`, with "_" for "-": runs, eta, most_runs, score,
     jobs, holdout, seed, ...
@@ -46,34 +44,46 @@ def tune(data=None, *, epsilon=None, delta=None, grid=None, test_data=None, grou
             f"out: expected a new folder within a Budget, found {os.fspath(out)}; a tuning that was "
             "interrupted is charged already, and continues outside of the Budget"
         )
-    files = tempfile.mkdtemp(prefix="cudp-tune-")
-    keeper = None
+    keeper = files = None
+    if out is None and not dry_run:
+        keeper = tempfile.mkdtemp(prefix="cudp-")
+        out = os.path.join(keeper, "run")
     try:
-        folder = _write_data(data, test_data, groups, max_rows, bounds, given, files)
-        if folder is not None:
-            _use_paths_from(folder, given, lists)
+        files = _folder_of_files(None if dry_run else out)
+        _write_data(data, test_data, groups, max_rows, bounds, given, files)
         text = _core.tune_file(plain_settings(given), lists, grid_file)
         request = os.path.join(files, "grid.toml")
         with open(request, "w", encoding="utf-8") as file:
             file.write(text)
         words = ["tune", request, "--json"]
         if dry_run:
-            return _tune_program([*words, "--dry-run"], folder, verbose)
+            return _tune_program([*words, "--dry-run"], verbose)
         if charged.files:
-            plan = _tune_program([*words, "--dry-run"], folder, False)
+            plan = _tune_program([*words, "--dry-run"], False)
             _core.charge_stated(charged.files, plan["unit"], plan["epsilon"], plan["delta"],
-                                f"tuning of {given.get('dataset', 'a preset')}")
-        if out is None:
-            keeper = tempfile.mkdtemp(prefix="cudp-")
-            out = os.path.join(keeper, "run")
+                                "tuning of " + os.path.basename(given.get("dataset", "a preset")))
         words += ["--out", os.path.abspath(out)]
-        return _runs.Run(_tune_program(words, folder, verbose)["run_dir"], _keeper=keeper)
+        return _runs.Run(_tune_program(words, verbose)["run_dir"], _keeper=keeper)
     except BaseException:
         if keeper is not None:
             _runs._remove_if_finished(keeper)
         raise
     finally:
-        shutil.rmtree(files, ignore_errors=True)
+        if files is not None:
+            shutil.rmtree(files, ignore_errors=True)
+
+
+def _folder_of_files(out):
+    """Makes a folder for files of the tuning, which only its owner can read. It stands beside `out`, so
+    that a tuning that continues has the same paths."""
+    if out is None:
+        return tempfile.mkdtemp(prefix="cudp-tune-")
+    parent, name = os.path.split(os.path.abspath(out))
+    folder = os.path.join(parent, f".{name}.cudp-inputs")
+    os.makedirs(parent, exist_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)  # of a process that was killed
+    os.mkdir(folder, 0o700)
+    return folder
 
 
 def _grid(grid):
@@ -98,8 +108,7 @@ def _grid(grid):
 
 
 def _write_data(data, test_data, groups, max_rows, bounds, settings, files):
-    """Writes what is not in a file yet, and names it in the settings. Returns the folder that they are
-    in, or None if there is nothing to write."""
+    """Writes what is not in a file yet into the folder, and names it in the settings."""
     _runs._check_groups(data, groups, max_rows, bounds)
     if _runs._is_pair(data) and len(data) == 2 and _runs._is_texts(data[0]):
         data, test_data = _runs._texts_as_table(data, test_data, settings, files)
@@ -117,39 +126,15 @@ def _write_data(data, test_data, groups, max_rows, bounds, settings, files):
             settings[key] = path
     if isinstance(settings.get("model"), dict):
         _runs._use_model(settings, files)
-    return files if os.listdir(files) else None
 
 
-def _use_paths_from(folder, settings, lists):
-    """Makes paths relative to the folder, if they are in it, or else absolute: the program runs in the
-    folder, so that a tuning of the same arrays has the same settings when it continues."""
-
-    def path_of(value, always):
-        if not isinstance(value, (str, os.PathLike)):
-            return value
-        text = os.fspath(value)
-        if not always and os.path.dirname(text) == "" and "." not in text:
-            return text  # a name
-        path = os.path.abspath(text)
-        if os.path.dirname(path) == folder:
-            return os.path.basename(path)
-        return path if os.path.exists(path) else text
-
-    for key in _PATHS:
-        if key in settings:
-            settings[key] = path_of(settings[key], key == "data_dir")
-        if key in lists:
-            lists[key] = [path_of(value, False) for value in lists[key]]
-    settings.setdefault("data_dir", os.path.abspath("data"))
-
-
-def _tune_program(words, folder, verbose):
+def _tune_program(words, verbose):
     """Runs the program, and returns what it prints as JSON. Raises its errors."""
     with tempfile.TemporaryFile("w+", encoding="utf-8") as answer:
         # A session of its own: Ctrl-C reaches the program once, from here.
-        process = subprocess.Popen([program(), *words], cwd=folder, stdin=subprocess.DEVNULL,
-                                   stdout=answer, stderr=subprocess.PIPE, encoding="utf-8",
-                                   errors="replace", start_new_session=True)
+        process = subprocess.Popen([program(), *words], stdin=subprocess.DEVNULL, stdout=answer,
+                                   stderr=subprocess.PIPE, encoding="utf-8", errors="replace",
+                                   start_new_session=True)
         last, interrupted = "", False
         with process.stderr:
             while True:

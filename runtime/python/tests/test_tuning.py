@@ -51,7 +51,7 @@ def test_arrays_are_tuned_as_a_file_by_the_program(rows, in_folder, cli):
     cli("tune", "--dataset", "arrays.npz", "--test-data", "arrays-test.npz", "--test-data-is-public", "--classes", 2,
         *WORDS, "--out", "theirs")
     assert released(run) == released("theirs")
-    # The same call continues the tuning, here a finished one, although the arrays lie in another temporary file.
+    # The same call continues the tuning, here a finished one.
     again = cudp.tune((x[:1000], y[:1000]), test_data=(x[1000:], y[1000:]), grid=GRID, out="ours", **public, **SETTINGS)
     assert released(again) == released("theirs")
     with pytest.raises(cudp.InputError, match="expected the settings of the tuning in it"):
@@ -160,6 +160,7 @@ def test_ctrl_c_stops_a_tuning_which_then_continues(rows, in_folder):
     if isinstance(stopped.value, cudp.InterruptedRun):  # it had not ended yet
         assert "interrupted" in str(stopped.value) and "--resume" not in str(stopped.value)
     assert released(tune("stopped")) == released(whole)
+    assert set(os.listdir(in_folder)) == {"whole", "stopped"}  # nothing of the arrays is left beside them
 
 
 def test_a_tuning_without_a_seed_may_be_released(table):
