@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # The checks beside the tests: which folder includes which, whether files that comments name are
 # there, formatting, clang-tidy, one definition of
-# every type, sanitizers, a build without CUDA, a machine without MPI, who draws noise, whether anything else leaves, on
+# every type, sanitizers, the Python package under them, a build without CUDA, a machine without MPI, who draws noise, whether anything else leaves, on
 # all changes of the data, whether what an engine finds in its memory matters, how far one row moves a
 # sum, whether runs of settings made by machine are what they say, which faults that catches, how often audits
 # catch what, ranks at every SIMD level and 200 killed, jobs interrupted by every signal, the pages of runs in a browser, the release file on a bare Debian 12 and Ubuntu
 # 24.04, a build there without root, the program for aarch64, data larger than memory, and, where nvcc is, all CUDA tests on interpreted PTX and which wrong kernels they find.
 # scripts/test.sh runs the first three; the others are too slow for every build.
-# Usage: scripts/check.sh [includes] [noise] [paths] [interference] [kernels] [format] [tidy] [odr] [address] [thread] [no-cuda] [no-mpi] [ranks] [scratch] [influence] [transcripts] [forge] [faults] [audit] [page] [queue] [bare] [no-root] [aarch64] [memory] [ptx] [mutants]   (default: all but the last five)
+# Usage: scripts/check.sh [includes] [noise] [paths] [interference] [kernels] [format] [tidy] [odr] [address] [thread] [python] [no-cuda] [no-mpi] [ranks] [scratch] [influence] [transcripts] [forge] [faults] [audit] [page] [queue] [bare] [no-root] [aarch64] [memory] [ptx] [mutants]   (default: all but the last five)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -168,6 +168,33 @@ sanitized() {  # folder, sanitizers
 address() { sanitized build-asan address,undefined; }
 thread() {
   TSAN_OPTIONS="suppressions=$PWD/tests/support/tsan_suppressions.txt" sanitized build-tsan thread
+}
+
+# The Python package under sanitizers: 1,000 trainings in one process, two threads at once, callbacks that raise. The
+# interpreter is not built for them, so their library is loaded before it. Python itself frees little at its end: of what
+# is left, only what the extension allocated counts, except for what it makes once, when it is imported.
+python() {
+  watched_python build-python-asan address,undefined libasan.so
+  awk 'BEGIN { RS = "" } / leak of / && /_core[.]/ && !/PyInit__core/ { print; found = 1 } END { exit found }' \
+    build-python-asan/sanitized.log >&2
+  watched_python build-python-tsan thread libtsan.so
+}
+watched_python() {  # folder, sanitizers, their library
+  local venv=$PWD/$1/venv site
+  [[ -x $venv/bin/python ]] || python3 -m venv "$venv"
+  "$venv/bin/pip" install --quiet --disable-pip-version-check numpy 'nanobind>=2.4'
+  configure "$1" -DCUDP_CUDA=OFF -DCUDP_UNITY=ON -DCUDP_UNITY_BATCH=40 -DCUDP_TESTS=OFF -DCUDP_PYTHON=ON \
+    -DPython_EXECUTABLE="$venv/bin/python" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCUDP_SANITIZE="$2" \
+    -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g1"
+  cmake --build "$1" --target cudp_python
+  site=$1/site
+  rm -rf "$site"
+  mkdir "$site"
+  cp -r runtime/python/cudp "$site/"
+  cp "$1"/runtime/python/_core.* "$site/cudp/"
+  LD_PRELOAD="$(g++ -print-file-name="$3") $(g++ -print-file-name=libstdc++.so.6)" PYTHONPATH=$site PYTHONMALLOC=malloc \
+    OPENBLAS_NUM_THREADS=1 LSAN_OPTIONS=exitcode=0 "$venv/bin/python" runtime/python/tests/sanitized.py "${CUDP_FITS:-1000}" \
+    2>"$1/sanitized.log" || { cat "$1/sanitized.log" >&2; return 1; }
 }
 
 no-cuda() {
@@ -581,13 +608,13 @@ else:
 EOF
 }
 
-if (($# == 0)); then set -- includes noise paths interference kernels format tidy odr address thread no-cuda no-mpi ranks scratch influence transcripts forge faults audit page queue bare; fi
+if (($# == 0)); then set -- includes noise paths interference kernels format tidy odr address thread python no-cuda no-mpi ranks scratch influence transcripts forge faults audit page queue bare; fi
 for check in "$@"; do
   echo "== $check" >&2
   case $check in
-    includes | noise | paths | interference | kernels | format | tidy | odr | address | thread | no-cuda | no-mpi | ranks | scratch | influence | transcripts | forge | faults | audit | page | queue | bare | no-root | aarch64 | memory | ptx | mutants) "$check" ;;
+    includes | noise | paths | interference | kernels | format | tidy | odr | address | thread | python | no-cuda | no-mpi | ranks | scratch | influence | transcripts | forge | faults | audit | page | queue | bare | no-root | aarch64 | memory | ptx | mutants) "$check" ;;
     *)
-      echo "check.sh: expected includes, noise, paths, interference, kernels, format, tidy, odr, address, thread, no-cuda, no-mpi, ranks, scratch, influence, transcripts, forge, faults, audit, page, queue, bare, no-root, aarch64, memory, ptx or mutants, found '$check'" >&2
+      echo "check.sh: expected includes, noise, paths, interference, kernels, format, tidy, odr, address, thread, python, no-cuda, no-mpi, ranks, scratch, influence, transcripts, forge, faults, audit, page, queue, bare, no-root, aarch64, memory, ptx or mutants, found '$check'" >&2
       exit 2
       ;;
   esac

@@ -180,6 +180,7 @@ void print_plan(const Tune& tune, double spread, bool as_json) {
   Answer a;
   a.json = {{"epsilon", plan.budget.whole.epsilon},
             {"delta", plan.budget.whole.delta},
+            {"unit", tune.unit()},
             {"candidate_epsilon", plan.budget.epsilon},
             {"candidate_delta", plan.budget.delta},
             {"expected_runs", stopping.mean()},

@@ -72,4 +72,5 @@ NB_MODULE(_core, m) {
   cudp::python::bind_budget(m);
   cudp::python::bind_training(m);
   cudp::python::bind_models(m);
+  cudp::python::bind_tuning(m);
 }

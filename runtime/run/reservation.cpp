@@ -35,13 +35,6 @@ constexpr double kFailureOfOne = 0.125;
 
 const char* const kFile = "budgets";
 
-std::string unit_text(const Training& t) {
-  const DataSplit& data = t.experiment().data;
-  const std::string column = unit_name(data);
-  if (column.empty()) return "each row";
-  return "up to " + std::to_string(data.unit_rows) + " rows with one text in " + column;
-}
-
 using Parts = std::vector<RunSpending>;
 
 /// Bounds planned releases by epsilon at this delta, computed from their privacy loss distribution;
@@ -73,6 +66,12 @@ Parts by_losses(const std::vector<privacy::Release>& earlier,
 
 }  // namespace
 
+std::string protected_unit(const DataSplit& data) {
+  const std::string column = unit_name(data);
+  if (column.empty()) return "each row";
+  return "up to " + std::to_string(data.unit_rows) + " rows with one text in " + column;
+}
+
 Reservation::Reservation(BudgetsInUse budgets, std::string note)
     : files_(std::move(budgets.files)), note_(std::move(note)) {
   for (std::string& file : files_) file = fs::weakly_canonical(file).string();
@@ -82,7 +81,8 @@ Reservation::Reservation(BudgetsInUse budgets, std::string note)
 }
 
 Reservation::CostBounds Reservation::cost_bounds(const Training& t) const {
-  return {.bounds = {}, .unit = unit_text(t), .unit_rows = t.experiment().data.unit_rows};
+  const DataSplit& data = t.experiment().data;
+  return {.bounds = {}, .unit = protected_unit(data), .unit_rows = data.unit_rows};
 }
 
 void Reservation::charge_count(const Training& t) {
@@ -145,6 +145,14 @@ void Reservation::charge_again(const Training& t) {
     return Parts{{.run = privacy::StatedRun{t.method().epsilon(), t.method().delta()}}};
   }};
   charge(costs);
+}
+
+void Reservation::charge_stated(const std::string& unit, double epsilon, double delta) {
+  if (files_.empty()) return;
+  charge({.bounds = {[&] {
+            return Parts{{.run = privacy::StatedRun{epsilon, delta}}};
+          }},
+          .unit = unit});
 }
 
 void Reservation::charge(const CostBounds& costs) {

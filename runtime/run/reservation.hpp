@@ -13,6 +13,9 @@
 
 namespace cudp {
 
+/// Returns a description of the unit of privacy of these data, which budget files compare.
+std::string protected_unit(const DataSplit& data);
+
 /// Charges a training to budget files, which several trainings share. Charges are durable before
 /// the training releases anything, and are never undone.
 ///
@@ -36,6 +39,9 @@ class Reservation {
   void charge_plan(const Training& training);
   /// Charges the whole training once more, because its key was lost and steps will be repeated.
   void charge_again(const Training& training);
+  /// Charges trainings that together are (epsilon, delta)-DP for this unit of privacy, a
+  /// description as of protected_unit(). Throws as charge_count does.
+  void charge_stated(const std::string& unit, double epsilon, double delta);
 
   /// Writes the paths of the budget files into the run's folder, for a resume.
   void write(const RunFolder& folder) const;

@@ -23,15 +23,6 @@ Value entry_value(const toml::node& node, const std::string& place) {
   return toml_value(node, place, "a value or a list of values");
 }
 
-/// Throws InputError if a value is twice in the list: the same runs would count as two settings.
-void check_distinct(const std::vector<Setting>& values) {
-  for (std::size_t i = 0; i < values.size(); ++i)
-    for (std::size_t k = 0; k < i; ++k)
-      if (values[i].value == values[k].value)
-        throw InputError(values[i].place + ": expected each value once (--repeats trains " +
-                         "several times), found " + value_text(values[i].value) + " twice");
-}
-
 /// Throws InputError if a file or a preset names a file that all runs would write. Neither can be
 /// given as a flag (swept_option).
 void check_shared_files(const TrainConfig& config) {
@@ -82,6 +73,14 @@ const Option* swept_option(std::string_view key) {
   // Runs at the same time would share a file; `tuned` has no effect on a run.
   if (key == "metrics-file" || key == "tuned") return nullptr;
   return option;
+}
+
+void check_distinct(const std::vector<Setting>& values) {
+  for (std::size_t i = 0; i < values.size(); ++i)
+    for (std::size_t k = 0; k < i; ++k)
+      if (values[i].value == values[k].value)
+        throw InputError(values[i].place + ": expected each value once (--repeats trains " +
+                         "several times), found " + value_text(values[i].value) + " twice");
 }
 
 std::vector<Setting> parse_values(const Option& option, const std::vector<std::string>& texts,

@@ -42,6 +42,9 @@ const Option* swept_option(std::string_view key);
 std::vector<Setting> parse_values(const Option& option, const std::vector<std::string>& texts,
                                   const std::string& place);
 
+/// Throws InputError if a value is twice in the list: the same runs would count as two settings.
+void check_distinct(const std::vector<Setting>& values);
+
 /// A command whose TOML file may have lists of settings and the command's own flags.
 struct ListCommand {
   const char* name = "";  ///< of the command

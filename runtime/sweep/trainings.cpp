@@ -14,6 +14,7 @@
 #include "runtime/data/schema_text.hpp"
 #include "runtime/device/cuda/devices.hpp"
 #include "runtime/run/key_file.hpp"
+#include "runtime/run/reservation.hpp"
 #include "runtime/run/run.hpp"
 #include "runtime/run/stored_run.hpp"
 #include "runtime/sweep/children.hpp"
@@ -34,7 +35,9 @@ PlanJson to_json(const PlannedSpending& s) {
   return {{"epsilon", std::isfinite(s.epsilon) ? PlanJson(s.epsilon) : PlanJson()},
           {"delta", s.delta},
           {"certificate", s.certificate},
-          {"data", s.data_tag}};
+          {"data", s.data_tag},
+          {"unit", s.unit},
+          {"unit_rows", s.unit_rows}};
 }
 
 PlannedSpending from_json(const PlanJson& j) {
@@ -42,7 +45,9 @@ PlannedSpending from_json(const PlanJson& j) {
                                             : j["epsilon"].get<double>(),
           .delta = j["delta"],
           .certificate = j["certificate"],
-          .data_tag = j["data"]};
+          .data_tag = j["data"],
+          .unit = j["unit"],
+          .unit_rows = j["unit_rows"]};
 }
 
 /// Returns the facts about the data of a training, in this process.
@@ -75,7 +80,9 @@ std::vector<PlannedSpending> plan_here(const std::vector<TrainConfig>& configs,
     all.push_back({.epsilon = f.epsilon,
                    .delta = f.delta,
                    .certificate = f.plan ? privacy::to_text(*f.plan) : "",
-                   .data_tag = std::move(tag)});
+                   .data_tag = std::move(tag),
+                   .unit = protected_unit(e.data),
+                   .unit_rows = e.data.unit_rows});
     if (loaded != nullptr) loaded->data = std::move(e.data);
   }
   return all;

@@ -27,6 +27,8 @@ struct PlannedSpending {
   std::string certificate;
   /// Keyed hash of the data (data_tag_of), if the config has a key in KeysInUse; or "".
   std::string data_tag = {};
+  std::string unit = {};        ///< description of the unit of privacy (protected_unit)
+  std::uint64_t unit_rows = 1;  ///< maximum number of examples in a unit
 };
 
 /// Public facts about the data of a training, from its schema.

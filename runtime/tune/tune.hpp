@@ -65,6 +65,8 @@ class Tune {
   /// Returns the candidates and what each may spend. Call after prepare().
   const std::vector<SweepCell>& candidates() const { return candidates_; }
   const std::vector<PlannedSpending>& spendings() const { return spendings_; }
+  /// Returns a description of the unit of privacy (protected_unit). Call after prepare().
+  const std::string& unit() const { return spendings_.front().unit; }
   /// Returns the number of public test rows; nullopt if candidates are scored on held-out rows.
   std::optional<std::size_t> public_test_rows() const;
   /// Returns whether the number of examples is private and released once for all trainings. The

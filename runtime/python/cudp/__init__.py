@@ -29,6 +29,7 @@ from ._budget import Budget
 from ._core import BudgetError, Error, InputError, InterruptedRun, PrivacyBound, __version__
 from ._models import from_torch
 from ._runs import Certificate, Progress, Run, load, resume, train
+from ._tuning import tune
 
 _ESTIMATORS = ("DPLinearSVC", "DPLogisticRegression", "DPMLPClassifier", "DPRegressor")
 
@@ -62,6 +63,7 @@ __all__ = [
     "load",
     "resume",
     "train",
+    "tune",
     *_ESTIMATORS,
 ]
 

@@ -252,4 +252,19 @@ def resume(
     verbose: bool = False,
     **settings: Any,
 ) -> Run: ...
+def tune(
+    data: Union[Pair, Path, Frame, None] = None,
+    *,
+    epsilon: Optional[float] = None,
+    delta: Optional[float] = None,
+    grid: Union[dict[str, Any], Path, None] = None,
+    test_data: Union[Pair, Path, Frame, None] = None,
+    groups: Optional[npt.ArrayLike] = None,
+    max_rows: Optional[int] = None,
+    bounds: Optional[Pair] = None,
+    out: Optional[Path] = None,
+    dry_run: bool = False,
+    verbose: bool = False,
+    **settings: Any,
+) -> Union[Run, dict[str, Any]]: ...
 def load(path: Path) -> Run: ...

@@ -30,6 +30,15 @@ def _search_that_refits():
     return None
 
 
+def _chosen(settings, **defaults):
+    """Settings with these defaults for learning rate, clipping norm and more, in place of those that are
+    None. They were measured together (README.md), so all are left alone if one of learning rate,
+    clipping norm and optimizer is given."""
+    if any(settings[key] is not None for key in ("lr", "clip", "optimizer")):
+        return settings
+    return {**settings, **{key: value for key, value in defaults.items() if settings[key] is None}}
+
+
 class _DPEstimator(BaseEstimator):
     """What all estimators have: their features are scaled by public bounds, and their budget."""
 
@@ -58,9 +67,8 @@ class _DPEstimator(BaseEstimator):
             vars(search).pop("best_estimator_", None)
             raise _core.BudgetError(
                 f"{type(search).__name__}: best_estimator_ would be chosen by exact scores of private "
-                "rows, which no budget covers: a choice within the guarantee is `cudp tune`'s, if "
-                "this version has it; Budget(..., scores_are_public=True) states that the scores "
-                "are of public rows"
+                "rows, which no budget covers: cudp.tune chooses settings within the guarantee; "
+                "Budget(..., scores_are_public=True) states that the scores are of public rows"
             )
         return _runs.train_within(charged, data, **settings)
 
@@ -305,13 +313,17 @@ class DPMLPClassifier(DPLogisticRegression):
     __doc__ = "A network with one hidden layer of 1,000 units: " + _DPClassifier.__doc__
     _model = "mlp"
 
+    def _with_model(self, settings):
+        return _chosen(settings, lr=2.0, clip=0.1)
+
 
 class DPRegressor(RegressorMixin, _DPEstimator):
     """Linear regression, or with model="mlp" a network, trained with differential privacy.
 
     target_bounds: (low, high) of y, public; values beyond them count as the bound.
     unsafe_from_data=True takes them from the rows. loss: "squared" or "huber". Other parameters are
-    those of DPLogisticRegression.
+    those of DPLogisticRegression; a linear model has defaults of its own, for scaled rows: steps of
+    plain gradient descent with a clipping norm of 0.1, 50 epochs, averaged.
     """
 
     def __init__(self, epsilon=None, delta=None, *, bounds=None, target_bounds=None, model="linear",
@@ -363,6 +375,10 @@ class DPRegressor(RegressorMixin, _DPEstimator):
         settings = self._settings()
         settings["model"] = self.model
         settings["loss"] = self.loss
+        if self.model == "linear":
+            # Longer steps may overshoot: the curvature is |x|^2 + 1.
+            rate = min(3.0, 20.0 / (1.0 + x.shape[1]))
+            settings = _chosen(settings, lr=rate, clip=0.1, epochs=50, ema=0.9, optimizer="sgd")
         low, high = self.target_bounds_
         self.run_ = self._train(
             (self._scaled(x), np.asarray(y, dtype=np.float64)), target_bounds=[low, high],

@@ -246,7 +246,7 @@ def test_a_search_by_exact_scores_is_refused(rows):
     model = cudp.DPLogisticRegression(**PUBLIC)
     search = selection.GridSearchCV(model, {"learning_rate": [0.5, 1.0]}, cv=2)
     with cudp.Budget(6, 1e-5) as budget:
-        with pytest.raises(cudp.BudgetError, match="GridSearchCV: best_estimator_.*cudp tune"):
+        with pytest.raises(cudp.BudgetError, match="GridSearchCV: best_estimator_.*cudp.tune"):
             search.fit(*rows)
         assert len(budget.runs) == 4 and not hasattr(search, "best_estimator_")
     with cudp.Budget(6, 1e-5, scores_are_public=True) as budget:

@@ -133,6 +133,30 @@ TEST_F(TuneCli, AllocatedTrainingsAreCountedByTheirPromise) {
   EXPECT_EQ(verified.exit, 0) << verified.out;
 }
 
+TEST_F(TuneCli, RowsInAFileKeepTheBudgetForTheirUnit) {
+  std::string csv = "who,age,ill\n";
+  for (int i = 0; i < 600; ++i)
+    csv += "p" + std::to_string(i / 4) + "," + std::to_string(i % 90) + "," +
+           std::to_string(i % 90 > 60 ? 1 : 0) + "\n";
+  write_text(folder_ / "visits.csv", csv);
+  write_text(folder_ / "later.csv", csv);
+  write_text(folder_ / "visits.toml",
+             "unit = \"who\"\nmax_rows = 4\ncolumns = [\n  {name = \"who\", kind = \"ignore\"},\n"
+             "  {name = \"age\", kind = \"numeric\", min = 0, max = 100},\n"
+             "  {name = \"ill\", kind = \"label\", values = [\"0\", \"1\"]},\n]\n");
+  for (const std::string where : {"memory", "file"}) {
+    const Finished f = run_cudp(
+        folder_,
+        with({"tune", "--dataset", folder_ / "visits.csv", "--schema", folder_ / "visits.toml",
+              "--test-data", folder_ / "later.csv", "--rows-in", where, "--out", out(where)},
+             args("--test-data-is-public --size-is-public --epsilon 2 --delta 1e-5 --batch 64 "
+                  "--steps "
+                  "12 --device cpu --quiet --lr 0.1,0.5 --runs 2 --most-runs 8 --seed 5")));
+    ASSERT_EQ(f.exit, 0) << f.err;
+    EXPECT_LE(json("release/privacy.json", where)["epsilon"].get<double>(), 2.0) << where;
+  }
+}
+
 TEST_F(TuneCli, JobsAndKillsChangeNothing) {
   const Words whole = tune(with(scored(), {"--out", out()}));
   ASSERT_EQ(run_cudp(folder_, whole).exit, 0);
@@ -307,6 +331,7 @@ TEST_F(TuneCli, ADryRunWritesNothing) {
   ASSERT_EQ(f.exit, 0) << f.err;
   const auto plan = nlohmann::json::parse(f.out);
   EXPECT_EQ(plan["candidates"].size(), 4u);
+  EXPECT_EQ(plan["unit"], "each row");
   EXPECT_NEAR(plan["expected_runs"].get<double>(), 2.0, 1e-6);
   EXPECT_LE(plan["epsilon"].get<double>(), 2.0);
   EXPECT_LT(plan["candidate_epsilon"].get<double>(), plan["epsilon"].get<double>());
