@@ -35,9 +35,7 @@ PlanJson to_json(const PlannedSpending& s) {
   return {{"epsilon", std::isfinite(s.epsilon) ? PlanJson(s.epsilon) : PlanJson()},
           {"delta", s.delta},
           {"certificate", s.certificate},
-          {"data", s.data_tag},
-          {"unit", s.unit},
-          {"unit_rows", s.unit_rows}};
+          {"data", s.data_tag}};
 }
 
 PlannedSpending from_json(const PlanJson& j) {
@@ -45,9 +43,7 @@ PlannedSpending from_json(const PlanJson& j) {
                                             : j["epsilon"].get<double>(),
           .delta = j["delta"],
           .certificate = j["certificate"],
-          .data_tag = j["data"],
-          .unit = j["unit"],
-          .unit_rows = j["unit_rows"]};
+          .data_tag = j["data"]};
 }
 
 /// Returns the facts about the data of a training, in this process.
@@ -59,7 +55,8 @@ DataFacts facts_here(const TrainConfig& asked, const SharedData& data) {
   DataFacts facts{.name = e.data.name,
                   .schema = e.data.schema ? schema_toml(*e.data.schema) : std::string(),
                   .unit = unit_name(e.data),
-                  .unit_rows = e.data.unit_rows};
+                  .unit_rows = e.data.unit_rows,
+                  .protected_unit = protected_unit(e.data)};
   if (loaded != nullptr) loaded->data = std::move(e.data);
   return facts;
 }
@@ -80,9 +77,7 @@ std::vector<PlannedSpending> plan_here(const std::vector<TrainConfig>& configs,
     all.push_back({.epsilon = f.epsilon,
                    .delta = f.delta,
                    .certificate = f.plan ? privacy::to_text(*f.plan) : "",
-                   .data_tag = std::move(tag),
-                   .unit = protected_unit(e.data),
-                   .unit_rows = e.data.unit_rows});
+                   .data_tag = std::move(tag)});
     if (loaded != nullptr) loaded->data = std::move(e.data);
   }
   return all;
@@ -114,11 +109,18 @@ DataFacts SharedData::facts(const TrainConfig& config) const {
   if (!may_use_cuda(config)) return facts_here(config, *this);
   const auto j = PlanJson::parse(answer_of_child([&] {
     const DataFacts f = facts_here(config, *this);
-    return PlanJson{
-        {"name", f.name}, {"schema", f.schema}, {"unit", f.unit}, {"unit_rows", f.unit_rows}}
+    return PlanJson{{"name", f.name},
+                    {"schema", f.schema},
+                    {"unit", f.unit},
+                    {"unit_rows", f.unit_rows},
+                    {"protected_unit", f.protected_unit}}
         .dump();
   }));
-  return {.name = j["name"], .schema = j["schema"], .unit = j["unit"], .unit_rows = j["unit_rows"]};
+  return {.name = j["name"],
+          .schema = j["schema"],
+          .unit = j["unit"],
+          .unit_rows = j["unit_rows"],
+          .protected_unit = j["protected_unit"]};
 }
 
 std::vector<PlannedSpending> SharedData::plan(const std::vector<TrainConfig>& configs,

@@ -27,8 +27,6 @@ struct PlannedSpending {
   std::string certificate;
   /// Keyed hash of the data (data_tag_of), if the config has a key in KeysInUse; or "".
   std::string data_tag = {};
-  std::string unit = {};        ///< description of the unit of privacy (protected_unit)
-  std::uint64_t unit_rows = 1;  ///< maximum number of examples in a unit
 };
 
 /// Public facts about the data of a training, from its schema.
@@ -37,6 +35,7 @@ struct DataFacts {
   std::string schema;           ///< text of the schema; "" if there is none
   std::string unit;             ///< column that is the unit of privacy; "" if each row is a unit
   std::uint64_t unit_rows = 1;  ///< maximum number of rows of a unit
+  std::string protected_unit;   ///< description of the unit, which budget files compare
 };
 
 /// Data in memory that trainings of this process and of its children share, with the results of

@@ -66,7 +66,7 @@ class Tune {
   const std::vector<SweepCell>& candidates() const { return candidates_; }
   const std::vector<PlannedSpending>& spendings() const { return spendings_; }
   /// Returns a description of the unit of privacy (protected_unit). Call after prepare().
-  const std::string& unit() const { return spendings_.front().unit; }
+  const std::string& unit() const { return facts_.protected_unit; }
   /// Returns the number of public test rows; nullopt if candidates are scored on held-out rows.
   std::optional<std::size_t> public_test_rows() const;
   /// Returns whether the number of examples is private and released once for all trainings. The
