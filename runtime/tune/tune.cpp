@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <set>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -18,23 +16,18 @@
 #include "runtime/base/files.hpp"
 #include "runtime/base/threads.hpp"
 #include "runtime/config/choices.hpp"
-#include "runtime/config/fine_tuning.hpp"
 #include "runtime/config/keys_in_use.hpp"
 #include "runtime/config/report_options.hpp"
-#include "runtime/data/named_datasets.hpp"
-#include "runtime/data/published.hpp"
 #include "runtime/data/schema.hpp"
-#include "runtime/data/text_options.hpp"
 #include "runtime/gate/gate.hpp"
 #include "runtime/gate/privacy_budget.hpp"
 #include "runtime/methods/registry.hpp"
 #include "runtime/methods/training_size.hpp"
 #include "runtime/run/key_file.hpp"
 #include "runtime/run/run.hpp"
-#include "runtime/settings/settings.hpp"
-#include "runtime/settings/table_defaults.hpp"
 #include "runtime/training/prepare.hpp"
 #include "runtime/tune/certify.hpp"
+#include "runtime/tune/identity.hpp"
 #include "runtime/tune/publish.hpp"
 #include "runtime/tune/score.hpp"
 #include "runtime/tune/timing.hpp"
@@ -95,21 +88,6 @@ privacy::SelectionBudget budget_of(const TuneJson& json) {
   return {.epsilon = json.value("candidate_epsilon", 0.0),
           .delta = json.value("candidate_delta", 0.0),
           .whole = {.epsilon = json["charged_epsilon"], .delta = json["charged_delta"]}};
-}
-
-std::string digest_of(const std::string& text) {
-  return sha256_of({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
-}
-
-/// Returns all settings of a candidate, as text.
-std::string settings_text(TrainConfig config) {
-  // The folder of data is the working directory's if none is given, and tables do not use it.
-  const auto& text = config.of<TextOptions>();
-  if (!is_named_dataset(config.dataset) && text.vocabulary.empty() && text.embedding.empty())
-    config.data_dir.clear();
-  std::string all = write_config(config, Audience::owner);
-  for (const std::string& key : config.of<LeftOpen>().keys) all += "# open: " + key + "\n";
-  return all;
 }
 
 constexpr const char* kRunsNotice =
@@ -187,23 +165,6 @@ void Tune::load_stored() {
   if (json.contains(kNoisySize)) stored_count_ = json[kNoisySize];
 }
 
-std::map<std::string, std::string> Tune::identity() const {
-  std::string candidates, models;
-  std::set<std::string> files;
-  for (const SweepCell& cell : candidates_) {
-    candidates += settings_text(cell.config) + "\n";
-    if (cell.config.model.ends_with(".toml")) files.insert(cell.config.model);
-    if (const std::string& init = cell.config.of<FineTuning>().init; !init.empty())
-      files.insert(init);
-  }
-  for (const std::string& file : files) models += digest_of(read_user_file(file)) + "\n";
-  return {{"candidates", digest_of(candidates)},
-          {"models", digest_of(models)},
-          {"schema", digest_of(facts_.schema)},
-          {"unit", fmt::format("{} of at most {} rows", facts_.unit.empty() ? "row" : facts_.unit,
-                               facts_.unit_rows)}};
-}
-
 void Tune::check_same_tuning() const {
   const TuneJson json = TuneJson::parse(read_file(owner(kPlan)));
   const auto refuse = [&](const std::string& what, const std::string& then,
@@ -255,7 +216,7 @@ void Tune::prepare() {
                      settings_);
     candidates_ = candidates_of(settings_, settings_.epsilon, settings_.delta, notes);
   }
-  identity_ = identity();
+  identity_ = identity_of(candidates_, facts_);
   if (stored_) check_same_tuning();
   if (counts_once()) {
     try {

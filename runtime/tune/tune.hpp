@@ -1,7 +1,6 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +14,7 @@
 #include "runtime/results/result.hpp"
 #include "runtime/run/folder.hpp"
 #include "runtime/sweep/trainings.hpp"
+#include "runtime/tune/identity.hpp"
 #include "runtime/tune/request.hpp"
 
 namespace cudp {
@@ -112,11 +112,7 @@ class Tune {
   /// Returns whether one noisy number of examples can be released for all trainings.
   bool counts_once() const;
   void load_stored();
-  /// Returns what a tuning must have in common with its continuations, by name: digests of the
-  /// candidates' settings, whatever source they come from, and of the files that these name. Paths
-  /// are absolute.
-  std::map<std::string, std::string> identity() const;
-  /// Throws InputError if the stored tuning began with another budget or another identity().
+  /// Throws InputError if the stored tuning began with another budget or another identity.
   void check_same_tuning() const;
   /// Plans with the noisy number of examples that was released.
   void plan_with_released_count();
@@ -151,8 +147,8 @@ class Tune {
   std::optional<CountInUse> count_;     ///< see has_count()
   std::optional<double> stored_count_;  ///< the number of examples that was released
   SharedData data_;
-  DataFacts facts_;                              ///< about the data of all candidates
-  std::map<std::string, std::string> identity_;  ///< see identity()
+  DataFacts facts_;  ///< about the data of all candidates
+  TuningIdentity identity_;
   int at_once_ = 1;
 };
 

@@ -1,0 +1,214 @@
+// cudp tune: which settings may be given where, what a continuation must have in common with its
+// start, and what is charged.
+#include <filesystem>
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/random_key.hpp"
+#include "runtime/run/key_file.hpp"
+#include "tests/support/args.hpp"
+#include "tests/support/cudp_process.hpp"
+#include "tests/support/tune_fixture.hpp"
+
+namespace fs = std::filesystem;
+
+namespace cudp {
+namespace {
+
+/// The same fixture under a name of its own.
+class TuneChargeCli : public TuneCli {};
+
+/// Settings of a file are those of a flag: what no tuning may have, and what candidates must share.
+TEST_F(TuneChargeCli, RefusesSettingsOfAFileThatItRefusesAsFlags) {
+  const auto refused = [&](const std::string& text, const Words& more, const std::string& why) {
+    write_text(folder_ / "more.toml", text);
+    const Finished f = run_cudp(
+        folder_,
+        tune(with(with(scored(), more), {"--config", folder_ / "more.toml", "--out", out()}), "5"));
+    EXPECT_EQ(f.exit, 2) << f.err;
+    EXPECT_EQ(lines_of(f.err).size(), 1u) << f.err;
+    EXPECT_TRUE(f.err.starts_with("cudp: " + why + ": expected")) << f.err;
+    EXPECT_FALSE(fs::exists(out()));
+  };
+  refused("metrics-file = \"" + out("shown.prom") + "\"\n", {}, "metrics-file");
+  refused("tensorboard = \"" + out("events") + "\"\n", {}, "tensorboard");
+  refused("unsafe-diagnostics = true\n", {}, "unsafe-diagnostics");
+  refused("fresh-noise-allowed = true\n", {}, "fresh-noise-allowed");
+  // Without its flag: what a table of one method states would hold for some candidates alone.
+  refused("[dpsgd]\nsize-is-public = true\n", {"--method", "dpsgd,dpsgd-ts"}, "size-is-public");
+  refused("[dpsgd-ts]\nrows-in = \"file\"\n", {"--method", "dpsgd,dpsgd-ts"}, "rows-in");
+  EXPECT_FALSE(fs::exists(out("shown.prom")));
+  EXPECT_FALSE(fs::exists(out("events")));
+}
+
+TEST_F(TuneChargeCli, ASeedIsTheTuningsOwn) {
+  write_text(folder_ / "more.toml", "seed = 7\n");
+  Words words = {"tune",     "--dataset",           table_.table, "--schema", table_.schema,
+                 "--config", folder_ / "more.toml", "--out",      out()};
+  words = with(with(words, scored()),
+               args("--epsilon 2 --delta 1e-5 --batch 64 --steps 12 --device cpu "
+                    "--quiet --lr 0.1,0.5 --runs 2"));
+  const Finished f = run_cudp(folder_, words);
+  EXPECT_EQ(f.exit, 2) << f.err;
+  EXPECT_TRUE(f.err.starts_with("cudp: seed: expected")) << f.err;
+  EXPECT_FALSE(fs::exists(out()));
+}
+
+/// A tuning that ends right after its noisy row count was released, since the batch is larger. It
+/// leaves what a tuning leaves that is interrupted there.
+class CountedTuneCli : public TuneCli {
+ protected:
+  CountedTuneCli() { write_settings("epsilon = 2\n"); }
+  void write_settings(const std::string& text) const { write_text(folder_ / "more.toml", text); }
+  Finished counted() const {
+    Words words = {"tune",     "--dataset",           table_.table, "--schema", table_.schema,
+                   "--config", folder_ / "more.toml", "--out",      out()};
+    words = with(with(words, scored()), args("--delta 1e-5 --batch 5000 --steps 12 --device cpu "
+                                             "--clip 0.1,0.5 --runs 2 --most-runs 8"));
+    return run_cudp(folder_, words);
+  }
+  /// Returns the contents of all files in the folder of the tuning.
+  TunedFiles files() const {
+    TunedFiles all;
+    for (const auto& entry : fs::recursive_directory_iterator(out()))
+      if (entry.is_regular_file()) all[entry.path()] = content_of(entry.path());
+    return all;
+  }
+};
+
+TEST_F(CountedTuneCli, OneRowCountIsReleasedWhateverHappensAfterIt) {
+  const Finished first = counted();
+  EXPECT_NE(first.exit, 0);
+  EXPECT_NE(first.err.find("noisy row count"), std::string::npos) << first.err;
+  const double noisy = json("private/tuning.json").at("noisy_size");
+  EXPECT_NE(first.err.find("count, " + std::to_string(static_cast<int>(noisy)) + " +-"),
+            std::string::npos)
+      << first.err;
+  // The same number again, and no second line with one.
+  const Finished again = counted();
+  EXPECT_EQ(again.exit, first.exit);
+  EXPECT_EQ(again.err.find("released for all trainings"), std::string::npos) << again.err;
+  EXPECT_EQ(json("private/tuning.json").at("noisy_size"), noisy);
+}
+
+TEST_F(CountedTuneCli, AContinuationWithOtherSettingsIsRefused) {
+  EXPECT_NE(counted().exit, 0);
+  const TunedFiles before = files();
+  const std::string schema = content_of(table_.schema);
+  const auto refused = [&](const std::string& why) {
+    const Finished f = counted();
+    EXPECT_EQ(f.exit, 2) << f.err;
+    EXPECT_EQ(lines_of(f.err).size(), 1u) << f.err;
+    EXPECT_NE(f.err.find("expected " + why), std::string::npos) << f.err;
+    EXPECT_NE(f.err.find("that the tuning began with"), std::string::npos) << f.err;
+    EXPECT_EQ(files(), before);
+  };
+  write_settings("epsilon = 20\n");
+  refused("the epsilon");
+  write_settings("epsilon = 2\naccountant = \"rdp\"\n");
+  refused("the settings of all candidates");
+  write_settings("epsilon = 2\n[dpsgd]\nweight-decay = 0.1\n");
+  refused("the settings of all candidates");
+  write_settings("epsilon = 2\n");
+  const std::string colour = R"(kind = "categorical", values = ["red", "blue"])";
+  std::string units = schema;
+  units.replace(units.find(colour), colour.size(), R"(kind = "ignore")");
+  write_text(table_.schema, "unit = \"colour\"\nmax_rows = 3\n" + units);
+  refused("the schema");
+  write_text(table_.schema, schema);
+  EXPECT_EQ(counted().err.find("began with"), std::string::npos);
+}
+
+TEST_F(CountedTuneCli, ATuningThatEndsEarlyHasACertificateOfItsCharge) {
+  EXPECT_NE(counted().exit, 0);
+  const auto certificate = json("release/privacy.json");
+  EXPECT_EQ(certificate["status"], "not finished");
+  EXPECT_EQ(certificate["for_release"], false);
+  EXPECT_EQ(certificate["epsilon"], 2.0);
+  EXPECT_EQ(certificate["delta"], 1e-5);
+  fs::copy(out(), out("other"), fs::copy_options::recursive);
+  const Finished both =
+      run_cudp(folder_, {"account", out(), out("other"), "--delta", "1e-4", "--json"});
+  EXPECT_EQ(both.exit, 0) << both.err;
+  // Whole budgets add up, since it is not known which releases they are for.
+  EXPECT_NEAR(nlohmann::json::parse(both.out)["epsilon"].get<double>(), 4.0, 0.05);
+  const Finished explained = run_cudp(folder_, {"account", out()});
+  EXPECT_EQ(explained.exit, 0) << explained.err;
+  EXPECT_NE(explained.out.find("not finished"), std::string::npos) << explained.out;
+  const Finished verified = run_cudp(folder_, {"verify", out()});
+  EXPECT_EQ(verified.exit, 1) << verified.err;
+  EXPECT_NE(verified.out.find("not finished"), std::string::npos) << verified.out;
+}
+
+/// Rows in a file are read by each training, so that the tuning has none in memory.
+TEST_F(TuneChargeCli, UnitsCountWhereverRowsAreKept) {
+  std::string rows = "who,x,class\n";
+  for (int i = 0; i < 600; ++i)
+    rows += std::to_string(i / 5) + "," + std::to_string(i * 37 % 100) + "," +
+            (i * 37 % 100 > 50 ? "yes" : "no") + "\n";
+  write_text(folder_ / "visits.csv", rows);
+  write_text(folder_ / "visits.toml", R"(unit = "who"
+max_rows = 5
+columns = [
+  {name = "who", kind = "ignore"},
+  {name = "x", kind = "numeric", min = 0, max = 100},
+  {name = "class", kind = "label", values = ["no", "yes"]},
+]
+)");
+  std::set<double> charged;
+  for (const std::string kept : {"memory", "file"}) {
+    Words words = {"tune",
+                   "--dataset",
+                   folder_ / "visits.csv",
+                   "--schema",
+                   folder_ / "visits.toml",
+                   "--test-data",
+                   folder_ / "visits2.csv",
+                   "--rows-in",
+                   kept,
+                   "--out",
+                   out(kept)};
+    write_text(folder_ / "visits2.csv", rows);
+    words = with(words, args("--test-data-is-public --size-is-public --epsilon 2 --delta 1e-5 "
+                             "--batch 50 --steps 10 --device cpu --quiet --clip 0.1,0.5 --lr 0.5 "
+                             "--seed 5 --runs 2 --most-runs 8"));
+    if (kept == "memory") words = with(words, {"--dry-run", "--json"});
+    const Finished f = run_cudp(folder_, words);
+    ASSERT_EQ(f.exit, 0) << f.err;
+    const double epsilon = kept == "memory"
+                               ? nlohmann::json::parse(f.out)["epsilon"].get<double>()
+                               : json("private/tuning.json", kept)["charged_epsilon"].get<double>();
+    EXPECT_LE(epsilon, 2.0);
+    charged.insert(epsilon);
+  }
+  EXPECT_EQ(charged.size(), 1u);
+  EXPECT_EQ(json("release/privacy.json", "file")["epsilon"], *charged.begin());
+}
+
+/// A plan in the folder that states a smaller charge than its trainings need.
+TEST_F(TuneChargeCli, NothingLeavesThatCostsMoreThanWasCharged) {
+  ASSERT_EQ(run_cudp(folder_, tune(with(scored(), {"--size-is-public", "--out", out()}))).exit, 0);
+  const auto plan = json("private/tuning.json");
+  // The state before the release was written.
+  fs::remove(out() + "/private/result.json");
+  for (const auto& file : fs::directory_iterator(out() + "/release")) fs::remove(file.path());
+  write_key(out() + "/private/tuning-key", key_from_seed(5));
+  const auto ended = [&](double share) {
+    auto changed = plan;
+    changed["charged_epsilon"] = share * plan["charged_epsilon"].get<double>();
+    write_text(out() + "/private/tuning.json", changed.dump(2) + "\n");
+    return run_cudp(folder_, tune(with(scored(), {"--size-is-public", "--out", out()})));
+  };
+  const Finished refused = ended(0.5);
+  EXPECT_NE(refused.exit, 0);
+  EXPECT_NE(refused.err.find("internal error"), std::string::npos) << refused.err;
+  EXPECT_TRUE(fs::is_empty(out() + "/release"));
+  EXPECT_EQ(ended(1.0).exit, 0);
+  EXPECT_EQ(run_cudp(folder_, {"verify", out()}).exit, 0);
+}
+
+}  // namespace
+}  // namespace cudp

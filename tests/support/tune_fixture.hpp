@@ -1,0 +1,43 @@
+#pragma once
+// Tunings of a small table by the program, as a user makes them.
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/args.hpp"
+#include "tests/support/cudp_process.hpp"
+
+namespace cudp {
+
+using TunedFiles = std::map<std::string, std::string>;
+
+class TuneCli : public testing::Test {
+ protected:
+  /// Returns a tuning of the table with four candidates, by a seed.
+  Words tune(const Words& more, const std::string& seed = "5") const {
+    return with(with({"tune", "--dataset", table_.table, "--schema", table_.schema},
+                     args("--epsilon 2 --delta 1e-5 --batch 64 --steps 12 --device cpu --quiet "
+                          "--lr 0.1,0.5 --clip 0.1,1 --runs 2 --most-runs 8")),
+                with({"--seed", seed}, more));
+  }
+  /// Test rows that are public.
+  Words scored() const { return {"--test-data", table_.test, "--test-data-is-public"}; }
+  std::string out(const std::string& name = "tuned") const { return folder_ / name; }
+  nlohmann::json json(const std::string& file, const std::string& name = "tuned") const {
+    return nlohmann::json::parse(content_of(out(name) + "/" + file));
+  }
+  TunedFiles released(const std::string& name = "tuned") const {
+    TunedFiles files;
+    for (const auto& file : std::filesystem::directory_iterator(out(name) + "/release"))
+      files[file.path().filename()] = content_of(file.path());
+    return files;
+  }
+
+  TemporaryFolder folder_;
+  SmallTable table_ = write_small_table(folder_);
+};
+
+}  // namespace cudp
