@@ -251,9 +251,16 @@ std::vector<SweepCell> Tune::candidates_with(const privacy::SelectionBudget& bud
 void Tune::calibrate() {
   std::uint64_t group = 1;
   if (const auto data = this->data(); data != nullptr) group = data->data.unit_rows;
-  const auto plan = [&](double epsilon, double delta) {
+  // A candidate may need more than the first budget that is tried.
+  std::optional<BudgetError> too_small;
+  const auto plan = [&](double epsilon, double delta) -> std::vector<privacy::RunSpending> {
     candidates_ = candidates_with({.epsilon = epsilon, .delta = delta, .whole = {}});
-    (void)plan_candidates();
+    try {
+      (void)plan_candidates();
+    } catch (const BudgetError& e) {
+      too_small = e;
+      return {};
+    }
     return privacy::Certificate::Tuning{
         .parts = parts_of_selection(spendings_, settings_.score, epsilon, delta)}
         .run()
@@ -269,7 +276,7 @@ void Tune::calibrate() {
           privacy::calibrate_selection(plan_.law, plan_.epsilon, plan_.delta, plan, group);
     }
   } catch (const std::domain_error& e) {
-    throw BudgetError(e.what());
+    throw too_small.value_or(BudgetError(e.what()));
   } catch (const std::invalid_argument& e) {
     throw BudgetError(e.what());
   }
