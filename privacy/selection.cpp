@@ -483,6 +483,7 @@ SelectionBudget calibrate_selection(const StoppingLaw& law, double epsilon, doub
   const auto excess = [&](double log_epsilon) {
     budget.epsilon = std::exp(log_epsilon);
     const std::vector<RunSpending> candidates = plan(budget.epsilon, budget.delta);
+    if (candidates.empty()) return -kInfinity;  // too little for one of them
     budget.whole = Selection(law, bounds_of(candidates, group)).epsilon(delta);
     const double found = std::log(std::fmax(budget.whole.epsilon, 1e-9) / epsilon);
     if (found <= 0.0 && budget.epsilon > best.epsilon) best = budget;

@@ -18,7 +18,7 @@ using Texts = std::vector<std::string>;
 
 /// Valid values of a field of a certificate.
 struct Field {
-  enum class Type { text, flag, number, whole, object, objects, texts, numbers, groups };
+  enum class Type { text, flag, number, whole, object, objects, texts, numbers, wholes, groups };
   Type type = Type::text;
   bool must = true;        ///< false: the field may be missing
   const char* range = "";  ///< description of a number's range
@@ -164,7 +164,7 @@ class Format {
     must("tuning.spending", objects());
     const std::string part = "tuning.spending[].";
     must(part + "of", one_of({"training", "score"}));
-    must(part + "candidates", {.type = Field::Type::numbers});
+    must(part + "candidates", of_type(Field::Type::wholes));
     must(part + "spent", one_of({"releases", "renyi filter", "zcdp filter", "stated"}));
     for (const char* const name : {"order", "divergence", "rho", "epsilon"})
       may(part + name, positive());
@@ -518,6 +518,8 @@ class Comparison {
         return all(&Json::is_string, "a list of texts");
       case Type::numbers:
         return all(&Json::is_number, "a list of numbers");
+      case Type::wholes:
+        return all(&Json::is_number_unsigned, "a list of whole numbers");
       case Type::groups:  // the numbers are computed again elsewhere
         if (!value.is_array() &&
             !(value.is_string() && value.get<std::string>().starts_with("not stated: ")))

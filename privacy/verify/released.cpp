@@ -483,6 +483,8 @@ class ReleasedChecker {
     if (settings_.has("sigma") && is_engine() && !is_method("dpis"))
       check_number("sigma", c_.sigma);
     expect("features", settings_.text("features"), json_.value("features", std::string("none")));
+    if ((settings_.has("tuned") && settings_.is_on("tuned")) != c_.tuning.has_value())
+      wrong("tuned: expected in both the certificate and the settings, found in one");
     if (settings_.is_on("size-is-public") && c_.size_noise > 0.0)
       wrong("size-is-public: expected no noisy size, found one");
     if (settings_.is_on("size-is-public") && c_.holdout)

@@ -285,9 +285,16 @@ std::vector<SweepCell> Tune::candidates_with(const privacy::SelectionBudget& bud
 }
 
 void Tune::calibrate() {
-  const auto plan = [&](double epsilon, double delta) {
+  // A candidate may need more than the first budget that is tried.
+  std::optional<BudgetError> too_small;
+  const auto plan = [&](double epsilon, double delta) -> std::vector<privacy::RunSpending> {
     candidates_ = candidates_with({.epsilon = epsilon, .delta = delta, .whole = {}});
-    (void)plan_candidates();
+    try {
+      (void)plan_candidates();
+    } catch (const BudgetError& e) {
+      too_small = e;
+      return {};
+    }
     return privacy::Certificate::Tuning{
         .parts = parts_of_selection(spendings_, settings_.score, epsilon, delta)}
         .run()
@@ -304,7 +311,7 @@ void Tune::calibrate() {
                                                   facts_.unit_rows);
     }
   } catch (const std::domain_error& e) {
-    throw BudgetError(e.what());
+    throw too_small.value_or(BudgetError(e.what()));
   } catch (const std::invalid_argument& e) {
     throw BudgetError(e.what());
   }

@@ -57,7 +57,8 @@ class ListsMaker {
       for (const auto& [key, value] : s.in_file) flags[key] = value;
       method = flags["method"];
     } while (!method_entry(method).gives_privacy);
-    for (const char* const key : {"config", "threads", "unsafe-diagnostics", "device"})
+    // Flags of single trainings.
+    for (const char* const key : {"config", "threads", "unsafe-diagnostics", "timings", "tuned"})
       flags.erase(key);
     flags["device"] = "cpu";
     ListsCall call{.is_tuning = !chance(0.3)};
@@ -66,7 +67,10 @@ class ListsMaker {
     if (!flags.contains("holdout") && chance(0.5)) flags["size-is-public"] = "";
     add_lists(flags, method);
     if (!call.is_tuning) {
-      if (chance(0.3)) flags["repeats"] = "2";
+      if (chance(0.3)) {
+        flags["repeats"] = "2";
+        flags.erase("seed");
+      }
       if (chance(0.3) && flags.contains("size-is-public") && !flags.contains("sigma")) {
         flags["total-epsilon"] = flags.at("epsilon");
         flags["total-delta"] = flags.at("delta");

@@ -425,6 +425,17 @@ TEST(Selections, AreCalibrated) {
   EXPECT_GE(budget.whole.epsilon, 3.0 * 0.998);
   EXPECT_EQ(Selection(law, bounds_of(plan(budget.epsilon, budget.delta))).epsilon(1e-5).epsilon,
             budget.whole.epsilon);
+  // Half of epsilon, which is tried first, may be too small for a candidate.
+  const SelectionBudget large = calibrate_selection(law, 3.0, 1e-5, [](double epsilon, double) {
+    std::vector<RunSpending> stated;
+    if (epsilon >= 2.0) stated.push_back({.run = ZcdpFilteredRun{0.01 * epsilon}});
+    return stated;
+  });
+  EXPECT_GE(large.epsilon, 2.0);
+  EXPECT_LE(large.whole.epsilon, 3.0);
+  EXPECT_THROW(static_cast<void>(calibrate_selection(
+                   law, 3.0, 1e-5, [](double, double) { return std::vector<RunSpending>{}; })),
+               std::domain_error);
   EXPECT_THROW(static_cast<void>(calibrate_selection(
                    law, 0.5, 1e-5,
                    [](double, double) {
