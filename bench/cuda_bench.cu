@@ -180,7 +180,7 @@ void clipped_sum(benchmark::State& state, const Setup& setup, const Peaks& peaks
   StepCursor cursor;
   cursor.scale = sum_scale(kClipNorm, bound_of(recipe.contribution, double{kClipNorm}).grid);
   p.gpu.upload(p.position.cursor(), &cursor, sizeof cursor);
-  const auto recording = p.gpu.record([&] { (void)sum.add_up(recipe, room); });
+  const auto recording = p.gpu.record([&] { (void)sum.add_up(recipe, room, p.train.data()); });
   constexpr std::size_t kSteps = 100;
   for (auto _ : state) {
     for (std::size_t i = 0; i < kSteps; ++i) p.gpu.replay(recording);

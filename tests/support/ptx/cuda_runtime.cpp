@@ -313,6 +313,13 @@ cudaError_t cudaFree(void* p) {
     return runtime().memory.release(reinterpret_cast<u64>(p)) ? cudaSuccess : cudaErrorInvalidValue;
   });
 }
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  return runtime().answer([&] {
+    *total = runtime().memory.capacity();
+    *free = *total - runtime().memory.in_use();
+    return cudaSuccess;
+  });
+}
 /// Copies read it when the stream gets to them, as those of all host memory do here.
 cudaError_t cudaMallocHost(void** p, std::size_t bytes) {
   return answer_outside_capture([&] {
