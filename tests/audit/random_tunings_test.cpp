@@ -161,6 +161,16 @@ std::string fault_of_tuning(const fs::path& out, double epsilon) {
   return "";
 }
 
+/// Returns what is wrong with a refused tuning. If its noisy row count, which was released, allows no
+/// plan, it leaves a certificate of the whole budget.
+std::string fault_of_refused(const fs::path& out, double epsilon) {
+  const fs::path file = out / "release/privacy.json";
+  if (!fs::exists(file)) return "";
+  const auto certificate = nlohmann::json::parse(content_of(file));
+  if (certificate["status"] != "not finished") return "a refused tuning is not called unfinished";
+  return certificate["epsilon"] == epsilon ? "" : "a refused tuning states another budget";
+}
+
 /// Runs the call. Returns what is wrong, or "" and whether it ended (accepted) or was refused. With
 /// CUDP_SHOW_REFUSALS the reason of a refusal is printed.
 std::string fault_of_call(const ListsCall& call, const fs::path& work, bool& accepted) {
@@ -179,10 +189,7 @@ std::string fault_of_call(const ListsCall& call, const fs::path& work, bool& acc
     if (std::getenv("CUDP_SHOW_REFUSALS") != nullptr)
       std::cout << e.err << "  " << call.command() << std::endl;
     if (last_words(e.err) != 1) return with_output("a refusal is not one line");
-    // A noisy row count that was released may allow no plan.
-    return with_output(fs::exists(out / "release/privacy.json") && call.is_tuning
-                           ? "a refused tuning left a certificate"
-                           : "");
+    return with_output(call.is_tuning ? fault_of_refused(out, call.epsilon) : "");
   }
   if (e.exit != 0) return with_output("it did not end");
   if (call.dry_run) return fs::exists(out) ? "a dry run left a folder" : "";
