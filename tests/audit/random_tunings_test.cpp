@@ -161,8 +161,8 @@ std::string fault_of_tuning(const fs::path& out, double epsilon) {
   return "";
 }
 
-/// Returns what is wrong with a refused tuning. If its noisy row count, which was released, allows no
-/// plan, it leaves a certificate of the whole budget.
+/// Returns what is wrong with a refused tuning. If its noisy row count, which was released, allows
+/// no plan, it leaves a certificate of the whole budget.
 std::string fault_of_refused(const fs::path& out, double epsilon) {
   const fs::path file = out / "release/privacy.json";
   if (!fs::exists(file)) return "";
