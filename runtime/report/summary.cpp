@@ -47,7 +47,9 @@ std::string one_in(double probability) {
 /// Returns what epsilon and delta are, in words.
 std::string parameters_in_words(const std::string& one, double delta) {
   return fmt::format(
-      "Smaller is stronger: epsilon bounds what anybody can learn about one {}, and delta{}", one,
+      "Smaller is stronger: epsilon bounds how much more anybody can learn because one {} was in "
+      "the data, and delta{}",
+      one,
       delta > 0.0
           ? fmt::format(" is the probability with which that bound may fail, {}.", one_in(delta))
           : " 0 means that the bound does not fail.");

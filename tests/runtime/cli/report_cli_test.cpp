@@ -93,8 +93,8 @@ TEST_F(ReportCli, ThePagesExplainWhatReadersStumbledOver) {
         "Their epsilon is larger than that of one row, but no number for it is proved",
         "both rounded up, are one fact: who is right 7.39 times for each time wrong is right in "
         "7.39 of 8.39 cases",
-        "Smaller is stronger: epsilon bounds what anybody can learn about one row, and delta is "
-        "the probability with which that bound may fail, one in 100,000.",
+        "Smaller is stronger: epsilon bounds how much more anybody can learn because one row was "
+        "in the data, and delta is the probability with which that bound may fail, one in 100,000.",
         "(rounded up) with it. No threshold is agreed on.",
         "Never publish private/. This is no statement about a law.",
         "That is proved for one row, but not for several rows together.",
