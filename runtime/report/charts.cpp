@@ -1,6 +1,10 @@
 #include "runtime/report/charts.hpp"
 
+#include <charconv>
 #include <cmath>
+#include <string_view>
+#include <system_error>
+#include <variant>
 
 #include <nlohmann/json.hpp>
 #include <spdlog/fmt/fmt.h>
@@ -121,8 +125,25 @@ Chart figure_chart(const RunFacts& f) {
   return chart;
 }
 
+/// Returns the name of a figure, with the schema's name of the class that its end numbers:
+/// "recall of class 1 (YES)".
+std::string with_class(const std::string& figure, const RunFacts& f) {
+  constexpr std::string_view kOfClass = " of class ";
+  const std::size_t at = figure.rfind(kOfClass);
+  if (at == std::string::npos || !f.schema) return figure;
+  const char* const begin = figure.data() + at + kOfClass.size();
+  const char* const end = figure.data() + figure.size();
+  std::size_t index = 0;
+  const auto [stop, error] = std::from_chars(begin, end, index);
+  if (error != std::errc() || stop != end) return figure;
+  for (const Column& column : f.schema->columns)
+    if (const auto* label = std::get_if<Label>(&column.kind); label && index < label->values.size())
+      return figure + " (" + label->values[index] + ")";
+  return figure;
+}
+
 /// Returns the released figures of held-out rows.
-std::vector<Block> holdout_figures(const ReportFiles& files) {
+std::vector<Block> holdout_figures(const ReportFiles& files, const RunFacts& f) {
   const auto j = nlohmann::json::parse(files.holdout, nullptr, false);
   if (!j.is_object() || !j.contains("bars") || !j["bars"].is_array())
     throw InputError("holdout.json: expected figures of held-out rows, found none");
@@ -138,7 +159,8 @@ std::vector<Block> holdout_figures(const ReportFiles& files) {
     };
     const std::string name =
         bar.contains("metric") && bar["metric"].is_string() ? bar["metric"].get<std::string>() : "";
-    table.rows.push_back({name, number("value"), number("low") + " to " + number("high")});
+    table.rows.push_back(
+        {with_class(name, f), number("value"), number("low") + " to " + number("high")});
   }
   return {table};
 }
@@ -181,7 +203,7 @@ std::vector<Block> figures_of(const RunFacts& f, const ReportFiles& files) {
     blocks.push_back(table);
   }
   if (!files.holdout.empty())
-    for (Block& b : holdout_figures(files)) blocks.push_back(std::move(b));
+    for (Block& b : holdout_figures(files, f)) blocks.push_back(std::move(b));
   return blocks;
 }
 

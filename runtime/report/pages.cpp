@@ -91,8 +91,7 @@ Section promise_of(const RunCertificate& c) {
 
 Section not_covered_of(const RunCertificate& c) {
   Section s{.id = "not-covered", .title = "What is not covered", .blocks = {}};
-  for (const Sentences& part : sentences_of(c))
-    if (part.heading == "not covered") s.blocks.push_back(Bullets{part.sentences});
+  s.blocks.push_back(Bullets{sentences_under("not covered", c)});
   return s;
 }
 
@@ -229,8 +228,10 @@ Section files_of(const ReportFiles& files, const RunFacts& f) {
   if (!files.settings.empty()) add("config.toml", "All settings of the run.");
   if (!files.metrics.empty())
     add("metrics.jsonl",
-        "One line for each time the run was measured: steps, the spent budget, "
-        "and figures of public test rows.");
+        f.certificate->stated.test_set.starts_with("public")
+            ? "One line for each time the run was measured: steps, the spent budget, and figures "
+              "of public test rows."
+            : "One line for each time the run was measured: steps and the spent budget.");
   if (files.model) add("model.safetensors", "The weights, with the names and layouts of PyTorch.");
   if (has("words") || has("tokenizer"))
     add("vocabulary.txt", "The words or marks that the model knows.");
@@ -248,8 +249,9 @@ Section files_of(const ReportFiles& files, const RunFacts& f) {
 }
 
 std::vector<Section> sections_of(const ReportFiles& files, const RunFacts& f) {
-  std::vector<Section> all = {
-      {.id = "in-short", .title = "In short", .blocks = {in_short(f, Detail::page)}}};
+  std::vector<Section> all = {{.id = "in-short",
+                               .title = "In short",
+                               .blocks = {Paragraph{what_it_is(f)}, in_short(f, Detail::page)}}};
   if (!f.certificate || !std::isfinite(f.certificate->stated.epsilon)) {
     all.push_back(results_of(f, files));
     all.push_back(data_of(f));

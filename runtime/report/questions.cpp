@@ -28,12 +28,6 @@ struct Asked {
   }
 };
 
-Sentence said(const RunCertificate& c, std::string_view heading) {
-  for (const Sentences& s : sentences_of(c))
-    if (s.heading == heading) return s.sentences;
-  return {};
-}
-
 std::string group_text(const RunCertificate& c) {
   if (!c.text("groups").empty())
     return "Not stated: the epsilon of a group is larger than that of one, but no number for it is "
@@ -45,7 +39,7 @@ std::string group_text(const RunCertificate& c) {
 /// Returns epsilon and delta with all their digits.
 page::Table exact_parameters(const RunCertificate& c) {
   page::Table table{
-      .caption = "The parameters with all their digits; sentences round epsilon up to three",
+      .caption = "The parameters with all their digits; sentences round epsilon up to three digits",
       .columns = {"of", "epsilon", "delta"},
       .rows = {}};
   const auto add = [&](const char* of, double epsilon, double delta) {
@@ -84,10 +78,10 @@ page::Section guarantee(const RunFacts& f) {
                     short_rounded_up(c.stated.holdout->epsilon), c.stated.holdout->delta));
   q.add("Privacy parameters", std::move(parameters));
   q.add("Is this epsilon customary?",
-        {"No threshold is agreed on: NIST SP 800-226 names none. For comparison, Ponomareva et al. "
-         "2023 (arXiv:2303.00654) call epsilon up to 1 strong and up to 10 reasonable for machine "
-         "learning, and the United States census of 2020 published its redistricting data at "
-         "epsilon 19.61."});
+        {fmt::format("No threshold is agreed on: NIST SP 800-226 names none. For comparison, {}, "
+                     "and the United States census of 2020 published its redistricting data at "
+                     "epsilon 19.61.",
+                     kCustomary)});
   if (std::string groups = group_text(c); !groups.empty())
     q.add("Groups", {std::move(groups)});
   else
@@ -120,7 +114,11 @@ Sentence noise_of(const RunCertificate& c) {
   else if (s.noise_std > 0.0)
     all.push_back(fmt::format(
         "Gaussian noise of standard deviation {:.4g}{}.", s.noise_std,
-        s.sigma > 0.0 ? fmt::format(", {:.4g} times the sensitivity", s.sigma) : std::string()));
+        s.sigma > 0.0 ? fmt::format(", {:.4g} times the sensitivity", s.sigma) +
+                            (s.max_rows > 1 ? " to one row; the accountant counts with all rows of "
+                                              "a unit"
+                                            : "")
+                      : std::string()));
   if (const std::string selection = c.text("selection_noise"); !selection.empty())
     all.push_back("Choices among candidates have noise of kind " + selection + ".");
   const std::string generator = c.text("rng");
@@ -175,26 +173,49 @@ Sentence sensitivity_of(const RunCertificate& c) {
   return all;
 }
 
+/// Returns between which numbers the true epsilon lies; "" if the accountant has no lower bound.
+std::string interval_of_epsilon(const RunCertificate& c) {
+  const verify::StatedNumbers& s = c.stated;
+  const double low = c.number("epsilon_lower"), high = s.plan_epsilon();
+  if (!(low > 0.0)) return "";
+  // In these cases the epsilon that is stated is not the upper bound to this lower one.
+  const bool differs = s.status == "refused" || s.tuning || s.lost_a_key() || s.order_fixed ||
+                       c.json.contains("filter");
+  if (differs || !(low <= high) || !std::isfinite(high))
+    return fmt::format("Epsilon of these releases is at least {}.", rounded_down(low));
+  constexpr double kTight = 0.99;
+  return fmt::format(
+      "In the worst case that the accountant counts with, the true epsilon of {} lies between {} "
+      "and {}{}.",
+      s.split ? "the releases after the noisy row count" : "these releases", rounded_down(low),
+      rounded_up(high), low >= kTight * high ? ", so the bound is tight" : "");
+}
+
+/// Returns the text of a commit, with what "-dirty" means.
+std::string commit_text(const std::string& commit) {
+  return commit.ends_with("-dirty")
+             ? commit + " (the source had changes that are not in that commit)"
+             : commit;
+}
+
 page::Section mechanism(const RunFacts& f) {
   const RunCertificate& c = *f.certificate;
   const verify::StatedNumbers& s = c.stated;
   Asked q;
   q.add("Mechanism", {c.text("mechanism") + "."});
-  Sentence steps = said(c, "how");
+  Sentence steps = sentences_under("how", c);
   if (!steps.empty()) q.add("How often, and on what", std::move(steps));
   q.add("Bounded contributions (sensitivity)", sensitivity_of(c));
   Sentence accountant = {
       fmt::format("{}, of cudp {}.", s.accountant, c.text("accountant_version"))};
-  if (const double low = c.number("epsilon_lower"); low > 0.0)
-    accountant.push_back(
-        fmt::format("Epsilon of these releases is at least {}.", rounded_down(low)));
+  if (const std::string text = interval_of_epsilon(c); !text.empty()) accountant.push_back(text);
   if (s.failure > 0.0)
     accountant.push_back(fmt::format("Of delta, {:.3g} is set aside for rounding.", s.failure));
   if (c.json.contains("filter"))
     accountant.emplace_back(
         "Releases were chosen on the way, and a filter admitted each that the budget allowed.");
   q.add("Accountant", std::move(accountant));
-  q.add("What was released", said(c, "released"));
+  q.add("What was released", sentences_under("released", c));
   q.add("Bias between groups of persons",
         {"Not stated: no figure is computed for one group of persons and another."});
   return {.id = "mechanism", .title = "The mechanism", .blocks = {q.answers}};
@@ -232,8 +253,9 @@ page::Section implementation(const RunFacts& f) {
                ? c.json["build"].value(key, std::string("unknown"))
                : std::string("unknown");
   };
-  q.add("Program", {fmt::format("cudp {}, commit {}, built by {}, on {}.", build("version"),
-                                build("commit"), build("compiler"), build("backend"))});
+  q.add("Program",
+        {fmt::format("cudp {}, commit {}, built by {}, on {}.", build("version"),
+                     commit_text(build("commit")), build("compiler"), build("backend"))});
   q.add("Tests of the program",
         {"Not part of this run: attacks on trainings (cudp audit), and the tests of the source."});
   return {.id = "implementation", .title = "The implementation", .blocks = {q.answers}};

@@ -1,6 +1,7 @@
 #include "runtime/report/sentences.hpp"
 
 #include <cmath>
+#include <utility>
 
 #include <spdlog/fmt/fmt.h>
 
@@ -36,17 +37,18 @@ Sentences status(const RunCertificate& c) {
 
 Sentences promise(const RunCertificate& c) {
   Sentences p{.heading = "promise", .sentences = {}};
-  p.sentences.push_back(fmt::format("Epsilon is {} at delta {:.3g}, for one {} of {} more or less.",
-                                    short_rounded_up(c.stated.epsilon), c.stated.delta,
-                                    c.has_unit()       ? "unit"
-                                    : c.stated.holdout ? "row"
-                                                       : "training row",
-                                    c.text("dataset")));
+  p.sentences.push_back(
+      fmt::format("Epsilon is {} at delta {:.3g}, for one {} of \"{}\" more or less.",
+                  short_rounded_up(c.stated.epsilon), c.stated.delta,
+                  c.has_unit()       ? fmt::format("value of the column \"{}\"", c.stated.unit)
+                  : c.stated.holdout ? "row"
+                                     : "training row",
+                  c.text("dataset")));
   if (c.has_unit())
     p.sentences.push_back(
-        fmt::format("A unit is all rows with one text in the column {}; the first {} of them were "
+        fmt::format("All rows with one text in that column are a unit; the first {} of them were "
                     "used at most.",
-                    c.stated.unit, c.stated.max_rows));
+                    c.stated.max_rows));
   else
     p.sentences.emplace_back(
         "It is the privacy of each row: if a person can have several rows, that of the person is "
@@ -77,8 +79,9 @@ std::string same_fact(double epsilon) {
   const double times = std::exp(epsilon);
   if (!(times < 1e6)) return "";
   return fmt::format(
-      " These two numbers are one fact: who is right {0} times for each time wrong is right in {0} "
-      "of {1} cases.",
+      " These two numbers, both rounded up, are one fact: who is right {0} times for each time "
+      "wrong "
+      "is right in {0} of {1} cases.",
       times_text(epsilon), ratio_text(1.0 + rounded_times(epsilon)));
 }
 
@@ -155,9 +158,13 @@ Sentences how(const RunCertificate& c) {
         "They were planned by looking at a noisy row count. Before that was made, the budget was "
         "divided: the count has epsilon {:.4g} at delta {:.3g}, and the releases after it, "
         "whatever it had been, {:.4g} at {:.3g}. By basic composition both parts add up to the "
-        "whole; of several rows together no such proof is known.",
+        "whole. That is proved for {}.",
         s.split->count_epsilon, s.split->count_delta, s.split->training_epsilon,
-        s.split->training_delta));
+        s.split->training_delta,
+        c.has_unit()
+            ? fmt::format("one unit with its rows, up to {}, but not for several units together",
+                          s.max_rows)
+            : "one row, but not for several rows together"));
   if (s.lost_a_key())
     p.sentences.push_back(fmt::format(
         "The key of the noise was lost or renewed on the way, and {} releases were made, and paid "
@@ -215,6 +222,7 @@ Sentences tuning(const RunCertificate& c) {
 
 Sentences test_rows(const RunCertificate& c) {
   const std::string set = c.text("test_set");
+  const char* const one = c.has_unit() ? "unit" : "row";
   Sentences p{.heading = "test rows", .sentences = {}};
   if (const auto& held = c.stated.holdout) {
     p.sentences.push_back(
@@ -226,16 +234,17 @@ Sentences test_rows(const RunCertificate& c) {
           fmt::format("release/holdout.json has noisy ones, once, for epsilon {} at delta {:.3g}.",
                       short_rounded_up(held->epsilon), held->delta));
     if (c.stated.tuning) {
-      p.sentences.emplace_back(
-          "The same rows were held out from all trainings of the tuning, and scored them. Nobody "
-          "is "
-          "in both parts, and the epsilon above holds for each.");
+      p.sentences.push_back(fmt::format(
+          "The same rows were held out from all trainings of the tuning, and scored them. Each {} "
+          "is in one part only, and the epsilon above holds for each part.",
+          one));
       return p;
     }
     p.sentences.push_back(fmt::format(
-        "Nobody is in both parts: what was trained on is promised epsilon {} at delta {:.3g}, and "
-        "the larger epsilon and delta of both parts are those of all that was released.",
-        short_rounded_up(c.stated.training_epsilon), c.stated.training_delta));
+        "What was trained on is promised epsilon {} at delta {:.3g}. Each {} is in one part only, "
+        "trained on or held out, so the larger epsilon and delta of both parts, not their sums, "
+        "are those of all that was released.",
+        short_rounded_up(c.stated.training_epsilon), c.stated.training_delta, one));
     return p;
   }
   if (set.starts_with("public"))
@@ -265,12 +274,32 @@ std::string public_input_text(const nlohmann::json& input) {
 Sentences not_covered(const RunCertificate& c) {
   Sentences p{.heading = "not covered", .sentences = {}};
   p.sentences = {
-      "Settings that were chosen by looking at other runs on the same rows: each of those runs "
-      "spends a budget of its own; the command \"cudp account RUN RUN ...\", with their folders, "
-      "adds them up.",
-      "Other publications about the same persons: their epsilons add up.",
-      "The time that steps took, memory, and messages about rows that do not fit the schema, for "
-      "anyone who watched the training."};
+      "Other runs and other publications about the same persons: their epsilons add up. The "
+      "command \"cudp account RUN RUN ...\", with the runs' folders, adds up those of runs.",
+      fmt::format("Settings that were chosen by looking at other runs on the same rows{}: each of "
+                  "those runs spends a budget of its own.",
+                  c.stated.tuning ? ", except the runs of this tuning" : ""),
+      fmt::format("{}: their epsilon is larger{}.",
+                  c.has_unit() ? fmt::format("Several values of the column \"{}\" together, for "
+                                             "example those of a family",
+                                             c.stated.unit)
+                               : "Several rows of one person",
+                  c.text("groups").empty() ? "" : ", and how large is not proved")};
+  if (c.has_unit())
+    p.sentences.push_back(
+        fmt::format("A person under two texts of the column \"{}\": they count as two persons.",
+                    c.stated.unit));
+  if (c.stated.test_set.starts_with("public"))
+    p.sentences.emplace_back("The test rows, which count as public.");
+  else if (c.stated.test_set.starts_with("not public") && !c.stated.holdout)
+    p.sentences.emplace_back("The private test rows: exact figures of them are in private/.");
+  p.sentences.emplace_back(
+      "What was seen of the training itself: the time that steps took, memory, and messages, for "
+      "example about rows that do not fit the schema.");
+  if (c.stated.status == "finished")
+    p.sentences.emplace_back(
+        "Rows that are predicted with the model: a prediction may show something about its row.");
+  p.sentences.emplace_back("Files that somebody added to release/.");
   if (!c.stated.examples && c.stated.size_noise == 0.0) p.sentences.emplace_back("The row count.");
   for (const std::string& flag : c.texts("unsafe_flags"))
     p.sentences.push_back("Chosen to be left out: " + flag + ".");
@@ -286,6 +315,12 @@ Sentences not_covered(const RunCertificate& c) {
 }
 
 }  // namespace
+
+std::vector<std::string> sentences_under(std::string_view heading, const RunCertificate& c) {
+  for (Sentences& s : sentences_of(c))
+    if (s.heading == heading) return std::move(s.sentences);
+  return {};
+}
 
 double max_right_guesses(double epsilon, double delta) {
   return (1.0 + delta * std::exp(-epsilon)) / (1.0 + std::exp(-epsilon));

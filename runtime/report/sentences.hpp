@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/report/run_certificate.hpp"
@@ -16,6 +17,15 @@ struct Sentences {
 /// test rows and not covered; only status if it claims no epsilon, and no how if the run was
 /// refused. `cudp account RUN` prints them, and the pages of release/ contain them.
 std::vector<Sentences> sentences_of(const RunCertificate& certificate);
+
+/// Returns the sentences under one heading; empty if there is no such heading.
+std::vector<std::string> sentences_under(std::string_view heading,
+                                         const RunCertificate& certificate);
+
+/// What others call a small epsilon, with the source.
+inline constexpr std::string_view kCustomary =
+    "Ponomareva et al. 2023 (arXiv:2303.00654) call epsilon up to 1 strong and up to 10 reasonable "
+    "for machine learning";
 
 /// Returns the largest share of right guesses about one unit that is in the data with probability
 /// 1/2: (e^epsilon + delta) / (e^epsilon + 1). It is 1/2 plus half of the total variation that

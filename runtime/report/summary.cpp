@@ -1,6 +1,7 @@
 #include "runtime/report/summary.hpp"
 
 #include <cmath>
+#include <variant>
 
 #include <spdlog/fmt/fmt.h>
 
@@ -21,48 +22,63 @@ Sentence whose(const RunFacts& f) {
   const RunCertificate& c = *f.certificate;
   const char* const held = c.stated.holdout ? ", trained on or held out" : "";
   if (c.has_unit())
-    return {fmt::format("That of each unit{}: all rows of {} with the same text in the column "
-                        "\"{}\", together.",
-                        held, f.dataset, c.stated.unit),
-            fmt::format("At most {} rows of a unit were used.", c.stated.max_rows)};
-  return {fmt::format("That of each single row of {}{}.", f.dataset, held),
+    return {fmt::format("That of each value of the column \"{}\"{}: all rows of the data set "
+                        "\"{}\" with the same text in that column, together.",
+                        c.stated.unit, held, f.dataset),
+            fmt::format("This page calls such rows a unit. At most {} rows of a unit were used.",
+                        c.stated.max_rows)};
+  return {fmt::format("That of each single row of the data set \"{}\"{}.", f.dataset, held),
           "It is a person's privacy only if no person has several rows."};
+}
+
+/// Returns a probability as words, never less than it is: "one in a million", "one in 333,000".
+std::string one_in(double probability) {
+  if (probability <= 1e-12) return "at most one in a trillion";
+  double n = std::floor((1.0 + 1e-12) / probability);
+  const double unit = n < 1000.0 ? 1.0 : std::pow(10.0, std::floor(std::log10(n)) - 2.0);
+  n = std::floor(n / unit * (1.0 + 1e-12)) * unit;
+  if (n == 1e6) return "one in a million";
+  if (n == 1e9) return "one in a billion";
+  std::string digits = fmt::format("{:.0f}", n);
+  for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, ",");
+  return "one in " + digits;
+}
+
+/// Returns what epsilon and delta are, in words.
+std::string parameters_in_words(const std::string& one, double delta) {
+  return fmt::format(
+      "Smaller is stronger: epsilon bounds how much more anybody can learn because one {} was in "
+      "the data, and delta{}",
+      one,
+      delta > 0.0
+          ? fmt::format(" is the probability with which that bound may fail, {}.", one_in(delta))
+          : " 0 means that the bound does not fail.");
 }
 
 Sentence how_much(const RunFacts& f) {
   if (!claims(f)) return {"None: the weights and the figures may show any training example."};
   const verify::StatedNumbers& s = f.certificate->stated;
+  const std::string one =
+      f.certificate->has_unit() ? fmt::format("value of \"{}\"", s.unit) : std::string("row");
   Sentence all = {
       fmt::format("Epsilon {} at delta {:.3g}.", short_rounded_up(s.epsilon), s.delta),
+      parameters_in_words(one, s.delta),
       fmt::format("Someone who guesses whether a certain {} was in the data is right in 50 % of "
-                  "all cases without this release, and in at most {} with it.",
-                  f.certificate->has_unit() ? "unit" : "row",
-                  percent_up(max_right_guesses(s.epsilon, s.delta)))};
+                  "all cases without this release, and in at most {} (rounded up) with it.",
+                  one, percent_up(max_right_guesses(s.epsilon, s.delta))),
+      "No threshold is agreed on. " + std::string(kCustomary) + "."};
   if (!f.certificate->texts("not_for_release").empty())
     all.emplace_back("The reasons at the top weaken this, or break it.");
   if (s.epsilon > 10.0)
     all.emplace_back("That rules out very little.");
   else if (s.epsilon > 3.0)
-    all.emplace_back("That is a weak promise.");
+    all.emplace_back("In the worst case, that is a weak promise.");
   return all;
 }
 
 Sentence left_out(const RunFacts& f) {
   if (!claims(f)) return {"Everything."};
-  const RunCertificate& c = *f.certificate;
-  Sentence all = {
-      "Other runs and other publications about the same persons: their epsilons add up."};
-  all.push_back(fmt::format(
-      "{}: their epsilon is larger{}.",
-      c.has_unit() ? "Several units together, for example a family" : "Several rows of one person",
-      c.text("groups").empty() ? "" : ", and how large is not proved"));
-  if (c.stated.test_set.starts_with("public"))
-    all.emplace_back("The test rows, which count as public.");
-  else if (c.stated.test_set.starts_with("not public") && !c.stated.holdout)
-    all.emplace_back("The private test rows: exact figures of them are in private/.");
-  all.emplace_back("What was seen of the training itself: its time, memory and messages.");
-  for (const std::string& flag : c.texts("unsafe_flags")) all.push_back(flag + ".");
-  return all;
+  return sentences_under("not covered", *f.certificate);
 }
 
 Sentence may_publish(const RunFacts& f, Detail detail) {
@@ -79,6 +95,7 @@ Sentence may_publish(const RunFacts& f, Detail detail) {
                       : "Yes: all of this folder. Never publish the run's folder private/."};
   if (c.stated.epsilon > 10.0 || !c.texts("warnings").empty())
     all = {"Nothing forbids it, but the promise is so weak that it protects next to nobody."};
+  all.emplace_back("This is no statement about a law.");
   if (!c.texts("assumptions").empty())
     all.emplace_back(detail == Detail::page
                          ? "That rests on assumptions about the files: see The data."
@@ -88,6 +105,22 @@ Sentence may_publish(const RunFacts& f, Detail detail) {
 }
 
 }  // namespace
+
+std::string what_it_is(const RunFacts& f) {
+  std::string predicted;
+  if (f.schema)
+    for (const Column& column : f.schema->columns)
+      if (std::holds_alternative<Label>(column.kind) || std::holds_alternative<Target>(column.kind))
+        predicted = " to predict \"" + column.name + "\"";
+  const std::string on = "on rows of the data set \"" + f.dataset + "\"" + predicted;
+  if (f.certificate && f.certificate->stated.status == "refused")
+    return "A model was to be trained " + on +
+           ", but the run was refused. The files of release/ say what it spent.";
+  if (f.certificate && f.certificate->stated.status != "finished")
+    return "A model was to be trained " + on + ", and the run is not finished.";
+  return (f.model.empty() ? "A model" : "A model (" + f.model + ")") + " was trained " + on +
+         (f.certificate ? ". The files of release/ are the result." : ".");
+}
 
 page::Answers in_short(const RunFacts& f, Detail detail) {
   return {.questions = {{"Whose privacy?", whose(f)},

@@ -8,6 +8,9 @@ namespace cudp {
 
 enum class Detail { page, card };
 
+/// Returns what the run is: a model, trained on a data set to predict something.
+std::string what_it_is(const RunFacts& facts);
+
 /// Returns four questions with short answers: whose privacy, how much, what is not covered, and
 /// whether it may be published. detail: for the report page or the model card, which refer to
 /// different places.

@@ -51,7 +51,7 @@ TEST_F(AccountRun, IsExplainedInSentences) {
       flat += ' ';
   // (e + 1e-5) / (e + 1) = 73.11 %.
   for (const char* const part :
-       {"The run is finished.", "at delta 1e-05, for one training row of small more or less",
+       {"The run is finished.", "at delta 1e-05, for one training row of \"small\" more or less",
         "right in at most 73.2 % of all cases", "2.72 times as likely", "A noisy row count, ",
         "No epsilon is stated for persons with several rows", "stay in private/",
         "drawn with probability 0.", "Settings that were chosen by looking at other runs"})

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <spdlog/fmt/fmt.h>
 
 #include "tests/support/cudp_process.hpp"
 #include "tests/support/small_data.hpp"
@@ -90,7 +91,16 @@ TEST_F(ReportCli, ThePagesExplainWhatReadersStumbledOver) {
        {"Epsilon 2 at delta 1e-05", "everything in release/ epsilon: 1.99999 delta: 1e-05",
         "their epsilon is larger, and how large is not proved",
         "Their epsilon is larger than that of one row, but no number for it is proved",
-        "who is right 7.39 times for each time wrong is right in 7.39 of 8.39 cases",
+        "both rounded up, are one fact: who is right 7.39 times for each time wrong is right in "
+        "7.39 of 8.39 cases",
+        "Smaller is stronger: epsilon bounds how much more anybody can learn because one row was "
+        "in the data, and delta is the probability with which that bound may fail, one in 100,000.",
+        "(rounded up) with it. No threshold is agreed on.",
+        "Never publish private/. This is no statement about a law.",
+        "That is proved for one row, but not for several rows together.",
+        "the true epsilon of the releases after the noisy row count lies between",
+        "sentences round epsilon up to three digits",
+        "metrics.jsonl: One line for each time the run was measured: steps and the spent budget.",
         "the command \"cudp account RUN RUN", "Is this epsilon customary?",
         "Who is responsible, and under which law"})
     EXPECT_NE(page.find(words), std::string::npos) << words << "\n" << page;
@@ -98,6 +108,73 @@ TEST_F(ReportCli, ThePagesExplainWhatReadersStumbledOver) {
     EXPECT_NE(page.find(entry.path().filename().string()), std::string::npos) << entry.path();
   for (const char* const absent : {"NOT-FOR-RELEASE.txt", "holdout.json", "vocabulary.txt"})
     EXPECT_EQ(page.find(absent), std::string::npos) << absent;
+}
+
+/// Returns the sentences of a section or an answer without its bullets: from `begin` up to `end`.
+std::string page_part(const std::string& page, const std::string& begin, const std::string& end) {
+  const std::size_t from = page.find(begin);
+  if (from == std::string::npos) return "no " + begin;
+  const std::size_t after = from + begin.size();
+  std::string words = in_one_line(page.substr(after, page.find(end, after) - after));
+  for (std::size_t at = 0; (at = words.find("- ", at)) != std::string::npos;) words.erase(at, 2);
+  return words;
+}
+
+TEST_F(ReportCli, WhatIsNotCoveredIsOneList) {
+  std::string table = "who,age,died\n";
+  for (int i = 0; i < 1200; ++i)
+    table += fmt::format("p{},{},{}\n", i / 2, i % 90, i % 3 == 0 ? "NO" : "YES");
+  write_text(folder_ / "stays.csv", table);
+  write_text(folder_ / "stays.csv.schema.toml",
+             "name = \"stays\"\nunit = \"who\"\nmax_rows = 2\ncolumns = [\n"
+             "  {name = \"who\", kind = \"ignore\"},\n"
+             "  {name = \"age\", kind = \"numeric\", min = 0, max = 90},\n"
+             "  {name = \"died\", kind = \"label\", values = [\"NO\", \"YES\"]},\n]\n");
+  const Finished f = cudp({"train",
+                           "--dataset",
+                           folder_ / "stays.csv",
+                           "--model",
+                           "logistic",
+                           "--epsilon",
+                           "3",
+                           "--delta",
+                           "1e-6",
+                           "--batch",
+                           "100",
+                           "--epochs",
+                           "2",
+                           "--holdout",
+                           "0.25",
+                           "--holdout-epsilon",
+                           "3",
+                           "--holdout-delta",
+                           "1e-6",
+                           "--quiet",
+                           "--out",
+                           folder_ / "run"});
+  ASSERT_EQ(f.exit, 0) << f.err;
+  const std::string text = release("run", "PRIVACY.txt"), page = in_one_line(text);
+  const std::string in_short = page_part(text, "What is not covered?", "May I publish it?");
+  EXPECT_EQ(in_short, page_part(text, "What is not covered\n-------------------", "Budget and"));
+  for (const char* const words :
+       {"Other runs and other publications", "Settings that were chosen by looking at other runs",
+        "Several values of the column \"who\" together",
+        "A person under two texts of the column \"who\"", "What was seen of the training itself",
+        "Rows that are predicted", "Files that somebody added to release/"})
+    EXPECT_NE(in_short.find(words), std::string::npos) << words << "\n" << in_short;
+  for (const char* const words :
+       {"A model (logistic) was trained on rows of the data set \"stays\" to predict \"died\". The "
+        "files of release/ are the result.",
+        "That of each value of the column \"who\", trained on or held out: all rows of the data "
+        "set "
+        "\"stays\" with the same text in that column, together. This page calls such rows a unit.",
+        "may fail, one in a million.", "recall of class 1 (YES)",
+        "Each unit is in one part only, trained on or held out, so the larger epsilon and delta of "
+        "both parts, not their sums",
+        "That is proved for one unit with its rows, up to 2, but not for several units together.",
+        "times the sensitivity to one row"})
+    EXPECT_NE(page.find(words), std::string::npos) << words << "\n" << page;
+  EXPECT_EQ(verified("run"), "ok, exit 0");
 }
 
 TEST_F(ReportCli, ThePagesSayWhatAnAttackerCanAndCannotDo) {

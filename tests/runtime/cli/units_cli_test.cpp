@@ -208,7 +208,7 @@ TEST_F(UnitsCli, AreToldByAccountAndMustAgreeAmongRuns) {
   ASSERT_EQ(train("rows", with(kDpSgd, {"--size-is-public", "--quiet"})).exit, 0);
   const Finished told = run_cudp(folder_, {"account", folder_ / "a"});
   ASSERT_EQ(told.exit, 0) << told.err;
-  EXPECT_NE(told.out.find("one unit of visits more"), std::string::npos) << told.out;
+  EXPECT_NE(told.out.find("one value of the column \"who\" of"), std::string::npos) << told.out;
   const auto together = [&](const char* first, const char* second) {
     return run_cudp(folder_, {"account", folder_ / first, folder_ / second, "--json"});
   };
