@@ -25,6 +25,7 @@
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/named_datasets.hpp"
 #include "runtime/data/schema.hpp"
+#include "runtime/data/sources.hpp"
 #include "runtime/report/pages.hpp"
 #include "runtime/results/evaluation_report.hpp"
 #include "runtime/results/holdout_bars.hpp"
@@ -182,9 +183,8 @@ void check_sensitivity(const Network& network, const verify::StatedNumbers& c,
 
 /// Checks that the certificate states by which setting private rows may have decided the words, or
 /// the bounds of arrays. A table's schema does not show whether rows completed it.
-void check_private_inputs(const ModelInputs& inputs, bool has_words,
-                          const verify::Settings& settings, const nlohmann::json& certificate,
-                          verify::Statement& s) {
+void check_private_inputs(bool has_words, const verify::Settings& settings,
+                          const nlohmann::json& certificate, verify::Statement& s) {
   const auto set = [&](const char* key) {
     return settings.has(key) ? settings.text(key) : std::string();
   };
@@ -201,7 +201,7 @@ void check_private_inputs(const ModelInputs& inputs, bool has_words,
   const bool is_listed = !set("vocabulary").empty() || !set("embedding").empty();
   if (has_words && !is_listed && set("dataset") != "sentences")
     expect_flag("vocabulary counted from private text", "the settings name no list of words");
-  if (accepts && !has_words && !inputs.schema && !is_named_dataset(set("dataset")))
+  if (accepts && is_matrix(set("dataset")))
     expect_flag("bounds, categories or classes were read from private rows",
                 "accept-private-bounds is on and the rows are those of an array");
 }
@@ -384,7 +384,7 @@ verify::Statement check_files(const ReleasedRun& run) {
     check_numbers(inputs, json, s);
     const bool has_words = released_words(file, run.model()).has_value();
     if (has_words) must[kVocabularyFile] = true;
-    check_private_inputs(inputs, has_words, settings, json, s);
+    check_private_inputs(has_words, settings, json, s);
     check_holdout(run, inputs, s);
     if (inputs.schema && fs::exists(run.release / RunFolder::kSchema) &&
         read_input(run.release / RunFolder::kSchema) != released_text(file, "schema", source))
