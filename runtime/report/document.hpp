@@ -49,7 +49,7 @@ struct Chart {
   std::string y;
   std::vector<Curve> curves;
   std::optional<double> y_min = {};
-  std::string description;  ///< what the chart shows, for readers who do not see it
+  std::string description = {};  ///< what the chart shows, for readers who do not see it
 };
 
 struct Code {

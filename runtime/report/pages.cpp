@@ -203,8 +203,10 @@ Section checks_of(const ReportFiles& files, const RunCertificate& c) {
         "scripts/check_certificate.py of cudp's source composes the releases that privacy.json "
         "lists."});
   }
-  std::vector<std::string> trusted =
-      verify::taken_on_trust({.certificate = files.certificate, .settings = files.settings});
+  std::vector<std::string> trusted = verify::taken_on_trust({.certificate = files.certificate,
+                                                             .ledger = {},
+                                                             .transcript = {},
+                                                             .settings = files.settings});
   s.blocks.push_back(Paragraph{"What no check of these files can show, and is taken on trust:"});
   s.blocks.push_back(Bullets{std::move(trusted)});
   return s;

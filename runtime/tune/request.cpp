@@ -50,18 +50,6 @@ bool is_common(const Option& option) {
          std::ranges::find(kCommon, option.key) != std::end(kCommon);
 }
 
-/// Returns the only value of a setting; null if it is not set.
-const Value* only(const SettingLists& lists, std::string_view key) {
-  const auto found = lists.find(key);
-  return found == lists.end() ? nullptr : &found->second.front().value;
-}
-
-std::string text_only(const SettingLists& lists, std::string_view key) {
-  const Value* const value = only(lists, key);
-  const auto* const text = value == nullptr ? nullptr : std::get_if<std::string>(value);
-  return text == nullptr ? std::string() : *text;
-}
-
 void check_lists(const SettingLists& lists) {
   for (const auto& [key, values] : lists) {
     for (const Refused& refused : kRefused)

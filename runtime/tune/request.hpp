@@ -59,7 +59,7 @@ struct TuneSettings {
   SettingLists lists;  ///< without settings that the tuning sets: the candidates' budgets
   double epsilon = 0.0, delta = 0.0;  ///< of the whole tuning
   ScoreRows score = ScoreRows::public_rows;
-  std::vector<std::string> notes;  ///< lines for the user
+  std::vector<std::string> notes = {};  ///< lines for the user
 };
 
 /// Completes the settings of a request: the budget, which rows candidates are scored on, the share

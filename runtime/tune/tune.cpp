@@ -296,10 +296,9 @@ void Tune::calibrate() {
       too_small = e;
       return {};
     }
-    return privacy::Certificate::Tuning{
-        .parts = parts_of_selection(spendings_, settings_.score, epsilon, delta)}
-        .run()
-        .candidates;
+    privacy::Certificate::Tuning tuning;
+    tuning.parts = parts_of_selection(spendings_, settings_.score, epsilon, delta);
+    return tuning.run().candidates;
   };
   try {
     if (count_) {
@@ -504,6 +503,7 @@ void Tune::finish() {
   publish_tuned(winner, RunFolder(folder_),
                 {.tuning = {.law = plan_.law,
                             .grid = grid,
+                            .grid_checksum = {},
                             .parts = parts_of_selection(spendings_, settings_.score,
                                                         plan_.budget.epsilon, plan_.budget.delta),
                             .count = count_ ? std::optional(count_->budget) : std::nullopt},

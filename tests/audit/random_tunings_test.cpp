@@ -35,7 +35,7 @@ int how_many_lists() { return std::max(1, how_many() / 16); }
 struct ListsCall {
   bool is_tuning = false, dry_run = false;
   double epsilon = 0.0;  ///< of a tuning
-  std::vector<std::string> words;
+  std::vector<std::string> words = {};
 
   std::string command() const {
     std::string text = "cudp";
