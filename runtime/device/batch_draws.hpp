@@ -15,6 +15,14 @@
 
 namespace cudp {
 
+/// Batches of the steps of an epoch, if examples are allocated to them.
+struct AllocatedEpoch {
+  std::uint64_t number = 0;
+  std::uint64_t steps = 0;
+  std::vector<std::size_t> first;       ///< [steps + 1], where each step's examples begin
+  std::vector<std::uint32_t> examples;  ///< by step, ascending within each
+};
+
 /// Draws batches on the host. A batch depends on the key, on the step's number and, for importance
 /// sampling, on stored norms alone, and is the one that a device draws.
 class BatchDraws {
@@ -30,14 +38,6 @@ class BatchDraws {
                                       std::span<const float> norms = {});
 
  private:
-  /// Batches of the steps of an epoch, if examples are allocated to them.
-  struct AllocatedEpoch {
-    std::uint64_t number = 0;
-    std::uint64_t steps = 0;
-    std::vector<std::size_t> first;       // [steps + 1], where each step's examples begin
-    std::vector<std::uint32_t> examples;  // by step, ascending within each
-  };
-
   RandomStream stream(Stream purpose, std::uint64_t step) const {
     return {generator_, key_.key(), purpose, step};
   }
