@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <numeric>
 #include <stdexcept>
@@ -10,6 +9,7 @@
 #include <utility>
 
 #include "privacy/known_losses.hpp"
+#include "privacy/math/constants.hpp"
 #include "privacy/pld/composed_loss.hpp"
 #include "privacy/pld/distinct_releases.hpp"
 #include "privacy/rdp/advanced.hpp"
@@ -21,7 +21,6 @@
 namespace cudp::privacy {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 /// Points of the tables of allocated epochs, and the relative gaps between upper and lower bounds
 /// at which they are fine enough.
 constexpr std::size_t kCoarsePoints = 250, kFirstPoints = 1000, kMaxPoints = 8000;

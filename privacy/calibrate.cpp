@@ -3,21 +3,19 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "privacy/math/boundary.hpp"
+#include "privacy/math/constants.hpp"
 #include "privacy/rdp/conversion.hpp"
 #include "privacy/rdp/gaussian.hpp"
 #include "privacy/text/number.hpp"
 
 namespace cudp::privacy {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// Accuracy of the search. epsilon: largest distance of log epsilon below the budget's; aim: the
 /// intended one. value: relative tolerance of the value; move: its smallest move.

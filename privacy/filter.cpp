@@ -1,10 +1,10 @@
 #include "privacy/filter.hpp"
 
 #include <cmath>
-#include <limits>
 #include <stdexcept>
 #include <utility>
 
+#include "privacy/math/constants.hpp"
 #include "privacy/rdp/conversion.hpp"
 #include "privacy/rdp/curve.hpp"
 #include "privacy/rdp/mechanism.hpp"
@@ -14,7 +14,6 @@
 namespace cudp::privacy {
 namespace {
 
-constexpr double rounding = std::numeric_limits<double>::epsilon();
 constexpr std::uint64_t whole = kBudgetUnits;
 
 /// Returns the largest Renyi divergence of this order [nats] that converts to at most epsilon at

@@ -6,6 +6,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "privacy/math/constants.hpp"
 #include "privacy/rdp/conversion.hpp"
 #include "privacy/rdp/mechanism.hpp"
 #include "privacy/text/number.hpp"
@@ -13,7 +14,6 @@
 namespace cudp::privacy {
 namespace {
 
-constexpr double rounding = std::numeric_limits<double>::epsilon();
 constexpr std::array default_list{1.5,  2.0,  3.0,  4.0,  6.0,   8.0,   12.0,  16.0,  24.0,
                                   32.0, 48.0, 64.0, 96.0, 128.0, 192.0, 256.0, 384.0, 512.0};
 

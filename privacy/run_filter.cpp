@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "privacy/filter.hpp"
+#include "privacy/math/constants.hpp"
 #include "privacy/rdp/conversion.hpp"
 #include "privacy/rdp/gaussian.hpp"
 #include "privacy/rdp/zcdp.hpp"
@@ -26,7 +27,6 @@ namespace cudp::privacy {
 namespace {
 
 constexpr std::string_view kTitle = "cudp-budget 1";
-constexpr double kAbove = 1.0 + 8.0 * std::numeric_limits<double>::epsilon();
 
 std::string escaped(std::string_view text) {
   constexpr std::string_view kDigits = "0123456789ABCDEF";
@@ -99,8 +99,8 @@ RunCost RunFilter::cost(const std::vector<RunSpending>& parts, std::uint64_t gro
   RunCost sum;
   for (const RunSpending& part : parts) {
     const RunCost one = cost_at(part, budget_.order, group);
-    sum.divergence = (sum.divergence + one.divergence) * kAbove;
-    sum.failure = (sum.failure + one.failure) * kAbove;
+    sum.divergence = (sum.divergence + one.divergence) * outward;
+    sum.failure = (sum.failure + one.failure) * outward;
   }
   return sum;
 }

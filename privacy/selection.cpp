@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <stdexcept>
 #include <utility>
 
 #include "privacy/accountant.hpp"
 #include "privacy/math/boundary.hpp"
+#include "privacy/math/constants.hpp"
 #include "privacy/rdp/conversion.hpp"
 #include "privacy/rdp/curve.hpp"
 #include "privacy/rdp/default_orders.hpp"
@@ -18,9 +18,8 @@
 namespace cudp::privacy {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// Outward rounding of results, far above the rounding errors of their computation.
-constexpr double kAbove = 1.0 + 1e-9;
+constexpr double kOutward = 1.0 + 1e-9;
 constexpr double kMaxEpsilon = 500.0;
 /// Smallest delta at which profiles are accurate. Smaller ones are larger than needed.
 constexpr double kLeast = 1e-9;
@@ -73,7 +72,7 @@ class ProfileTable {
  private:
   static double above(double delta) {
     if (!(delta >= 0.0)) throw std::invalid_argument("profile: expected numbers >= 0");
-    return std::fmin(delta * kAbove, 1.0);
+    return std::fmin(delta * kOutward, 1.0);
   }
 
   RepetitionBounds q_;
@@ -161,7 +160,7 @@ std::vector<double> largest_probabilities(const Cells& cells, const ProfileTable
   for (const double v : cells.v) {
     const auto at = [&](std::size_t j) { return -lines[j].a + lines[j].b * v; };
     while (k + 1 < lines.size() && at(k + 1) <= at(k)) ++k;
-    largest.push_back(std::clamp(at(k) * kAbove + 1e-16, v, 1.0));
+    largest.push_back(std::clamp(at(k) * kOutward + 1e-16, v, 1.0));
   }
   return largest;
 }
@@ -173,7 +172,7 @@ Direction direction_of(const Cells& cells, const ProfileTable& profile, bool rev
   std::size_t j = 0;
   for (std::size_t i = 0; i + 1 < cells.v.size(); ++i) {
     while (j + 1 < cells.v.size() && cells.v[j] < largest[i + 1]) ++j;
-    const Line line{cells.above[i] * kAbove, cells.below[j] / kAbove};
+    const Line line{cells.above[i] * kOutward, cells.below[j] / kOutward};
     lines.push_back(line);
     logs.push_back({-std::log(line.b), -std::log(line.a)});
   }
@@ -205,7 +204,7 @@ double delta_of(const Direction& direction, const ProfileTable& profile, bool re
     const double e = epsilon - direction.shifts[j];
     sum += direction.weights[j] * profile.at(e - 1e-12 * (1.0 + std::fabs(e)), reversed);
   }
-  return std::fmin(1.0, sum * kAbove);
+  return std::fmin(1.0, sum * kOutward);
 }
 
 // ---- Candidates.
@@ -238,8 +237,8 @@ class Candidate {
 
   double divergence(double order) const {
     if (curve_) return std::fmax(0.0, curve_->grouped(order, 4096));
-    if (order_ > 0.0) return order <= order_ ? divergence_ : kInfinity;
-    return rho_ * order * kAbove;
+    if (order_ > 0.0) return order <= order_ ? divergence_ : infinity;
+    return rho_ * order * kOutward;
   }
   /// Probability of an event on which the divergence does not hold.
   double failure() const { return failure_ + (curve_ ? curve_->failure() : 0.0); }
@@ -344,7 +343,7 @@ struct Selection::State {
   /// generating function f((1 - p) x) / f(1 - p).
   void prepare_failure() {
     const double p_success = 1.0 - q.failure;
-    failure = std::fmin(1.0, stopping.mean() * q.failure * kAbove);
+    failure = std::fmin(1.0, stopping.mean() * q.failure * kOutward);
     const double normal = stopping.generated_below(p_success);
     RepetitionBounds of_q0{.profile = [this](std::span<const double> epsilons) {
       std::vector<ProfileAt> found;
@@ -360,8 +359,8 @@ struct Selection::State {
     }};
     const ProfileTable table(std::move(of_q0));
     Cells all = cells_of(stopping, cells, p_success);
-    for (double& slope : all.above) slope *= p_success / normal * kAbove;
-    for (double& slope : all.below) slope *= p_success / kAbove;
+    for (double& slope : all.above) slope *= p_success / normal * kOutward;
+    for (double& slope : all.below) slope *= p_success / kOutward;
     for (const bool reversed : {false, true})
       without_failure[reversed ? 1 : 0] = direction_of(all, table, reversed);
   }
@@ -391,14 +390,14 @@ struct Selection::State {
 
   double divergence(double order) {
     check_order(order);
-    if (!q.divergence) return kInfinity;
+    if (!q.divergence) return infinity;
     const double of_q = this->of_q(order);
-    if (!std::isfinite(of_q)) return kInfinity;
+    if (!std::isfinite(of_q)) return infinity;
     const double share = order / (order - 1.0);
     double largest = 0.0;
     for (const Direction& direction : q.failure > 0.0 ? without_failure : directions)
       for (const Line& line : direction.logs) largest = std::fmax(largest, line.a - line.b * share);
-    return (of_q + largest) * kAbove + 1e-12;
+    return (of_q + largest) * kOutward + 1e-12;
   }
 };
 
@@ -437,7 +436,7 @@ double Selection::delta_by_renyi(double epsilon) {
 
 SelectionEpsilon Selection::epsilon(double delta) {
   check_delta(delta);
-  SelectionEpsilon best{.epsilon = kInfinity, .delta = delta};
+  SelectionEpsilon best{.epsilon = infinity, .delta = delta};
   // The least epsilon by profiles: an upper end by doubling, then its boundary.
   double end = 0.01;
   const auto excess = [&](double e) {
@@ -450,7 +449,7 @@ SelectionEpsilon Selection::epsilon(double delta) {
     const std::vector<double> orders = state_->all_orders();
     const PrivacyBound renyi = lowest_epsilon(
         orders, [&](std::size_t i) { return state_->divergence(orders[i]); },
-        (delta - state_->failure) / kAbove);
+        (delta - state_->failure) / kOutward);
     if (renyi.epsilon < best.epsilon) {
       best.epsilon = std::fmax(renyi.epsilon, 0.0);
       best.by = SelectionEpsilon::By::renyi;
@@ -483,7 +482,7 @@ SelectionBudget calibrate_selection(const StoppingLaw& law, double epsilon, doub
   const auto excess = [&](double log_epsilon) {
     budget.epsilon = std::exp(log_epsilon);
     const std::vector<RunSpending> candidates = plan(budget.epsilon, budget.delta);
-    if (candidates.empty()) return -kInfinity;  // too little for one of them
+    if (candidates.empty()) return -infinity;  // too little for one of them
     budget.whole = Selection(law, bounds_of(candidates, group)).epsilon(delta);
     const double found = std::log(std::fmax(budget.whole.epsilon, 1e-9) / epsilon);
     if (found <= 0.0 && budget.epsilon > best.epsilon) best = budget;
@@ -491,7 +490,7 @@ SelectionBudget calibrate_selection(const StoppingLaw& law, double epsilon, doub
   };
   double low = std::log(epsilon) - 8.0, high = std::log(epsilon);
   double x = high - std::log(2.0), slope = 1.0;
-  double last_x = 0.0, last = kInfinity;
+  double last_x = 0.0, last = infinity;
   for (int round = 0; round < 40; ++round) {
     const double found = excess(x);
     if (found <= 0.0 && found > -1e-3) return best;

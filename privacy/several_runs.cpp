@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "privacy/accountant.hpp"
+#include "privacy/math/constants.hpp"
 #include "privacy/odometer.hpp"
 #include "privacy/rdp/conversion.hpp"
 #include "privacy/rdp/curve.hpp"
@@ -17,9 +18,6 @@
 
 namespace cudp::privacy {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kAbove = 1.0 + 8.0 * std::numeric_limits<double>::epsilon();
 
 /// Renyi curve of a run, and its additional failure probability.
 class Curve {
@@ -51,11 +49,11 @@ class Curve {
 
   /// Returns the divergence at an order, in nats, rounded up.
   double at(double order) const {
-    if (allocates_) return kInfinity;
+    if (allocates_) return infinity;
     if (const auto* filtered = std::get_if<RenyiFilteredRun>(&run_))
-      return order <= filtered->order ? filtered->divergence : kInfinity;
+      return order <= filtered->order ? filtered->divergence : infinity;
     if (const auto* filtered = std::get_if<ZcdpFilteredRun>(&run_))
-      return filtered->rho * order * kAbove;
+      return filtered->rho * order * outward;
     if (tuned_) return tuned_->divergence(order);
     // Thousands of different noise levels are grouped, and each group counts as its least noise.
     return std::fmax(0.0, curve_->grouped(order, kEntries));
@@ -113,14 +111,14 @@ double by_losses(std::span<const RunSpending> runs, double delta, std::uint64_t 
       all.releases.insert(all.releases.end(), planned->releases.begin(), planned->releases.end());
     // A stated run's guarantee is for units. It has no releases for examples that could form a
     // group.
-    if (group > 1 && std::holds_alternative<StatedRun>(spending.run)) return kInfinity;
+    if (group > 1 && std::holds_alternative<StatedRun>(spending.run)) return infinity;
     if (const auto* stated = std::get_if<StatedRun>(&spending.run))
       all.releases.push_back({ApproximateDp{stated->epsilon, stated->delta}, 1});
   }
   try {
     return Accountant(std::move(all)).epsilon(delta).epsilon;
   } catch (const std::domain_error&) {
-    return kInfinity;
+    return infinity;
   }
 }
 
@@ -150,7 +148,7 @@ double epsilon_as_chosen(std::span<const RunSpending> runs, double delta, std::u
   const double half = 0.5 * delta;
   double failure = 0.0;
   for (const Curve& curve : curves) failure += curve.failure();
-  if (!(failure * kAbove <= half)) refuse_delta(failure, half);
+  if (!(failure * outward <= half)) refuse_delta(failure, half);
   Odometer odometer(half, {}, half);
   for (const Curve& curve : curves) {
     odometer.charge([&](double order) { return curve.at(order); });
@@ -172,13 +170,13 @@ double epsilon_fixed_ahead(std::span<const RunSpending> runs, double delta, std:
   double beside = 0.0;  // failure probability that privacy loss distributions do not include
   for (const Curve& curve : curves) failure += curve.failure();
   for (const RunSpending& run : runs) beside += run.failure;
-  if (!(failure * kAbove < delta)) refuse_delta(failure, delta);
-  double epsilon = kInfinity;
+  if (!(failure * outward < delta)) refuse_delta(failure, delta);
+  double epsilon = infinity;
   if (std::ranges::none_of(runs, allocates))
-    epsilon = by_divergences(curves, (delta - failure * kAbove) / kAbove);
+    epsilon = by_divergences(curves, (delta - failure * outward) / outward);
   if (std::ranges::none_of(curves, &Curve::is_filtered))
-    epsilon = std::fmin(epsilon, by_losses(runs, (delta - beside * kAbove) / kAbove, group));
-  if (failure * kAbove <= 0.5 * delta && std::ranges::none_of(runs, allocates))
+    epsilon = std::fmin(epsilon, by_losses(runs, (delta - beside * outward) / outward, group));
+  if (failure * outward <= 0.5 * delta && std::ranges::none_of(runs, allocates))
     epsilon = std::fmin(epsilon, epsilon_as_chosen(runs, delta, group));
   if (!std::isfinite(epsilon))
     throw std::domain_error("expected runs with a finite divergence at a common order, found none");

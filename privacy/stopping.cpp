@@ -2,19 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <stdexcept>
 #include <string>
 
 #include "privacy/math/boundary.hpp"
+#include "privacy/math/constants.hpp"
 #include "privacy/text/number.hpp"
 
 namespace cudp::privacy {
 namespace {
 
 constexpr double kTwo64 = 18446744073709551616.0;
-constexpr double kRounding = std::numeric_limits<double>::epsilon();
 constexpr double kMaxEta = 8.0, kMinGamma = 1e-7;
 
 void check_shape(double eta) {
@@ -146,17 +145,17 @@ std::vector<double> Stopping::slopes(const std::vector<double>& u, double factor
 
 std::vector<double> Stopping::slopes_above(const std::vector<double>& u) const {
   // Each term has at most two roundings, and two more for each step of Horner's rule.
-  return slopes(u, 1.0 + kRounding * (2.0 * static_cast<double>(law_.cap) + 8.0));
+  return slopes(u, 1.0 + rounding * (2.0 * static_cast<double>(law_.cap) + 8.0));
 }
 
 std::vector<double> Stopping::slopes_below(const std::vector<double>& u) const {
-  return slopes(u, 1.0 - kRounding * (2.0 * static_cast<double>(law_.cap) + 8.0));
+  return slopes(u, 1.0 - rounding * (2.0 * static_cast<double>(law_.cap) + 8.0));
 }
 
 double Stopping::generated_below(double u) const {
   double sum = 0.0;
   for (std::uint64_t k = law_.cap; k > 0; --k) sum = sum * u + probability(k);
-  return sum * u * (1.0 - kRounding * (2.0 * static_cast<double>(law_.cap) + 8.0));
+  return sum * u * (1.0 - rounding * (2.0 * static_cast<double>(law_.cap) + 8.0));
 }
 
 StoppingLaw stopping_law(double eta, double mean, std::uint64_t cap) {

@@ -1,16 +1,15 @@
 #include "privacy/mechanism/mechanism.hpp"
 
 #include <cmath>
-#include <limits>
 #include <stdexcept>
 #include <string>
 
+#include "privacy/math/constants.hpp"
 #include "privacy/text/number.hpp"
 
 namespace cudp::privacy {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr std::uint64_t max_examples = std::uint64_t{1} << 53;
 constexpr std::uint64_t max_epoch = std::uint64_t{1} << 32;  // steps
 

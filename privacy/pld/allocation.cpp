@@ -30,7 +30,7 @@ constexpr double kMaxRatio = 1e100;
 constexpr std::size_t kMaxTables = 16;
 
 /// Probability above z of a standard normal.
-double above(double z) { return 0.5 * std::erfc(z / std::numbers::sqrt2); }
+double upper_tail(double z) { return 0.5 * std::erfc(z / std::numbers::sqrt2); }
 
 /// Ends of the cells that a table's distribution is rounded to.
 struct Range {
@@ -135,21 +135,21 @@ class OneStep {
   AllocationTable chords() const {
     AllocationTable table;
     table.points = {0.0};
-    table.mass = {above(-z_.front())};
+    table.mass = {upper_tail(-z_.front())};
     for (const double z : z_) {
       table.points.push_back(ratio(z));
       table.mass.push_back(0.0);
     }
     // Below the first point: the whole mass counts at 0, and again as much of it at the first point
     // as keeps the mean.
-    table.mass[1] = above(inverse_ - z_.front()) / table.points[1];
+    table.mass[1] = upper_tail(inverse_ - z_.front()) / table.points[1];
     for (std::size_t i = 0; i + 1 < z_.size(); ++i) {
       const Cell cell = integrate(z_[i], z_[i + 1]);
       table.mass[i + 1] += cell.left;
       table.mass[i + 2] += cell.right;
     }
-    table.mass.back() += above(z_.back());
-    table.excess = above(z_.back() - inverse_);
+    table.mass.back() += upper_tail(z_.back());
+    table.excess = upper_tail(z_.back() - inverse_);
     table.mass_error = mass_error();
     table.point_error = point_error();
     return table;
@@ -162,12 +162,12 @@ class OneStep {
       table.points.push_back(mean / mass);
       table.mass.push_back(mass);
     };
-    add(above(-z_.front()), above(inverse_ - z_.front()));
+    add(upper_tail(-z_.front()), upper_tail(inverse_ - z_.front()));
     for (std::size_t i = 0; i + 1 < z_.size(); ++i) {
       const Cell cell = integrate(z_[i], z_[i + 1]);
       add(cell.mass, cell.mean * ratio(z_[i]));
     }
-    add(above(z_.back()), above(z_.back() - inverse_));
+    add(upper_tail(z_.back()), upper_tail(z_.back() - inverse_));
     table.mass_error = mass_error();
     table.point_error = point_error() + 2.0 * mass_error();
     return table;

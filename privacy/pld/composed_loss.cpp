@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numbers>
 #include <stdexcept>
 #include <utility>
 
+#include "privacy/math/constants.hpp"
 #include "privacy/pld/fft_cache.hpp"
 #include "privacy/pld/lattice.hpp"
 #include "privacy/pld/window.hpp"
@@ -14,7 +14,6 @@
 namespace cudp::privacy::pld {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double coarse = 1e-2,
                  fine = 1e-6;  // tolerances of the atoms, relative to the tilted variance
 constexpr std::size_t shortest = std::size_t{1} << 10, usual = std::size_t{1} << 17;

@@ -5,10 +5,11 @@
 #include <limits>
 #include <utility>
 
+#include "privacy/math/constants.hpp"
+
 namespace cudp::privacy::pld {
 namespace {
 
-constexpr double rounding = std::numeric_limits<double>::epsilon();
 constexpr std::size_t max_cells = 20000, first_cells = 32;
 constexpr double cells_expected = 3000.0;  // number of cells that share the tolerance
 

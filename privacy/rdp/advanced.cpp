@@ -1,18 +1,16 @@
 #include "privacy/rdp/advanced.hpp"
 
 #include <cmath>
-#include <limits>
 #include <stdexcept>
 #include <string>
 #include <variant>
 
+#include "privacy/math/constants.hpp"
 #include "privacy/rdp/conversion.hpp"
 #include "privacy/rdp/gaussian.hpp"
 
 namespace cudp::privacy {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// Returns a Gaussian mechanism in the form with a sampling rate; rate 1 if it uses all examples.
 PoissonGaussian sampled_gaussian(const Mechanism& mechanism) {
@@ -26,7 +24,7 @@ PoissonGaussian sampled_gaussian(const Mechanism& mechanism) {
       std::string(name(mechanism)));
 }
 
-void check_neighbours(const Neighbours& neighbours) {
+void check_one_example(const Neighbours& neighbours) {
   if (neighbours.group != 1 || neighbours.relation == NeighbouringRelation::replace_one)
     throw std::domain_error(
         "advanced composition: expected one example, added or removed, found a group of " +
@@ -38,7 +36,7 @@ void check_neighbours(const Neighbours& neighbours) {
 double advanced_epsilon(std::span<const Release> releases, double delta,
                         const Neighbours& neighbours) {
   check_delta(delta);
-  check_neighbours(neighbours);
+  check_one_example(neighbours);
   double count = 0.0;
   for (const Release& release : releases) {
     check(release);

@@ -6,13 +6,11 @@
 #include <stdexcept>
 #include <vector>
 
+#include "privacy/math/constants.hpp"
 #include "privacy/text/number.hpp"
 
 namespace cudp::privacy {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double rounding = std::numeric_limits<double>::epsilon();
 
 struct Lowest {
   double value = infinity;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <variant>
 
+#include "privacy/math/constants.hpp"
 #include "privacy/rdp/conversion.hpp"
 #include "privacy/rdp/default_orders.hpp"
 #include "privacy/rdp/mechanism.hpp"
@@ -16,9 +17,6 @@
 
 namespace cudp::privacy {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double rounding = std::numeric_limits<double>::epsilon();
 
 /// Returns the precision 1 / sigma^2 of Gaussian noise, never 0.
 double precision(double sigma) {

@@ -1,11 +1,9 @@
 #include "privacy/rdp/excess.hpp"
 
-#include <limits>
+#include "privacy/math/constants.hpp"
 
 namespace cudp::privacy {
 namespace {
-
-constexpr double rounding = std::numeric_limits<double>::epsilon();
 
 /// Returns log(1 + exp(x)), without overflow.
 double softplus(double x) {

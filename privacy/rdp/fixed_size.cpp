@@ -2,11 +2,11 @@
 
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <numbers>
 #include <optional>
 #include <stdexcept>
 
+#include "privacy/math/constants.hpp"
 #include "privacy/mechanism/mechanism.hpp"
 #include "privacy/rdp/excess.hpp"
 #include "privacy/rdp/sampled_gaussian.hpp"
@@ -14,9 +14,6 @@
 
 namespace cudp::privacy {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double rounding = std::numeric_limits<double>::epsilon();
 
 /// Returns the logarithm of Theorem 9's moment, 1 + sum over j of C(alpha, j) q^j zeta_j, where
 /// zeta_2 = min(4 (e^r - 1), 2 e^r) with r = 1 / sigma^2, the divergence of order 2, and zeta_j = 2

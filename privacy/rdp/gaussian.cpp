@@ -7,14 +7,12 @@
 #include <stdexcept>
 #include <string>
 
+#include "privacy/math/constants.hpp"
 #include "privacy/rdp/conversion.hpp"
 #include "privacy/text/number.hpp"
 
 namespace cudp::privacy {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double rounding = std::numeric_limits<double>::epsilon();
 
 double upper_tail(double x) { return 0.5 * std::erfc(x / std::numbers::sqrt2); }
 

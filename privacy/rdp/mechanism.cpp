@@ -6,6 +6,7 @@
 #include <string>
 #include <variant>
 
+#include "privacy/math/constants.hpp"
 #include "privacy/rdp/conversion.hpp"
 #include "privacy/rdp/dominating_pair.hpp"
 #include "privacy/rdp/fixed_size.hpp"
@@ -17,9 +18,6 @@
 
 namespace cudp::privacy {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double rounding = std::numeric_limits<double>::epsilon();
 
 [[noreturn]] void unknown(const Mechanism& mechanism, const std::string& expected,
                           const Neighbours& neighbours) {
@@ -158,7 +156,7 @@ struct Concentration {
   }
 };
 
-void check_neighbours(const Neighbours& neighbours) {
+void check_group(const Neighbours& neighbours) {
   if (neighbours.group == 0)
     throw std::invalid_argument("group: expected at least 1 example, found 0");
 }
@@ -168,7 +166,7 @@ void check_neighbours(const Neighbours& neighbours) {
 double rdp(const Mechanism& mechanism, double alpha, const Neighbours& neighbours) {
   check(mechanism);
   check_order(alpha);
-  check_neighbours(neighbours);
+  check_group(neighbours);
   return std::visit(Divergence{mechanism, alpha, neighbours}, mechanism);
 }
 
@@ -181,7 +179,7 @@ double failure_of(const Mechanism& mechanism, const Neighbours& neighbours) {
 
 double zcdp_of(const Mechanism& mechanism, const Neighbours& neighbours) {
   check(mechanism);
-  check_neighbours(neighbours);
+  check_group(neighbours);
   return std::visit(Concentration{mechanism, neighbours}, mechanism);
 }
 

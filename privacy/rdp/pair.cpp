@@ -3,19 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <limits>
 #include <numbers>
 #include <optional>
 #include <vector>
 
+#include "privacy/math/constants.hpp"
 #include "privacy/rdp/conversion.hpp"
 #include "privacy/rdp/excess.hpp"
 
 namespace cudp::privacy {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double rounding = std::numeric_limits<double>::epsilon();
 
 /// A mixture of Gaussians N(c_j, 1) with standard deviation 1, compared with N(0, 1).
 class Mixture {

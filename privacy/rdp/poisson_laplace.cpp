@@ -2,9 +2,9 @@
 
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <stdexcept>
 
+#include "privacy/math/constants.hpp"
 #include "privacy/mechanism/mechanism.hpp"
 #include "privacy/rdp/excess.hpp"
 #include "privacy/rdp/pure.hpp"
@@ -14,11 +14,9 @@
 namespace cudp::privacy {
 namespace {
 
-constexpr double rounding = std::numeric_limits<double>::epsilon();
-
 /// Returns log A at an integer order, where A is the moment of order alpha. The binomial weights
 /// sum to 1, which removes the 1 from A.
-double log_moment_integer(double q, double scale, std::uint64_t alpha) {
+double log_laplace_moment(double q, double scale, std::uint64_t alpha) {
   if (alpha == 1) return 0.0;
   const double log_q = std::log(q), log_p = std::log1p(-q);
   const auto n = static_cast<double>(alpha);
@@ -50,8 +48,8 @@ double rdp_poisson_laplace(double q, double scale, double alpha) {
   scale = std::fmin(scale, 1e100);
   const double below = std::floor(alpha), share = alpha - below;
   const auto n = static_cast<std::uint64_t>(below);
-  double log_a = log_moment_integer(q, scale, n);
-  if (share > 0.0) log_a = (1.0 - share) * log_a + share * log_moment_integer(q, scale, n + 1);
+  double log_a = log_laplace_moment(q, scale, n);
+  if (share > 0.0) log_a = (1.0 - share) * log_a + share * log_laplace_moment(q, scale, n + 1);
   return std::fmin(laplace, log_a / (alpha - 1.0) * (1.0 + 8.0 * rounding));
 }
 

@@ -4,14 +4,13 @@
 #include <limits>
 #include <stdexcept>
 
+#include "privacy/math/constants.hpp"
 #include "privacy/rdp/conversion.hpp"
 #include "privacy/rdp/excess.hpp"
 #include "privacy/text/number.hpp"
 
 namespace cudp::privacy {
 namespace {
-
-constexpr double rounding = std::numeric_limits<double>::epsilon();
 
 void check_loss(double epsilon) {
   if (!(epsilon >= 0.0 && epsilon < std::numeric_limits<double>::infinity()))

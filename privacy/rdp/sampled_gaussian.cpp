@@ -2,11 +2,11 @@
 
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <numbers>
 #include <optional>
 #include <stdexcept>
 
+#include "privacy/math/constants.hpp"
 #include "privacy/math/log_sum.hpp"
 #include "privacy/mechanism/mechanism.hpp"
 #include "privacy/rdp/excess.hpp"
@@ -19,13 +19,10 @@
 namespace cudp::privacy {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double rounding = std::numeric_limits<double>::epsilon();
-
 /// Returns log A of the moment A (see above) at an integer order: the sum over m of C(alpha, m)
 /// (1-q)^(alpha-m) q^m (e^x - 1) with x = m (m-1) / (2 sigma^2). The binomial probabilities sum to
 /// 1, which removes the 1 from A. The terms of m = 0 and 1 vanish.
-double log_moment_integer(double q, double sigma, std::uint64_t alpha) {
+double log_gaussian_moment(double q, double sigma, std::uint64_t alpha) {
   const double log_q = std::log(q), log_p = std::log1p(-q);
   const double curvature = 0.5 / sigma / sigma;
   const auto n = static_cast<double>(alpha);
@@ -92,8 +89,8 @@ std::optional<double> log_moment_by_quadrature(double q, double sigma, double al
 double log_moment_by_convexity(double q, double sigma, double alpha) {
   const double below = std::floor(alpha), share = alpha - below;
   const auto n = static_cast<std::uint64_t>(below);
-  const double left = n == 1 ? 0.0 : log_moment_integer(q, sigma, n);
-  const double right = log_moment_integer(q, sigma, n + 1);
+  const double left = n == 1 ? 0.0 : log_gaussian_moment(q, sigma, n);
+  const double right = log_gaussian_moment(q, sigma, n + 1);
   return ((1.0 - share) * left + share * right) * (1.0 + 4.0 * rounding);
 }
 
@@ -117,7 +114,7 @@ double rdp_sampled_gaussian(double q, double sigma, double alpha) {
   const double gaussian = 0.5 * alpha / sigma / sigma * (1.0 + 8.0 * rounding);
   if (q == 1.0) return gaussian;
   const bool integer = alpha == std::floor(alpha);
-  const double log_a = integer ? log_moment_integer(q, sigma, static_cast<std::uint64_t>(alpha))
+  const double log_a = integer ? log_gaussian_moment(q, sigma, static_cast<std::uint64_t>(alpha))
                                : log_moment_fractional(q, sigma, alpha);
   const double rdp = log_a / (alpha - 1.0) * (1.0 + 4.0 * rounding);
   return std::fmin(rdp, gaussian);

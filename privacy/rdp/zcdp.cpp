@@ -5,14 +5,13 @@
 #include <stdexcept>
 
 #include "privacy/math/boundary.hpp"
+#include "privacy/math/constants.hpp"
 #include "privacy/mechanism/mechanism.hpp"
 #include "privacy/rdp/conversion.hpp"
 #include "privacy/text/number.hpp"
 
 namespace cudp::privacy {
 namespace {
-
-constexpr double rounding = std::numeric_limits<double>::epsilon();
 
 void check_rho(double rho) {
   if (!(rho >= 0.0 && rho < std::numeric_limits<double>::infinity()))

@@ -35,11 +35,15 @@ if(CUDP_WITH_CUDA)
     # All code comes from one PTX, Ampere's, which is compiled once: no kernel has parts of its own
     # for a later architecture.
     set(CMAKE_CUDA_ARCHITECTURES OFF)
-    if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12.8)
-      set(cuda_code "--generate-code=arch=compute_80,code=[compute_80,sm_80,sm_90]")
+    if(CUDP_TESTS)  # A build that is tested need not run everywhere at once: others compile its PTX when they start.
+      set(device_code sm_90)
+    elseif(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12.8)
+      set(device_code sm_80,sm_90)
     else()
-      set(cuda_code "--generate-code=arch=compute_80,code=[compute_80,sm_80,sm_90,sm_100]")
+      set(device_code sm_80,sm_90,sm_100)
     endif()
+    set(cuda_code "--generate-code=arch=compute_80,code=[compute_80,${device_code}]")
+    message(STATUS "CUDA device code: PTX of compute_80, ${device_code}")
     # Tests and benchmarks are for the machine that builds them: PTX, which every device compiles.
     set(CUDP_CUDA_TEST_ARCHITECTURES 80-virtual)
   else()
