@@ -40,7 +40,7 @@ TrainConfig config(double epsilon) {
   return c;
 }
 
-struct Audited {
+struct AuditedSolver {
   const char* name;
   std::unique_ptr<LinearMethod> (*make)(const TrainConfig& config, const LinearProblem& facts);
   /// What the example is given, and the number of the weight that it moves.
@@ -55,7 +55,7 @@ std::unique_ptr<LinearMethod> make(const TrainConfig& config, const LinearProble
 /// What `runs` runs of a method with a budget of `epsilon` show. Of perturbations, only the bias
 /// depends on the example, and it only grows with it; PrivGene's choice goes by the feature's
 /// weight.
-double shown_by(const Audited& audited, double epsilon, int runs) {
+double shown_by(const AuditedSolver& audited, double epsilon, int runs) {
   const Dataset with = table(true, audited.feature);
   const Dataset less = table(false, 0.0f);
   const auto method =
@@ -74,7 +74,7 @@ double shown_by(const Audited& audited, double epsilon, int runs) {
   return bound;
 }
 
-class LinearAudit : public testing::TestWithParam<Audited> {};
+class LinearAudit : public testing::TestWithParam<AuditedSolver> {};
 
 TEST_P(LinearAudit, ShowsNoMoreThanItPromises) {
   const double bound = shown_by(GetParam(), 1.5, kRuns);
@@ -91,9 +91,9 @@ TEST_P(LinearAudit, CatchesTooLittleNoise) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LinearAudit,
-                         testing::Values(Audited{"outpert", make<OutputPerturbation>, 0.0f, 1},
-                                         Audited{"objpert", make<ObjectivePerturbation>, 0.0f, 1},
-                                         Audited{"privgene", make<PrivGene>, 1000.0f, 0}),
+                         testing::Values(AuditedSolver{"outpert", make<OutputPerturbation>, 0.0f, 1},
+                                         AuditedSolver{"objpert", make<ObjectivePerturbation>, 0.0f, 1},
+                                         AuditedSolver{"privgene", make<PrivGene>, 1000.0f, 0}),
                          [](const auto& i) { return std::string(i.param.name); });
 
 }  // namespace

@@ -34,18 +34,18 @@ std::vector<std::string> cells_of(const std::string& line) {
   return cells;
 }
 
-/// Patients: gaps, names that are no ASCII, and an id. The label is `died`.
-struct Patients {
+/// Patients with gaps, names that are no ASCII, and an id. The label is `died`.
+struct PatientsWithNames {
   std::string csv;
   std::vector<std::string> ids;
   std::vector<std::string> labels;
   std::string without_label;
 };
 
-Patients patients(std::size_t rows, std::uint32_t seed) {
+PatientsWithNames patients_with_names(std::size_t rows, std::uint32_t seed) {
   std::uint32_t state = seed;
   const auto next = [&] { return (state = state * 1664525u + 1013904223u) >> 16; };
-  Patients p;
+  PatientsWithNames p;
   p.csv = "Ärztin,age,ward,died,patient\n";
   p.without_label = "age,Ärztin,ward,patient\n";
   for (std::size_t i = 0; i < rows; ++i) {
@@ -75,7 +75,7 @@ class Predict : public testing::Test {
  protected:
   void SetUp() override {
     write_text(folder_ / "schema.toml", kSchema);
-    write_text(folder_ / "train.csv", patients(3000, 1).csv);
+    write_text(folder_ / "train.csv", patients_with_names(3000, 1).csv);
     write_text(folder_ / "new.csv", fresh_.csv);
   }
 
@@ -147,7 +147,7 @@ class Predict : public testing::Test {
   }
 
   TemporaryFolder folder_;
-  Patients fresh_ = patients(9000, 2);  ///< more than two blocks
+  PatientsWithNames fresh_ = patients_with_names(9000, 2);  ///< more than two blocks
 };
 
 /// The share of pairs won, by sorting; ties half.
