@@ -2,7 +2,7 @@
 """Generates a table with known truth: a CSV file, its schema, and test rows of the same source.
 
     bench/generate_table.py FOLDER NAME --rows 20000 --positive 0.035 [--classes K] [--regression R2]
-        [--skewed] [--max-target 60] [--categories 2,3,5,8,12] [--seed S] [--test-rows 10000]
+        [--rows-of-person N] [--skewed] [--max-target 60] [--categories 2,3,5,8,12] [--seed S] [--test-rows 10000]
 
 writes FOLDER/NAME.csv, NAME.test.csv and NAME.toml. Every row is drawn independently of the others:
 
@@ -10,6 +10,8 @@ writes FOLDER/NAME.csv, NAME.test.csv and NAME.toml. Every row is drawn independ
 - two counts, the whole part of an exponential number of mean 2, bounded by 0 and 20
 - five categories of 2, 3, 5, 8 and 12 values, or those of --categories; value k has a share in proportion to 1 / (k + 1)
 - two flags, which are 1 in 20 and in 5 of 100 rows
+
+With --rows-of-person N, N rows in a row have the same text in a column "person", which is the schema's unit of privacy.
 
 A score is a sum of one weight for each number, count, flag and value of a category; weights are
 normal, by the seed, and the score is scaled to mean 0 and standard deviation 1.6 (over 20,000 rows
@@ -98,26 +100,30 @@ def answer_of(source, args):
     return (lambda s: int(r.random() < 1.0 / (1.0 + math.exp(-(a + s[0]))))), 'kind = "label", values = ["0", "1"]'
 
 
-def write(path, source, answer, rows):
+def write(path, source, answer, rows, of_person=0):
     names = [f"x{i}" for i in range(6)] + ["n0", "n1"] + [f"c{i}" for i in range(len(source.sizes))] + ["f0", "f1", "y"]
     with open(path, "w") as out:
-        out.write(",".join(names) + "\n")
-        for _ in range(rows):
+        out.write(",".join((["person"] if of_person else []) + names) + "\n")
+        for i in range(rows):
             row = source.row()
             numbers, counts, categories, flags = row
             cells = [f"{x:.3f}" for x in numbers] + [str(k) for k in counts] + [f"v{k}" for k in categories]
+            if of_person:
+                cells.insert(0, f"P{i // of_person}")
             out.write(",".join(cells + [str(k) for k in flags] + [str(answer(source.scores(row)))]) + "\n")
 
 
-def schema(name, answer, sizes):
-    columns = [f'{{name = "x{i}", kind = "numeric", min = -4, max = 4}}' for i in range(6)]
+def schema(name, answer, sizes, of_person=0):
+    columns = ['{name = "person", kind = "ignore"}'] if of_person else []
+    columns += [f'{{name = "x{i}", kind = "numeric", min = -4, max = 4}}' for i in range(6)]
     columns += [f'{{name = "n{i}", kind = "numeric", min = 0, max = 20}}' for i in range(2)]
     for i, size in enumerate(sizes):
         values = ", ".join(f'"v{k}"' for k in range(size))
         columns.append(f'{{name = "c{i}", kind = "categorical", values = [{values}]}}')
     columns += [f'{{name = "f{i}", kind = "numeric", min = 0, max = 1}}' for i in range(2)]
     columns.append(f'{{name = "y", {answer}}}')
-    return f'name = "{name}"\ncolumns = [\n  ' + ",\n  ".join(columns) + ",\n]\n"
+    unit = f'unit = "person"\nmax_rows = {of_person}\n' if of_person else ""
+    return f'name = "{name}"\n{unit}columns = [\n  ' + ",\n  ".join(columns) + ",\n]\n"
 
 
 def generate(argv=None):
@@ -132,15 +138,16 @@ def generate(argv=None):
     parser.add_argument("--skewed", action="store_true")
     parser.add_argument("--max-target", type=float, default=60.0, help="the upper bound of a skewed target")
     parser.add_argument("--categories", default=",".join(map(str, SIZES)), help="how many values each has")
+    parser.add_argument("--rows-of-person", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args(argv)
     sizes = tuple(int(size) for size in args.categories.split(","))
     source = Source(args.seed, args.classes if args.classes > 2 else 1, sizes)
     answer, kind = answer_of(source, args)
     args.folder.mkdir(parents=True, exist_ok=True)
-    (args.folder / f"{args.name}.toml").write_text(schema(args.name, kind, sizes))
-    write(args.folder / f"{args.name}.csv", source, answer, args.rows)
-    write(args.folder / f"{args.name}.test.csv", source, answer, args.test_rows)
+    (args.folder / f"{args.name}.toml").write_text(schema(args.name, kind, sizes, args.rows_of_person))
+    write(args.folder / f"{args.name}.csv", source, answer, args.rows, args.rows_of_person)
+    write(args.folder / f"{args.name}.test.csv", source, answer, args.test_rows, args.rows_of_person)
 
 
 if __name__ == "__main__":

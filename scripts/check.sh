@@ -320,7 +320,7 @@ page() {
 page_runs() {  # program, folder
   local cudp=$1 train=("$1" train --quiet) here=$PWD
   cd "$2" &&
-    python3 "$here/bench/generate_table.py" . visits --rows 4000 --positive 0.3 &&
+    python3 "$here/bench/generate_table.py" . visits --rows 4000 --positive 0.3 --rows-of-person 2 &&
     "${train[@]}" --preset glyphs-cnn --epochs 3 --out image &&
     "${train[@]}" --preset glyphs-cnn --epochs 3 --seed 1 --out seeded &&
     "${train[@]}" --preset glyphs-cnn --epochs 3 --method dpis --out filtered &&

@@ -45,9 +45,10 @@ std::string why_it_starts_high(const RunFacts& f, std::optional<double> price) {
                "{} (dashed), however little was released. What grows with the steps is the part "
                "above it.",
                f.certificate->stated.order, epsilon_text(*price));
-  return begin +
-         "since epsilon does not grow by equal parts: the first releases cost most, and those "
-         "before the first step (a noisy row count, features) are among them.";
+  const bool before =
+      f.certificate->stated.size_noise > 0.0 || f.certificate->json.contains("feature_release");
+  return begin + "since epsilon does not grow by equal parts: the first steps cost most." +
+         (before ? " What was released before them, such as a noisy row count, is in it." : "");
 }
 
 std::vector<Block> budget_chart(const RunFacts& f) {
@@ -138,7 +139,8 @@ std::string with_class(const std::string& figure, const RunFacts& f) {
   if (error != std::errc() || stop != end) return figure;
   for (const Column& column : f.schema->columns)
     if (const auto* label = std::get_if<Label>(&column.kind); label && index < label->values.size())
-      return figure + " (" + label->values[index] + ")";
+      if (label->values[index] != std::to_string(index))
+        return figure + " (" + label->values[index] + ")";
   return figure;
 }
 

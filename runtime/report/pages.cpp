@@ -43,11 +43,12 @@ page::Answers attacker_of(const RunCertificate& c) {
       fmt::format("Guess better than that whether a certain {0} was used, even with every other "
                   "{0} and the source of the program at hand.",
                   one),
-      fmt::format("Draw a conclusion about a certain {} that could not be drawn without it: the "
-                  "factor stated above bounds by how much it makes any conclusion likelier, but "
-                  "for the small probability stated there.",
-                  one),
-      "Weaken the promise later: nothing that is computed from this release alone does."};
+      fmt::format("Become much surer of anything about a certain {} than if it had been left out: "
+                  "no conclusion is more than {} times as likely, but for the small probability "
+                  "stated above.",
+                  one, times_text(c.stated.epsilon)),
+      "Weaken the promise by computing anything from this release. Only other releases about the "
+      "same persons do."};
   if (!c.texts("not_for_release").empty())
     cannot.emplace_back("The reasons at the top weaken this, or break it.");
   return {.questions = {

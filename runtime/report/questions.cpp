@@ -138,7 +138,8 @@ Sentence sampler_of(const RunCertificate& c) {
   if (s.sampling == "poisson" && s.threshold > 0)
     return {fmt::format(
         "Poisson sampling, as the accountant assumes: in each step every row is drawn by a secret "
-        "coin of its own with probability {:.4g} (exactly {} / 2^32). Batches have no fixed size.",
+        "coin of its own with probability {:.4g} (exactly {} / 2^32). Batches have no fixed size; "
+        "the setting batch is their mean.",
         s.q, s.threshold)};
   if (s.sampling == "allocation")
     return {fmt::format(
@@ -210,7 +211,8 @@ page::Section mechanism(const RunFacts& f) {
       fmt::format("{}, of cudp {}.", s.accountant, c.text("accountant_version"))};
   if (const std::string text = interval_of_epsilon(c); !text.empty()) accountant.push_back(text);
   if (s.failure > 0.0)
-    accountant.push_back(fmt::format("Of delta, {:.3g} is set aside for rounding.", s.failure));
+    accountant.push_back(
+        fmt::format("Of delta, {:.3g} is set aside for errors of rounding.", s.failure));
   if (c.json.contains("filter"))
     accountant.emplace_back(
         "Releases were chosen on the way, and a filter admitted each that the budget allowed.");
@@ -283,7 +285,8 @@ page::Section deployment(const RunFacts& f) {
   q.add("Incidents",
         {lost ? "The key of the noise was lost or renewed on the way; the steps since the last "
                 "checkpoint were paid for again."
-              : "No key of the noise was lost, as far as the certificate states."});
+              : "None is stated: the key of the noise was there until the run ended, so no step "
+                "was repeated and paid for twice."});
   return {.id = "deployment", .title = "Deployment", .blocks = {q.answers}};
 }
 

@@ -51,9 +51,9 @@ Sentences promise(const RunCertificate& c) {
                     c.stated.max_rows));
   else
     p.sentences.emplace_back(
-        "It is the privacy of each row: if a person can have several rows, that of the person is "
-        "weaker. For a table, unit = \"COLUMN\" and max_rows in its schema protect all rows of a "
-        "person.");
+        "This run protects single rows. A person with several rows has a weaker promise; to "
+        "protect all rows of a person together, train again with unit = \"COLUMN\" and max_rows "
+        "in the schema of the table.");
   return p;
 }
 
@@ -65,12 +65,6 @@ double rounded_times(double epsilon) {
 
 std::string ratio_text(double times) {
   return times < 100.0 ? fmt::format("{:.2f}", times) : fmt::format("{:.0f}", times);
-}
-
-/// Returns e^epsilon as text, rounded up; "any number of" above 1e6.
-std::string times_text(double epsilon) {
-  if (!(std::exp(epsilon) < 1e6)) return "any number of";
-  return ratio_text(rounded_times(epsilon));
 }
 
 /// Returns how a ratio of likelihoods and a share of right guesses are the same fact; "" if the
@@ -91,13 +85,14 @@ Sentences meaning(const RunCertificate& c) {
   const char* const one = c.has_unit() ? "unit" : "row";
   Sentences p{.heading = "meaning", .sentences = {}};
   p.sentences.push_back(fmt::format(
-      "Whatever is seen of the release, with one {0} or without it, is at most {1} times as likely "
-      "in one case as in the other, but for a part of probability {2:.3g}.",
+      "Whatever the release shows is at most {1} times as likely with a certain {0} in the data as "
+      "without it, and the other way round, but for a probability of {2:.3g}.",
       one, times_text(epsilon), delta));
-  p.sentences.push_back(fmt::format(
-      "Whoever would toss a coin on whether a certain {0} was used is right in at most {1} of all "
-      "cases instead of 50 %, even with every other {0} at hand.{2}",
-      one, percent_up(max_right_guesses(epsilon, delta)), same_fact(epsilon)));
+  p.sentences.push_back(
+      fmt::format("Whoever could only toss a coin on whether a certain {0} was used is right in at "
+                  "most {1} of all "
+                  "cases instead of 50 %, even with every other {0} at hand.{2}",
+                  one, percent_up(max_right_guesses(epsilon, delta)), same_fact(epsilon)));
   if (epsilon > 10.0)
     p.sentences.emplace_back("An epsilon above 10 rules out very little.");
   else if (epsilon > 3.0)
@@ -106,9 +101,8 @@ Sentences meaning(const RunCertificate& c) {
     if (constexpr std::string_view kBegin = "not stated: "; none.starts_with(kBegin))
       none.erase(0, kBegin.size());
     p.sentences.push_back(fmt::format(
-        "No epsilon is stated for {}: {}. Their epsilon is larger than that of one {}, but no "
-        "number for it is proved.",
-        c.has_unit() ? "several units together" : "persons with several rows", none, one));
+        "{} have a larger epsilon than one {}, and no number for it is proved: {}.",
+        c.has_unit() ? "Several units together" : "Several rows of one person", one, none));
   }
   if (!c.json.contains("groups") || !c.json["groups"].is_array()) return p;
   std::string groups;
@@ -151,14 +145,15 @@ Sentences how(const RunCertificate& c) {
   else
     p.sentences.push_back(s.method + ": " + c.text("mechanism") + ".");
   if (!s.accountant.empty())
-    p.sentences.push_back("What these releases come to together was bounded by the accountant " +
-                          s.accountant + "; cudp verify checks that.");
+    p.sentences.push_back("What all this spends together was computed by the accountant \"" +
+                          s.accountant +
+                          "\", a bound from above, which cudp verify computes again.");
   if (s.split)
     p.sentences.push_back(fmt::format(
-        "They were planned by looking at a noisy row count. Before that was made, the budget was "
-        "divided: the count has epsilon {:.4g} at delta {:.3g}, and the releases after it, "
-        "whatever it had been, {:.4g} at {:.3g}. By basic composition both parts add up to the "
-        "whole. That is proved for {}.",
+        "The number of steps and their noise follow from a noisy row count. Before that was "
+        "drawn, the budget was divided: the count has epsilon {:.4g} at delta {:.3g}, and the "
+        "training, whatever the count had been, {:.4g} at {:.3g}. Both parts add up to the whole. "
+        "That is proved for {}.",
         s.split->count_epsilon, s.split->count_delta, s.split->training_epsilon,
         s.split->training_delta,
         c.has_unit()
@@ -294,12 +289,12 @@ Sentences not_covered(const RunCertificate& c) {
   else if (c.stated.test_set.starts_with("not public") && !c.stated.holdout)
     p.sentences.emplace_back("The private test rows: exact figures of them are in private/.");
   p.sentences.emplace_back(
-      "What was seen of the training itself: the time that steps took, memory, and messages, for "
-      "example about rows that do not fit the schema.");
+      "What somebody saw who watched the training: the time that steps took, memory, and messages, "
+      "for example about rows that do not fit the schema.");
   if (c.stated.status == "finished")
     p.sentences.emplace_back(
         "Rows that are predicted with the model: a prediction may show something about its row.");
-  p.sentences.emplace_back("Files that somebody added to release/.");
+  p.sentences.emplace_back("Files that somebody added to release/, and private/.");
   if (!c.stated.examples && c.stated.size_noise == 0.0) p.sentences.emplace_back("The row count.");
   for (const std::string& flag : c.texts("unsafe_flags"))
     p.sentences.push_back("Chosen to be left out: " + flag + ".");
@@ -315,6 +310,11 @@ Sentences not_covered(const RunCertificate& c) {
 }
 
 }  // namespace
+
+std::string times_text(double epsilon) {
+  if (!(std::exp(epsilon) < 1e6)) return "any number of";
+  return ratio_text(rounded_times(epsilon));
+}
 
 std::vector<std::string> sentences_under(std::string_view heading, const RunCertificate& c) {
   for (Sentences& s : sentences_of(c))

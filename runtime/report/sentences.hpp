@@ -32,6 +32,9 @@ inline constexpr std::string_view kCustomary =
 /// (epsilon, delta) allows (Kairouz, Oh, Viswanath 2015).
 double max_right_guesses(double epsilon, double delta);
 
+/// Returns e^epsilon as text, rounded up; "any number of" above 1e6.
+std::string times_text(double epsilon);
+
 /// Returns a share as text with one digit, rounded up: "95.3 %".
 std::string percent_up(double share);
 

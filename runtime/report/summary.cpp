@@ -17,6 +17,10 @@ bool claims(const RunFacts& f) {
   return f.certificate && std::isfinite(f.certificate->stated.epsilon);
 }
 
+constexpr const char* kAgainstWhom =
+    "It is promised against anybody who has the published files, the program's source, and every "
+    "other row.";
+
 Sentence whose(const RunFacts& f) {
   if (!claims(f)) return {"Nobody's: this model was trained without differential privacy."};
   const RunCertificate& c = *f.certificate;
@@ -26,9 +30,14 @@ Sentence whose(const RunFacts& f) {
                         "\"{}\" with the same text in that column, together.",
                         c.stated.unit, held, f.dataset),
             fmt::format("This page calls such rows a unit. At most {} rows of a unit were used.",
-                        c.stated.max_rows)};
+                        c.stated.max_rows),
+            kAgainstWhom};
   return {fmt::format("That of each single row of the data set \"{}\"{}.", f.dataset, held),
-          "It is a person's privacy only if no person has several rows."};
+          c.json.contains("groups") && c.json["groups"].is_array()
+              ? "That of a person with several rows is weaker: see What was promised."
+              : "Not that of a person with several rows: the numbers of this page do not hold for "
+                "all of them together.",
+          kAgainstWhom};
 }
 
 /// Returns a probability as words, never less than it is: "one in a million", "one in 333,000".
@@ -63,9 +72,14 @@ Sentence how_much(const RunFacts& f) {
   Sentence all = {
       fmt::format("Epsilon {} at delta {:.3g}.", short_rounded_up(s.epsilon), s.delta),
       parameters_in_words(one, s.delta),
-      fmt::format("Someone who guesses whether a certain {} was in the data is right in 50 % of "
-                  "all cases without this release, and in at most {} (rounded up) with it.",
+      fmt::format("Someone who could otherwise only toss a coin on whether a certain {} was in the "
+                  "data, and be right in 50 % of all cases, is right in at most {} (rounded up) "
+                  "with this release.",
                   one, percent_up(max_right_guesses(s.epsilon, s.delta))),
+      fmt::format(
+          "For someone who suspected it before, the odds grow by a factor of at most {}, but "
+          "for the probability delta.",
+          times_text(s.epsilon)),
       "No threshold is agreed on. " + std::string(kCustomary) + "."};
   if (!f.certificate->texts("not_for_release").empty())
     all.emplace_back("The reasons at the top weaken this, or break it.");
@@ -90,17 +104,29 @@ Sentence may_publish(const RunFacts& f, Detail detail) {
   const RunCertificate& c = *f.certificate;
   if (!c.texts("not_for_release").empty())
     return {"No. The reasons stand at the top, in red.", "No epsilon makes up for them."};
-  Sentence all = {detail == Detail::page
-                      ? "Yes: this page and all of release/. Never publish private/."
-                      : "Yes: all of this folder. Never publish the run's folder private/."};
+  Sentence all = {
+      detail == Detail::page
+          ? "Yes: the files of release/ that are listed under The files, this page among them."
+          : "Yes: the files of this folder that report.html lists, this one among them."};
   if (c.stated.epsilon > 10.0 || !c.texts("warnings").empty())
     all = {"Nothing forbids it, but the promise is so weak that it protects next to nobody."};
-  all.emplace_back("This is no statement about a law.");
+  all.emplace_back("Never publish the run's folder private/.");
+  all.emplace_back("Before you do, make sure of what the program cannot know:");
+  all.emplace_back(
+      fmt::format("- Other runs and publications about the same persons were added up{}.",
+                  c.stated.tuning ? "" : ", those by which settings were chosen too"));
+  if (!c.has_unit())
+    all.emplace_back("- No person has several rows, or a weaker promise is enough for those.");
   if (!c.texts("assumptions").empty())
     all.emplace_back(detail == Detail::page
-                         ? "That rests on assumptions about the files: see The data."
-                         : "That rests on assumptions about the files: see report.html.");
-  all.emplace_back("Whether this epsilon is small enough for these persons is for you to decide.");
+                         ? "- What is assumed of the files (see The data) is true."
+                         : "- What is assumed of the files (see report.html) is true.");
+  all.emplace_back(detail == Detail::page
+                       ? "- What is taken on trust (see How to check it) is true."
+                       : "- What is taken on trust (the last section of report.html) is true.");
+  all.emplace_back(
+      "Whether this epsilon is small enough for these persons is for you to decide. This is no "
+      "statement about a law.");
   return all;
 }
 

@@ -9,6 +9,7 @@
 #include "runtime/base/build_info.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/data/bytes.hpp"
+#include "runtime/data/schema_text.hpp"
 #include "runtime/methods/registry.hpp"
 #include "runtime/run/follow.hpp"
 #include "runtime/run/key_file.hpp"
@@ -163,9 +164,10 @@ void check_same_run(const StoredRun& run, const Experiment& e) {
   // A row that was trained on must not become one of the held-out rows, whose figures are released.
   // So all rows must stay the same, in the same order, even under a fresh key.
   if (e.config.holdout && !has_data_of(run, e))
-    throw InputError(e.data.name +
-                     ": expected the data that the run began with, held-out rows too, found other "
-                     "data; --fresh-noise does not allow it, since no row may change its part");
+    throw InputError(
+        e.data.name +
+        ": expected the data that the run began with, held-out rows too, found other data or "
+        "another schema; --fresh-noise does not allow it, since no row may change its part");
   if (!run.key) return;
   const std::string place = run.folder.root().string();
   if (c.program != program_id())
@@ -177,7 +179,8 @@ void check_same_run(const StoredRun& run, const Experiment& e) {
                     c.arithmetic, e.backend.arithmetic_name, kFreshNoise));
   if (!e.config.holdout && !has_data_of(run, e))
     throw InputError(e.data.name +
-                     ": expected the training data that the run began with, found other data" +
+                     ": expected the training data that the run began with, found other data or "
+                     "another schema" +
                      kFreshNoise);
 }
 
@@ -195,6 +198,21 @@ std::string unit_name(const DataSplit& data) {
   return data.schema != nullptr && data.schema->unit ? data.schema->unit->column : "";
 }
 
+namespace {
+
+/// Returns what decides, beside the rows, which gradients they have, and may be changed between two
+/// starts of a run: the schema with its bounds, and the loss, whose threshold follows from them.
+std::string meaning_of_data(const Experiment& e) {
+  std::string text = fmt::format("loss {} {:a}\n", static_cast<int>(e.network.spec.loss),
+                                 static_cast<double>(e.network.spec.huber));
+  if (const auto bounds = e.inputs.target())
+    text += fmt::format("target {:a} {:a}\n", bounds->min, bounds->max);
+  if (e.inputs.schema) text += schema_toml(*e.inputs.schema);
+  return text;
+}
+
+}  // namespace
+
 std::string data_tag_of(const Experiment& e, const RandomKey& run_key) {
   const RandomKey& key = e.split_key ? e.split_key->key() : run_key;
   const Authenticator authenticator(key);
@@ -202,9 +220,10 @@ std::string data_tag_of(const Experiment& e, const RandomKey& run_key) {
   const auto tag = [&](const Dataset& part, const char* name) {
     return data_tag(authenticator, part, joined_block_tags(e, authenticator, part), name);
   };
-  if (!e.split_key) return tag(e.data.train, "data");
+  const std::string meaning = authenticator.tag("meaning of the data", meaning_of_data(e));
+  if (!e.split_key) return tag(e.data.train, "data") + meaning;
   const std::string trained = tag(e.data.train, "trained on");
-  return trained + tag(e.data.test, "held out");
+  return trained + tag(e.data.test, "held out") + meaning;
 }
 
 }  // namespace cudp

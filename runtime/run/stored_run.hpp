@@ -49,7 +49,7 @@ void write_ledger(const RunFolder& folder, const privacy::Ledger& ledger,
                   const Authenticator& authenticator);
 
 /// Returns the code by which a checkpoint recognises its training set: a keyed hash of the data,
-/// followed by a hash of the run's key. If rows are held out, the hash covers training and held-out
+/// and one of what they mean (the schema, the loss). If rows are held out, the hash covers training and held-out
 /// rows together, and its key is the one that decided which rows are held out, which stays when the
 /// run gets a new key. Requires that show_features has not been called. On ranks, the result on
 /// rank 0 counts; the others contribute their parts.

@@ -90,13 +90,17 @@ TEST_F(ReportCli, ThePagesExplainWhatReadersStumbledOver) {
   for (const char* const words :
        {"Epsilon 2 at delta 1e-05", "everything in release/ epsilon: 1.99999 delta: 1e-05",
         "their epsilon is larger, and how large is not proved",
-        "Their epsilon is larger than that of one row, but no number for it is proved",
+        "Several rows of one person have a larger epsilon than one row, and no number for it is "
+        "proved",
+        "against anybody who has the published files",
         "both rounded up, are one fact: who is right 7.39 times for each time wrong is right in "
         "7.39 of 8.39 cases",
         "Smaller is stronger: epsilon bounds how much more anybody can learn because one row was "
         "in the data, and delta is the probability with which that bound may fail, one in 100,000.",
-        "(rounded up) with it. No threshold is agreed on.",
-        "Never publish private/. This is no statement about a law.",
+        "For someone who suspected it before, the odds grow by a factor of at most 7.39",
+        "Never publish the run's folder private/. Before you do, make sure of what the program "
+        "cannot "
+        "know: - Other runs and publications",
         "That is proved for one row, but not for several rows together.",
         "the true epsilon of the releases after the noisy row count lies between",
         "sentences round epsilon up to three digits",
@@ -159,8 +163,9 @@ TEST_F(ReportCli, WhatIsNotCoveredIsOneList) {
   for (const char* const words :
        {"Other runs and other publications", "Settings that were chosen by looking at other runs",
         "Several values of the column \"who\" together",
-        "A person under two texts of the column \"who\"", "What was seen of the training itself",
-        "Rows that are predicted", "Files that somebody added to release/"})
+        "A person under two texts of the column \"who\"",
+        "What somebody saw who watched the training", "Rows that are predicted",
+        "Files that somebody added to release/"})
     EXPECT_NE(in_short.find(words), std::string::npos) << words << "\n" << in_short;
   for (const char* const words :
        {"A model (logistic) was trained on rows of the data set \"stays\" to predict \"died\". The "
@@ -270,7 +275,7 @@ TEST_F(ReportCli, PagesOfAnUnknownFormatAreRefusedInWords) {
   write_text(folder_ / "run/release/privacy.json", certificate.dump(2) + "\n");
   const Finished f = cudp({"verify", folder_ / "run"});
   EXPECT_EQ(f.exit, 1);
-  EXPECT_NE(f.out.find("expected format 3"), std::string::npos) << f.out;
+  EXPECT_NE(f.out.find("expected format 4"), std::string::npos) << f.out;
 }
 
 TEST_F(ReportCli, FiguresThatWereNotPaidForAreInPrivateAlone) {

@@ -1,12 +1,15 @@
 // Regression from a table to predictions: a target with public bounds, both losses, the metrics,
 // and what is refused.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <random>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -230,6 +233,56 @@ TEST_F(TargetCli, RefusesWhatIsWrongInOneLine) {
   expect({"--schema", folder_ / "bounds.toml"},
          "expected 'min' below 'max', found 60.000000 and 0.000000");
   EXPECT_EQ(train(with(kBudget, {"--schema", folder_ / "open.toml"})).exit, 2);
+}
+
+/// Bounds decide the Huber loss's threshold. All targets lie on a bound of either schema, so that
+/// the scaled rows are the same, and only the loss is another: its gradients must not meet the
+/// noise of before.
+TEST_F(TargetCli, AResumeWithOtherBoundsIsRefused) {
+  std::string csv = "x,days\n";
+  for (int i = 0; i < 200; ++i) csv += i % 3 == 0 ? "0.5,-1000\n" : "0.25,1000\n";
+  const auto bounds = [](int max) {
+    return fmt::format(
+        "name = \"far\"\ncolumns = [\n  {{name = \"x\", kind = \"numeric\", min = 0, max = 1}},\n"
+        "  {{name = \"days\", kind = \"target\", min = 0, max = {}}},\n]\n",
+        max);
+  };
+  write_text(folder_ / "far.csv", csv);
+  write_text(folder_ / "far.toml", bounds(10));
+  CudpProcess process(folder_, {"train",
+                                "--dataset",
+                                folder_ / "far.csv",
+                                "--schema",
+                                folder_ / "far.toml",
+                                "--out",
+                                folder_ / "run",
+                                "--quiet",
+                                "--size-is-public",
+                                "--sigma",
+                                "40",
+                                "--delta",
+                                "1e-5",
+                                "--batch",
+                                "20",
+                                "--steps",
+                                "2000000",
+                                "--checkpoint-every",
+                                "100",
+                                "--loss",
+                                "huber",
+                                "--huber-delta",
+                                "1",
+                                "--seed",
+                                "7"});
+  for (int i = 0; i < 60'000 && newest_checkpoint_file(folder_ / "run").empty(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  process.signal(SIGKILL);
+  process.wait();
+  ASSERT_FALSE(newest_checkpoint_file(folder_ / "run").empty());
+  write_text(folder_ / "far.toml", bounds(20));
+  const Finished f = run_cudp(folder_, {"train", "--resume", folder_ / "run", "--quiet"});
+  EXPECT_EQ(f.exit, 2) << f.err;
+  EXPECT_NE(f.err.find("found other data or another schema"), std::string::npos) << f.err;
 }
 
 TEST_F(TargetCli, LossesOfATargetAreRefusedWithClasses) {
