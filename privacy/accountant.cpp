@@ -80,7 +80,9 @@ struct Accountant::State {
   /// deltas whose epsilon was known before there was a loss
   std::map<Key, double> looked_up;
 
-  bool from_below() const { return options.allocation_points == 0; }
+  /// Whether tables of allocated epochs from below are made. True without such epochs, so that the
+  /// bound at a calibrated noise is known from the search.
+  bool from_below() const { return options.allocation_points == 0 || allocated == 0.0; }
 
   pld::ComposedLoss& loss(const Key& key) {
     const auto found = losses.find(key);

@@ -67,6 +67,8 @@ class Reporter {
   /// Copies log lines to this file from now on, without progress bars.
   void keep_log(const std::filesystem::path& file);
 
+  /// Returns whether info() prints on stderr. If not, its line is only in the log file.
+  bool prints_info() const { return !quiet_; }
   void info(const std::string& line);
   void warn(const std::string& line);
   /// Reports something private, marked PRIVATE. Writes it to the log file, which only the run's

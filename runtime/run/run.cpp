@@ -198,9 +198,12 @@ void Run::describe() const {
                     size.unit_rows > 1 ? "units" : "rows", held.epsilon, held.delta,
                     std::max(held.epsilon, method.epsilon())));
   if (const std::string whose = row_privacy_line(e, method); !whose.empty()) reporter_.info(whose);
-  // After the key was lost, the plan's cost is not the run's.
+  // After the key was lost, the plan's cost is not the run's. What a private row count costs is
+  // advice that takes another calibration: only for a reader of stderr.
   if (!training->ledger().has_fresh_key())
-    for (const std::string& cost : {unit_cost_line(e, method), size_cost_line(e, size, method)})
+    for (const std::string& cost :
+         {unit_cost_line(e, method),
+          reporter_.prints_info() ? size_cost_line(e, size, method) : std::string()})
       if (!cost.empty()) reporter_.info(cost);
   if (const double noise = feature_noise(e.config, size.unit_rows); noise > 0.0)
     reporter_.info(fmt::format(

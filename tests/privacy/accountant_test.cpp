@@ -271,6 +271,19 @@ TEST(Accountant, KnownAnswersAreThoseOfTheSameQuestion) {
   });
 }
 
+/// A training checks its budget after it calibrated its noise: the search's last bound is found.
+TEST(Accountant, TheBoundAtACalibratedNoiseIsKnown) {
+  (void)in_a_new_thread([] {
+    const double sigma = calibrate_sigma({}, {PoissonGaussian{0.013, 1.0}, 900}, 2.0, 1e-5, by_pld);
+    for (const Change change : {Change::add, Change::remove})
+      EXPECT_TRUE(known_epsilon({.releases = {{PoissonGaussian{0.013, sigma}, 900}},
+                                 .change = change,
+                                 .max_distinct_releases = by_pld.max_distinct_releases,
+                                 .delta = 1e-5}));
+    return std::vector<PrivacyBound>{};
+  });
+}
+
 TEST(Accountant, NothingReleasedCostsNothing) {
   Accountant idle = accountant_of({{PoissonGaussian{0.0, 1.0}, 100}, {Gaussian{1.0}, 0}});
   EXPECT_EQ(idle.epsilon(1e-10).epsilon, 0.0);

@@ -59,6 +59,10 @@ TEST_F(RowCount, ARunSaysWhatAPrivateOneCosts) {
   ASSERT_EQ(given.exit, 0) << given.err;
   EXPECT_NE(given.err.find("a private row count costs epsilon: 2 instead of "), std::string::npos)
       << given.err;
+  // It takes a calibration of its own, which is left out if stderr does not show the line.
+  ASSERT_EQ(train("quiet", {"--batch", "64", "--steps", "30", "--quiet"}).exit, 0);
+  EXPECT_EQ(content_of(folder_ / "quiet/private/log.txt").find("row count costs"),
+            std::string::npos);
 }
 
 /// What no row count allows, and a noise multiplier that keeps the budget for some counts only: the
