@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/layer.hpp"
+#include "runtime/data/row_array.hpp"
 #include "runtime/data/row_file.hpp"
 #include "runtime/data/row_layout.hpp"
 
@@ -41,6 +42,7 @@ struct Dataset {
   std::shared_ptr<const BorrowedFeatures> borrowed;
   /// Features in a file instead of memory: [size] records of the array `bytes`, `floats`, `coded`
   /// or `tokens`, which is then empty. FetchedExamples copies them into memory. Null: no file.
+  /// `targets`, `numbers` and `first_rows` are then in files, too (keep_arrays_in).
   std::shared_ptr<const RowFile> rows;
   std::vector<std::uint8_t> coded;          ///< [size, layout->row_bytes()], or empty
   std::shared_ptr<const RowLayout> layout;  ///< layout of coded rows; null: examples are not coded
@@ -53,17 +55,17 @@ struct Dataset {
   std::vector<std::uint8_t> labels;  ///< [size], each < classes <= 256
   /// Regression targets, [size] (all labels are then 0); empty for classes. Each is in [-1, 1]: the
   /// number scaled by the public bounds in the schema (target.hpp).
-  std::vector<float> targets;
+  RowArray<float> targets;
   float scale = 1.0f / 255.0f;  ///< used for bytes; public constants, never read from data
   float shift = 0.0f;
 
   /// Index of each example among all used rows of its file, ascending, [size]. Batches are drawn by
   /// these indices. Set for training examples if some rows were held out; otherwise empty, and an
   /// example's index here is used.
-  std::vector<std::uint32_t> numbers;
+  RowArray<std::uint32_t> numbers;
   /// Index, among all used rows of the file, of the first row that has the same unit of privacy
   /// (e.g. the same person) as each example, [size]. Empty: each example is a unit of its own.
-  std::vector<std::uint32_t> first_rows;
+  RowArray<std::uint32_t> first_rows;
 
   /// If this is one rank's range of a larger data set (range.hpp): index of its first example in
   /// that set, and the size of that set. Both are 0 if this is the whole set.

@@ -13,8 +13,8 @@ namespace {
 std::size_t to_size(std::int64_t n) { return static_cast<std::size_t>(n); }
 
 /// Appends elements [first, last) of an array.
-template <class T, class From>
-void append_part(std::vector<T>& to, const From& from, std::size_t first, std::size_t last) {
+template <class To, class From>
+void append_part(To& to, const From& from, std::size_t first, std::size_t last) {
   to.insert(to.end(), from.begin() + static_cast<std::ptrdiff_t>(first),
             from.begin() + static_cast<std::ptrdiff_t>(last));
 }
@@ -45,8 +45,8 @@ void visit_features(Dataset& data, const Visit& visit) {
 }
 
 /// Copies elements of an array; nothing if it is empty.
-template <class T>
-void gather(const std::vector<T>& from, std::span<const std::uint32_t> which, std::vector<T>& to) {
+template <class From, class To>
+void gather(const From& from, std::span<const std::uint32_t> which, To& to) {
   to.clear();
   if (from.empty()) return;
   for (const std::uint32_t i : which) to.push_back(from[i]);
@@ -60,6 +60,14 @@ const std::uint8_t* features_in_memory(const Dataset& data) {
   if (data.is_coded()) return data.coded.data();
   if (data.is_text()) return bytes_of(data.tokens);
   return data.is_bytes() ? data.byte_values().data() : bytes_of(data.float_values());
+}
+
+/// Returns whether these are at least two consecutive indices, ascending.
+bool is_range(std::span<const std::uint32_t> which) {
+  if (which.size() < 2) return false;
+  for (std::size_t i = 0; i < which.size(); ++i)
+    if (which[i] != which[0] + i) return false;
+  return true;
 }
 
 /// Returns whether the codes or word ids in features of `data` that were copied, [count] examples,
@@ -167,6 +175,13 @@ void append_blanks(Dataset& data, std::size_t count) {
   }
 }
 
+void keep_arrays_in(const std::filesystem::path& folder, Dataset& data) {
+  const RowMemory files(folder);
+  data.targets = RowArray<float>(RowAllocator<float>(files));
+  data.numbers = RowArray<std::uint32_t>(RowAllocator<std::uint32_t>(files));
+  data.first_rows = RowArray<std::uint32_t>(RowAllocator<std::uint32_t>(files));
+}
+
 void move_features(Dataset& data, RowFileWriter& to) {
   visit_features(data, [&](auto& array) {
     to.append({reinterpret_cast<const std::uint8_t*>(array.data()),
@@ -185,7 +200,11 @@ void copy_features(const Dataset& from, std::span<const std::uint32_t> which, st
     }
     return;
   }
-  from.rows->copy(which, to);
+  // Rows that follow one another are read as one piece.
+  if (is_range(which))
+    from.rows->copy(which.front(), which.size(), to);
+  else
+    from.rows->copy(which, to);
   if (!are_in_range(from, to, which.size()))
     throw InputError(from.rows->name() + ": expected rows as they were written, found others");
 }

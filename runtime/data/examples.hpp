@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <filesystem>
 #include <span>
 #include <utility>
 #include <vector>
@@ -52,6 +53,10 @@ void append_example(const Dataset& from, std::size_t example, Dataset& to);
 Dataset select_examples(const Dataset& data, std::span<const std::size_t> which);
 /// Appends `count` examples whose features, label and target are 0.
 void append_blanks(Dataset& data, std::size_t count);
+
+/// Lets large arrays of a data set without examples lie in files on the disk of `folder`: targets,
+/// numbers and first rows.
+void keep_arrays_in(const std::filesystem::path& folder, Dataset& data);
 
 /// Appends the features of a data set that owns them, [size, feature_bytes()], to a file, and
 /// removes them from the data set.

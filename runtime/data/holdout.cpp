@@ -32,14 +32,12 @@ void HoldOutSplitter::take(const Dataset& used) {
     if (held)
       held_.take(used, i);
     else if (train_.take(used, i))
-      numbers_.push_back(taken_);
+      train_.number(taken_);
   }
 }
 
 HeldOut HoldOutSplitter::finish(const std::string& file) {
-  HeldOut parts{.train = train_.finish(file), .held = held_.finish(file)};
-  parts.train.numbers = std::move(numbers_);
-  return parts;
+  return {.train = train_.finish(file), .held = held_.finish(file)};
 }
 
 RandomKey split_key_of_seed(std::uint64_t seed) {

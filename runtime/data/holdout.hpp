@@ -49,7 +49,6 @@ class HoldOutSplitter {
   HoldOutDraws draws_;
   KeptRange train_;
   KeptRange held_;
-  std::vector<std::uint32_t> numbers_;  // Dataset::numbers of the training rows read so far
   std::uint32_t taken_ = 0;
 };
 

@@ -42,9 +42,9 @@ void visit_arrays(Data& data, const Visit& visit) {
   visit(data.first_rows);
 }
 
-template <class T>
-std::string_view bytes_of(const std::vector<T>& array) {
-  return {reinterpret_cast<const char*>(array.data()), array.size() * sizeof(T)};
+template <class Array>
+std::string_view bytes_of(const Array& array) {
+  return {reinterpret_cast<const char*>(array.data()), array.size() * sizeof(*array.data())};
 }
 
 /// Keeps the features of one part. Returns false if that is not possible.
@@ -74,6 +74,7 @@ bool read_part(const IndexJson& about, const fs::path& features, std::istream& i
                std::uint64_t& left, Dataset& part) {
   std::size_t k = 0;
   bool whole = true;
+  keep_arrays_in(features.parent_path(), part);
   visit_arrays(part, [&](auto& array) {
     const auto count = about.at("counts").at(k++).get<std::uint64_t>();
     const std::uint64_t width = sizeof(*array.data());

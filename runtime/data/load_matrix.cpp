@@ -50,10 +50,10 @@ void show(const MatrixFiles& files) {
     files.progress->next("reading " + shown(fs::path(files.name()).filename().string()));
 }
 
-/// Reads all rows to check them, and returns a data set with their labels but without features.
-Dataset check_rows(MatrixReader& reader) {
-  Dataset rows = reader.empty();
+/// Reads all rows to check them, and adds their labels to `rows`, but not their features.
+Dataset check_rows(MatrixReader& reader, Dataset rows) {
   rows.labels.reserve(reader.rows());
+  if (rows.has_targets()) rows.targets.reserve(reader.rows());
   TableBlock block;
   while (reader.next(block)) {
     const Dataset& read = block.examples;
@@ -68,13 +68,15 @@ Dataset read_rows(const MatrixFiles& files, Share share = {}) {
   show(files);
   MatrixReader reader(files);
   if (auto borrowed = reader.borrowed(); borrowed != nullptr && share.is_all()) {
-    Dataset rows = check_rows(reader);
+    Dataset rows = check_rows(reader, reader.empty());
     rows.borrowed = std::move(borrowed);
     return rows;
   }
   if (share.is_all() && files.storage.in_file(reader.rows() * feature_bytes(reader.empty())))
     if (auto in_file = reader.file_rows(); in_file != nullptr) {
-      Dataset rows = check_rows(reader);
+      Dataset rows = reader.empty();
+      keep_arrays_in(files.storage.folder, rows);
+      rows = check_rows(reader, std::move(rows));
       rows.rows = std::move(in_file);
       return rows;
     }

@@ -24,6 +24,10 @@ KeptRange::KeptRange(Dataset empty, Share share, std::uint64_t whole)
 KeptRange::KeptRange(Dataset empty, Share share, std::uint64_t whole, RowFileWriter to)
     : KeptRange(std::move(empty), share, whole) {
   file_.emplace(std::move(to));
+  keep_arrays_in(file_->folder(), kept_);
+  const std::size_t rows = share_.of(whole_).size();
+  kept_.labels.reserve(rows);
+  if (kept_.has_targets()) kept_.targets.reserve(rows);
 }
 
 void KeptRange::unload() {

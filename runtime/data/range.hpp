@@ -29,6 +29,8 @@ class KeptRange {
   void take(const Dataset& block);
   /// Adds one example, with index `example` in `block`. Returns whether it is in the share.
   bool take(const Dataset& block, std::size_t example);
+  /// Records the sampling index of the example that take() has added last.
+  void number(std::uint32_t index) { kept_.numbers.push_back(index); }
   /// Returns the collected examples. Requires that all examples were passed. Throws Error naming
   /// `file` if their number is not `whole`: the file changed while it was read.
   Dataset finish(const std::string& file);

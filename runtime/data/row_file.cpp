@@ -89,21 +89,6 @@ int read_at(int file, std::uint64_t at, std::size_t bytes, std::uint8_t* to) {
   return 0;
 }
 
-/// Makes a file without a name that only its owner can read. can_be_named: set to whether the file
-/// system can give it a name later.
-FileDescriptor unnamed_file(const fs::path& folder, const std::string& data, bool& can_be_named) {
-  const int unnamed = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  can_be_named = unnamed >= 0;
-  if (unnamed >= 0) return FileDescriptor(unnamed);
-  std::string path = (folder / ".cudp-rows-XXXXXX").string();
-  const int file = ::mkostemp(path.data(), O_CLOEXEC);
-  if (file < 0)
-    throw Error(data + ": its rows need a file in " + folder.string() +
-                ", which cannot be made: " + reason(errno));
-  ::unlink(path.c_str());
-  return FileDescriptor(file);
-}
-
 }  // namespace
 
 FileDescriptor::~FileDescriptor() {
@@ -113,6 +98,19 @@ FileDescriptor::~FileDescriptor() {
 FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
   std::swap(number_, other.number_);
   return *this;
+}
+
+FileDescriptor unnamed_file(const fs::path& folder, const std::string& data, bool* can_be_named) {
+  const int unnamed = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (can_be_named != nullptr) *can_be_named = unnamed >= 0;
+  if (unnamed >= 0) return FileDescriptor(unnamed);
+  std::string path = (folder / ".cudp-rows-XXXXXX").string();
+  const int file = ::mkostemp(path.data(), O_CLOEXEC);
+  if (file < 0)
+    throw Error(data + ": its rows need a file in " + folder.string() +
+                ", which cannot be made: " + reason(errno));
+  ::unlink(path.c_str());
+  return FileDescriptor(file);
 }
 
 RowFile::RowFile(std::string name, FileDescriptor file, std::uint64_t first_byte,
@@ -209,7 +207,7 @@ RowFileWriter::RowFileWriter(const fs::path& folder, std::string data, std::size
     : folder_(folder),
       data_(std::move(data)),
       row_bytes_(row_bytes),
-      file_(unnamed_file(folder, data_, can_be_named_)) {}
+      file_(unnamed_file(folder, data_, &can_be_named_)) {}
 
 void RowFileWriter::append(std::span<const std::uint8_t> rows) {
   ensure(rows.size() % row_bytes_ == 0, "a file of rows takes whole rows");

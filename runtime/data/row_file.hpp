@@ -26,6 +26,12 @@ class FileDescriptor {
   int number_;
 };
 
+/// Makes a file without a name on the disk of `folder`. It is deleted when it is closed, and only
+/// its owner can read it. data: name of the data set, for messages. can_be_named: if given, set to
+/// whether linkat() can give the file a name. Throws Error if no file can be made there.
+FileDescriptor unnamed_file(const std::filesystem::path& folder, const std::string& data,
+                            bool* can_be_named = nullptr);
+
 /// Features of examples in a mapped file: records of equal size, one after another. Rows are copied
 /// when they are needed. The system can drop the file's pages at any time, so they do not count as
 /// memory of this process. Thread-safe.
@@ -93,6 +99,8 @@ class RowFileWriter {
   /// folder: folder on whose disk the file is made. data: name of the data set, for messages.
   /// Throws Error if no file can be made there.
   RowFileWriter(const std::filesystem::path& folder, std::string data, std::size_t row_bytes);
+
+  const std::filesystem::path& folder() const { return folder_; }
 
   /// Appends whole rows. Throws Error if the disk is full.
   void append(std::span<const std::uint8_t> rows);

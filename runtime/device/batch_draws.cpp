@@ -1,7 +1,6 @@
 #include "runtime/device/batch_draws.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <variant>
 
 #include "kernels/common/simd_level.hpp"
@@ -13,6 +12,12 @@ namespace {
 /// Number of examples that a thread takes at a time, a multiple of 256 (a tile of random words).
 constexpr std::int64_t kRange = std::int64_t{64} * 256;
 
+/// Maximum number of batches that are allocated ahead.
+constexpr std::uint64_t kMaxBatches = std::uint64_t{1} << 16;
+
+/// Maximum number of tasks of a draw, each of which draws consecutive ranges.
+constexpr std::size_t kMaxTasks = 64;
+
 std::size_t ranges(std::int64_t n) { return static_cast<std::size_t>((n + kRange - 1) / kRange); }
 
 }  // namespace
@@ -23,78 +28,94 @@ BatchDraws::BatchDraws(const Dataset& data, Generator generator, SharedKey key, 
       team_(team),
       k_(cpu_kernels(best_simd_level())),
       numbering_(data),
-      drawn_(std::make_unique_for_overwrite<std::uint32_t[]>(numbering_.count())) {}
+      scratch_(static_cast<std::size_t>(team.size())) {}
 
 std::span<const std::uint32_t> BatchDraws::draw(std::uint64_t step, const Draw& draw,
                                                 std::span<const float> norms) {
-  std::size_t count = 0;
-  if (const auto* const allocation = std::get_if<Allocation>(&draw)) {
-    count = draw_allocated(*allocation, step);
-  } else {
-    const auto* const poisson = std::get_if<Poisson>(&draw);
-    const auto* const candidates = std::get_if<Candidates>(&draw);
-    const auto first = static_cast<std::int64_t>(numbering_.begin());
-    const auto n = static_cast<std::int64_t>(numbering_.count());
-    std::vector<float>
-        numbered;  // norms by example number; empty if numbers equal indices in the training set
-    if (candidates != nullptr && !numbering_.are_indices()) numbered = numbering_.by_number(norms);
-    const float* const all_norms = numbered.empty() ? norms.data() : numbered.data();
-    std::vector<std::int64_t> counts(ranges(n));
-    team_.run(counts.size(), [&](std::size_t i, int) {
-      const std::int64_t begin = static_cast<std::int64_t>(i) * kRange;
-      counts[i] = k_.sample({.stream = stream(Stream::sampling, step),
-                             .threshold = poisson != nullptr ? poisson->threshold : 0,
-                             .begin = first + begin,
-                             .end = first + std::min(begin + kRange, n),
-                             .drawn = drawn_.get() + begin,
-                             .norms = candidates != nullptr ? all_norms : nullptr,
-                             .rule = candidates != nullptr ? candidates->rule : ImportanceRule{},
-                             .first = first});
-    });
-    for (std::size_t i = 0; i < counts.size(); ++i) {
-      std::copy_n(drawn_.get() + static_cast<std::int64_t>(i) * kRange, counts[i],
-                  drawn_.get() + count);
-      count += static_cast<std::size_t>(counts[i]);
-    }
-  }
-  return {drawn_.get(), numbering_.to_indices({drawn_.get(), count})};
+  if (const auto* const allocation = std::get_if<Allocation>(&draw))
+    draw_allocated(*allocation, step);
+  else
+    draw_each(step, draw, norms);
+  drawn_.resize(numbering_.to_indices(drawn_));
+  return drawn_;
 }
 
-/// Writes the examples that are allocated to a step to drawn_. Returns their number.
-std::size_t BatchDraws::draw_allocated(const Allocation& allocation, std::uint64_t step) {
-  const std::uint64_t number = step / allocation.steps;
-  if (!epoch_ || epoch_->number != number || epoch_->steps != allocation.steps)
-    allocate(number, allocation.steps);
-  const std::size_t bin = step % allocation.steps;
-  const std::size_t count = epoch_->first[bin + 1] - epoch_->first[bin];
-  std::copy_n(epoch_->examples.data() + epoch_->first[bin], count, drawn_.get());
-  return count;
-}
-
-void BatchDraws::allocate(std::uint64_t number, std::uint64_t steps) {
+/// Writes the numbers that a step draws independently of one another to drawn_.
+void BatchDraws::draw_each(std::uint64_t step, const Draw& draw, std::span<const float> norms) {
+  const auto* const poisson = std::get_if<Poisson>(&draw);
+  const auto* const candidates = std::get_if<Candidates>(&draw);
   const auto first = static_cast<std::int64_t>(numbering_.begin());
   const auto n = static_cast<std::int64_t>(numbering_.count());
-  std::vector<std::uint32_t> step_of(numbering_.count());
-  team_.run(ranges(n), [&](std::size_t i, int) {
-    const std::int64_t begin = static_cast<std::int64_t>(i) * kRange;
-    const Allocate args{.stream = stream(Stream::allocation, number),
-                        .steps = static_cast<std::uint32_t>(steps),
-                        .begin = first + begin,
-                        .end = first + std::min(begin + kRange, n),
-                        .step = step_of.data() + begin};
-    validate(args);
-    k_.allocate(args);
+  std::vector<float>
+      numbered;  // norms by example number; empty if numbers equal indices in the training set
+  if (candidates != nullptr && !numbering_.are_indices()) numbered = numbering_.by_number(norms);
+  const float* const all_norms = numbered.empty() ? norms.data() : numbered.data();
+  const std::size_t tasks = std::min(ranges(n), kMaxTasks);
+  parts_.resize(tasks);
+  team_.run(tasks, [&](std::size_t task, int thread) {
+    std::vector<std::uint32_t>& scratch = scratch_[static_cast<std::size_t>(thread)];
+    scratch.resize(static_cast<std::size_t>(kRange));
+    std::vector<std::uint32_t>& part = parts_[task];
+    part.clear();
+    const std::size_t end = ranges(n) * (task + 1) / tasks;
+    for (std::size_t range = ranges(n) * task / tasks; range < end; ++range) {
+      const std::int64_t begin = static_cast<std::int64_t>(range) * kRange;
+      const std::int64_t count =
+          k_.sample({.stream = stream(Stream::sampling, step),
+                     .threshold = poisson != nullptr ? poisson->threshold : 0,
+                     .begin = first + begin,
+                     .end = first + std::min(begin + kRange, n),
+                     .drawn = scratch.data(),
+                     .norms = candidates != nullptr ? all_norms : nullptr,
+                     .rule = candidates != nullptr ? candidates->rule : ImportanceRule{},
+                     .first = first});
+      part.insert(part.end(), scratch.begin(), scratch.begin() + count);
+    }
   });
+  drawn_.clear();
+  for (const auto& part : parts_) drawn_.insert(drawn_.end(), part.begin(), part.end());
+}
+
+/// Writes the numbers that are allocated to a step to drawn_.
+void BatchDraws::draw_allocated(const Allocation& allocation, std::uint64_t step) {
+  const std::uint64_t number = step / allocation.steps;
+  const std::uint64_t in_epoch = step % allocation.steps;
+  if (!epoch_ || !epoch_->has(number, allocation.steps, in_epoch))
+    allocate(number, allocation.steps, in_epoch);
+  drawn_ = epoch_->batches[in_epoch - epoch_->begin];
+}
+
+void BatchDraws::allocate(std::uint64_t number, std::uint64_t steps, std::uint64_t begin) {
+  const auto first = static_cast<std::int64_t>(numbering_.begin());
+  const auto n = static_cast<std::int64_t>(numbering_.count());
+  const std::uint64_t of_a_step = numbering_.count() / steps + 1;
+  if (of_a_step * steps <= kMaxAllocated && steps <= kMaxBatches) begin = 0;
+  const std::uint64_t count =
+      std::clamp<std::uint64_t>(std::min(kMaxAllocated / of_a_step, kMaxBatches), 1, steps - begin);
   if (!epoch_) epoch_.emplace();
-  epoch_->number = number;
-  epoch_->steps = steps;
-  epoch_->first.assign(steps + 1, 0);
-  for (const std::uint32_t s : step_of) ++epoch_->first[s + 1];
-  std::partial_sum(epoch_->first.begin(), epoch_->first.end(), epoch_->first.begin());
-  epoch_->examples.resize(step_of.size());
-  std::vector<std::size_t> next(epoch_->first.begin(), epoch_->first.end() - 1);
-  for (std::size_t i = 0; i < step_of.size(); ++i)
-    epoch_->examples[next[step_of[i]]++] = static_cast<std::uint32_t>(i);
+  *epoch_ = {.number = number, .steps = steps, .begin = begin, .batches = {}};
+  epoch_->batches.resize(count);
+  for (auto& batch : epoch_->batches) batch.reserve(of_a_step + of_a_step / 8);
+  std::vector<std::uint32_t> step_of(static_cast<std::size_t>(kRange) * kMaxTasks);
+  for (std::size_t at = 0; at < ranges(n); at += kMaxTasks) {
+    const std::int64_t from = static_cast<std::int64_t>(at) * kRange;
+    const std::size_t now = std::min(kMaxTasks, ranges(n) - at);
+    team_.run(now, [&](std::size_t i, int) {
+      const std::int64_t start = from + static_cast<std::int64_t>(i) * kRange;
+      const Allocate args{.stream = stream(Stream::allocation, number),
+                          .steps = static_cast<std::uint32_t>(steps),
+                          .begin = first + start,
+                          .end = first + std::min(start + kRange, n),
+                          .step = step_of.data() + (start - from)};
+      validate(args);
+      k_.allocate(args);
+    });
+    const std::int64_t to = std::min(from + static_cast<std::int64_t>(now) * kRange, n);
+    for (std::int64_t i = from; i < to; ++i)
+      if (const std::uint64_t step = step_of[static_cast<std::size_t>(i - from)];
+          step >= begin && step - begin < count)
+        epoch_->batches[step - begin].push_back(static_cast<std::uint32_t>(i));
+  }
 }
 
 }  // namespace cudp

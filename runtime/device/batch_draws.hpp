@@ -1,7 +1,6 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -15,18 +14,26 @@
 
 namespace cudp {
 
-/// Batches of the steps of an epoch, if examples are allocated to them.
-struct AllocatedEpoch {
-  std::uint64_t number = 0;
-  std::uint64_t steps = 0;
-  std::vector<std::size_t> first;       ///< [steps + 1], where each step's examples begin
-  std::vector<std::uint32_t> examples;  ///< by step, ascending within each
+/// Batches of consecutive steps of an epoch, if examples are allocated to them.
+struct AllocatedSteps {
+  std::uint64_t number = 0;  ///< of the epoch
+  std::uint64_t steps = 0;   ///< of the whole epoch
+  std::uint64_t begin = 0;   ///< first of these steps, counted from the epoch's first
+  std::vector<std::vector<std::uint32_t>> batches;  ///< of steps begin, begin + 1, ...; ascending
+
+  bool has(std::uint64_t epoch, std::uint64_t epoch_steps, std::uint64_t step) const {
+    return number == epoch && steps == epoch_steps && step >= begin &&
+           step - begin < batches.size();
+  }
 };
 
 /// Draws batches on the host. A batch depends on the key, on the step's number and, for importance
 /// sampling, on stored norms alone, and is the one that a device draws.
 class BatchDraws {
  public:
+  /// Maximum number of examples in batches that are allocated ahead (64 MB), if a step has fewer.
+  static constexpr std::uint64_t kMaxAllocated = std::uint64_t{1} << 24;
+
   /// Keeps references to `data` and `team`.
   BatchDraws(const Dataset& data, Generator generator, SharedKey key, ThreadTeam& team);
 
@@ -41,19 +48,21 @@ class BatchDraws {
   RandomStream stream(Stream purpose, std::uint64_t step) const {
     return {generator_, key_.key(), purpose, step};
   }
-  std::size_t draw_allocated(const Allocation& allocation, std::uint64_t step);
-  /// Draws the batches of all steps of an epoch.
-  void allocate(std::uint64_t number, std::uint64_t steps);
+  void draw_each(std::uint64_t step, const Draw& draw, std::span<const float> norms);
+  void draw_allocated(const Allocation& allocation, std::uint64_t step);
+  /// Draws the batches of an epoch's steps from `begin` on: of all of them, unless they have more
+  /// than kMaxAllocated examples together.
+  void allocate(std::uint64_t number, std::uint64_t steps, std::uint64_t begin);
 
   Generator generator_;
   SharedKey key_;
   ThreadTeam& team_;
   const CpuKernels& k_;
   Numbering numbering_;
-  /// [numbers of examples]. Drawing writes only the beginning of each thread's range, so most of it
-  /// takes no physical memory.
-  std::unique_ptr<std::uint32_t[]> drawn_;
-  std::optional<AllocatedEpoch> epoch_;
+  std::vector<std::uint32_t> drawn_;                 // the batch
+  std::vector<std::vector<std::uint32_t>> parts_;    // of the batch, by task
+  std::vector<std::vector<std::uint32_t>> scratch_;  // one range of numbers, by thread
+  std::optional<AllocatedSteps> epoch_;
 };
 
 }  // namespace cudp

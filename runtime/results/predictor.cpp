@@ -31,7 +31,7 @@ Predictions Predictor::predict(std::span<const float> parameters, const Dataset&
           .outputs = outputs_,
           .logits = logits(examples),
           .labels = examples.labels,
-          .targets = examples.targets,
+          .targets = copy_of(examples.targets),
           .huber = huber_};
 }
 

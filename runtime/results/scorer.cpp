@@ -190,7 +190,7 @@ bool Scorer::next(ScoredBlock& block) {
     block.first_row = 0;
     block.predictions.logits = predictor_.logits(*whole_);
     block.predictions.labels = std::move(whole_->labels);
-    block.predictions.targets = std::move(whole_->targets);
+    block.predictions.targets = copy_of(whole_->targets);
     whole_.reset();
     return true;
   }
@@ -214,7 +214,7 @@ bool Scorer::next(ScoredBlock& block) {
   block.first_row = read.first_row;
   block.predictions.logits = predictor_.logits(examples);
   block.predictions.labels = read.examples.labels;
-  block.predictions.targets = read.examples.targets;
+  block.predictions.targets = copy_of(read.examples.targets);
   std::swap(block.ids, read.ids);
   std::swap(block.groups, read.groups);
   return true;

@@ -182,7 +182,7 @@ void Run::describe() const {
       e.network.frozen.empty() ? ""
                                : fmt::format(", {} of them trained", e.network.parameter_count),
       e.backend.name, e.config.precision == Precision::tf32 ? " in TF32" : ""));
-  if (const std::string line = memory_line(e); !line.empty())
+  if (const std::string line = memory_line(e, method); !line.empty())
     size.is_public() ? reporter_.info(line) : reporter_.report_to_owner(line);
   for (const std::string& note : e.data.notes) reporter_.info(note);
   if (const std::string chosen = table_defaults_line(e.config, size, e.data.train, e.network);

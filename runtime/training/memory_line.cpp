@@ -1,35 +1,62 @@
 #include "runtime/training/memory_line.hpp"
 
+#include <algorithm>
+#include <variant>
+
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/base/threads.hpp"
 #include "runtime/data/examples.hpp"
+#include "runtime/device/batch_draws.hpp"
+#include "runtime/methods/engine_method.hpp"
 #include "runtime/training/prepare.hpp"
 
 namespace cudp {
 namespace {
 
+template <class Array>
+double bytes_of_array(const Array& array) {
+  return static_cast<double>(array.size() * sizeof(*array.data()));
+}
+
+/// Returns the size of the arrays that are in files if the features are [bytes].
+double bytes_of_row_arrays(const Dataset& data) {
+  return bytes_of_array(data.targets) + bytes_of_array(data.numbers) +
+         bytes_of_array(data.first_rows);
+}
+
 /// Returns the memory that the examples of a data set take [bytes].
 double bytes_in_memory(const Dataset& data) {
-  const auto of = [](const auto& array) {
-    return static_cast<double>(array.size() * sizeof(*array.data()));
-  };
-  const double features = data.rows != nullptr ? 0.0
-                                               : static_cast<double>(data.size()) *
-                                                     static_cast<double>(feature_bytes(data));
-  return features + of(data.lengths) + of(data.labels) + of(data.targets) +
-         2.0 * of(data.numbers) +  // and their indices
-         of(data.first_rows);
+  const double size = static_cast<double>(data.size());
+  const double of_each = bytes_of_array(data.lengths) + bytes_of_array(data.labels);
+  // If rows were held out, two bits a row say which. Codes of blocks of rows are 16 bytes each.
+  const double of_all = 0.25 * size + 3.0 * 16.0 / 256.0 * size;
+  if (data.rows != nullptr) return of_each + of_all;
+  return of_each + of_all + bytes_of_row_arrays(data) +
+         size * static_cast<double>(feature_bytes(data));
 }
 
 double bytes_in_file(const Dataset& data) {
   if (data.rows == nullptr) return 0.0;
-  return static_cast<double>(data.size()) * static_cast<double>(data.rows->row_bytes());
+  return static_cast<double>(data.size()) * static_cast<double>(data.rows->row_bytes()) +
+         bytes_of_row_arrays(data);
+}
+
+/// Returns the memory that the draws of a method's batches take [bytes].
+double bytes_of_draws(const Method& method, double examples) {
+  const auto* const steps = dynamic_cast<const EngineMethod*>(&method);
+  if (steps == nullptr) return 0.0;
+  const Draw draw = steps->recipe().draw;
+  // Norms of all examples: in the state, in its copies for a checkpoint, and by number.
+  if (std::holds_alternative<Candidates>(draw)) return 16.0 * examples;
+  const double batch = 16.0 * (method.examples_per_step() + 1e5);
+  if (std::holds_alternative<Poisson>(draw)) return batch;
+  return batch + 8e6 + 6.0 * std::min(examples, static_cast<double>(BatchDraws::kMaxAllocated));
 }
 
 }  // namespace
 
-std::string memory_line(const Experiment& e) {
+std::string memory_line(const Experiment& e, const Method& method) {
   const DataSplit& data = e.data;
   const double in_file = bytes_in_file(data.train) + bytes_in_file(data.test);
   if (in_file == 0.0) return "";
@@ -41,12 +68,14 @@ std::string memory_line(const Experiment& e) {
   constexpr double kProgram = 30e6;  // the program itself, and blocks of a file that is being read
   // CUDA has two buffers for rows that do not fit the device (runtime/device/cuda/row_stream.hpp).
   const double streamed = e.backend.name == "cuda" ? 2.0 * 0x1p28 : 0.0;
-  // Some methods store a norm for each example, in their state and in checkpoints.
-  const double per_example = 16.0 * static_cast<double>(data.train.size());
-  const double peak = kProgram + model + copies + streamed + per_example +
+  // Logits, labels, targets and losses of the test rows.
+  const double tested =
+      static_cast<double>(data.test.size()) * (4.0 * e.network.outputs + 1.0 + 4.0 + 8.0);
+  const double peak = kProgram + model + copies + streamed + tested +
+                      bytes_of_draws(method, static_cast<double>(data.train.size())) +
                       bytes_in_memory(data.train) + bytes_in_memory(data.test);
   return fmt::format(
-      "at most about {:.0f} MB of memory; {:.0f} MB of features stay in files, of which the "
+      "at most about {:.0f} MB of memory; {:.0f} MB of rows stay in files, of which the "
       "system keeps in memory what has space",
       peak / 1e6, in_file / 1e6);
 }

@@ -284,9 +284,9 @@ std::optional<HoldOutDraws> holdout_draws(const TrainConfig& config,
 
 /// Returns the concatenation of all ranks' arrays on rank 0.
 template <class T>
-std::vector<T> joined(Ranks& ranks, const char* what, const std::vector<T>& mine) {
+std::vector<T> joined(Ranks& ranks, const char* what, std::span<const T> mine) {
   std::vector<T> all;
-  for (const std::string& part : ranks.gather(what, std::as_bytes(std::span(mine)))) {
+  for (const std::string& part : ranks.gather(what, std::as_bytes(mine))) {
     const std::size_t at = all.size();
     all.resize(at + part.size() / sizeof(T));
     std::memcpy(all.data() + at, part.data(), part.size());
@@ -299,8 +299,8 @@ std::vector<T> joined(Ranks& ranks, const char* what, const std::vector<T>& mine
 void gather_answers(const DataSplit& data, Experiment& e) {
   for (const Dataset* const part : {&data.train, &data.test})
     ensure(part->whole > 0 || part->size() == 0, "a rank must read its range alone");
-  e.test_labels = joined(*e.ranks, "labels of the test set", data.test.labels);
-  e.test_targets = joined(*e.ranks, "targets of the test set", data.test.targets);
+  e.test_labels = joined<std::uint8_t>(*e.ranks, "labels of the test set", data.test.labels);
+  e.test_targets = joined<float>(*e.ranks, "targets of the test set", data.test.targets);
 }
 
 /// Throws InputError if a trained tensor has the name under which the embedding of words is stored.

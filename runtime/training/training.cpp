@@ -336,7 +336,7 @@ Predictions Training::answers() {
           .outputs = e.network.outputs,
           .logits = joined_logits(),
           .labels = ranks().alone() ? e.data.test.labels : e.test_labels,
-          .targets = ranks().alone() ? e.data.test.targets : e.test_targets,
+          .targets = ranks().alone() ? copy_of(e.data.test.targets) : e.test_targets,
           .huber = e.network.spec.huber};
 }
 

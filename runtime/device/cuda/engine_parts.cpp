@@ -80,8 +80,9 @@ void EngineParts::load(const Dataset& data) {
     streamed.emplace(gpu, data, settings, train.data(), passes.layout().storage.sorts_words);
   canaries.load(train.size());
   numbering.emplace(data);
-  index = {gpu, numbering->index().size()};
-  index.upload(numbering->index());
+  const std::vector<std::uint32_t> index_of_numbers = numbering->index();
+  index = {gpu, index_of_numbers.size()};
+  index.upload(index_of_numbers);
   sample = {gpu, numbering->count()};
   drawn = {gpu, train.size()};
   norms = {gpu, keeps_norms() ? train.size() : 0};

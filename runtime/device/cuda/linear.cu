@@ -25,8 +25,9 @@ DeviceLinear::DeviceLinear(Gpu gpu, const Dataset& train, Loss loss, double max_
   scores_ = {gpu_, all_.slots()};
   along_ = {gpu_, all_.slots()};
   derivatives_ = {gpu_, all_.slots()};
-  index_ = {gpu_, numbering_.index().size()};
-  index_.upload(numbering_.index());
+  const std::vector<std::uint32_t> index = numbering_.index();
+  index_ = {gpu_, index.size()};
+  index_.upload(index);
   scratch_ = {gpu_, numbering_.count()};
   drawn_ = {gpu_, size_};
 }

@@ -302,8 +302,7 @@ Finished run_with_limit(const TemporaryFolder& folder, const Words& words, rlim_
   return process.wait();
 }
 
-/// 300 MB of images, and a table of which the rows take 50 MB, under a limit on anonymous memory
-/// that is a fraction of them.
+/// 300 MB of images under a limit on anonymous memory that is a fraction of them.
 TEST_F(RowsInCli, MoreRowsThanMemoryTrainFromFiles) {
   constexpr std::size_t kImages = 382'000;
   constexpr rlim_t kLimit = rlim_t{100} << 20;
@@ -328,6 +327,37 @@ TEST_F(RowsInCli, MoreRowsThanMemoryTrainFromFiles) {
   Finished run = run_with_limit(folder_, training("run", images), kLimit);
   EXPECT_EQ(run.exit, 0) << run.err;
   fs::remove_all(at + "many");
+}
+
+/// Five million rows of a table with a target, some of them held out: 20 bytes a row of targets,
+/// numbers of rows and drawn rows would be more than the limit on anonymous memory. The log states
+/// the memory that the training takes, and that states less than the limit.
+TEST_F(RowsInCli, NumbersOfTheRowsAreNotInMemory) {
+  constexpr int kRows = 5'000'000;
+  constexpr rlim_t kLimit = rlim_t{100} << 20;
+  const std::string at = folder_.path().string() + "/";
+  {
+    std::string block;
+    for (int i = 0; i < 1000; ++i)
+      block += std::to_string(i % 10) + "," + std::to_string(i % 7) + "\n";
+    std::ofstream table(at + "long.csv", std::ios::binary);
+    table << "x,y\n";
+    for (int i = 0; i < kRows; i += 1000) table << block;
+    write_text(at + "long.toml",
+               "columns = [{name = \"x\", kind = \"numeric\", min = 0, max = 9}, "
+               "{name = \"y\", kind = \"target\", min = 0, max = 6}]\n");
+  }
+  const std::string table = "--threads 2 --dataset " + at + "long.csv --schema " + at +
+                            "long.toml --epsilon 1 --steps 5 --holdout 0.2 --holdout-epsilon 1 "
+                            "--holdout-delta 1e-3 --rows-in ";
+  EXPECT_NE(run_with_limit(folder_, training("run", table + "memory"), kLimit).exit, 0);
+  const Finished run = run_with_limit(folder_, training("run", table + "file"), kLimit);
+  EXPECT_EQ(run.exit, 0) << run.err;
+  const std::string log = content_of(at + "run/private/log.txt");
+  const std::string stated = "at most about ";
+  const std::size_t begin = log.find(stated);
+  ASSERT_NE(begin, std::string::npos) << log;
+  EXPECT_LT(std::stod(log.substr(begin + stated.size())) * 1e6, static_cast<double>(kLimit));
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <random>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -55,7 +57,7 @@ TEST(HoldOutOfRows, PutsEachIntoOnePartInTheOrderOfTheFile) {
 
 TEST(HoldOutOfRows, MovesNoRowWithTheSameKeyAndOthersWithAnother) {
   const auto numbers = [](std::size_t n, std::uint64_t seed) {
-    return hold_out(rows(n, 0), key_from_seed(seed), 0.5).train.numbers;
+    return copy_of(hold_out(rows(n, 0), key_from_seed(seed), 0.5).train.numbers);
   };
   const std::vector<std::uint32_t> some = numbers(200, 1);
   EXPECT_EQ(numbers(200, 1), some);
@@ -114,6 +116,36 @@ TEST(Numbering, GoesThereAndBack) {
   EXPECT_EQ(n.numbers_of(drawn), (std::vector<std::uint32_t>{1, 5, 9}));
   EXPECT_EQ(n.by_number(std::vector<float>{1, 2, 3, 4}),
             (std::vector<float>{0, 1, 0, 0, 2, 3, 0, 0, 0, 4}));
+}
+
+TEST(Numbering, AgreesWithAList) {
+  std::mt19937_64 random(8);
+  for (const std::size_t size : {1u, 63u, 64u, 65u, 511u, 512u, 513u, 5'000u}) {
+    for (const unsigned held : {1u, 2u, 900u, 1'000u}) {
+      SCOPED_TRACE(std::to_string(size) + " rows, share " + std::to_string(held));
+      Dataset d = rows(size, 0);
+      std::vector<std::uint32_t> numbers;
+      for (std::uint32_t next = 1'000; numbers.size() < size; ++next)
+        if (random() % 1'001 >= held - 1) numbers.push_back(next);
+      d.numbers.assign(numbers.begin(), numbers.end());
+      const Numbering n(d);
+      EXPECT_EQ(n.begin(), numbers.front() / kSampleTile * kSampleTile);
+      EXPECT_EQ(n.end(), numbers.back() + 1);
+      std::vector<std::uint32_t> index(n.count(), kHeldOut);
+      std::vector<std::uint32_t> drawn, found, all;
+      for (std::uint32_t i = 0; i < size; ++i) index[numbers[i] - n.begin()] = i;
+      EXPECT_EQ(n.index(), index);
+      for (std::uint32_t i = 0; i < index.size(); ++i) {
+        if (random() % 2 == 0) continue;
+        drawn.push_back(i);
+        if (index[i] != kHeldOut) found.push_back(index[i]);
+      }
+      drawn.resize(n.to_indices(drawn));
+      EXPECT_EQ(drawn, found);
+      for (std::uint32_t i = 0; i < size; ++i) all.push_back(i);
+      EXPECT_EQ(n.numbers_of(all), numbers);
+    }
+  }
 }
 
 }  // namespace

@@ -1,0 +1,77 @@
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace cudp {
+
+/// Memory for arrays with one element per row. A large array of a data set whose features are in a
+/// file lies in a file, too: mapped, on the same disk, without a name, and readable by its owner
+/// only. The system can write its pages to the disk at any time, so they do not count as anonymous
+/// memory of this process.
+class RowMemory {
+ public:
+  /// Memory of this process.
+  RowMemory() = default;
+  /// Files on the disk of `folder`; memory of this process for arrays below kMinBytes.
+  explicit RowMemory(const std::filesystem::path& folder)
+      : folder_(std::make_shared<const std::filesystem::path>(folder)) {}
+
+  static constexpr std::size_t kMinBytes = std::size_t{1} << 16;
+
+  bool in_file(std::size_t bytes) const { return folder_ != nullptr && bytes >= kMinBytes; }
+  /// Returns memory for `bytes` bytes, aligned for any number. Throws Error if the disk is full.
+  void* allocate(std::size_t bytes) const;
+  void release(void* memory, std::size_t bytes) const;
+
+  bool operator==(const RowMemory&) const = default;
+
+ private:
+  std::shared_ptr<const std::filesystem::path> folder_;  // null: memory of this process
+};
+
+template <class T>
+class RowAllocator {
+ public:
+  using value_type = T;
+  using propagate_on_container_move_assignment = std::true_type;
+  using propagate_on_container_swap = std::true_type;
+
+  RowAllocator() = default;
+  explicit RowAllocator(RowMemory memory) : memory_(std::move(memory)) {}
+  template <class U>
+  RowAllocator(const RowAllocator<U>& other) : memory_(other.memory()) {}
+
+  T* allocate(std::size_t n) { return static_cast<T*>(memory_.allocate(n * sizeof(T))); }
+  void deallocate(T* memory, std::size_t n) { memory_.release(memory, n * sizeof(T)); }
+
+  const RowMemory& memory() const { return memory_; }
+  template <class U>
+  bool operator==(const RowAllocator<U>& other) const {
+    return memory_ == other.memory();
+  }
+
+ private:
+  RowMemory memory_;
+};
+
+/// Array with one element per row.
+template <class T>
+using RowArray = std::vector<T, RowAllocator<T>>;
+
+/// Returns a copy in memory of this process.
+template <class T>
+std::vector<T> copy_of(const RowArray<T>& array) {
+  return {array.begin(), array.end()};
+}
+
+template <class T>
+bool operator==(const RowArray<T>& a, const std::vector<T>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end());
+}
+
+}  // namespace cudp
