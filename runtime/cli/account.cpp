@@ -18,7 +18,6 @@
 namespace cudp {
 namespace {
 
-using privacy::number;
 using privacy::Release;
 
 struct AccountFlags : AccountantFlags {
@@ -40,10 +39,10 @@ Answer divergence_at(const AccountFlags& o) {
       privacy::rdp(mechanism, *o.rdp_at, {.relation = o.neighbours, .group = o.group});
   if (!std::isfinite(rdp))
     throw InputError("--rdp-at: expected an order with a divergence that double holds, found " +
-                     number(*o.rdp_at));
+                     privacy::number(*o.rdp_at));
   Answer a;
   a.add("rdp", rdp, rounded_up(rdp));
-  a.add("order", *o.rdp_at, number(*o.rdp_at));
+  a.add("order", *o.rdp_at, privacy::number(*o.rdp_at));
   add_releases(a, {{.mechanism = mechanism, .count = 1}});
   return a;
 }
@@ -61,8 +60,8 @@ Answer zcdp_as_epsilon(const AccountFlags& o) {
   a.add("epsilon", epsilon, rounded_up(epsilon) + "  (Canonne, Kamath, Steinke 2020)");
   a.json["epsilon_classical"] = classical;
   a.rows.emplace_back("epsilon, classical", rounded_up(classical) + "  (Bun, Steinke 2016)");
-  a.add("rho", *o.zcdp, number(*o.zcdp));
-  a.add("delta", delta, number(delta));
+  a.add("rho", *o.zcdp, privacy::number(*o.zcdp));
+  a.add("delta", delta, privacy::number(delta));
   return a;
 }
 
@@ -94,10 +93,10 @@ Answer gaussian_dp_estimate(const AccountFlags& o, const std::vector<Release>& r
               : privacy::gdp_estimate_delta(releases, *o.epsilon, o.group);
   const std::string warning = "an estimate by the central limit theorem, not an upper bound";
   Answer a;
-  a.add("epsilon", found.estimated_epsilon, number(found.estimated_epsilon));
+  a.add("epsilon", found.estimated_epsilon, privacy::number(found.estimated_epsilon));
   for (const char* none : {"epsilon_add", "epsilon_remove", "epsilon_lower"})
     a.json[none] = nullptr;
-  a.add("delta", found.estimated_delta, number(found.estimated_delta));
+  a.add("delta", found.estimated_delta, privacy::number(found.estimated_delta));
   a.add("accountant", "gdp", "gdp: " + warning);
   a.json.update({{"is_bound", false}, {"note", warning}, {"mu", found.mu}});
   a.add("group", o.group, std::to_string(o.group));
@@ -134,9 +133,9 @@ Answer bound_of(const AccountFlags& o, const privacy::Composition& composition,
       row("  remove one", rounded_up(*found.epsilon_remove));
     }
     if (found.epsilon_lower > 0.0) row("  and at least", rounded_down(found.epsilon_lower));
-    a.add("delta", found.delta, number(found.delta));
+    a.add("delta", found.delta, privacy::number(found.delta));
   } else {
-    a.add("epsilon", found.epsilon, number(found.epsilon));
+    a.add("epsilon", found.epsilon, privacy::number(found.epsilon));
     a.add("delta", found.delta, rounded_up(found.delta));
     a.json.update({{"delta_add", found.delta_add.value_or(found.delta)},
                    {"delta_remove", found.delta_remove.value_or(found.delta)},
@@ -151,11 +150,11 @@ Answer bound_of(const AccountFlags& o, const privacy::Composition& composition,
                  {"sampling", is_list(o) ? "phases" : o.sampling}});
   if (found.order > 0.0) {
     a.json["order"] = found.order;
-    how += ", at order " + number(found.order);
+    how += ", at order " + privacy::number(found.order);
   }
   if (found.interval > 0.0) {
     a.json["interval"] = found.interval;
-    if (how == "pld") how += ", interval " + number(found.interval);
+    if (how == "pld") how += ", interval " + privacy::number(found.interval);
   }
   row("bound by", how);
   row("neighbours",

@@ -10,8 +10,6 @@
 namespace cudp {
 namespace {
 
-using privacy::number;
-
 struct CalibrateFlags : AccountantFlags {
   std::string solve = "sigma";
 };
@@ -98,7 +96,7 @@ Answer calibrated(CalibrateFlags o, Busy&) {
   // Rounds to the safe side: more noise, a smaller rate, a larger delta.
   const auto show = [&](const char* key, double value) {
     a.add(key, value,
-          o.solve != key            ? number(value)
+          o.solve != key            ? privacy::number(value)
           : std::string(key) == "q" ? rounded_down(value)
                                     : rounded_up(value));
   };

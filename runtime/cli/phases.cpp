@@ -17,7 +17,7 @@ using nlohmann::json;
 /// Calls `visit` with the name and the value of each field of a mechanism, in the order of its
 /// JSON.
 template <class M, class Visit>
-void for_each_field(M& m, Visit visit) {
+void for_each_mechanism_field(M& m, Visit visit) {
   if constexpr (requires { m.steps; }) visit("steps_per_epoch", m.steps);
   if constexpr (requires { m.n; }) visit("n", m.n);
   if constexpr (requires { m.batch; }) visit("batch", m.batch);
@@ -118,7 +118,7 @@ privacy::Mechanism mechanism_at(Entry& e, const std::string& name) {
   if constexpr (index < std::variant_size_v<privacy::Mechanism>) {
     std::variant_alternative_t<index, privacy::Mechanism> m;
     if (privacy::name(m) != name) return mechanism_at<index + 1>(e, name);
-    for_each_field(m, [&](const char* key, auto& value) { e.read(key, value); });
+    for_each_mechanism_field(m, [&](const char* key, auto& value) { e.read(key, value); });
     return m;
   } else {
     throw InputError(e.place() +
@@ -150,7 +150,7 @@ nlohmann::ordered_json json_of(const privacy::Release& release) {
   nlohmann::ordered_json j{{"mechanism", privacy::name(release.mechanism)}};
   std::visit(
       [&](const auto& m) {
-        for_each_field(m, [&](const char* key, const auto& value) { j[key] = value; });
+        for_each_mechanism_field(m, [&](const char* key, const auto& value) { j[key] = value; });
       },
       release.mechanism);
   j[count_key(release.mechanism)] = release.count;

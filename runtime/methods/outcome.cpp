@@ -10,7 +10,7 @@ namespace cudp {
 namespace {
 
 template <class Any, class Visit>
-void for_each_field(Any& comparison, const Visit& visit) {
+void for_each_comparison_field(Any& comparison, const Visit& visit) {
   visit("run", comparison.run);
   visit("dataset", comparison.dataset);
   visit("method", comparison.method);
@@ -47,11 +47,13 @@ Comparison read_comparison(const std::string& run) {
 
 void to_json(nlohmann::ordered_json& json, const Comparison& comparison) {
   json = nlohmann::ordered_json::object();
-  for_each_field(comparison, [&](const char* key, const auto& value) { json[key] = value; });
+  for_each_comparison_field(comparison,
+                            [&](const char* key, const auto& value) { json[key] = value; });
 }
 
 void from_json(const nlohmann::ordered_json& json, Comparison& comparison) {
-  for_each_field(comparison, [&](const char* key, auto& value) { json.at(key).get_to(value); });
+  for_each_comparison_field(comparison,
+                            [&](const char* key, auto& value) { json.at(key).get_to(value); });
 }
 
 }  // namespace cudp

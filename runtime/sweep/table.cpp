@@ -17,7 +17,6 @@ namespace cudp {
 namespace {
 
 using SweepJson = nlohmann::ordered_json;
-using privacy::number;
 
 /// Returns the bar of held-out rows that a table shows; null if the run has none.
 const ErrorBar* held_out(const RunResult& r) {
@@ -58,7 +57,7 @@ std::optional<double> largest(const SweptCell& cell, double RunResult::*member) 
   return most;
 }
 
-std::string optional_number(const std::optional<double>& x) { return x ? number(*x) : ""; }
+std::string optional_number(const std::optional<double>& x) { return x ? privacy::number(*x) : ""; }
 
 }  // namespace
 
@@ -149,8 +148,8 @@ std::string cells_csv(const SweepTable& table) {
     for (const SweptFigure& f : figures) {
       const std::vector<double> values = values_of(cell, f.key);
       const MeanAndDeviation m = mean_and_deviation(values);
-      csv += values.empty() ? "," : "," + number(m.mean);
-      csv += values.size() < 2 ? "," : "," + number(m.deviation);
+      csv += values.empty() ? "," : "," + privacy::number(m.mean);
+      csv += values.size() < 2 ? "," : "," + privacy::number(m.deviation);
     }
     csv += "\n";
   }
@@ -169,11 +168,12 @@ std::string runs_csv(const SweepTable& table) {
       csv += field(run.folder) + "," + run.status;
       for (const std::string& value : cell.settings) csv += "," + field(value);
       const bool is_private = run.result && std::isfinite(run.result->epsilon);
-      csv +=
-          is_private ? "," + number(run.result->epsilon) + "," + number(run.result->delta) : ",,";
+      csv += is_private ? "," + privacy::number(run.result->epsilon) + "," +
+                              privacy::number(run.result->delta)
+                        : ",,";
       for (const SweptFigure& f : figures) {
         const auto value = run.result ? figure_of(*run.result, f.key) : std::nullopt;
-        csv += value && std::isfinite(*value) ? "," + number(*value) : ",";
+        csv += value && std::isfinite(*value) ? "," + privacy::number(*value) : ",";
       }
       csv += "\n";
     }

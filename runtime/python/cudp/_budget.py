@@ -2,7 +2,6 @@
 
 import json
 import os
-import secrets
 import shutil
 import tempfile
 import threading
@@ -20,7 +19,7 @@ def _name_process():
     """Gives this process a random name. Its number would not do: processes of other containers
     have the same, and so has a program that takes this one's place (exec)."""
     global _process
-    _process = secrets.token_hex(16)
+    _process = os.urandom(16).hex()
 
 
 _name_process()

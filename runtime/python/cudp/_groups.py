@@ -1,7 +1,6 @@
 """Units of privacy of arrays: rows with the same id are one unit. Such rows become a table, because a
 table's schema is where the program reads a unit from."""
 
-import csv
 import os
 import re
 
@@ -59,6 +58,8 @@ def _features(x, name):
 
 def _write_rows(path, x, y, ids=None):
     """Writes a table that only its owner can read."""
+    import csv
+
     if y.ndim != 1 or len(y) != len(x):
         raise _core.InputError(f"y: expected {len(x)} numbers, found an array of shape {y.shape}")
     header = [f"x{i}" for i in range(x.shape[1])] + ["y"]

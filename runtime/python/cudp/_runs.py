@@ -1,8 +1,6 @@
 """Runs: training, and trained models with their certificates."""
 
-import csv
 import dataclasses
-import html
 import json
 import os
 import pathlib
@@ -139,6 +137,8 @@ def _is_texts(values):
 
 def _write_texts(texts, labels, path):
     """Writes texts as a table with the columns text and, unless labels are None, label."""
+    import csv
+
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8",
               newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -556,6 +556,8 @@ class Run:
                 f"{self._privacy_text()}; {self.path}>")
 
     def _repr_html_(self):
+        import html
+
         rows = [("model", f"{self._core.name}, {self._core.parameters} parameters"),
                 ("privacy", self._privacy_text()), ("folder", os.fspath(self.path))]
         cells = "".join(f"<tr><th>{name}</th><td>{html.escape(text)}</td></tr>"

@@ -4,8 +4,6 @@ import json
 import os
 import re
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 
@@ -130,6 +128,9 @@ def _write_data(data, test_data, groups, max_rows, bounds, settings, files):
 
 def _tune_program(words, verbose):
     """Runs the program, and returns what it prints as JSON. Raises its errors."""
+    import signal
+    import subprocess
+
     with tempfile.TemporaryFile("w+", encoding="utf-8") as answer:
         # A session of its own: Ctrl-C reaches the program once, from here.
         process = subprocess.Popen([program(), *words], stdin=subprocess.DEVNULL, stdout=answer,

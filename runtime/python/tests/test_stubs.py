@@ -1,6 +1,8 @@
 import ast
 import inspect
 import pathlib
+import subprocess
+import sys
 
 import cudp
 
@@ -40,3 +42,18 @@ def test_classes_of_the_stub_have_what_the_classes_have():
         for part in node.body:
             if isinstance(part, ast.FunctionDef):
                 assert hasattr(getattr(cudp, name), part.name), (name, part.name)
+
+
+def test_the_import_loads_little_but_numpy():
+    """Modules that few calls need are loaded by these calls."""
+    code = """
+import sys, numpy
+before = set(sys.modules)
+import cudp
+print(*sorted(set(sys.modules) - before))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "cudp._core" in loaded
+    costly = {"csv", "hashlib", "html", "secrets", "subprocess", "sklearn", "torch", "pandas", "scipy", "cudp._estimators"}
+    assert not costly & loaded
