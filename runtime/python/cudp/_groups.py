@@ -6,27 +6,41 @@ import re
 
 import numpy as np
 
-from . import _core
+from . import _cells, _core
 
 _ID = "group"
 
 
-def _ids(groups, rows):
-    """The ids as texts."""
-    array = np.asarray(groups)
-    if array.ndim != 1 or len(array) != rows:
+def _fewer_or_more(found, rows):
+    """How a number differs from the number of rows, which is private."""
+    return "fewer" if found < rows else "more"
+
+
+def _id_text(value):
+    """The text of an id: hexadecimal, because a table has no blanks around cells, and texts that stand
+    for a missing value. 7 and "7" have the same one: they may be meant as one person."""
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        value = str(int(value))
+    # Two floats that print differently may be meant as one id: a person would be two units.
+    if not isinstance(value, str):
         raise _core.InputError(
-            f"groups: expected one id for each of {rows} rows, found an array of shape {array.shape}"
+            "groups: expected ids that are whole numbers or texts, found one of type "
+            f"{type(value).__name__}"
         )
-    ids = array.tolist()
-    for value in ids:
-        # Two floats that print differently may be meant as one id: a person would be two units.
-        if isinstance(value, bool) or not isinstance(value, (int, str)):
-            raise _core.InputError(
-                "groups: expected ids that are whole numbers or texts, found one of type "
-                f"{type(value).__name__}"
-            )
-    return ids
+    return "u" + value.encode("utf-8", "surrogatepass").hex()
+
+
+def _ids(groups, rows):
+    """The texts of the ids. Each follows from its own id: an array made of a list has one type for all,
+    and would turn 7.0 into a text if there is a text beside it."""
+    ids = _cells.values_of(groups)
+    if ids is None:
+        raise _core.InputError("groups: expected a list, an array or a column of ids, found something else")
+    if len(ids) != rows:
+        raise _core.InputError(
+            f"groups: expected one id for each row, found {_fewer_or_more(len(ids), rows)}"
+        )
+    return [_id_text(value) for value in ids]
 
 
 def _bounds(bounds, columns):
@@ -50,26 +64,27 @@ def _bounds(bounds, columns):
 def _features(x, name):
     if x.ndim != 2 or x.shape[1] == 0:
         raise _core.InputError(
-            f"{name}: expected rows of features, [n, features], with groups, found an array of shape "
-            f"{x.shape}"
+            f"{name}: expected rows of features, [n, features], with groups, found an array of "
+            + (f"{x.ndim} dimensions" if x.ndim != 2 else "0 features")
         )
     return x.astype(np.float32)
 
 
 def _write_rows(path, x, y, ids=None):
     """Writes a table that only its owner can read."""
-    import csv
-
-    if y.ndim != 1 or len(y) != len(x):
-        raise _core.InputError(f"y: expected {len(x)} numbers, found an array of shape {y.shape}")
+    if y.ndim != 1:
+        raise _core.InputError(f"y: expected one number for each row, found an array of {y.ndim} dimensions")
+    if len(y) != len(x):
+        raise _core.InputError(f"y: expected one number for each row, found {_fewer_or_more(len(y), len(x))}")
     header = [f"x{i}" for i in range(x.shape[1])] + ["y"]
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8",
-              newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
+    if y.dtype == bool:
+        y = y.astype(np.int64)
+    with _cells.open_table(path) as file:
+        writer = _cells.table_writer(file)
         writer.writerow(header if ids is None else [_ID, *header])
         for i, (row, label) in enumerate(zip(x, y.tolist())):
-            row = row.tolist()
-            writer.writerow([*row, label] if ids is None else [ids[i], *row, label])
+            cells = [*row.tolist(), _cells.cell_text(label)]
+            writer.writerow(cells if ids is None else [ids[i], *cells])
     return path
 
 

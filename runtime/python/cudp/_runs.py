@@ -10,7 +10,7 @@ import weakref
 
 import numpy as np
 
-from . import _budget, _core, _groups, _models
+from . import _budget, _cells, _core, _groups, _models
 from ._settings import plain_settings
 
 _ARRAYS = "arrays.npz"
@@ -116,17 +116,6 @@ def _is_frame(data):
     return hasattr(data, "columns") and (hasattr(data, "to_csv") or hasattr(data, "write_csv"))
 
 
-def _write_frame(frame, path):
-    """Writes a DataFrame as a table for the program, readable by its owner only."""
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8",
-              newline="") as file:
-        if hasattr(frame, "write_csv"):  # polars
-            file.write(frame.write_csv())
-        else:
-            frame.to_csv(file, index=False)
-    return path
-
-
 def _is_texts(values):
     """Whether values are a list or an array of texts."""
     if isinstance(values, np.ndarray):
@@ -137,11 +126,8 @@ def _is_texts(values):
 
 def _write_texts(texts, labels, path):
     """Writes texts as a table with the columns text and, unless labels are None, label."""
-    import csv
-
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8",
-              newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
+    with _cells.open_table(path) as file:
+        writer = _cells.table_writer(file)
         writer.writerow(["text"] if labels is None else ["text", "label"])
         for i, text in enumerate(texts):
             writer.writerow([text] if labels is None else [text, labels[i]])
@@ -202,10 +188,19 @@ def _frames_as_tables(data, test_data, settings, folder):
                 "--schema: expected a .toml file for a DataFrame, since ranges and values of private "
                 "columns are not public, found none; `cudp schema TABLE` writes one to complete"
             )
-        data = _write_frame(data, os.path.join(folder, "frame.csv"))
+        data = _cells.write_frame(data, os.path.join(folder, "frame.csv"), _text_of(settings["schema"]))
     if _is_frame(test_data):
-        test_data = _write_frame(test_data, os.path.join(folder, "frame-test.csv"))
+        test_data = _cells.write_frame(test_data, os.path.join(folder, "frame-test.csv"),
+                                       _text_of(settings.get("schema", "")))
     return data, test_data
+
+
+def _text_of(file):
+    """The text of a schema's file; "" if there is none: the program says so, or has it built in."""
+    try:
+        return pathlib.Path(file).read_text(encoding="utf-8")
+    except (OSError, ValueError, TypeError):
+        return ""
 
 
 def _is_pair(data):
@@ -386,6 +381,13 @@ def load(path):
     return Run(path)
 
 
+def _read_metadata(file):
+    """The metadata of a safetensors file, a dict of texts."""
+    with open(file, "rb") as content:
+        header = json.loads(content.read(int.from_bytes(content.read(8), "little")))
+    return header.get("__metadata__", {})
+
+
 def _read_tensors(file):
     """The tensors of a safetensors file, by name, in the order of their bytes."""
     data = file.read_bytes()
@@ -429,6 +431,14 @@ class Run:
                 return folder / name
         return None
 
+    def _model_file(self):
+        return self.path if self.path.is_file() else self._released("model.safetensors")
+
+    def _write_frame(self, frame, folder):
+        """Writes a DataFrame to score into the folder, and returns the table's path."""
+        schema = _read_metadata(self._model_file()).get("schema", "")
+        return _cells.write_frame(frame, os.path.join(folder, "frame.csv"), schema)
+
     @property
     def certificate(self):
         """The Certificate; None for a model without one, or one trained without privacy."""
@@ -468,7 +478,7 @@ class Run:
     def _outputs(self, data, settings):
         if _is_frame(data):
             with tempfile.TemporaryDirectory(prefix="cudp-table-") as folder:
-                return self._outputs(_write_frame(data, os.path.join(folder, "frame.csv")), settings)
+                return self._outputs(self._write_frame(data, folder), settings)
         if _is_texts(data):
             with tempfile.TemporaryDirectory(prefix="cudp-table-") as folder:
                 table = _write_texts(data, None, os.path.join(folder, "texts.csv"))
@@ -514,8 +524,7 @@ class Run:
         covers them: do not publish those of private rows."""
         if _is_frame(data):
             with tempfile.TemporaryDirectory(prefix="cudp-table-") as folder:
-                path = _write_frame(data, os.path.join(folder, "frame.csv"))
-                return self.evaluate(path, **settings)
+                return self.evaluate(self._write_frame(data, folder), **settings)
         if isinstance(data, (tuple, list)) and y is None and not _is_texts(data):
             data, y = data
         if _is_texts(data):
@@ -533,8 +542,7 @@ class Run:
 
     def state_dict(self):
         """The parameters by PyTorch's names, in its layouts, as NumPy arrays."""
-        file = self.path if self.path.is_file() else self._released("model.safetensors")
-        return _read_tensors(file)
+        return _read_tensors(self._model_file())
 
     def to_torch(self):
         """An nn.Module of PyTorch that computes the program's logits from the rows that it was

@@ -69,9 +69,61 @@ def test_rows_beyond_max_rows_are_not_used(grouped):
     assert all((expected[name] == others[name]).all() for name in expected)
 
 
+def units_of(ids):
+    """The number of units that a run counts, of which each has one row."""
+    x = np.zeros((len(ids), 2), np.float32)
+    run = cudp.train((x, np.zeros(len(ids), int)), groups=ids, max_rows=1, bounds=(-1, 1), classes=2,
+                     epsilon=3.0, delta=1e-5, epochs=1, batch=4, size_is_public=True, threads=1)
+    return round(4 / run.certificate["q"])
+
+
+def test_ids_are_one_if_they_are_equal():
+    names = [f"p{i}" for i in range(20)]
+    for other in (" {}", "{} ", "{}\t", "{}\0", "{}\n", "P{}", "{},", '"{}"', "{}\ud800"):
+        assert units_of(names + [other.format(name) for name in names]) == 40, other
+    assert units_of(names + names) == 20
+    assert units_of(["", "NA", "NaN", "null", "?", " ", *names]) == 26
+    # A whole number and its text may be one person.
+    assert units_of([*range(20), *(str(i) for i in range(20)), *(np.int64(i) for i in range(20))]) == 20
+    assert units_of([*range(20), "x"]) == 21
+    assert units_of([2**80 + i for i in range(20)]) == 20
+    for kind in ("pandas", "polars"):
+        series = pytest.importorskip(kind).Series
+        assert units_of(series(names + names)) == units_of(series(list(range(20)) * 2)) == 20
+
+
+def test_messages_do_not_tell_the_number_of_rows(grouped):
+    x, y, ids = grouped
+    settings = {"groups": ids, "max_rows": 3, "bounds": (-4, 4), "classes": 2, **COMMON}
+    for data, sentence in (((x, y[:-1]), "found fewer"), ((x[:-1], y), "found more|groups: .*found more"),
+                           ((x, y[:, None]), "2 dimensions"), ((x[:, :0], y), "0 features"),
+                           ((x[:, 0], y), "1 dimensions")):
+        with pytest.raises(cudp.InputError, match=sentence) as refused:
+            cudp.train(data, **settings)
+        assert "1500" not in str(refused.value) and "1499" not in str(refused.value)
+
+
+def test_one_label_changes_no_other_rows_label():
+    """An array of floats has the labels of one of whole numbers."""
+    x = np.zeros((40, 2), np.float32)
+    settings = {"groups": list(range(40)), "max_rows": 1, "bounds": (-1, 1), "classes": 2, **COMMON, "batch": 4}
+    whole = [0, 1] * 20
+    of_floats, of_bools = ([*whole[:-1], kind(1)] for kind in (float, bool))
+    expected = released(cudp.train((x, whole), **settings))
+    assert expected == released(cudp.train((x, of_floats), **settings))
+    assert expected == released(cudp.train((x, np.array(of_bools, bool)), **settings))
+
+
 @pytest.mark.parametrize("change, sentence", [
-    ({"groups": np.arange(10)}, "one id for each of 1500 rows"),
+    ({"groups": np.arange(10)}, "one id for each row, found fewer$"),
+    ({"groups": np.arange(1501)}, "one id for each row, found more$"),
+    ({"groups": np.zeros((1500, 1), int)}, "found something else"),
+    ({"groups": "one text"}, "found something else"),
     ({"groups": np.zeros(1500)}, "whole numbers or texts, found one of type float"),
+    ({"groups": [7.0] * 1499 + ["x"]}, "whole numbers or texts, found one of type float"),
+    ({"groups": np.array([7.0] * 1499 + ["x"], dtype=object)}, "whole numbers or texts, found one of type float"),
+    ({"groups": [True] * 1499 + ["x"]}, "whole numbers or texts, found one of type bool"),
+    ({"groups": [b"7"] * 1500}, "whole numbers or texts, found one of type bytes"),
     ({"groups": [None] * 1500}, "whole numbers or texts"),
     ({"groups": None}, "max_rows: expected with groups only"),
     ({"groups": None, "max_rows": None}, "bounds: expected with groups only"),
