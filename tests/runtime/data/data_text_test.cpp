@@ -458,6 +458,12 @@ class Imdb : public testing::Test {
   static DataSplit load(TextOptions text) {
     return load_data({.dataset = "imdb", .dir = dir().string(), .text = std::move(text)});
   }
+  /// Loads a small table with the words and vectors that lie beside the reviews.
+  static DataSplit load_small(TextOptions text) {
+    const Reviews r;
+    return load_data(
+        {.dataset = r.table, .dir = dir().string(), .schema = r.schema, .text = std::move(text)});
+  }
 };
 
 TEST_F(Imdb, HasThePublishedCounts) {
@@ -498,7 +504,7 @@ TEST_F(Imdb, CountsTheVocabularyThatWasPublished) {
 }
 
 TEST_F(Imdb, HasVectorsForItsWords) {
-  const DataSplit split = load(
+  const DataSplit split = load_small(
       {.tokens = 1, .vocabulary = "imdb_vocab20k.tsv", .embedding = "imdb20k_glove50.safetensors"});
   EXPECT_EQ(split.train.words, 20'001);
   ASSERT_NE(split.train.vectors, nullptr);
@@ -514,7 +520,7 @@ TEST_F(Imdb, HasVectorsForItsWords) {
 
 TEST_F(Imdb, HasAPublicVocabularyWithNamedVectors) {
   const DataSplit pieces =
-      load({.tokens = 1, .tokenizer = Tokenizer::wordpiece, .embedding = "minilm"});
+      load_small({.tokens = 1, .tokenizer = Tokenizer::wordpiece, .embedding = "minilm"});
   EXPECT_EQ(pieces.train.words, 30'523);
   EXPECT_EQ(pieces.train.vectors->columns, 100);
   EXPECT_TRUE(pieces.unsafe.empty());

@@ -204,10 +204,8 @@ class Machine {
   char launched_ = 0, finished_ = 0, fence_ = 0, abandoned_ = 0;  // addresses that TSan orders by
 };
 
-Machine& machine() {
-  static Machine m;
-  return m;
-}
+Machine the_machine;
+Machine& machine() { return the_machine; }
 
 void Machine::lane_entry() { machine().lane_loop(); }
 
@@ -273,11 +271,15 @@ Lane* Machine::next() {
   }
 }
 
+/// Returns whether two places in the source are the same. Mostly their file names are one text.
+bool is_same_line(const Lane& a, const Lane& b) {
+  return a.line == b.line && (a.file == b.file || std::string_view(a.file) == b.file);
+}
+
 /// Whether two lanes wait in one operation. What a whole warp does, it does at one line.
 bool is_same_call(const Lane& a, const Lane& b) {
   if (a.mask != b.mask || a.op != b.op) return false;
-  return a.op != WarpOp::together ||
-         (a.work == b.work && a.line == b.line && std::string_view(a.file) == b.file);
+  return a.op != WarpOp::together || (a.work == b.work && is_same_line(a, b));
 }
 
 /// Completes every warp operation whose lanes have all arrived; false if there is none. No lane of
@@ -404,8 +406,7 @@ void Machine::turn(Block& b) {
       **std::find_if(lanes, lanes + b.size, [](const auto& l) { return l->at_barrier; });
   for (auto it = lanes; it != lanes + b.size; ++it) {
     const Lane& l = **it;
-    const bool same = l.at_barrier && l.line == at.line && std::string_view(l.file) == at.file;
-    if (!same) {
+    if (!l.at_barrier || !is_same_line(l, at)) {
       fail(b, "__syncthreads at " + std::string(at.file) + ":" + std::to_string(at.line) +
                   " is not reached by every thread: " + where(l));
       return;
