@@ -436,7 +436,11 @@ class Run:
 
     def _released(self, name):
         """The path of a released file, or of the owner's copy of a run without privacy."""
-        for folder in (self.path / "release", self.path / "private", self.path, self.path.parent):
+        if self.path.is_file():
+            folders = [self.path.parent]
+        else:  # never the parent of a run's folder, which may be that of another run
+            folders = [self.path / "release", self.path / "private", self.path]
+        for folder in folders:
             if (folder / name).is_file():
                 return folder / name
         return None

@@ -255,6 +255,23 @@ def test_several_runs_together_cost_what_the_program_says(cli_json, in_folder, r
     assert cudp.compose("a", cudp.load("b"), delta=1e-5) == cli_json("account", "a", "b", "--delta", "1e-5")
 
 
+def test_a_path_with_a_comma_is_not_two_runs(rows, in_folder):
+    for name in ("a", "b", "a,b"):
+        cudp.train(rows, out=name, **SHORT)
+    assert [run["certificate"] for run in cudp.compose("a,b", "a", delta=1e-5).runs] == [
+        "a,b/release/privacy.json", "a/release/privacy.json"]
+    with pytest.raises(cudp.InputError, match="compose: expected paths without a comma, found 'a,b'"):
+        cudp.compose("a", "a,b")
+
+
+def test_a_run_within_the_folder_of_another_has_no_certificate_of_it(rows, in_folder):
+    cudp.train(rows, out="outer", **SHORT)
+    inner = cudp.train(rows, out="outer/release/inner", method="sgd", classes=2, epochs=1)
+    assert inner.certificate is None and "not for release" in repr(inner)
+    for path in ("outer", "outer/release", "outer/release/model.safetensors"):
+        assert cudp.load(path).certificate.epsilon == pytest.approx(3.0)
+
+
 def test_nothing_is_printed(rows, capfd):
     cudp.train(rows, **SHORT).predict(rows[0])
     assert capfd.readouterr() == ("", "")
