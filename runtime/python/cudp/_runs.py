@@ -280,7 +280,7 @@ def train(data=None, *, epsilon=None, delta=None, test_data=None, groups=None, m
     must not change meanwhile.
     test_data: rows to test on, in the same form; private unless test_data_is_public=True.
     groups: with (X, y) of features, an id for each row, a whole number or a text: the privacy is that
-    of all rows with one id. The first max_rows rows of an id are used, a public number. The rows
+    of all rows with one id. A column of a DataFrame names the unit. The first max_rows rows of an id are used, a public number. The rows
     become a temporary table, whose features are scaled from their public `bounds`, (low, high), to
     0..1.
     out: the folder of the run; None: a temporary one, which goes with the Run.
