@@ -187,6 +187,12 @@ def compose(*runs, delta=None, fixed_ahead=False):
     runs: Run objects or paths. fixed_ahead: no setting of one was chosen by looking at another.
     """
     paths = [str(getattr(run, "path", run)) for run in runs]
+    for path in paths[1:]:
+        if "," in path:  # it would count as two paths, perhaps of other runs
+            raise _core.InputError(
+                f"compose: expected paths without a comma, found {path!r}; give the folder another name, "
+                "or a link to it"
+            )
     settings = {"delta": delta, "fixed_ahead": fixed_ahead or None}
     if paths:
         settings["run"] = paths[0]

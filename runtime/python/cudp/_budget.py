@@ -1,10 +1,12 @@
 """One budget for many trainings."""
 
+import fcntl
 import json
 import os
 import shutil
 import tempfile
 import threading
+import time
 import weakref
 
 from . import _core
@@ -56,6 +58,10 @@ class Budget:
         else:
             self._file = os.path.realpath(os.fspath(ledger))
             self.ledger = self._file
+            with tempfile.TemporaryDirectory(prefix="cudp-budget-") as folder:
+                # A budget that is refused leaves no lock, which would stand for a lost ledger.
+                _core.create_budget(os.path.join(folder, "ledger"), float(epsilon), float(delta))
+            _check_not_lost(self._file)
         _core.create_budget(self._file, float(epsilon), float(delta))
 
     def __enter__(self):
@@ -123,6 +129,31 @@ _NEEDS_LEDGER = (
     "Budget: expected ledger=FILE for trainings in several processes (n_jobs, fork), found a "
     "budget of one process; nothing was trained"
 )
+
+
+def _check_not_lost(file):
+    """Throws BudgetError if there was a ledger of this name and it is gone: a new one would begin with
+    the whole budget again."""
+    lock = file + ".lock"
+    used = any(entry["file"] == file for entry in entries())
+    for trial in range(10):
+        if os.path.exists(file) or not (used or os.path.exists(lock)):
+            return
+        if used:
+            break
+        # Another process may be making it: it holds the lock until it has.
+        try:
+            with open(lock, "rb") as held:
+                fcntl.flock(held, fcntl.LOCK_EX)
+        except OSError:  # its folder is not ours, or knows no locks
+            pass
+        time.sleep(0.01 * (trial + 1))
+    found = "a Budget of it is in use" if used else f"its lock {lock} is there"
+    raise _core.BudgetError(
+        f"{file}: expected the ledger of a budget, found none, though {found}; what was spent is not "
+        "known. Put the ledger back; or, for a new budget on rows that no training has used, choose "
+        "another name" + ("" if used else " or remove the lock")
+    )
 
 
 def _remove(folder, process):

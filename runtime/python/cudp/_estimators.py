@@ -39,6 +39,31 @@ def _chosen(settings, **defaults):
     return {**settings, **{key: value for key, value in defaults.items() if settings[key] is None}}
 
 
+def _without_counts(X, y):
+    """X, as an array if it is a list. Throws InputError on shapes that scikit-learn refuses in words that
+    tell the number of rows."""
+    if not hasattr(X, "shape"):
+        try:
+            X = np.asarray(X)
+        except ValueError:
+            raise _core.InputError("X: expected rows of one length, found others") from None
+    if len(X.shape) != 2 or X.shape[1] == 0:
+        raise _core.InputError(
+            "X: expected rows of features, [n, features], found "
+            + ("0 features" if len(X.shape) == 2 else f"an array of {len(X.shape)} dimensions")
+        )
+    if y is None:
+        return X
+    shape = y.shape if hasattr(y, "shape") else (len(y),)
+    if len(shape) not in (1, 2) or shape[1:] not in ((), (1,)):
+        raise _core.InputError("y: expected one value for each row, found more")
+    if shape[0] != X.shape[0]:
+        raise _core.InputError(
+            f"y: expected one value for each row of X, found {'fewer' if shape[0] < X.shape[0] else 'more'}"
+        )
+    return X
+
+
 class _DPEstimator(BaseEstimator):
     """What all estimators have: their features are scaled by public bounds, and their budget."""
 
@@ -147,6 +172,14 @@ class _DPEstimator(BaseEstimator):
             )
         return {"groups": groups, "max_rows": self.max_rows, "bounds": (-1.0, 1.0)}
 
+    def _checked(self, X, y, **checks):
+        """X and y as arrays. Without unsafe_from_data no message and no warning depends on the number of
+        rows, and none are trained on as one is: a refusal would tell that there is no row."""
+        if not self.unsafe_from_data:
+            X = _without_counts(X, y)
+        return validate_data(self, X, y, dtype=[np.float64, np.float32],
+                             ensure_min_samples=1 if self.unsafe_from_data else 0, **checks)
+
     def _rows(self, X):
         check_is_fitted(self)
         x = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
@@ -203,8 +236,10 @@ class _DPClassifier(ClassifierMixin, _DPEstimator):
             if "sample_weight" in fit_params:
                 raise _core.InputError(_NO_WEIGHTS)
             raise TypeError(f"fit() got an unexpected keyword argument {next(iter(fit_params))!r}")
-        x, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
-        check_classification_targets(y)
+        x, y = self._checked(X, y)
+        if self.unsafe_from_data:
+            # It counts labels and rows. Without it a label that is no class is refused by the reader.
+            check_classification_targets(y)
         self.classes_ = self._public_classes(y)
         self.bounds_ = self._public_bounds(x)
         known = np.isin(y, self.classes_)
@@ -367,7 +402,7 @@ class DPRegressor(RegressorMixin, _DPEstimator):
             if "sample_weight" in fit_params:
                 raise _core.InputError(_NO_WEIGHTS)
             raise TypeError(f"fit() got an unexpected keyword argument {next(iter(fit_params))!r}")
-        x, y = validate_data(self, X, y, dtype=[np.float64, np.float32], y_numeric=True)
+        x, y = self._checked(X, y, y_numeric=True)
         if self.unsafe_from_data and len(x) == 1:  # without it, how many rows there are is private
             raise _core.InputError("X: expected more than one row, found n_samples = 1")
         self.bounds_ = self._public_bounds(x)

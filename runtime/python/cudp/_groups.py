@@ -8,7 +8,7 @@ import numpy as np
 
 from . import _cells, _core
 
-_ID = "group"
+_ID = "group"  # the unit's name if the ids have none
 
 
 def _fewer_or_more(found, rows):
@@ -28,6 +28,14 @@ def _id_text(value):
             f"{type(value).__name__}"
         )
     return "u" + value.encode("utf-8", "surrogatepass").hex()
+
+
+def _unit_name(groups):
+    """The unit's name in the certificate, public: that of a column of a DataFrame, unless a column of the
+    table has it."""
+    name = getattr(groups, "name", None)
+    usable = isinstance(name, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.-]*", name)
+    return name if usable and not re.fullmatch(r"y|x\d+", name) else _ID
 
 
 def _ids(groups, rows):
@@ -70,8 +78,9 @@ def _features(x, name):
     return x.astype(np.float32)
 
 
-def _write_rows(path, x, y, ids=None):
-    """Writes a table that only its owner can read."""
+def _write_rows(path, x, y, unit=None, ids=None):
+    """Writes a table that only its owner can read. unit, ids: name and cells of the unit's column, if it
+    has one."""
     if y.ndim != 1:
         raise _core.InputError(f"y: expected one number for each row, found an array of {y.ndim} dimensions")
     if len(y) != len(x):
@@ -81,18 +90,18 @@ def _write_rows(path, x, y, ids=None):
         y = y.astype(np.int64)
     with _cells.open_table(path) as file:
         writer = _cells.table_writer(file)
-        writer.writerow(header if ids is None else [_ID, *header])
+        writer.writerow(header if ids is None else [unit, *header])
         for i, (row, label) in enumerate(zip(x, y.tolist())):
             cells = [*row.tolist(), _cells.cell_text(label)]
             writer.writerow(cells if ids is None else [ids[i], *cells])
     return path
 
 
-def _schema(columns, bounds, max_rows, classes, target_bounds):
+def _schema(columns, unit, bounds, max_rows, classes, target_bounds):
     """The text of a schema. classes: their number, or None with target_bounds."""
     low, high = _bounds(bounds, columns)
-    lines = ['name = "arrays"', f'unit = "{_ID}"', f"max_rows = {max_rows}", "columns = [",
-             f'  {{name = "{_ID}", kind = "ignore"}},']
+    lines = ['name = "arrays"', f'unit = "{unit}"', f"max_rows = {max_rows}", "columns = [",
+             f'  {{name = "{unit}", kind = "ignore"}},']
     lines += [f'  {{name = "x{i}", kind = "numeric", min = {low[i]!r}, max = {high[i]!r}}},'
               for i in range(columns)]
     if target_bounds is None:
@@ -121,10 +130,11 @@ def as_table(data, test_data, groups, max_rows, bounds, settings, folder):
         raise _core.InputError("classes: expected their number, or target_bounds for numbers to predict")
     if target_bounds is None and (isinstance(classes, bool) or not isinstance(classes, (int, np.integer))):
         raise _core.InputError(f"classes: expected their number with arrays, found {classes!r}")
+    unit = _unit_name(groups)
     settings["schema"] = os.path.join(folder, "arrays.toml")
     with open(settings["schema"], "w", encoding="utf-8") as file:
-        file.write(_schema(x.shape[1], bounds, max_rows, classes, target_bounds))
-    table = _write_rows(os.path.join(folder, "arrays.csv"), x, y, _ids(groups, len(x)))
+        file.write(_schema(x.shape[1], unit, bounds, max_rows, classes, target_bounds))
+    table = _write_rows(os.path.join(folder, "arrays.csv"), x, y, unit, _ids(groups, len(x)))
     if not isinstance(test_data, tuple):
         return table, test_data
     if any(np.shares_memory(mine, other) for mine in test_data for other in data):

@@ -117,11 +117,19 @@ def _is_frame(data):
 
 
 def _is_texts(values):
-    """Whether values are a list or an array of texts."""
+    """Whether values are a list or an array of texts. An empty one is, since rows of features have two
+    dimensions: with no texts a run ends as with one."""
     if isinstance(values, np.ndarray):
         return values.dtype.kind in "UO" and values.ndim == 1 and all(isinstance(v, str) for v in values)
-    return isinstance(values, (list, tuple)) and len(values) > 0 and all(
-        isinstance(v, str) for v in values)
+    return isinstance(values, (list, tuple)) and all(isinstance(v, str) for v in values)
+
+
+def _label_texts(labels, texts):
+    """The labels of texts as cells, each by its own value."""
+    values = _cells.values_of(labels)
+    if values is None or len(values) != len(texts):
+        raise _core.InputError("data: expected (texts, labels) of the same length, found others")
+    return [_cells.cell_text(label) for label in values]
 
 
 def _write_texts(texts, labels, path):
@@ -153,7 +161,9 @@ def _texts_as_table(data, test_data, settings, folder):
             "classes: expected the number of classes or their names with texts, found none: which "
             "labels private texts have is not public"
         )
-    names = [str(c) for c in (range(classes) if isinstance(classes, int) else classes)]
+    if isinstance(classes, (int, np.integer)):
+        classes = range(classes)
+    names = [_cells.cell_text(c) for c in classes]
     if "schema" in settings:
         raise _core.InputError("--schema: expected none with a list of texts, found one")
     schema = os.path.join(folder, "texts.toml")
@@ -173,10 +183,9 @@ def _texts_as_table(data, test_data, settings, folder):
         if not _is_pair(pair):
             given.append(pair)
             continue
-        if len(pair) != 2 or not _is_texts(pair[0]) or len(pair[0]) != len(pair[1]):
+        if len(pair) != 2 or not _is_texts(pair[0]):
             raise _core.InputError("data: expected (texts, labels) of the same length, found others")
-        labels = [str(label) for label in np.asarray(pair[1]).tolist()]
-        given.append(_write_texts(pair[0], labels, os.path.join(folder, name)))
+        given.append(_write_texts(pair[0], _label_texts(pair[1], pair[0]), os.path.join(folder, name)))
     return given
 
 
@@ -270,7 +279,7 @@ def train(data=None, *, epsilon=None, delta=None, test_data=None, groups=None, m
     must not change meanwhile.
     test_data: rows to test on, in the same form; private unless test_data_is_public=True.
     groups: with (X, y) of features, an id for each row, a whole number or a text: the privacy is that
-    of all rows with one id. The first max_rows rows of an id are used, a public number. The rows
+    of all rows with one id. A column of a DataFrame names the unit. The first max_rows rows of an id are used, a public number. The rows
     become a temporary table, whose features are scaled from their public `bounds`, (low, high), to
     0..1.
     out: the folder of the run; None: a temporary one, which goes with the Run.
@@ -426,7 +435,11 @@ class Run:
 
     def _released(self, name):
         """The path of a released file, or of the owner's copy of a run without privacy."""
-        for folder in (self.path / "release", self.path / "private", self.path, self.path.parent):
+        if self.path.is_file():
+            folders = [self.path.parent]
+        else:  # never the parent of a run's folder, which may be that of another run
+            folders = [self.path / "release", self.path / "private", self.path]
+        for folder in folders:
             if (folder / name).is_file():
                 return folder / name
         return None
@@ -529,8 +542,7 @@ class Run:
             data, y = data
         if _is_texts(data):
             with tempfile.TemporaryDirectory(prefix="cudp-table-") as folder:
-                labels = [str(label) for label in np.asarray(y).tolist()]
-                table = _write_texts(data, labels, os.path.join(folder, "texts.csv"))
+                table = _write_texts(data, _label_texts(y, data), os.path.join(folder, "texts.csv"))
                 return self.evaluate(table, **settings)
         if self._grouped is not None and not isinstance(data, (str, os.PathLike)):
             with tempfile.TemporaryDirectory(prefix="cudp-table-") as folder:

@@ -119,6 +119,53 @@ def test_a_ledger_goes_on_later(rows, tmp_path):
         pickle.dumps(budget)
 
 
+def test_a_ledger_that_is_gone_is_not_made_again(rows, tmp_path):
+    ledger = tmp_path / "ledger"
+    with cudp.Budget(2, 1e-5, ledger=ledger):
+        cudp.train(rows, **PUBLIC_SIZE)
+    kept = ledger.read_bytes()
+    ledger.unlink()
+    with pytest.raises(cudp.BudgetError, match="ledger.lock is there; what was spent is not known. Put"):
+        cudp.Budget(2, 1e-5, ledger=ledger)
+    assert not ledger.exists()
+    ledger.write_bytes(kept)
+    with cudp.Budget(2, 1e-5, ledger=ledger) as budget:
+        assert budget.remaining < 1
+        ledger.unlink()
+        (tmp_path / "ledger.lock").unlink()
+        with pytest.raises(cudp.BudgetError, match="a Budget of it is in use"):
+            cudp.Budget(2, 1e-5, ledger=tmp_path / "." / "ledger")
+        with pytest.raises(cudp.BudgetError, match="what was spent is not known"):
+            cudp.train(rows, **PUBLIC_SIZE)
+    assert cudp.Budget(2, 1e-5, ledger=tmp_path / "another").remaining == 1
+
+
+def test_a_budget_that_is_refused_leaves_no_lock(tmp_path):
+    with pytest.raises((cudp.InputError, cudp.BudgetError)):
+        cudp.Budget(2, 2.0, ledger=tmp_path / "ledger")
+    assert not list(tmp_path.iterdir())
+    assert cudp.Budget(2, 1e-5, ledger=tmp_path / "ledger").remaining == 1
+
+
+def test_threads_make_one_ledger(tmp_path):
+    made, failed = [], []
+
+    def make(start):
+        try:
+            start.wait()
+            made.append(cudp.Budget(2, 1e-5, ledger=tmp_path / "ledger"))
+        except Exception as e:
+            failed.append(e)
+
+    start = threading.Barrier(8)
+    threads = [threading.Thread(target=make, args=(start,)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed and len(made) == 8
+
+
 def in_fork(work):
     """Runs work() in a process that is forked, and returns its exit code."""
     child = os.fork()

@@ -1,4 +1,5 @@
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -124,3 +125,41 @@ def test_one_row_moves_no_other_rows_features(rows):
     other[0] = 1e6
     assert (model.decision_function(other)[1:] == model.decision_function(x)[1:]).all()
     assert (model._scaled(other)[0] == 1.0).all()
+
+
+def outcome(fit):
+    """What a caller sees of a training: warnings, and an error's words."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        try:
+            fit()
+            error = None
+        except ValueError as e:
+            error = str(e)
+    return error, [str(w.message) for w in seen]
+
+
+@pytest.mark.parametrize("kind", [cudp.DPLogisticRegression, cudp.DPRegressor])
+def test_no_message_tells_how_many_rows_there_are(kind):
+    x = np.random.default_rng(3).normal(size=(31, 3))
+    public = {"epsilon": 100.0, "delta": 1e-5, "bounds": (-4, 4), "batch_size": 1, "epochs": 1, "threads": 1,
+              "random_state": 1}
+    if kind is cudp.DPRegressor:
+        public["target_bounds"] = (0, 40)
+    else:
+        public["classes"] = list(range(40))
+    labels = np.arange(31) % 16
+    # No row, and more labels than half of the rows, which scikit-learn warns of.
+    for rows in (0, 31):
+        assert outcome(lambda: kind(**public).fit(x[:rows], labels[:rows])) == (None, []), rows
+    for data in ((x, labels[:-1]), (x[:-1], labels), (x, np.stack([labels, labels], 1)), (x[0], labels),
+                 (x[:, :0], labels), ([[1.0], [1.0, 2.0], *x[:29].tolist()], labels)):
+        error, _ = outcome(lambda: kind(**public).fit(*data))
+        assert error and error.startswith(("X: ", "y: ")) and "31" not in error and "30" not in error, error
+
+
+def test_a_label_that_is_no_class_is_refused_by_the_reader(rows):
+    x, y = rows
+    for labels in (np.where(np.arange(len(y)) == 3, 0.5, y), np.where(np.arange(len(y)) == 3, 7, y)):
+        with pytest.raises(cudp.InputError, match="label of row 3|label of row 4"):
+            cudp.DPLogisticRegression(**PUBLIC).fit(x, labels)

@@ -92,6 +92,19 @@ def test_ids_are_one_if_they_are_equal():
         assert units_of(series(names + names)) == units_of(series(list(range(20)) * 2)) == 20
 
 
+def test_a_column_names_the_unit(grouped):
+    pandas = pytest.importorskip("pandas")
+    x, y, ids = grouped
+    settings = {"max_rows": 3, "bounds": (-4, 4), "classes": 2, **COMMON}
+    for name, unit in (("patient", "patient"), ("x1", "group"), ("y", "group"), ('a "b"', "group"), (3, "group")):
+        run = cudp.train((x[:200], y[:200]), groups=pandas.Series(ids[:200], name=name), **settings)
+        assert run.certificate.unit == f"3 rows by {unit}"
+        assert run.predict(x).shape == y.shape
+    with cudp.Budget(9, 1e-5), pytest.raises(cudp.InputError, match="in patient, found .* in hospital"):
+        for name in ("patient", "hospital"):
+            cudp.train((x, y), groups=pandas.Series(ids, name=name), **settings)
+
+
 def test_messages_do_not_tell_the_number_of_rows(grouped):
     x, y, ids = grouped
     settings = {"groups": ids, "max_rows": 3, "bounds": (-4, 4), "classes": 2, **COMMON}

@@ -255,6 +255,23 @@ def test_several_runs_together_cost_what_the_program_says(cli_json, in_folder, r
     assert cudp.compose("a", cudp.load("b"), delta=1e-5) == cli_json("account", "a", "b", "--delta", "1e-5")
 
 
+def test_a_path_with_a_comma_is_not_two_runs(rows, in_folder):
+    for name in ("a", "b", "a,b"):
+        cudp.train(rows, out=name, **SHORT)
+    assert [run["certificate"] for run in cudp.compose("a,b", "a", delta=1e-5).runs] == [
+        "a,b/release/privacy.json", "a/release/privacy.json"]
+    with pytest.raises(cudp.InputError, match="compose: expected paths without a comma, found 'a,b'"):
+        cudp.compose("a", "a,b")
+
+
+def test_a_run_within_the_folder_of_another_has_no_certificate_of_it(rows, in_folder):
+    cudp.train(rows, out="outer", **SHORT)
+    inner = cudp.train(rows, out="outer/release/inner", method="sgd", classes=2, epochs=1)
+    assert inner.certificate is None and "not for release" in repr(inner)
+    for path in ("outer", "outer/release", "outer/release/model.safetensors"):
+        assert cudp.load(path).certificate.epsilon == pytest.approx(3.0)
+
+
 def test_nothing_is_printed(rows, capfd):
     cudp.train(rows, **SHORT).predict(rows[0])
     assert capfd.readouterr() == ("", "")
@@ -485,6 +502,30 @@ def test_a_list_of_texts_with_vectors():
         cudp.train((texts, labels), vectors=vectors, **settings)
     with pytest.raises(cudp.InputError, match="without spaces"):
         cudp.train((texts, labels), classes=2, vectors={"a b": [1.0]}, **settings)
+
+
+def test_labels_of_texts_are_written_by_their_own_values():
+    texts = ["good film", "bad film"] * 60
+    vectors = {"good": [1.0, 0.5], "bad": [-1.0, 0.2], "film": [0.0, 0.1]}
+    settings = {"model": "imdb-mean", "epsilon": 30.0, "delta": 1e-5, "epochs": 1, "batch": 8, "seed": 1,
+                "size_is_public": True, "vectors": vectors}
+    expected = cudp.train((texts, [1, 0] * 60), classes=2, **settings)
+    for labels, classes in (([1, 0] * 59 + [1, 0.0], 2), (np.array([1.0, 0.0] * 60), [0.0, np.int64(1)])):
+        other = cudp.train((texts, labels), classes=classes, **settings)
+        assert all((other.state_dict()[name] == v).all() for name, v in expected.state_dict().items())
+        assert other.evaluate(texts, labels) == expected.evaluate(texts, [1, 0] * 60)
+    with pytest.raises(cudp.InputError, match="same length"):
+        cudp.train((texts, [1, 0]), classes=2, **settings)
+    with pytest.raises(cudp.InputError, match="same length"):
+        expected.evaluate(texts)
+
+
+def test_no_texts_are_trained_on_as_one_is():
+    settings = {"model": "imdb-mean", "epsilon": 100.0, "delta": 1e-5, "epochs": 1, "batch": 1, "seed": 1,
+                "vectors": {"good": [1.0, 0.5]}, "classes": ["no", "yes"]}
+    for texts in (["good"], [], (), np.array([], dtype="<U4")):
+        run = cudp.train((texts, ["yes"][: len(texts)]), **settings)
+        assert run.certificate.epsilon == pytest.approx(100)
 
 
 GROWTH = """
