@@ -108,6 +108,8 @@ void check_count(const privacy::CountSplit& count, const StatedNumbers& c,
 std::vector<std::string> check_tuning(const Tuning& tuning, const StatedNumbers& c,
                                       Bounds& bounds) {
   std::vector<std::string> wrong;
+  // A tuning ends without a release if a training of it lost its key.
+  if (c.lost_a_key()) wrong.emplace_back("keys_lost: expected none in a tuning, found one or more");
   if (tuning.grid.empty()) wrong.emplace_back("tuning.grid: expected candidates, found none");
   if (const std::string expected = privacy::checksum_of_grid(tuning.grid);
       expected != tuning.grid_checksum)

@@ -15,6 +15,7 @@
 #include "runtime/export/note.hpp"
 #include "runtime/export/onnx.hpp"
 #include "runtime/export/python.hpp"
+#include "runtime/run/folder.hpp"
 
 namespace fs = std::filesystem;
 
@@ -75,6 +76,7 @@ int export_model(const TrainConfig& config) {
   if (flags.to.empty()) throw InputError("export: expected --to python or --to onnx, found none");
   const bool to_stdout = flags.out == kExportToStdout;
   const fs::path out = to_stdout ? fs::path() : export_place(flags);
+  check_not_of_tuning(flags.model);
   const ExportNote note = export_note(find_released_model(flags.model));
   const ReleasedModel model = model_for(config, flags.model);
   const std::string content = flags.to == "python" ? python_scorer(model, note, flags.model)

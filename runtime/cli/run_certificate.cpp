@@ -27,6 +27,7 @@ fs::path certificate_in(const fs::path& place) {
 }  // namespace
 
 NamedCertificate read_run_certificate(const fs::path& place) {
+  check_not_of_tuning(place);
   const fs::path file = certificate_in(place);
   return {parse_run_certificate(read_user_file(file), file.string()), file};
 }

@@ -15,7 +15,8 @@ struct NamedCertificate : RunCertificate {
 };
 
 /// Reads the certificate of a run. place: path of a run's folder, its release folder, or a
-/// privacy.json. Throws InputError if there is no certificate, or if it cannot be read.
+/// privacy.json. Throws InputError if there is no certificate, if it cannot be read, or if it is
+/// that of a training of a tuning.
 NamedCertificate read_run_certificate(const std::filesystem::path& place);
 
 /// Epsilon and delta that several runs spend together.

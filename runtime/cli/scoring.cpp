@@ -3,6 +3,7 @@
 #include "runtime/cli/command_flags.hpp"
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/standard_input.hpp"
+#include "runtime/run/folder.hpp"
 
 namespace cudp {
 
@@ -54,6 +55,7 @@ std::string scoring_text(const std::string& dataset) {
 }
 
 ReleasedModel model_for(const TrainConfig& c, const std::string& place) {
+  check_not_of_tuning(place);
   return read_released_model(find_released_model(place),
                              {.file = c.of<TextOptions>().embedding, .dir = c.data_dir});
 }

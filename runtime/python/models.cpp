@@ -1,5 +1,6 @@
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
@@ -23,6 +24,7 @@
 #include "runtime/results/evaluation_report.hpp"
 #include "runtime/results/predictions.hpp"
 #include "runtime/results/scorer.hpp"
+#include "runtime/run/folder.hpp"
 
 namespace nb = nanobind;
 
@@ -47,13 +49,19 @@ struct Outputs {
   std::vector<double> values;         ///< [n] predicted targets; empty for classes
 };
 
+/// Returns the path of a released model's file. Throws InputError as find_released_model and
+/// check_not_of_tuning.
+std::filesystem::path released_place(const std::string& place) {
+  check_not_of_tuning(place);
+  return find_released_model(place);
+}
+
 /// A released model, in memory.
 class PythonModel {
  public:
   explicit PythonModel(const std::string& place, const std::string& embedding)
       : name_(place),
-        model_(
-            read_released_model(find_released_model(place), {.file = embedding, .dir = "data"})) {}
+        model_(read_released_model(released_place(place), {.file = embedding, .dir = "data"})) {}
 
   std::vector<std::string> class_names() const { return model_.inputs.classes(); }
   int classes() const { return model_.network.classes; }

@@ -171,6 +171,7 @@ std::optional<RunResult> finished_result(const Settings& flags) {
   TrainConfig asked;
   apply_settings(flags, asked);
   const RunFolder folder(asked.resume);
+  check_not_of_tuning(folder.root());
   if (!fs::exists(folder.result())) return std::nullopt;
   check_asked(flags, folder);
   std::optional<RunResult> result = stored_result(folder);

@@ -78,6 +78,21 @@ void check_free(const fs::path& path) {
                    (run ? "a run (--resume continues it)" : "something else"));
 }
 
+void check_not_of_tuning(const fs::path& path) {
+  std::error_code error;
+  for (fs::path at = fs::weakly_canonical(path, error); at.has_relative_path();
+       at = at.parent_path()) {
+    const fs::path owner = at.parent_path();
+    if (at.filename() != "runs" || owner.filename() != "private" ||
+        !fs::exists(owner / "tuning.json", error))
+      continue;
+    throw InputError(path.string() +
+                     ": expected a run, found a training of a tuning, which alone continues it and "
+                     "releases the best one: cudp tune --resume " +
+                     owner.parent_path().string());
+  }
+}
+
 NewRunFolder::NewRunFolder(fs::path path) : path_(std::move(path)) {
   // "runs/a/" and "runs/a" name the same folder.
   if (!path_.has_filename()) path_ = path_.parent_path();

@@ -90,4 +90,8 @@ class NewRunFolder {
 /// Throws InputError unless `path` does not exist or is an empty folder.
 void check_free(const std::filesystem::path& path);
 
+/// Throws InputError if `path` is a training of a tuning, or a file in it. The tuning alone may
+/// continue such a training or release it: its certificate counts all of them together.
+void check_not_of_tuning(const std::filesystem::path& path);
+
 }  // namespace cudp

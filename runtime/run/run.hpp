@@ -134,7 +134,8 @@ void check_events(const TrainConfig& config, const std::filesystem::path& folder
 std::string resume_command(const std::string& run);
 
 /// Returns the result of the run that --resume names, if it is complete; nullopt if it is not.
-/// Throws InputError, naming the setting, if `flags` would change its settings.
+/// Throws InputError if the run is a training of a tuning; or, naming the setting, if `flags` would
+/// change its settings.
 std::optional<RunResult> finished_result(const Settings& flags);
 
 /// Whether pictures of the results are drawn at the end of a run.

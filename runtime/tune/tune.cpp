@@ -444,6 +444,7 @@ void Tune::run(std::optional<EndOnSignal>& end) {
   if (count_ && !count_->value) plan_with_released_count();
   std::vector<std::size_t> left;
   const std::uint64_t number = drawn_number();
+  check_keys(number);
   for (std::size_t r = 0; r < number; ++r)
     if (!has_ended(run_folder(r))) left.push_back(r);
   at_once_ = trainings_at_a_time();
@@ -465,8 +466,24 @@ void Tune::run(std::optional<EndOnSignal>& end) {
   finish();
 }
 
+void Tune::check_keys(std::uint64_t number) const {
+  for (std::size_t r = 0; r < number; ++r) {
+    const fs::path certificate = run_folder(r).certificate();
+    std::error_code none;
+    if (!fs::exists(certificate, none) ||
+        !verify::read_stated_numbers(read_file(certificate)).lost_a_key())
+      continue;
+    // The training is not named: its number shows how many trainings there are at least.
+    throw BudgetError(folder_.string() +
+                      ": expected trainings that each kept the key that the tuning drew, found one "
+                      "that continued with another; all of the tuning's budget counts as spent, "
+                      "and nothing is released");
+  }
+}
+
 void Tune::finish() {
   const std::uint64_t number = drawn_number();
+  check_keys(number);
   std::vector<std::size_t> drawn;
   TuneJson scores = TuneJson::array();
   std::size_t best = 0;

@@ -133,6 +133,8 @@ class Tune {
   Drawn draw(std::size_t run) const;
   TrainConfig config_of(std::size_t run) const;
   void finish();
+  /// Throws BudgetError if a training lost its key.
+  void check_keys(std::uint64_t number) const;
 
   TuneRequest request_;
   Reporter& reporter_;

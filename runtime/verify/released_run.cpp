@@ -445,6 +445,7 @@ verify::Statement check_pages(const ReleasedRun& run) {
 }  // namespace
 
 ReleasedRun open_released_run(const fs::path& folder) {
+  check_not_of_tuning(folder);
   std::error_code ignored;
   const fs::path inside = folder / "release";
   ReleasedRun run;

@@ -210,5 +210,59 @@ TEST_F(TuneChargeCli, NothingLeavesThatCostsMoreThanWasCharged) {
   EXPECT_EQ(run_cudp(folder_, {"verify", out()}).exit, 0);
 }
 
+/// What a training alone states does not count the others.
+TEST_F(TuneChargeCli, ATrainingOfATuningIsNoRunOfItsOwn) {
+  ASSERT_EQ(run_cudp(folder_, tune(with(scored(), {"--size-is-public", "--out", out()}))).exit, 0);
+  const std::string training = out("tuned/private/runs/000001");
+  fs::create_directory_symlink(training, out("link"));
+  const auto refused = [&](const Words& words) {
+    const Finished f = run_cudp(folder_, words);
+    EXPECT_EQ(f.exit, 2) << words.front() << f.out << f.err;
+    EXPECT_EQ(lines_of(f.err).size(), 1u) << f.err;
+    EXPECT_NE(f.err.find("cudp tune --resume " + fs::canonical(out()).string()), std::string::npos)
+        << f.err;
+  };
+  const std::string certificate = content_of(training + "/release/privacy.json");
+  for (const std::string& place : {training, training + "/", out("link")}) {
+    refused({"train", "--resume", place});
+    refused({"train", "--resume", place, "--fresh-noise"});
+    refused({"verify", place});
+    refused({"report", place});
+    refused({"account", place});
+    refused({"predict", place, "--dataset", table_.test, "--out", out("p.csv")});
+    refused({"export", place, "--to", "python", "--out", out("model.py")});
+  }
+  refused({"verify", training + "/release"});
+  refused({"account", out(), training + "/release/privacy.json"});
+  refused({"predict", training + "/release/model.safetensors", "--dataset", table_.test, "--out",
+           out("p.csv")});
+  EXPECT_EQ(content_of(training + "/release/privacy.json"), certificate);
+  EXPECT_FALSE(fs::exists(out("p.csv")));
+  EXPECT_FALSE(fs::exists(out("model.py")));
+  EXPECT_EQ(run_cudp(folder_, {"verify", out()}).exit, 0);
+}
+
+/// Of a training that continued with another key only its own promise is known.
+TEST_F(TuneChargeCli, NothingIsReleasedIfATrainingLostItsKey) {
+  ASSERT_EQ(run_cudp(folder_, tune(with(scored(), {"--size-is-public", "--out", out()}))).exit, 0);
+  const std::string winner = json("private/scores.json")["released"];
+  // The state before the release was written.
+  fs::remove(out() + "/private/result.json");
+  for (const auto& file : fs::directory_iterator(out() + "/release")) fs::remove(file.path());
+  write_key(out() + "/private/tuning-key", key_from_seed(5));
+  const std::string place = out("tuned/private/runs/") + winner + "/release/privacy.json";
+  auto training = nlohmann::ordered_json::parse(content_of(place));
+  training["keys_lost"] = 1;
+  training["releases_repeated"] = 0;
+  write_text(place, training.dump(2) + "\n");
+  const Words again = tune(with(scored(), {"--size-is-public", "--out", out()}));
+  const Finished f = run_cudp(folder_, again);
+  EXPECT_EQ(f.exit, 3) << f.err;
+  EXPECT_NE(f.err.find("all of the tuning's budget counts as spent"), std::string::npos) << f.err;
+  EXPECT_EQ(f.err.find("000"), std::string::npos) << f.err;
+  EXPECT_TRUE(fs::is_empty(out() + "/release"));
+  EXPECT_FALSE(fs::exists(out() + "/private/result.json"));
+}
+
 }  // namespace
 }  // namespace cudp

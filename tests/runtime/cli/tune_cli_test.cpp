@@ -102,6 +102,15 @@ TEST_F(TuneCli, AllocatedTrainingsAreCountedByTheirPromise) {
   ASSERT_EQ(f.exit, 0) << f.err;
   const Finished verified = run_cudp(folder_, {"verify", out()});
   EXPECT_EQ(verified.exit, 0) << verified.out;
+  // A tuning releases nothing if a training lost its key, however it counts its trainings.
+  auto certificate = nlohmann::ordered_json::parse(content_of(out() + "/release/privacy.json"));
+  certificate["keys_lost"] = 1;
+  certificate["releases_repeated"] = 0;
+  write_text(out() + "/release/privacy.json", certificate.dump(2) + "\n");
+  const Finished forged = run_cudp(folder_, {"verify", out()});
+  EXPECT_EQ(forged.exit, 1) << forged.out << forged.err;
+  EXPECT_NE(forged.out.find("keys_lost: expected none in a tuning"), std::string::npos)
+      << forged.out;
 }
 
 TEST_F(TuneCli, RowsInAFileKeepTheBudgetForTheirUnit) {
