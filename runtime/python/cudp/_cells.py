@@ -10,6 +10,7 @@ import re
 import numpy as np
 
 _TIME = re.compile(r"%[HMS]")
+_ROWS_AT_ONCE = 1 << 16
 
 
 def number_text(value):
@@ -128,25 +129,26 @@ def times_of(schema):
             if isinstance(c, dict) and _TIME.search(str(c.get("format", "")).replace("%%", ""))}
 
 
-def _write_pandas(frame, times, file):
-    names = [str(name) for name in frame.columns]
+def _write_pandas(part, times, file, with_header):
+    names = [str(name) for name in part.columns]
     writer = table_writer(file)
-    writer.writerow(names)
+    if with_header:
+        writer.writerow(names)
     columns = []
     for i, name in enumerate(names):
         with_time = name in times
-        columns.append([cell_text(value, with_time) for value in frame.iloc[:, i].tolist()])
+        columns.append([cell_text(value, with_time) for value in part.iloc[:, i].tolist()])
     writer.writerows(zip(*columns))
 
 
-def _write_polars(frame, file):
+def _write_polars(part, file, with_header):
     """polars writes each cell by its value and its column's type. Whole numbers in a column that became
     one of floats are written as whole numbers."""
     import polars
 
     changed = []
-    for name in frame.columns:
-        column = frame[name]
+    for name in part.columns:
+        column = part[name]
         if column.dtype.is_float():
             texts = [None if v is None else "NaN" if v != v else number_text(v) for v in column.to_list()]
         elif column.dtype.is_decimal():
@@ -154,14 +156,16 @@ def _write_polars(frame, file):
         else:
             continue
         changed.append(polars.Series(name, texts, dtype=polars.Utf8))
-    file.write(frame.with_columns(changed).write_csv())
+    file.write(part.with_columns(changed).write_csv(include_header=with_header))
 
 
 def write_frame(frame, path, schema=""):
     """Writes a DataFrame as a table for the program. schema: the text of the schema, or ""."""
+    times = times_of(schema)
     with open_table(path) as file:
-        if hasattr(frame, "write_csv"):
-            _write_polars(frame, file)
-        else:
-            _write_pandas(frame, times_of(schema), file)
+        for begin in range(0, max(len(frame), 1), _ROWS_AT_ONCE):
+            if hasattr(frame, "write_csv"):
+                _write_polars(frame[begin : begin + _ROWS_AT_ONCE], file, begin == 0)
+            else:
+                _write_pandas(frame.iloc[begin : begin + _ROWS_AT_ONCE], times, file, begin == 0)
     return path

@@ -109,6 +109,16 @@ def test_what_stands_in_a_cell(tmp_path):
     assert [float(line) for line in lines[1:]] == numbers.tolist()
 
 
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_a_long_frame_is_written_in_parts(kind, tmp_path, monkeypatch):
+    make = pytest.importorskip(kind).DataFrame
+    frame = make({"a": [0.5 * i for i in range(100)], "b": ["x"] * 100})
+    monkeypatch.setattr(_cells, "_ROWS_AT_ONCE", 7)
+    lines = lines_of(frame, tmp_path)
+    assert lines[:4] == ["a,b", "0,x", "0.5,x", "1,x"] and len(lines) == 101
+    assert lines_of(frame[:0], tmp_path) == ["a,b"]
+
+
 def test_columns_whose_dates_have_times(monkeypatch):
     inline = SCHEMA.replace("%Y-%m-%d\"", "%Y%%H\"")
     tables = '[[columns]]\nname = "since"\nformat = "%Y"\n[[columns]]\nformat = \'%d %H\'\nname = "seen"\n'
