@@ -211,7 +211,7 @@ no-mpi() {
     -R 'Rank|Mpi|Train|Info'
 }
 
-# Ranks at every SIMD level, and 200 of them killed (20 in the ordinary tests).
+# Ranks at every SIMD level, and 200 of them killed (10 in the ordinary tests).
 ranks() {
   configure build-cpu -DCUDP_CUDA=OFF
   cmake --build build-cpu --target cudp_tests

@@ -45,6 +45,8 @@ namespace fs = std::filesystem;
 using namespace settings_data;
 
 constexpr std::uint64_t kSeed = 20'261'124;
+/// Number of settings among which every option is drawn.
+constexpr int kManyDrawn = 400;
 
 SeededKey proof_of_seed() {
   TrainConfig config;
@@ -297,17 +299,20 @@ TEST(RandomSettings, TrainOrAreRefusedInOneLine) {
 
   SettingsMaker maker(seed_or(kSeed));
   std::unordered_set<std::uint64_t> covered;
-  std::set<std::string> reached;
+  std::set<std::string> drawn, reached;
   std::map<std::string, int> ways;
-  for (int i = 0; i < how_many(); ++i) {
-    const RandomSettings settings = maker.next();
+  for (int i = 0; i < std::max(how_many(), kManyDrawn); ++i) {
+    const RandomSettings settings = i < how_many() ? maker.next() : maker.any();
+    std::vector<std::string> keys;
+    for (const auto* flags : {&settings.flags, &settings.in_file})
+      for (const auto& [key, value] : *flags) keys.push_back(key);
+    if (settings.ending != "finished") keys.emplace_back("resume");
+    if (settings.ending.ends_with("fresh noise")) keys.emplace_back("fresh-noise");
+    drawn.insert(keys.begin(), keys.end());
     if (!accepted.contains(i)) continue;
     const std::vector<std::uint64_t> pairs = maker.pairs_of(settings);
     covered.insert(pairs.begin(), pairs.end());
-    for (const auto* flags : {&settings.flags, &settings.in_file})
-      for (const auto& [key, value] : *flags) reached.insert(key);
-    if (settings.ending != "finished") reached.insert("resume");
-    if (settings.ending.ends_with("fresh noise")) reached.insert("fresh-noise");
+    reached.insert(keys.begin(), keys.end());
     ++ways[settings.ending];
     ++ways[settings.data];
     for (const char* key : {"rng", "device"})
@@ -316,13 +321,16 @@ TEST(RandomSettings, TrainOrAreRefusedInOneLine) {
     if (std::ranges::any_of(settings.flags, [](const auto& f) { return f.first == "threads"; }))
       ++ways["threads"];
   }
-  std::string never;
-  for (const Option& option : train_options())
-    if (!reached.contains(option.key)) never += " " + option.key;
+  const auto left_out = [](const std::set<std::string>& keys) {
+    std::string never;
+    for (const Option& option : train_options())
+      if (!keys.contains(option.key)) never += " " + option.key;
+    return never;
+  };
   std::cout << how_many() << " settings: " << accepted.size() << " trained, " << refused
             << " refused; of " << maker.seen() << " pairs of levels that settings can have "
             << maker.made() << " were made, " << covered.size()
-            << " trained; options never trained:" << never << "\ntrained:";
+            << " trained; options never trained:" << left_out(reached) << "\ntrained:";
   for (const auto& [way, count] : ways) std::cout << " " << way << " " << count << ",";
   std::cout << "\nthe oracle made " << oracle.sums << " sums again, of " << oracle.examples
             << " gradients, and left out " << oracle.left_out << "; the longest contribution is "
@@ -333,12 +341,15 @@ TEST(RandomSettings, TrainOrAreRefusedInOneLine) {
   // two others. --metric is of a picture, --license of the model card. Flags of arrays are tried by
   // arrays_cli_test.cpp, --rows-in by rows_in_cli_test.cpp, --metrics-file by queue_cli_test.cpp,
   // --tensorboard and --log-json by watch_cli_test.cpp.
-  if (how_many() >= 400) {
-    EXPECT_EQ(never,
-              " input-shape channels-last arrays target-bounds test-arrays preset "
-              "compare-with evaluate-with rows-in ranks share-device sum-by rank-timeout "
-              "resume-or-start metric "
-              "license metrics-file tensorboard log-json");
+  const char* const not_drawn =
+      " input-shape channels-last arrays target-bounds test-arrays preset "
+      "compare-with evaluate-with rows-in ranks share-device sum-by rank-timeout resume-or-start "
+      "metric license metrics-file tensorboard log-json";
+  EXPECT_EQ(left_out(drawn), not_drawn);
+  if (how_many() >= kManyDrawn) {
+    EXPECT_EQ(left_out(reached), not_drawn);
+  }
+  if (how_many() >= 160) {
     for (const char* way :
          {"finished", "interrupted", "killed", "fresh noise", "killed in the fresh noise", "table",
           "units", "matrix", "texts", "images", "rng chacha20", "rng philox", "device cpu",

@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kListsSeed = 20'261'127;
 /// A list command costs as much as some ten trainings.
-int how_many_lists() { return std::max(1, how_many() / 16); }
+int how_many_lists() { return std::max(1, how_many() / 10); }
 
 /// A random call of `cudp tune` or `cudp sweep`.
 struct ListsCall {
@@ -231,7 +231,7 @@ TEST(RandomSettings, TuningsAndSweepsEndOrAreRefusedInOneLine) {
   }
   std::cout << how_many_lists() << " calls: " << ends["tuned"] << " tuned, " << ends["swept"]
             << " swept, " << ends["refused"] << " refused" << std::endl;
-  if (how_many() < 400) return;
+  if (how_many() < 160) return;
   EXPECT_GT(ends["tuned"], 0);
   EXPECT_GT(ends["swept"], 0);
 }

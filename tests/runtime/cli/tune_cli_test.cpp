@@ -142,11 +142,11 @@ TEST_F(TuneCli, JobsAndKillsChangeNothing) {
   ASSERT_EQ(run_cudp(folder_, whole).exit, 0);
   ASSERT_EQ(run_cudp(folder_, tune(with(scored(), {"--jobs", "3", "--out", out("jobs")}))).exit, 0);
   EXPECT_EQ(released("jobs"), released());
-  // Each call is killed a little later, until one ends by itself.
+  // Each call is killed later than the one before, until one ends by itself.
   const Words again = tune(with(scored(), {"--resume-or-start", out("killed")}));
   Finished f;
   int killed = 0;
-  for (int wait = 100; f.exit != 0 && killed < 40; wait += 100) {
+  for (int wait = 100; f.exit != 0 && killed < 40; wait += wait * 2 / 5) {
     CudpProcess process(folder_, again);
     std::this_thread::sleep_for(std::chrono::milliseconds(wait));
     process.signal(killed % 2 == 0 ? SIGKILL : SIGTERM);

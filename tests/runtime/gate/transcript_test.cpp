@@ -79,8 +79,8 @@ columns = [
 
 const Words kTrain = {"train", "--dataset", "people.csv", "--epsilon", "3",   "--delta",
                       "1e-5",  "--threads", "1",          "--out",     "run", "--checkpoint-every",
-                      "2",     "--model",   "logistic"};
-const Words kResume = {"train", "--resume", "run"};
+                      "2",     "--model",   "logistic",   "--quiet"};
+const Words kResume = {"train", "--quiet", "--resume", "run"};
 const Words kSixSteps = {"--batch", "40", "--steps", "6"};
 const Words kSteps = with(kSixSteps, {"--ema", "0"});
 

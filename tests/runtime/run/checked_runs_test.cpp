@@ -117,13 +117,13 @@ class CheckedRun {
   }
   Ended train(const Words& flags, Ending ending = {}) {
     return run(
-        with({"train", "--dataset", "people.csv", "--seed", "7", "--delta", "1e-5", "--threads",
-              "1", "--out", "run", "--checkpoint-every", "2", "--device", device_},
+        with({"train", "--quiet", "--dataset", "people.csv", "--seed", "7", "--delta", "1e-5",
+              "--threads", "1", "--out", "run", "--checkpoint-every", "2", "--device", device_},
              flags),
         ending);
   }
   Ended resume(const Words& flags = {}, Ending ending = {}) {
-    return run(with({"train", "--resume", "run"}, flags), ending);
+    return run(with({"train", "--quiet", "--resume", "run"}, flags), ending);
   }
 
   /// Of the oracle that makes the gradients again.
