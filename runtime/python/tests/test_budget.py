@@ -251,7 +251,11 @@ def test_killed_at_random_moments_the_ledger_has_what_was_released(rows, tmp_pat
     budget = cudp.Budget(epsilon, delta, ledger=ledger)
     order = cudp._core.read_budget(str(ledger)).order
     moments = random.Random(5)
+    start = time.monotonic()
+    cudp.train(rows, epsilon=0.5, delta=1e-5, classes=2, epochs=2, batch=256, threads=1)
+    fit_seconds = time.monotonic() - start
     for trial in range(20):
+        fits = moments.randrange(3)  # complete ones, before the one that is killed
         child = os.fork()
         if child == 0:
             try:
@@ -261,7 +265,10 @@ def test_killed_at_random_moments_the_ledger_has_what_was_released(rows, tmp_pat
                                    classes=2, epochs=2, batch=256, threads=1)
             finally:
                 os._exit(1)
-        time.sleep(moments.uniform(0.02, 0.8))
+        while fits > 0 and not (tmp_path / f"run-{trial}-{fits - 1}/release/privacy.json").exists():
+            assert os.waitpid(child, os.WNOHANG) == (0, 0)
+            time.sleep(0.001)
+        time.sleep(moments.uniform(0, 1.2) * fit_seconds)
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
     state = cudp._core.read_budget(str(ledger))
