@@ -1,11 +1,10 @@
 """Values as cells of a table. The text of a cell follows from its value and public settings alone: how
 another row's value is written would otherwise depend on it."""
 
-import csv
 import datetime
-import decimal
 import os
 import re
+import sys
 
 import numpy as np
 
@@ -76,7 +75,7 @@ def cell_text(value, with_time=False):
         return str(int(value))
     if isinstance(value, (float, np.floating)):
         return cell_text(float(value))
-    if isinstance(value, decimal.Decimal):
+    if "decimal" in sys.modules and isinstance(value, sys.modules["decimal"].Decimal):
         return "" if value.is_nan() else _decimal_text(value)
     if isinstance(value, datetime.datetime):
         return _date_text(value, with_time)
@@ -108,6 +107,8 @@ def open_table(path):
 
 
 def table_writer(file):
+    import csv
+
     return csv.writer(file, lineterminator="\n")
 
 
