@@ -266,7 +266,7 @@ TEST(Checkpoint, CodesOfDataTellTheNumbersThatTheyAreDrawnBy) {
   };
   Dataset data = three_blocks();
   const std::string places = code(data);
-  for (std::vector<std::uint32_t> Dataset::*const of : {&Dataset::numbers, &Dataset::first_rows}) {
+  for (RowArray<std::uint32_t> Dataset::*const of : {&Dataset::numbers, &Dataset::first_rows}) {
     Dataset numbered = data;
     for (std::uint32_t i = 0; i < 600; ++i) (numbered.*of).push_back(i + i / 300);
     const std::string before = code(numbered);
