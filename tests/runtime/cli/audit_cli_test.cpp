@@ -82,11 +82,44 @@ TEST_F(CliAudit, OfOtherMethodsAndCanaries) {
 /// A model with fewer parameters than the usual number of canaries has one for each; one with next
 /// to none has a word for what to do.
 TEST_F(CliAudit, TakesAsManyCanariesAsThereIsRoomFor) {
-  const Words small = {"audit", "--dataset", "glyphs", "--model",   "logistic", "--features",
-                       "pca",   "--delta",   "1e-5",   "--epsilon", "8",        "--steps",
-                       "3",     "--seed",    "3",      "--quiet",   "--json",   "--threads",
-                       "1",     "--device",  "cpu"};
-  const Finished f = run_cudp(folder_, with(small, {"--feature-dimensions", "10"}));
+  std::string rows, columns;
+  for (int k = 0; k < 10; ++k) {
+    rows += "x" + std::to_string(k) + ",";
+    columns += "  {name = \"x" + std::to_string(k) + "\", kind = \"numeric\", min = 0, max = 9},\n";
+  }
+  rows += "digit\n";
+  for (int i = 0; i < 600; ++i) {
+    for (int k = 0; k < 10; ++k) rows += std::to_string((7 * i + 3 * k * i) % 10) + ",";
+    rows += std::to_string(i % 10) + "\n";
+  }
+  write_text(folder_ / "digits.csv", rows);
+  write_text(folder_ / "digits.toml",
+             "name = \"digits\"\ncolumns = [\n" + columns +
+                 "  {name = \"digit\", kind = \"label\", values = [\"0\", \"1\", \"2\", "
+                 "\"3\", \"4\", \"5\", \"6\", \"7\", \"8\", \"9\"]},\n]\n");
+  const Finished f = run_cudp(folder_, {"audit",
+                                        "--dataset",
+                                        folder_ / "digits.csv",
+                                        "--schema",
+                                        folder_ / "digits.toml",
+                                        "--model",
+                                        "logistic",
+                                        "--delta",
+                                        "1e-5",
+                                        "--epsilon",
+                                        "8",
+                                        "--steps",
+                                        "3",
+                                        "--batch",
+                                        "64",
+                                        "--seed",
+                                        "3",
+                                        "--quiet",
+                                        "--json",
+                                        "--threads",
+                                        "1",
+                                        "--device",
+                                        "cpu"});
   ASSERT_EQ(f.exit, 0) << f.err;
   EXPECT_EQ(Json::parse(f.out)["canaries"], 110);  // ten classes of 10 weights and a bias
   EXPECT_EQ(Json::parse(f.out)["guesses"], 10);    // half of them of each kind

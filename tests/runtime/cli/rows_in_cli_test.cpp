@@ -169,8 +169,8 @@ TEST_F(RowsInCli, AResumedRunUsesTheRowsThatWereCoded) {
     std::vector<std::string> kept;
   };
   const Way ways[] = {
-      {table + "--epsilon 3 --steps 3000", at + "patients.csv", {"rows", "rows-index"}},
-      {table + "--epsilon 3 --steps 3000 --holdout 0.2 --holdout-epsilon 1 --holdout-delta 1e-3",
+      {table + "--epsilon 3 --steps 1500", at + "patients.csv", {"rows", "rows-index"}},
+      {table + "--epsilon 3 --steps 1500 --holdout 0.2 --holdout-epsilon 1 --holdout-delta 1e-3",
        at + "patients.csv",
        {"rows", "rows-held-out", "rows-index"}},
       {"--dataset " + at + "notes.csv --schema " + at + "notes.toml --vocabulary " + at +
