@@ -546,9 +546,12 @@ memory() (
 
 # What memory() leaves nothing of, however it ends.
 memory_ends() {
-  [[ -z $training ]] || kill -KILL "$training" 2>/dev/null || true
+  if [[ -n $training ]]; then
+    kill -KILL "$training" 2>/dev/null || true
+    wait "$training" 2>/dev/null || true
+  fi
   rm -rf "$data"
-  [[ -z $group ]] || rmdir "$group" 2>/dev/null || { sleep 1; rmdir "$group"; }
+  [[ -z $group ]] || rmdir "$group"
 }
 
 # One training of memory() with all rows, and two with those that fit. Uses its data, group, limit, size and fits.
