@@ -183,7 +183,7 @@ watched_python() {  # folder, sanitizers, their library
   local venv=$PWD/$1/venv site
   [[ -x $venv/bin/python ]] || python3 -m venv "$venv"
   "$venv/bin/pip" install --quiet --disable-pip-version-check numpy 'nanobind>=2.4'
-  configure "$1" -DCUDP_CUDA=OFF -DCUDP_UNITY=ON -DCUDP_UNITY_BATCH=40 -DCUDP_TESTS=OFF -DCUDP_PYTHON=ON \
+  configure "$1" -DCUDP_CUDA=OFF -DCUDP_UNITY=ON -DCUDP_TESTS=OFF -DCUDP_PYTHON=ON \
     -DPython_EXECUTABLE="$venv/bin/python" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCUDP_SANITIZE="$2" \
     -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g1"
   cmake --build "$1" --target cudp_python
