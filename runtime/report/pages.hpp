@@ -9,7 +9,7 @@ namespace cudp {
 /// Number of the pages' format, which a certificate states (`pages`). A change of the bytes that
 /// the same files give needs a new number, so that `cudp verify` compares no page with one of
 /// another format.
-inline constexpr int kPagesFormat = 3;
+inline constexpr int kPagesFormat = 4;
 
 /// Returns the report of a run: the promise in words, the questions of NIST SP 800-226 with their
 /// answers, curves, data, settings, and how to check it. A function of `files` alone. Throws
