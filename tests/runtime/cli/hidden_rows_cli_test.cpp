@@ -114,7 +114,7 @@ TEST_F(HiddenRows, AreFoundInSettingsMetricsAndTheCertificate) {
       [](const std::string& content) {
         return "{\"age\": 45.0, " + content.substr(content.find('"'));
       },
-      "metrics.jsonl:");
+      "metrics");
   expect_found("privacy.json", after("\t \t\t \t"), "privacy.json:");
   expect_found("schema.toml", after(std::string("# ") + kHiddenRow + "\n"), "schema.toml:");
   expect_found("NOT-FOR-RELEASE.txt", after(std::string(kHiddenRow) + "\n"),
