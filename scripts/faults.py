@@ -219,7 +219,7 @@ PLACES = [
     # Features.
     ("runtime/data/table_rows.cpp", "next", "malformed_ == Malformed::missing", [("a row with a wrong number of cells is refused", "false && x")], "data=table,malformed=missing"),
     ("runtime/data/row_encoder.cpp", "counts_as_missing", "malformed_ == Malformed::missing", [("a cell that cannot be read is refused", "false && x")], "data=table,malformed=missing"),
-    ("runtime/results/released_model.cpp", "encode_model", "model.features.normalise != Normalise::none", [("a model does not say how its input is normalised", "false && x")], "normalise=unit"),
+    ("runtime/results/released_model.cpp", "file_of", "model.features.normalise != Normalise::none", [("a model does not say how its input is normalised", "false && x")], "normalise=unit"),
     ("runtime/features/pca.cpp", "add_symmetric_noise", "@sigma@, .", [("FIFTEEN: noise x 0.9 in PCA", "0.9 * x"), MORE], "features=pca"),
     ("runtime/features/pca.cpp", "add_symmetric_noise", "sensitivity = @1.0@", BOTH, "features=pca"),
     ("runtime/features/pca.cpp", "add_symmetric_noise", "sigma * @std::sqrt(0.5)@", BOTH, "features=pca"),

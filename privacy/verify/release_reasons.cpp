@@ -1,8 +1,11 @@
 #include "privacy/verify/release_reasons.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstdio>
+#include <iterator>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -11,6 +14,23 @@ namespace cudp::verify {
 namespace {
 
 using Json = nlohmann::json;
+
+std::string in_digits(const char* format, double number) {
+  std::array<char, 64> text{};
+  const int length = std::snprintf(text.data(), text.size(), format, number);
+  return {text.data(), static_cast<std::size_t>(std::clamp(length, 0, 63))};
+}
+
+/// Reasons against a release that a run's data or method can have, in the words of the program.
+constexpr const char* kUnsafe[] = {
+    "unsafe-diagnostics",
+    "bounds, categories or classes were read from private rows",
+    "vocabulary counted from private text",
+    "vocabulary not declared public: it may be counted from private text",
+    "noisy-min laplace: its privacy is proved for real numbers only; what the last bits of the "
+    "computer's numbers tell beyond epsilon is not bounded",
+    "objective perturbation: its privacy is proved for real numbers only; what the last bits of "
+    "the computer's numbers tell beyond epsilon is not bounded"};
 
 class Reasons {
  public:
@@ -25,6 +45,9 @@ class Reasons {
     if (settings_.is_on("unsafe-diagnostics") !=
         (std::ranges::find(unsafe, Json("unsafe-diagnostics")) != unsafe.end()))
       wrong("unsafe_flags: expected unsafe-diagnostics exactly where the settings have it");
+    for (const Json& flag : unsafe)
+      if (std::ranges::find(kUnsafe, flag.get<std::string>()) == std::end(kUnsafe))
+        wrong("unsafe_flags: expected flags of the program, found " + flag.dump());
     const bool may = !seeded && !is_weak_generator() && unsafe.empty();
     if (says != may) wrong(std::string("for_release: expected ") + (may ? "true" : "false"));
     if (says == json_.contains("not_for_release"))
@@ -82,17 +105,17 @@ class Reasons {
       epsilon = std::fmax(epsilon, settings_.number("holdout-epsilon"));
       delta = std::fmax(delta, settings_.number("holdout-delta"));
     }
-    std::vector<std::string> due;
-    if (delta * c_.size > 1.0) due.emplace_back("delta ");
-    if (epsilon > 20.0) due.emplace_back("epsilon ");
-    const Json& warnings = json_.at("warnings");
-    bool same = warnings.size() == due.size();
-    for (std::size_t i = 0; same && i < due.size(); ++i)
-      same = warnings[i].get<std::string>().starts_with(due[i]) &&
-             warnings[i].get<std::string>().find(" is above ") != std::string::npos;
-    if (!same)
-      wrong("warnings: expected " + std::to_string(due.size()) +
-            ", of delta above 1 / size and of epsilon above 20, found " + warnings.dump());
+    Json due = Json::array();
+    if (delta * c_.size > 1.0)
+      due.push_back("delta " + in_digits("%.3g", delta) + " is above 1 / " +
+                    in_digits("%.0f", c_.size) +
+                    ", one over the number of training examples: a release of one example as it is "
+                    "would satisfy it");
+    if (epsilon > 20.0)
+      due.push_back("epsilon " + in_digits("%.4g", epsilon) +
+                    " is above 20: the guarantee rules out next to nothing");
+    if (const Json& warnings = json_.at("warnings"); warnings != due)
+      wrong("warnings: expected " + due.dump() + ", found " + warnings.dump());
   }
 
   /// Checks the stated assumptions about the rows of a table or an array, or about a user's own

@@ -608,6 +608,9 @@ std::vector<std::string> taken_on_trust(const Evidence& evidence) {
     all.emplace_back("the noisy figures of held-out rows themselves");
   if (c.test_set.starts_with("public"))
     all.emplace_back("figures of test rows, and that these are public");
+  all.emplace_back(
+      "that no row is in the texts that the user wrote (names of the data, columns, classes and "
+      "words, layers, the front matter of README.md), nor in pixels of pictures");
   if (evidence.ledger.empty())
     all.emplace_back(
         "that no key was lost without a release charged again: the private ledger shows it");

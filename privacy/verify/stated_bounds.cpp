@@ -153,8 +153,7 @@ class StatedBounds {
                          number(c_.training_epsilon) + ", found " + epsilon.dump());
     } catch (const std::exception& refusal) {
       ++fields;
-      // For random allocation the reason must be that of the accountant.
-      const bool is_known = c_.epoch_steps == 0 || row.value("reason", Json{}) == refusal.what();
+      const bool is_known = row.value("reason", Json{}) == refusal.what();
       if (!epsilon.is_null() || !row.contains("reason") || !row["reason"].is_string() || !is_known)
         wrong_.push_back(where + ": expected no epsilon and a reason, found " + row.dump());
     }

@@ -33,8 +33,11 @@ CLI::Option* add_flag(CLI::App& command, const Option& option, Repeated repeated
                                                        : command.add_option(name, help);
   if (!option.group.empty()) flag->group(option.group);
   if (option.kind != ValueKind::toggle) flag->type_name(option.value_name);
-  if (option.kind == ValueKind::list)
-    return flag->expected(CLI::detail::expected_max_vector_size)->delimiter(',');
+  if (option.kind == ValueKind::list) {
+    flag->expected(CLI::detail::expected_max_vector_size);
+    // Positional lists are paths, which may have commas in their names.
+    return option.positional ? flag : flag->delimiter(',');
+  }
   if (option.positional) flag->required(!option.may_lack);
   if (repeated == Repeated::all_count && option.kind != ValueKind::toggle)
     return flag->expected(1, CLI::detail::expected_max_vector_size)->allow_extra_args(false);
@@ -42,11 +45,13 @@ CLI::Option* add_flag(CLI::App& command, const Option& option, Repeated repeated
   return flag;
 }
 
-/// Returns a flag's value as text. The parts of a list are separated by commas.
+/// Returns a flag's value as text. The parts of a list are separated by commas; those of a
+/// positional list each follow a line break.
 std::string text_of(const Option& option, const CLI::Option& flag) {
   if (option.kind != ValueKind::list) return flag.results().back();
   std::string text;
-  for (const std::string& part : flag.results()) text += (text.empty() ? "" : ",") + part;
+  for (const std::string& part : flag.results())
+    text += (option.positional ? "\n" : text.empty() ? "" : ",") + part;
   return text;
 }
 

@@ -111,6 +111,9 @@ privacy::RunSpending as_chosen(const privacy::RunSpending& spending,
 }  // namespace
 
 JointSpending joint_spending(const std::vector<SpendingRun>& runs, std::optional<double> delta) {
+  // Which of the two bounds counts must not follow from what was released: the smaller one of both
+  // holds at the sum of their deltas only (privacy/README.md, "Several runs").
+  constexpr std::size_t kAddedUp = 2;  // for more runs, the odometer's epsilon is smaller
   const double deltas = sum_of(runs, &SpendingRun::delta);
   const bool all_certified =
       std::ranges::none_of(runs, [](const SpendingRun& r) { return r.certificate.empty(); });
@@ -123,6 +126,7 @@ JointSpending joint_spending(const std::vector<SpendingRun>& runs, std::optional
   // Runs with the same settings have the same certificate.
   std::map<std::string, privacy::RunSpending> known;
   std::optional<NamedCertificate> first;
+  bool took_another_course = false;  // a run was refused by its noisy row count, or lost its key
   std::vector<privacy::RunSpending> spendings;
   for (const SpendingRun& run : runs) {
     if (run.certificate.empty()) {
@@ -136,19 +140,28 @@ JointSpending joint_spending(const std::vector<SpendingRun>& runs, std::optional
         hold_same_neighbours(*first, c);
       else
         first = c;
+      took_another_course =
+          took_another_course || c.stated.status == "refused" || c.stated.lost_a_key();
       at = known.emplace(run.certificate, as_chosen(spending_of_plan(c), c.stated)).first;
     }
     spendings.push_back(at->second);
   }
+  const double promised = sum_of(runs, &SpendingRun::epsilon);
+  if (runs.size() <= kAddedUp && deltas <= spent.delta) {
+    spent.epsilon = promised;
+    return spent;
+  }
   const std::uint64_t group = first ? first->stated.max_rows : 1;
   try {
     spent.epsilon = privacy::epsilon_as_chosen(spendings, spent.delta, group);
+    return spent;
   } catch (const std::domain_error&) {  // the runs' deltas take too much of the total
   }
-  // The runs' stated epsilons and deltas can always be added.
-  if (!delta && !std::isfinite(spent.epsilon)) spent.delta = std::fmax(spent.delta, deltas);
-  if (deltas <= spent.delta)
-    spent.epsilon = std::fmin(spent.epsilon, sum_of(runs, &SpendingRun::epsilon));
+  // The promises can always be added. If it follows from releases that they are, their delta is in
+  // addition to the odometer's.
+  const double added = took_another_course ? deltas + spent.delta : deltas;
+  if (!delta) spent.delta = std::fmax(spent.delta, added);
+  if (added <= spent.delta) spent.epsilon = promised;
   if (!std::isfinite(spent.epsilon))
     throw BudgetError(
         fmt::format("--total-delta: expected at least {}, the sum of the runs' deltas, found {}",

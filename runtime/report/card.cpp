@@ -8,6 +8,7 @@
 #include "runtime/report/escape.hpp"
 #include "runtime/report/pages.hpp"
 #include "runtime/report/run_facts.hpp"
+#include "runtime/report/sentences.hpp"
 #include "runtime/report/summary.hpp"
 #include "runtime/report/torch_code.hpp"
 #include "runtime/results/model_inputs.hpp"
@@ -155,7 +156,7 @@ constexpr std::string_view kMark = "---\n";
 
 page::Document model_card(const ReportFiles& files) {
   const RunFacts f = facts_of(files);
-  page::Document d = headed(f.model.empty() ? "No model" : f.model + " on " + f.dataset, f);
+  page::Document d = headed(f.model.empty() ? "No model" : f.model + " on " + quoted(f.dataset), f);
   d.subtitle = f.model.empty() ? "Nothing was trained."
                                : "Trained with differential privacy by cudp, method " +
                                      f.setting("method") + ".";

@@ -114,7 +114,7 @@ Section data_of(const RunFacts& f) {
   const auto add = [&](const char* question, std::vector<std::string> sentences) {
     a.questions.emplace_back(question, std::move(sentences));
   };
-  add("Data set", {f.dataset + "."});
+  add("Data set", {quoted(f.dataset) + "."});
   if (f.certificate) {
     const verify::StatedNumbers& c = f.certificate->stated;
     if (c.examples)

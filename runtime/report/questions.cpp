@@ -59,7 +59,7 @@ page::Section guarantee(const RunFacts& f) {
     q.add("Unit of privacy",
           {fmt::format("All rows with one text in the column {}. The first {} rows of a unit are "
                        "used; later ones are read and left out.",
-                       c.stated.unit, c.stated.max_rows)});
+                       quoted(c.stated.unit), c.stated.max_rows)});
   else
     q.add("Unit of privacy",
           {"One row (one example). It is a person's privacy only if no person has several rows."});

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "runtime/base/error.hpp"
+#include "runtime/report/sentences.hpp"
 #include "runtime/results/curves.hpp"
 
 namespace cudp {
@@ -27,7 +28,7 @@ std::string RunFacts::setting(const char* key) const {
 }
 
 std::string RunFacts::subject() const {
-  return (model.empty() ? "" : model + ", ") + setting("method") + ", on " + dataset;
+  return (model.empty() ? "" : model + ", ") + setting("method") + ", on " + quoted(dataset);
 }
 
 RunFacts facts_of(const ReportFiles& files) {
@@ -48,6 +49,9 @@ RunFacts facts_of(const ReportFiles& files) {
     if (!f.certificate && dataset != files.model->metadata.end()) f.dataset = dataset->second;
     f.model = network_name(*files.model);
     if (f.model.empty()) f.model = f.setting("model");
+    constexpr const char* kPlain =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+    if (f.model.find_first_not_of(kPlain) != std::string::npos) f.model = quoted(f.model);
   }
   std::string stated = f.setting("metric");
   if (stated.empty() && f.schema) stated = f.schema->metric;

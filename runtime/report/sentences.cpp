@@ -37,13 +37,12 @@ Sentences status(const RunCertificate& c) {
 
 Sentences promise(const RunCertificate& c) {
   Sentences p{.heading = "promise", .sentences = {}};
-  p.sentences.push_back(
-      fmt::format("Epsilon is {} at delta {:.3g}, for one {} of \"{}\" more or less.",
-                  short_rounded_up(c.stated.epsilon), c.stated.delta,
-                  c.has_unit()       ? fmt::format("value of the column \"{}\"", c.stated.unit)
-                  : c.stated.holdout ? "row"
-                                     : "training row",
-                  c.text("dataset")));
+  p.sentences.push_back(fmt::format("Epsilon is {} at delta {:.3g}, for one {} of {} more or less.",
+                                    short_rounded_up(c.stated.epsilon), c.stated.delta,
+                                    c.has_unit() ? "value of the column " + quoted(c.stated.unit)
+                                    : c.stated.holdout ? "row"
+                                                       : "training row",
+                                    quoted(c.text("dataset"))));
   if (c.has_unit())
     p.sentences.push_back(
         fmt::format("All rows with one text in that column are a unit; the first {} of them were "
@@ -259,7 +258,7 @@ std::string public_input_text(const nlohmann::json& input) {
   const auto text = [&](const char* key) {
     return input.contains(key) && input[key].is_string() ? input[key].get<std::string>() : "";
   };
-  std::string all = "The examples behind the initial weights of " + text("file") +
+  std::string all = "The examples behind the initial weights of " + quoted(text("file")) +
                     ", a file that counts as public (SHA-256 " + text("sha256") + ").";
   if (const std::string earlier = text("not_counted"); !earlier.empty())
     all += " Known of it: " + earlier + ".";
@@ -275,15 +274,15 @@ Sentences not_covered(const RunCertificate& c) {
                   "those runs spends a budget of its own.",
                   c.stated.tuning ? ", except the runs of this tuning" : ""),
       fmt::format("{}: their epsilon is larger{}.",
-                  c.has_unit() ? fmt::format("Several values of the column \"{}\" together, for "
+                  c.has_unit() ? fmt::format("Several values of the column {} together, for "
                                              "example those of a family",
-                                             c.stated.unit)
+                                             quoted(c.stated.unit))
                                : "Several rows of one person",
                   c.text("groups").empty() ? "" : ", and how large is not proved")};
   if (c.has_unit())
     p.sentences.push_back(
-        fmt::format("A person under two texts of the column \"{}\": they count as two persons.",
-                    c.stated.unit));
+        fmt::format("A person under two texts of the column {}: they count as two persons.",
+                    quoted(c.stated.unit)));
   if (c.stated.test_set.starts_with("public"))
     p.sentences.emplace_back("The test rows, which count as public.");
   else if (c.stated.test_set.starts_with("not public") && !c.stated.holdout)
@@ -328,6 +327,14 @@ double max_right_guesses(double epsilon, double delta) {
 
 std::string percent_up(double share) {
   return fmt::format("{:.1f} %", std::fmin(100.0, std::ceil(1000.0 * share - 1e-9) / 10.0));
+}
+
+std::string quoted(std::string name) {
+  for (char& c : name) {
+    if (c == '"') c = '\'';
+    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
+  }
+  return '"' + name + '"';
 }
 
 std::vector<Sentences> sentences_of(const RunCertificate& c) {

@@ -13,6 +13,10 @@ struct Sentences {
   std::vector<std::string> sentences;
 };
 
+/// Returns a name that the user chose, in quotation marks. Quotation marks and line breaks in it
+/// are replaced, so that no name can end the quotation and add a sentence to a page.
+std::string quoted(std::string name);
+
 /// Explains a certificate in sentences, under the headings status, promise, meaning, how, released,
 /// test rows and not covered; only status if it claims no epsilon, and no how if the run was
 /// refused. `cudp account RUN` prints them, and the pages of release/ contain them.

@@ -26,13 +26,13 @@ Sentence whose(const RunFacts& f) {
   const RunCertificate& c = *f.certificate;
   const char* const held = c.stated.holdout ? ", trained on or held out" : "";
   if (c.has_unit())
-    return {fmt::format("That of each value of the column \"{}\"{}: all rows of the data set "
-                        "\"{}\" with the same text in that column, together.",
-                        c.stated.unit, held, f.dataset),
+    return {fmt::format("That of each value of the column {}{}: all rows of the data set {} "
+                        "with the same text in that column, together.",
+                        quoted(c.stated.unit), held, quoted(f.dataset)),
             fmt::format("This page calls such rows a unit. At most {} rows of a unit were used.",
                         c.stated.max_rows),
             kAgainstWhom};
-  return {fmt::format("That of each single row of the data set \"{}\"{}.", f.dataset, held),
+  return {fmt::format("That of each single row of the data set {}{}.", quoted(f.dataset), held),
           c.json.contains("groups") && c.json["groups"].is_array()
               ? "That of a person with several rows is weaker: see What was promised."
               : "Not that of a person with several rows: the numbers of this page do not hold for "
@@ -68,7 +68,7 @@ Sentence how_much(const RunFacts& f) {
   if (!claims(f)) return {"None: the weights and the figures may show any training example."};
   const verify::StatedNumbers& s = f.certificate->stated;
   const std::string one =
-      f.certificate->has_unit() ? fmt::format("value of \"{}\"", s.unit) : std::string("row");
+      f.certificate->has_unit() ? "value of " + quoted(s.unit) : std::string("row");
   Sentence all = {
       fmt::format("Epsilon {} at delta {:.3g}.", short_rounded_up(s.epsilon), s.delta),
       parameters_in_words(one, s.delta),
@@ -137,8 +137,8 @@ std::string what_it_is(const RunFacts& f) {
   if (f.schema)
     for (const Column& column : f.schema->columns)
       if (std::holds_alternative<Label>(column.kind) || std::holds_alternative<Target>(column.kind))
-        predicted = " to predict \"" + column.name + "\"";
-  const std::string on = "on rows of the data set \"" + f.dataset + "\"" + predicted;
+        predicted = " to predict " + quoted(column.name);
+  const std::string on = "on rows of the data set " + quoted(f.dataset) + predicted;
   if (f.certificate && f.certificate->stated.status == "refused")
     return "A model was to be trained " + on +
            ", but the run was refused. The files of release/ say what it spent.";

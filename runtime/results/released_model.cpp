@@ -70,13 +70,8 @@ std::vector<float> parameters_of(const TensorFile& file, const Network& network,
   return parameters;
 }
 
-}  // namespace
-
-std::string shape_text(const Shape& shape) {
-  return fmt::format("{}x{}x{}", shape.channels, shape.height, shape.width);
-}
-
-std::string encode_model(const ReleasedModel& model) {
+/// Returns all of a model's file but what concerns texts.
+TensorFile file_of(const ReleasedModel& model) {
   TensorFile file = tensors_of(model.network, model.parameters);
   file.metadata = {{"format", "pt"},  // tensors have PyTorch's memory layouts
                    {kModel, model.text},
@@ -98,8 +93,39 @@ std::string encode_model(const ReleasedModel& model) {
   add_release(file, model.features, model.feature_release);
   add_inputs(file, model.inputs);
   if (model.initial_weights) file.metadata[kInitial] = to_json(*model.initial_weights).dump();
+  return file;
+}
+
+}  // namespace
+
+std::string shape_text(const Shape& shape) {
+  return fmt::format("{}x{}x{}", shape.channels, shape.height, shape.width);
+}
+
+std::string encode_model(const ReleasedModel& model) {
+  TensorFile file = file_of(model);
   if (model.coder != nullptr) add_text(file, *model.coder);
   return encode_safetensors(file);
+}
+
+std::string encode_again(const TensorFile& file, const std::filesystem::path& path,
+                         const Network& network) {
+  const std::string source = path.string();
+  ReleasedModel m{.text = released_text(file, kModel, source),
+                  .activation = released_text(file, kActivation, source),
+                  .network = network,
+                  .parameters = parameters_of(file, network, source),
+                  .dataset = released_text(file, kDataset, source),
+                  .features = released_features(file, source),
+                  .feature_release = {},
+                  .coder = nullptr,
+                  .inputs = read_inputs(file, source),
+                  .initial_weights = released_initial_weights(file)};
+  m.features.dimensions = network.input.size();
+  m.feature_release = read_release(file, m.features, source);
+  TensorFile again = file_of(m);
+  copy_text(file, path, again);
+  return encode_safetensors(again);
 }
 
 fs::path find_released_model(const fs::path& place) {

@@ -41,6 +41,12 @@ std::string shape_text(const Shape& shape);
 /// Returns the bytes of model.safetensors, with PyTorch's names and layouts.
 std::string encode_model(const ReleasedModel& model);
 
+/// Returns the bytes that encode_model wrote if `file`, decoded from `path`, is a released model of
+/// this network: a file with further metadata, numbers or bytes differs from them. Needs no
+/// embedding. Throws InputError as read_released_model.
+std::string encode_again(const TensorFile& file, const std::filesystem::path& path,
+                         const Network& network);
+
 /// Returns the path of a released model's file. place: a run folder, a release folder or the file
 /// itself. Throws InputError if there is none.
 std::filesystem::path find_released_model(const std::filesystem::path& place);

@@ -59,24 +59,47 @@ std::shared_ptr<const WordVectors> stored_vectors(const TensorFile& file, int ro
                    " has words, found none");
 }
 
-}  // namespace
-
-void add_text(TensorFile& file, const TextCoder& coder) {
+/// Writes options, the embedding's digest and, if they are stored, its vectors.
+void add_text(TensorFile& file, const TextOptions& given, const std::string& digest,
+              const WordVectors* vectors) {
   TrainConfig config;
   TextOptions& options = config.of<TextOptions>();
-  options = coder.options;
+  options = given;
   options.embedding = fs::path(options.embedding).filename().string();
   for (const char* key : kStored)
     if (std::string value = stored_text(*find_option(key)->get(config)); !value.empty())
       file.metadata[key] = std::move(value);
-  file.metadata[kDigest] = coder.embedding_digest;
-  if (!coder.options.store_embedding) return;
-  const WordVectors& v = *coder.vectors;
+  file.metadata[kDigest] = digest;
+  if (vectors == nullptr) return;
   file.tensors.push_back({.name = kStoredVectors,
-                          .shape = {v.rows, v.columns},
+                          .shape = {vectors->rows, vectors->columns},
                           .offset = file.values.size(),
-                          .size = v.values.size()});
-  file.values.insert(file.values.end(), v.values.begin(), v.values.end());
+                          .size = vectors->values.size()});
+  file.values.insert(file.values.end(), vectors->values.begin(), vectors->values.end());
+}
+
+}  // namespace
+
+void add_text(TensorFile& file, const TextCoder& coder) {
+  add_text(file, coder.options, coder.embedding_digest,
+           coder.options.store_embedding ? coder.vectors.get() : nullptr);
+}
+
+void copy_text(const TensorFile& from, const fs::path& model, TensorFile& to) {
+  const auto digest = from.metadata.find(kDigest);
+  if (digest == from.metadata.end()) return;
+  const std::string source = model.string();
+  const bool is_digest =
+      digest->second.empty() ||
+      (digest->second.size() == 64 &&
+       digest->second.find_first_not_of("0123456789abcdef") == std::string::npos);
+  if (!is_digest)
+    throw InputError(source + ", " + kDigest + ": expected a SHA-256, found another text");
+  const TextOptions options = read_options(from, source);
+  std::shared_ptr<const WordVectors> vectors;
+  if (options.store_embedding)
+    vectors = stored_vectors(from, released_words(from, model)->rows, source);
+  add_text(to, options, digest->second, vectors.get());
 }
 
 std::shared_ptr<const TextCoder> read_text(const TensorFile& file, const fs::path& model,

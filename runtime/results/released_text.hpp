@@ -19,6 +19,10 @@ inline constexpr const char* kVocabularyFile = "vocabulary.txt";
 /// the name and SHA-256 of its file or, with TextOptions::store_embedding, the vectors themselves.
 void add_text(TensorFile& file, const TextCoder& coder);
 
+/// Writes to `to` what add_text wrote to `from`, the file at `model`, and nothing else. Throws
+/// InputError if the words or stored vectors are missing, or if an option or digest is malformed.
+void copy_text(const TensorFile& from, const std::filesystem::path& model, TensorFile& to);
+
 /// Where to find the embedding of a released model that does not store it.
 struct VectorPlace {
   std::string file;  ///< file to use instead of the one that the model names; empty: that one

@@ -25,13 +25,6 @@ constexpr const char* kNoPrivacy =
     "released: its weights and its metrics may show any training example. They are in "
     "../private.\n";
 
-std::string note_of(const std::vector<std::string>& reasons) {
-  std::string text =
-      "Not for release.\n\nNothing of this run may be published, whatever epsilon says:\n";
-  for (const std::string& reason : reasons) text += "- " + reason + "\n";
-  return text;
-}
-
 /// Returns the metric that the user or the schema states for the picture of curves; "" if neither
 /// does.
 std::string stated_metric(const Experiment& e) {
@@ -40,6 +33,13 @@ std::string stated_metric(const Experiment& e) {
 }
 
 }  // namespace
+
+std::string note_of(const std::vector<std::string>& reasons) {
+  std::string text =
+      "Not for release.\n\nNothing of this run may be published, whatever epsilon says:\n";
+  for (const std::string& reason : reasons) text += "- " + reason + "\n";
+  return text;
+}
 
 Outputs::Outputs(RunFolder folder, const Experiment& e)
     : folder_(std::move(folder)),

@@ -13,6 +13,9 @@
 
 namespace cudp {
 
+/// Returns the text of NOT-FOR-RELEASE.txt.
+std::string note_of(const std::vector<std::string>& reasons);
+
 /// Writes the results of a run, and decides for each file whether it goes into release/ or, if it
 /// is not for release, into private/. Without privacy all of it is private, and release/ has a note
 /// that states so. Accuracies on test rows that are not public are private. No picture of held-out

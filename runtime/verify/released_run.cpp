@@ -34,6 +34,7 @@
 #include "runtime/results/released_text.hpp"
 #include "runtime/run/folder.hpp"
 #include "runtime/training/public_weights.hpp"
+#include "runtime/verify/released_bytes.hpp"
 #include "runtime/verify/released_settings.hpp"
 
 namespace fs = std::filesystem;
@@ -255,6 +256,10 @@ verify::Statement check_tensors(const ReleasedRun& run) {
   if (set("store-embedding") == "true") extra.insert(kStoredVectors);
   for (std::string& wrong : tensor_differences(file, network, extra))
     s.wrong.push_back(std::move(wrong));
+  if (s.wrong.empty() && encode_again(file, run.model(), network) != read_input(run.model()))
+    s.wrong.emplace_back(
+        "model.safetensors: expected the model as the program writes it, found more metadata, "
+        "numbers or bytes");
   check_initial_weights(file, network, run.evidence.certificate, settings, s);
   check_sensitivity(network, certificate, s);
   const bool has_risk = certificate.method == "objpert" || certificate.method == "outpert";
@@ -398,6 +403,7 @@ verify::Statement check_files(const ReleasedRun& run) {
     if (!must.contains(name))
       s.wrong.push_back(name + ": unexpected file: the certificate does not account for it");
   check_note(run, json, s);
+  for (std::string& wrong : more_than_written(run)) s.wrong.push_back(std::move(wrong));
   for (std::string& wrong : data_differences(run)) s.wrong.push_back(std::move(wrong));
   return s;
 }

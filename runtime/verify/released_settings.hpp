@@ -13,8 +13,8 @@ namespace cudp {
 std::vector<std::string> data_differences(const ReleasedRun& run);
 
 /// Checks config.toml: this program reads it, the settings fit together, and the program would
-/// write the same file. Does not check it if another version or commit of the program made the run,
-/// because that may have other settings.
+/// write the same bytes. If another version or commit of the program made the run, which may lack
+/// settings, each line must be one that this program would write.
 verify::Statement check_settings_file(const ReleasedRun& run);
 
 }  // namespace cudp

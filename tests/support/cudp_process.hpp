@@ -26,6 +26,26 @@ struct Finished {
   std::string err;
 };
 
+/// Keeps what the tests' gnuplot is told to draw while this object lives.
+class DrawnPictures {
+ public:
+  explicit DrawnPictures(std::string folder) : folder_(std::move(folder)) {
+    std::filesystem::create_directories(folder_);
+    ::setenv("CUDP_DRAWN", folder_.c_str(), 1);
+  }
+  ~DrawnPictures() { ::unsetenv("CUDP_DRAWN"); }
+  DrawnPictures(const DrawnPictures&) = delete;
+  DrawnPictures& operator=(const DrawnPictures&) = delete;
+
+  /// Returns the script of the picture with this name.
+  std::string script(const std::string& picture) const {
+    return content_of(folder_ + "/" + picture);
+  }
+
+ private:
+  std::string folder_;
+};
+
 /// Whether the process has a handler for the signal.
 inline bool hears(pid_t process, int signal) {
   const std::string status = content_of("/proc/" + std::to_string(process) + "/status");

@@ -197,7 +197,7 @@ def compose(*runs, delta=None, fixed_ahead=False):
     if paths:
         settings["run"] = paths[0]
     if len(paths) > 1:
-        settings["other_runs"] = ",".join(paths[1:])
+        settings["other_runs"] = "".join("\n" + path for path in paths[1:])
     return account(**settings)
 
 

@@ -286,6 +286,20 @@ TEST_F(AccountRun, OfSeveralSaysWhatTheySpendTogether) {
 
 /// Only what was fixed before a run's first release counts as fixed ahead: a lost key, a noisy row
 /// count or a refusal leave nothing but what the run states of itself.
+TEST_F(AccountRun, NamesOfRunsMayHaveCommas) {
+  ASSERT_EQ(cudp(training("one", {"--epsilon", "1", "--steps", "2", "--size-is-public"})).exit, 0);
+  const std::string certificate = content_of(folder_ / "one/release/privacy.json");
+  // Had the name been divided, two other runs would be counted.
+  const std::string both = folder_ / "x," + (folder_ / "y");
+  for (const std::string& name : {folder_ / "x", folder_ / "y", both}) {
+    std::filesystem::create_directories(name);
+    write_text(name + "/privacy.json", certificate);
+  }
+  const Json found = json({"account", folder_ / "one", both});
+  ASSERT_EQ(found["runs"].size(), 2u) << found;
+  EXPECT_EQ(found["runs"][1]["certificate"], both + "/privacy.json");
+}
+
 TEST_F(AccountRun, OfSeveralTakesForPlannedOnlyWhatWas) {
   ASSERT_EQ(cudp(training("one", {"--size-is-public", "--sigma", "4", "--epochs", "1"})).exit, 0);
   ASSERT_EQ(cudp(training("two", {"--size-is-public", "--sigma", "4", "--epochs", "1"})).exit, 0);

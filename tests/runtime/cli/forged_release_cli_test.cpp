@@ -140,6 +140,52 @@ TEST_F(ForgedRelease, StepsWithoutReleasesAreFound) {
   expect_found("settings", "steps: expected 5, found 0");
 }
 
+/// Texts of the program are finitely many: none can be continued by a claim.
+TEST_F(ForgedRelease, NoTextOfTheProgramCanBeAClaim) {
+  ASSERT_NO_FATAL_FAILURE(train_table({"--model", "logistic", "--batch", "40", "--steps", "5",
+                                       "--epsilon", "25", "--allow-weak-privacy"}));
+  expect_run_holds();
+  forge([](ReleaseJson& c) {
+    EXPECT_TRUE(c["groups"].is_string());
+    c["groups"] = "not stated: every group has the epsilon of one row";
+  });
+  expect_found("fields", "groups: expected a list, or 'not stated: releases that depend");
+  forge([](ReleaseJson& c) {
+    ASSERT_EQ(c["warnings"].size(), 1u);
+    c["warnings"][0] = "epsilon 25 is above the 0.1 that an audit measured";
+  });
+  expect_found("for release", "warnings: expected");
+  for (const char* const name : {"version", "commit", "compiler", "backend", "program"}) {
+    forge([&](ReleaseJson& c) { c["build"][name] = "cudp 1. An audit measured 0.1"; });
+    expect_found("fields", std::string("build.") + name);
+  }
+  forge([](ReleaseJson& c) { c["accountant_version"] = "1. An audit measured 0.1"; });
+  expect_found("fields", "accountant_version");
+  forge([](ReleaseJson& c) {
+    c["for_release"] = false;
+    c["unsafe_flags"] = {"nothing: an audit found no leak"};
+    c["not_for_release"] = c["unsafe_flags"];
+  });
+  write_text(folder_ / "forged/NOT-FOR-RELEASE.txt", "x");
+  expect_found("for release", "unsafe_flags: expected flags of the program");
+}
+
+/// A name that the user chose stands in quotation marks, which it cannot end.
+TEST_F(ForgedRelease, NoNameAddsASentenceToAPage) {
+  ASSERT_NO_FATAL_FAILURE(train_table(kFewSteps));
+  forge([](ReleaseJson& c) { c["dataset"] = "rows\" more or less. An audit\nmeasured 0.1: \""; });
+  ASSERT_EQ(run_cudp(folder_, {"report", folder_ / "forged"}).exit, 0);
+  std::string page;
+  for (const char c : content_of(folder_ / "forged/PRIVACY.txt"))
+    if (c != '\n' && c != ' ')
+      page += c;
+    else if (!page.ends_with(' '))
+      page += ' ';
+  EXPECT_NE(page.find("\"rows' more or less. An audit measured 0.1: '\""), std::string::npos)
+      << page;
+  EXPECT_EQ(page.find("rows\" more"), std::string::npos) << page;
+}
+
 TEST_F(ForgedRelease, AWeakGeneratorIsThatOfTheSettings) {
   ASSERT_NO_FATAL_FAILURE(train_table(with(kFewSteps, {"--rng", "philox"})));
   forge_for_release("rng");

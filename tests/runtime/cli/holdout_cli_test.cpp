@@ -208,6 +208,7 @@ std::vector<Json> rows_of(const std::string& file) {
 /// What is read first is the promise for everything: in the certificate, in every row of the
 /// metrics, in the curves' title, in the table that the run ends with.
 TEST_F(HoldoutCli, TheLargerPromiseIsStatedFirst) {
+  const DrawnPictures drawn(folder_ / "drawn");
   const Finished f =
       train("stays.csv",
             with(kHoldoutBudget, {"--epsilon", "1", "--holdout-epsilon", "8", "--epochs", "2"}));
@@ -222,8 +223,7 @@ TEST_F(HoldoutCli, TheLargerPromiseIsStatedFirst) {
   for (const Json& row : rows) EXPECT_EQ(row["epsilon"], 8.0) << row;
   EXPECT_LT(rows[0]["training_epsilon"], rows[1]["training_epsilon"]);
   EXPECT_LE(rows[1]["training_epsilon"], 1.0);
-  EXPECT_NE(content_of(folder_ / "run/release/curves.png").find("epsilon 8 at delta 1e-05"),
-            std::string::npos);
+  EXPECT_NE(drawn.script("curves.png").find("epsilon 8 at delta 1e-05"), std::string::npos);
   EXPECT_NE(f.out.find("epsilon         8 at delta 1e-05"), std::string::npos) << f.out;
   EXPECT_NE(f.out.find("training alone  1 at delta 1e-05"), std::string::npos) << f.out;
   EXPECT_EQ(run_cudp(folder_, {"verify", folder_ / "run"}).exit, 0);

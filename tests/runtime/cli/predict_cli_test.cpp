@@ -434,6 +434,7 @@ TEST_F(Predict, ThresholdsAreFoundAndJudged) {
   EXPECT_GE(found["at_recall"]["sensitivity"].get<double>(), 0.9);
   EXPECT_FALSE(found.contains("at_threshold"));
   const std::string threshold = Json(found["at_recall"]["threshold"]).dump();
+  const DrawnPictures drawn(folder_ / "drawn");
   const Json judged = eval({"--threshold", threshold, "--out", folder_ / "pictures"});
   EXPECT_EQ(judged["at_threshold"], found["at_recall"]);
   EXPECT_EQ(judged["confusion"][1][1], found["at_recall"]["true_positives"]);
@@ -441,9 +442,8 @@ TEST_F(Predict, ThresholdsAreFoundAndJudged) {
   EXPECT_EQ(judged["auc"], found["auc"]);
   EXPECT_EQ(judged["thresholds"], found["thresholds"]);
   EXPECT_TRUE(fs::exists(folder_ / "pictures/precision_recall.png"));
-  EXPECT_NE(content_of(folder_ / "pictures/roc.png")
-                .find("set xlabel '1 - specificity'\nset ylabel "
-                      "'sensitivity'"),
+  EXPECT_NE(drawn.script("roc.png").find("set xlabel '1 - specificity'\nset ylabel "
+                                         "'sensitivity'"),
             std::string::npos);
   // People see the same.
   const Words command = {"eval",        folder_ / "run", "--dataset",      folder_ / "new.csv",

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "runtime/cli/run_certificate.hpp"
 #include "tests/support/args.hpp"
 #include "tests/support/cudp_process.hpp"
 
@@ -167,6 +168,36 @@ TEST_F(SweepCli, MethodsThatChooseTheirReleasesCountByTheirPromises) {
                          "--method dpsgd,dp-agd --total-epsilon 2.01 --total-delta 2e-5")));
   ASSERT_EQ(f.exit, 0) << f.err;
   EXPECT_EQ(certificate("002")["method"], "dp-agd");
+}
+
+/// Runs with a noisy row count have an odometer whose epsilon is random. Which bound is stated
+/// follows from the number of runs and their deltas alone, not from which one is smaller.
+TEST_F(SweepCli, TheRuleForAllRunsFollowsFromNoRelease) {
+  const Finished f = run_cudp(
+      folder_,
+      with({"train", "--dataset", table_.table, "--schema", table_.schema, "--out", out("run")},
+           args("--delta 1e-5 --epsilon 0.5 --device cpu --quiet --batch 64 --steps 9")));
+  ASSERT_EQ(f.exit, 0) << f.err;
+  const SpendingRun run{
+      .certificate = text("release/privacy.json", "run"), .epsilon = 0.5, .delta = 1e-5};
+  for (const char* const copy : {"b", "c"}) {
+    fs::create_directory(out(copy));
+    write_text(out(copy) + "/privacy.json", run.certificate);
+  }
+  const auto odometer = [&](const std::vector<std::string>& runs, double delta) {
+    return several_runs(runs, delta, false).json["as_chosen_on_the_way"].get<double>();
+  };
+  // Two promises are added, though here the odometer's epsilon is smaller.
+  EXPECT_LT(odometer({out("run"), out("b")}, 0.5), 1.0);
+  EXPECT_EQ(joint_spending({run, run}, 0.5).epsilon, 1.0);
+  // Three are not, though here the odometer's is larger.
+  const double of_three = odometer({out("run"), out("b"), out("c")}, 3e-5);
+  EXPECT_EQ(joint_spending({run, run, run}, 3e-5).epsilon, of_three);
+  const SpendingRun cheap{.certificate = run.certificate, .epsilon = 1e-3, .delta = 1e-5};
+  EXPECT_EQ(joint_spending({cheap, cheap, cheap}, 3e-5).epsilon, of_three);
+  // A run is what it promises.
+  EXPECT_EQ(joint_spending({run}, {}).epsilon, 0.5);
+  EXPECT_EQ(joint_spending({run}, {}).delta, 1e-5);
 }
 
 TEST_F(SweepCli, TasksOfAnArrayShareTheRuns) {

@@ -279,6 +279,9 @@ TEST_F(VerifyCli, StatementsThatOthersDoNotBearOutAreFound) {
   expect_differs("changed/release", "fields", "noise: expected it, found none");
   // Files that nothing accounts for, and one that is missing.
   change("release/config.toml", [](std::string& text) { text += "# again\n"; });
+  expect_differs("changed/release", "settings file", "# again");
+  write_text(folder_ / "changed/release/config.toml",
+             content_of(folder_ / "run/release/config.toml"));
   expect_holds("changed/release");
   for (const char* const file : {"holdout.json", "rows.csv"}) {
     write_text(folder_ / (std::string("changed/release/") + file), "{}\n");
