@@ -49,10 +49,10 @@ void write_ledger(const RunFolder& folder, const privacy::Ledger& ledger,
                   const Authenticator& authenticator);
 
 /// Returns the code by which a checkpoint recognises its training set: a keyed hash of the data,
-/// and one of what they mean (the schema, the loss). If rows are held out, the hash covers training and held-out
-/// rows together, and its key is the one that decided which rows are held out, which stays when the
-/// run gets a new key. Requires that show_features has not been called. On ranks, the result on
-/// rank 0 counts; the others contribute their parts.
+/// and one of what they mean (the schema, the loss). If rows are held out, the hash covers training
+/// and held-out rows together, and its key is the one that decided which rows are held out, which
+/// stays when the run gets a new key. Requires that show_features has not been called. On ranks,
+/// the result on rank 0 counts; the others contribute their parts.
 std::string data_tag_of(const Experiment& experiment, const RandomKey& key);
 
 }  // namespace cudp

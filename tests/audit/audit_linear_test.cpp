@@ -90,11 +90,12 @@ TEST_P(LinearAudit, CatchesTooLittleNoise) {
   EXPECT_GT(shown_by(GetParam(), 4.5, kRuns), 1.5);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, LinearAudit,
-                         testing::Values(AuditedSolver{"outpert", make<OutputPerturbation>, 0.0f, 1},
-                                         AuditedSolver{"objpert", make<ObjectivePerturbation>, 0.0f, 1},
-                                         AuditedSolver{"privgene", make<PrivGene>, 1000.0f, 0}),
-                         [](const auto& i) { return std::string(i.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    All, LinearAudit,
+    testing::Values(AuditedSolver{"outpert", make<OutputPerturbation>, 0.0f, 1},
+                    AuditedSolver{"objpert", make<ObjectivePerturbation>, 0.0f, 1},
+                    AuditedSolver{"privgene", make<PrivGene>, 1000.0f, 0}),
+    [](const auto& i) { return std::string(i.param.name); });
 
 }  // namespace
 }  // namespace cudp::audit
