@@ -577,7 +577,7 @@ std::vector<std::string> taken_on_trust(const Evidence& evidence) {
     all.emplace_back("that no row decided the initial weights, whose file the certificate names");
   if (c.status == "finished" && kinds.engine)
     all.emplace_back(
-        "the sensitivity that rounding adds to C, within what the model's size allows");
+        "how much rounding adds to the bound on a row's part, within what the model's size allows");
   if (c.status == "finished" && c.method == "outpert")
     all.emplace_back("the sensitivity that rounding adds");
   const auto json = privacy::parse_json(evidence.certificate);
@@ -613,7 +613,8 @@ std::vector<std::string> taken_on_trust(const Evidence& evidence) {
       "words, layers, the front matter of README.md), nor in pixels of pictures");
   if (evidence.ledger.empty())
     all.emplace_back(
-        "that no key was lost without a release charged again: the private ledger shows it");
+        "that the noise's key was never lost without a second charge, as the owner's private "
+        "ledger would show");
   return all;
 }
 

@@ -68,7 +68,7 @@ page::Section guarantee(const RunFacts& f) {
                      "the same otherwise (add or remove one).",
                      c.has_unit() ? "unit" : "row")});
   Sentence parameters = {fmt::format(
-      "Approximate differential privacy with epsilon {} and delta {:.3g}, for everything in "
+      "(epsilon, delta) differential privacy with epsilon {} and delta {:.3g}, for everything in "
       "release/.",
       short_rounded_up(c.stated.epsilon), c.stated.delta)};
   if (c.stated.holdout && !c.stated.tuning)
@@ -285,8 +285,8 @@ page::Section deployment(const RunFacts& f) {
   q.add("Incidents",
         {lost ? "The key of the noise was lost or renewed on the way; the steps since the last "
                 "checkpoint were paid for again."
-              : "None is stated: the key of the noise was there until the run ended, so no step "
-                "was repeated and paid for twice."});
+              : "None: the key of the noise was there until the run ended, so no step was repeated "
+                "and paid for twice."});
   return {.id = "deployment", .title = "Deployment", .blocks = {q.answers}};
 }
 

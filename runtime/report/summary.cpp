@@ -17,9 +17,12 @@ bool claims(const RunFacts& f) {
   return f.certificate && std::isfinite(f.certificate->stated.epsilon);
 }
 
-constexpr const char* kAgainstWhom =
-    "It is promised against anybody who has the published files, the program's source, and every "
-    "other row.";
+std::string against_whom(const char* others) {
+  return fmt::format(
+      "It is promised against anybody who has the published files, the program's source, and every "
+      "other {}.",
+      others);
+}
 
 Sentence whose(const RunFacts& f) {
   if (!claims(f)) return {"Nobody's: this model was trained without differential privacy."};
@@ -31,13 +34,13 @@ Sentence whose(const RunFacts& f) {
                         quoted(c.stated.unit), held, quoted(f.dataset)),
             fmt::format("This page calls such rows a unit. At most {} rows of a unit were used.",
                         c.stated.max_rows),
-            kAgainstWhom};
+            against_whom("unit")};
   return {fmt::format("That of each single row of the data set {}{}.", quoted(f.dataset), held),
           c.json.contains("groups") && c.json["groups"].is_array()
               ? "That of a person with several rows is weaker: see What was promised."
               : "Not that of a person with several rows: the numbers of this page do not hold for "
                 "all of them together.",
-          kAgainstWhom};
+          against_whom("row")};
 }
 
 /// Returns a probability as words, never less than it is: "one in a million", "one in 333,000".
