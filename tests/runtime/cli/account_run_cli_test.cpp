@@ -53,7 +53,7 @@ TEST_F(AccountRun, IsExplainedInSentences) {
   for (const char* const part :
        {"The run is finished.", "at delta 1e-05, for one training row of \"small\" more or less",
         "right in at most 73.2 % of all cases", "2.72 times as likely", "A noisy row count, ",
-        "No epsilon is stated for persons with several rows", "stay in private/",
+        "Several rows of one person have a larger epsilon than one row", "stay in private/",
         "drawn with probability 0.", "Settings that were chosen by looking at other runs"})
     EXPECT_NE(flat.find(part), std::string::npos) << part << "\n" << flat;
   EXPECT_EQ(flat.find("NOT for release"), std::string::npos);

@@ -337,7 +337,7 @@ TEST_F(CliCrash, WithoutItsKeyARunStatesItsBudgetAlone) {
   const std::vector<std::string> rows = lines_of(file("run/release/metrics.jsonl"));
   EXPECT_EQ(Json::parse(rows.back())["epsilon"], 8.0);
   const Finished told = run_cudp(folder_, {"account", folder_ / "run"});
-  EXPECT_NE(told.out.find("No epsilon is stated for persons with several rows"), std::string::npos)
+  EXPECT_NE(told.out.find("Several rows of one person have a larger epsilon"), std::string::npos)
       << told.out;
   EXPECT_NE(told.out.find("key of the noise was lost"), std::string::npos) << told.out;
   const auto verify = [&] { return run_cudp(folder_, {"verify", folder_ / "run"}); };

@@ -89,7 +89,7 @@ TEST_F(SchemaCli, WhosePrivacyItIsIsSaid) {
             std::string::npos)
       << rows;
   const std::string account = cudp({"account", folder_ / "rows"}).out;
-  EXPECT_NE(account.find("It is the privacy of each row: if a person can have several rows"),
+  EXPECT_NE(account.find("This run protects single rows. A person with several rows has a"),
             std::string::npos)
       << account;
   const std::string two = cudp({"account", folder_ / "rows", folder_ / "rows/release"}).err;
