@@ -231,7 +231,7 @@ TEST_P(FreshNoise, RepeatedStepsAreChargedAgain) {
     Json changed = certificate;
     changed["releases_repeated"] = other;
     for (const char* release : {"run/release", "alone"})
-      write_text(fs::path(folder_ / release) / "privacy.json", changed.dump(2));
+      write_text(fs::path(folder_ / release) / "privacy.json", changed.dump(2) + "\n");
     for (const char* run : {"run", "alone"})  // pages that say the same
       EXPECT_EQ(run_cudp(folder_, {"report", folder_ / run}).exit, 0);
     EXPECT_EQ(verify("run").exit, 1);
