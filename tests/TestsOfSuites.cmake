@@ -7,11 +7,15 @@ cmake_minimum_required(VERSION 3.24)
 set(long Audit CliAudit CliRanks CudaEngineTables CudaStream CudaTexts DpisAudit Imdb Pld
   RandomSettings RealData RowsInCli SelectionBounds SweepCli TableDefaultsCli TargetCli TuneCli
   UnitsCli VerifyCli)
+# Suites of many cases, each of which takes little: one process, which starts early.
+set(early All/AdaClipCase All/CudaEngine All/FusedStep All/NonInterference All/PlannedAudit All/Refusals
+  Blas/CudaEngine CudaRows Engines/RankedCuda Forger Fused/CudaEngine OfEveryMethod/CheckedRuns)
 set(may_skip Account CheckCertificate CliCrash CliMpi CliReproduce Completion Curves
   EvaluationReport Export FineTuningCli KernelReport LinearMethods MpiLibrary NcclLibrary
   NeededLibraries Onnx Philox Pictures Predict SecretKey)
 list(JOIN long "|" long)
 list(JOIN may_skip "|" may_skip)
+list(JOIN early "|" early)
 # Only where a test looks at pictures they are drawn.
 set(of_pictures "^(ReproducedTable|Pictures|Curves|EvaluationReport)|^Account[.]DrawsItsCurves$")
 
@@ -42,6 +46,8 @@ foreach(line ${lines})
       set(cost 10)
     elseif(suite MATCHES "(^|/)(${may_skip})$")
       set(cost 1)
+    elseif(suite MATCHES "^(${early})$")
+      add("${suite}" "${suite}.*" 20)
     else()
       add("${suite}" "${suite}.*" 1)
     endif()
