@@ -207,8 +207,9 @@ std::vector<double> noise_of(const transcript::Release& r) {
   return noise;
 }
 
-TEST_P(DeviceTraining, IsTheCpusButForRounding) {
-  for (const char* const out : {"cpu", "cuda"}) {
+/// Killed: with its transcript, and without one by what is recorded and replayed.
+TEST_P(DeviceTraining, IsTheCpusButForRoundingAndSurvivesAKill) {
+  for (const char* const out : {"cpu", "cuda"}) {  // the CPU makes features, if there are any
     const Ended ended = train(out, std::string(out) == "cpu");
     ASSERT_EQ(ended.exit, 0) << out << ": " << ended.err;
     EXPECT_EQ(findings(out), "") << out;
@@ -251,19 +252,13 @@ TEST_P(DeviceTraining, IsTheCpusButForRounding) {
   for (const char* const same : {"/release/privacy.json", "/private/ledger"})
     expect_same_text(file(std::string("cpu") + same), file(std::string("cuda") + same),
                      GetParam().tolerance);
-}
 
-/// With its transcript, and without one by what is recorded and replayed.
-TEST_P(DeviceTraining, KilledItGoesOnToTheSameEnd) {
-  ASSERT_EQ(train("cpu", true).exit, 0);  // makes features, if there are any
-  const Ended whole = train("whole", false);
-  ASSERT_EQ(whole.exit, 0) << whole.err;
   for (const bool transcribed : {true, false}) {
     const std::string out = transcribed ? "watched" : "replayed";
     ASSERT_EQ(train(out, false, 3).exit, -SIGKILL);
     const Ended ended = resume(out, transcribed);
     ASSERT_EQ(ended.exit, 0) << ended.err;
-    expect_same_release("whole", out);
+    expect_same_release("cuda", out);
     EXPECT_EQ(transcribed ? findings(out) : "", "");
   }
 }

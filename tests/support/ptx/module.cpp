@@ -15,13 +15,12 @@ void remove_comments(std::string& text) {
       i = std::min(text.find('"', i + 1), text.size() - 1) + 1;
       continue;
     }
-    std::size_t end = i;
-    if (text.compare(i, 2, "//") == 0) end = text.find('\n', i);
-    if (text.compare(i, 2, "/*") == 0) end = text.find("*/", i + 2);
-    if (end == i) {
+    const bool is_line = text[i] == '/' && text[i + 1] == '/';
+    if (!is_line && (text[i] != '/' || text[i + 1] != '*')) {
       ++i;
       continue;
     }
+    std::size_t end = is_line ? text.find('\n', i) : text.find("*/", i + 2);
     if (end == std::string::npos) {
       end = text.size();
     } else if (text[end] == '*') {
