@@ -32,8 +32,9 @@ std::array<std::uint32_t, 16> chacha20_block(const std::array<std::uint32_t, 8>&
   };
   for (int round = 0; round < 20; ++round)
     for (std::size_t i = 0; i < 4; ++i) {
-      const std::size_t turn = round % 2 == 0 ? 0 : 1;  // mixes columns and diagonals in turn
-      quarter_round(i, 4 + (i + turn) % 4, 8 + (i + 2 * turn) % 4, 12 + (i + 3 * turn) % 4);
+      const std::size_t diagonal = round % 2 == 0 ? 0 : 1;  // mixes columns and diagonals in turn
+      quarter_round(i, 4 + (i + diagonal) % 4, 8 + (i + 2 * diagonal) % 4,
+                    12 + (i + 3 * diagonal) % 4);
     }
   for (std::size_t i = 0; i < 16; ++i) x[i] += start[i];
   return x;

@@ -175,7 +175,7 @@ class FusedStep : public CudaKernel, public testing::WithParamInterface<FusedCas
     set_functions(a);
     a.dense = kernel.dense;
     a.loss = net_.spec.loss;
-    a.turn = kernel.turn();
+    a.stripe = kernel.stripe();
     if (kernel.packing.places != nullptr) {
       const PackedImage image{device(kernel.packing.places()), device(kernel.packing.image()),
                               kernel.packing.low};
@@ -188,7 +188,7 @@ class FusedStep : public CudaKernel, public testing::WithParamInterface<FusedCas
 
   /// Of a sum, whose arguments have all but the examples and what is written.
   Left left_by(FusedSum a, const Listed& listed, const cuda::FusedKernel& kernel) {
-    const int capacity = fused_capacity(a.blocks, a.turn);
+    const int capacity = fused_capacity(a.blocks, a.stripe);
     const std::vector<std::uint32_t>& examples = listed.examples;
     a.batch = batch(listed.first, capacity, static_cast<unsigned>(examples.size()));
     a.examples = device(examples.empty() ? std::vector<std::uint32_t>{0} : examples);
@@ -200,7 +200,7 @@ class FusedStep : public CudaKernel, public testing::WithParamInterface<FusedCas
     a.factors = device(std::vector<float>(layers_ * rows, kLoud));
     run_fused(kernel.sum, a, kernel.shared_bytes, kernel.threads);
     FusedReduce r{};
-    r.block_sums = {a.batch, a.slabs, a.turn, a.blocks};
+    r.block_sums = {a.batch, a.slabs, a.stripe, a.blocks};
     r.n = static_cast<std::int64_t>(d_);
     r.fixed = device(std::vector<FixedPoint>(d_, 0));
     run(fused_reduce_kernel, r);
@@ -551,7 +551,7 @@ TEST_F(FusedKernels, ReadRowsOfATableByTheirCodes) {
       a.loss = net.spec.loss;
       a.clip = {Clipping::flat, 0.01f};
       a.sum_scale = device_scale(0.7f, sum_grid(0.7));
-      a.turn = kTileExamples;
+      a.stripe = kTileExamples;
       a.blocks = 2;
       const std::size_t slabs = 2 * net.parameter_count;
       const auto layers = 29 * static_cast<std::size_t>(net.groups);
@@ -599,7 +599,7 @@ TEST_F(FusedKernels, SlabsAreAddedExactly) {
   FusedReduce a{};
   a.block_sums = {.batch = batch(0, 100, 3),  // the last block had none
                   .slabs = device(slabs),
-                  .turn = 1,
+                  .stripe = 1,
                   .blocks = kBlocks};
   a.n = kN;
   a.fixed = device(std::vector<FixedPoint>(kN, static_cast<FixedPoint>(-7)));
@@ -631,7 +631,7 @@ TEST(FusedArguments, AreChecked) {
   a.parameters = &parameter;
   const SumScale scale = sum_scale(1.0f, sum_grid(1.0));
   a.sum_scale = &scale;
-  a.turn = kTileExamples;
+  a.stripe = kTileExamples;
   a.blocks = 1;
   a.slabs = &slab;
   EXPECT_THROW(validate(a), std::invalid_argument);  // convolutions without packed weights

@@ -51,12 +51,12 @@ bool nccl_may_share(int version) {
 void wait_watched(Ranks& ranks, const char* what, std::chrono::milliseconds limit,
                   const std::function<bool()>& done, const std::function<std::string()>& failure) {
   const Clock::time_point start = Clock::now();
-  for (int turn = 0; !done(); ++turn) {
-    if (turn < 1024)
+  for (int polls = 0; !done(); ++polls) {
+    if (polls < 1024)
       std::this_thread::yield();
     else
       std::this_thread::sleep_for(std::chrono::microseconds(20));
-    if (turn % 64 != 63) continue;
+    if (polls % 64 != 63) continue;
     if (const std::string line = failure(); !line.empty()) throw Error(line);
     ranks.check();
     if (Clock::now() - start > limit)
