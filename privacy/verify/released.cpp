@@ -145,7 +145,7 @@ class ReleasedChecker {
       return;
     }
     const double asked = settings_.number("epsilon");
-    expect(c_.training_epsilon <= asked * kHostAbove,
+    expect(c_.training_epsilon <= asked * kHostUpperTolerance,
            "certificate's epsilon, at most the settings'", asked, c_.training_epsilon);
     if (c_.size_noise > 0.0 && is_engine())
       expect(c_.training_epsilon == asked,
@@ -222,9 +222,9 @@ class ReleasedChecker {
       if (!releases(first)) wrong("sigma: expected a release of " + exact_text(first));
     }
     if (is_method("outpert") && c_.status != "refused") {
-      expect(c_.noise_std >= c_.sigma * c_.sensitivity * kProduct, "noise_std, at least",
-             c_.sigma * c_.sensitivity, c_.noise_std);
-      expect(c_.noise_std <= c_.sigma * c_.sensitivity * kHostAbove, "noise_std, at most",
+      expect(c_.noise_std >= c_.sigma * c_.sensitivity * kProductLowerTolerance,
+             "noise_std, at least", c_.sigma * c_.sensitivity, c_.noise_std);
+      expect(c_.noise_std <= c_.sigma * c_.sensitivity * kHostUpperTolerance, "noise_std, at most",
              c_.sigma * c_.sensitivity, c_.noise_std);
       if (!releases(privacy::Gaussian{c_.sigma}))
         wrong("sigma: expected a release by " + number(c_.sigma));
@@ -250,8 +250,8 @@ class ReleasedChecker {
     std::uint64_t times = 0;
     std::erase_if(rows, [&](const privacy::NoisyValue& l) {
       const double multiplier = l.noise_std / l.sensitivity;
-      const bool same =
-          l.name == what && multiplier >= sigma * kProduct && multiplier <= sigma * kHostAbove;
+      const bool same = l.name == what && multiplier >= sigma * kProductLowerTolerance &&
+                        multiplier <= sigma * kHostUpperTolerance;
       if (same) times += l.times;
       return same;
     });
@@ -368,7 +368,7 @@ class ReleasedChecker {
         wrong(l.name + ": expected " + std::to_string(name->second) + " number, listed " +
               std::to_string(l.numbers));
       const double steps = l.noise_std / l.grid;
-      if (!(steps >= 0x1p16 && steps < 0x1p40 * kHostAbove))
+      if (!(steps >= 0x1p16 && steps < 0x1p40 * kHostUpperTolerance))
         wrong(l.name + ": expected noise of 2^16 to 2^40 times the grid, found " + number(steps));
       if (l.name == kDiagonalName) diagonal = l.numbers;
       if (l.name == kBesideName) beside = l.numbers;

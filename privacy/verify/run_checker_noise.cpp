@@ -94,8 +94,9 @@ void RunChecker::check_engine_sum(const transcript::Release& r, const privacy::M
       check_importance(r, rate_of(*charged));
     }
     const double stated = sigma * sensitivity;
-    expect(r.noise_std >= stated * kProduct && r.noise_std <= stated * kFloatAbove, "noise",
-           at(r) + ", standard deviation", stated, r.noise_std);
+    expect(r.noise_std >= stated * kProductLowerTolerance &&
+               r.noise_std <= stated * kFloatUpperTolerance,
+           "noise", at(r) + ", standard deviation", stated, r.noise_std);
     expect(r.grid == c.grid, "noise", at(r) + ", grid", c.grid, r.grid);
   }
   if (c.epoch_steps > 0) {
@@ -124,8 +125,9 @@ void RunChecker::check_host_sum(const transcript::Release& r, const privacy::Mec
   const StatedNumbers& c = certificate_;
   if (charged != nullptr && r.stream != kCount) {
     const double stated = sigma_of(*charged) * r.sensitivity;
-    expect(r.noise_std >= stated * kProduct && r.noise_std <= stated * kHostAbove, "noise",
-           at(r) + ", standard deviation", stated, r.noise_std);
+    expect(r.noise_std >= stated * kProductLowerTolerance &&
+               r.noise_std <= stated * kHostUpperTolerance,
+           "noise", at(r) + ", standard deviation", stated, r.noise_std);
   }
   const auto states = [&](double noise, double sensitivity) {
     expect(r.noise_std == noise, "noise", at(r) + ", standard deviation", noise, r.noise_std);
@@ -186,8 +188,8 @@ void RunChecker::check_minimum(const transcript::Release& r) {
   if (settings_.empty()) return;
   const double min_sensitivity = (1.0 + 2.0 * settings_.number("solver-tolerance")) /
                                  (settings_.number("l2") * certificate_.size);
-  expect(r.sensitivity >= min_sensitivity * kProduct, "sensitivity", at(r) + ", at least",
-         min_sensitivity, r.sensitivity);
+  expect(r.sensitivity >= min_sensitivity * kProductLowerTolerance, "sensitivity",
+         at(r) + ", at least", min_sensitivity, r.sensitivity);
 }
 
 void RunChecker::check_quantile(const transcript::Release& r, double clip) {
