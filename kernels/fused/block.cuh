@@ -30,7 +30,7 @@ template <class P>
 struct Space {
   static constexpr int E = P::kExamples;
   alignas(kChunk) unsigned char image[Packed<P>::kBytes];
-  alignas(kChunk) unsigned char planes[P::planes().bytes];
+  alignas(kChunk) unsigned char planes[P::layout().bytes];
   float scale[E][P::kLayers];  ///< factor of each layer's gradient when it is added to the sum
   int adds[E];                 ///< 1 if the example's gradient is added, else 0
   alignas(16) PrefetchedCandidates candidates;

@@ -36,13 +36,13 @@ __global__ void __launch_bounds__(kThreads, 1) fused_kernel(FusedSum a) {
   for (int i = thread_number(); i < Packed<P>::kBytes / kChunk; i += kThreads)
     copy_four_async(reinterpret_cast<float*>(s.image) + 4 * i,
                     reinterpret_cast<const float*>(a.packed) + 4 * i, true);
-  for (int i = thread_number(); i < P::planes().bytes / kChunk; i += kThreads)
+  for (int i = thread_number(); i < P::layout().bytes / kChunk; i += kThreads)
     reinterpret_cast<Four*>(s.planes)[i] = Four{};
   if (threadIdx.x < P::kStages.functions)
     s.functions[threadIdx.x] = AnyFunction(a.functions[threadIdx.x]);
   __syncthreads();
   fetch_features(a, s, group);
-  if (threadIdx.x < E) plane_of<float>(s, P::planes().vector, threadIdx.x)[P::kVector.one] = 1.0f;
+  if (threadIdx.x < E) plane_of<float>(s, P::layout().vector, threadIdx.x)[P::kVector.one] = 1.0f;
   wait_for_copies();
   __syncthreads();
   build_input(a, s, group);
