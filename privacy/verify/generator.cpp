@@ -54,8 +54,8 @@ std::array<std::uint32_t, 4> philox4x32_10(std::array<std::uint32_t, 4> counter,
   return counter;
 }
 
-Words::Words(std::string_view generator, const std::array<std::uint32_t, 8>& key,
-             std::uint32_t stream, std::uint64_t step)
+RandomWords::RandomWords(std::string_view generator, const std::array<std::uint32_t, 8>& key,
+                         std::uint32_t stream, std::uint64_t step)
     : philox_(generator == "philox"), key_(key), stream_(stream), step_(step) {
   if (!philox_ && generator != "chacha20")
     throw std::invalid_argument("generator: expected chacha20 or philox, found '" +
@@ -65,7 +65,7 @@ Words::Words(std::string_view generator, const std::array<std::uint32_t, 8>& key
                                 std::to_string(step));
 }
 
-std::array<std::uint32_t, 16> Words::block(std::uint32_t number, std::uint32_t round) const {
+std::array<std::uint32_t, 16> RandomWords::block(std::uint32_t number, std::uint32_t round) const {
   const std::uint32_t stream = stream_ | round << 8;
   const auto low = static_cast<std::uint32_t>(step_);
   if (!philox_)
@@ -81,7 +81,7 @@ std::array<std::uint32_t, 16> Words::block(std::uint32_t number, std::uint32_t r
   return words;
 }
 
-std::vector<std::uint32_t> Words::first(std::uint64_t count) const {
+std::vector<std::uint32_t> RandomWords::first(std::uint64_t count) const {
   std::vector<std::uint32_t> words(static_cast<std::size_t>((count + 255) / 256 * 256));
   for (std::size_t tile = 0; 256 * tile < words.size(); ++tile)
     for (std::size_t lane = 0; lane < 16; ++lane) {

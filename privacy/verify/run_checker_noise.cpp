@@ -41,8 +41,8 @@ void RunChecker::check_noise(const transcript::Release& r) {
   if (!is_power_of_two(r.grid) || !(s >= 0x1p16 && s <= 0x1p40))
     return add("noise", at(r) + ": expected noise of 2^16 to 2^40 steps of a power of two, found " +
                             number(r.noise_std) + " on " + number(r.grid));
-  const std::vector<std::int64_t> noise =
-      rounded_normals(Words(begin_->generator, begin_->key, r.stream, r.step), s, r.sums.size());
+  const std::vector<std::int64_t> noise = rounded_normals(
+      RandomWords(begin_->generator, begin_->key, r.stream, r.step), s, r.sums.size());
   verdict_.numbers += noise.size();
   for (std::size_t j = 0; j < noise.size(); ++j) {
     const auto units = static_cast<std::int64_t>(static_cast<std::uint64_t>(r.sums[j]) +
@@ -56,7 +56,7 @@ void RunChecker::check_noise(const transcript::Release& r) {
 
 void RunChecker::check_choice(const transcript::Release& r, const privacy::Mechanism* charged) {
   if (charged == nullptr || !kinds_.choices) return;
-  const Words words(begin_->generator, begin_->key, r.stream, r.step);
+  const RandomWords words(begin_->generator, begin_->key, r.stream, r.step);
   const double sensitivity = certificate_.loss_sensitivity;
   std::vector<double> chosen;
   if (r.scores.size() < r.values.size() || !(sensitivity > 0.0))
