@@ -17,14 +17,14 @@ using TunedFiles = std::map<std::string, std::string>;
 class TuneCli : public testing::Test {
  protected:
   /// Returns a tuning of the table with four candidates, by a seed.
-  Words tune(const Words& more, const std::string& seed = "5") const {
+  Arguments tune(const Arguments& more, const std::string& seed = "5") const {
     return with(with({"tune", "--dataset", table_.table, "--schema", table_.schema},
                      args("--epsilon 2 --delta 1e-5 --batch 64 --steps 12 --device cpu --quiet "
                           "--lr 0.1,0.5 --clip 0.1,1 --runs 2 --most-runs 8")),
                 with({"--seed", seed}, more));
   }
   /// Test rows that are public.
-  Words scored() const { return {"--test-data", table_.test, "--test-data-is-public"}; }
+  Arguments scored() const { return {"--test-data", table_.test, "--test-data-is-public"}; }
   std::string out(const std::string& name = "tuned") const { return folder_ / name; }
   nlohmann::json json(const std::string& file, const std::string& name = "tuned") const {
     return nlohmann::json::parse(content_of(out(name) + "/" + file));

@@ -446,8 +446,8 @@ TEST_F(Predict, ThresholdsAreFoundAndJudged) {
                                          "'sensitivity'"),
             std::string::npos);
   // People see the same.
-  const Words command = {"eval",        folder_ / "run", "--dataset",      folder_ / "new.csv",
-                         "--threshold", threshold,       "--at-precision", "0.4"};
+  const Arguments command = {"eval",        folder_ / "run", "--dataset",      folder_ / "new.csv",
+                             "--threshold", threshold,       "--at-precision", "0.4"};
   const Finished f = cudp(command);
   EXPECT_NE(f.out.find("threshold " + threshold), std::string::npos) << f.out;
   EXPECT_NE(f.out.find("PPV at least 40.00 %"), std::string::npos) << f.out;
