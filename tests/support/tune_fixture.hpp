@@ -29,6 +29,14 @@ class TuneCli : public testing::Test {
   nlohmann::json json(const std::string& file, const std::string& name = "tuned") const {
     return nlohmann::json::parse(content_of(out(name) + "/" + file));
   }
+  /// Changes `certificate`, writes it in place of the released one, and returns the exit code of
+  /// cudp verify.
+  template <class Change>
+  int verify_changed(nlohmann::json certificate, const Change& change) const {
+    change(certificate);
+    write_text(out() + "/release/privacy.json", certificate.dump(2) + "\n");
+    return run_cudp(folder_, {"verify", out()}).exit;
+  }
   TunedFiles released(const std::string& name = "tuned") const {
     TunedFiles files;
     for (const auto& file : std::filesystem::directory_iterator(out(name) + "/release"))

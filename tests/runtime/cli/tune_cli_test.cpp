@@ -62,12 +62,7 @@ TEST_F(TuneCli, ReleasesTheBestTrainingAloneWithTheGuaranteeOfAll) {
 TEST_F(TuneCli, AForgedTuningIsFound) {
   ASSERT_EQ(run_cudp(folder_, tune(with(scored(), {"--out", out()}))).exit, 0);
   const auto certificate = json("release/privacy.json");
-  const auto forged = [&](const auto& change) {
-    auto changed = certificate;
-    change(changed);
-    write_text(out() + "/release/privacy.json", changed.dump(2) + "\n");
-    return run_cudp(folder_, {"verify", out()}).exit;
-  };
+  const auto forged = [&](const auto& change) { return verify_changed(certificate, change); };
   EXPECT_EQ(forged([](auto&) {}), 0);
   EXPECT_NE(forged([](auto& c) { c["epsilon"] = 0.9 * c["epsilon"].template get<double>(); }), 0);
   EXPECT_NE(forged([](auto& c) { c["tuning"]["eta"] = -0.5; }), 0);
@@ -231,12 +226,7 @@ TEST_F(TuneCli, HeldOutRowsScoreWithNoise) {
 TEST_F(TuneCli, AnotherRowCountOfTheReleasedTrainingIsFound) {
   ASSERT_EQ(run_cudp(folder_, tune({"--out", out()})).exit, 0);
   const auto certificate = json("release/privacy.json");
-  const auto forged = [&](const auto& change) {
-    auto changed = certificate;
-    change(changed);
-    write_text(out() + "/release/privacy.json", changed.dump(2) + "\n");
-    return run_cudp(folder_, {"verify", out()}).exit;
-  };
+  const auto forged = [&](const auto& change) { return verify_changed(certificate, change); };
   EXPECT_EQ(forged([](auto&) {}), 0);
   EXPECT_NE(forged([](auto& c) { c["tuning"].erase("size_release"); }), 0);
   EXPECT_NE(forged([](auto& c) { c["tuning"]["size_release"]["epsilon"] = 0.01; }), 0);
