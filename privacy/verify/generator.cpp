@@ -71,7 +71,7 @@ std::array<std::uint32_t, 16> RandomWords::block(std::uint32_t number, std::uint
   if (!philox_)
     return chacha20_block(key_, number, {stream, low, static_cast<std::uint32_t>(step_ >> 32)});
   std::array<std::uint32_t, 16> words{};
-  for (std::uint32_t q = 0; q < 4; ++q) {
+  for (std::size_t q = 0; q < 4; ++q) {
     const std::uint64_t counter = 4 * std::uint64_t{number} + q;
     const auto four = philox4x32_10({static_cast<std::uint32_t>(counter),
                                      static_cast<std::uint32_t>(counter >> 32), low, stream},
