@@ -3,6 +3,9 @@
 // convolutions.
 #include "kernels/fused/block.cuh"
 
+// Offsets in shared memory are numbers of 32 bits, below 2^18.
+// NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
+
 namespace cudp::fused::inline CUDP_SIMT {
 
 /// Computes the gradient of the hidden dense layer's inputs, multiplied by the derivative of the
@@ -239,3 +242,4 @@ __device__ __forceinline__ float bias_gradient(Space<P>& s, int e) {
 }
 
 }  // namespace cudp::fused::inline CUDP_SIMT
+// NOLINTEND(bugprone-implicit-widening-of-multiplication-result)

@@ -9,6 +9,9 @@
 #include "kernels/fused/packed.hpp"
 #include "kernels/layers/any_function.cuh"
 
+// Offsets in shared memory are numbers of 32 bits, below 2^18.
+// NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
+
 namespace cudp::fused::inline CUDP_SIMT {
 
 template <class T, int n, std::size_t... i>
@@ -130,3 +133,4 @@ struct Group {
 };
 
 }  // namespace cudp::fused::inline CUDP_SIMT
+// NOLINTEND(bugprone-implicit-widening-of-multiplication-result)

@@ -4,6 +4,9 @@
 #include "kernels/common/copy_async.cuh"
 #include "kernels/fused/block.cuh"
 
+// Offsets in shared memory are numbers of 32 bits, below 2^18.
+// NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
+
 namespace cudp::fused::inline CUDP_SIMT {
 
 /// Returns the factor from the stored input of the first layer to the feature. Bytes are stored as
@@ -191,3 +194,4 @@ __device__ __forceinline__ void hidden_forward(Space<P>& s) {
 }
 
 }  // namespace cudp::fused::inline CUDP_SIMT
+// NOLINTEND(bugprone-implicit-widening-of-multiplication-result)

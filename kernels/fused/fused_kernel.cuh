@@ -13,6 +13,9 @@
 #include "kernels/fused/pool.cuh"
 #include "kernels/fused/sums.cuh"
 
+// Offsets in shared memory are numbers of 32 bits, below 2^18.
+// NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
+
 namespace cudp::fused::inline CUDP_SIMT {
 
 /// Processes a whole network in one launch: forward and backward pass of every example of the
@@ -102,3 +105,4 @@ __global__ void __launch_bounds__(kThreads, 1) fused_kernel(FusedSum a) {
 }
 
 }  // namespace cudp::fused::inline CUDP_SIMT
+// NOLINTEND(bugprone-implicit-widening-of-multiplication-result)

@@ -4,6 +4,9 @@
 #include "kernels/contribution/clip_math.hpp"
 #include "kernels/fused/block.cuh"
 
+// Offsets in shared memory are numbers of 32 bits, below 2^18.
+// NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
+
 namespace cudp::fused::inline CUDP_SIMT {
 
 template <class T>
@@ -135,3 +138,4 @@ __device__ __forceinline__ void last_layer(const FusedSum& a, Space<P>& s, const
 }
 
 }  // namespace cudp::fused::inline CUDP_SIMT
+// NOLINTEND(bugprone-implicit-widening-of-multiplication-result)

@@ -4,6 +4,9 @@
 // computed before the activation, which gives the same result for every increasing activation.
 #include "kernels/fused/block.cuh"
 
+// Offsets in shared memory are numbers of 32 bits, below 2^18.
+// NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
+
 namespace cudp::fused::inline CUDP_SIMT {
 
 /// Returns whether b replaces the maximum a. NaN does, so that it is not lost.
@@ -129,3 +132,4 @@ __device__ __forceinline__ void pool_backward(Space<P>& s) {
 }
 
 }  // namespace cudp::fused::inline CUDP_SIMT
+// NOLINTEND(bugprone-implicit-widening-of-multiplication-result)
