@@ -1,6 +1,7 @@
 #pragma once
 // Networks that have fused kernels (kernels/fused/), and launches of these.
-#include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <ostream>
 #include <variant>
