@@ -8,6 +8,10 @@
 #include "kernels/layers/recurrent.hpp"
 #include "kernels/layers/recurrent_math.hpp"
 
+// Offsets are numbers of 32 bits: validate() ensures that those of a micro-batch are below 2^31,
+// and those in shared memory are below 2^18.
+// NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
+
 namespace cudp::inline CUDP_SIMT {
 
 struct LstmCell {
@@ -420,3 +424,4 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 2)
 }
 
 }  // namespace cudp::inline CUDP_SIMT
+// NOLINTEND(bugprone-implicit-widening-of-multiplication-result)

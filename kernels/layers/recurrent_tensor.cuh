@@ -8,6 +8,10 @@
 #include "kernels/common/tensor_core.cuh"
 #include "kernels/layers/recurrent.cuh"
 
+// Offsets are numbers of 32 bits: validate() ensures that those of a micro-batch are below 2^31,
+// and those in shared memory are below 2^18.
+// NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
+
 namespace cudp::inline CUDP_SIMT {
 
 /// Numbers that a thread computes, in the layout of mma_tf32: two units, eight apart, of four
@@ -387,3 +391,4 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 1)
 }
 
 }  // namespace cudp::inline CUDP_SIMT
+// NOLINTEND(bugprone-implicit-widening-of-multiplication-result)
