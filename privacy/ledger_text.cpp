@@ -42,7 +42,7 @@ std::uint64_t take_group(std::string_view line) {
 }
 
 /// Appends that number to a line, in the form that take_group parses.
-std::string with_group(std::string line, std::uint64_t group) {
+std::string with_group(const std::string& line, std::uint64_t group) {
   return group > 1 ? join({line, std::to_string(group)}) : line;
 }
 

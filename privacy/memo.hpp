@@ -15,10 +15,10 @@ namespace cudp::privacy {
 class AccountantMemo {
  public:
   /// Maximum number of results of each kind that one run needs.
-  static constexpr std::size_t kOfOneRun = 8;
+  static constexpr std::size_t kMaxResultsPerRun = 8;
 
   /// capacity: number of results of each kind to keep in the cache.
-  explicit AccountantMemo(std::size_t capacity = kOfOneRun) : capacity_(capacity) {}
+  explicit AccountantMemo(std::size_t capacity = kMaxResultsPerRun) : capacity_(capacity) {}
   AccountantMemo(const AccountantMemo&) = delete;
   AccountantMemo& operator=(const AccountantMemo&) = delete;
   ~AccountantMemo() = default;

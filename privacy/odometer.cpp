@@ -35,6 +35,7 @@ void Odometer::charge(const Release& releases) {
   if (releases_nothing(releases)) return;
   const auto count = static_cast<double>(releases.count);
   std::vector<double> divergence;
+  divergence.reserve(orders_.size());
   for (const double order : orders_) divergence.push_back(count * rdp(releases.mechanism, order));
   charge_failure(count * failure_of(releases.mechanism));
   add(divergence);

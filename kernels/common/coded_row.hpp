@@ -22,7 +22,7 @@ struct CodedRow {
     return rows + static_cast<std::int64_t>(example) * row_bytes;
   }
   float number(const std::uint8_t* row, int k) const {
-    float x;
+    float x = 0.0f;
     __builtin_memcpy(&x, row + std::int64_t{k} * 4, sizeof x);
     return x;
   }

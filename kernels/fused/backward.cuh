@@ -3,6 +3,9 @@
 // convolutions.
 #include "kernels/fused/block.cuh"
 
+// Offsets in shared memory are numbers of 32 bits, below 2^18.
+// NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
+
 namespace cudp::fused::inline CUDP_SIMT {
 
 /// Computes the gradient of the hidden dense layer's inputs, multiplied by the derivative of the
@@ -17,8 +20,8 @@ __device__ __forceinline__ void hidden_backward(Space<P>& s) {
   const int warp = warp_number();
   const int e = l.g % P::kExamples;
   const bool is_example = l.g < P::kExamples;
-  const u32* const high = plane_of<u32>(s, P::planes().hidden_back[0], e) + l.t;
-  const u32* const low = plane_of<u32>(s, P::planes().hidden_back[1], e) + l.t;
+  const u32* const high = plane_of<u32>(s, P::layout().hidden_back[0], e) + l.t;
+  const u32* const low = plane_of<u32>(s, P::layout().hidden_back[1], e) + l.t;
   const unsigned char* const weight =
       s.image + Packed<P>::kHidden +
       (((l.matrix & 1) * 8 + l.row) * c.weight_pitch() + (l.matrix >> 1)) * kChunk;
@@ -49,11 +52,11 @@ __device__ __forceinline__ void hidden_backward(Space<P>& s) {
     }
     if (!is_example) continue;
     const AnyFunction& f = s.functions[kLast];
-    float* const to = plane_of<float>(s, P::planes().convolution[kLast].gradient, e);
+    float* const to = plane_of<float>(s, P::layout().convolution[kLast].gradient, e);
     CUDP_UNROLL for (int n = 0; n < 2; ++n) {
       const int at = block * 16 + n * 8 + 2 * l.t;
-      const Two y = numbers_at<P::kAll>(plane_of<u32>(s, P::planes().hidden_in[0], e),
-                                        plane_of<u32>(s, P::planes().hidden_in[1], e), at / 2);
+      const Two y = numbers_at<P::kAll>(plane_of<u32>(s, P::layout().hidden_in[0], e),
+                                        plane_of<u32>(s, P::layout().hidden_in[1], e), at / 2);
       two_at(to + at) = Two{d[n][0] * f.derivative(y.x), d[n][1] * f.derivative(y.y)};
     }
   }
@@ -66,7 +69,7 @@ template <class P, int i>
 __device__ __forceinline__ void input_gradient(Space<P>& s) {
   constexpr ConvStage c = P::stage(i);
   constexpr typename Packed<P>::Tables kTables = Packed<P>::tables(i);
-  constexpr Places::OfConvolution kPlace = P::planes().convolution[i];
+  constexpr SharedLayout::Convolution kArrays = P::layout().convolution[i];
   constexpr int kPairs = c.channels / 16, kTiles = c.back_slots / 16;
   constexpr int kSide = quotient_up(c.kernel, c.stride);
   const Lane l;
@@ -77,8 +80,8 @@ __device__ __forceinline__ void input_gradient(Space<P>& s) {
     const int slots = phase * c.back_slots + tile * 16;
     const int place = table_of(s, kTables.back_dy)[slots + (l.matrix & 1) * 8 + l.row] +
                       (l.matrix >> 1) * c.dy_plane;
-    const unsigned char* const high = plane_of<unsigned char>(s, kPlace.dy[0], e) + place * kChunk;
-    const unsigned char* const low = plane_of<unsigned char>(s, kPlace.dy[1], e) + place * kChunk;
+    const unsigned char* const high = plane_of<unsigned char>(s, kArrays.dy[0], e) + place * kChunk;
+    const unsigned char* const low = plane_of<unsigned char>(s, kArrays.dy[1], e) + place * kChunk;
     const int phase_y = phase / c.stride, phase_x = phase % c.stride;
     const unsigned char* const weight =
         s.image + Packed<P>::weights(i) +
@@ -111,7 +114,7 @@ __device__ __forceinline__ void input_gradient(Space<P>& s) {
       }
     }
     const AnyFunction& f = s.functions[i - 1];
-    float* const to = plane_of<float>(s, P::planes().convolution[i - 1].gradient, e);
+    float* const to = plane_of<float>(s, P::layout().convolution[i - 1].gradient, e);
     CUDP_UNROLL for (int r = 0; r < 2; ++r) {
       const int slot = slots + l.g + 8 * r;
       const int pixel = table_of(s, kTables.back_pixel)[slot];
@@ -119,8 +122,8 @@ __device__ __forceinline__ void input_gradient(Space<P>& s) {
       const int x_place = table_of(s, kTables.back_x)[slot];
       CUDP_UNROLL for (int n = 0; n < 2; ++n) {
         const int word = 4 * (x_place + (2 * pair + n) * c.plane) + l.t;
-        const Two y = numbers_at<P::kAll>(plane_of<u32>(s, kPlace.input[0], e),
-                                          plane_of<u32>(s, kPlace.input[1], e), word);
+        const Two y = numbers_at<P::kAll>(plane_of<u32>(s, kArrays.input[0], e),
+                                          plane_of<u32>(s, kArrays.input[1], e), word);
         two_at(to + pixel * c.channels + pair * 16 + n * 8 + 2 * l.t) =
             Two{d[n][2 * r] * f.derivative(y.x), d[n][2 * r + 1] * f.derivative(y.y)};
       }
@@ -157,7 +160,7 @@ struct Unit {
   __device__ __forceinline__ void make(Space<P>& s, int e, float (&gradient)[kNumbers]) const {
     constexpr ConvStage c = P::stage(i);
     constexpr typename Packed<P>::Tables kTables = Packed<P>::tables(i);
-    constexpr Places::OfConvolution kPlace = P::planes().convolution[i];
+    constexpr SharedLayout::Convolution kArrays = P::layout().convolution[i];
     constexpr bool kXLow = P::input_is_split_back(i), kPairs = c.unit_k == 2;
     const Lane l;
     const int dy_from = (2 * block_m + (l.matrix & 1)) * c.dy_plane;
@@ -180,14 +183,14 @@ struct Unit {
                        (c.unit_k == 1 ? (l.matrix >> 1) * (c.is_taps ? c.line : c.plane) : 0);
       const int dy_at = dy_from + table_of(s, kTables.dy)[step * 16 + (l.matrix >> 1) * 8 + l.row];
       u32 x[4], x_low[4];
-      load_x(x, kPlace.input[0], x_at);
-      if constexpr (kXLow) load_x(x_low, kPlace.input[1], x_at);
+      load_x(x, kArrays.input[0], x_at);
+      if constexpr (kXLow) load_x(x_low, kArrays.input[1], x_at);
       CUDP_UNROLL for (int m = 0; m < c.unit_m; ++m) {
         u32 dy[4], dy_low[4];
         const int at = (dy_at + 2 * m * c.dy_plane) * kChunk;
-        ldmatrix_x4_trans(dy, plane_of<unsigned char>(s, kPlace.dy[0], e) + at);
+        ldmatrix_x4_trans(dy, plane_of<unsigned char>(s, kArrays.dy[0], e) + at);
         if constexpr (P::kAll)
-          ldmatrix_x4_trans(dy_low, plane_of<unsigned char>(s, kPlace.dy[1], e) + at);
+          ldmatrix_x4_trans(dy_low, plane_of<unsigned char>(s, kArrays.dy[1], e) + at);
         CUDP_UNROLL for (int k = 0; k < c.unit_k; ++k) {
           if constexpr (P::kAll) multiply_add_half(d[m * c.unit_k + k], dy_low, x, k);
           if constexpr (kXLow) multiply_add_half(d[m * c.unit_k + k], dy, x_low, k);
@@ -206,11 +209,11 @@ template <class P, int i>
 __device__ __forceinline__ float bias_gradient(Space<P>& s, int e) {
   constexpr ConvStage c = P::stage(i);
   constexpr typename Packed<P>::Tables kTables = Packed<P>::tables(i);
-  constexpr Places::OfConvolution kPlace = P::planes().convolution[i];
+  constexpr SharedLayout::Convolution kArrays = P::layout().convolution[i];
   constexpr u32 kOnes = 0x3c003c00u;
   const Lane l;
   float* const to =
-      plane_of<float>(s, P::planes().vector, e) + P::kVector.bias + P::channels_before(i);
+      plane_of<float>(s, P::layout().vector, e) + P::kVector.bias + P::channels_before(i);
   float square = 0.0f;
   for (int m = 0; m < c.blocks_m(); ++m) {
     float d[4];
@@ -222,10 +225,10 @@ __device__ __forceinline__ float bias_gradient(Space<P>& s, int e) {
       const u32 ones[2] = {kOnes, kOnes};
       u32 dy[4];
       if constexpr (P::kAll) {
-        ldmatrix_x4_trans(dy, plane_of<unsigned char>(s, kPlace.dy[1], e) + at);
+        ldmatrix_x4_trans(dy, plane_of<unsigned char>(s, kArrays.dy[1], e) + at);
         multiply_add(d, dy, ones);
       }
-      ldmatrix_x4_trans(dy, plane_of<unsigned char>(s, kPlace.dy[0], e) + at);
+      ldmatrix_x4_trans(dy, plane_of<unsigned char>(s, kArrays.dy[0], e) + at);
       multiply_add(d, dy, ones);
     }
     if (l.t == 0) {
@@ -239,3 +242,4 @@ __device__ __forceinline__ float bias_gradient(Space<P>& s, int e) {
 }
 
 }  // namespace cudp::fused::inline CUDP_SIMT
+// NOLINTEND(bugprone-implicit-widening-of-multiplication-result)

@@ -9,6 +9,9 @@
 #include "kernels/fused/packed.hpp"
 #include "kernels/layers/any_function.cuh"
 
+// Offsets in shared memory are numbers of 32 bits, below 2^18.
+// NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
+
 namespace cudp::fused::inline CUDP_SIMT {
 
 template <class T, int n, std::size_t... i>
@@ -30,7 +33,7 @@ template <class P>
 struct Space {
   static constexpr int E = P::kExamples;
   alignas(kChunk) unsigned char image[Packed<P>::kBytes];
-  alignas(kChunk) unsigned char planes[P::planes().bytes];
+  alignas(kChunk) unsigned char planes[P::layout().bytes];
   float scale[E][P::kLayers];  ///< factor of each layer's gradient when it is added to the sum
   int adds[E];                 ///< 1 if the example's gradient is added, else 0
   alignas(16) PrefetchedCandidates candidates;
@@ -130,3 +133,4 @@ struct Group {
 };
 
 }  // namespace cudp::fused::inline CUDP_SIMT
+// NOLINTEND(bugprone-implicit-widening-of-multiplication-result)

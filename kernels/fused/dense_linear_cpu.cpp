@@ -11,8 +11,8 @@ namespace {
 
 /// Number of a row's first cache lines that are prefetched. The hardware prefetches the lines that
 /// follow.
-constexpr int kLines = 16;
-constexpr int kLine = 64;
+constexpr std::int64_t kLines = 16;
+constexpr std::int64_t kLine = 64;
 /// x|^2 of a row is summed in float32 within blocks of this many numbers
 /// (kCpuArithmetic.norm_block); a multiple of 2 kLanes.
 constexpr int kNormBlock = 1024;

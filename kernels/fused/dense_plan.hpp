@@ -18,8 +18,8 @@ inline constexpr int kFusedParameters = 80'000;
 /// Largest number of dense layers of such a network, of which all but the last have a function.
 inline constexpr int kMaxDenseLayers = 5;
 
-/// Number of consecutive examples that blocks are assigned in turn. So a small batch occupies few
-/// blocks, which each read all weights and write all their sums.
+/// Number of consecutive examples that a block is assigned before the next block (round-robin). So
+/// a small batch occupies few blocks, which each read all weights and write all their sums.
 inline constexpr int kTileExamples = 4;
 
 /// Largest number of examples that a block processes at once: one per lane.

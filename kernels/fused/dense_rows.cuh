@@ -37,6 +37,9 @@
 #include "kernels/fused/block.cuh"
 #include "kernels/layers/loss_math.hpp"
 
+// Offsets in shared memory and in the parameters, which are at most 80,000, are numbers of 32 bits.
+// NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
+
 namespace cudp::fused::inline CUDP_SIMT {
 
 /// Arrays of a tile's n examples in shared memory, `stride` floats apart; `first` is the first.
@@ -540,3 +543,4 @@ __global__ void __launch_bounds__(kThreads, 1) dense_rows_kernel(FusedSum a) {
 }
 
 }  // namespace cudp::fused::inline CUDP_SIMT
+// NOLINTEND(bugprone-implicit-widening-of-multiplication-result)

@@ -4,6 +4,9 @@
 #include "kernels/common/copy_async.cuh"
 #include "kernels/fused/block.cuh"
 
+// Offsets in shared memory are numbers of 32 bits, below 2^18.
+// NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
+
 namespace cudp::fused::inline CUDP_SIMT {
 
 /// Returns the factor from the stored input of the first layer to the feature. Bytes are stored as
@@ -22,7 +25,7 @@ __device__ __forceinline__ void fetch_features(const FusedSum& a, Space<P>& s, c
     static_assert(kFeatures % kChunk == 0);
     for (int i = thread_number(); i < P::kExamples * kEach; i += kThreads) {
       const int e = i / kEach, at = i % kEach * kChunk;
-      copy_four_async(reinterpret_cast<float*>(plane_of<unsigned char>(s, P::planes().raw, e) + at),
+      copy_four_async(reinterpret_cast<float*>(plane_of<unsigned char>(s, P::layout().raw, e) + at),
                       reinterpret_cast<const float*>(a.bytes + group.number(a, e) * kFeatures + at),
                       true);
     }
@@ -37,7 +40,7 @@ __device__ __forceinline__ void build_input(const FusedSum& a, Space<P>& s, cons
   constexpr int kRows = c.stride * (c.out_height - 1) + c.kernel;
   constexpr int kColumns = c.is_taps ? c.out_width : c.stride * (c.out_width - 1) + c.kernel;
   constexpr int kItems = c.planes * kRows * kColumns;
-  constexpr Places::OfConvolution kPlace = P::planes().convolution[0];
+  constexpr SharedLayout::Convolution kArrays = P::layout().convolution[0];
   for (int item = thread_number(); item < P::kExamples * kItems; item += kThreads) {
     const int column = item % kColumns, rest = item / kColumns, row = rest % kRows;
     const int plane = rest / kRows % c.planes, e = rest / (kRows * c.planes);
@@ -50,7 +53,7 @@ __device__ __forceinline__ void build_input(const FusedSum& a, Space<P>& s, cons
       const int at = (channel * c.height + y) * c.width + x;
       const bool is_one = channel < c.channels && y >= 0 && y < c.height && x >= 0 && x < c.width;
       if constexpr (P::kInput == Input::bytes) {
-        return is_one ? u32{plane_of<unsigned char>(s, P::planes().raw, e)[at]} : 0u;
+        return is_one ? u32{plane_of<unsigned char>(s, P::layout().raw, e)[at]} : 0u;
       } else {
         const std::int64_t place = number * P::kStages.features + at;
         if (!is_one) return 0.0f;
@@ -70,8 +73,8 @@ __device__ __forceinline__ void build_input(const FusedSum& a, Space<P>& s, cons
         high.word[n] = bytes_to_halves<0>(feature(2 * n) | feature(2 * n + 1) << 8);
       }
     }
-    plane_of<Chunk>(s, kPlace.input[0], e)[place] = high;
-    if constexpr (kLow) plane_of<Chunk>(s, kPlace.input[1], e)[place] = low;
+    plane_of<Chunk>(s, kArrays.input[0], e)[place] = high;
+    if constexpr (kLow) plane_of<Chunk>(s, kArrays.input[1], e)[place] = low;
   }
 }
 
@@ -81,7 +84,7 @@ template <class P, int i>
 __device__ __forceinline__ void convolve(const FusedSum& a, Space<P>& s) {
   constexpr ConvStage c = P::stage(i);
   constexpr typename Packed<P>::Tables kTables = Packed<P>::tables(i);
-  constexpr Places::OfConvolution kPlace = P::planes().convolution[i];
+  constexpr SharedLayout::Convolution kArrays = P::layout().convolution[i];
   constexpr bool kLow = P::input_is_split(i);
   constexpr int kPairs = c.out / 16, kTiles = c.slots / 16;
   constexpr int kSteps = quotient_up(c.steps(), c.splits);
@@ -95,8 +98,8 @@ __device__ __forceinline__ void convolve(const FusedSum& a, Space<P>& s) {
     const int tile = item / (kPairs * c.splits) % kTiles, e = item / (kPairs * c.splits * kTiles);
     const int slot = tile * 16 + (l.matrix & 1) * 8 + l.row;
     const int from = (table_of(s, kTables.x)[slot] + (l.matrix >> 1) * kHalf) * kChunk;
-    const unsigned char* const high = plane_of<unsigned char>(s, kPlace.input[0], e) + from;
-    const unsigned char* const low = plane_of<unsigned char>(s, kPlace.input[1], e) + from;
+    const unsigned char* const high = plane_of<unsigned char>(s, kArrays.input[0], e) + from;
+    const unsigned char* const low = plane_of<unsigned char>(s, kArrays.input[1], e) + from;
     const int channel = pair * 16 + (l.matrix >> 1) * 8 + l.row;
     const unsigned char* const weight =
         s.image + Packed<P>::weights(i) + c.weight_chunk(0, l.matrix & 1, channel) * kChunk;
@@ -130,7 +133,7 @@ __device__ __forceinline__ void convolve(const FusedSum& a, Space<P>& s) {
     }
     const float factor = i == 0 ? input_factor<P>(a) : 1.0f;
     const float* const bias = floats_of(s, Packed<P>::kBiases) + P::channels_before(i);
-    float* const y = plane_of<float>(s, kPlace.y, e) + split * c.pixels() * c.out;
+    float* const y = plane_of<float>(s, kArrays.y, e) + split * c.pixels() * c.out;
     CUDP_UNROLL for (int r = 0; r < 2; ++r) {
       const int pixel = table_of(s, kTables.pixel)[tile * 16 + l.g + 8 * r];
       if (pixel == kNone) continue;
@@ -157,8 +160,8 @@ __device__ __forceinline__ void hidden_forward(Space<P>& s) {
   const int warp = warp_number();
   const int e = l.g % P::kExamples;
   const bool is_example = l.g < P::kExamples;
-  const u32* const high = plane_of<u32>(s, P::planes().hidden_in[0], e) + l.t;
-  const u32* const low = plane_of<u32>(s, P::planes().hidden_in[1], e) + l.t;
+  const u32* const high = plane_of<u32>(s, P::layout().hidden_in[0], e) + l.t;
+  const u32* const low = plane_of<u32>(s, P::layout().hidden_in[1], e) + l.t;
   const unsigned char* const weight =
       s.image + Packed<P>::kHidden +
       (((l.matrix >> 1) * 8 + l.row) * c.weight_pitch() + (l.matrix & 1)) * kChunk;
@@ -186,8 +189,9 @@ __device__ __forceinline__ void hidden_forward(Space<P>& s) {
     }
   }
   if (!is_example) return;
-  float* const to = plane_of<float>(s, P::planes().partial, e) + warp * c.hidden + 2 * l.t;
+  float* const to = plane_of<float>(s, P::layout().partial, e) + warp * c.hidden + 2 * l.t;
   CUDP_UNROLL for (int n = 0; n < c.hidden / 8; ++n) { two_at(to + n * 8) = Two{d[n][0], d[n][1]}; }
 }
 
 }  // namespace cudp::fused::inline CUDP_SIMT
+// NOLINTEND(bugprone-implicit-widening-of-multiplication-result)

@@ -60,11 +60,12 @@ struct FusedTexts {
 };
 
 /// Fused step: computes slabs[block] = sum of the contributions of a block's examples, in units of
-/// the sum's grid. Blocks are assigned `turn` consecutive examples of the micro-batch in turn.
+/// the sum's grid. The micro-batch is dealt to the blocks round-robin, `stripe`
+/// consecutive examples at a time.
 /// Blocks without examples, and tasks without a sum, write no slab.
 struct FusedSum {
   FusedTask task;
-  Batch batch;                    ///< capacity <= fused_capacity(blocks, turn) if summed
+  Batch batch;                    ///< capacity <= fused_capacity(blocks, stripe) if summed
   const std::uint32_t* examples;  ///< indices in the data set, from batch.first on, or null
   const std::uint8_t* bytes;      ///< [data set, features], or null
   const float* floats;            ///< [data set, features], or null
@@ -85,7 +86,7 @@ struct FusedSum {
   Transform transform;  ///< [d] each, applied before clipping; or null
   FusedAcceptance accept;
   const SumScale* sum_scale;  ///< [1], grid of the sum and clipping norm
-  int turn;                   ///< 1 for networks with convolutions, kTileExamples for those without
+  int stripe;                 ///< 1 for networks with convolutions, kTileExamples for those without
   int blocks;
   std::int32_t* slabs;   ///< [blocks, d]
   float* losses;         ///< [capacity], only with a sum, or null
@@ -103,8 +104,10 @@ struct FusedReduce {
 };
 
 /// Returns the largest number of examples in a micro-batch, so that no block's integers overflow.
-/// turn: number of consecutive examples that blocks are assigned in turn.
-inline int fused_capacity(int blocks, int turn) { return blocks * (kFusedExamples / turn * turn); }
+/// stripe: number of consecutive examples that a block is assigned before the next block.
+inline int fused_capacity(int blocks, int stripe) {
+  return blocks * (kFusedExamples / stripe * stripe);
+}
 
 inline void validate(const FusedSum& a) {
   validate(a.batch);
@@ -127,12 +130,12 @@ inline void validate(const FusedSum& a) {
   expect((a.losses == nullptr) == (a.squared_norms == nullptr) &&
              (a.losses == nullptr) == (a.factors == nullptr),
          "fused: expected all of the per-example results or none");
-  expect(a.blocks > 0 && a.turn > 0, "fused: expected blocks and turn > 0");
+  expect(a.blocks > 0 && a.stripe > 0, "fused: expected blocks and stripe > 0");
   expect((a.packed != nullptr) == (d.layers == 0 && !has_texts),
          "fused: expected packed weights with convolutions, and with them alone");
   if (is_summed(a.task)) {
     expect(a.examples && a.slabs && a.sum_scale, "fused: expected pointers of a sum");
-    expect(a.batch.capacity <= fused_capacity(a.blocks, a.turn),
+    expect(a.batch.capacity <= fused_capacity(a.blocks, a.stripe),
            "fused: expected at most as many examples as 32-bit integers can sum");
   } else {
     expect(a.losses == nullptr, "fused: expected no per-example results without a sum");

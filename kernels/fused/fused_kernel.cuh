@@ -13,6 +13,9 @@
 #include "kernels/fused/pool.cuh"
 #include "kernels/fused/sums.cuh"
 
+// Offsets in shared memory are numbers of 32 bits, below 2^18.
+// NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
+
 namespace cudp::fused::inline CUDP_SIMT {
 
 /// Processes a whole network in one launch: forward and backward pass of every example of the
@@ -36,13 +39,13 @@ __global__ void __launch_bounds__(kThreads, 1) fused_kernel(FusedSum a) {
   for (int i = thread_number(); i < Packed<P>::kBytes / kChunk; i += kThreads)
     copy_four_async(reinterpret_cast<float*>(s.image) + 4 * i,
                     reinterpret_cast<const float*>(a.packed) + 4 * i, true);
-  for (int i = thread_number(); i < P::planes().bytes / kChunk; i += kThreads)
+  for (int i = thread_number(); i < P::layout().bytes / kChunk; i += kThreads)
     reinterpret_cast<Four*>(s.planes)[i] = Four{};
   if (threadIdx.x < P::kStages.functions)
     s.functions[threadIdx.x] = AnyFunction(a.functions[threadIdx.x]);
   __syncthreads();
   fetch_features(a, s, group);
-  if (threadIdx.x < E) plane_of<float>(s, P::planes().vector, threadIdx.x)[P::kVector.one] = 1.0f;
+  if (threadIdx.x < E) plane_of<float>(s, P::layout().vector, threadIdx.x)[P::kVector.one] = 1.0f;
   wait_for_copies();
   __syncthreads();
   build_input(a, s, group);
@@ -102,3 +105,4 @@ __global__ void __launch_bounds__(kThreads, 1) fused_kernel(FusedSum a) {
 }
 
 }  // namespace cudp::fused::inline CUDP_SIMT
+// NOLINTEND(bugprone-implicit-widening-of-multiplication-result)

@@ -4,6 +4,9 @@
 #include "kernels/contribution/clip_math.hpp"
 #include "kernels/fused/block.cuh"
 
+// Offsets in shared memory are numbers of 32 bits, below 2^18.
+// NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
+
 namespace cudp::fused::inline CUDP_SIMT {
 
 template <class T>
@@ -23,12 +26,12 @@ template <class P>
 __device__ __forceinline__ void finish_example(const FusedSum& a, Space<P>& s, int e, int label,
                                                float* logits) {
   constexpr DenseStages c = P::kDense;
-  constexpr VectorPlaces v = P::kVector;
+  constexpr VectorOffsets v = P::kVector;
   constexpr int kEach = quotient_up(c.hidden, kWarp);
   const int lane = thread_number() % kWarp;
   const AnyFunction& f = s.functions[P::kStages.functions - 1];
-  float* const vector = plane_of<float>(s, P::planes().vector, e);
-  const float* const partial = plane_of<float>(s, P::planes().partial, e);
+  float* const vector = plane_of<float>(s, P::layout().vector, e);
+  const float* const partial = plane_of<float>(s, P::layout().partial, e);
   float h[kEach];
   CUDP_UNROLL for (int k = 0; k < kEach; ++k) {
     const int o = lane + k * kWarp;
@@ -81,10 +84,10 @@ __device__ __forceinline__ void finish_example(const FusedSum& a, Space<P>& s, i
     square_gradient = ScalarLanes::fma(gradient, gradient, square_gradient);
     vector[v.gradient_hidden + o] = gradient;
     const SplitHalves parts = split_halves(gradient, 0.0f);
-    plane_of<std::uint16_t>(s, P::planes().hidden_back[0], e)[o] =
+    plane_of<std::uint16_t>(s, P::layout().hidden_back[0], e)[o] =
         static_cast<std::uint16_t>(parts.high);
     if constexpr (P::kAll)
-      plane_of<std::uint16_t>(s, P::planes().hidden_back[1], e)[o] =
+      plane_of<std::uint16_t>(s, P::layout().hidden_back[1], e)[o] =
           static_cast<std::uint16_t>(parts.low);
   }
   if (has_logit) vector[v.gradient + lane] = d;
@@ -103,8 +106,8 @@ __device__ __forceinline__ void finish_example(const FusedSum& a, Space<P>& s, i
 template <class P>
 __device__ __forceinline__ void square_inputs(Space<P>& s, int e) {
   const int lane = thread_number() % kWarp;
-  const u32* const high = plane_of<u32>(s, P::planes().hidden_in[0], e);
-  const u32* const low = plane_of<u32>(s, P::planes().hidden_in[1], e);
+  const u32* const high = plane_of<u32>(s, P::layout().hidden_in[0], e);
+  const u32* const low = plane_of<u32>(s, P::layout().hidden_in[1], e);
   float square = 0.0f;
   CUDP_UNROLL for (int i = lane; i < P::kDense.in / 2; i += kWarp) {
     const Two x = numbers_at<P::kAll>(high, low, i);
@@ -112,7 +115,7 @@ __device__ __forceinline__ void square_inputs(Space<P>& s, int e) {
     square = ScalarLanes::fma(x.y, x.y, square);
   }
   square = warp_sum(square);
-  if (lane == 0) plane_of<float>(s, P::planes().vector, e)[P::kVector.squares] = square;
+  if (lane == 0) plane_of<float>(s, P::layout().vector, e)[P::kVector.squares] = square;
 }
 
 /// Last layer and loss of all examples of the group, one warp per example. Meanwhile other warps
@@ -135,3 +138,4 @@ __device__ __forceinline__ void last_layer(const FusedSum& a, Space<P>& s, const
 }
 
 }  // namespace cudp::fused::inline CUDP_SIMT
+// NOLINTEND(bugprone-implicit-widening-of-multiplication-result)

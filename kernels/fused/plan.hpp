@@ -289,11 +289,11 @@ constexpr Stages stages_of(const LayerList<n>& list) {
   };
   int channels = list.image.channels, height = list.image.height, width = list.image.width;
   r.features = channels * height * width;
-  int denses = 0;
+  int dense_layers = 0;
   for (const Layer& l : list.layers) {
     switch (l.kind) {
       case LayerKind::convolution: {
-        if (denses > 0 || r.convolutions == kMaxConvolutions) {
+        if (dense_layers > 0 || r.convolutions == kMaxConvolutions) {
           refuse("a convolution after a dense layer, or the fourth one");
           return r;
         }
@@ -319,15 +319,15 @@ constexpr Stages stages_of(const LayerList<n>& list) {
         ++r.functions;
         break;
       case LayerKind::pool:
-        if (r.convolutions == 0 || denses > 0 || l.kernel != 2 || l.stride != 1)
+        if (r.convolutions == 0 || dense_layers > 0 || l.kernel != 2 || l.stride != 1)
           refuse("a pool that is not of 2 x 2 pixels, one apart, after a convolution");
         r.convolution[std::max(r.convolutions - 1, 0)].pool = 2;
         --height;
         --width;
         break;
       case LayerKind::dense: {
-        const int in = denses == 0 ? channels * height * width : r.dense.hidden;
-        if (denses == 0) {
+        const int in = dense_layers == 0 ? channels * height * width : r.dense.hidden;
+        if (dense_layers == 0) {
           r.dense.in = in;
           r.dense.hidden = l.out;
           r.dense.channels = channels;
@@ -340,12 +340,12 @@ constexpr Stages stages_of(const LayerList<n>& list) {
           r.dense.last_bias = r.parameters + in * l.out;
         }
         r.parameters += (in + 1) * l.out;
-        ++denses;
+        ++dense_layers;
         break;
       }
     }
   }
-  if (r.convolutions == 0 || denses != 2)
+  if (r.convolutions == 0 || dense_layers != 2)
     refuse("other layers than convolutions and two dense ones");
   if (r.functions != r.convolutions + 1) refuse("a layer without a function, or the last with one");
   if (r.dense.in % 16 != 0 || r.dense.hidden % 16 != 0 || r.dense.hidden > 64)
@@ -372,7 +372,7 @@ constexpr Stages stages_of(const LayerList<n>& list) {
 }
 
 // ------------------------------------------------------------------------------------------------
-// Places
+// Layout of shared memory
 
 /// Phases in which a block processes a group of examples, with a barrier after each: product and
 /// pool of each convolution (1, 2, 3, 4, ...), hidden layer, last layer, hidden layer backward,
@@ -407,27 +407,27 @@ struct Plane {
 enum class Part { high, low };
 
 /// The arrays in shared memory that each example of a block's group has.
-struct Places {
-  struct OfConvolution {
+struct SharedLayout {
+  struct Convolution {
     Plane input[2];  ///< fp16, high and low parts
     Plane y;         ///< float [splits][pixels][out], outputs before pool and activation
     Plane flags;     ///< bits: which pixel of each window was its maximum
     Plane gradient;  ///< float [pooled][out], gradient of the pooled outputs
     Plane dy[2];     ///< gradient of the outputs; fp16, high and low parts
   };
-  std::array<OfConvolution, kMaxConvolutions> convolution{};
+  std::array<Convolution, kMaxConvolutions> convolution{};
   Plane raw;  ///< bytes: features of the next group of examples
   /// Inputs of the hidden layer; fp16 [pixels][channels], high and low parts.
   Plane hidden_in[2];
   Plane partial;         ///< float [16][hidden], the warps' partial sums of the hidden layer
   Plane hidden_back[2];  ///< gradient of the hidden layer; fp16 [hidden], high and low parts
-  Plane vector;          ///< floats, as described by VectorPlaces
+  Plane vector;          ///< floats, as described by VectorOffsets
   Plane norm_parts;      ///< float, partial sums of a squared norm
   int bytes = 0;         ///< size of all arrays together
 
   template <class Body>
   constexpr void for_each(const Body& body) {
-    for (OfConvolution& c : convolution) {
+    for (Convolution& c : convolution) {
       for (Plane* p : {&c.input[0], &c.input[1], &c.y, &c.flags, &c.gradient, &c.dy[0], &c.dy[1]})
         body(*p);
     }
@@ -437,8 +437,9 @@ struct Places {
   }
 };
 
-/// Offsets of single numbers and vectors in an example's array of floats, Places::vector [floats].
-struct VectorPlaces {
+/// Offsets of single numbers and vectors in an example's array of floats, SharedLayout::vector
+/// [floats].
+struct VectorOffsets {
   int one = 0;   ///< the number 1, which stands for the input of a bias
   int bias = 0;  ///< gradients of the convolutions' biases, one convolution after the other
   int gradient_hidden = 0, gradient = 0, hidden = 0;
@@ -495,8 +496,8 @@ struct Plan {
   }
   static constexpr int kBiases = channels_before(kConvolutions);
 
-  static constexpr VectorPlaces vector_places() {
-    VectorPlaces v;
+  static constexpr VectorOffsets vector_offsets() {
+    VectorOffsets v;
     int at = 4;
     const auto take = [&](int n) {
       const int here = at;
@@ -513,7 +514,7 @@ struct Plan {
     v.size = at;
     return v;
   }
-  static constexpr VectorPlaces kVector = vector_places();
+  static constexpr VectorOffsets kVector = vector_offsets();
 
   static constexpr NormParts norm_parts() {
     NormParts p;
@@ -571,8 +572,8 @@ struct Plan {
   static constexpr int kSmallSums = kHiddenSums + 32 * kDense.owned();
   static constexpr int kSums = kSmallSums + kSmallOwned;
 
-  static constexpr Places places() {
-    Places p;
+  static constexpr SharedLayout make_layout() {
+    SharedLayout p;
     const auto plane = [](int bytes, int first, int last) {
       const int stride = round_up_to(bytes, kBanks);
       return Plane{kExamples * stride, stride, first, last};
@@ -584,7 +585,7 @@ struct Plan {
     const int end = kPhases.sum();
     for (int i = 0; i < kConvolutions; ++i) {
       const ConvStage s = stage(i);
-      Places::OfConvolution& c = p.convolution[i];
+      SharedLayout::Convolution& c = p.convolution[i];
       // Arrays with padding that is cleared only once, at the start, must not overlap others.
       const bool keeps_zeros = i == 0 || s.pad > 0;
       const int made = keeps_zeros ? 0 : kPhases.pool(i - 1);
@@ -636,9 +637,9 @@ struct Plan {
     }
     return p;
   }
-  static constexpr Places kPlaces = places();
-  /// Returns kPlaces by value, because device code must not refer to it.
-  static consteval Places planes() { return kPlaces; }
+  static constexpr SharedLayout kLayout = make_layout();
+  /// Returns kLayout by value, because device code must not refer to it.
+  static consteval SharedLayout layout() { return kLayout; }
 };
 
 }  // namespace cudp::fused

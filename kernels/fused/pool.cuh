@@ -4,6 +4,9 @@
 // computed before the activation, which gives the same result for every increasing activation.
 #include "kernels/fused/block.cuh"
 
+// Offsets in shared memory are numbers of 32 bits, below 2^18.
+// NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
+
 namespace cudp::fused::inline CUDP_SIMT {
 
 /// Returns whether b replaces the maximum a. NaN does, so that it is not lost.
@@ -29,12 +32,12 @@ __device__ __forceinline__ Two sum_of(Two a, Two b) { return {a.x + b.x, a.y + b
 template <class P, int i>
 __device__ __forceinline__ void pool_forward(Space<P>& s) {
   constexpr ConvStage c = P::stage(i);
-  constexpr Places::OfConvolution kPlace = P::planes().convolution[i];
+  constexpr SharedLayout::Convolution kArrays = P::layout().convolution[i];
   constexpr int kPairs = c.out / 2, kRows = c.pooled_height(), kColumns = c.pooled_width();
   const AnyFunction& f = s.functions[i];
   for (int item = thread_number(); item < P::kExamples * kRows * kPairs; item += kThreads) {
     const int j = item % kPairs, y = item / kPairs % kRows, e = item / (kPairs * kRows);
-    const float* const from = plane_of<float>(s, kPlace.y, e) + y * c.out_width * c.out + 2 * j;
+    const float* const from = plane_of<float>(s, kArrays.y, e) + y * c.out_width * c.out + 2 * j;
     const auto at = [&](int row, int x) {
       Two v = two_of(from + (row * c.out_width + x) * c.out);
       CUDP_UNROLL for (int part = 1; part < c.splits; ++part) {
@@ -46,14 +49,14 @@ __device__ __forceinline__ void pool_forward(Space<P>& s) {
       v = {f.value(v.x), f.value(v.y)};
       if constexpr (i + 1 < P::kConvolutions) {
         constexpr ConvStage next = P::stage(i + 1);
-        constexpr Places::OfConvolution kNext = P::planes().convolution[i + 1];
+        constexpr SharedLayout::Convolution kNext = P::layout().convolution[i + 1];
         const int place = j / 4 * next.plane + next.pixel_place(y + next.pad, x + next.pad);
         put_numbers<P::input_is_split(i + 1)>(plane_of<u32>(s, kNext.input[0], e),
                                               plane_of<u32>(s, kNext.input[1], e),
                                               4 * place + j % 4, v);
       } else {
-        put_numbers<P::kAll>(plane_of<u32>(s, P::planes().hidden_in[0], e),
-                             plane_of<u32>(s, P::planes().hidden_in[1], e),
+        put_numbers<P::kAll>(plane_of<u32>(s, P::layout().hidden_in[0], e),
+                             plane_of<u32>(s, P::layout().hidden_in[1], e),
                              (y * kColumns + x) * kPairs + j, v);
       }
     };
@@ -70,7 +73,7 @@ __device__ __forceinline__ void pool_forward(Space<P>& s) {
         left = right;
         below_left = below_right;
       }
-      u32* const flags = plane_of<u32>(s, kPlace.flags, e) + j;
+      u32* const flags = plane_of<u32>(s, kArrays.flags, e) + j;
       flags[y * kPairs] = across;
       if (y == kRows - 1) flags[c.pool == 1 ? 0 : kRows * kPairs] = across_below;
       flags[(c.out_height + y) * kPairs] = down;
@@ -84,22 +87,22 @@ __device__ __forceinline__ void pool_forward(Space<P>& s) {
 template <class P, int i>
 __device__ __forceinline__ void pool_backward(Space<P>& s) {
   constexpr ConvStage c = P::stage(i);
-  constexpr Places::OfConvolution kPlace = P::planes().convolution[i];
+  constexpr SharedLayout::Convolution kArrays = P::layout().convolution[i];
   constexpr int kPairs = c.out / 2, kColumns = c.pooled_width(), kPooled = c.pooled_height();
   for (int item = thread_number(); item < P::kExamples * c.out_height * kPairs; item += kThreads) {
     const int j = item % kPairs, y = item / kPairs % c.out_height;
     const int e = item / (kPairs * c.out_height);
-    const float* const from = plane_of<float>(s, kPlace.gradient, e) + 2 * j;
+    const float* const from = plane_of<float>(s, kArrays.gradient, e) + 2 * j;
     const auto at = [&](int row, int x) { return two_of(from + (row * kColumns + x) * c.out); };
     const auto put = [&](int x, Two v) {
       const int word = 4 * (j / 4 * c.dy_plane + c.dy_place(y, x)) + j % 4;
-      put_numbers<P::kAll>(plane_of<u32>(s, kPlace.dy[0], e), plane_of<u32>(s, kPlace.dy[1], e),
+      put_numbers<P::kAll>(plane_of<u32>(s, kArrays.dy[0], e), plane_of<u32>(s, kArrays.dy[1], e),
                            word, v);
     };
     if constexpr (c.pool == 1) {
       CUDP_UNROLL for (int x = 0; x < kColumns; ++x) { put(x, at(y, x)); }
     } else {
-      const u32* const flags = plane_of<u32>(s, kPlace.flags, e) + j;
+      const u32* const flags = plane_of<u32>(s, kArrays.flags, e) + j;
       const bool has_above = y > 0, has_here = y < kPooled;
       const int above = has_above ? y - 1 : 0, here = has_here ? y : kPooled - 1;
       // Windows above pass their gradient to this row if their maximum is in their lower row,
@@ -122,10 +125,11 @@ __device__ __forceinline__ void pool_backward(Space<P>& s) {
     for (int n = thread_number(); n < P::kExamples * kPlanes * 32; n += kThreads) {
       const int e = n / (kPlanes * 32),
                 word = 4 * (n / 32 % kPlanes * c.dy_plane + c.dy_zeros) + n % 32;
-      plane_of<u32>(s, kPlace.dy[0], e)[word] = 0;
-      if constexpr (P::kAll) plane_of<u32>(s, kPlace.dy[1], e)[word] = 0;
+      plane_of<u32>(s, kArrays.dy[0], e)[word] = 0;
+      if constexpr (P::kAll) plane_of<u32>(s, kArrays.dy[1], e)[word] = 0;
     }
   }
 }
 
 }  // namespace cudp::fused::inline CUDP_SIMT
+// NOLINTEND(bugprone-implicit-widening-of-multiplication-result)

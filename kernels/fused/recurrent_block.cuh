@@ -6,6 +6,9 @@
 #include "kernels/fused/head.cuh"
 #include "kernels/fused/recurrent_plan.hpp"
 
+// Offsets in shared memory are numbers of 32 bits, below 2^18.
+// NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
+
 namespace cudp::fused::inline CUDP_SIMT {
 
 /// Shared memory of a block of the fused kernel for texts. Rows with each text's words and states
@@ -226,3 +229,4 @@ __device__ __forceinline__ void dense_words(const FusedSum& a, TextSpace<P>& s, 
 }
 
 }  // namespace cudp::fused::inline CUDP_SIMT
+// NOLINTEND(bugprone-implicit-widening-of-multiplication-result)

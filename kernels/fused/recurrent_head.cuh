@@ -27,7 +27,7 @@ __device__ __forceinline__ float cross_entropy(float logit, bool has_logit, int 
 template <class P>
 __device__ __forceinline__ void finish_text(const FusedSum& a, TextSpace<P>& s, const Texts<P>& t,
                                             int e, int label) {
-  constexpr TextPlaces v = P::kText;
+  constexpr TextOffsets v = P::kText;
   constexpr int kEach = quotient_up(P::kStates, kWarp);
   const int lane = thread_number() % kWarp;
   const AnyFunction f = s.functions[1];

@@ -29,7 +29,7 @@ struct ImdbRnn {
 inline constexpr int kMaxTexts = 8;
 
 /// Offsets in an array of floats that each text has in shared memory [floats].
-struct TextPlaces {
+struct TextOffsets {
   int one = 0;     ///< the number 1, which stands for the input of a bias
   int states = 0;  ///< output of the LSTM: its last states
   int back = 0;    ///< gradient of the LSTM's output, scaled
@@ -121,8 +121,8 @@ struct TextPlan {
     return column < kColumns ? output * kColumns + column : kWordBias + output;
   }
 
-  static constexpr TextPlaces text_places() {
-    TextPlaces p;
+  static constexpr TextOffsets text_offsets() {
+    TextOffsets p;
     int at = 4;
     const auto take = [&](int n) {
       const int here = at;
@@ -139,7 +139,7 @@ struct TextPlan {
     p.size = at;
     return p;
   }
-  static constexpr TextPlaces kText = text_places();
+  static constexpr TextOffsets kText = text_offsets();
 
   // Tiles of weight gradients that a warp computes. Of the LSTM's [W U]: 16 kGateTiles rows and all
   // columns. Of the words' layer: all rows, and the column tiles warp, warp + 8, ...
@@ -159,7 +159,7 @@ struct TextPlan {
     int a, b;  ///< offsets in the text's array of the two floats whose product is the gradient
   };
   static constexpr Small small_number(int n) {
-    constexpr TextPlaces p = text_places();
+    constexpr TextOffsets p = text_offsets();
     if (n < kHead * kStates)
       return {2, kHeadWeights + n, p.gradient_head + n / kStates, p.states + n % kStates};
     n -= kHead * kStates;

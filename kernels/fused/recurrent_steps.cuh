@@ -7,6 +7,9 @@
 #include "kernels/fused/recurrent_block.cuh"
 #include "kernels/layers/recurrent_math.hpp"
 
+// Offsets in shared memory are numbers of 32 bits, below 2^18.
+// NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
+
 namespace cudp::fused::inline CUDP_SIMT {
 
 /// A lane's share of the LSTM steps: one unit of a direction for texts a and a + 1. When it loads
@@ -236,3 +239,4 @@ __device__ __forceinline__ void steps_backward(const FusedSum& args, TextSpace<P
 }
 
 }  // namespace cudp::fused::inline CUDP_SIMT
+// NOLINTEND(bugprone-implicit-widening-of-multiplication-result)

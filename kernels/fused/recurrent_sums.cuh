@@ -6,6 +6,9 @@
 #include "kernels/fused/recurrent_block.cuh"
 #include "kernels/fused/sums.cuh"
 
+// Offsets in shared memory are numbers of 32 bits, below 2^18.
+// NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
+
 namespace cudp::fused::inline CUDP_SIMT {
 
 /// Starts to copy the deltas (gradients of the gates' pre-activations) of a piece of text e, from
@@ -283,3 +286,4 @@ struct TextSums {
 };
 
 }  // namespace cudp::fused::inline CUDP_SIMT
+// NOLINTEND(bugprone-implicit-widening-of-multiplication-result)

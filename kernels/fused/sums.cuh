@@ -45,8 +45,8 @@ __device__ __forceinline__ void for_each_hidden_block(const Body& body) {
 /// Returns inputs in .. in + 3 of the hidden layer for example e.
 template <class P>
 __device__ __forceinline__ Four hidden_inputs(Space<P>& s, int e, int in) {
-  const u32* const high = plane_of<u32>(s, P::planes().hidden_in[0], e);
-  const u32* const low = plane_of<u32>(s, P::planes().hidden_in[1], e);
+  const u32* const high = plane_of<u32>(s, P::layout().hidden_in[0], e);
+  const u32* const low = plane_of<u32>(s, P::layout().hidden_in[1], e);
   const Two a = numbers_at<P::kAll>(high, low, in / 2);
   const Two b = numbers_at<P::kAll>(high, low, in / 2 + 1);
   return {{a.x, a.y, b.x, b.y}};
@@ -101,7 +101,7 @@ struct Sums {
   /// inverse of the scale of the example's gradients.
   template <int i>
   static __device__ __forceinline__ float factor_of(const FusedSum& a, Space<P>& s, int e) {
-    const float inverse = plane_of<float>(s, P::planes().vector, e)[P::kVector.inverse];
+    const float inverse = plane_of<float>(s, P::layout().vector, e)[P::kVector.inverse];
     return i == 0 && P::kInput == Input::bytes ? inverse * input_factor<P>(a) : inverse;
   }
 
@@ -113,7 +113,7 @@ struct Sums {
     constexpr int kNumbers = Unit<P, i>::kNumbers;
     const int lane = thread_number() % kWarp;
     const auto parts = [&](int e) {
-      return plane_of<float>(s, P::planes().norm_parts, e) + P::kNormParts.first[i];
+      return plane_of<float>(s, P::layout().norm_parts, e) + P::kNormParts.first[i];
     };
     const auto square = [&](int e, int number, const Unit<P, i>& unit, float(&d)[kNumbers]) {
       unit.make(s, e, d);
@@ -148,8 +148,8 @@ struct Sums {
   __device__ __forceinline__ void square_transformed(const FusedSum& a, Space<P>& s) {
     const int lane = thread_number() % kWarp, warp = warp_number();
     for (int e = 0; e < E; ++e) {
-      const float* const vector = plane_of<float>(s, P::planes().vector, e);
-      float* const parts = plane_of<float>(s, P::planes().norm_parts, e);
+      const float* const vector = plane_of<float>(s, P::layout().vector, e);
+      float* const parts = plane_of<float>(s, P::layout().norm_parts, e);
       const float inverse = vector[P::kVector.inverse];
       float square = 0.0f;
       for_each_transformed(a, s, e, [&](int, float w) { square = ScalarLanes::fma(w, w, square); });
@@ -175,7 +175,7 @@ struct Sums {
   static __device__ __forceinline__ void for_each_transformed(const FusedSum& a, Space<P>& s, int e,
                                                               const Body& body) {
     constexpr DenseStages c = P::kDense;
-    const float* const vector = plane_of<float>(s, P::planes().vector, e);
+    const float* const vector = plane_of<float>(s, P::layout().vector, e);
     const float inverse = vector[P::kVector.inverse];
     for_each_hidden_block<P>([&](int first, int o, int in) {
       const Four x = hidden_inputs(s, e, in);
@@ -193,8 +193,8 @@ struct Sums {
   static __device__ __forceinline__ void layer_squares(const FusedSum& a, Space<P>& s, int e,
                                                        float (&squares)[P::kLayers]) {
     const int lane = thread_number() % kWarp;
-    const float* const parts = plane_of<float>(s, P::planes().norm_parts, e);
-    const float* const vector = plane_of<float>(s, P::planes().vector, e);
+    const float* const parts = plane_of<float>(s, P::layout().norm_parts, e);
+    const float* const vector = plane_of<float>(s, P::layout().vector, e);
     const auto sum_of_parts = [&](int first, int count) {
       float sum = 0.0f;
       for (int k = lane; k < count; k += kWarp) sum += parts[first + k];
@@ -242,7 +242,7 @@ struct Sums {
     if (task == FusedTask::norms) return;
     if (!first_lane) return;
     s.adds[e] = adds ? 1 : 0;
-    const float* const vector = plane_of<float>(s, P::planes().vector, e);
+    const float* const vector = plane_of<float>(s, P::layout().vector, e);
     const float unit =
         a.sum_scale->inverse_grid * (P::kTransforms ? 1.0f : vector[P::kVector.inverse]);
     CUDP_UNROLL for (int layer = 0; layer < P::kLayers; ++layer) {
@@ -287,7 +287,7 @@ struct Sums {
   }
 
   __device__ __forceinline__ void add_dense(const FusedSum& a, Space<P>& s, int e) {
-    const float* const vector = plane_of<float>(s, P::planes().vector, e);
+    const float* const vector = plane_of<float>(s, P::layout().vector, e);
     const float scale = s.scale[e][P::kConvolutions];
     if constexpr (P::kTransforms) {
       for_each_transformed(

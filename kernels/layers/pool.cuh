@@ -45,8 +45,8 @@ __global__ inline void pool_kernel(device::Pool a) {
     if (a.is_max) {
       const Largest largest(x, a.x_planes.row(), kernel);
       v = largest.value;
-      if (a.winner != nullptr)
-        a.winner[example * pixels + i] = static_cast<std::uint8_t>(largest.pixel);
+      if (a.argmax != nullptr)
+        a.argmax[example * pixels + i] = static_cast<std::uint8_t>(largest.pixel);
     } else {
       CUDP_UNROLL_BY(1)
       for (int ky = 0; ky < kernel; ++ky)
@@ -58,12 +58,12 @@ __global__ inline void pool_kernel(device::Pool a) {
 }
 
 /// Returns the index of the pixel of window (oy, ox) that has its maximum.
-__device__ __forceinline__ int winner_of(const device::Pool& a, std::int64_t example, int channel,
+__device__ __forceinline__ int argmax_of(const device::Pool& a, std::int64_t example, int channel,
                                          int oy, int ox) {
   const CountedPlanes& out = a.dy_planes;
-  if (a.winner != nullptr) {
+  if (a.argmax != nullptr) {
     const int window = (channel * out.height + oy) * out.width + ox;
-    return a.winner[example * out.pixels() + window];
+    return a.argmax[example * out.pixels() + window];
   }
   const float* const x =
       a.x + example * a.x_planes.size() + a.x_planes.at(channel, oy * a.stride.n, ox * a.stride.n);
@@ -90,7 +90,7 @@ __device__ __forceinline__ float gradient_of_pixel(const device::Pool& a, std::i
       const float gradient = dy[out.at(at.channel, oy, ox)];
       if (!a.is_max)
         v += gradient * inverse;
-      else if (winner_of(a, example, at.channel, oy, ox) ==
+      else if (argmax_of(a, example, at.channel, oy, ox) ==
                (at.y - oy * stride) * kernel + at.x - ox * stride)
         v += gradient;
     }
@@ -121,7 +121,7 @@ __global__ inline void pool_backward_kernel(device::Pool a) {
     int wins = -1;
     const bool has_window = cell.y < out.height && cell.x < out.width;
     if (has_window) gradient = a.dy[example * out.size() + out.at(cell)];
-    if (has_window && a.is_max) wins = winner_of(a, example, cell.channel, cell.y, cell.x);
+    if (has_window && a.is_max) wins = argmax_of(a, example, cell.channel, cell.y, cell.x);
     if (!a.is_max) gradient *= inverse;
     const int y0 = cell.y * stride;
     const int x0 = cell.x * stride;

@@ -39,8 +39,8 @@ namespace device {
 
 /// Largest side of a window for which the forward pass stores the maximum's pixel, ky kernel + kx,
 /// in a byte. For larger windows the backward pass searches for the maximum again.
-inline constexpr int kMaxKeptKernel = 16;
-inline bool keeps_winner(bool is_max, int kernel) { return is_max && kernel <= kMaxKeptKernel; }
+inline constexpr int kMaxArgmaxKernel = 16;
+inline bool stores_argmax(bool is_max, int kernel) { return is_max && kernel <= kMaxArgmaxKernel; }
 
 /// Pool of a micro-batch: windows of kernel x kernel pixels, `stride` apart, no padding. Forward:
 /// computes y from x, and for each maximum the first pixel of its window, in row order, that has
@@ -60,8 +60,8 @@ struct Pool {
   CountedPlanes dx_planes = {};
   /// backward: parts of dx, from pool_cells(); one thread computes each.
   CountedPlanes cells = {};
-  /// [capacity, pixels of y], index of the maximum in its window, if keeps_winner().
-  std::uint8_t* winner = nullptr;
+  /// [capacity, pixels of y], index of the maximum in its window, if stores_argmax().
+  std::uint8_t* argmax = nullptr;
   /// Forward: none. Backward: none, or the derivative of the activation whose values are x; then
   /// epilogue.y = x.
   Epilogue epilogue = {};
@@ -86,9 +86,9 @@ inline void validate(const Pool& a) {
          "pool: expected no epilogue, or backward the derivative at x");
   expect(a.kernel.n > 0 && a.stride.n > 0, "pool: expected kernel and stride > 0");
   expect(forward ? a.x != nullptr && a.y != nullptr : a.dx != nullptr, "pool: expected pointers");
-  const bool keeps = keeps_winner(a.is_max, a.kernel.n);
-  expect(keeps == (a.winner != nullptr) && (forward || keeps || !a.is_max || a.x != nullptr),
-         "pool: expected `winner` for the maxima's pixels, or x to search for them");
+  const bool stores = stores_argmax(a.is_max, a.kernel.n);
+  expect(stores == (a.argmax != nullptr) && (forward || stores || !a.is_max || a.x != nullptr),
+         "pool: expected `argmax` for the maxima's pixels, or x to search for them");
   const Planes& in = forward ? a.x_planes : a.dx_planes;
   const Planes& out = forward ? a.y_planes : a.dy_planes;
   expect(out.channels == in.channels && out.height == (in.height - a.kernel.n) / a.stride.n + 1 &&

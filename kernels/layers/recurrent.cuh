@@ -8,6 +8,10 @@
 #include "kernels/layers/recurrent.hpp"
 #include "kernels/layers/recurrent_math.hpp"
 
+// Offsets are numbers of 32 bits: validate() ensures that those of a micro-batch are below 2^31,
+// and those in shared memory are below 2^18.
+// NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
+
 namespace cudp::inline CUDP_SIMT {
 
 struct LstmCell {
@@ -230,13 +234,14 @@ struct RecurrentBlock : RecurrentTexts {
   }
 
   /// Waits, for all threads, until the slab (part of U) whose copy was started last has arrived,
-  /// and returns it. Starts to copy the next one, of the units from `next` on.
-  __device__ __forceinline__ const float* finish_slab(int next, int& turn) {
+  /// and returns it. Starts to copy the next one, of the units from `next` on. `buffer` is the
+  /// index of the slab's buffer, 0 or 1; it becomes that of the next one.
+  __device__ __forceinline__ const float* finish_slab(int next, int& buffer) {
     wait_for_copies();
     __syncthreads();
-    const float* const here = weights + turn * slab_floats();
-    turn ^= 1;
-    start_slab(next, turn);
+    const float* const here = weights + buffer * slab_floats();
+    buffer ^= 1;
+    start_slab(next, buffer);
     return here;
   }
 
@@ -260,11 +265,11 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 2)
   RecurrentBlock<Cell, false> b(a, shared);
   const int hidden = a.hidden;
   const int longest = b.begin();
-  int turn = 0;
+  int buffer = 0;
   if (a.plan.is_resident)
     b.load_all();
   else if (longest > 0)
-    b.start_slab(0, turn);
+    b.start_slab(0, buffer);
   __syncthreads();
   const int gate_rows = a.plan.is_resident ? hidden : a.plan.units;
 
@@ -275,7 +280,7 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 2)
       const float* rows = b.weights + unit * b.row_pitch;
       if (!a.plan.is_resident) {
         const int next = unit + a.plan.units;
-        rows = b.finish_slab(next < hidden ? next : 0, turn);
+        rows = b.finish_slab(next < hidden ? next : 0, buffer);
       }
       const int j = unit + b.lane;
       if (!b.works || j >= hidden) continue;
@@ -353,11 +358,11 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 2)
   RecurrentBlock<Cell, true> b(a, shared);
   const int hidden = a.hidden;
   const int longest = b.begin();
-  int turn = 0;
+  int buffer = 0;
   if (a.plan.is_resident)
     b.load_all();
   else if (longest > 0)
-    b.start_slab(0, turn);
+    b.start_slab(0, buffer);
   __syncthreads();
   const int width = a.plan.is_resident ? b.row_pitch : a.plan.units;
 
@@ -368,7 +373,7 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 2)
       const float* columns = b.weights + unit;
       if (!a.plan.is_resident) {
         const int next = unit + a.plan.units;
-        columns = b.finish_slab(next < hidden ? next : 0, turn);
+        columns = b.finish_slab(next < hidden ? next : 0, buffer);
       }
       const int j = unit + b.lane;
       if (!b.works || j >= hidden) continue;
@@ -419,3 +424,4 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 2)
 }
 
 }  // namespace cudp::inline CUDP_SIMT
+// NOLINTEND(bugprone-implicit-widening-of-multiplication-result)

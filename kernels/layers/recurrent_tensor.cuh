@@ -8,6 +8,10 @@
 #include "kernels/common/tensor_core.cuh"
 #include "kernels/layers/recurrent.cuh"
 
+// Offsets are numbers of 32 bits: validate() ensures that those of a micro-batch are below 2^31,
+// and those in shared memory are below 2^18.
+// NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
+
 namespace cudp::inline CUDP_SIMT {
 
 /// Numbers that a thread computes, in the layout of mma_tf32: two units, eight apart, of four
@@ -156,28 +160,29 @@ struct TensorBlock : RecurrentTexts {
   }
 
   /// Waits, for all threads, until the slab whose copy was started last has arrived, rounds it to
-  /// TF32 and returns it. Starts to copy the next one.
-  __device__ __forceinline__ const float* finish_slab(int round, int term, int& turn) {
-    float* const here = weights + turn * slab_floats();
+  /// TF32 and returns it. Starts to copy the next one. `buffer` is the index of the slab's buffer,
+  /// 0 or 1; it becomes that of the next one.
+  __device__ __forceinline__ const float* finish_slab(int round, int term, int& buffer) {
+    float* const here = weights + buffer * slab_floats();
     wait_for_copies();
     for_each_four(round, term, [&](int at, int, int) {
       CUDP_UNROLL for (int i = 0; i < 4; ++i) { here[at + i] = to_tf32(here[at + i]); }
     });
     __syncthreads();
-    turn ^= 1;
+    buffer ^= 1;
     int next_round = round;
     int next_term = term + slab_terms;
     if (next_term >= terms) {
       next_term = 0;
       next_round = round + a.plan.units < a.hidden ? round + a.plan.units : 0;
     }
-    start_slab(next_round, next_term, turn);
+    start_slab(next_round, next_term, buffer);
     return here;
   }
 
   /// Multiplies U by `numbers`, the states (in the backward pass: deltas) of a step, for the
   /// thread's units from `round` on. Writes the products to `sums`. All threads must call it.
-  __device__ __forceinline__ void multiply(const float* numbers, int round, int& turn,
+  __device__ __forceinline__ void multiply(const float* numbers, int round, int& buffer,
                                            TensorSums& sums) {
     CUDP_UNROLL for (int p = 0; p < kProducts; ++p) {
       CUDP_UNROLL for (int u = 0; u < kTensorUnits; ++u) {
@@ -192,7 +197,7 @@ struct TensorBlock : RecurrentTexts {
     const int k = lane % 4;
     const float* const own_numbers = numbers + k * pitch + warp_example + lane / 4;
     for (int term = 0; term < terms; term += slab_terms) {
-      const float* const w = a.plan.is_resident ? weights : finish_slab(round, term, turn);
+      const float* const w = a.plan.is_resident ? weights : finish_slab(round, term, buffer);
       if (round + warp_unit >= a.hidden) continue;
       const int count = terms - term < slab_terms ? terms - term : slab_terms;
       const float* const of_top = back ? w + k * weight_pitch + top : w + top * weight_pitch + k;
@@ -230,11 +235,11 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 1)
   TensorBlock<Cell, false> b(a, shared);
   const int hidden = a.hidden;
   const int longest = b.begin();
-  int turn = 0;
+  int buffer = 0;
   if (a.plan.is_resident)
     b.load_all();
   else if (longest > 0)
-    b.start_slab(0, 0, turn);
+    b.start_slab(0, 0, buffer);
   __syncthreads();
 
   for (int s = 0; s < longest; ++s) {
@@ -262,7 +267,7 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 1)
         }
       }
       typename TensorBlock<Cell, false>::TensorSums sums;
-      b.multiply(before, round, turn, sums);
+      b.multiply(before, round, buffer, sums);
       CUDP_UNROLL for (int u = 0; u < kTensorUnits; ++u) {
         if (!b.has_unit(round, u)) continue;
         const int j = round + b.unit + 8 * u;
@@ -320,11 +325,11 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 1)
   TensorBlock<Cell, true> b(a, shared);
   const int hidden = a.hidden;
   const int longest = b.begin();
-  int turn = 0;
+  int buffer = 0;
   if (a.plan.is_resident)
     b.load_all();
   else if (longest > 0)
-    b.start_slab(0, 0, turn);
+    b.start_slab(0, 0, buffer);
   __syncthreads();
 
   for (int s = longest - 1; s >= 0; --s) {
@@ -360,7 +365,7 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 1)
         }
       }
       typename TensorBlock<Cell, true>::TensorSums sums;
-      b.multiply(behind, round, turn, sums);
+      b.multiply(behind, round, buffer, sums);
       if (b.must_wait()) __syncthreads();
       CUDP_UNROLL for (int u = 0; u < kTensorUnits; ++u) {
         if (!b.has_unit(round, u)) continue;
@@ -386,3 +391,4 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 1)
 }
 
 }  // namespace cudp::inline CUDP_SIMT
+// NOLINTEND(bugprone-implicit-widening-of-multiplication-result)

@@ -10,21 +10,21 @@ namespace cudp {
 struct BlockSums {
   Batch batch{};                        ///< fields as in FusedSum (kernels/fused/fused.hpp)
   const std::int32_t* slabs = nullptr;  ///< [blocks, d] partial sums; null if no fused kernel ran
-  int turn = 1;
+  int stripe = 1;  ///< number of consecutive examples that a block is assigned at a time
   int blocks = 0;
 };
 
 /// Returns the number of thread blocks that had examples, so whose partial sums exist.
 CUDP_HD int written_slabs(const BlockSums& a) {
-  const int turns = (live_examples(a.batch) + a.turn - 1) / a.turn;
-  return turns < a.blocks ? turns : a.blocks;
+  const int stripes = (live_examples(a.batch) + a.stripe - 1) / a.stripe;
+  return stripes < a.blocks ? stripes : a.blocks;
 }
 
 inline void validate(const BlockSums& a) {
   if (a.slabs == nullptr) return;
   validate(a.batch);
-  expect(a.blocks > 0 && a.turn > 0,
-         "block sums: expected blocks and turn > 0, because there are slabs of partial sums");
+  expect(a.blocks > 0 && a.stripe > 0,
+         "block sums: expected blocks and stripe > 0, because there are slabs of partial sums");
 }
 
 }  // namespace cudp

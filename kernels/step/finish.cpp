@@ -18,7 +18,8 @@ std::vector<DecidedPair> decided_pairs(const std::vector<std::uint32_t>& undecid
       std::uint32_t block[16];
       random_block<ScalarLanes>(noise, pair / 64 * 16 + pair % 16, block);
       made.push_back(
-          {at.step, pair, exact_rounded_pair(noise, pair, block + 4 * (pair % 64 / 16), s)});
+          {at.step, pair,
+           exact_rounded_pair(noise, pair, block + std::size_t{4} * (pair % 64 / 16), s)});
     }
   return made;
 }

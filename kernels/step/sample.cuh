@@ -66,7 +66,7 @@ __device__ __forceinline__ unsigned drawn_of_column(const SampleArgs& a, std::in
   }
   for (; equal != 0; equal &= equal - 1) {
     const int row = __ffs(static_cast<int>(equal)) - 1;
-    if (drawn_by_lower_bits(a, first + 16 * row)) below |= 1u << row;
+    if (drawn_by_lower_bits(a, first + std::int64_t{16} * row)) below |= 1u << row;
   }
   return below;
 }
@@ -79,7 +79,7 @@ __device__ __forceinline__ unsigned allocated_of_column(const SampleArgs& a, std
   const std::uint32_t rejected = rejected_words(a.epoch_steps);
   unsigned column = 0;
   CUDP_UNROLL for (int row = 0; row < 16; ++row) {
-    const std::int64_t example = first + 16 * row;
+    const std::int64_t example = first + std::int64_t{16} * row;
     if (example >= a.end) continue;
     const std::uint32_t of = a.allocated != nullptr ? a.allocated[example - a.first]
                                                     : allocated_step(a.stream, example, word[row],
@@ -120,7 +120,7 @@ __device__ __forceinline__ void write_flags(SampleArgs a, SampleSpace space) {
       random_block<ScalarLanes>(a.stream, static_cast<std::uint32_t>(pair_first / 32 + lane), word);
     for (int part = 0; part < 2; ++part) {
       const std::int64_t tile = 2 * pair + part;
-      const std::int64_t first = pair_first + 256 * part + lane;
+      const std::int64_t first = pair_first + std::int64_t{256} * part + lane;
       unsigned column = 0;  // bit r: example first + 16 r is drawn
       if constexpr (kAllocated) {
         if (a.allocated == nullptr)
@@ -132,7 +132,7 @@ __device__ __forceinline__ void write_flags(SampleArgs a, SampleSpace space) {
       } else {
         random_block<ScalarLanes>(a.stream, static_cast<std::uint32_t>(first / 16 + lane), word);
         CUDP_UNROLL for (int row = 0; row < 16; ++row) {
-          const std::int64_t example = first + 16 * row;
+          const std::int64_t example = first + std::int64_t{16} * row;
           if (example >= a.end) continue;
           const std::uint32_t index = index_of<kNumbered>(a, example);
           if (kNumbered && index == kHeldOut) continue;
@@ -141,8 +141,9 @@ __device__ __forceinline__ void write_flags(SampleArgs a, SampleSpace space) {
       }
       unsigned row_flags = 0;  // flags of row `lane`
       CUDP_UNROLL for (int row = 0; row < 16; ++row) {
-        bool drawn = first + 16 * row < a.end && (column >> row & 1) != 0;
-        if constexpr (kNumbered) drawn = drawn && index_of<true>(a, first + 16 * row) != kHeldOut;
+        bool drawn = first + std::int64_t{16} * row < a.end && (column >> row & 1) != 0;
+        if constexpr (kNumbered)
+          drawn = drawn && index_of<true>(a, first + std::int64_t{16} * row) != kHeldOut;
         const unsigned flags = __ballot_sync(kFullWarp, drawn) >> 16 * upper & 0xffffu;
         if (row == lane) row_flags = flags;
       }

@@ -87,10 +87,9 @@ CUDP_INLINE int sample_chunk(const SampleArgs& a, std::int64_t first, std::uint3
     count += append(c.below, static_cast<std::uint32_t>(base - a.first), out + count);
   };
   for (int tile = 0; tile < kRandomChunk; tile += 256) {
-    for (int i = 0; i < 256; i += kLanes)
-      draw(load_u(words + tile + i) & low_half, first + 2 * tile + i);
-    for (int i = 0; i < 256; i += kLanes)
-      draw(load_u(words + tile + i) >> 16, first + 2 * tile + 256 + i);
+    const std::int64_t start = first + std::int64_t{2} * tile;
+    for (int i = 0; i < 256; i += kLanes) draw(load_u(words + tile + i) & low_half, start + i);
+    for (int i = 0; i < 256; i += kLanes) draw(load_u(words + tile + i) >> 16, start + 256 + i);
   }
   return count;
 }

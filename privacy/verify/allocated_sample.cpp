@@ -10,7 +10,7 @@ std::vector<std::uint32_t> allocated_sample(std::string_view generator,
                                             std::uint64_t examples) {
   constexpr std::uint32_t kAllocation = 13;
   constexpr std::uint64_t kWords = std::uint64_t{1} << 32;
-  const Words words(generator, key, kAllocation, step / epoch_steps);
+  const RandomWords words(generator, key, kAllocation, step / epoch_steps);
   const std::vector<std::uint32_t> first = words.first(examples);
   std::vector<std::uint32_t> found;
   for (std::uint64_t i = 0; i < examples; ++i) {

@@ -1,31 +1,21 @@
 #include "privacy/verify/fields.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <map>
-#include <string_view>
+#include <string>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
+#include "privacy/verify/field_comparison.hpp"
 #include "privacy/verify/method_kinds.hpp"
+#include "privacy/verify/stated_texts.hpp"
 
 namespace cudp::verify {
 namespace {
 
 using Json = nlohmann::json;
 using Texts = std::vector<std::string>;
-
-/// Valid values of a field of a certificate.
-struct Field {
-  enum class Type { text, flag, number, whole, object, objects, texts, numbers, wholes, groups };
-  Type type = Type::text;
-  bool must = true;        ///< false: the field may be missing
-  const char* range = "";  ///< description of a number's range
-  bool (*in_range)(double) = nullptr;
-  Texts words = {};                            ///< valid texts; empty: any text
-  bool (*fits)(const std::string&) = nullptr;  ///< further condition of a text, stated by `range`
-};
 
 Field number(const char* range, bool (*in_range)(double)) {
   return {.type = Field::Type::number, .range = range, .in_range = in_range};
@@ -62,72 +52,23 @@ Field whole() {
 }
 Field one_of(Texts words) { return {.words = std::move(words)}; }
 Field any_text() { return {}; }
-/// Field that is a word of a build, with room for no sentence.
+/// Field that is a text of a pattern, with no room for a sentence.
 Field word(const char* range, bool (*fits)(const std::string&)) {
   return {.range = range, .fits = fits};
 }
-bool has_only(const std::string& text, std::string_view characters, std::size_t longest) {
-  return !text.empty() && text.size() <= longest &&
-         text.find_first_not_of(characters) == std::string::npos;
-}
-constexpr std::string_view kDigits = "0123456789.";
-constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-Field version() {
-  return word("a version", [](const std::string& text) { return has_only(text, kDigits, 20); });
-}
-Field commit() {
-  return word("a commit", [](const std::string& text) {
-    constexpr std::string_view kDirty = "-dirty";
-    const std::string hash =
-        text.ends_with(kDirty) ? text.substr(0, text.size() - kDirty.size()) : text;
-    return text == "unknown" || has_only(hash, "0123456789abcdef", 64);
-  });
-}
-Field compiler() {
-  return word("a compiler and its version", [](const std::string& text) {
-    const std::size_t space = text.find(' ');
-    return space != std::string::npos && has_only(text.substr(0, space), kLetters, 20) &&
-           has_only(text.substr(space + 1), kDigits, 20);
-  });
-}
-Field backend() {
-  return word("a backend", [](const std::string& text) {
-    return has_only(text, "abcdefghijklmnopqrstuvwxyz0123456789:-", 20);
-  });
-}
-Field sha256() {
-  return word("a SHA-256", [](const std::string& text) {
-    return text.size() == 64 && has_only(text, "0123456789abcdef", 64);
-  });
+Field version() { return word("a version", is_version); }
+Field commit() { return word("a commit", is_commit); }
+Field compiler() { return word("a compiler and its version", is_compiler); }
+Field backend() { return word("a backend", is_backend); }
+Field sha256() { return word("a SHA-256", is_sha256); }
+Field earlier_training() {
+  return word("what the program states of the file's own training", is_earlier_training);
 }
 Field of_type(Field::Type type) { return {.type = type}; }
 Field flag() { return of_type(Field::Type::flag); }
 Field object() { return of_type(Field::Type::object); }
 Field objects() { return of_type(Field::Type::objects); }
 Field texts() { return of_type(Field::Type::texts); }
-
-/// Field that states what cudp knows of the training of a file of initial weights. The name of that
-/// training's data, in quotation marks, is free.
-Field earlier_training() {
-  return word("what the program states of the file's own training", [](const std::string& text) {
-    constexpr std::string_view kBegin = "cudp trained the file on '";
-    constexpr std::string_view kUnknown =
-        "' and no certificate is beside it: what it may show of those rows is not counted here";
-    constexpr std::string_view kEpsilon = "': epsilon ", kDelta = " at delta ";
-    constexpr std::string_view kEnd = " of that run is not counted here";
-    if (!text.starts_with(kBegin)) return false;
-    if (text.ends_with(kUnknown)) return true;
-    const std::size_t epsilon = text.rfind(kEpsilon), delta = text.rfind(kDelta);
-    if (epsilon == std::string::npos || delta == std::string::npos || delta < epsilon ||
-        !text.ends_with(kEnd))
-      return false;
-    constexpr std::string_view kNumber = "0123456789.e+-";
-    const std::size_t from = epsilon + kEpsilon.size(), then = delta + kDelta.size();
-    return then <= text.size() - kEnd.size() &&
-           has_only(text.substr(from, delta - from), kNumber, 12) &&
-           has_only(text.substr(then, text.size() - kEnd.size() - then), kNumber, 12);
-  });
-}
 
 constexpr const char* kConversion = "Canonne, Kamath, Steinke 2020, Proposition 12";
 constexpr const char* kRealNumbers = "proved for real numbers only";
@@ -526,96 +467,12 @@ class Format {
   std::map<std::string, Field> fields_;
 };
 
-/// Compares the JSON of a certificate with its Format, and collects differences.
-class Comparison {
- public:
-  explicit Comparison(const std::map<std::string, Field>& fields) : fields_(fields) {}
-
-  void object(const Json& json, const std::string& prefix) {
-    for (const auto& [key, value] : json.items()) {
-      const auto field = fields_.find(prefix + key);
-      if (field == fields_.end())
-        differs(prefix + key, "no such field", value);
-      else
-        one(prefix + key, field->second, value);
-    }
-    for (const auto& [path, field] : fields_) {
-      if (!field.must || !path.starts_with(prefix)) continue;
-      const std::string key = path.substr(prefix.size());
-      if (key.find_first_of(".[") == std::string::npos && !json.contains(key))
-        wrong_.push_back(path + ": expected it, found none");
-    }
-  }
-
-  std::vector<std::string> take() { return std::move(wrong_); }
-
- private:
-  void differs(const std::string& path, const std::string& expected, const Json& found) {
-    std::string text = found.dump();
-    if (text.size() > 60) text = text.substr(0, 57) + "...";
-    wrong_.push_back(path + ": expected " + expected + ", found " + text);
-  }
-
-  void one(const std::string& path, const Field& f, const Json& value) {
-    using Type = Field::Type;
-    const auto all = [&](bool (Json::*is)() const noexcept, const char* expected) {
-      if (!value.is_array() ||
-          !std::ranges::all_of(value, [&](const Json& v) { return (v.*is)(); }))
-        differs(path, expected, value);
-    };
-    switch (f.type) {
-      case Type::text:
-        if (!value.is_string())
-          differs(path, "a text", value);
-        else if (!f.words.empty() &&
-                 std::ranges::find(f.words, value.get<std::string>()) == f.words.end())
-          differs(path, f.words.size() == 1 ? "'" + f.words[0] + "'" : "one of its texts", value);
-        else if (f.fits != nullptr && !f.fits(value.get<std::string>()))
-          differs(path, f.range, value);
-        return;
-      case Type::flag:
-        if (!value.is_boolean()) differs(path, "true or false", value);
-        return;
-      case Type::number:
-      case Type::whole:
-        if (!value.is_number() || (f.type == Type::whole && !value.is_number_unsigned()) ||
-            !std::isfinite(value.get<double>()) || !f.in_range(value.get<double>()))
-          differs(path, f.range, value);
-        return;
-      case Type::object:
-        if (!value.is_object()) return differs(path, "an object", value);
-        return object(value, path + ".");
-      case Type::objects:
-        all(&Json::is_object, "a list of objects");
-        if (value.is_array())
-          for (const Json& element : value)
-            if (element.is_object()) object(element, path + "[].");
-        return;
-      case Type::texts:
-        return all(&Json::is_string, "a list of texts");
-      case Type::numbers:
-        return all(&Json::is_number, "a list of numbers");
-      case Type::wholes:
-        return all(&Json::is_number_unsigned, "a list of whole numbers");
-      case Type::groups:  // the numbers are computed again elsewhere
-        if (!value.is_array() && value != Json(f.words[0]))
-          differs(path, "a list, or '" + f.words[0] + "'", value);
-        return;
-    }
-  }
-
-  const std::map<std::string, Field>& fields_;
-  std::vector<std::string> wrong_;
-};
-
 }  // namespace
 
 std::vector<std::string> check_fields(const Json& json, const StatedNumbers& certificate,
                                       const Settings& settings) {
   const Format format(json, certificate, settings);
-  Comparison comparison(format.fields());
-  comparison.object(json, "");
-  return comparison.take();
+  return compare_fields(json, format.fields());
 }
 
 }  // namespace cudp::verify

@@ -32,8 +32,9 @@ std::array<std::uint32_t, 16> chacha20_block(const std::array<std::uint32_t, 8>&
   };
   for (int round = 0; round < 20; ++round)
     for (std::size_t i = 0; i < 4; ++i) {
-      const std::size_t turn = round % 2 == 0 ? 0 : 1;  // mixes columns and diagonals in turn
-      quarter_round(i, 4 + (i + turn) % 4, 8 + (i + 2 * turn) % 4, 12 + (i + 3 * turn) % 4);
+      const std::size_t diagonal = round % 2 == 0 ? 0 : 1;  // mixes columns and diagonals in turn
+      quarter_round(i, 4 + (i + diagonal) % 4, 8 + (i + 2 * diagonal) % 4,
+                    12 + (i + 3 * diagonal) % 4);
     }
   for (std::size_t i = 0; i < 16; ++i) x[i] += start[i];
   return x;
@@ -53,8 +54,8 @@ std::array<std::uint32_t, 4> philox4x32_10(std::array<std::uint32_t, 4> counter,
   return counter;
 }
 
-Words::Words(std::string_view generator, const std::array<std::uint32_t, 8>& key,
-             std::uint32_t stream, std::uint64_t step)
+RandomWords::RandomWords(std::string_view generator, const std::array<std::uint32_t, 8>& key,
+                         std::uint32_t stream, std::uint64_t step)
     : philox_(generator == "philox"), key_(key), stream_(stream), step_(step) {
   if (!philox_ && generator != "chacha20")
     throw std::invalid_argument("generator: expected chacha20 or philox, found '" +
@@ -64,13 +65,13 @@ Words::Words(std::string_view generator, const std::array<std::uint32_t, 8>& key
                                 std::to_string(step));
 }
 
-std::array<std::uint32_t, 16> Words::block(std::uint32_t number, std::uint32_t round) const {
+std::array<std::uint32_t, 16> RandomWords::block(std::uint32_t number, std::uint32_t round) const {
   const std::uint32_t stream = stream_ | round << 8;
   const auto low = static_cast<std::uint32_t>(step_);
   if (!philox_)
     return chacha20_block(key_, number, {stream, low, static_cast<std::uint32_t>(step_ >> 32)});
   std::array<std::uint32_t, 16> words{};
-  for (std::uint32_t q = 0; q < 4; ++q) {
+  for (std::size_t q = 0; q < 4; ++q) {
     const std::uint64_t counter = 4 * std::uint64_t{number} + q;
     const auto four = philox4x32_10({static_cast<std::uint32_t>(counter),
                                      static_cast<std::uint32_t>(counter >> 32), low, stream},
@@ -80,7 +81,7 @@ std::array<std::uint32_t, 16> Words::block(std::uint32_t number, std::uint32_t r
   return words;
 }
 
-std::vector<std::uint32_t> Words::first(std::uint64_t count) const {
+std::vector<std::uint32_t> RandomWords::first(std::uint64_t count) const {
   std::vector<std::uint32_t> words(static_cast<std::size_t>((count + 255) / 256 * 256));
   for (std::size_t tile = 0; 256 * tile < words.size(); ++tile)
     for (std::size_t lane = 0; lane < 16; ++lane) {

@@ -22,12 +22,12 @@ std::array<std::uint32_t, 4> philox4x32_10(std::array<std::uint32_t, 4> counter,
 /// + lane. ChaCha20's blocks have the nonce {stream, step low, step high}. For Philox, word w of
 /// block n is word w % 4 of the output for counter {4 n + w / 4, n >> 30, step low, stream} and the
 /// key's first two words.
-class Words {
+class RandomWords {
  public:
   /// Throws std::invalid_argument if the generator is neither "chacha20" nor "philox", or if a
   /// Philox step is not below 2^32.
-  Words(std::string_view generator, const std::array<std::uint32_t, 8>& key, std::uint32_t stream,
-        std::uint64_t step);
+  RandomWords(std::string_view generator, const std::array<std::uint32_t, 8>& key,
+              std::uint32_t stream, std::uint64_t step);
 
   /// Returns the 16 words of a block. round: 0 for the stream itself; k for its k-th extension, for
   /// numbers that need more digits.

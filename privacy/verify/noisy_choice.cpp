@@ -27,7 +27,7 @@ struct Noisy {
 
 }  // namespace
 
-std::optional<std::vector<std::size_t>> gumbel_choices(const Words& words,
+std::optional<std::vector<std::size_t>> gumbel_choices(const RandomWords& words,
                                                        std::span<const double> scores,
                                                        double epsilon, double sensitivity,
                                                        std::size_t count) {
@@ -57,7 +57,7 @@ std::optional<std::vector<std::size_t>> gumbel_choices(const Words& words,
   return order;
 }
 
-std::optional<std::size_t> laplace_choice(const Words& words, std::span<const double> scores,
+std::optional<std::size_t> laplace_choice(const RandomWords& words, std::span<const double> scores,
                                           double epsilon, double sensitivity) {
   const std::vector<std::uint32_t> digits = words.first(2 * scores.size());
   std::size_t best = 0;

@@ -13,7 +13,7 @@ namespace cudp::verify {
 /// the exponential mechanism `count` times without replacement. The first 64 bits of U_i are words
 /// 2 i and 2 i + 1, high word first. Returns empty if these bits do not determine the order (about
 /// one choice in 2^40). Requires finite scores and count <= scores.size().
-std::optional<std::vector<std::size_t>> gumbel_choices(const Words& words,
+std::optional<std::vector<std::size_t>> gumbel_choices(const RandomWords& words,
                                                        std::span<const double> scores,
                                                        double epsilon, double sensitivity,
                                                        std::size_t count);
@@ -21,7 +21,7 @@ std::optional<std::vector<std::size_t>> gumbel_choices(const Words& words,
 /// Selects by Laplace noise: returns the index of the largest -score_i + (sensitivity / epsilon)
 /// L_i. L_i is a standard Laplace number made from 52 bits of words 2 i and 2 i + 1. Returns empty
 /// if the two largest differ by less than the rounding errors.
-std::optional<std::size_t> laplace_choice(const Words& words, std::span<const double> scores,
+std::optional<std::size_t> laplace_choice(const RandomWords& words, std::span<const double> scores,
                                           double epsilon, double sensitivity);
 
 }  // namespace cudp::verify

@@ -5,7 +5,7 @@
 
 namespace cudp::verify {
 
-std::vector<std::uint32_t> poisson_sample(const Words& words, std::uint64_t threshold,
+std::vector<std::uint32_t> poisson_sample(const RandomWords& words, std::uint64_t threshold,
                                           std::uint64_t examples) {
   constexpr std::uint32_t kLowerBits = 134'217'728;  // 2^31 words in blocks of 16
   std::vector<bool> drawn(static_cast<std::size_t>(examples));

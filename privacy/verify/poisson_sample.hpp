@@ -12,7 +12,7 @@ namespace cudp::verify {
 /// example i's number is 16 bits of the stream's word 256 (i / 512) + i % 256: the low bits for the
 /// first 256 examples of each 512, the high bits for the others. Its lower half is the same 16 bits
 /// of the word 2^31 further on.
-std::vector<std::uint32_t> poisson_sample(const Words& words, std::uint64_t threshold,
+std::vector<std::uint32_t> poisson_sample(const RandomWords& words, std::uint64_t threshold,
                                           std::uint64_t examples);
 
 }  // namespace cudp::verify

@@ -147,7 +147,7 @@ NormalPair rounded_normal_pair(const std::array<std::uint32_t, 4>& words, double
   return rounded_normal_pair_slowly(words, s, more);
 }
 
-std::vector<std::int64_t> rounded_normals(const Words& words, double s, std::uint64_t count) {
+std::vector<std::int64_t> rounded_normals(const RandomWords& words, double s, std::uint64_t count) {
   const std::uint64_t tiles = (count + 127) / 128;
   std::vector<std::int64_t> numbers(static_cast<std::size_t>(128 * tiles));
   for (std::uint64_t tile = 0; tile < tiles; ++tile)

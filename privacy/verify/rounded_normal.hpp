@@ -32,10 +32,11 @@ NormalPair rounded_normal_pair_slowly(const std::array<std::uint32_t, 4>& words,
                                       const MoreBits& more);
 
 /// Returns rounded normal numbers 0 .. count - 1 of a random stream, with standard deviation s.
-/// Each tile of 256 words (Words) makes 128 numbers, in 8 rows of 16 lanes: number i is in tile i /
-/// 128, row (i % 128) / 16 and lane i % 16. The numbers in rows 2 p (cosine) and 2 p + 1 (sine) of
-/// a lane are a pair, made of the lane's words in rows 4 p .. 4 p + 3 of the tile. Round k of a
-/// pair's further digits is words 0..7 and 8..15 of block 64 tile + 16 p + lane of stream | k << 8.
-std::vector<std::int64_t> rounded_normals(const Words& words, double s, std::uint64_t count);
+/// Each tile of 256 words (RandomWords) makes 128 numbers, in 8 rows of 16 lanes: number i is in
+/// tile i / 128, row (i % 128) / 16 and lane i % 16. The numbers in rows 2 p (cosine) and 2 p + 1
+/// (sine) of a lane are a pair, made of the lane's words in rows 4 p .. 4 p + 3 of the tile. Round
+/// k of a pair's further digits is words 0..7 and 8..15 of block 64 tile + 16 p + lane of stream |
+/// k << 8.
+std::vector<std::int64_t> rounded_normals(const RandomWords& words, double s, std::uint64_t count);
 
 }  // namespace cudp::verify

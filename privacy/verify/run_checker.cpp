@@ -142,7 +142,7 @@ void RunChecker::process(const transcript::Batch& b) {
   const std::vector<std::uint32_t> drawn =
       is_allocated ? allocated_sample(begin_->generator, begin_->key, certificate_.epoch_steps,
                                       b.step, begin_->examples)
-                   : poisson_sample(Words(begin_->generator, begin_->key, kSampling, b.step),
+                   : poisson_sample(RandomWords(begin_->generator, begin_->key, kSampling, b.step),
                                     certificate_.threshold, begin_->examples);
   if (certificate_.holdout) return check_drawn(b, drawn);
   if (drawn == b.examples) return;

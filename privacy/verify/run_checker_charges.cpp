@@ -67,8 +67,8 @@ const privacy::Mechanism* RunChecker::take(const transcript::Release& r, bool fi
     const privacy::Mechanism& m = c.release.mechanism;
     const double sigma = sigma_of(m);
     const bool same =
-        sigma > 0.0
-            ? !r.sums.empty() && multiplier >= sigma * kProduct && multiplier <= sigma * kHostAbove
+        sigma > 0.0 ? !r.sums.empty() && multiplier >= sigma * kProductLowerTolerance &&
+                          multiplier <= sigma * kHostUpperTolerance
         : std::holds_alternative<privacy::BoundedRange>(m) ? r.stream == kSelection
                                                            : r.sums.empty() && is_method("objpert");
     if (!same || (found != nullptr && *found != m)) continue;

@@ -41,8 +41,8 @@ void RunChecker::check_noise(const transcript::Release& r) {
   if (!is_power_of_two(r.grid) || !(s >= 0x1p16 && s <= 0x1p40))
     return add("noise", at(r) + ": expected noise of 2^16 to 2^40 steps of a power of two, found " +
                             number(r.noise_std) + " on " + number(r.grid));
-  const std::vector<std::int64_t> noise =
-      rounded_normals(Words(begin_->generator, begin_->key, r.stream, r.step), s, r.sums.size());
+  const std::vector<std::int64_t> noise = rounded_normals(
+      RandomWords(begin_->generator, begin_->key, r.stream, r.step), s, r.sums.size());
   verdict_.numbers += noise.size();
   for (std::size_t j = 0; j < noise.size(); ++j) {
     const auto units = static_cast<std::int64_t>(static_cast<std::uint64_t>(r.sums[j]) +
@@ -56,7 +56,7 @@ void RunChecker::check_noise(const transcript::Release& r) {
 
 void RunChecker::check_choice(const transcript::Release& r, const privacy::Mechanism* charged) {
   if (charged == nullptr || !kinds_.choices) return;
-  const Words words(begin_->generator, begin_->key, r.stream, r.step);
+  const RandomWords words(begin_->generator, begin_->key, r.stream, r.step);
   const double sensitivity = certificate_.loss_sensitivity;
   std::vector<double> chosen;
   if (r.scores.size() < r.values.size() || !(sensitivity > 0.0))
@@ -94,8 +94,9 @@ void RunChecker::check_engine_sum(const transcript::Release& r, const privacy::M
       check_importance(r, rate_of(*charged));
     }
     const double stated = sigma * sensitivity;
-    expect(r.noise_std >= stated * kProduct && r.noise_std <= stated * kFloatAbove, "noise",
-           at(r) + ", standard deviation", stated, r.noise_std);
+    expect(r.noise_std >= stated * kProductLowerTolerance &&
+               r.noise_std <= stated * kFloatUpperTolerance,
+           "noise", at(r) + ", standard deviation", stated, r.noise_std);
     expect(r.grid == c.grid, "noise", at(r) + ", grid", c.grid, r.grid);
   }
   if (c.epoch_steps > 0) {
@@ -124,8 +125,9 @@ void RunChecker::check_host_sum(const transcript::Release& r, const privacy::Mec
   const StatedNumbers& c = certificate_;
   if (charged != nullptr && r.stream != kCount) {
     const double stated = sigma_of(*charged) * r.sensitivity;
-    expect(r.noise_std >= stated * kProduct && r.noise_std <= stated * kHostAbove, "noise",
-           at(r) + ", standard deviation", stated, r.noise_std);
+    expect(r.noise_std >= stated * kProductLowerTolerance &&
+               r.noise_std <= stated * kHostUpperTolerance,
+           "noise", at(r) + ", standard deviation", stated, r.noise_std);
   }
   const auto states = [&](double noise, double sensitivity) {
     expect(r.noise_std == noise, "noise", at(r) + ", standard deviation", noise, r.noise_std);
@@ -186,8 +188,8 @@ void RunChecker::check_minimum(const transcript::Release& r) {
   if (settings_.empty()) return;
   const double min_sensitivity = (1.0 + 2.0 * settings_.number("solver-tolerance")) /
                                  (settings_.number("l2") * certificate_.size);
-  expect(r.sensitivity >= min_sensitivity * kProduct, "sensitivity", at(r) + ", at least",
-         min_sensitivity, r.sensitivity);
+  expect(r.sensitivity >= min_sensitivity * kProductLowerTolerance, "sensitivity",
+         at(r) + ", at least", min_sensitivity, r.sensitivity);
 }
 
 void RunChecker::check_quantile(const transcript::Release& r, double clip) {

@@ -45,7 +45,8 @@ void RunChecker::check_descent(const transcript::Update& u) {
     add("update", at(u.step) + ": expected step " + std::to_string(next_step_));
   next_step_ = u.step + 1;
   if (settings_.has("l2")) {
-    const double q = certificate_.threshold > 0 ? certificate_.threshold / kTwo32 : 1.0;
+    const double q =
+        certificate_.threshold > 0 ? static_cast<double>(certificate_.threshold) / kTwo32 : 1.0;
     const double weight = certificate_.size * q * settings_.number("l2");
     expect(std::fabs(u.weight_decay - weight) <= 1e-12 * weight, "update",
            at(u.step) + ", weight of the regulariser", weight, u.weight_decay);

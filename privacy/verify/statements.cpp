@@ -11,13 +11,10 @@
 
 #include "privacy/filter.hpp"
 #include "privacy/mechanism/mechanism_text.hpp"
-#include "privacy/text/number.hpp"
 #include "privacy/verify/method_kinds.hpp"
 
 namespace cudp::verify {
 namespace {
-
-using privacy::number;
 
 constexpr double kTwo32 = 0x1p32;
 

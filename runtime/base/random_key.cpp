@@ -16,9 +16,10 @@ namespace cudp {
 RandomKey make_key(EntropySource source) {
   RandomKey key{};
   auto* const bytes = reinterpret_cast<unsigned char*>(key.words);
+  constexpr std::size_t kBytes = sizeof(RandomKey::words);
   std::size_t got = 0;
-  while (got < sizeof key.words) {
-    const ssize_t n = source(bytes + got, sizeof key.words - got, 0);
+  while (got < kBytes) {
+    const ssize_t n = source(bytes + got, kBytes - got, 0);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
       const int reason = errno;

@@ -101,7 +101,7 @@ std::string escaped(const std::string& text, std::string_view characters) {
 }
 
 /// Returns the text in single quotes, as sh and zsh read it.
-std::string quoted(const std::string& text) {
+std::string single_quoted(const std::string& text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return out + "'";
@@ -171,11 +171,11 @@ std::string zsh(const std::vector<Described>& commands) {
   };
   std::string list, bodies;
   for (const Described& c : commands) {
-    list += "    " + quoted(escaped(c.name, ":") + ":" + c.help) + "\n";
+    list += "    " + single_quoted(escaped(c.name, ":") + ":" + c.help) + "\n";
     bodies += fmt::format("    {})\n      _arguments", c.name);
     for (const Flag& flag : c.flags)
       bodies += " \\\n        " +
-                quoted(flag.name + "[" + escaped(flag.help, "[]\\") + "]" + value_of(flag));
+                single_quoted(flag.name + "[" + escaped(flag.help, "[]\\") + "]" + value_of(flag));
     bodies += " \\\n        '*:file:_files'\n      ;;\n";
   }
   return fmt::format(R"(#compdef cudp
@@ -211,7 +211,7 @@ std::string fish(const std::vector<Described>& commands) {
                          flag.name.substr(2), text(flag.help));
       if (!flag.value_name.empty()) out += flag.is_open ? " -r" : " -x";
       if (!flag.words.empty()) out += " -a " + text(joined(flag.words));
-      out += "\n";
+      out += '\n';
     }
   return out;
 }
@@ -224,7 +224,7 @@ std::string man_text(const std::string& text) {
     if (!line.empty() && (line[0] == '.' || line[0] == '\'')) out += "\\&";
     for (const char c : line)
       out += c == '\\' ? "\\e" : c == '-' ? std::string("\\-") : std::string(1, c);
-    out += "\n";
+    out += '\n';
   }
   return out;
 }

@@ -29,7 +29,7 @@ std::optional<fs::path> schema_beside(const fs::path& table) {
   fs::path plain = table;
   if (plain.extension() == ".gz" || plain.extension() == ".xz") plain.replace_extension();
   for (const fs::path& stem : {table, plain}) {
-    const fs::path path = stem.string() + ".schema.toml";
+    fs::path path = stem.string() + ".schema.toml";
     std::error_code ignored;
     if (fs::exists(path, ignored)) return path;
   }

@@ -318,6 +318,7 @@ void ZipArchive::read_wide_sizes(Member& member, std::span<const std::uint8_t> e
 
 std::vector<std::string> ZipArchive::names() const {
   std::vector<std::string> out;
+  out.reserve(members_.size());
   for (const Member& m : members_) out.push_back(m.name);
   return out;
 }

@@ -24,7 +24,7 @@ namespace {
 constexpr int kMaxNumbers = 16384;
 constexpr std::size_t kRowsAtOnce = 64;  // number of rows that fit the L2 cache while they are
                                          // multiplied
-constexpr int kRange = 16;               // rows of the matrix per task, a multiple of 4
+constexpr int kRowsPerTask = 16;         // rows of the matrix per task, a multiple of 4
 
 std::size_t to_size(std::int64_t n) { return static_cast<std::size_t>(n); }
 std::int64_t padded(std::int64_t n, std::int64_t tile) { return (n + tile - 1) / tile * tile; }
@@ -64,7 +64,7 @@ std::vector<double> clipped_second_moments(const Dataset& data, int bits, int th
   AlignedVector<double> rows(kRowsAtOnce * to_size(stride));
   AlignedVector<double> sum(to_size(stride * stride));
   ThreadTeam team(threads);
-  const std::size_t tasks = to_size(padded(d, kRange) / kRange);
+  const std::size_t tasks = to_size(padded(d, kRowsPerTask) / kRowsPerTask);
   for (std::size_t first = 0; first < data.size(); first += kRowsAtOnce) {
     const std::size_t count = std::min(kRowsAtOnce, data.size() - first);
     team.run(count, [&](std::size_t r, int) {
@@ -73,12 +73,12 @@ std::vector<double> clipped_second_moments(const Dataset& data, int bits, int th
       clip_row<float>(x, bits, rows.data() + r * to_size(stride));
     });
     team.run(tasks, [&](std::size_t task, int) {
-      const int begin = static_cast<int>(task) * kRange;
+      const int begin = static_cast<int>(task) * kRowsPerTask;
       kernels.second_moments({.rows = rows.data(),
                               .count = static_cast<std::int64_t>(count),
                               .stride = stride,
                               .begin = begin,
-                              .end = std::min(begin + kRange, static_cast<int>(padded(d, 4))),
+                              .end = std::min(begin + kRowsPerTask, static_cast<int>(padded(d, 4))),
                               .sum = sum.data()});
     });
   }

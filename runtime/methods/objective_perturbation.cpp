@@ -79,6 +79,7 @@ std::vector<float> ObjectivePerturbation::fit(const LinearTask& task) const {
   const std::vector<float> z = normal(1);
   const double unscaled = 1.0 / std::fmax(risk_.max_norm, 1.0);
   std::vector<float> released;
+  released.reserve(w.size());
   for (std::size_t j = 0; j < w.size(); ++j)
     released.push_back(
         static_cast<float>(unscaled * (w[j] + output_noise_std_ * static_cast<double>(z[j]))));

@@ -163,15 +163,15 @@ class MpiRanks final : public Ranks {
 
   void wait(Handle& request, const char* what, Patience patience) {
     const Clock::time_point start = Clock::now();
-    for (int turn = 0;; ++turn) {
+    for (int polls = 0;; ++polls) {
       int done = 0;
       mpi_.test(&request, &done, mpi_.no_status());
       if (done != 0) return;
-      if (turn < 4096)
+      if (polls < 4096)
         std::this_thread::yield();
       else
         std::this_thread::sleep_for(std::chrono::microseconds(20));
-      if (turn % 256 == 0 && patience == Patience::limited && Clock::now() - start > timeout_)
+      if (polls % 256 == 0 && patience == Patience::limited && Clock::now() - start > timeout_)
         name_missing_ranks(what);
     }
   }

@@ -97,13 +97,13 @@ void SharedRanks::wait_for_all(const char* what, Patience patience) {
   }
   const Clock::time_point start = Clock::now();
   Clock::time_point watched = start;
-  for (int turn = 0; missing() >= 0; ++turn) {
+  for (int polls = 0; missing() >= 0; ++polls) {
     board_.check();
-    if (turn < 1024)
+    if (polls < 1024)
       std::this_thread::yield();
     else
       std::this_thread::sleep_for(std::chrono::microseconds(50));
-    if (turn % 64 != 0) continue;
+    if (polls % 64 != 0) continue;
     const Clock::time_point now = Clock::now();
     if (watch_ && now - watched > std::chrono::milliseconds(20)) {
       watched = now;

@@ -12,14 +12,14 @@ struct MarkdownBlocks {
   void operator()(const Paragraph& p) { s += "\n" + markdown(p.text) + "\n"; }
   void operator()(const Alarm& a) { s += "\n> **" + markdown(a.text) + "**\n"; }
   void operator()(const Bullets& b) {
-    if (!b.items.empty()) s += "\n";
+    if (!b.items.empty()) s += '\n';
     for (const std::string& item : b.items) s += "- " + markdown(item) + "\n";
   }
   void operator()(const Answers& a) {
     for (const auto& [question, sentences] : a.questions) {
       s += "\n**" + markdown(question) + "**";
       for (const std::string& sentence : sentences) s += " " + markdown(sentence);
-      s += "\n";
+      s += '\n';
     }
   }
   void operator()(const Table& t) {
@@ -31,7 +31,7 @@ struct MarkdownBlocks {
       s += "\n|";
       for (const std::string& cell : row) s += " " + markdown(cell) + " |";
     }
-    s += "\n";
+    s += '\n';
   }
   void operator()(const Chart& c) {
     s += "\n" + markdown(c.title) + ". " + markdown(c.description) + "\n";

@@ -126,7 +126,7 @@ Section data_of(const RunFacts& f) {
     else
       add("Rows trained on", {"Not stated."});
     std::vector<std::string> assumed = f.certificate->texts("assumptions");
-    for (std::string& text : assumed) text = "It is assumed: " + text + ".";
+    for (std::string& text : assumed) text = fmt::format("It is assumed: {}.", text);
     if (assumed.empty()) assumed.emplace_back("None is stated.");
     add("Assumptions about the files", std::move(assumed));
   }

@@ -48,7 +48,7 @@ struct TextBlocks {
   void operator()(const Paragraph& p) { s += "\n" + wrapped(p.text, ""); }
   void operator()(const Alarm& a) { s += "\n" + wrapped(a.text, "!! "); }
   void operator()(const Bullets& b) {
-    if (!b.items.empty()) s += "\n";
+    if (!b.items.empty()) s += '\n';
     for (const std::string& item : b.items) s += wrapped(item, "- ");
   }
   void operator()(const Answers& a) {
@@ -72,7 +72,7 @@ struct TextBlocks {
   }
   void operator()(const Chart& c) { s += "\n" + wrapped(c.title + ". " + c.description, ""); }
   void operator()(const Code& c) {
-    s += "\n";
+    s += '\n';
     for (std::size_t at = 0; at < c.text.size();) {
       const std::size_t end = std::min(c.text.find('\n', at), c.text.size());
       s += "    " + one_line(c.text.substr(at, end - at)) + "\n";

@@ -121,9 +121,10 @@ void add_lists_file(std::string_view toml, const std::string& source, const List
         throw InputError(fmt::format(
             "{}: expected on the command line of a single run or of the {}, found in a {}'s file",
             place, command.name, command.name));
-      throw InputError(place + ": expected a known key, found '" + key + "'; " +
-                       nearest_or_all(key, option_keys(), option_synonyms(),
-                                      fmt::format("cudp {} --help-all lists them", command.name)));
+      throw InputError(
+          fmt::format("{}: expected a known key, found '{}'; {}", place, key,
+                      nearest_or_all(key, option_keys(), option_synonyms(),
+                                     fmt::format("cudp {} --help-all lists them", command.name))));
     }
     if (lists.contains(key)) continue;  // the command line's
     std::vector<Setting> values;
@@ -151,7 +152,7 @@ std::string lists_text(const SettingLists& lists) {
   std::string text;
   for (const auto& [key, values] : lists) {
     text += key + " = ";
-    if (values.size() > 1) text += "[";
+    if (values.size() > 1) text += '[';
     for (std::size_t i = 0; i < values.size(); ++i)
       text += (i > 0 ? ", " : "") + value_text(values[i].value);
     text += values.size() > 1 ? "]\n" : "\n";
@@ -166,7 +167,7 @@ std::string sweep_text(const SweepRequest& request) {
 std::string varied_text(const SweepCell& cell) {
   std::string text;
   for (const auto& [key, value] : cell.varied)
-    text += (text.empty() ? "" : ", ") + key + " " + value;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", key, value);
   return text;
 }
 
@@ -200,7 +201,7 @@ void resolve_cells(std::vector<SweepCell>& cells, std::vector<std::string>& note
       if (cell.varied.empty()) throw;
       std::string where;
       for (const auto& [key, value] : cell.varied)
-        where += (where.empty() ? "" : ", ") + key + " = " + value;
+        where += fmt::format("{}{} = {}", where.empty() ? "" : ", ", key, value);
       throw InputError(std::string(e.what()) + " (the runs with " + where + ")");
     }
     // A line that is not the same for all cells names settings of one of them.

@@ -24,6 +24,7 @@ class Sweep {
   Sweep(SweepRequest request, Reporter& reporter);
   Sweep(const Sweep&) = delete;
   Sweep& operator=(const Sweep&) = delete;
+  ~Sweep() = default;
 
   /// size(): number of runs of the whole sweep. to_do(): number of unfinished runs in this
   /// process's share (--share). jobs(): number of runs at a time.

@@ -139,7 +139,7 @@ std::string cells_csv(const SweepTable& table) {
   csv += "runs,spent_epsilon,spent_delta";
   for (const SweptFigure& f : figures)
     csv += "," + field(f.key + "_mean") + "," + field(f.key + "_deviation");
-  csv += "\n";
+  csv += '\n';
   for (const SweptCell& cell : table.cells) {
     for (const std::string& value : cell.settings) csv += field(value) + ",";
     csv +=
@@ -151,7 +151,7 @@ std::string cells_csv(const SweepTable& table) {
       csv += values.empty() ? "," : "," + privacy::number(m.mean);
       csv += values.size() < 2 ? "," : "," + privacy::number(m.deviation);
     }
-    csv += "\n";
+    csv += '\n';
   }
   return csv;
 }
@@ -162,7 +162,7 @@ std::string runs_csv(const SweepTable& table) {
   for (const std::string& key : table.keys) csv += "," + field(key);
   csv += ",spent_epsilon,spent_delta";
   for (const SweptFigure& f : figures) csv += "," + field(f.key);
-  csv += "\n";
+  csv += '\n';
   for (const SweptCell& cell : table.cells)
     for (const SweptRun& run : cell.runs) {
       csv += field(run.folder) + "," + run.status;
@@ -175,7 +175,7 @@ std::string runs_csv(const SweepTable& table) {
         const auto value = run.result ? figure_of(*run.result, f.key) : std::nullopt;
         csv += value && std::isfinite(*value) ? "," + privacy::number(*value) : ",";
       }
-      csv += "\n";
+      csv += '\n';
     }
   return csv;
 }

@@ -28,7 +28,7 @@ struct DataInUse {
 
 /// Returns a key for sharing data: all settings that decide what is read. It is the same for two
 /// configs whose trainings can share their data. "" if they cannot, because each run holds out rows
-/// at random by a key of its own (coins); if KeysInUse gives them one key, they can.
+/// at random by a key of its own (the split key); if KeysInUse gives them one key, they can.
 std::string loading_key(const TrainConfig& config);
 
 /// Reads the data for all trainings whose config has this loading_key. For the CPU it also computes

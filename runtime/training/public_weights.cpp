@@ -107,6 +107,7 @@ class WeightFile {
   }
   std::vector<std::string> names() const {
     std::vector<std::string> names;
+    names.reserve(file_.tensors.size());
     for (const ParameterTensor& t : file_.tensors) names.push_back(t.name);
     return names;
   }
@@ -162,6 +163,7 @@ std::vector<bool> frozen_layers(const Network& network, const std::string& globs
       if (matches(glob, network.parameters[t].name)) any = tensors[t] = true;
     if (!any) {
       std::vector<std::string> names;
+      names.reserve(network.parameters.size());
       for (const ParameterTensor& t : network.parameters) names.push_back(t.name);
       throw InputError("--freeze: expected names of the model's tensors or layers (" +
                        listed(names) + "), found " + shown(glob));

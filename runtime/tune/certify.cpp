@@ -23,8 +23,7 @@ privacy::RunSpending stated(double epsilon, double delta) {
 
 /// Returns what a candidate's training may spend.
 privacy::RunSpending spending_of_training(const PlannedSpending& s, double epsilon, double delta) {
-  const privacy::RunSpending whole =
-      stated(std::fmax(s.epsilon, epsilon), std::fmax(s.delta, delta));
+  privacy::RunSpending whole = stated(std::fmax(s.epsilon, epsilon), std::fmax(s.delta, delta));
   if (s.certificate.empty()) return whole;
   const auto json = nlohmann::json::parse(s.certificate);
   const verify::StatedNumbers numbers = verify::read_stated_numbers(s.certificate);

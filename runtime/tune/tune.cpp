@@ -361,7 +361,8 @@ std::optional<double> Tune::expected_seconds() const {
     if (steps == 0) return std::nullopt;
     std::string key;
     for (const auto& [name, value] : cell.varied)
-      if (std::ranges::find(kNoTime, name) == std::end(kNoTime)) key += name + " " + value + "\n";
+      if (std::ranges::find(kNoTime, name) == std::end(kNoTime))
+        key += fmt::format("{} {}\n", name, value);
     if (!known.contains(key)) {
       if (known.size() == kMaxTimed) return std::nullopt;
       TrainConfig config = data_.with_shared_data(with_keys(cell.config), false);
@@ -516,6 +517,7 @@ void Tune::finish() {
         "the released training was refused after its noisy number of examples was counted; the "
         "whole budget of the tuning is spent");
   std::vector<std::string> grid;
+  grid.reserve(candidates_.size());
   for (const SweepCell& cell : candidates_) grid.push_back(varied_text(cell));
   publish_tuned(winner, RunFolder(folder_),
                 {.tuning = {.law = plan_.law,

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include <nlohmann/json.hpp>
+#include <spdlog/fmt/fmt.h>
 
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
@@ -99,7 +100,7 @@ std::vector<std::string> more_than_written(const ReleasedRun& run) {
       const std::string text = read_file(path);
       if (name.ends_with(".png")) {
         if (const std::string why = verify::check_picture(text); !why.empty())
-          wrong.push_back(name + ": " + why);
+          wrong.push_back(fmt::format("{}: {}", name, why));
       } else if (written(name, text, run) != text) {
         wrong.push_back(name +
                         ": expected its content as the program writes it, found more, or "

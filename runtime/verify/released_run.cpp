@@ -105,7 +105,7 @@ Network network_of(const TensorFile& file, const fs::path& path) {
       why = e.what();
     }
   }
-  if (!first) throw InputError(why.starts_with(":") ? source + why : why);
+  if (!first) throw InputError(why.starts_with(':') ? source + why : why);
   return *std::move(first);
 }
 

@@ -40,20 +40,20 @@ bool is_all() { return asked() == "all"; }
 /// A run whose release is changed.
 struct Forged {
   const char* name;
-  Words words;
+  Arguments words;
   bool often = false;      ///< in the ordinary tests, too
   bool loses_key = false;  ///< half-way
   bool is_tuned = false;   ///< the released training of a tuning
 };
 
-const Words kSmall = {"--batch", "40", "--steps", "6"};
+const Arguments kSmall = {"--batch", "40", "--steps", "6"};
 
 std::vector<Forged> runs() {
-  const Words table = {"--dataset", "visits.csv"};
-  const auto of = [](const Words& more) { return with({"--dataset", "rows.csv"}, more); };
-  const auto units = [](const Words& more) { return with({"--dataset", "visits.csv"}, more); };
-  const auto target = [](const Words& more) { return with({"--dataset", "stays.csv"}, more); };
-  const Words held = {"--holdout", "0.25", "--holdout-epsilon", "8", "--holdout-delta", "1e-6"};
+  const Arguments table = {"--dataset", "visits.csv"};
+  const auto of = [](const Arguments& more) { return with({"--dataset", "rows.csv"}, more); };
+  const auto units = [](const Arguments& more) { return with({"--dataset", "visits.csv"}, more); };
+  const auto target = [](const Arguments& more) { return with({"--dataset", "stays.csv"}, more); };
+  const Arguments held = {"--holdout", "0.25", "--holdout-epsilon", "8", "--holdout-delta", "1e-6"};
   return {
       {"dpsgd", of(with(kSmall, {"--size-is-public", "--accountant", "rdp"})), true},
       {"allocation",
@@ -233,7 +233,7 @@ class Forger : public testing::Test {
   }
 
   void train(const Forged& run) const {
-    const Words words =
+    const Arguments words =
         with({run.is_tuned ? "tune" : "train", "--epsilon", "3", "--delta", "1e-5", "--threads",
               "1", "--device", "cpu", "--quiet", "--out", folder_ / run.name},
              run.words);

@@ -68,7 +68,7 @@ inline std::string vectors() {
   for (const char* word : kWords) {
     text += word;
     for (int i = 0; i < 8; ++i) text += " " + std::to_string((++at * 37) % 19 - 9) + "e-1";
-    text += "\n";
+    text += '\n';
   }
   for (const char* word : kLargeWords)
     text += std::string(word) + " 3e38 3e38 -3e38 3e38 1 2 3e38 -3e38\n";

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tests/audit/neighbours.hpp"
-#include "tests/support/words.hpp"
+#include "tests/support/arguments.hpp"
 
 namespace cudp::neighbours {
 

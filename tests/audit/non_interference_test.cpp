@@ -23,8 +23,8 @@
 #include "tests/audit/neighbours.hpp"
 #include "tests/audit/non_interference_cases.hpp"
 #include "tests/audit/seen_training.hpp"
+#include "tests/support/arguments.hpp"
 #include "tests/support/replayed_run.hpp"
-#include "tests/support/words.hpp"
 
 namespace cudp {
 namespace {

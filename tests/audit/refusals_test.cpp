@@ -23,8 +23,8 @@ struct Reason {
   std::vector<std::string> flags;
 };
 
-const Words kLogistic = {"--model", "logistic"};
-const Words kHoldout = {"--holdout", "0.3", "--holdout-delta", "1e-6"};
+const Arguments kLogistic = {"--model", "logistic"};
+const Arguments kHoldout = {"--holdout", "0.3", "--holdout-delta", "1e-6"};
 
 std::vector<Reason> reasons() {
   return {

@@ -9,9 +9,9 @@
 
 #include "tests/audit/neighbours.hpp"
 #include "tests/audit/non_interference_cases.hpp"
+#include "tests/support/arguments.hpp"
 #include "tests/support/replayed_run.hpp"
 #include "tests/support/temporary_folder.hpp"
-#include "tests/support/words.hpp"
 
 namespace cudp::neighbours {
 

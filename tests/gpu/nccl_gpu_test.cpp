@@ -12,8 +12,8 @@
 #include "runtime/data/glyphs.hpp"
 #include "runtime/device/cuda/nccl.hpp"
 #include "tests/gpu/training.hpp"
+#include "tests/support/arguments.hpp"
 #include "tests/support/data_files.hpp"
-#include "tests/support/words.hpp"
 
 namespace cudp {
 namespace {
@@ -37,7 +37,7 @@ layers = [
 
 struct RanksCase {
   const char* name;
-  Words flags;
+  Arguments flags;
 };
 void PrintTo(const RanksCase& c, std::ostream* os) { *os << c.name; }
 
@@ -90,28 +90,28 @@ class RanksOnOneDevice : public testing::TestWithParam<RanksCase> {
   RanksOnOneDevice& operator=(RanksOnOneDevice&&) = delete;
 
   Ended train(const std::string& out, int ranks, const std::string& by) const {
-    const Words words = {"train",
-                         "--epsilon",
-                         "3",
-                         "--delta",
-                         "1e-5",
-                         "--threads",
-                         "1",
-                         "--steps",
-                         "3",
-                         "--seed",
-                         "5",
-                         "--device",
-                         "cuda",
-                         "--share-device",
-                         "--rank-timeout",
-                         "120",
-                         "--ranks",
-                         std::to_string(ranks),
-                         "--sum-by",
-                         by,
-                         "--out",
-                         out};
+    const Arguments words = {"train",
+                             "--epsilon",
+                             "3",
+                             "--delta",
+                             "1e-5",
+                             "--threads",
+                             "1",
+                             "--steps",
+                             "3",
+                             "--seed",
+                             "5",
+                             "--device",
+                             "cuda",
+                             "--share-device",
+                             "--rank-timeout",
+                             "120",
+                             "--ranks",
+                             std::to_string(ranks),
+                             "--sum-by",
+                             by,
+                             "--out",
+                             out};
     return run_as_cudp(folder_.path(), with(words, GetParam().flags));
   }
 

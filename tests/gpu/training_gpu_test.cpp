@@ -18,9 +18,9 @@
 #include "runtime/base/safetensors.hpp"
 #include "runtime/data/glyphs.hpp"
 #include "tests/gpu/training.hpp"
+#include "tests/support/arguments.hpp"
 #include "tests/support/data_files.hpp"
 #include "tests/support/engine_cases.hpp"
-#include "tests/support/words.hpp"
 
 namespace cudp {
 namespace {
@@ -68,14 +68,14 @@ void write_images(const fs::path& folder) {
   }
 }
 
-const Words kTable = {"--dataset", "people.csv"};
-const Words kImagesOf = {"--dataset", "images"};
-const Words kSteps = {"--batch", "40", "--steps", "5"};
+const Arguments kTable = {"--dataset", "people.csv"};
+const Arguments kImagesOf = {"--dataset", "images"};
+const Arguments kSteps = {"--batch", "40", "--steps", "5"};
 
 struct TrainingCase {
   const char* name;
-  Words data;
-  Words flags;
+  Arguments data;
+  Arguments flags;
   /// Of numbers in the certificate and the ledger: what follows from norms at weights that differ
   /// in their last bits.
   double tolerance = 0.0;
@@ -118,23 +118,23 @@ class DeviceTraining : public testing::TestWithParam<TrainingCase> {
 
   /// A training from its beginning, in a run folder of this name.
   Ended train(const std::string& out, bool on_cpu, std::size_t killed_at = 0) const {
-    const Words words = {"train",
-                         "--epsilon",
-                         "3",
-                         "--delta",
-                         "1e-5",
-                         "--precision",
-                         "fp32",
-                         "--threads",
-                         "1",
-                         "--checkpoint-every",
-                         "2",
-                         "--seed",
-                         std::to_string(kTrainingSeed),
-                         "--device",
-                         "cuda",
-                         "--out",
-                         out};
+    const Arguments words = {"train",
+                             "--epsilon",
+                             "3",
+                             "--delta",
+                             "1e-5",
+                             "--precision",
+                             "fp32",
+                             "--threads",
+                             "1",
+                             "--checkpoint-every",
+                             "2",
+                             "--seed",
+                             std::to_string(kTrainingSeed),
+                             "--device",
+                             "cuda",
+                             "--out",
+                             out};
     const TrainingCase& c = GetParam();
     return run_as_cudp(folder_.path(), with(with(words, c.data), c.flags),
                        {transcript(out), killed_at, on_cpu});

@@ -2,7 +2,11 @@
 // The fused kernels' sums of transformed gradients (kernels/contribution/coordinates_math.hpp)
 // against the oracle: every example alone, how much it adds at most, and sums that depend on
 // nothing but the examples.
-#include "tests/kernels/cuda_fused_tests.hpp"
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "tests/kernels/cuda_fused_fixture.hpp"
 
 namespace cudp {
 namespace {

@@ -301,8 +301,8 @@ TEST_F(CudaKernel, PoolsOverlapAndLeaveTails) {
     const auto y_cells = static_cast<std::size_t>(kCapacity * y_planes.size());
     a.y = device(std::vector<float>(y_cells, kLoud));
     a.y_planes = y_planes;
-    if (device::keeps_winner(c.is_max, c.kernel))
-      a.winner = device(
+    if (device::stores_argmax(c.is_max, c.kernel))
+      a.argmax = device(
           std::vector<std::uint8_t>(static_cast<std::size_t>(kCapacity * y_planes.pixels()), 99));
     run(pool_kernel, a);
     const std::vector<float> y = host(a.y, y_cells);
@@ -359,7 +359,7 @@ TEST_F(CudaKernel, MaximumOfANanIsNan) {
     a.x_planes = in;
     a.y = device(std::vector<float>{0.0f});
     a.y_planes = Planes{1, 1, 1, 0};
-    a.winner = device(std::vector<std::uint8_t>{9});
+    a.argmax = device(std::vector<std::uint8_t>{9});
     run(pool_kernel, a);
     EXPECT_TRUE(std::isnan(host(a.y, 1)[0]));
   }

@@ -82,7 +82,7 @@ class TensorStep : public CudaKernel {
     int n = 0;
     for (const NetworkLayer& l : net_.layers)
       if (const auto* f = std::get_if<Activate>(&l.layer)) a.functions[n++] = *f;
-    a.turn = 1;
+    a.stripe = 1;
     a.blocks = blocks;
     const PackedImage image{device(t.places()), device(t.image()), t.low};
     run(pack_kernel, PackParameters{image, a.parameters, static_cast<std::int64_t>(d_)});

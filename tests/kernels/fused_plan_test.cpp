@@ -80,15 +80,15 @@ TYPED_TEST(FusedPlan, GivesEachParameterOnePlace) {
 
 TYPED_TEST(FusedPlan, PlanesThatLiveTogetherDoNotOverlap) {
   using P = TypeParam;
-  Places places = P::kPlaces;
+  SharedLayout layout = P::kLayout;
   std::vector<Plane> all;
-  places.for_each([&](const Plane& p) {
+  layout.for_each([&](const Plane& p) {
     if (p.bytes > 0) all.push_back(p);
   });
   ASSERT_GT(all.size(), 8u);
   for (std::size_t i = 0; i < all.size(); ++i) {
     EXPECT_EQ(all[i].at % kBanks, 0);
-    EXPECT_LE(all[i].at + all[i].bytes, places.bytes);
+    EXPECT_LE(all[i].at + all[i].bytes, layout.bytes);
     EXPECT_LE(P::kExamples * all[i].stride, all[i].bytes);
     for (std::size_t k = 0; k < i; ++k) {
       EXPECT_FALSE(all[i].is_live_with(all[k]) && all[i].overlaps(all[k])) << i << " and " << k;
@@ -96,7 +96,7 @@ TYPED_TEST(FusedPlan, PlanesThatLiveTogetherDoNotOverlap) {
   }
   // An array is live from the phase that writes it to the last that reads it.
   for (int i = 0; i < P::kConvolutions; ++i) {
-    const auto& c = places.convolution[i];
+    const auto& c = layout.convolution[i];
     EXPECT_LE(c.input[0].first, i == 0 ? 0 : P::kPhases.pool(i - 1));
     EXPECT_EQ(c.input[0].last, P::kPhases.sum());
     EXPECT_GE(c.y.last, P::kPhases.pool(i));
@@ -240,9 +240,9 @@ TEST(FusedPlanSizes, AreThoseOfTheTable) {
   EXPECT_EQ(Scatter::kStages.parameters, 33'066);
   EXPECT_EQ(CnnFour::kSums, 57);
   EXPECT_EQ(Scatter::kSums, 73);
-  EXPECT_EQ(CnnFour::kPlaces.bytes, 4 * 36'480);
-  EXPECT_EQ(CnnAll::kPlaces.bytes, 119'424);
-  EXPECT_EQ(Scatter::kPlaces.bytes, 105'984);
+  EXPECT_EQ(CnnFour::kLayout.bytes, 4 * 36'480);
+  EXPECT_EQ(CnnAll::kLayout.bytes, 119'424);
+  EXPECT_EQ(Scatter::kLayout.bytes, 105'984);
   EXPECT_EQ(CnnFour::stage(0).slots, 192);
   EXPECT_EQ(CnnFour::stage(1).slots, 32);
   EXPECT_EQ(CnnFour::stage(1).back_slots, 48);

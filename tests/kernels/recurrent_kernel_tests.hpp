@@ -109,7 +109,7 @@ class TextStep : public CudaKernel {
     int n = 0;
     for (const NetworkLayer& l : net_.layers)
       if (const auto* f = std::get_if<Activate>(&l.layer)) a.functions[n++] = *f;
-    a.turn = 1;
+    a.stripe = 1;
     a.blocks = shape.blocks;
     return a;
   }

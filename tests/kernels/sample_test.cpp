@@ -111,8 +111,8 @@ TEST_P(Sampling, OfAWholeDataSet) {
   constexpr std::int64_t kEnd = 100003;
   const RandomStream s = sample_stream(Generator::chacha20);
   for (const std::uint64_t threshold : {kAlways / 1000, kAlways / 2, kAlways}) {
-    const std::vector<std::uint32_t> want =
-        verify::poisson_sample(verify::Words("chacha20", key_of(s), 1, s.step), threshold, kEnd);
+    const std::vector<std::uint32_t> want = verify::poisson_sample(
+        verify::RandomWords("chacha20", key_of(s), 1, s.step), threshold, kEnd);
     ASSERT_EQ(draw(s, threshold, 0, kEnd), want) << threshold;
   }
 }

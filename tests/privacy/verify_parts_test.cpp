@@ -86,14 +86,14 @@ TEST(VerifyGenerators, DrawWhatTheProductDraws) {
        {std::pair("chacha20", Generator::chacha20), std::pair("philox", Generator::philox)})
     for (const std::uint64_t step : {std::uint64_t{0}, std::uint64_t{0xfffffff0}}) {
       const RandomStream stream{generator, key, Stream::noise, step};
-      const verify::Words words(name, words_of(key), 2, step);
+      const verify::RandomWords words(name, words_of(key), 2, step);
       EXPECT_EQ(words.first(1000), random_words(stream, 1000));
       for (const double s : {0x1p16, 1234567.25, 0x1p40})
         EXPECT_EQ(verify::rounded_normals(words, s, 1003), rounded_normals(stream, s, 0, 1003))
             << name << " " << s;
     }
-  EXPECT_THROW(verify::Words("xorshift", {}, 2, 0), std::invalid_argument);
-  EXPECT_THROW(verify::Words("philox", {}, 2, std::uint64_t{1} << 32), std::invalid_argument);
+  EXPECT_THROW(verify::RandomWords("xorshift", {}, 2, 0), std::invalid_argument);
+  EXPECT_THROW(verify::RandomWords("philox", {}, 2, std::uint64_t{1} << 32), std::invalid_argument);
 }
 
 std::uint64_t golden_word(std::uint64_t pair, std::uint64_t number) {
@@ -166,7 +166,7 @@ TEST(VerifyNoisyChoice, ChoosesWhatARunChooses) {
                               step};
     std::array<std::uint32_t, 8> key{};
     std::copy_n(std::begin(stream.key.words), 8, key.begin());
-    const verify::Words words(generator, key, 8, step);
+    const verify::RandomWords words(generator, key, 8, step);
     const std::vector<std::size_t> chosen = noisy_smallest(scores, count, 3.0, 0.7, stream);
     EXPECT_EQ(verify::gumbel_choices(words, scores, 0.7, 3.0, count), chosen);
     others += verify::gumbel_choices(words, scores, 0.63, 3.0, count) != chosen ? 1 : 0;

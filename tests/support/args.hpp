@@ -2,16 +2,16 @@
 #include <sstream>
 #include <string>
 
-#include "tests/support/words.hpp"
+#include "tests/support/arguments.hpp"
 
 namespace cudp {
 
-/// Returns the words of a part of a command line, split at blanks.
-inline Words args(const std::string& line) {
+/// Returns the arguments in a part of a command line, split at blanks.
+inline Arguments args(const std::string& line) {
   std::istringstream in(line);
-  Words words;
-  for (std::string word; in >> word;) words.push_back(word);
-  return words;
+  Arguments arguments;
+  for (std::string word; in >> word;) arguments.push_back(word);
+  return arguments;
 }
 
 }  // namespace cudp

@@ -19,7 +19,7 @@ class CliCrash : public testing::Test {
  protected:
   /// Returns the command line of a training with short steps and so many checkpoints that one is
   /// nearly always being written.
-  Words training(const std::string& out) const {
+  Arguments training(const std::string& out) const {
     return with(with(train_on(table_, folder_ / out),
                      args("--size-is-public --model mlp --epsilon 3 --batch 256 --optimizer adam "
                           "--lr 0.01 --ema 0.9 --checkpoint-every 10 --device cpu "
@@ -27,7 +27,7 @@ class CliCrash : public testing::Test {
                 {"--steps", std::to_string(kCrashSteps)});
   }
   /// Returns the command line of a training of a recurrent network on the built-in sentences.
-  Words training_on_texts(const std::string& out) const {
+  Arguments training_on_texts(const std::string& out) const {
     return with(args("train --preset sentences-lstm --size-is-public --seed 11 --batch 256 "
                      "--steps 60 --ema 0.9 --threads 1 --device cpu --quiet --json "
                      "--checkpoint-every 5"),

@@ -14,9 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/support/arguments.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "tests/support/test_files.hpp"
-#include "tests/support/words.hpp"
 
 namespace cudp {
 

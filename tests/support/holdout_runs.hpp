@@ -20,9 +20,9 @@
 
 namespace cudp {
 
-inline const Words kHoldoutBudget = {"--epsilon",       "2",    "--delta",           "1e-5",
-                                     "--holdout",       "0.25", "--holdout-epsilon", "1",
-                                     "--holdout-delta", "1e-6"};
+inline const Arguments kHoldoutBudget = {"--epsilon",       "2",    "--delta",           "1e-5",
+                                         "--holdout",       "0.25", "--holdout-epsilon", "1",
+                                         "--holdout-delta", "1e-6"};
 
 class HoldoutRuns : public testing::Test {
  protected:
@@ -50,15 +50,15 @@ class HoldoutRuns : public testing::Test {
            (predicted.starts_with("label") ? "ill" : "days") + "\", kind = \"" + predicted +
            "},\n]\n";
   }
-  Words words(const std::string& table, const Words& more) const {
+  Arguments words(const std::string& table, const Arguments& more) const {
     return with({"train", "--dataset", folder_ / table, "--batch", "200", "--threads", "1",
                  "--device", "cpu", "--accountant", "rdp", "--out", folder_ / "run"},
                 more);
   }
-  Finished train(const std::string& table, const Words& more) const {
+  Finished train(const std::string& table, const Arguments& more) const {
     return run_cudp(folder_, words(table, more));
   }
-  Finished resume(const Words& more = {}) const {
+  Finished resume(const Arguments& more = {}) const {
     CudpProcess process(folder_, with({"train", "--resume", folder_ / "run"}, more));
     std::atomic<bool> ended = false;
     std::thread watch([&] {  // what goes on where it should be refused would not end

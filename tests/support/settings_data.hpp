@@ -219,7 +219,7 @@ columns = [
     vectors += word;
     for (int i = 0; i < 6; ++i)
       vectors += fmt::format(" {:.3f}", std::uniform_real_distribution<>(-1.0, 1.0)(random));
-    vectors += "\n";
+    vectors += '\n';
   }
   write_text(work / "words.txt", words);
   TensorFile tensors;

@@ -9,7 +9,7 @@ namespace cudp {
 
 /// Returns `cudp train` on the table, tested on public rows: seeded, at delta = 1e-5, on one
 /// thread, with its result as JSON and no progress. `out`: folder of the run.
-inline Words train_on(const SmallTable& table, const std::string& out) {
+inline Arguments train_on(const SmallTable& table, const std::string& out) {
   return with({"train", "--dataset", table.table, "--schema", table.schema, "--test-data",
                table.test, "--out", out},
               args("--test-data-is-public --seed 11 --delta 1e-5 --threads 1 --quiet --json"));

@@ -24,7 +24,7 @@ void cuda::CudaGpu::total_norms(const NormTotal& a) {
   }
   const std::size_t bytes = cub_norm_total_bytes(a.n);
   if (bytes > cub_bytes_) {
-    cub_scratch_ = Unique<void*, cudaFree>(allocate(bytes));
+    cub_scratch_ = UniqueHandle<void*, cudaFree>(allocate(bytes));
     cub_bytes_ = bytes;
   }
   check(cub_norm_total(a, cub_scratch_.get(), bytes, stream_.get()), "norm total");

@@ -43,7 +43,7 @@ inline void check(cufftResult r, const char* what) {
     throw Error(std::string("cuFFT: ") + what + ": error " + std::to_string(static_cast<int>(r)));
 }
 
-/// Owner of a cuFFT plan. (Unique cannot own it, because any number may be a valid handle.)
+/// Owner of a cuFFT plan. (UniqueHandle cannot own it, because any number may be a valid handle.)
 class FourierHandle {
  public:
   FourierHandle() { check(cufft().create(&handle_.emplace()), "start"); }
@@ -66,18 +66,18 @@ class FourierHandle {
 
 /// Owner of a CUDA handle. Its destructor never throws.
 template <class Handle, auto destroy>
-class Unique {
+class UniqueHandle {
  public:
-  Unique() = default;
-  explicit Unique(Handle h) : handle_(h) {}
-  Unique(Unique&& o) noexcept : handle_(std::exchange(o.handle_, Handle{})) {}
-  Unique& operator=(Unique&& o) noexcept {
+  UniqueHandle() = default;
+  explicit UniqueHandle(Handle h) : handle_(h) {}
+  UniqueHandle(UniqueHandle&& o) noexcept : handle_(std::exchange(o.handle_, Handle{})) {}
+  UniqueHandle& operator=(UniqueHandle&& o) noexcept {
     std::swap(handle_, o.handle_);
     return *this;
   }
-  Unique(const Unique&) = delete;
-  Unique& operator=(const Unique&) = delete;
-  ~Unique() {
+  UniqueHandle(const UniqueHandle&) = delete;
+  UniqueHandle& operator=(const UniqueHandle&) = delete;
+  ~UniqueHandle() {
     if (handle_ != Handle{} && static_cast<int>(destroy(handle_)) != 0)
       std::fputs("cudp: a CUDA handle was not released\n", stderr);
   }
@@ -94,7 +94,7 @@ class CudaGpu {
     check(cudaSetDevice(device), "choose the device");
     cudaStream_t s = nullptr;
     check(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking), "create a stream");
-    stream_ = Unique<cudaStream_t, cudaStreamDestroy>(s);
+    stream_ = UniqueHandle<cudaStream_t, cudaStreamDestroy>(s);
     int shared = 0;
     check(cudaDeviceGetAttribute(&limits_.multiprocessors, cudaDevAttrMultiProcessorCount, device),
           "read the number of multiprocessors");
@@ -176,13 +176,13 @@ class CudaGpu {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_.get()), "upload");
   }
   /// A point in the work of the device: of the launches, or of the copies beside them.
-  using Mark = Unique<cudaEvent_t, cudaEventDestroy>;
+  using Mark = UniqueHandle<cudaEvent_t, cudaEventDestroy>;
   /// Returns a mark that nothing has to wait for yet. Call before copy_beside().
   Mark new_mark() {
     if (copies_.get() == nullptr) {
       cudaStream_t s = nullptr;
       check(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking), "create a stream");
-      copies_ = Unique<cudaStream_t, cudaStreamDestroy>(s);
+      copies_ = UniqueHandle<cudaStream_t, cudaStreamDestroy>(s);
     }
     cudaEvent_t e = nullptr;
     check(cudaEventCreateWithFlags(&e, cudaEventDisableTiming), "create an event");
@@ -227,11 +227,11 @@ class CudaGpu {
   void prepare_blas(Precision precision) {
     cublasHandle_t h = nullptr;
     check(cublas().create(&h), "start");
-    blas_ = Unique<cublasHandle_t, destroy_cublas>(h);
-    blas_lt_ = Unique<void*, cublaslt_close>(cublaslt_open());
+    blas_ = UniqueHandle<cublasHandle_t, destroy_cublas>(h);
+    blas_lt_ = UniqueHandle<void*, cublaslt_close>(cublaslt_open());
     check(cublas().set_stream(h, stream_.get()), "choose the stream");
     // The workspace is allocated here, because an allocation by cuBLAS itself cannot be recorded.
-    workspace_ = Unique<void*, cudaFree>(allocate(kWorkspace));
+    workspace_ = UniqueHandle<void*, cudaFree>(allocate(kWorkspace));
     check(cublas().set_workspace(h, workspace_.get(), kWorkspace), "take the workspace");
     const bool tf32 = precision == Precision::tf32;
     check(cublas().set_math_mode(h, tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH),
@@ -261,7 +261,7 @@ class CudaGpu {
 
   /// Opens cuDNN. Call before convolve() and recur(). Throws Error if cuDNN is not available.
   void prepare_dnn() {
-    if (dnn_.get() == nullptr) dnn_ = Unique<void*, cudnn_close>(cudnn_open());
+    if (dnn_.get() == nullptr) dnn_ = UniqueHandle<void*, cudnn_close>(cudnn_open());
   }
   /// Convolves by cuDNN. Must not be called inside record().
   void convolve(const ConvolutionBatch& a) {
@@ -331,7 +331,7 @@ class CudaGpu {
   /// Recording of the launches of `work` as a CUDA graph, for replay; nothing runs yet. `work` may
   /// launch and clear, but not allocate, upload or download. record() calls it twice: the first
   /// call loads the kernels, because drivers before CUDA 12.3 cannot load them while they record.
-  using Recording = Unique<cudaGraphExec_t, cudaGraphExecDestroy>;
+  using Recording = UniqueHandle<cudaGraphExec_t, cudaGraphExecDestroy>;
   Recording record(const std::function<void()>& work) {
     load(work);
     check(cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeThreadLocal), "record a step");
@@ -344,7 +344,7 @@ class CudaGpu {
       throw;
     }
     check(cudaStreamEndCapture(stream_.get(), &raw), "record a step");
-    const Unique<cudaGraph_t, cudaGraphDestroy> graph(raw);
+    const UniqueHandle<cudaGraph_t, cudaGraphDestroy> graph(raw);
     cudaGraphExec_t exec = nullptr;
     check(cudaGraphInstantiate(&exec, graph.get(), 0), "make a recorded step ready");
     return Recording(exec);
@@ -378,7 +378,7 @@ class CudaGpu {
 
   void* dnn_scratch(std::size_t bytes) {
     if (bytes > dnn_bytes_) {
-      dnn_scratch_ = Unique<void*, cudaFree>(allocate(bytes));
+      dnn_scratch_ = UniqueHandle<void*, cudaFree>(allocate(bytes));
       dnn_bytes_ = bytes;
     }
     return dnn_scratch_.get();
@@ -390,16 +390,16 @@ class CudaGpu {
   DeviceLimits limits_;
   std::size_t memory_ = 0;
   std::string uuid_;
-  Unique<cudaStream_t, cudaStreamDestroy> stream_;
-  Unique<cudaStream_t, cudaStreamDestroy> copies_;  // null before new_mark()
-  Unique<void*, cudaFree> workspace_;
-  Unique<void*, cudaFree> cub_scratch_;
+  UniqueHandle<cudaStream_t, cudaStreamDestroy> stream_;
+  UniqueHandle<cudaStream_t, cudaStreamDestroy> copies_;  // null before new_mark()
+  UniqueHandle<void*, cudaFree> workspace_;
+  UniqueHandle<void*, cudaFree> cub_scratch_;
   std::size_t cub_bytes_ = 0;
-  Unique<void*, cudaFree> dnn_scratch_;
+  UniqueHandle<void*, cudaFree> dnn_scratch_;
   std::size_t dnn_bytes_ = 0;
-  Unique<cublasHandle_t, destroy_cublas> blas_;
-  Unique<void*, cublaslt_close> blas_lt_;
-  Unique<void*, cudnn_close> dnn_;
+  UniqueHandle<cublasHandle_t, destroy_cublas> blas_;
+  UniqueHandle<void*, cublaslt_close> blas_lt_;
+  UniqueHandle<void*, cudnn_close> dnn_;
   std::map<std::tuple<int, int, int>, FourierHandle> fourier_plans_;
   std::unique_ptr<NcclRanks> nccl_;
 };

@@ -244,8 +244,8 @@ FusedNetwork::FusedNetwork(Gpu& gpu, const Network& net, std::vector<FusedKernel
       groups_(net.groups),
       parameters_(net.parameter_count),
       blocks_(gpu.limits().multiprocessors),
-      turn_(kernels_.at(0).turn()),
-      capacity_(fused_capacity(blocks_, turn_)),
+      stripe_(kernels_.at(0).stripe()),
+      capacity_(fused_capacity(blocks_, stripe_)),
       slabs_(gpu, static_cast<std::size_t>(blocks_) * parameters_),
       scratch_(gpu, static_cast<std::size_t>(blocks_ * largest_scratch(kernels_))),
       losses_(gpu, diagnostics ? static_cast<std::size_t>(capacity_) : 0),
@@ -368,7 +368,7 @@ Unfinished FusedNetwork::sum(const std::vector<FusedKernel>& kernels, FusedSum a
     slabs_.fill_scratch();
     for (Buffer<float>* b : {&losses_, &squared_norms_, &factors_}) b->fill_scratch();
     launch_kernel("fused sum", kernel, args);
-    unfinished.sums = {.batch = batch, .slabs = slabs_.get(), .turn = turn_, .blocks = blocks_};
+    unfinished.sums = {.batch = batch, .slabs = slabs_.get(), .stripe = stripe_, .blocks = blocks_};
     if (losses_.size() > 0)
       unfinished.tally = {.batch = batch,
                           .loss = losses_.get(),
@@ -405,7 +405,7 @@ FusedSum FusedNetwork::args_of(FusedTask task, const DeviceData& data,
           .transform = {},
           .accept = {},
           .sum_scale = nullptr,
-          .turn = turn_,
+          .stripe = stripe_,
           .blocks = blocks_,
           .slabs = nullptr,
           .losses = nullptr,

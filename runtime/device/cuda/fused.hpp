@@ -41,7 +41,7 @@ struct FusedKernel {
   bool weighs_classes() const { return dense.tile > 0; }
   bool has_tensor_cores() const { return packing.places != nullptr || places > 0; }
   /// Number of consecutive examples that a block is assigned at a time.
-  int turn() const { return dense.tile > 0 ? kTileExamples : 1; }
+  int stripe() const { return dense.tile > 0 ? kTileExamples : 1; }
   bool takes(const DeviceData& data) const {
     return !wants_bytes || (data.bytes != nullptr && data.shift == 0.0f);
   }
@@ -140,7 +140,7 @@ class FusedNetwork {
   int groups_;
   std::size_t parameters_;
   int blocks_;  // one per multiprocessor: two do not fit
-  int turn_;
+  int stripe_;
   int capacity_;
   Buffer<std::int32_t> slabs_;  // [blocks, d]
   Buffer<unsigned char> scratch_;

@@ -51,12 +51,12 @@ bool nccl_may_share(int version) {
 void wait_watched(Ranks& ranks, const char* what, std::chrono::milliseconds limit,
                   const std::function<bool()>& done, const std::function<std::string()>& failure) {
   const Clock::time_point start = Clock::now();
-  for (int turn = 0; !done(); ++turn) {
-    if (turn < 1024)
+  for (int polls = 0; !done(); ++polls) {
+    if (polls < 1024)
       std::this_thread::yield();
     else
       std::this_thread::sleep_for(std::chrono::microseconds(20));
-    if (turn % 64 != 63) continue;
+    if (polls % 64 != 63) continue;
     if (const std::string line = failure(); !line.empty()) throw Error(line);
     ranks.check();
     if (Clock::now() - start > limit)
@@ -72,23 +72,23 @@ std::string NcclRanks::new_id() {
   return {id.bytes.data(), id.bytes.size()};
 }
 
-NcclRanks::NcclRanks(Ranks& ranks, const std::string& id) : ranks_(ranks) {
+NcclRanks::NcclRanks(Ranks& ranks, const std::string& id) : ranks_(ranks), nccl_(nccl()) {
   NcclId same{};
   ensure(id.size() == same.bytes.size(), "the size of NCCL's id");
   std::memcpy(same.bytes.data(), id.data(), id.size());
   NcclConfig config;
-  const NcclResult r = nccl().begin(&communicator_, ranks.size(), same, ranks.rank(), &config);
+  const NcclResult r = nccl_.begin(&communicator_, ranks.size(), same, ranks.rank(), &config);
   // Half of the timeout: ranks that have failed wait for the others in the other half.
   settle(r, "bring the ranks together", ranks.timeout() / 2);
 }
 
 NcclRanks::~NcclRanks() {
   // Ends the communicator on this rank alone. ncclCommDestroy would wait for the other ranks.
-  if (communicator_ != nullptr) (void)nccl().abort(communicator_);
+  if (communicator_ != nullptr) (void)nccl_.abort(communicator_);
 }
 
 void NcclRanks::sum(std::uint64_t* words, std::size_t n, void* stream) {
-  settle(nccl().all_reduce(words, words, n, kUint64, kSum, communicator_, stream),
+  settle(nccl_.all_reduce(words, words, n, kUint64, kSum, communicator_, stream),
          "the sum of a step", ranks_.timeout());
 }
 
@@ -103,7 +103,7 @@ void NcclRanks::wait(const std::function<bool()>& done) {
 
 std::string NcclRanks::failure() const {
   NcclResult state = NcclResult::success;
-  const NcclResult asked = nccl().state(communicator_, &state);
+  const NcclResult asked = nccl_.state(communicator_, &state);
   if (asked != NcclResult::success) state = asked;
   if (state == NcclResult::success || state == NcclResult::in_progress) return "";
   try {
@@ -120,7 +120,7 @@ void NcclRanks::settle(NcclResult result, const char* what, std::chrono::millise
       wait_watched(
           ranks_, what, limit,
           [&] {
-            if (const NcclResult asked = nccl().state(communicator_, &result);
+            if (const NcclResult asked = nccl_.state(communicator_, &result);
                 asked != NcclResult::success)
               result = asked;
             return result != NcclResult::in_progress;
@@ -139,9 +139,9 @@ void NcclRanks::abort_communicator() noexcept {
   NcclCommunicator* const of = std::exchange(communicator_, nullptr);
   if (of == nullptr) return;
   try {
-    std::thread([of] { (void)nccl().abort(of); }).detach();
+    std::thread([abort = nccl_.abort, of] { (void)abort(of); }).detach();
   } catch (...) {
-    (void)nccl().abort(of);
+    (void)nccl_.abort(of);
   }
 }
 

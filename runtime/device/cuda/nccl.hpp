@@ -89,6 +89,7 @@ class NcclRanks {
   void abort_communicator() noexcept;
 
   Ranks& ranks_;
+  const Nccl& nccl_;
   NcclCommunicator* communicator_ = nullptr;
 };
 

@@ -139,7 +139,7 @@ TEST(ReproducedTable, IsDrawnInOneColourAMethod) {
 
 TEST(CliReproduce, DrawsAKeptTableAgain) {
   const TemporaryFolder folder;
-  const Words redraw = {"reproduce", "group-fig1", "--redraw", "--out", folder.path()};
+  const Arguments redraw = {"reproduce", "group-fig1", "--redraw", "--out", folder.path()};
   EXPECT_EQ(run_cudp(folder, redraw).exit, 1) << "no table";
   write_text(folder / "group-fig1.json", "[]");
   EXPECT_EQ(run_cudp(folder, redraw).exit, 2);

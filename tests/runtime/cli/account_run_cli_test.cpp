@@ -18,7 +18,7 @@ using Json = nlohmann::json;
 
 class AccountRun : public testing::Test {
  protected:
-  Words training(const std::string& out, const Words& more) const {
+  Arguments training(const std::string& out, const Arguments& more) const {
     return with({"train", "--dataset", table_.table, "--schema", table_.schema, "--model",
                  "logistic", "--delta", "1e-5", "--batch", "64", "--test-data", table_.test,
                  "--threads", "1", "--device", "cpu", "--out", folder_ / out},
@@ -27,8 +27,8 @@ class AccountRun : public testing::Test {
   Json certificate(const std::string& run) const {
     return Json::parse(content_of(folder_ / (run + "/release/privacy.json")));
   }
-  Finished cudp(const Words& words) const { return run_cudp(folder_, words); }
-  Json json(Words words) const {
+  Finished cudp(const Arguments& words) const { return run_cudp(folder_, words); }
+  Json json(Arguments words) const {
     words.emplace_back("--json");
     const Finished f = cudp(words);
     EXPECT_EQ(f.exit, 0) << f.err;
@@ -77,8 +77,8 @@ TEST_F(AccountRun, SaysWhatSpeaksAgainstARelease) {
 }
 
 TEST_F(AccountRun, AskedWhatIfSaysWhatThatTrainingsCertificateWould) {
-  const Words all = {"--size-is-public", "--sigma", "2"};
-  const auto run = [&](const std::string& name, Words more) {
+  const Arguments all = {"--size-is-public", "--sigma", "2"};
+  const auto run = [&](const std::string& name, Arguments more) {
     more.insert(more.end(), all.begin(), all.end());
     const Finished f = cudp(training(name, more));
     EXPECT_EQ(f.exit, 0) << f.err;
@@ -129,14 +129,14 @@ TEST_F(AccountRun, RefusesWhatItCannotAnswer) {
   ASSERT_EQ(
       cudp(training("decay", {"--epsilon", "1", "--epochs", "2", "--method", "dpsgd-decay"})).exit,
       0);
-  Words none = training("none", {"--epochs", "1", "--method", "sgd"});
+  Arguments none = training("none", {"--epochs", "1", "--method", "sgd"});
   none.erase(std::ranges::find(none, "--delta"), std::ranges::find(none, "--delta") + 2);
   ASSERT_EQ(cudp(none).exit, 0);
   write_text(folder_ / "other.json", "{\"format\": \"something else\"}");
   write_text(folder_ / "damaged.json",
              "{\"format\": \"cudp privacy certificate 2\", \"status\": \"finished\"}");
   const std::string run = folder_ / "run";
-  const std::vector<std::pair<Words, std::string>> cases = {
+  const std::vector<std::pair<Arguments, std::string>> cases = {
       {{folder_ / "nowhere"}, "expected a run's folder, its release folder or a privacy.json"},
       {{folder_ / "none"}, "expected a run with privacy, found NO-PRIVACY.txt"},
       {{folder_ / "other.json"}, "expected a certificate of cudp, found another file"},
@@ -154,7 +154,7 @@ TEST_F(AccountRun, RefusesWhatItCannotAnswer) {
       {{folder_ / "decay", "--what-if", "epochs=3"}, "expected a run of equal noisy steps"},
       {{"--what-if", "epochs=3"}, "--what-if: expected a run to change"}};
   for (const auto& [words, part] : cases) {
-    Words all = {"account"};
+    Arguments all = {"account"};
     all.insert(all.end(), words.begin(), words.end());
     const Finished f = cudp(all);
     EXPECT_EQ(f.exit, 2) << part;
@@ -166,14 +166,14 @@ TEST_F(AccountRun, RefusesWhatItCannotAnswer) {
 
 /// Whatever the method: what it states is said, and no noise that it does not have.
 TEST_F(AccountRun, ExplainsEveryKindOfMethod) {
-  const std::vector<std::pair<Words, std::string>> cases = {
+  const std::vector<std::pair<Arguments, std::string>> cases = {
       {{"--method", "dpsgd-decay", "--epochs", "2"}, "more of it in some steps than in others"},
       {{"--method", "dpis", "--epochs", "1", "--batch", "32"}, "importance-sampled Gaussian"},
       {{"--method", "outpert"}, "Gaussian noise on the minimum of a strongly"},
       {{"--method", "privgene", "--generations", "3"}, "exponential mechanism"}};
   for (const auto& [flags, part] : cases) {
     const std::string name = flags[1];
-    Words words = training(name, with({"--epsilon", "3"}, flags));
+    Arguments words = training(name, with({"--epsilon", "3"}, flags));
     if (name == "outpert" || name == "privgene")
       words.erase(std::ranges::find(words, "--batch"), std::ranges::find(words, "--batch") + 2);
     const Finished trained = cudp(words);
@@ -194,8 +194,8 @@ TEST_F(AccountRun, ATrainingIsCountedByExamplesBatchAndEpochs) {
   const Finished f = cudp(training("run", {"--epsilon", "2", "--epochs", "3", "--size-is-public"}));
   ASSERT_EQ(f.exit, 0) << f.err;
   const Json own = certificate("run");
-  const Words shape = {"--examples", "613", "--batch", "64", "--epochs", "3"};
-  const auto with = [&](Words words) {
+  const Arguments shape = {"--examples", "613", "--batch", "64", "--epochs", "3"};
+  const auto with = [&](Arguments words) {
     words.insert(words.end(), shape.begin(), shape.end());
     return words;
   };
@@ -210,7 +210,7 @@ TEST_F(AccountRun, ATrainingIsCountedByExamplesBatchAndEpochs) {
       json(with({"account", "--delta", "1e-5", "--sigma", "2", "--sampling", "fixed"}));
   EXPECT_EQ(fixed["n"], 613);
   EXPECT_EQ(fixed["steps"], own["steps"]);
-  const std::vector<std::pair<Words, std::string>> cases = {
+  const std::vector<std::pair<Arguments, std::string>> cases = {
       {{"--q", "0.1", "--examples", "10", "--batch", "1", "--steps", "1"},
        "--q: expected no value"},
       {{"--examples", "10", "--batch", "1", "--steps", "1", "--epochs", "1"},
@@ -223,7 +223,7 @@ TEST_F(AccountRun, ATrainingIsCountedByExamplesBatchAndEpochs) {
       {{"--examples", "10", "--n", "9", "--batch", "1", "--steps", "1", "--sampling", "fixed"},
        "--n: expected no value with --examples"}};
   for (const auto& [words, part] : cases) {
-    Words all = {"account", "--sigma", "1", "--delta", "1e-5"};
+    Arguments all = {"account", "--sigma", "1", "--delta", "1e-5"};
     all.insert(all.end(), words.begin(), words.end());
     const Finished refused = cudp(all);
     EXPECT_EQ(refused.exit, 2) << part;
@@ -236,15 +236,15 @@ TEST_F(AccountRun, ATrainingIsCountedByExamplesBatchAndEpochs) {
 }
 
 TEST_F(AccountRun, OfSeveralSaysWhatTheySpendTogether) {
-  const auto run = [&](const std::string& name, const Words& more) {
+  const auto run = [&](const std::string& name, const Arguments& more) {
     const Finished f = cudp(training(name, more));
     EXPECT_EQ(f.exit, 0) << f.err;
   };
   run("one", {"--size-is-public", "--sigma", "4", "--epochs", "1"});
   run("two", {"--size-is-public", "--sigma", "4", "--epochs", "1", "--method", "dpsgd-decay"});
   run("filtered", {"--epsilon", "1", "--epochs", "1"});
-  const auto run_on_all = [&](const std::string& name, const Words& more) {
-    Words words = training(name, more);
+  const auto run_on_all = [&](const std::string& name, const Arguments& more) {
+    Arguments words = training(name, more);
     words.erase(std::ranges::find(words, "--batch"), std::ranges::find(words, "64") + 1);
     const Finished f = cudp(words);
     EXPECT_EQ(f.exit, 0) << f.err;
@@ -272,7 +272,7 @@ TEST_F(AccountRun, OfSeveralSaysWhatTheySpendTogether) {
   EXPECT_NE(table.out.find("as chosen on the way"), std::string::npos) << table.out;
   EXPECT_NE(table.out.find("--fixed-ahead"), std::string::npos) << table.out;
 
-  const auto refused = [&](const Words& words, const std::string& why) {
+  const auto refused = [&](const Arguments& words, const std::string& why) {
     const Finished f = cudp(words);
     EXPECT_EQ(f.exit, 2) << f.out;
     EXPECT_NE(f.err.find(why), std::string::npos) << f.err;
@@ -303,10 +303,10 @@ TEST_F(AccountRun, NamesOfRunsMayHaveCommas) {
 TEST_F(AccountRun, OfSeveralTakesForPlannedOnlyWhatWas) {
   ASSERT_EQ(cudp(training("one", {"--size-is-public", "--sigma", "4", "--epochs", "1"})).exit, 0);
   ASSERT_EQ(cudp(training("two", {"--size-is-public", "--sigma", "4", "--epochs", "1"})).exit, 0);
-  Words genes = training("genes", {"--epsilon", "1", "--method", "privgene"});
+  Arguments genes = training("genes", {"--epsilon", "1", "--method", "privgene"});
   genes.erase(std::ranges::find(genes, "--batch"), std::ranges::find(genes, "--batch") + 2);
   ASSERT_EQ(cudp(genes).exit, 0);
-  const auto counted = [&](const Words& more) {
+  const auto counted = [&](const Arguments& more) {
     return json(with({"account", folder_ / "one", folder_ / "two", "--delta", "1e-4"}, more));
   };
   const Json planned = counted({});
@@ -322,7 +322,7 @@ TEST_F(AccountRun, OfSeveralTakesForPlannedOnlyWhatWas) {
         Json{{"epsilon", 3.0}, {"keys_lost", 1}}, Json{{"epsilon", 3.0}, {"releases_repeated", 2}},
         Json{{"epsilon", 3.0}}}) {
     forge(lost);
-    for (const Words& flag : {Words{}, Words{"--fixed-ahead"}}) {
+    for (const Arguments& flag : {Arguments{}, Arguments{"--fixed-ahead"}}) {
       const Json found = counted(flag);
       EXPECT_GT(found["fixed_ahead"].get<double>(), 3.0) << lost;
       EXPECT_GT(found["fixed_ahead"].get<double>(), planned["fixed_ahead"].get<double>()) << lost;
@@ -338,7 +338,7 @@ TEST_F(AccountRun, OfSeveralTakesForPlannedOnlyWhatWas) {
   EXPECT_GT(chosen["fixed_ahead"].get<double>(), 1.0);
 
   // What a run spent that its count refused was not known ahead.
-  Words large = training("refused", {"--epsilon", "1", "--steps", "2"});
+  Arguments large = training("refused", {"--epsilon", "1", "--steps", "2"});
   *std::ranges::find(large, "64") = "2000";
   const Finished refused = cudp(large);
   ASSERT_EQ(refused.exit, 2) << refused.err;

@@ -57,8 +57,8 @@ class ArraysCli : public testing::Test {
 
   /// A file with training and test images, of the data set's name.
   std::string keras() const { return folder_ / "keras/stripes.npz"; }
-  Finished cudp(const Words& words) const { return run_cudp(folder_, words); }
-  Finished train(const std::string& out, const Words& more) const {
+  Finished cudp(const Arguments& words) const { return run_cudp(folder_, words); }
+  Finished train(const std::string& out, const Arguments& more) const {
     return cudp(with({"train",    "--epsilon", "8",
                       "--delta",  "1e-3",      "--seed",
                       "3",        "--batch",   "40",
@@ -98,7 +98,7 @@ class ArraysCli : public testing::Test {
 /// The same images in a folder of IDX files and in arrays give the same bytes in release/.
 TEST_F(ArraysCli, ImagesTrainAsIdxFilesDo) {
   for (const char* model : {"cnn", "logistic"}) {
-    const Words how = {"--classes", "3", "--model", model};
+    const Arguments how = {"--classes", "3", "--model", model};
     const std::string idx = std::string("idx-") + model, npz = std::string("npz-") + model,
                       rows = std::string("keras-") + model;
     const Finished first = train(idx, with({"--dataset", folder_ / "stripes"}, how));
@@ -140,7 +140,7 @@ TEST_F(ArraysCli, AModelOfImagesScoresArrays) {
   const Finished trained =
       train("run", {"--dataset", folder_ / "stripes.npz", "--classes", "3", "--model", "cnn"});
   ASSERT_EQ(trained.exit, 0) << trained.err;
-  const auto eval = [&](const Words& data) {
+  const auto eval = [&](const Arguments& data) {
     return cudp(with({"eval", folder_ / "run", "--json", "--device", "cpu"}, data));
   };
   const Finished idx = eval({"--dataset", folder_ / "stripes"});
@@ -151,17 +151,17 @@ TEST_F(ArraysCli, AModelOfImagesScoresArrays) {
   const auto loss = [](const Finished& f) {
     return nlohmann::json::parse(f.out).at("test_loss").dump();
   };
-  for (const Words& data :
-       {Words{folder_ / "held.npz"}, Words{keras(), "--arrays", "x_test,y_test"},
-        Words{folder_ / "rows.npy", "--labels", folder_ / "labels.npy"},
-        Words{folder_ / "last.npy", "--channels-last", "--labels", folder_ / "labels.npy"}}) {
+  for (const Arguments& data :
+       {Arguments{folder_ / "held.npz"}, Arguments{keras(), "--arrays", "x_test,y_test"},
+        Arguments{folder_ / "rows.npy", "--labels", folder_ / "labels.npy"},
+        Arguments{folder_ / "last.npy", "--channels-last", "--labels", folder_ / "labels.npy"}}) {
     const Finished f = eval(with({"--dataset"}, data));
     ASSERT_EQ(f.exit, 0) << f.err;
     EXPECT_EQ(loss(f), loss(idx)) << data[0];
   }
   std::string csv;
-  for (const Words& data : {Words{folder_ / "rows.npy"}, Words{folder_ / "held.npz"},
-                            Words{keras(), "--arrays", "x_test"}}) {
+  for (const Arguments& data : {Arguments{folder_ / "rows.npy"}, Arguments{folder_ / "held.npz"},
+                                Arguments{keras(), "--arrays", "x_test"}}) {
     const Finished f = cudp(with(
         {"predict", folder_ / "run", "--out", folder_ / "p.csv", "--device", "cpu", "--dataset"},
         data));
@@ -202,7 +202,7 @@ TEST_F(ArraysCli, NumbersArePredictedFromArrays) {
   };
   write("houses.npz", 2'000);
   write("more.npz", 500);
-  const Words bounds = {"--target-bounds", "-20,60"};
+  const Arguments bounds = {"--target-bounds", "-20,60"};
   const Finished trained =
       train("run", with({"--dataset", folder_ / "houses.npz", "--test-data", folder_ / "more.npz",
                          "--batch", "200", "--steps", "150", "--clip", "0.5"},
@@ -245,7 +245,7 @@ TEST_F(ArraysCli, AResumeKeepsHowArraysAreRead) {
 TEST_F(ArraysCli, WrongArraysEndWithOneLine) {
   write_text(folder_ / "rgb.npz", zip({{"x.npy", npy("|u1", "(2, 4, 4, 3)", std::string(96, 'a'))},
                                        {"y.npy", npy_labels({0, 1})}}));
-  const auto line_of = [&](const Words& words) {
+  const auto line_of = [&](const Arguments& words) {
     const Finished f = train("run", words);
     EXPECT_EQ(f.exit, 2);
     EXPECT_EQ(std::count(f.err.begin(), f.err.end(), '\n'), 1) << f.err;

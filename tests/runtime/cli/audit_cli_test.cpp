@@ -124,9 +124,9 @@ TEST_F(CliAudit, TakesAsManyCanariesAsThereIsRoomFor) {
   EXPECT_EQ(Json::parse(f.out)["canaries"], 110);  // ten classes of 10 weights and a bias
   EXPECT_EQ(Json::parse(f.out)["guesses"], 10);    // half of them of each kind
   const SmallTable table = write_small_table(folder_);
-  const Words tiny = {"audit",    "--dataset", table.table, "--schema", table.schema, "--model",
-                      "logistic", "--epsilon", "3",         "--delta",  "1e-5",       "--steps",
-                      "3",        "--seed",    "1",         "--quiet",  "--json"};
+  const Arguments tiny = {"audit",    "--dataset", table.table, "--schema", table.schema, "--model",
+                          "logistic", "--epsilon", "3",         "--delta",  "1e-5",       "--steps",
+                          "3",        "--seed",    "1",         "--quiet",  "--json"};
   const Finished none = run_cudp(folder_, tiny);
   EXPECT_EQ(none.exit, 2);
   EXPECT_EQ(

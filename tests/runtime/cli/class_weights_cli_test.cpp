@@ -19,13 +19,13 @@ using Json = nlohmann::json;
 
 class ClassWeightsCli : public testing::Test {
  protected:
-  Finished train(const Words& more) const {
+  Finished train(const Arguments& more) const {
     return run_cudp(
         folder_, with({"train", "--dataset", small_.table, "--schema", small_.schema, "--out",
                        folder_ / "run", "--batch", "64", "--steps", "4", "--seed", "1", "--quiet"},
                       more));
   }
-  Finished with_budget(const Words& more) const {
+  Finished with_budget(const Arguments& more) const {
     return train(with({"--epsilon", "2", "--delta", "1e-5"}, more));
   }
 
@@ -66,7 +66,7 @@ TEST_F(ClassWeightsCli, TheirUnitIsFree) {
 }
 
 TEST_F(ClassWeightsCli, RefusesWhatIsWrongInOneLine) {
-  const auto expect = [&](const Words& more, const std::string& sentence) {
+  const auto expect = [&](const Arguments& more, const std::string& sentence) {
     const Finished f = with_budget(more);
     EXPECT_EQ(f.exit, 2);
     EXPECT_EQ(f.err, "cudp: " + sentence + "\n");
@@ -97,7 +97,7 @@ TEST_F(ClassWeightsCli, OnTheStorysTablePrivacyCostsLittleBalancedAccuracy) {
   write_text(folder_ / "patients.csv", patients(20'000, 1));
   write_text(folder_ / "held_out.csv", patients(20'000, 2));
   write_text(folder_ / "patients.csv.schema.toml", kPatientsSchema);
-  const auto mean = [&](const Words& more) {
+  const auto mean = [&](const Arguments& more) {
     double sum = 0.0;
     for (int seed = 1; seed <= 3; ++seed) {
       fs::remove_all(folder_ / "run");
@@ -113,8 +113,8 @@ TEST_F(ClassWeightsCli, OnTheStorysTablePrivacyCostsLittleBalancedAccuracy) {
     }
     return sum / 3.0;
   };
-  const Words weights = {"--class-weights", "1,33"};
-  const Words budget = {"--epsilon", "1", "--delta", "1e-6"};
+  const Arguments weights = {"--class-weights", "1,33"};
+  const Arguments budget = {"--epsilon", "1", "--delta", "1e-6"};
   const double with_privacy = mean(with(budget, weights));
   const double without = mean(with({"--method", "sgd"}, weights));
   const double unweighted = mean(budget);

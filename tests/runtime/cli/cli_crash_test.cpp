@@ -2,13 +2,16 @@
 // why not.
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <random>
+#include <string>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "kernels/common/simd_level.hpp"
 #include "runtime/run/checkpoint.hpp"
+#include "tests/support/arguments.hpp"
 #include "tests/support/crash_fixture.hpp"
 
 namespace fs = std::filesystem;
@@ -22,8 +25,8 @@ using Json = nlohmann::json;
 class CliKilled : public CliCrash {
  protected:
   /// Kills a run of `steps` at random moments, `times` over, and goes on with it each time.
-  template <class Arguments>
-  void kill_often(const Arguments& training, int times, int steps) const {
+  void kill_often(const std::function<Arguments(const std::string& out)>& training, int times,
+                  int steps) const {
     const Finished whole = run_cudp(folder_, training("whole"));
     ASSERT_EQ(whole.exit, 0) << whole.err;
     const Json expected = Json::parse(whole.out);
@@ -97,7 +100,7 @@ TEST_F(CliCrash, ChangedFlagsAreRefusedOnResume) {
 
 /// What is typed counts for a run that is complete, too.
 TEST_F(CliCrash, ChangedFlagsAreRefusedWhereTheRunIsComplete) {
-  Words job = training("run");
+  Arguments job = training("run");
   std::ranges::replace(job, std::string("--out"), std::string("--resume-or-start"));
   const Finished first = run_cudp(folder_, job);
   ASSERT_EQ(first.exit, 0) << first.err;
@@ -106,7 +109,7 @@ TEST_F(CliCrash, ChangedFlagsAreRefusedWhereTheRunIsComplete) {
   EXPECT_EQ(same.out, first.out);
   const Finished bare = resume("run");
   EXPECT_EQ(bare.exit, 0) << bare.err;
-  const auto refused = [&](const Words& more, const std::string& what) {
+  const auto refused = [&](const Arguments& more, const std::string& what) {
     const Finished f = run_cudp(folder_, with(job, more));
     EXPECT_EQ(f.exit, 2) << what;
     EXPECT_EQ(f.out, "");

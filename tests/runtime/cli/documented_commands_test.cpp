@@ -24,19 +24,19 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-const Words kCommands = {"train",     "sweep",     "tune",  "schema",    "eval",
-                         "predict",   "export",    "audit", "verify",    "account",
-                         "calibrate", "reproduce", "info",  "completion"};
+const Arguments kCommands = {"train",     "sweep",     "tune",  "schema",    "eval",
+                             "predict",   "export",    "audit", "verify",    "account",
+                             "calibrate", "reproduce", "info",  "completion"};
 
 /// A command as it is written somewhere: the words behind "cudp".
 struct Documented {
   std::string place;  ///< file and line
-  Words words;
+  Arguments words;
   bool is_whole = false;  ///< false: a mention in a sentence, which may lack something
 };
 
-std::string refusal(const Words& words) {
-  static std::map<Words, std::string> known;
+std::string refusal(const Arguments& words) {
+  static std::map<Arguments, std::string> known;
   const auto [at, is_new] = known.try_emplace(words);
   if (!is_new) return at->second;
   try {
@@ -60,8 +60,8 @@ bool is_placeholder(const std::string& word) {
 
 /// Puts values in the place of names in capitals, such as the program takes; what a shell would put
 /// there is one of these too.
-Words filled(const Words& words) {
-  Words out;
+Arguments filled(const Arguments& words) {
+  Arguments out;
   for (const std::string& word : words) {
     if (word.ends_with("...") || word.starts_with("[")) continue;
     if (out.empty()) {
@@ -72,7 +72,7 @@ Words filled(const Words& words) {
     if (!is_placeholder(word) && word.find('$') == std::string::npos) {
       out.push_back(word);
     } else if (after_flag) {
-      const Words values = {"2", "1", "0.5", "mnist-cnn", "dpsgd", "cpu", "a.csv", "1e-5"};
+      const Arguments values = {"2", "1", "0.5", "mnist-cnn", "dpsgd", "cpu", "a.csv", "1e-5"};
       const auto fits = [&](const std::string& value) {
         return refusal({out[0], "RUN", out.back(), value}).empty() ||
                refusal({out[0], out.back(), value}).empty();
@@ -88,7 +88,7 @@ Words filled(const Words& words) {
 
 /// Why the program does not take it; empty: it does.
 std::string fault_of(const Documented& d) {
-  Words words = filled(d.words);
+  Arguments words = filled(d.words);
   std::string fault = refusal(words);
   if (d.is_whole || fault.empty()) return fault;
   if (fault.ends_with("found none")) {
@@ -100,9 +100,9 @@ std::string fault_of(const Documented& d) {
   return lacks ? "" : fault;
 }
 
-Words split(const std::string& text) {
+Arguments split(const std::string& text) {
   std::istringstream in(text);
-  Words words;
+  Arguments words;
   for (std::string word; in >> word;) {
     std::erase_if(word, [](char c) { return c == '"' || c == '\''; });
     words.push_back(word);
@@ -133,11 +133,11 @@ bool is_program(const std::string& word) {
 /// The words behind "cudp", or behind a script that gives its arguments to `cudp train`; nothing
 /// where there are none. is_whole: false where a shell adds others.
 struct Found {
-  Words words;
+  Arguments words;
   bool is_whole = true;
 };
 std::optional<Found> command_in(const std::string& part) {
-  const Words all = split(part);
+  const Arguments all = split(part);
   static const std::regex kCommand("[a-z]+|COMMAND");
   for (std::size_t i = 0; i < all.size(); ++i) {
     const bool script =
@@ -145,7 +145,7 @@ std::optional<Found> command_in(const std::string& part) {
     if (!script && !is_program(all[i])) continue;
     if (!script && (i + 1 == all.size() || !std::regex_match(all[i + 1], kCommand)))
       return std::nullopt;
-    Found found{script ? Words{"train"} : Words{}};
+    Found found{script ? Arguments{"train"} : Arguments{}};
     for (++i; i < all.size(); ++i) {
       if (all[i].find_first_of("<>") != std::string::npos) break;
       const bool last = all[i].size() > 1 && all[i].ends_with(";");
@@ -226,10 +226,12 @@ class Documents {
     }
   }
 
-  void add(Words words, bool is_whole) { commands.push_back({place_, std::move(words), is_whole}); }
+  void add(Arguments words, bool is_whole) {
+    commands.push_back({place_, std::move(words), is_whole});
+  }
 
   void read_mention(const std::string& text) {
-    const Words words = split(text);
+    const Arguments words = split(text);
     // "cudp checkpoint 9" is the name of a format.
     if (words.size() > 1 && words[0] == "cudp" && words[1] != "checkpoint" && words[1] != "privacy")
       add({words.begin() + 1, words.end()}, false);
@@ -237,13 +239,13 @@ class Documents {
       read_flags(words, false);
   }
 
-  void read_flags(const Words& words, bool only_of_train) {
+  void read_flags(const Arguments& words, bool only_of_train) {
     for (std::size_t i = 0; i < words.size(); ++i) {
       // `--at-` stands for all flags that begin so.
       if (!is_flag(words[i]) || words[i].ends_with("-")) continue;
       const std::string key = words[i].substr(2, words[i].find('=') - 2);
       if (only_of_train && find_option(key) == nullptr) continue;
-      Words flag = {words[i]};
+      Arguments flag = {words[i]};
       while (i + 1 < words.size() && !is_flag(words[i + 1]) && flag.size() < 2)
         flag.push_back(words[++i]);
       flags.push_back({place_, flag});
@@ -309,7 +311,7 @@ TEST(DocumentedCommands, FlagsInSentencesAreThoseOfSomeCommand) {
     const bool taken = std::ranges::any_of(kCommands, [&](const std::string& command) {
       const std::string flag = d.words.front().substr(0, d.words.front().find('='));
       if (help[command].find(flag) == std::string::npos) return false;
-      Words words = {command};
+      Arguments words = {command};
       words.insert(words.end(), d.words.begin(), d.words.end());
       const std::string fault = fault_of({d.place, words});
       if (first.empty()) first = fault;
@@ -320,13 +322,14 @@ TEST(DocumentedCommands, FlagsInSentencesAreThoseOfSomeCommand) {
 }
 
 TEST(DocumentedCommands, AStaleNameIsFound) {
-  const Words stale[] = {{"train", "--preset", "cifar10-cnn"},  {"train", "--dataset", "cifar10"},
-                         {"train", "--model", "resnet"},        {"train", "--method", "dpsgd-2"},
-                         {"train", "--epsilons", "3"},          {"train", "--batch", "many"},
-                         {"eval", "RUN", "--dataset", "minst"}, {"reproduce", "dpis-table4"},
-                         {"audit", "--canary", "bird"},         {"trian"},
-                         {"account", "--sigma", "-1"}};
-  for (const Words& words : stale)
+  const Arguments stale[] = {
+      {"train", "--preset", "cifar10-cnn"},  {"train", "--dataset", "cifar10"},
+      {"train", "--model", "resnet"},        {"train", "--method", "dpsgd-2"},
+      {"train", "--epsilons", "3"},          {"train", "--batch", "many"},
+      {"eval", "RUN", "--dataset", "minst"}, {"reproduce", "dpis-table4"},
+      {"audit", "--canary", "bird"},         {"trian"},
+      {"account", "--sigma", "-1"}};
+  for (const Arguments& words : stale)
     EXPECT_NE(fault_of({"", words}), "") << testing::PrintToString(words);
   EXPECT_EQ(refusal({"train", "--preset", "mnist-cnn", "--data-dir", "none", "--config", "none"}),
             "");
@@ -335,7 +338,7 @@ TEST(DocumentedCommands, AStaleNameIsFound) {
 TEST(DocumentedCommands, WhatIsCheapRuns) {
   const TemporaryFolder folder;
   Documents documents = all_documents();
-  std::set<Words> seen;
+  std::set<Arguments> seen;
   int runs = 0;
   for (const Documented& d : documents.commands) {
     const std::string& command = d.words.front();

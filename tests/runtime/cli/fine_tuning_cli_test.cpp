@@ -28,20 +28,20 @@ class FineTuningCli : public testing::Test {
  protected:
   void SetUp() override { settings_data::write_data(folder_.path()); }
 
-  Finished cudp(const Words& words) const {
+  Finished cudp(const Arguments& words) const {
     return CudpProcess(folder_, words, folder_.path()).wait();
   }
-  Words training(const std::string& run, const Words& more) const {
+  Arguments training(const std::string& run, const Arguments& more) const {
     return with({"train", "--dataset", "people.csv", "--device", "cpu", "--threads", "1", "--quiet",
                  "--seed", "7", "--batch", "40", "--out", run},
                 more);
   }
-  static Words private_table(const Words& more) {
+  static Arguments private_table(const Arguments& more) {
     return with({"--model", "table.toml", "--epsilon", "3", "--delta", "1e-5", "--steps", "6",
                  "--size-is-public"},
                 more);
   }
-  Finished train(const std::string& run, const Words& more) const {
+  Finished train(const std::string& run, const Arguments& more) const {
     return cudp(training(run, private_table(more)));
   }
   std::string file(const std::string& name) const { return content_of(folder_ / name); }
@@ -55,11 +55,11 @@ class FineTuningCli : public testing::Test {
     return {f.values.begin() + static_cast<std::ptrdiff_t>(t->offset),
             f.values.begin() + static_cast<std::ptrdiff_t>(t->offset + t->size)};
   }
-  void expect_verified(const std::string& run, const Words& more = {}) const {
+  void expect_verified(const std::string& run, const Arguments& more = {}) const {
     const Finished f = cudp(with({"verify", run}, more));
     EXPECT_EQ(f.exit, 0) << f.out << f.err;
   }
-  void expect_refused(const Words& more, const std::string& sentence) const {
+  void expect_refused(const Arguments& more, const std::string& sentence) const {
     const Finished f = train("refused", more);
     EXPECT_EQ(f.exit, 2) << sentence;
     EXPECT_EQ(f.err, "cudp: " + sentence + "\n");
@@ -127,7 +127,8 @@ TEST_F(FineTuningCli, TheDigestIsThatOfTheFile) {
 TEST_F(FineTuningCli, NamesWhatTheFileLacksAndWhatTheModelDoesNotUse) {
   settings_data::write_weights(folder_ / "part.safetensors",
                                {{"fc1.weight", {7, 5}}, {"fc1.bias", {7}}, {"head.weight", {4}}});
-  Words words = training("run", private_table({"--init", "part.safetensors", "--freeze", "fc1"}));
+  Arguments words =
+      training("run", private_table({"--init", "part.safetensors", "--freeze", "fc1"}));
   std::erase(words, "--quiet");
   const Finished f = cudp(words);
   ASSERT_EQ(f.exit, 0) << f.err;
@@ -200,7 +201,7 @@ TEST_F(FineTuningCli, EveryMethodTrainsTheRestOrSaysThatItHasNoUseForIt) {
   for (const MethodEntry& method : methods()) {
     SCOPED_TRACE(method.name);
     const std::string run = "run-" + method.name;
-    Words words = {"--init", kStart, "--freeze", "fc1*", "--method", method.name};
+    Arguments words = {"--init", kStart, "--freeze", "fc1*", "--method", method.name};
     const bool engine = takes(method, "init");
     if (method.gives_privacy) words = with(words, {"--epsilon", "3", "--delta", "1e-5"});
     if (engine) words = with(words, {"--batch", "30", "--size-is-public"});
@@ -228,8 +229,9 @@ TEST_F(FineTuningCli, EveryMethodTrainsTheRestOrSaysThatItHasNoUseForIt) {
 }
 
 TEST_F(FineTuningCli, AReplayHolds) {
-  for (const Words& more : {Words{}, Words{"--method", "dpsgd-quantile"},
-                            Words{"--clipping", "per-layer"}, Words{"--method", "adaclip"}}) {
+  for (const Arguments& more :
+       {Arguments{}, Arguments{"--method", "dpsgd-quantile"}, Arguments{"--clipping", "per-layer"},
+        Arguments{"--method", "adaclip"}}) {
     const std::string run = "run" + std::to_string(more.size()) + (more.empty() ? "" : more[1]);
     ASSERT_EQ(train(run, with({"--init", kStart, "--freeze", "fc1*"}, more)).exit, 0);
     const Finished f = cudp(
@@ -239,9 +241,10 @@ TEST_F(FineTuningCli, AReplayHolds) {
 }
 
 TEST_F(FineTuningCli, AResumedRunNeedsNoFileAndEndsInTheSameBytes) {
-  const Words words = {"--init",  kStart,       "--freeze",           "fc1*", "--steps",   "400",
-                       "--model", "table.toml", "--checkpoint-every", "7",    "--epsilon", "3",
-                       "--delta", "1e-5",       "--eval-every",       "0"};
+  const Arguments words = {
+      "--init",  kStart,       "--freeze",           "fc1*", "--steps",   "400",
+      "--model", "table.toml", "--checkpoint-every", "7",    "--epsilon", "3",
+      "--delta", "1e-5",       "--eval-every",       "0"};
   ASSERT_EQ(cudp(training("whole", words)).exit, 0);
   CudpProcess process(folder_, training("cut", words), folder_.path());
   while (newest_checkpoint_file(folder_ / "cut").empty() ||
@@ -272,9 +275,10 @@ TEST_F(FineTuningCli, AResumedRunNeedsNoFileAndEndsInTheSameBytes) {
 }
 
 TEST_F(FineTuningCli, FreshNoiseKeepsFrozenLayersAndTheDigest) {
-  const Words words = {"--init",  kStart,       "--freeze",           "fc1*", "--steps",   "400",
-                       "--model", "table.toml", "--checkpoint-every", "7",    "--epsilon", "3",
-                       "--delta", "1e-5",       "--eval-every",       "0"};
+  const Arguments words = {
+      "--init",  kStart,       "--freeze",           "fc1*", "--steps",   "400",
+      "--model", "table.toml", "--checkpoint-every", "7",    "--epsilon", "3",
+      "--delta", "1e-5",       "--eval-every",       "0"};
   CudpProcess process(folder_, training("cut", words), folder_.path());
   while (newest_checkpoint_file(folder_ / "cut").empty())
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -290,9 +294,10 @@ TEST_F(FineTuningCli, FreshNoiseKeepsFrozenLayersAndTheDigest) {
 }
 
 TEST_F(FineTuningCli, RanksTrainTheSame) {
-  for (const Words& more : {Words{}, Words{"--method", "adaclip"}, Words{"--method", "dpis"}}) {
+  for (const Arguments& more :
+       {Arguments{}, Arguments{"--method", "adaclip"}, Arguments{"--method", "dpis"}}) {
     const std::string run = "run" + (more.empty() ? "" : more[1]);
-    const Words words = with({"--init", kStart, "--freeze", "fc1*"}, more);
+    const Arguments words = with({"--init", kStart, "--freeze", "fc1*"}, more);
     ASSERT_EQ(train(run, words).exit, 0);
     const Finished f = train(run + "2", with(words, {"--ranks", "2"}));
     ASSERT_EQ(f.exit, 0) << f.err;
@@ -301,9 +306,10 @@ TEST_F(FineTuningCli, RanksTrainTheSame) {
 }
 
 TEST_F(FineTuningCli, RanksResumeWithTheFrozenWeights) {
-  const Words words = {"--init",  kStart,       "--freeze",           "fc1*", "--steps",   "300",
-                       "--model", "table.toml", "--checkpoint-every", "7",    "--epsilon", "3",
-                       "--delta", "1e-5",       "--eval-every",       "0"};
+  const Arguments words = {
+      "--init",  kStart,       "--freeze",           "fc1*", "--steps",   "300",
+      "--model", "table.toml", "--checkpoint-every", "7",    "--epsilon", "3",
+      "--delta", "1e-5",       "--eval-every",       "0"};
   ASSERT_EQ(cudp(training("whole", words)).exit, 0);
   CudpProcess process(folder_, training("cut", words), folder_.path());
   while (newest_checkpoint_file(folder_ / "cut").empty())
@@ -319,7 +325,7 @@ TEST_F(FineTuningCli, RanksResumeWithTheFrozenWeights) {
 
 TEST_F(FineTuningCli, WhatAModelOfCudpSpentIsNamedAsNotCounted) {
   ASSERT_EQ(train("first", {}).exit, 0);
-  Words words = training(
+  Arguments words = training(
       "second", private_table({"--init", "first/release/model.safetensors", "--freeze", "fc1"}));
   std::erase(words, "--quiet");
   const Finished f = cudp(words);
@@ -392,7 +398,7 @@ layers = [
   };
   write_text(folder_ / "slow.toml", model_text(", lr_scale = 1e-4"));
   write_text(folder_ / "plain.toml", model_text(""));
-  const auto of = [&](const std::string& run, const Words& more) {
+  const auto of = [&](const std::string& run, const Arguments& more) {
     return cudp(training(
         run, with({"--init", kStart, "--epsilon", "3", "--delta", "1e-5", "--steps", "1"}, more)));
   };

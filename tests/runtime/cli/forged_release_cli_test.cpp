@@ -22,19 +22,19 @@ using ReleaseJson = nlohmann::ordered_json;
 
 class ForgedRelease : public testing::Test {
  protected:
-  void train(const Words& more) const {
-    const Words words = with({"train", "--epsilon", "3", "--delta", "1e-5", "--threads", "1",
-                              "--device", "cpu", "--quiet", "--out", folder_ / "run"},
-                             more);
+  void train(const Arguments& more) const {
+    const Arguments words = with({"train", "--epsilon", "3", "--delta", "1e-5", "--threads", "1",
+                                  "--device", "cpu", "--quiet", "--out", folder_ / "run"},
+                                 more);
     const Finished f = run_cudp(folder_, words);
     ASSERT_EQ(f.exit, 0) << f.err;
   }
-  void train_table(const Words& more) const {
+  void train_table(const Arguments& more) const {
     ASSERT_NO_FATAL_FAILURE(
         train(with({"--dataset", table_.table, "--schema", table_.schema}, more)));
   }
   /// Trains on texts whose labels follow from a word.
-  void train_texts(const Words& more) const {
+  void train_texts(const Arguments& more) const {
     std::string rows;
     for (int i = 0; i < 200; ++i) rows += i % 3 == 0 ? "1\ta good film\n" : "0\ta bad film\n";
     write_text(folder_ / "films.tsv", rows);
@@ -81,7 +81,7 @@ layers = [
     });
     fs::remove(folder_ / "forged/NOT-FOR-RELEASE.txt");
   }
-  Finished verify(const std::string& run, const Words& more = {}) const {
+  Finished verify(const std::string& run, const Arguments& more = {}) const {
     return run_cudp(folder_, with({"verify", folder_ / run}, more));
   }
   /// Returns the differences that one check of the forged release has.
@@ -108,8 +108,8 @@ layers = [
   SmallTable table_ = write_small_table(folder_, 400);
 };
 
-const Words kFewSteps = {"--model", "logistic", "--size-is-public", "--batch", "40",
-                         "--steps", "5"};
+const Arguments kFewSteps = {"--model", "logistic", "--size-is-public", "--batch", "40",
+                             "--steps", "5"};
 
 TEST_F(ForgedRelease, ACertificateOfTheOlderFormatIsRefused) {
   ASSERT_NO_FATAL_FAILURE(train_table(kFewSteps));
@@ -194,7 +194,7 @@ TEST_F(ForgedRelease, AWeakGeneratorIsThatOfTheSettings) {
 }
 
 TEST_F(ForgedRelease, AProofForRealNumbersIsThatOfTheMethod) {
-  const Words linear = {"--model", "logistic", "--size-is-public", "--method"};
+  const Arguments linear = {"--model", "logistic", "--size-is-public", "--method"};
   ASSERT_NO_FATAL_FAILURE(train_table(with(linear, {"objpert"})));
   forge_for_release("arithmetic");
   expect_found("for release", "unsafe_flags: expected one");

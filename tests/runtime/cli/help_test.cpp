@@ -23,7 +23,7 @@ bool names(const std::string& text, const std::string& key) {
 }
 
 /// Returns the text that cudp writes on a terminal with this number of columns.
-std::string on_terminal(const Words& words, unsigned short columns) {
+std::string on_terminal(const Arguments& words, unsigned short columns) {
   return run_on_terminal(with({cudp_binary()}, words), "", columns).terminal;
 }
 
@@ -97,11 +97,11 @@ TEST(Help, FitsTheTerminal) {
 
 TEST(Help, HasNoLineOverTheWidth) {
   const TemporaryFolder folder;
-  std::vector<Words> commands = {{"--help"}, {"train", "--help-all"}, {"audit", "--help-all"}};
+  std::vector<Arguments> commands = {{"--help"}, {"train", "--help-all"}, {"audit", "--help-all"}};
   for (const char* const name : {"train", "schema", "eval", "predict", "export", "audit", "verify",
                                  "account", "calibrate", "info", "completion"})
     commands.push_back({name, "--help"});
-  for (const Words& words : commands) {
+  for (const Arguments& words : commands) {
     for (const unsigned short columns : {60, 80}) {
       const std::string shown = on_terminal(words, columns);
       EXPECT_GT(lines_of(shown).size(), 3u);
@@ -119,9 +119,9 @@ TEST(Help, HasNoLineOverTheWidth) {
 
 TEST(Answers, FitTheTerminal) {
   const TemporaryFolder folder;
-  const Words account = args("account --q 0.01 --sigma 1 --steps 200 --delta 1e-6");
-  const Words info = {"info"};
-  for (const Words& words : {account, info}) {
+  const Arguments account = args("account --q 0.01 --sigma 1 --steps 200 --delta 1e-6");
+  const Arguments info = {"info"};
+  for (const Arguments& words : {account, info}) {
     for (std::string line : lines_of(on_terminal(words, 40))) {
       line = line.substr(line.find('\033') == std::string::npos ? 0 : line.rfind('K') + 1);
       std::erase(line, '\r');

@@ -66,8 +66,8 @@ class HiddenRows : public testing::Test {
 
   TemporaryFolder folder_;
   SmallTable table_ = write_small_table(folder_, 400);
-  Words train_on_ = {"train",       "--dataset", table_.table,   "--schema",
-                     table_.schema, "--out",     folder_ / "run"};
+  Arguments train_on_ = {"train",       "--dataset", table_.table,   "--schema",
+                         table_.schema, "--out",     folder_ / "run"};
 };
 
 TEST_F(HiddenRows, AreFoundInTheModelsFile) {

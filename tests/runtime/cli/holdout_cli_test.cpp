@@ -78,7 +78,7 @@ TEST_F(HoldoutCli, PublishesNoisyFiguresWithBarsAndKeepsExactOnesPrivate) {
 /// Of the same seed the noise is the same, so that the two matrices differ by whole rows: those
 /// whose probability is between the thresholds, exactly as the private figures say.
 TEST_F(HoldoutCli, AThresholdMovesRowsOfTheMatrixAndIsInTheCertificate) {
-  const Words seeded = with(kHoldoutBudget, {"--steps", "20", "--seed", "3"});
+  const Arguments seeded = with(kHoldoutBudget, {"--steps", "20", "--seed", "3"});
   ASSERT_EQ(train("visits.csv", seeded).exit, 0);
   const Json half = json("release/holdout.json")["confusion"];
   const Json exact_half = json("private/evaluation.json")["confusion"];
@@ -118,8 +118,8 @@ TEST_F(HoldoutCli, AThresholdMovesRowsOfTheMatrixAndIsInTheCertificate) {
 }
 
 TEST_F(HoldoutCli, AThresholdNeedsTwoClassesWithProbabilitiesAndAHoldout) {
-  const Words some = {"--epsilon", "2", "--delta", "1e-5", "--steps", "5"};
-  const auto refused = [&](const char* table, const Words& more, const char* words) {
+  const Arguments some = {"--epsilon", "2", "--delta", "1e-5", "--steps", "5"};
+  const auto refused = [&](const char* table, const Arguments& more, const char* words) {
     const Finished f = train(table, with(some, more));
     EXPECT_EQ(f.exit, 2);
     EXPECT_NE(f.err.find(words), std::string::npos) << f.err;
@@ -291,8 +291,8 @@ TEST_F(HoldoutCli, DrawNoPicturesOfHeldOutRows) {
 
 TEST_F(HoldoutCli, RefusesInOneLineWhatCannotBe) {
   write_text(folder_ / "test.csv", "age,hours,ill\n30,20,no\n");
-  const Words some = {"--epsilon", "2", "--delta", "1e-5", "--steps", "5"};
-  const std::vector<Words> all = {
+  const Arguments some = {"--epsilon", "2", "--delta", "1e-5", "--steps", "5"};
+  const std::vector<Arguments> all = {
       {"--holdout", "0"},
       {"--holdout", "1"},
       {"--holdout-epsilon", "1"},
@@ -303,7 +303,7 @@ TEST_F(HoldoutCli, RefusesInOneLineWhatCannotBe) {
       {"--holdout", "0.2", "--holdout-epsilon", "300", "--holdout-delta", "1e-6"},
       {"--holdout", "0.2", "--test-data-is-public"},
       {"--holdout", "0.2", "--test-data", folder_ / "test.csv"}};
-  for (const Words& more : all) {
+  for (const Arguments& more : all) {
     const Finished f = train("visits.csv", with(some, more));
     EXPECT_EQ(f.exit, 2) << more[0] << f.err;
     EXPECT_EQ(std::ranges::count(f.err, '\n'), 1) << f.err;

@@ -49,7 +49,7 @@ TEST_F(HoldoutResume, AreRefusedWhereTheirCoinsAreLost) {
   stored->checkpoint.training.split_key.reset();
   stored->checkpoint.training.step += 1;
   save_checkpoint(private_folder, stored->checkpoint, Authenticator(key->key()));
-  for (const Words& more : std::vector<Words>{{}, {"--fresh-noise"}}) {
+  for (const Arguments& more : std::vector<Arguments>{{}, {"--fresh-noise"}}) {
     const Finished f = resume(more);
     EXPECT_EQ(f.exit, 3) << f.err;
     EXPECT_NE(f.err.find("the key that decided which rows were held out"), std::string::npos)
@@ -111,7 +111,7 @@ TEST_F(HoldoutResume, GoOnWithTheSameRowsInTheSamePartsOnly) {
   ASSERT_NE(before[one], before[two]);
   ASSERT_NE(before[one], before[trained]);
   for (std::size_t i = 0; i < others.size(); ++i)
-    for (const Words& more : std::vector<Words>{{}, {"--fresh-noise"}}) {
+    for (const Arguments& more : std::vector<Arguments>{{}, {"--fresh-noise"}}) {
       write_lines(table, others[i]);
       const Finished f = resume(more);
       EXPECT_EQ(f.exit, 2) << i << f.err;
@@ -122,9 +122,10 @@ TEST_F(HoldoutResume, GoOnWithTheSameRowsInTheSamePartsOnly) {
   EXPECT_EQ(resume().exit, 2);
   // Other shares and budgets are other experiments.
   write_lines(table, before);
-  for (const Words& more : std::vector<Words>{{"--holdout", "0.3"},
-                                              {"--holdout", "0.25", "--holdout-epsilon", "1.5"},
-                                              {"--holdout", "0.25", "--holdout-delta", "1e-5"}}) {
+  for (const Arguments& more :
+       std::vector<Arguments>{{"--holdout", "0.3"},
+                              {"--holdout", "0.25", "--holdout-epsilon", "1.5"},
+                              {"--holdout", "0.25", "--holdout-delta", "1e-5"}}) {
     const Finished f = resume(with(more, {"--fresh-noise"}));
     EXPECT_EQ(f.exit, 2) << f.err;
     EXPECT_NE(f.err.find("as in the run being resumed"), std::string::npos) << f.err;
@@ -140,9 +141,9 @@ class KilledAtFigures : public ReleaseObserver {
 };
 
 TEST_F(HoldoutResume, FiguresOfOtherRowsAreNotMadeUnderTheNoiseThatWasDrawn) {
-  const Words run = words("stays.csv", with(kHoldoutBudget, {"--steps", "5", "--seed", "3"}));
+  const Arguments run = words("stays.csv", with(kHoldoutBudget, {"--steps", "5", "--seed", "3"}));
   // By the same program throughout, which alone goes on under the same key.
-  const auto go_on = [&](const Words& more = {}) {
+  const auto go_on = [&](const Arguments& more = {}) {
     return run_observed(folder_.path(), with({"train", "--resume", folder_ / "run"}, more),
                         [] { return nullptr; });
   };

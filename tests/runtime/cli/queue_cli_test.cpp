@@ -23,7 +23,7 @@ namespace {
 
 class QueueCli : public testing::Test {
  protected:
-  Words job(const Words& more = {}) const {
+  Arguments job(const Arguments& more = {}) const {
     return with({"train", "--dataset", table_.table, "--schema", table_.schema, "--epsilon", "3",
                  "--delta", "1e-5", "--steps", "20", "--device", "cpu", "--size-is-public"},
                 more);
@@ -63,7 +63,7 @@ TEST_F(QueueCli, AFolderOfAnotherMachineIsRefused) {
 }
 
 TEST_F(QueueCli, MoreThreadsThanCoresAreReported) {
-  const auto warnings = [&](const Words& more, const std::string& out) {
+  const auto warnings = [&](const Arguments& more, const std::string& out) {
     const Finished f = run_cudp(folder_, job(with({"--quiet", "--out", folder_ / out}, more)));
     EXPECT_EQ(f.exit, 0) << f.err;
     std::size_t found = 0;

@@ -57,13 +57,13 @@ class CliRanks : public CliCrash {
   CliRanks() {
     table_ = write_small_table(folder_, 1700);  // four tiles: some ranks may have no row
   }
-  static Words on(int ranks) { return {"--ranks", std::to_string(ranks)}; }
+  static Arguments on(int ranks) { return {"--ranks", std::to_string(ranks)}; }
 
   /// Runs the training by itself and on each number of ranks.
-  void expect_same(const std::string& name, const Words& training,
+  void expect_same(const std::string& name, const Arguments& training,
                    std::initializer_list<int> sizes) {
     SCOPED_TRACE(name);
-    const auto out = [&](const std::string& run) { return Words{"--out", folder_ / run}; };
+    const auto out = [&](const std::string& run) { return Arguments{"--out", folder_ / run}; };
     const Finished whole = run_cudp(folder_, with(training, out(name)));
     ASSERT_EQ(whole.exit, 0) << whole.err;
     const auto want = files_of(folder_ / name);
@@ -81,13 +81,13 @@ class CliRanks : public CliCrash {
       EXPECT_TRUE(got.contains(file) && got.at(file) == content) << file << " of " << ranks;
     EXPECT_EQ(got.size(), want.size());
   }
-  Words table() const {
+  Arguments table() const {
     return with(
         {"train", "--dataset", table_.table, "--schema", table_.schema, "--test-data", table_.test},
         args("--test-data-is-public --seed 11 --delta 1e-5 --threads 1 --quiet --json "
              "--device cpu"));
   }
-  Words glyphs() const {
+  Arguments glyphs() const {
     return args(
         "train --dataset glyphs --seed 5 --delta 1e-5 --epsilon 3 --threads 1 --quiet "
         "--json --device cpu --accountant rdp --batch 256");
@@ -95,7 +95,7 @@ class CliRanks : public CliCrash {
 };
 
 TEST_F(CliRanks, EveryMethodHasTheFilesOfOne) {
-  const Words few = args("--epsilon 3 --batch 128 --epochs 2 --accountant rdp");
+  const Arguments few = args("--epsilon 3 --batch 128 --epochs 2 --accountant rdp");
   const auto trained = [&](const char* flags) { return with(with(table(), few), args(flags)); };
   expect_same("dpsgd", trained("--model mlp --ema 0.9 --eval-every 1"), {2, 7});
   expect_same("decay",
@@ -138,8 +138,8 @@ columns = [
   {name = "class", kind = "label", values = ["no", "yes"]},
 ]
 )");
-  const Words units = {"train", "--dataset", folder_ / "units.csv", "--schema",
-                       folder_ / "units.toml"};
+  const Arguments units = {"train", "--dataset", folder_ / "units.csv", "--schema",
+                           folder_ / "units.toml"};
   expect_same(
       "units",
       with(units, args("--seed 3 --epsilon 3 --delta 1e-5 --batch 256 --epochs 2 --threads 1 "
@@ -217,10 +217,10 @@ TEST_F(CliRanks, OneThatDoesNotMoveIsNamed) {
 }
 
 TEST_F(CliRanks, ASignalEndsItWithTryAgain) {
-  const Words job = with(table(), args("--epsilon 3 --batch 128 --steps 2000 --model mlp "
-                                       "--size-is-public --checkpoint-every 10"));
+  const Arguments job = with(table(), args("--epsilon 3 --batch 128 --steps 2000 --model mlp "
+                                           "--size-is-public --checkpoint-every 10"));
   ASSERT_EQ(run_cudp(folder_, with(job, {"--out", folder_ / "whole"})).exit, 0);
-  const Words attempt = with(job, {"--resume-or-start", folder_ / "run"});
+  const Arguments attempt = with(job, {"--resume-or-start", folder_ / "run"});
   int interrupted = 0;
   for (const auto& [signal, ranks] : {std::pair{SIGUSR1, 2}, {SIGTERM, 3}, {SIGINT, 1}}) {
     CudpProcess process(folder_, with(attempt, on(ranks)));
@@ -275,7 +275,7 @@ TEST_F(CliRanks, ALostKeyIsPaidForOnAnyNumber) {
 }
 
 TEST_F(CliRanks, WhatCannotBeSharedIsRefused) {
-  const auto refused = [&](const Words& more, const char* text) {
+  const auto refused = [&](const Arguments& more, const char* text) {
     const Finished f = run_cudp(folder_, with(with(table(), {"--out", folder_ / "run"}), more));
     EXPECT_EQ(f.exit, 2) << f.err;
     EXPECT_NE(f.err.find(text), std::string::npos) << f.err;
@@ -305,7 +305,7 @@ void write_idx(const std::string& path, std::vector<std::uint32_t> header, std::
 }
 
 TEST_F(CliRanks, ImagesTablesAndTextsByTheirRanges) {
-  const Words few = args(
+  const Arguments few = args(
       "--epsilon 3 --delta 1e-5 --batch 128 --steps 4 --threads 1 --seed 2 --quiet --json "
       "--device cpu --accountant rdp");
   const std::string images = folder_ / "images";
@@ -351,7 +351,7 @@ class CliRanksMemory : public CliRanks {
 #endif
 
   /// Trains on four ranks, each of which may have so many bytes.
-  void expect_memory(const Words& data, std::uint64_t max_bytes) const {
+  void expect_memory(const Arguments& data, std::uint64_t max_bytes) const {
     CudpProcess process(folder_,
                         with(with(with({"train"}, data),
                                   args("--epsilon 3 --delta 1e-7 --model logistic --batch 512 "
@@ -428,7 +428,7 @@ class CliMpi : public CliRanks {
                              "OMPI_MCA_mpi_yield_when_idle"})
       ::setenv(name, "1", 1);
   }
-  Finished mpirun(int ranks, const Words& arguments) const {
+  Finished mpirun(int ranks, const Arguments& arguments) const {
     std::string line =
         "mpirun --oversubscribe --bind-to none -n " + std::to_string(ranks) + " " + cudp_binary();
     for (const std::string& word : arguments) line += " '" + word + "'";
@@ -441,7 +441,7 @@ class CliMpi : public CliRanks {
 };
 
 TEST_F(CliMpi, HasTheFilesOfOne) {
-  const Words training =
+  const Arguments training =
       with(table(),
            args("--epsilon 3 --batch 128 --epochs 2 --model mlp --method dpis --accountant rdp"));
   ASSERT_EQ(run_cudp(folder_, with(training, {"--out", folder_ / "whole"})).exit, 0);

@@ -27,7 +27,7 @@ std::string in_one_line(const std::string& text) {
 
 class ReportCli : public testing::Test {
  protected:
-  void train(const std::string& out, const Words& more) const {
+  void train(const std::string& out, const Arguments& more) const {
     const Finished f =
         run_cudp(folder_, with({"train", "--dataset", table_.table, "--schema", table_.schema,
                                 "--model", "logistic", "--batch", "40", "--threads", "1",
@@ -35,10 +35,10 @@ class ReportCli : public testing::Test {
                                more));
     ASSERT_EQ(f.exit, 0) << f.err;
   }
-  void train_private(const std::string& out, const Words& more = {}) const {
+  void train_private(const std::string& out, const Arguments& more = {}) const {
     train(out, with({"--epsilon", "3", "--delta", "1e-5", "--epochs", "3"}, more));
   }
-  Finished cudp(const Words& words) const { return run_cudp(folder_, words); }
+  Finished cudp(const Arguments& words) const { return run_cudp(folder_, words); }
   std::string release(const std::string& run, const std::string& name) const {
     return content_of(folder_ / (run + "/release/" + name));
   }

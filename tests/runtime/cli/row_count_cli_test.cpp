@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 
 class RowCount : public testing::Test {
  protected:
-  Finished train(const std::string& out, Words more) const {
+  Finished train(const std::string& out, Arguments more) const {
     return run_cudp(folder_,
                     with({"train",    "--dataset", table_.table, "--schema",  table_.schema,
                           "--model",  "logistic",  "--delta",    "1e-5",      "--epsilon",
@@ -69,7 +69,7 @@ TEST_F(RowCount, ARunSaysWhatAPrivateOneCosts) {
 /// count would be paid for in vain. The refusal is the same for every table.
 TEST_F(RowCount, WhatCannotKeepTheBudgetIsRefusedBeforeTheCountIsPaidFor) {
   struct Case {
-    Words more;
+    Arguments more;
     int exit;
     const char* says;
   };
@@ -150,10 +150,10 @@ TEST_F(RowCount, ABatchAboveAPrivateOneIsRefusedByTheNoisyCount) {
 TEST_F(RowCount, RunsWithoutANameOfTheirOwnNeverCollide) {
   const fs::path here = folder_.path() / "here";
   fs::create_directory(here);
-  const Words words = {"train",     "--dataset", table_.table, "--schema", table_.schema,
-                       "--model",   "logistic",  "--delta",    "1e-5",     "--epsilon",
-                       "2",         "--steps",   "1",          "--batch",  "16",
-                       "--threads", "1",         "--device",   "cpu",      "--quiet"};
+  const Arguments words = {"train",     "--dataset", table_.table, "--schema", table_.schema,
+                           "--model",   "logistic",  "--delta",    "1e-5",     "--epsilon",
+                           "2",         "--steps",   "1",          "--batch",  "16",
+                           "--threads", "1",         "--device",   "cpu",      "--quiet"};
   constexpr int kJobs = 6;
   std::vector<TemporaryFolder> outputs(kJobs);
   std::vector<CudpProcess> jobs;
@@ -170,7 +170,7 @@ TEST_F(RowCount, RunsWithoutANameOfTheirOwnNeverCollide) {
   EXPECT_EQ(runs, kJobs);
   // A run that is refused leaves no folder, neither its own nor an empty runs/.
   fs::remove_all(here / "runs");
-  Words refused = words;
+  Arguments refused = words;
   refused.insert(refused.end(), {"--batch", "2000", "--size-is-public"});
   EXPECT_EQ(CudpProcess(folder_, refused, here.string()).wait().exit, 2);
   EXPECT_TRUE(fs::is_empty(here));

@@ -56,7 +56,7 @@ class RowsInCli : public testing::Test {
     write_text(folder_ / "y.npy", npy_labels(y));
   }
 
-  Words training(const std::string& out, const std::string& more) const {
+  Arguments training(const std::string& out, const std::string& more) const {
     return with({"train", "--delta", "1e-3", "--seed", "3", "--batch", "40", "--quiet", "--device",
                  "cpu", "--out", folder_ / out},
                 args(more));
@@ -133,7 +133,7 @@ TEST_F(RowsInCli, ARunGoesOnEitherWayAndNotWithOtherRows) {
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     process.signal(SIGKILL);
     process.wait();
-    const Words resume = {"train", "--resume", folder_ / "run", "--quiet", "--rows-in", second};
+    const Arguments resume = {"train", "--resume", folder_ / "run", "--quiet", "--rows-in", second};
     std::string other = x;
     other[other.size() - 2] = static_cast<char>(other[other.size() - 2] ^ 1);
     write_text(at + "x.npy", other);
@@ -198,7 +198,7 @@ TEST_F(RowsInCli, AResumedRunUsesTheRowsThatWereCoded) {
       }
       return false;
     };
-    const Words resume = {"train", "--resume", run, "--quiet"};
+    const Arguments resume = {"train", "--resume", run, "--quiet"};
     // The rows of the table are no longer read: others have taken their place.
     ASSERT_TRUE(interrupt());
     EXPECT_EQ(kept_files(run), way.kept);
@@ -292,7 +292,7 @@ TEST_F(RowsInCli, WhatNeedsAllRowsIsRefused) {
 }
 
 /// Runs cudp with a limit on its anonymous memory [bytes].
-Finished run_with_limit(const TemporaryFolder& folder, const Words& words, rlim_t bytes) {
+Finished run_with_limit(const TemporaryFolder& folder, const Arguments& words, rlim_t bytes) {
   rlimit before{};
   ::getrlimit(RLIMIT_DATA, &before);
   const rlimit limit{.rlim_cur = bytes, .rlim_max = before.rlim_max};

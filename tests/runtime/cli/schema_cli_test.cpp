@@ -33,8 +33,8 @@ class SchemaCli : public testing::Test {
 
   std::string table() const { return folder_ / "patients.csv"; }
   std::string schema() const { return folder_ / "patients.toml"; }
-  Finished cudp(const Words& words) const { return run_cudp(folder_, words); }
-  Finished train(const std::string& out, const Words& more) const {
+  Finished cudp(const Arguments& words) const { return run_cudp(folder_, words); }
+  Finished train(const std::string& out, const Arguments& more) const {
     return cudp(
         with({"train",   "--epsilon", "2",       "--delta", "1e-5",   "--model",    "logistic",
               "--batch", "64",        "--steps", "8",       "--seed", "3",          "--threads",
@@ -138,7 +138,7 @@ TEST_F(SchemaCli, MalformedRowsThatAreMissingShowNowhere) {
     ASSERT_NE(at, std::string::npos) << text;
     text.insert(at + behind.size(), ", fill = " + value);
   };
-  Words words = {"--dataset", table(), "--schema", schema(), "--malformed", "missing"};
+  Arguments words = {"--dataset", table(), "--schema", schema(), "--malformed", "missing"};
   const Finished early = train("early", words);
   EXPECT_EQ(early.exit, 2);
   EXPECT_NE(early.err.find("column 'admitted': expected a 'fill' for --malformed missing"),
@@ -194,7 +194,7 @@ TEST_F(SchemaCli, MatricesTrainAndTheModelSaysHowTheyAreNormalised) {
   write_text(folder_ / "xy.npz", zip({{"x.npy", npy_floats(500, x)}, {"y.npy", npy_labels(y)}}));
   write_text(folder_ / "x.npy", npy_floats(500, x));
   write_text(folder_ / "y.npy", npy_labels(y));
-  const Words how = {"--classes", "3", "--normalise", "unit"};
+  const Arguments how = {"--classes", "3", "--normalise", "unit"};
   const Finished archive = train("archive", with({"--dataset", folder_ / "xy.npz"}, how));
   ASSERT_EQ(archive.exit, 0) << archive.err;
   const Finished files =

@@ -40,7 +40,7 @@ class CliSignals : public CliCrash {
  protected:
   CliSignals() { (void)std::signal(SIGHUP, SIG_DFL); }
 
-  Words short_training(const std::string& out) const {
+  Arguments short_training(const std::string& out) const {
     return with(training(out), {"--steps", "40"});
   }
   /// A table that takes a while to read.
@@ -52,7 +52,7 @@ class CliSignals : public CliCrash {
     while (rows.size() < (std::size_t{16} << 20)) rows += block;
     write_text(folder_ / "large.csv", rows);
   }
-  Words large_training(const Words& more = {}) const {
+  Arguments large_training(const Arguments& more = {}) const {
     return with({"train",
                  "--dataset",
                  folder_ / "large.csv",
@@ -180,7 +180,7 @@ TEST_F(CliSignals, WhileTheReleaseIsWrittenItCanBeResumed) {
 
 /// The moments are spread over the whole of a short run.
 TEST_F(CliSignals, AtAnyMomentTheSameCommandEndsTheSame) {
-  Words job = short_training("run");
+  Arguments job = short_training("run");
   std::ranges::replace(job, std::string("--out"), std::string("--resume-or-start"));
   const auto start = std::chrono::steady_clock::now();
   ASSERT_EQ(run_cudp(folder_, short_training("whole")).exit, 0);

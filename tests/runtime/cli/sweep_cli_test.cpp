@@ -22,8 +22,8 @@ namespace {
 class SweepCli : public testing::Test {
  protected:
   /// Returns a sweep of the table. Its test rows are public if `more` says so.
-  Words sweep(const Words& more, const Words& size = {"--size-is-public"},
-              const std::string& steps = "20") const {
+  Arguments sweep(const Arguments& more, const Arguments& size = {"--size-is-public"},
+                  const std::string& steps = "20") const {
     return with(with({"sweep", "--dataset", table_.table, "--schema", table_.schema, "--test-data",
                       table_.test},
                      args("--delta 1e-5 --batch 64 --device cpu --quiet")),
@@ -68,14 +68,14 @@ TEST_F(SweepCli, TrainsEachCombinationInAFolderOfItsOwn) {
   EXPECT_FALSE(fs::exists(out() + "/private/sweep.csv")) << "nothing of these runs is private";
   EXPECT_EQ(run_cudp(folder_, {"verify", out() + "/runs/003"}).exit, 0);
   // The total is that of `cudp account` for the runs.
-  Words account = {"account", "--json"};
+  Arguments account = {"account", "--json"};
   for (int i = 1; i <= 8; ++i) account.push_back(out() + "/runs/00" + std::to_string(i));
   const auto all = nlohmann::json::parse(run_cudp(folder_, account).out);
   EXPECT_EQ(json["epsilon_of_all_runs"], all["as_chosen_on_the_way"]);
 }
 
 TEST_F(SweepCli, FinishedRunsAreNotRepeated) {
-  const Words words = sweep({"--epsilon", "1,3", "--test-data-is-public", "--out", out()});
+  const Arguments words = sweep({"--epsilon", "1,3", "--test-data-is-public", "--out", out()});
   ASSERT_EQ(run_cudp(folder_, words).exit, 0);
   const auto time = fs::last_write_time(out() + "/runs/002/release/model.safetensors");
   fs::remove_all(out() + "/runs/001");
@@ -90,9 +90,9 @@ TEST_F(SweepCli, FinishedRunsAreNotRepeated) {
 }
 
 TEST_F(SweepCli, AKilledSweepGoesOn) {
-  const Words words = sweep({"--epsilon", "1,3", "--repeats", "2", "--test-data-is-public",
-                             "--eval-every", "0", "--out", out()},
-                            {"--size-is-public"}, "60000");
+  const Arguments words = sweep({"--epsilon", "1,3", "--repeats", "2", "--test-data-is-public",
+                                 "--eval-every", "0", "--out", out()},
+                                {"--size-is-public"}, "60000");
   int interrupted = 0;
   for (const int signal : {SIGTERM, SIGINT, SIGKILL, SIGTERM, SIGTERM}) {
     CudpProcess process(folder_, words);
@@ -117,7 +117,7 @@ TEST_F(SweepCli, AKilledSweepGoesOn) {
 /// A signal at any moment of a sweep whose runs are complete: it ends as complete, or as one that
 /// the same command continues, and never by the signal.
 TEST_F(SweepCli, ASignalNearTheEndDoesNotEndItByTheSignal) {
-  const Words words = sweep({"--epsilon", "1", "--test-data-is-public", "--out", out()});
+  const Arguments words = sweep({"--epsilon", "1", "--test-data-is-public", "--out", out()});
   ASSERT_EQ(run_cudp(folder_, words).exit, 0);
   for (int i = 0; i < 30; ++i) {
     CudpProcess process(folder_, words);
@@ -130,7 +130,7 @@ TEST_F(SweepCli, ASignalNearTheEndDoesNotEndItByTheSignal) {
 }
 
 TEST_F(SweepCli, IsCheckedBeforeTheFirstRun) {
-  const auto refused = [&](const Words& more, int code, const std::string& why) {
+  const auto refused = [&](const Arguments& more, int code, const std::string& why) {
     const Finished f = run_cudp(folder_, sweep(with(more, {"--out", out("refused")})));
     EXPECT_EQ(f.exit, code) << f.err;
     EXPECT_EQ(lines_of(f.err).size(), 1u) << f.err;

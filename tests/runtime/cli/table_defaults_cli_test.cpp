@@ -49,7 +49,7 @@ class TableDefaultsCli : public testing::Test {
     write_text(folder_ / "patients.csv", patients(2'000, 1));
     write_text(folder_ / "patients.toml", kPatientsSchema);
   }
-  Words training(const std::string& out, const Words& more = {}) const {
+  Arguments training(const std::string& out, const Arguments& more = {}) const {
     return with(
         {"train", "--dataset", folder_ / "patients.csv", "--schema", folder_ / "patients.toml",
          "--epsilon", "1", "--delta", "1e-6", "--threads", "1", "--out", folder_ / out},
@@ -69,7 +69,7 @@ class TableDefaultsCli : public testing::Test {
 
 /// The batch follows from the count, however coarse that is; other methods say what to type.
 TEST_F(TableDefaultsCli, ACoarseCountIsNoReasonToRefuseABatchThatNobodyTyped) {
-  const Words budget = {"--epsilon", "0.001", "--seed", "1"};
+  const Arguments budget = {"--epsilon", "0.001", "--seed", "1"};
   const Finished f = run_cudp(folder_, training("run", budget));
   EXPECT_EQ(f.exit, 0) << f.err;
   EXPECT_NE(f.err.find("chosen for a table of about"), std::string::npos) << f.err;
@@ -140,7 +140,7 @@ TEST_F(TableDefaultsCli, WhatIsTypedWins) {
 
 /// The checkpoint has what was chosen, and a resume chooses nothing.
 TEST_F(TableDefaultsCli, AResumeHasTheSettingsThatTheRunBeganWith) {
-  const Words seeded = args("--seed 5 --checkpoint-every 20 --steps 4000 --quiet");
+  const Arguments seeded = args("--seed 5 --checkpoint-every 20 --steps 4000 --quiet");
   ASSERT_EQ(run_cudp(folder_, training("whole", seeded)).exit, 0);
   {
     CudpProcess process(folder_, training("killed", seeded));

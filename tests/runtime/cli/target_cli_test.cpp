@@ -70,7 +70,7 @@ class TargetCli : public testing::Test {
     write_text(folder_ / "held_out.csv", stays(2'000, 2));
     write_text(folder_ / "schema.toml", schema());
   }
-  Finished train(const Words& more) const {
+  Finished train(const Arguments& more) const {
     return run_cudp(folder_, with({"train", "--dataset", folder_ / "stays.csv", "--schema",
                                    folder_ / "schema.toml", "--out", folder_ / "run", "--quiet"},
                                   more));
@@ -85,13 +85,13 @@ class TargetCli : public testing::Test {
   TemporaryFolder folder_;
 };
 
-const Words kBudget = {"--epsilon", "3", "--delta", "1e-6"};
+const Arguments kBudget = {"--epsilon", "3", "--delta", "1e-6"};
 
 /// At epsilon 3 R2 is within 0.05 of the same model without privacy, as a mean of 3 seeds.
 TEST_F(TargetCli, PrivacyCostsLittle) {
   write_text(folder_ / "stays.csv", stays(20'000, 1));
   write_text(folder_ / "held_out.csv", stays(20'000, 2));
-  const auto mean_r2 = [&](const Words& more) {
+  const auto mean_r2 = [&](const Arguments& more) {
     double sum = 0.0;
     for (int seed = 1; seed <= 3; ++seed) {
       fs::remove_all(folder_ / "run");
@@ -113,12 +113,12 @@ TEST_F(TargetCli, PrivacyCostsLittle) {
 
 /// Every method that clips gradients, on codes and in hidden layers.
 TEST_F(TargetCli, MethodsThatClipGradientsTrain) {
-  for (const Words& more :
-       {Words{}, Words{"--model", "mlp"}, Words{"--clipping", "automatic"},
-        Words{"--model", "mlp", "--clipping", "per-layer"}, Words{"--method", "dpsgd-decay"},
-        Words{"--method", "dpsgd-quantile"}, Words{"--method", "adp-sgd"},
-        Words{"--method", "dpsgd-ts", "--model", "mlp"}, Words{"--method", "adaclip"},
-        Words{"--method", "norm-bound", "--loss", "huber"}}) {
+  for (const Arguments& more :
+       {Arguments{}, Arguments{"--model", "mlp"}, Arguments{"--clipping", "automatic"},
+        Arguments{"--model", "mlp", "--clipping", "per-layer"},
+        Arguments{"--method", "dpsgd-decay"}, Arguments{"--method", "dpsgd-quantile"},
+        Arguments{"--method", "adp-sgd"}, Arguments{"--method", "dpsgd-ts", "--model", "mlp"},
+        Arguments{"--method", "adaclip"}, Arguments{"--method", "norm-bound", "--loss", "huber"}}) {
     fs::remove_all(folder_ / "run");
     const Finished f =
         train(with(with(kBudget, {"--batch", "64", "--steps", "4", "--seed", "1"}), more));
@@ -207,7 +207,7 @@ TEST_F(TargetCli, PrivateTestRowsShowInNothing) {
 TEST_F(TargetCli, RefusesWhatIsWrongInOneLine) {
   write_text(folder_ / "open.toml", schema("fill = 3"));
   write_text(folder_ / "bounds.toml", schema("min = 60, max = 0"));
-  const auto expect = [&](const Words& more, const std::string& sentence) {
+  const auto expect = [&](const Arguments& more, const std::string& sentence) {
     const Finished f = train(with(kBudget, more));
     EXPECT_EQ(f.exit, 2);
     EXPECT_NE(f.err.find("cudp: "), std::string::npos) << f.err;

@@ -23,7 +23,7 @@ class TuneChargeCli : public TuneCli {};
 
 /// Settings of a file are those of a flag: what no tuning may have, and what candidates must share.
 TEST_F(TuneChargeCli, RefusesSettingsOfAFileThatItRefusesAsFlags) {
-  const auto refused = [&](const std::string& text, const Words& more, const std::string& why) {
+  const auto refused = [&](const std::string& text, const Arguments& more, const std::string& why) {
     write_text(folder_ / "more.toml", text);
     const Finished f = run_cudp(
         folder_,
@@ -46,8 +46,8 @@ TEST_F(TuneChargeCli, RefusesSettingsOfAFileThatItRefusesAsFlags) {
 
 TEST_F(TuneChargeCli, ASeedIsTheTuningsOwn) {
   write_text(folder_ / "more.toml", "seed = 7\n");
-  Words words = {"tune",     "--dataset",           table_.table, "--schema", table_.schema,
-                 "--config", folder_ / "more.toml", "--out",      out()};
+  Arguments words = {"tune",     "--dataset",           table_.table, "--schema", table_.schema,
+                     "--config", folder_ / "more.toml", "--out",      out()};
   words = with(with(words, scored()),
                args("--epsilon 2 --delta 1e-5 --batch 64 --steps 12 --device cpu "
                     "--quiet --lr 0.1,0.5 --runs 2"));
@@ -64,8 +64,8 @@ class CountedTuneCli : public TuneCli {
   CountedTuneCli() { write_settings("epsilon = 2\n"); }
   void write_settings(const std::string& text) const { write_text(folder_ / "more.toml", text); }
   Finished counted() const {
-    Words words = {"tune",     "--dataset",           table_.table, "--schema", table_.schema,
-                   "--config", folder_ / "more.toml", "--out",      out()};
+    Arguments words = {"tune",     "--dataset",           table_.table, "--schema", table_.schema,
+                       "--config", folder_ / "more.toml", "--out",      out()};
     words = with(with(words, scored()), args("--delta 1e-5 --batch 5000 --steps 12 --device cpu "
                                              "--clip 0.1,0.5 --runs 2 --most-runs 8"));
     return run_cudp(folder_, words);
@@ -160,17 +160,17 @@ columns = [
 )");
   std::set<double> charged;
   for (const std::string kept : {"memory", "file"}) {
-    Words words = {"tune",
-                   "--dataset",
-                   folder_ / "visits.csv",
-                   "--schema",
-                   folder_ / "visits.toml",
-                   "--test-data",
-                   folder_ / "visits2.csv",
-                   "--rows-in",
-                   kept,
-                   "--out",
-                   out(kept)};
+    Arguments words = {"tune",
+                       "--dataset",
+                       folder_ / "visits.csv",
+                       "--schema",
+                       folder_ / "visits.toml",
+                       "--test-data",
+                       folder_ / "visits2.csv",
+                       "--rows-in",
+                       kept,
+                       "--out",
+                       out(kept)};
     write_text(folder_ / "visits2.csv", rows);
     words = with(words, args("--test-data-is-public --size-is-public --epsilon 2 --delta 1e-5 "
                              "--batch 50 --steps 10 --device cpu --quiet --clip 0.1,0.5 --lr 0.5 "
@@ -215,7 +215,7 @@ TEST_F(TuneChargeCli, ATrainingOfATuningIsNoRunOfItsOwn) {
   ASSERT_EQ(run_cudp(folder_, tune(with(scored(), {"--size-is-public", "--out", out()}))).exit, 0);
   const std::string training = out("tuned/private/runs/000001");
   fs::create_directory_symlink(training, out("link"));
-  const auto refused = [&](const Words& words) {
+  const auto refused = [&](const Arguments& words) {
     const Finished f = run_cudp(folder_, words);
     EXPECT_EQ(f.exit, 2) << words.front() << f.out << f.err;
     EXPECT_EQ(lines_of(f.err).size(), 1u) << f.err;
@@ -255,7 +255,7 @@ TEST_F(TuneChargeCli, NothingIsReleasedIfATrainingLostItsKey) {
   training["keys_lost"] = 1;
   training["releases_repeated"] = 0;
   write_text(place, training.dump(2) + "\n");
-  const Words again = tune(with(scored(), {"--size-is-public", "--out", out()}));
+  const Arguments again = tune(with(scored(), {"--size-is-public", "--out", out()}));
   const Finished f = run_cudp(folder_, again);
   EXPECT_EQ(f.exit, 3) << f.err;
   EXPECT_NE(f.err.find("all of the tuning's budget counts as spent"), std::string::npos) << f.err;

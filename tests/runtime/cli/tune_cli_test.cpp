@@ -62,12 +62,7 @@ TEST_F(TuneCli, ReleasesTheBestTrainingAloneWithTheGuaranteeOfAll) {
 TEST_F(TuneCli, AForgedTuningIsFound) {
   ASSERT_EQ(run_cudp(folder_, tune(with(scored(), {"--out", out()}))).exit, 0);
   const auto certificate = json("release/privacy.json");
-  const auto forged = [&](const auto& change) {
-    auto changed = certificate;
-    change(changed);
-    write_text(out() + "/release/privacy.json", changed.dump(2) + "\n");
-    return run_cudp(folder_, {"verify", out()}).exit;
-  };
+  const auto forged = [&](const auto& change) { return verify_changed(certificate, change); };
   EXPECT_EQ(forged([](auto&) {}), 0);
   EXPECT_NE(forged([](auto& c) { c["epsilon"] = 0.9 * c["epsilon"].template get<double>(); }), 0);
   EXPECT_NE(forged([](auto& c) { c["tuning"]["eta"] = -0.5; }), 0);
@@ -93,8 +88,8 @@ TEST_F(TuneCli, AForgedTuningIsFound) {
 }
 
 TEST_F(TuneCli, AllocatedTrainingsAreCountedByTheirPromise) {
-  Words words = {"tune", "--dataset", table_.table, "--schema",    table_.schema, "--seed",
-                 "5",    "--out",     out(),        "--test-data", table_.test};
+  Arguments words = {"tune", "--dataset", table_.table, "--schema",    table_.schema, "--seed",
+                     "5",    "--out",     out(),        "--test-data", table_.test};
   words = with(words, args("--test-data-is-public --size-is-public --epsilon 2 --delta 1e-5 "
                            "--batch 64 --epochs 2 --sampling allocation --device cpu --quiet "
                            "--lr 0.1,0.5 --runs 2 --most-runs 8"));
@@ -138,12 +133,12 @@ TEST_F(TuneCli, RowsInAFileKeepTheBudgetForTheirUnit) {
 }
 
 TEST_F(TuneCli, JobsAndKillsChangeNothing) {
-  const Words whole = tune(with(scored(), {"--out", out()}));
+  const Arguments whole = tune(with(scored(), {"--out", out()}));
   ASSERT_EQ(run_cudp(folder_, whole).exit, 0);
   ASSERT_EQ(run_cudp(folder_, tune(with(scored(), {"--jobs", "3", "--out", out("jobs")}))).exit, 0);
   EXPECT_EQ(released("jobs"), released());
   // Each call is killed later than the one before, until one ends by itself.
-  const Words again = tune(with(scored(), {"--resume-or-start", out("killed")}));
+  const Arguments again = tune(with(scored(), {"--resume-or-start", out("killed")}));
   Finished f;
   int killed = 0;
   for (int wait = 100; f.exit != 0 && killed < 40; wait += wait * 2 / 5) {
@@ -231,12 +226,7 @@ TEST_F(TuneCli, HeldOutRowsScoreWithNoise) {
 TEST_F(TuneCli, AnotherRowCountOfTheReleasedTrainingIsFound) {
   ASSERT_EQ(run_cudp(folder_, tune({"--out", out()})).exit, 0);
   const auto certificate = json("release/privacy.json");
-  const auto forged = [&](const auto& change) {
-    auto changed = certificate;
-    change(changed);
-    write_text(out() + "/release/privacy.json", changed.dump(2) + "\n");
-    return run_cudp(folder_, {"verify", out()}).exit;
-  };
+  const auto forged = [&](const auto& change) { return verify_changed(certificate, change); };
   EXPECT_EQ(forged([](auto&) {}), 0);
   EXPECT_NE(forged([](auto& c) { c["tuning"].erase("size_release"); }), 0);
   EXPECT_NE(forged([](auto& c) { c["tuning"]["size_release"]["epsilon"] = 0.01; }), 0);
@@ -254,7 +244,7 @@ TEST_F(TuneCli, AReplayOfTheReleasedTrainingAgrees) {
   for (const bool holds_out : {false, true}) {
     const std::string name = holds_out ? "held" : "scored";
     const Finished f =
-        run_cudp(folder_, tune(with(holds_out ? Words{} : scored(), {"--out", out(name)})));
+        run_cudp(folder_, tune(with(holds_out ? Arguments{} : scored(), {"--out", out(name)})));
     ASSERT_EQ(f.exit, 0) << f.err;
     const Finished replayed =
         run_cudp(folder_, {"verify", out(name), "--replay", out(name + "-replay"), "--dataset",
@@ -329,7 +319,7 @@ TEST_F(TuneCli, ADryRunWritesNothing) {
 }
 
 TEST_F(TuneCli, RefusesBeforeAnythingIsWritten) {
-  const auto refused = [&](const Words& more, int code, const std::string& why) {
+  const auto refused = [&](const Arguments& more, int code, const std::string& why) {
     const Finished f = run_cudp(folder_, tune(with(more, {"--out", out("refused")})));
     EXPECT_EQ(f.exit, code) << f.err;
     EXPECT_EQ(lines_of(f.err).size(), 1u) << f.err;

@@ -55,7 +55,7 @@ class UnitsCli : public testing::Test {
     write_text(folder_ / "visits.csv.schema.toml",
                schema(fmt::format("unit = \"{}\"\nmax_rows = {}\n", column, max_rows)));
   }
-  Finished train(const std::string& out, const Words& more) const {
+  Finished train(const std::string& out, const Arguments& more) const {
     return run_cudp(folder_,
                     with({"train", "--dataset", folder_ / "visits.csv", "--delta", "1e-5", "--seed",
                           "1", "--threads", "1", "--device", "cpu", "--out", folder_ / out},
@@ -80,7 +80,7 @@ class UnitsCli : public testing::Test {
   TemporaryFolder folder_;
 };
 
-const Words kDpSgd = {"--model", "logistic", "--batch", "60", "--steps", "5", "--epsilon", "3"};
+const Arguments kDpSgd = {"--model", "logistic", "--batch", "60", "--steps", "5", "--epsilon", "3"};
 
 TEST_F(UnitsCli, StandInTheCertificateWhichIsForThem) {
   const Finished f = train("run", with(kDpSgd, {"--size-is-public"}));
@@ -131,7 +131,7 @@ TEST_F(UnitsCli, OfManyRowsHaveAsMuchOfTheTableAsTheAccountantReaches) {
 /// Every method either trains, and its run holds, or refuses in one line.
 TEST_F(UnitsCli, AreKeptByEveryMethodOrRefused) {
   const struct {
-    Words flags;
+    Arguments flags;
     bool trains;
   } kAll[] = {
       {kDpSgd, true},
@@ -265,7 +265,7 @@ TEST_F(UnitsCli, OfARunCannotBeChangedOnTheWay) {
   ASSERT_FALSE(newest_checkpoint_file(folder_ / "run").empty());
   for (const int max_rows : {2, 4}) {
     write_schema(max_rows);
-    for (const Words& more : std::vector<Words>{{}, {"--fresh-noise"}}) {
+    for (const Arguments& more : std::vector<Arguments>{{}, {"--fresh-noise"}}) {
       const Finished f = run_cudp(folder_, with({"train", "--resume", folder_ / "run"}, more));
       EXPECT_EQ(f.exit, 2) << f.err;
       EXPECT_NE(f.err.find("cudp: "), std::string::npos);

@@ -20,12 +20,12 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-const Words kSteps = {"--batch", "40", "--steps", "5"};
+const Arguments kSteps = {"--batch", "40", "--steps", "5"};
 
 class VerifyCli : public testing::Test {
  protected:
-  void train(const std::string& out, const Words& more) const {
-    const Words words =
+  void train(const std::string& out, const Arguments& more) const {
+    const Arguments words =
         with({"train", "--dataset", table_.table, "--schema", table_.schema, "--model", "logistic",
               "--epsilon", "3", "--delta", "1e-5", "--threads", "1", "--device", "cpu", "--quiet",
               "--out", folder_ / out},
@@ -33,10 +33,10 @@ class VerifyCli : public testing::Test {
     const Finished f = run_cudp(folder_, words);
     ASSERT_EQ(f.exit, 0) << f.err;
   }
-  Finished verify(const std::string& run, const Words& more = {}) const {
+  Finished verify(const std::string& run, const Arguments& more = {}) const {
     return run_cudp(folder_, with({"verify", folder_ / run}, more));
   }
-  void expect_holds(const std::string& run, const Words& more = {}) const {
+  void expect_holds(const std::string& run, const Arguments& more = {}) const {
     const Finished f = verify(run, more);
     EXPECT_EQ(f.exit, 0) << run << "\n" << f.out << f.err;
     EXPECT_NE(f.out.find("the noise itself cannot be checked: its key is destroyed"),
@@ -50,7 +50,7 @@ class VerifyCli : public testing::Test {
   }
   /// Exit 1, and this check has a difference that says `word`.
   void expect_differs(const std::string& run, const std::string& check, const std::string& word,
-                      const Words& more = {}) const {
+                      const Arguments& more = {}) const {
     const Finished f = verify(run, with({"--json"}, more));
     ASSERT_EQ(f.exit, 1) << f.out << f.err;
     const OrderedJson answer = OrderedJson::parse(f.out);
@@ -83,7 +83,7 @@ class VerifyCli : public testing::Test {
 };
 
 TEST_F(VerifyCli, FinishedRunsHold) {
-  const std::vector<std::pair<const char*, Words>> cases = {
+  const std::vector<std::pair<const char*, Arguments>> cases = {
       {"dpsgd", kSteps},
       {"public", with(kSteps, {"--size-is-public"})},
       {"quantile", with(kSteps, {"--method", "dpsgd-quantile"})},
@@ -335,7 +335,7 @@ TEST_F(VerifyCli, EpsilonOfARowIsWhatWasSpentByThen) {
   };
   struct Case {
     const char* description;
-    Words words;
+    Arguments words;
     std::vector<std::size_t> rows;  ///< that say too little if it is less by a hundredth
   };
   const std::vector<Case> cases = {
@@ -405,7 +405,7 @@ TEST_F(VerifyCli, SaysWhatIsNoRun) {
 }
 
 TEST_F(VerifyCli, AReplayIsTrainedAndChecked) {
-  const std::vector<std::pair<const char*, Words>> cases = {
+  const std::vector<std::pair<const char*, Arguments>> cases = {
       {"dpsgd", kSteps},
       {"public", with(kSteps, {"--size-is-public", "--optimizer", "adam", "--ema", "0.9"})},
       {"quantile", with(kSteps, {"--method", "dpsgd-quantile"})},

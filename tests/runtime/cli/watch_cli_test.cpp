@@ -16,7 +16,7 @@ namespace {
 
 class CliWatch : public CliCrash {
  protected:
-  Words seeded(const std::string& out, const Words& more = {}) const {
+  Arguments seeded(const std::string& out, const Arguments& more = {}) const {
     return with(with({"train", "--dataset", table_.table, "--schema", table_.schema, "--test-data",
                       table_.test, "--out", folder_ / out},
                      args("--test-data-is-public --size-is-public --model logistic --seed 7 "
@@ -66,7 +66,7 @@ TEST_F(CliWatch, EventsAreThoseOfMetricsAndChangeNothing) {
 }
 
 TEST_F(CliWatch, EventsLackWhatIsPrivate) {
-  Words words = seeded("run", {"--quiet", "--tensorboard", folder_ / "board"});
+  Arguments words = seeded("run", {"--quiet", "--tensorboard", folder_ / "board"});
   std::erase(words, "--test-data-is-public");
   ASSERT_EQ(run_cudp(folder_, words).exit, 0);
   const std::string events = file(std::string("board/") + EventFile::kName);
@@ -113,7 +113,7 @@ TEST_F(CliWatch, AResumedRunContinuesItsEvents) {
   const std::string before = file(events);
   EXPECT_EQ(before, events_of("run"));
 
-  const Words resumed = {"train", "--resume", folder_ / "run", "--quiet"};
+  const Arguments resumed = {"train", "--resume", folder_ / "run", "--quiet"};
   // Another run's events are left alone.
   fs::create_directory(folder_ / "other");
   write_text((folder_ / "other/") + EventFile::kName, "something else");
@@ -128,7 +128,7 @@ TEST_F(CliWatch, AResumedRunContinuesItsEvents) {
 }
 
 TEST_F(CliWatch, RefusesPlacesForEventsBeforeItWrites) {
-  const auto refused = [&](const Words& more) {
+  const auto refused = [&](const Arguments& more) {
     const Finished f = run_cudp(folder_, seeded("run", more));
     EXPECT_EQ(f.exit, 2);
     EXPECT_EQ(std::count(f.err.begin(), f.err.end(), '\n'), 1) << f.err;

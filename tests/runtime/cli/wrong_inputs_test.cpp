@@ -49,7 +49,9 @@ class WrongInputs : public testing::Test {
   }
   fs::path place() const { return folder_.path() / "here"; }
   void write(const char* name, const std::string& text) { write_text(place() / name, text); }
-  Finished cudp(const Words& words) const { return CudpProcess(folder_, words, place()).wait(); }
+  Finished cudp(const Arguments& words) const {
+    return CudpProcess(folder_, words, place()).wait();
+  }
   /// Paths as they were typed.
   std::string without_place(std::string text) const {
     const std::string path = place().string() + "/";
@@ -75,17 +77,18 @@ columns = [
 };
 
 struct WrongInput {
-  Words words;
+  Arguments words;
   std::string sentence;  ///< behind "cudp: "
 };
 
 /// A training on a table, and more words of it.
-Words table(Words more, const std::string& file = "p.csv", const std::string& schema = "p.toml") {
+Arguments table(Arguments more, const std::string& file = "p.csv",
+                const std::string& schema = "p.toml") {
   return with({"train", "--dataset", file, "--schema", schema, "--epsilon", "1", "--delta", "1e-5",
                "--batch", "2", "--steps", "1"},
               more);
 }
-Words preset(Words more) {
+Arguments preset(Arguments more) {
   more.insert(more.begin(), {"train", "--preset", "glyphs-cnn"});
   return more;
 }

@@ -41,7 +41,7 @@ std::string reviews_of(int rows) {
   for (int i = 0; i < rows; ++i) {
     tsv += i % 2 == 0 ? "pos\t" : "neg\t";
     for (int k = 0; k <= i * 7 % 11; ++k) tsv += words[(i * 13 + k * k) % 8] + " ";
-    tsv += "\n";
+    tsv += '\n';
   }
   return tsv;
 }

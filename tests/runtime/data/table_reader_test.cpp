@@ -353,7 +353,7 @@ TEST(TableReader, ShippedSchemasGiveTheFeaturesTheyGave) {
   std::vector<float> expected;
   for (const auto& cells : rows) {
     for (std::size_t k = 0; k < cells.size(); ++k) text += (k == 0 ? "" : ", ") + cells[k];
-    text += "\n";
+    text += '\n';
     const std::vector<float> features = adult_features(cells, adult);
     expected.insert(expected.end(), features.begin(), features.end());
   }

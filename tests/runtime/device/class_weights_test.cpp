@@ -17,6 +17,7 @@
 #include "kernels/contribution/importance.hpp"
 #include "runtime/base/error.hpp"
 #include "tests/support/coded_cases.hpp"
+#include "tests/support/oracle_sums.hpp"
 #include "tests/support/reference/engine.hpp"
 
 namespace cudp {
@@ -58,12 +59,7 @@ TEST_P(ClassWeightsOnTables, ASumIsTheOracles) {
   for (unsigned seed = 1; seed <= 3; ++seed) {
     const InfluenceCase c = weighted_case(seed);
     const Dataset dense = cudp::dense(c.data);
-    reference::ReferenceEngine oracle(c.net, c.settings);
-    oracle.load(dense);
-    oracle.set_state(c.state);
-    const StepScalars one = cases::still(0.0f, c.clip_norm);
-    oracle.run(c.settings.recipe, 3, {&one, 1});
-    const cudp::reference::Values& want = oracle.sum();
+    const reference::Values want = cases::oracle_sum(c);
     double plain = 0.0;
     for (const Dataset* data : {&c.data, &dense}) {
       const std::vector<float> got = sum_of(c, *data);

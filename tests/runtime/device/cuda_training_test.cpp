@@ -11,6 +11,7 @@
 
 #include "runtime/base/error.hpp"
 #include "tests/support/coded_cases.hpp"
+#include "tests/support/oracle_sums.hpp"
 #include "tests/support/reference/engine.hpp"
 #include "tests/support/test_device.hpp"
 
@@ -57,12 +58,7 @@ const char* const kDeviceTargetModels[] = {"linear", kOneHidden, cases::kHidden}
 /// Compares a sum, of the rows as codes and as dense rows, with the oracle's.
 void expect_sum_of_oracle(const InfluenceCase& c, Adds adds) {
   const Dataset dense = cudp::dense(c.data);
-  reference::ReferenceEngine oracle(c.net, c.settings);
-  oracle.load(dense);
-  oracle.set_state(c.state);
-  const StepScalars one = cases::still(0.0f, c.clip_norm);
-  oracle.run(c.settings.recipe, 3, {&one, 1});
-  const reference::Values& want = oracle.sum();
+  const reference::Values want = cases::oracle_sum(c);
   for (const MakeDeviceEngine make : kDeviceEngines)
     for (const Dataset* data : {&c.data, &dense}) {
       const std::vector<float> got = cases::released_sum(*make(c.net, c.settings), c, *data);
@@ -102,12 +98,7 @@ TEST(CudaTargets, GradientsLossesAndNormsAreTheOracles) {
         device->measure_norms();
         for (std::size_t i = 0; i < c.data.size(); ++i)
           EXPECT_NEAR(device->norms()[i], oracle.norms()[i], 2e-5 * (1.0f + oracle.norms()[i]));
-        const PerExample got = device->per_example(some, true);
-        for (std::size_t i = 0; i < got.losses.size(); ++i)
-          EXPECT_NEAR(got.losses[i], want.losses[i], 1e-5 * (1 + want.losses[i]));
-        const cases::Distance d =
-            cases::distance(got.gradients.data(), want.gradients.data(), want.gradients.size());
-        EXPECT_LE(d.error, 1e-5 * (1.0 + d.size));
+        cases::expect_same_gradients(device->per_example(some, true), want);
       }
     }
 }

@@ -11,6 +11,7 @@
 #include "runtime/base/error.hpp"
 #include "runtime/data/target.hpp"
 #include "tests/support/coded_cases.hpp"
+#include "tests/support/oracle_sums.hpp"
 #include "tests/support/reference/engine.hpp"
 
 namespace cudp {
@@ -29,12 +30,7 @@ TEST(TargetEngine, SumsAreTheOracles) {
       for (const Adds adds : {Adds::flat, Adds::per_layer, Adds::automatic, Adds::transformed}) {
         const InfluenceCase c = target_case(model, loss, adds, 3);
         const Dataset dense = cudp::dense(c.data);
-        reference::ReferenceEngine oracle(c.net, c.settings);
-        oracle.load(dense);
-        oracle.set_state(c.state);
-        const StepScalars one = cases::still(0.0f, c.clip_norm);
-        oracle.run(c.settings.recipe, 3, {&one, 1});
-        const reference::Values& want = oracle.sum();
+        const reference::Values want = cases::oracle_sum(c);
         for (const Dataset* data : {&c.data, &dense}) {
           const std::vector<float> got =
               cases::released_sum(*make_cpu_engine(c.net, c.settings), c, *data);
@@ -56,13 +52,7 @@ TEST(TargetEngine, GradientsAndLossesAreTheOracles) {
       oracle.load(cudp::dense(c.data));
       for (Engine* e : {cpu.get(), static_cast<Engine*>(&oracle)}) e->set_state(c.state);
       const std::uint32_t some[] = {0, 7, 39};
-      const PerExample got = cpu->per_example(some, true);
-      const PerExample want = oracle.per_example(some, true);
-      for (std::size_t i = 0; i < got.losses.size(); ++i)
-        EXPECT_NEAR(got.losses[i], want.losses[i], 1e-5 * (1 + want.losses[i]));
-      const cases::Distance d =
-          cases::distance(got.gradients.data(), want.gradients.data(), want.gradients.size());
-      EXPECT_LE(d.error, 1e-5 * (1.0 + d.size));
+      cases::expect_same_gradients(cpu->per_example(some, true), oracle.per_example(some, true));
     }
 }
 

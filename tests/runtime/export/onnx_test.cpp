@@ -19,11 +19,11 @@
 #include "runtime/features/pca.hpp"
 #include "runtime/results/predictions.hpp"
 #include "runtime/results/predictor.hpp"
+#include "tests/support/arguments.hpp"
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/npy_files.hpp"
 #include "tests/support/python.hpp"
 #include "tests/support/test_files.hpp"
-#include "tests/support/words.hpp"
 
 namespace cudp {
 namespace {

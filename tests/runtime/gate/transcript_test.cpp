@@ -24,11 +24,11 @@
 #include "runtime/config/seeded_key.hpp"
 #include "runtime/device/backend.hpp"
 #include "runtime/gate/gate.hpp"
+#include "tests/support/arguments.hpp"
 #include "tests/support/emulated_cuda.hpp"
 #include "tests/support/replayed_run.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "tests/support/test_books.hpp"
-#include "tests/support/words.hpp"
 
 namespace cudp {
 namespace {
@@ -77,12 +77,13 @@ columns = [
   write_text(folder / "people.csv", text);
 }
 
-const Words kTrain = {"train", "--dataset", "people.csv", "--epsilon", "3",   "--delta",
-                      "1e-5",  "--threads", "1",          "--out",     "run", "--checkpoint-every",
-                      "2",     "--model",   "logistic",   "--quiet"};
-const Words kResume = {"train", "--quiet", "--resume", "run"};
-const Words kSixSteps = {"--batch", "40", "--steps", "6"};
-const Words kSteps = with(kSixSteps, {"--ema", "0"});
+const Arguments kTrain = {"train", "--dataset", "people.csv", "--epsilon",
+                          "3",     "--delta",   "1e-5",       "--threads",
+                          "1",     "--out",     "run",        "--checkpoint-every",
+                          "2",     "--model",   "logistic",   "--quiet"};
+const Arguments kResume = {"train", "--quiet", "--resume", "run"};
+const Arguments kSixSteps = {"--batch", "40", "--steps", "6"};
+const Arguments kSteps = with(kSixSteps, {"--ema", "0"});
 
 class Observed {
  public:
@@ -90,18 +91,19 @@ class Observed {
     write_table(folder_.path(), 5);
   }
 
-  Ended run(const Words& words, const std::function<ReleaseObserver*()>& make_release_observer) {
+  Ended run(const Arguments& words,
+            const std::function<ReleaseObserver*()>& make_release_observer) {
     return run_observed(folder_.path(), words, [&] {
       replace_cuda(&emulated_cuda());
       return make_release_observer();
     });
   }
-  Ended train(const Words& flags, Ending ending = {}) {
-    const Words seeded = {"--seed", "7", "--device", device_};
+  Ended train(const Arguments& flags, Ending ending = {}) {
+    const Arguments seeded = {"--seed", "7", "--device", device_};
     return run(with(with(kTrain, seeded), flags),
                [&] { return new EndingTranscript(memory_.file(), ending); });
   }
-  Ended resume(const Words& flags = {}) {
+  Ended resume(const Arguments& flags = {}) {
     return run(with(kResume, flags), [&] { return new EndingTranscript(memory_.file(), {}); });
   }
 
@@ -154,7 +156,7 @@ std::vector<T> all_of(const std::vector<transcript::Record>& records) {
 
 struct Case {
   const char* name;
-  Words flags;
+  Arguments flags;
   const char* order;  ///< a regular expression
 };
 void PrintTo(const Case& c, std::ostream* os) { *os << c.name; }
@@ -329,13 +331,13 @@ TEST_P(OnEveryEngine, FreshNoiseIsSeenWithItsKey) {
 }
 
 TEST_P(OnEveryEngine, NothingComesOutOtherwiseWhereOneIsWritten) {
-  for (const Words& flags :
-       {Words{"--optimizer", "adam", "--ema", "0.9"}, Words{"--method", "dpsgd-quantile"},
-        Words{"--method", "adp-sgd", "--schedule", "adaptive"}}) {
+  for (const Arguments& flags :
+       {Arguments{"--optimizer", "adam", "--ema", "0.9"}, Arguments{"--method", "dpsgd-quantile"},
+        Arguments{"--method", "adp-sgd", "--schedule", "adaptive"}}) {
     Observed seen(GetParam());
     Observed alone(GetParam());
     ASSERT_EQ(seen.train(with(kSixSteps, flags)).exit, 0);
-    const Words seeded = {"--seed", "7", "--device", GetParam()};
+    const Arguments seeded = {"--seed", "7", "--device", GetParam()};
     ASSERT_EQ(
         alone.run(with(with(with(kTrain, seeded), kSixSteps), flags), [] { return nullptr; }).exit,
         0);
@@ -347,13 +349,13 @@ TEST_P(OnEveryEngine, NothingComesOutOtherwiseWhereOneIsWritten) {
 
 /// As tests/audit/non_interference_test.cpp, which runs on the CPU.
 TEST_P(OnEveryEngine, AReplayOnOtherRowsReleasesTheSame) {
-  for (const Words& flags :
-       {Words{"--optimizer", "adam", "--ema", "0.9"}, Words{"--method", "dpsgd-quantile"},
-        Words{"--method", "dpis"}, Words{"--method", "adp-sgd", "--schedule", "adaptive"},
-        Words{"--method", "adaclip"}}) {
+  for (const Arguments& flags :
+       {Arguments{"--optimizer", "adam", "--ema", "0.9"}, Arguments{"--method", "dpsgd-quantile"},
+        Arguments{"--method", "dpis"}, Arguments{"--method", "adp-sgd", "--schedule", "adaptive"},
+        Arguments{"--method", "adaclip"}}) {
     TemporaryFolder values;
-    const Words seeded = {"--seed", "7", "--device", GetParam()};
-    const Words words = with(with(with(kTrain, seeded), kSixSteps), flags);
+    const Arguments seeded = {"--seed", "7", "--device", GetParam()};
+    const Arguments words = with(with(with(kTrain, seeded), kSixSteps), flags);
     Observed one(GetParam());
     Observed other(GetParam());
     write_table(other.path(), 6);
@@ -381,7 +383,7 @@ TEST(Transcript, IsRefusedWithoutASeed) {
   Observed run("cpu");
   TranscriptMemory memory;
   const auto observe = [&] { return new EndingTranscript(memory.file(), {}); };
-  const Words words = with(kTrain, kSixSteps);
+  const Arguments words = with(kTrain, kSixSteps);
   const Ended refused = run.run(words, observe);
   EXPECT_EQ(refused.exit, 2);
   EXPECT_NE(refused.err.find("--seed: expected one"), std::string::npos) << refused.err;

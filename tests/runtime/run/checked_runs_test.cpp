@@ -22,12 +22,12 @@
 #include "runtime/config/seeded_key.hpp"
 #include "runtime/device/backend.hpp"
 #include "runtime/gate/transcript.hpp"
+#include "tests/support/arguments.hpp"
 #include "tests/support/emulated_cuda.hpp"
 #include "tests/support/recomputed_sums.hpp"
 #include "tests/support/reference/random.hpp"
 #include "tests/support/replayed_run.hpp"
 #include "tests/support/temporary_folder.hpp"
-#include "tests/support/words.hpp"
 
 namespace cudp {
 namespace {
@@ -115,14 +115,14 @@ class CheckedRun {
   void write(const std::string& file, const std::string& text) const {
     write_text(folder_ / file, text);
   }
-  Ended train(const Words& flags, Ending ending = {}) {
+  Ended train(const Arguments& flags, Ending ending = {}) {
     return run(
         with({"train", "--quiet", "--dataset", "people.csv", "--seed", "7", "--delta", "1e-5",
               "--threads", "1", "--out", "run", "--checkpoint-every", "2", "--device", device_},
              flags),
         ending);
   }
-  Ended resume(const Words& flags = {}, Ending ending = {}) {
+  Ended resume(const Arguments& flags = {}, Ending ending = {}) {
     return run(with({"train", "--quiet", "--resume", "run"}, flags), ending);
   }
 
@@ -148,7 +148,7 @@ class CheckedRun {
 
  private:
   std::string file(const std::string& name) const { return content_of(folder_ / name); }
-  Ended run(const Words& words, Ending ending) {
+  Ended run(const Arguments& words, Ending ending) {
     TrainConfig config;
     config.seed = 7;
     const SeededKey key(config);
@@ -177,22 +177,23 @@ void expect_honest(const CheckedRun& run) {
 
 struct Case {
   const char* name;
-  Words flags;
+  Arguments flags;
 };
 void PrintTo(const Case& c, std::ostream* os) { *os << c.name; }
 
-const Words kSteps = {"--batch", "40", "--steps", "6", "--epsilon", "3"};
-const Words kEpochs = {"--batch",   "40", "--epochs",   "3",
-                       "--epsilon", "3",  "--sampling", "allocation"};
-const Words kMlp = {"--model", "mlp"};
-const Words kOfOne = {"--model",   "mlp", "--batch",      "1",   "--steps",         "20",
-                      "--epsilon", "3",   "--accountant", "rdp", "--size-is-public"};
-const Words kWeights = {"--class-weights", "1,5"};
-const Words kTarget = {"--dataset", "stays.csv"};
-const Words kUnits = {"--dataset", "visits.csv"};
-const Words kHoldout = {"--holdout", "0.3", "--holdout-epsilon", "3", "--holdout-delta", "1e-6"};
-const Words kPca = {"--features", "pca", "--feature-dimensions", "2"};
-const Words kLinear = {"--model", "logistic", "--epsilon", "3"};
+const Arguments kSteps = {"--batch", "40", "--steps", "6", "--epsilon", "3"};
+const Arguments kEpochs = {"--batch",   "40", "--epochs",   "3",
+                           "--epsilon", "3",  "--sampling", "allocation"};
+const Arguments kMlp = {"--model", "mlp"};
+const Arguments kOfOne = {"--model",   "mlp", "--batch",      "1",   "--steps",         "20",
+                          "--epsilon", "3",   "--accountant", "rdp", "--size-is-public"};
+const Arguments kWeights = {"--class-weights", "1,5"};
+const Arguments kTarget = {"--dataset", "stays.csv"};
+const Arguments kUnits = {"--dataset", "visits.csv"};
+const Arguments kHoldout = {"--holdout",       "0.3", "--holdout-epsilon", "3",
+                            "--holdout-delta", "1e-6"};
+const Arguments kPca = {"--features", "pca", "--feature-dimensions", "2"};
+const Arguments kLinear = {"--model", "logistic", "--epsilon", "3"};
 
 const Case kCases[] = {
     {"dpsgd", with(kSteps, kMlp)},
@@ -399,7 +400,7 @@ INSTANTIATE_TEST_SUITE_P(OnTheEmulator, KilledRuns,
                                           testing::ValuesIn(kKilled, kKilled + 6)),
                          name_of);
 
-const Words kFew = {"--batch", "1", "--steps", "6", "--epsilon", "3"};
+const Arguments kFew = {"--batch", "1", "--steps", "6", "--epsilon", "3"};
 const Case kOfNoRows[] = {
     {"dpsgd", with(kFew, kMlp)},
     {"logistic", kFew},
@@ -446,7 +447,7 @@ struct Attack {
   float momentum = 0.9f;
   float decay = 0.0f;
   double ema = 0.0;
-  Words flags = {};
+  Arguments flags = {};
 };
 
 std::vector<float> weights_from_seed(const Attack& a, const verify::Evidence& evidence) {
@@ -545,21 +546,21 @@ TEST(SeededRuns, HideNothingFromWhoeverKnowsTheSeed) {
   std::size_t weights = 0;
   for (const Attack& a : kAttacks) {
     SCOPED_TRACE(a.name);
-    Words flags = {"--batch",
-                   "40",
-                   "--steps",
-                   "6",
-                   "--epsilon",
-                   "3",
-                   "--size-is-public",
-                   "--accountant",
-                   "rdp",
-                   "--lr",
-                   "0.5",
-                   "--optimizer",
-                   a.optimizer,
-                   "--rng",
-                   a.generator == Generator::philox ? "philox" : "chacha20"};
+    Arguments flags = {"--batch",
+                       "40",
+                       "--steps",
+                       "6",
+                       "--epsilon",
+                       "3",
+                       "--size-is-public",
+                       "--accountant",
+                       "rdp",
+                       "--lr",
+                       "0.5",
+                       "--optimizer",
+                       a.optimizer,
+                       "--rng",
+                       a.generator == Generator::philox ? "philox" : "chacha20"};
     if (std::ranges::find(a.flags, "--model") == a.flags.end())
       flags = with(flags, {"--model", "mlp"});
     if (a.decay > 0.0f) flags = with(flags, {"--weight-decay", std::to_string(a.decay)});

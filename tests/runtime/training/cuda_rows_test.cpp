@@ -15,13 +15,13 @@
 #include "runtime/base/safetensors.hpp"
 #include "runtime/data/holdout.hpp"
 #include "runtime/device/backend.hpp"
+#include "tests/support/arguments.hpp"
 #include "tests/support/emulated_cuda.hpp"
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/npy_files.hpp"
 #include "tests/support/replayed_run.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "tests/support/test_files.hpp"
-#include "tests/support/words.hpp"
 
 namespace fs = std::filesystem;
 
@@ -31,7 +31,7 @@ namespace {
 class CudaRows : public testing::Test {
  protected:
   Ended run(const std::string& command, const std::string& options) const {
-    Words words;
+    Arguments words;
     std::istringstream all(
         command +
         " --delta 1e-5 --seed 3 --epsilon 8 --threads 1 --micro-batch 64 --accountant rdp " +

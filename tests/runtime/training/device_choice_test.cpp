@@ -13,13 +13,13 @@
 #include "runtime/base/error.hpp"
 #include "runtime/base/safetensors.hpp"
 #include "runtime/device/backend.hpp"
+#include "tests/support/arguments.hpp"
 #include "tests/support/emulated_cuda.hpp"
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/replayed_run.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "tests/support/test_device.hpp"
 #include "tests/support/test_files.hpp"
-#include "tests/support/words.hpp"
 
 namespace fs = std::filesystem;
 
@@ -30,7 +30,7 @@ using Json = nlohmann::json;
 
 class DeviceChoice : public testing::Test {
  protected:
-  Ended run(const Words& words) const {
+  Ended run(const Arguments& words) const {
     std::fflush(stdout);  // the new process has a copy of what is not written yet
     return run_observed(folder_.path(), words, [] {
       replace_cuda(&emulated_cuda(), true);
@@ -38,7 +38,7 @@ class DeviceChoice : public testing::Test {
     });
   }
 
-  Words on(const std::string& device, const Words& words) const {
+  Arguments on(const std::string& device, const Arguments& words) const {
     return with(words, {"--device", device});
   }
 
@@ -83,7 +83,7 @@ columns = [
     write_text(folder_ / "vectors.txt", "good 1 0 0\nbad -1 0 0\nfilm 0 1 0\na 0 0 1\n");
   }
 
-  static Words train(const std::string& out) {
+  static Arguments train(const std::string& out) {
     return {"train",       "--dataset", "texts.tsv", "--schema", "schema.toml", "--embedding",
             "vectors.txt", "--model",   "imdb-mean", "--tokens", "4",           "--out",
             out,           "--epsilon", "8",         "--delta",  "1e-5",        "--batch",
@@ -114,11 +114,11 @@ TEST_F(TextDeviceChoice, AutoTrainsTextsOnTheDevice) {
 
 TEST_F(TextDeviceChoice, AutoScoresTextsOnTheDevice) {
   ASSERT_EQ(run(on("cpu", train("run"))).exit, 0);
-  const Words data = {"--dataset",   "texts.tsv",   "--schema",
-                      "schema.toml", "--embedding", "vectors.txt"};
-  const Words eval = with({"eval", "run"}, data);
-  const Words predict = with({"predict", "run", "--out", "-"}, data);
-  for (const Words& words : {eval, predict}) {
+  const Arguments data = {"--dataset",   "texts.tsv",   "--schema",
+                          "schema.toml", "--embedding", "vectors.txt"};
+  const Arguments eval = with({"eval", "run"}, data);
+  const Arguments predict = with({"predict", "run", "--out", "-"}, data);
+  for (const Arguments& words : {eval, predict}) {
     const Ended automatic = run(on("auto", words)), cuda = run(on("cuda", words));
     ASSERT_EQ(automatic.exit, 0) << automatic.err;
     EXPECT_TRUE(choices(automatic.err).empty()) << automatic.err;
@@ -137,10 +137,10 @@ void expect_near_weights(const fs::path& got, const fs::path& want) {
 
 TEST_F(DeviceChoice, AutoTrainsWithClassWeightsOnTheDevice) {
   const auto train = [](const std::string& out, const std::string& weights) {
-    return Words{"train", "--dataset", "glyphs", "--model",         "logistic", "--out",
-                 out,     "--delta",   "1e-5",   "--steps",         "2",        "--batch",
-                 "60",    "--seed",    "3",      "--class-weights", weights,    "--epsilon",
-                 "8",     "--threads", "1"};
+    return Arguments{"train", "--dataset", "glyphs", "--model",         "logistic", "--out",
+                     out,     "--delta",   "1e-5",   "--steps",         "2",        "--batch",
+                     "60",    "--seed",    "3",      "--class-weights", weights,    "--epsilon",
+                     "8",     "--threads", "1"};
   };
   const std::string weights = "1,1,1,1,1,1,1,1,1,9";
   for (const char* const device : {"auto", "cuda", "cpu"}) {
@@ -152,7 +152,7 @@ TEST_F(DeviceChoice, AutoTrainsWithClassWeightsOnTheDevice) {
   expect_near_weights(folder_ / "auto", folder_ / "cpu");
 }
 
-Words short_training(const std::string& out) {
+Arguments short_training(const std::string& out) {
   return {"train", "--dataset", "glyphs", "--model",   "logistic", "--out",
           out,     "--delta",   "1e-5",   "--steps",   "6",        "--batch",
           "20",    "--seed",    "3",      "--epsilon", "8",        "--checkpoint-every",
@@ -173,14 +173,14 @@ TEST_F(DeviceChoice, FrozenLayersTrainOnTheDevice) {
   start.tensors.push_back({.name = "fc2.bias", .shape = {10}, .offset = 50, .size = 10});
   start.values.resize(60, 0.0f);
   write_text(folder_ / "start.safetensors", encode_safetensors(start));
-  const auto train = [](const std::string& out, const std::string& model, const Words& more) {
+  const auto train = [](const std::string& out, const std::string& model, const Arguments& more) {
     return with(
         {"train", "--dataset", "glyphs", "--model", model, "--out", out, "--delta", "1e-5",
          "--steps", "2", "--batch", "60", "--seed", "3", "--epsilon", "8", "--threads", "1"},
         more);
   };
-  const Words init = {"--init", "start.safetensors"};
-  const std::vector<std::tuple<std::string, std::string, Words>> all = {
+  const Arguments init = {"--init", "start.safetensors"};
+  const std::vector<std::tuple<std::string, std::string, Arguments>> all = {
       {"started", "two.toml", init},
       {"frozen", "two.toml", with(init, {"--freeze", "fc2"})},
       {"slow", "slow.toml", {}}};
@@ -222,7 +222,8 @@ TEST_F(DeviceChoice, ADeviceThatFailsLeavesARunThatResumes) {
 /// Another version of cuBLAS may round a sum otherwise, and under the same noise the difference of
 /// both would be released without noise.
 TEST_F(DeviceChoice, ARunIsNotResumedWithAnotherLibrary) {
-  const auto run_with = [&](const std::string& library, int failing_launch, const Words& words) {
+  const auto run_with = [&](const std::string& library, int failing_launch,
+                            const Arguments& words) {
     return run_observed(folder_.path(), words, [library, failing_launch] {
       static Backend made_up = emulated_cuda();
       made_up.library_arithmetic = [library](const Network&, bool) { return ", " + library; };

@@ -62,7 +62,8 @@ void mark_written(Warp& w, const Instruction& i, u32 lanes) {
   }
 }
 
-/// Lanes that run together, up to where others may join them or their turn is over.
+/// Lanes that run together, up to where others may join them or their quantum of instructions is
+/// used up.
 class Group {
  public:
   Group(Warp& w, Random& random, u32 ready) : w_(w) {
@@ -75,7 +76,7 @@ class Group {
         left &= left - 1;
       pc_ = w.pc[first_lane(left)];
       lanes_ = lanes_at(w, ready, pc_);
-      turn_ = 1 + random.below(24);
+      quantum_ = 1 + random.below(24);
     } else {
       others_at_ = lowest(w, ready & ~lanes_);
     }
@@ -83,7 +84,7 @@ class Group {
 
   u64 run(u64 instructions) {
     const Instruction* const code = w_.kernel->code.data();
-    const u64 most = std::min(instructions, turn_);
+    const u64 most = std::min(instructions, quantum_);
     u64 done = 0;
     for (;;) {
       if (done == most || pc_ >= others_at_) break;
@@ -194,7 +195,7 @@ class Group {
   Warp& w_;
   u32 pc_ = 0, lanes_ = 0;
   u32 others_at_ = ~0u;
-  u64 turn_ = ~u64{0};
+  u64 quantum_ = ~u64{0};
 };
 
 /// All lanes wait: at one barrier, or for ever.

@@ -161,7 +161,7 @@ class Machine {
   void work_together(Warp& w);
   std::string explain_stuck(Warp& w);
   void* make_static_shared(Block& b, const void* key, std::size_t bytes, std::size_t align);
-  void turn(Block& b);
+  void finish_phase(Block& b);
   void open(Block& b, int id);
   void start_next(Block& b);
   void set_ready(Block& b);
@@ -255,9 +255,9 @@ Lane* Machine::next() {
     }
     Warp& w = *warp_;
     if (w.ready != 0) {
-      const unsigned turn = random(kLanes);
-      const unsigned rotated = (w.ready >> turn) | (w.ready << (kLanes - turn) % kLanes);
-      const unsigned lane = (static_cast<unsigned>(__builtin_ctz(rotated)) + turn) % kLanes;
+      const unsigned shift = random(kLanes);
+      const unsigned rotated = (w.ready >> shift) | (w.ready << (kLanes - shift) % kLanes);
+      const unsigned lane = (static_cast<unsigned>(__builtin_ctz(rotated)) + shift) % kLanes;
       return pool_[w.first + lane].get();
     }
     if (w.waiting != 0) {
@@ -267,7 +267,7 @@ Lane* Machine::next() {
     }
     runnable_.erase(std::find(runnable_.begin(), runnable_.end(), warp_));
     warp_ = nullptr;
-    if (--w.block->running_warps == 0) turn(*w.block);
+    if (--w.block->running_warps == 0) finish_phase(*w.block);
   }
 }
 
@@ -385,8 +385,9 @@ void Machine::open(Block& b, int id) {
   }
 }
 
-/// No warp of the block can go on: the block is done, or at a barrier, or wrong.
-void Machine::turn(Block& b) {
+/// Called when no warp of the block can run. If the block is done, starts the next one; if all its
+/// threads are at one barrier, lets them pass; otherwise fails.
+void Machine::finish_phase(Block& b) {
   if (b.exited == b.size) {
     bool overrun = b.dynamic->overrun();
     for (const auto& [key, array] : b.fixed) overrun = overrun || array.overrun();

@@ -208,7 +208,8 @@ class CudaConv2d final : public ProductLayer {
     const AxisPlan weight = s.table(terms, [&](int t) {
       const auto [channel, a, b] = term(t);
       return (std::int64_t{channel} * dx.channels) * taps_of_channel +
-             (std::int64_t{phase_y} + a * stride) * conv_.kernel + phase_x + b * stride;
+             (phase_y + std::int64_t{a} * stride) * conv_.kernel + phase_x +
+             std::int64_t{b} * stride;
     });
     const Planes x = in().value;
     const auto at_input = [&](const Planes& planes) {

@@ -31,7 +31,7 @@ class CudaPool final : public CudaLayer {
                         .x_planes = in().value,
                         .y = w.value(out()),
                         .y_planes = out().value,
-                        .winner = winner(w),
+                        .argmax = argmax(w),
                         .epilogue = {.stored_as = output_as()}});
   }
 
@@ -53,26 +53,26 @@ class CudaPool final : public CudaLayer {
                         .dx = w.gradient(in()),
                         .dx_planes = in().gradient,
                         .cells = device::pool_cells(in().gradient, kernel_, stride_),
-                        .winner = winner(w),
+                        .argmax = argmax(w),
                         .epilogue = epilogue});
   }
 
  private:
   void reserve(const LayoutChoices&, CudaStorage& s) override {
-    if (!device::keeps_winner(is_max_, kernel_)) return;
+    if (!device::stores_argmax(is_max_, kernel_)) return;
     constexpr std::int64_t kBytes = sizeof(float);
-    winner_ = CudaStorage::reserve(s.saved, (out().value.pixels() + kBytes - 1) / kBytes);
+    argmax_ = CudaStorage::reserve(s.saved, (out().value.pixels() + kBytes - 1) / kBytes);
   }
-  std::uint8_t* winner(const MicroBatch& w) const {
-    if (!device::keeps_winner(is_max_, kernel_)) return nullptr;
-    return reinterpret_cast<std::uint8_t*>(w.saved(winner_));
+  std::uint8_t* argmax(const MicroBatch& w) const {
+    if (!device::stores_argmax(is_max_, kernel_)) return nullptr;
+    return reinterpret_cast<std::uint8_t*>(w.saved(argmax_));
   }
 
   bool is_max_;
   int kernel_;
   int stride_;
   /// Offset, in the saved numbers, of one byte per output: the index of the maximum in its window.
-  std::int64_t winner_ = 0;
+  std::int64_t argmax_ = 0;
   std::optional<Activate> input_function_;
 };
 

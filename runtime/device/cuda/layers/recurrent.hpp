@@ -71,7 +71,7 @@ class CudaRecurrent final : public SequenceLayer {
         .batch = w.batch, .length = w.lengths(), .longest = places(), .tile = tile(), .part = {}};
     const int units = layer_.hidden;
     for (int d = 0; d < layer_.directions(); ++d) {
-      const float* const deltas = w.saved(gates_) + 4 * d * units;
+      const float* const deltas = w.saved(gates_) + std::int64_t{4} * d * units;
       const SequencePart of_gates{
           .dy = deltas, .dy_example = places() * gates_place(), .dy_place = gates_place()};
       SequencePart of_inputs = of_gates;
@@ -84,7 +84,7 @@ class CudaRecurrent final : public SequenceLayer {
       of_inputs.bias = tensor(first_tensor(d) + 2);
       g.add(of_inputs);
       SequencePart of_states = of_gates;
-      of_states.x = w.saved(h_) + d * units;
+      of_states.x = w.saved(h_) + std::int64_t{d} * units;
       of_states.x_place = layer_.directions() * units;
       of_states.x_example = places() * of_states.x_place;
       of_states.x_shift = d == 0 ? -1 : 1;  // the previous step is at the next position
@@ -94,7 +94,7 @@ class CudaRecurrent final : public SequenceLayer {
       of_states.bias = is_lstm() ? -1 : tensor(first_tensor(d) + 3);
       g.add(of_states);
       if (is_lstm()) continue;
-      of_states.dy = deltas + 3 * units;
+      of_states.dy = deltas + std::int64_t{3} * units;
       of_states.columns = units;
       of_states.weight += 2 * units * units;
       of_states.bias += 2 * units;

@@ -1,0 +1,127 @@
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "privacy/mechanism/mechanism.hpp"
+#include "privacy/text/number.hpp"
+#include "privacy/verify/bounds.hpp"
+#include "privacy/verify/charges.hpp"
+#include "privacy/verify/checker.hpp"
+#include "privacy/verify/method_kinds.hpp"
+#include "privacy/verify/released.hpp"
+#include "privacy/verify/settings.hpp"
+#include "privacy/verify/stated_numbers.hpp"
+
+namespace cudp::verify {
+
+/// Implementation of check_released(). released.cpp checks bounds, charges and rows,
+/// released_checker_values.cpp the lists of releases and noisy values,
+/// released_checker_settings.cpp the settings.
+class ReleasedChecker {
+ public:
+  ReleasedChecker(const Evidence& evidence, Bounds& bounds);
+
+  std::vector<Statement> run();
+
+ private:
+  void check_others();
+
+  Statement& begin(std::string name) {
+    statements_.push_back({.name = std::move(name), .found = {}, .wrong = {}});
+    return statements_.back();
+  }
+  void wrong(std::string what) { statements_.back().wrong.push_back(std::move(what)); }
+  void expect(bool holds, const std::string& where, double expected, double found) {
+    if (!holds)
+      wrong(where + ": expected " + privacy::number(expected) + ", found " +
+            privacy::number(found));
+  }
+  void expect(const std::string& where, const std::string& expected, const std::string& found) {
+    if (expected != found) wrong(where + ": expected " + expected + ", found " + found);
+  }
+  void add(const std::vector<std::string>& differences) {
+    for (const std::string& d : differences) wrong(d);
+  }
+  void add_findings(std::initializer_list<std::string_view> rules);
+  void check_rules(const char* name, std::initializer_list<std::string_view> rules);
+
+  bool is_method(const char* method) const { return c_.method == method; }
+  /// Returns whether the run has steps with noisy sums of batches. It follows from the method and
+  /// the status, so that no missing field removes a check.
+  bool is_engine() const { return kinds_of(c_).engine && c_.status != "refused"; }
+  bool is_of(std::initializer_list<const char*> methods) const {
+    return c_.status != "refused" &&
+           std::ranges::any_of(methods, [&](const char* m) { return is_method(m); });
+  }
+
+  void check_epsilon();
+  /// Checks epsilon by the theorem that bounds all releases of objective perturbation together.
+  void check_objective();
+  void check_ledger();
+  void check_metrics();
+  void check_holdout();
+  void check_selection();
+  void check_for_release();
+
+  /// Checks that the stated sigma is the noise multiplier of the first step, which must be among
+  /// the releases.
+  void check_sigma();
+
+  // The list of noisy values.
+
+  void check_releases();
+  /// Returns how many Gaussian releases of this noise multiplier there are.
+  std::uint64_t paid(double sigma) const;
+  /// Removes the values of this name and this noise multiplier from the list of released values.
+  /// Returns how many there were.
+  std::uint64_t take(std::vector<privacy::NoisyValue>& rows, std::string_view what,
+                     double sigma) const;
+  void expect_times(const std::string& what, std::uint64_t min_times, std::uint64_t max_times,
+                    std::uint64_t found);
+  /// Removes the statistics for features from the list. A covariance matrix is released in two
+  /// parts, that of a single column in one.
+  void take_features(std::vector<privacy::NoisyValue>& rows);
+  /// Removes DPIS's noisy sums of norms from the list. Each epoch begins with one. If the clipping
+  /// norm adapts, each epoch pays for a second one, which the first epoch does not make. After a
+  /// lost key only the values that the run uses are listed.
+  void take_totals(std::vector<privacy::NoisyValue>& rows, std::uint64_t totals);
+  /// Checks that each listed value is one that the method releases, on a grid that fits its noise.
+  void check_names();
+  void expect_size(std::vector<privacy::NoisyValue>& rows);
+  /// Checks PrivGene's selections: their number and epsilon.
+  void check_selections();
+
+  // Settings.
+
+  void check_settings();
+  void check_class_weights();
+  void check_number(const std::string& key, double found);
+  void check_steps();
+  /// Returns the certificate's value at a JSON pointer, as text.
+  std::string stated(const char* pointer) const;
+  bool states(const char* pointer) const {
+    return json_.contains(nlohmann::json::json_pointer(pointer));
+  }
+
+  const Evidence& evidence_;
+  Bounds& bounds_;
+  nlohmann::json json_;
+  StatedNumbers c_;
+  Settings settings_;
+  std::optional<Charges> charges_;
+  std::vector<std::string> rules_;  ///< differences found by check_release_rules
+  bool has_fields_ = false;
+  bool has_bounds_ = false;
+  Verdict verdict_;
+  std::vector<Statement> statements_;
+};
+
+}  // namespace cudp::verify
