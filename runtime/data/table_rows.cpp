@@ -73,7 +73,8 @@ TableRows::TableRows(ByteReader& reader, const TableSchema& schema, TableFaults&
       label_(label),
       unit_(unit),
       others_(others),
-      lines_(reader, malformed == Malformed::missing ? LongLines::cut : LongLines::refuse),
+      lines_(reader, malformed == Malformed::missing ? LongLines::cut : LongLines::refuse,
+             ByteOrderMarks::of_rows),
       splitter_(schema.delimiter, schema.quotes),
       width_(schema.columns.size()),
       cells_(schema.columns.size()) {
@@ -202,7 +203,7 @@ void for_each_row(ByteReader& reader, const TableSchema& schema,
 }
 
 std::uint64_t count_rows(ByteReader& reader, const TableSchema& schema) {
-  LineReader lines(reader, LongLines::cut);
+  LineReader lines(reader, LongLines::cut, ByteOrderMarks::of_rows);
   const CellSplitter splitter(schema.delimiter, schema.quotes);
   std::string_view line;
   if (schema.header) splitter.next_row(lines, schema.skip_prefix, line);
@@ -212,7 +213,7 @@ std::uint64_t count_rows(ByteReader& reader, const TableSchema& schema) {
 }
 
 TableSchema schema_from_header(ByteReader& reader, char delimiter) {
-  LineReader lines(reader);
+  LineReader lines(reader, LongLines::refuse, ByteOrderMarks::of_rows);
   CellSplitter splitter(delimiter);
   check_first_bytes(lines, false);
   std::string_view line;
