@@ -179,6 +179,10 @@ bool TableRows::next(TableRow& row) {
   return false;
 }
 
+Compression compression_of(const TableSchema& schema) {
+  return schema.header ? Compression::by_content : Compression::by_name;
+}
+
 std::string column_list(std::span<const std::string> names) {
   constexpr std::size_t kShown = 20;
   std::string list;

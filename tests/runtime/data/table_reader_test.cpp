@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/data/examples.hpp"
+#include "runtime/data/load.hpp"
 #include "runtime/data/row_encoder.hpp"
 #include "tests/support/data_files.hpp"
 
@@ -325,6 +326,34 @@ TEST(TableReader, AByteOrderMarkChangesWithNoOtherRow) {
   EXPECT_EQ(std::vector(both.begin() + static_cast<std::ptrdiff_t>(first.size()), both.end()),
             first);
   EXPECT_EQ(first, (std::vector<float>{0.01f, 1, 0, 0}));
+}
+
+/// A first row that begins like a compressed file is a row: where there is no header the name
+/// decides. A header is public, so its table is found to be compressed by its content.
+TEST(TableReader, NoRowIsTakenForACompressedFile) {
+  const TempFolder dir;
+  const std::string schema = dir.write("s.toml", std::string("header = false\n") + kSchema);
+  const std::string yes = "1,nurse,a,b,yes\n";
+  for (const std::string magic : {"\x1f\x8b",
+                                  "\xfd"
+                                  "7zXZ"}) {
+    const std::string table =
+        dir.write("t.csv", magic + std::string(1, '\0') + "oo,nurse,a,b,no\n" + yes + yes);
+    const DataRequest missing{.dataset = table, .schema = schema, .malformed = Malformed::missing};
+    EXPECT_EQ(load_data(missing).train.labels, (std::vector<std::uint8_t>{0, 1, 1}));
+    EXPECT_EQ(refusal_of([&] { load_data({.dataset = table, .schema = schema}); }, dir.path()),
+              "DIR/t.csv: expected a table of text, found " +
+                  std::string(magic.size() == 2 ? "gzip data; let its name end in .gz"
+                                                : "xz data; let its name end in .xz"));
+  }
+  const std::string packed = gzipped(yes + yes);
+  const std::string named = dir.write("t.csv.gz", packed);
+  EXPECT_EQ(load_data({.dataset = named, .schema = schema}).train.size(), 2u);
+  EXPECT_EQ(
+      refusal_of([&] { load_data({.dataset = dir.write("u.csv.gz", yes), .schema = schema}); },
+                 dir.path()),
+      "DIR/u.csv.gz, byte 0 of the compressed file: expected gzip data, as the file's name "
+      "states, found something else");
 }
 
 TEST(TableReader, WhatNeedsACodeForMissingIsKnownFromTheSchema) {
