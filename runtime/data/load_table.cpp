@@ -300,6 +300,10 @@ std::vector<std::string> assumptions(const DataRequest& request, const TableSche
     all.emplace_back("a row whose unit is missing or cannot be read is not used");
   if (schema.unit && request.size_is_public)
     all.emplace_back("the number of rows that are used, those that max_rows leaves, is public");
+  if (is_text(schema) && !request.text.embedding.empty() &&
+      !is_named_embedding(request.text.embedding))
+    all.emplace_back(
+        "the vectors of --embedding and their words are public: no private text decided them");
   return all;
 }
 
