@@ -97,7 +97,8 @@ class _DPEstimator(BaseEstimator):
                 "rows, which no budget covers: cudp.tune chooses settings within the guarantee; "
                 "Budget(..., scores_are_public=True) states that the scores are of public rows"
             )
-        return _runs.train_within(charged, data, **settings)
+        # The folder is temporary, and a picture takes longer to draw than few rows to train.
+        return _runs.train_within(charged, data, _pictures=False, **settings)
 
     def _scaled(self, x):
         """Features scaled from the bounds to -1..1; beyond them they count as the bound."""
