@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 
 #include "privacy/calibrate.hpp"
 
 namespace cudp::privacy {
 namespace {
+
+/// Releases per result that may be kept on average, if there are more than those of one run.
+constexpr std::size_t kReleasesPerResult = 16;
 
 // Structured bindings name all members, so that a new member does not compile until it is compared,
 // too.
@@ -24,13 +28,27 @@ bool same(const AccountantOptions& a, const AccountantOptions& b) {
          orders == orders_b && max_distinct == max_distinct_b && points == points_b;
 }
 
+/// Removes the oldest entries until at most `capacity` are left. releases_of(entry): number of
+/// releases that an entry stores.
+template <class Entry, class ReleasesOf>
+void remove_oldest(std::deque<Entry>& entries, std::size_t capacity,
+                   const ReleasesOf& releases_of) {
+  std::size_t releases = 0;
+  for (const Entry& entry : entries) releases += releases_of(entry);
+  while (entries.size() > capacity ||
+         (entries.size() > AccountantMemo::kOfOneRun && releases > kReleasesPerResult * capacity)) {
+    releases -= releases_of(entries.front());
+    entries.pop_front();
+  }
+}
+
 /// Returns the cached result of the entry for which is_same(entry) holds. If there is none, appends
 /// `entry`, removes the oldest entries, and computes the result in this thread. mutex: guards
 /// `entries` and `computations`.
-template <class Entry, class IsSame, class Compute>
+template <class Entry, class ReleasesOf, class IsSame, class Compute>
 auto found_or_computed(std::mutex& mutex, std::deque<Entry>& entries, std::size_t& computations,
-                       std::size_t capacity, Entry entry, const IsSame& is_same,
-                       const Compute& compute) {
+                       std::size_t capacity, Entry entry, const ReleasesOf& releases_of,
+                       const IsSame& is_same, const Compute& compute) {
   using Result = decltype(compute());
   std::shared_future<Result> result;
   std::optional<std::promise<Result>> mine;
@@ -43,13 +61,21 @@ auto found_or_computed(std::mutex& mutex, std::deque<Entry>& entries, std::size_
       mine.emplace();
       result = entry.result = mine->get_future().share();
       entries.push_back(std::move(entry));
-      if (entries.size() > capacity) entries.pop_front();
+      remove_oldest(entries, capacity, releases_of);
       ++computations;
     }
   }
   if (mine) try {
       mine->set_value(compute());
-    } catch (...) {
+    } catch (const std::domain_error&) {
+      mine->set_exception(std::current_exception());
+    } catch (const std::invalid_argument&) {
+      mine->set_exception(std::current_exception());
+    } catch (...) {  // e.g. no memory left: the next call may succeed
+      {
+        const std::lock_guard lock(mutex);
+        std::erase_if(entries, is_same);
+      }
       mine->set_exception(std::current_exception());
     }
   return result.get();
@@ -61,6 +87,7 @@ PrivacyBound AccountantMemo::epsilon(const Composition& composition,
                                      const AccountantOptions& options, double delta) {
   return found_or_computed(
       mutex_, bounds_, computations_, capacity_, Bound{composition, options, delta, {}},
+      [](const Bound& b) { return b.composition.releases.size(); },
       [&](const Bound& b) {
         return same(b.composition, composition) && same(b.options, options) && b.delta == delta;
       },
@@ -73,6 +100,7 @@ double AccountantMemo::calibrated_sigma(const Composition& before, const Release
   return found_or_computed(
       mutex_, calibrations_, computations_, capacity_,
       Calibration{before, release, epsilon, delta, options, {}},
+      [](const Calibration& c) { return c.before.releases.size() + 1; },
       [&](const Calibration& c) {
         return same(c.before, before) && c.release == release && c.epsilon == epsilon &&
                c.delta == delta && same(c.options, options);

@@ -12,12 +12,14 @@ namespace cudp::privacy {
 /// certificate compute each bound once. A result is found by all arguments of its computation,
 /// compared exactly, so it is the one that the computation itself would return. Thread-safe;
 /// threads that need the same result share one computation. Only the newest results are kept.
+/// Refusals (std::domain_error, std::invalid_argument) are results; other exceptions are not kept.
 class AccountantMemo {
  public:
   /// Maximum number of results of each kind that one run needs.
   static constexpr std::size_t kMaxResultsPerRun = 8;
 
   /// capacity: number of results of each kind to keep in the cache.
+  /// If they are of long lists of releases, fewer are kept, so that memory stays bounded.
   explicit AccountantMemo(std::size_t capacity = kMaxResultsPerRun) : capacity_(capacity) {}
   AccountantMemo(const AccountantMemo&) = delete;
   AccountantMemo& operator=(const AccountantMemo&) = delete;
@@ -34,6 +36,9 @@ class AccountantMemo {
 
   /// Number of results that were computed, not found in the cache.
   std::size_t computations() const;
+  /// Returns whether there is capacity for the results of several runs. Then a result that each run
+  /// needs only once is worth keeping, too.
+  bool serves_several_runs() const { return capacity_ > kOfOneRun; }
 
  private:
   struct Bound {

@@ -288,8 +288,8 @@ std::optional<privacy::Groups> EngineMethod::groups(const privacy::Ledger& ledge
   const auto bound_of_group = [&](std::uint64_t k) {
     privacy::GroupBound bound{k, {}, {}};
     try {
-      privacy::Accountant accountant({.releases = releases, .group = k * plan_.group}, options);
-      bound.epsilon = accountant.epsilon(plan_.delta - plan_.failure).epsilon;
+      bound.epsilon =
+          epsilon_bound(plan_, {.releases = releases, .group = k * plan_.group}, options).epsilon;
     } catch (const std::domain_error& none) {
       bound.reason = none.what();
     } catch (const std::invalid_argument& beyond) {

@@ -82,14 +82,21 @@ privacy::PrivacyBound guarantee(const PrivacyPlan& plan, std::vector<privacy::Re
   privacy::AccountantOptions options = accountant_options(plan);
   options.coarseness = coarseness;
   const privacy::Composition composition{.releases = std::move(releases), .group = plan.group};
-  const double delta = plan.delta - plan.failure;
-  // A coarse bound is needed once only, so it is not cached.
-  const bool is_cached = plan.memo.results != nullptr && coarseness == 1.0;
-  privacy::PrivacyBound bound = is_cached
-                                    ? plan.memo.results->epsilon(composition, options, delta)
-                                    : privacy::Accountant(composition, options).epsilon(delta);
+  privacy::PrivacyBound bound = epsilon_bound(plan, composition, options);
   bound.delta = plan.delta;
   return bound;
+}
+
+privacy::PrivacyBound epsilon_bound(const PrivacyPlan& plan,
+                                    const privacy::Composition& composition,
+                                    const privacy::AccountantOptions& options) {
+  const double delta = plan.delta - plan.failure;
+  privacy::AccountantMemo* const memo = plan.memo.results.get();
+  // A run needs a coarse bound only once.
+  const bool is_cached =
+      memo != nullptr && (options.coarseness == 1.0 || memo->serves_several_runs());
+  return is_cached ? memo->epsilon(composition, options, delta)
+                   : privacy::Accountant(composition, options).epsilon(delta);
 }
 
 namespace {

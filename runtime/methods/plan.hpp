@@ -133,6 +133,12 @@ privacy::AccountantOptions accountant_options(const PrivacyPlan& plan);
 privacy::PrivacyBound guarantee(const PrivacyPlan& plan, std::vector<privacy::Release> releases,
                                 double coarseness = 1.0);
 
+/// Returns a bound on epsilon at the plan's delta less plan.failure, from the plan's cache if it is
+/// there. Throws what privacy::Accountant throws.
+privacy::PrivacyBound epsilon_bound(const PrivacyPlan& plan,
+                                    const privacy::Composition& composition,
+                                    const privacy::AccountantOptions& options);
+
 /// Throws InputError if examples are allocated to steps whose noise differs.
 void check_allocation(const PrivacyPlan& plan);
 

@@ -12,6 +12,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 #include <nlohmann/json.hpp>
+#include <sys/types.h>
+#include <unistd.h>
 
 #include "privacy/certificate/certificate.hpp"
 #include "runtime/base/error.hpp"
@@ -21,6 +23,7 @@
 #include "runtime/results/metrics.hpp"
 #include "runtime/run/run.hpp"
 #include "runtime/settings/options.hpp"
+#include "runtime/training/loaded_data.hpp"
 
 namespace nb = nanobind;
 
@@ -116,9 +119,24 @@ std::string in_python(std::string line) {
                       "cudp.resume('" + path + "'), with the same (X, y) if it is on arrays");
 }
 
+/// Returns the cache of accountant results that all trainings of this process share: many of them
+/// have the same public settings. A forked process gets its own, because a thread of its parent may
+/// have been computing a result. Requires the GIL.
+std::shared_ptr<privacy::AccountantMemo> memo_of_process() {
+  static std::shared_ptr<privacy::AccountantMemo> memo;
+  static pid_t owner = 0;
+  if (owner != ::getpid()) {
+    // The parent's is never destroyed here, because its lock may be held.
+    if (memo != nullptr) new std::shared_ptr<privacy::AccountantMemo>(std::move(memo));
+    memo = memo_for_trainings();
+    owner = ::getpid();
+  }
+  return memo;
+}
+
 /// Trains, and returns the folder of the run. start: makes the run.
 template <class Start>
-std::string train_run(nb::handle on_row, bool verbose, const Start& start) {
+std::string train_run(nb::handle on_row, bool verbose, DrawPictures draw, const Start& start) {
   PythonCaller caller(on_row);
   std::string folder;
   std::exception_ptr failed;
@@ -131,7 +149,7 @@ std::string train_run(nb::handle on_row, bool verbose, const Start& start) {
       else
         reporter.emplace(Reporter::Silent{});
       const std::unique_ptr<Run> run = start(*reporter, caller);
-      folder = train(*run).run_dir;
+      folder = train(*run, draw).run_dir;
     } catch (const Error& e) {
       failed = e.code() == Exit::again
                    ? std::make_exception_ptr(Error(in_python(e.what()), Exit::again))
@@ -150,16 +168,19 @@ std::string train_run(nb::handle on_row, bool verbose, const Start& start) {
 }
 
 std::string train_new(const nb::dict& given, nb::handle data, nb::handle test, nb::handle on_row,
-                      bool verbose, const std::vector<std::string>& budgets) {
+                      bool verbose, const std::vector<std::string>& budgets, bool pictures) {
   const Settings settings = settings_of(given, train_options(), "train");
   check_settings(settings);
   const ArraysInUse arrays{given_arrays(data, test)};
-  return train_run(on_row, verbose, [&](Reporter& reporter, RunCaller& caller) {
+  const auto memo = memo_of_process();
+  const DrawPictures draw = pictures ? DrawPictures::yes : DrawPictures::no;
+  return train_run(on_row, verbose, draw, [&](Reporter& reporter, RunCaller& caller) {
     std::vector<std::string> notes;
     TrainConfig config = resolve_config(settings, notes);
     for (const std::string& note : notes) reporter.info(note);
     config.of<ArraysInUse>() = arrays;
     config.of<BudgetsInUse>().files = budgets;
+    config.of<MemoInUse>().memo = memo;
     return start_run(config, reporter, nullptr, alone(), &caller);
   });
 }
@@ -172,7 +193,7 @@ std::string train_on(const std::string& run, const nb::dict& given, nb::handle d
   settings["resume"] = {run, "--resume"};
   const ArraysInUse arrays{given_arrays(data, test)};
   if (finished_result(settings)) return run;
-  return train_run(on_row, verbose, [&](Reporter& reporter, RunCaller& caller) {
+  return train_run(on_row, verbose, DrawPictures::yes, [&](Reporter& reporter, RunCaller& caller) {
     return resume_run(settings, reporter, nullptr, alone(), &caller, arrays, {budgets});
   });
 }
@@ -197,7 +218,7 @@ std::string certificate(const std::string& text, const std::string& source) {
 
 void bind_training(nb::module_& m) {
   m.def("train", &train_new, nb::arg("settings"), nb::arg("data").none(), nb::arg("test").none(),
-        nb::arg("on_row").none(), nb::arg("verbose"), nb::arg("budgets"));
+        nb::arg("on_row").none(), nb::arg("verbose"), nb::arg("budgets"), nb::arg("pictures"));
   m.def("resume", &train_on, nb::arg("run"), nb::arg("settings"), nb::arg("data").none(),
         nb::arg("test").none(), nb::arg("on_row").none(), nb::arg("verbose"), nb::arg("budgets"));
   m.def("certificate", &certificate);

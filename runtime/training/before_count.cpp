@@ -202,6 +202,8 @@ class Plans {
     MethodContext context = method_context(config, e_.network, size_of(count),
                                            e_.backend.arithmetic(e_.network), counted_);
     context.epoch_steps = epoch_steps;
+    // These plans have other noise than the run's, so that only another run's can be the same.
+    if (e_.memo != nullptr && e_.memo->serves_several_runs()) context.memo = e_.memo;
     if (context.config.epsilon) *context.config.epsilon *= share;
     method_entry(config.method).make(context);
   }

@@ -23,6 +23,10 @@ bool is_on_cpu(const TrainConfig& config) {
 
 }  // namespace
 
+std::shared_ptr<privacy::AccountantMemo> memo_for_trainings() {
+  return std::make_shared<privacy::AccountantMemo>(kResults);
+}
+
 std::string loading_key(const TrainConfig& config) {
   if ((config.holdout && !config.of<KeysInUse>().split_key) ||
       config.of<ArraysInUse>().arrays != nullptr || config.rows_in == RowsIn::file)
@@ -41,7 +45,7 @@ std::string loading_key(const TrainConfig& config) {
 
 std::shared_ptr<LoadedData> load_for_trainings(const TrainConfig& config, Reporter& reporter) {
   auto loaded = std::make_shared<LoadedData>();
-  loaded->memo = std::make_shared<privacy::AccountantMemo>(kResults);
+  loaded->memo = memo_for_trainings();
   {
     Busy reading("reading " + shown(config.dataset), reporter.shown_work());
     loaded->data = read_data(config, config.of<KeysInUse>().split_key, alone(), {}, &reading);

@@ -26,6 +26,15 @@ struct DataInUse {
   bool takes = false;
 };
 
+/// Cache of accountant results that trainings of this process share although each reads its own
+/// data; stored in TrainConfig::of. Null: each training has a cache of its own.
+struct MemoInUse {
+  std::shared_ptr<privacy::AccountantMemo> memo;
+};
+
+/// Returns a cache for several trainings.
+std::shared_ptr<privacy::AccountantMemo> memo_for_trainings();
+
 /// Returns a key for sharing data: all settings that decide what is read. It is the same for two
 /// configs whose trainings can share their data. "" if they cannot, because each run holds out rows
 /// at random by a key of its own (the split key); if KeysInUse gives them one key, they can.

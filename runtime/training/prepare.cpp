@@ -371,7 +371,10 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
   Experiment e;
   const DataInUse& in_use = config.of<DataInUse>();
   LoadedData* const loaded = in_use.loaded.get();
-  e.memo = loaded != nullptr ? loaded->memo : std::make_shared<privacy::AccountantMemo>();
+  const std::shared_ptr<privacy::AccountantMemo>& shared = config.of<MemoInUse>().memo;
+  e.memo = loaded != nullptr   ? loaded->memo
+           : shared != nullptr ? shared
+                               : std::make_shared<privacy::AccountantMemo>();
   BackendChoice opened(device, reporter.timings());
   opened.rethrow_if_refused();
   const std::string model = opened.meanwhile([&] {

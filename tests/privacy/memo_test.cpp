@@ -118,5 +118,29 @@ TEST(AccountantMemo, KeepsTheNewest) {
   EXPECT_EQ(ask(1), 21u);
 }
 
+/// Of long lists of releases fewer results are kept, but not less than those of one run.
+TEST(AccountantMemo, KeepsFewerResultsOfManyReleases) {
+  constexpr std::size_t kCapacity = 20;
+  AccountantMemo memo(kCapacity);
+  EXPECT_TRUE(memo.serves_several_runs());
+  EXPECT_FALSE(AccountantMemo().serves_several_runs());
+  AccountantOptions options;
+  options.kind = AccountantKind::rdp;
+  options.orders = {8.0};
+  const auto ask = [&](std::size_t releases, std::uint64_t count) {
+    Composition c;
+    for (std::size_t i = 0; i < releases; ++i)
+      c.releases.push_back({Gaussian{.sigma = 10.0 + static_cast<double>(i)}, count});
+    (void)memo.epsilon(c, options, 1e-5);
+    return memo.computations();
+  };
+  for (std::uint64_t n = 1; n <= kCapacity; ++n) EXPECT_EQ(ask(1, n), n);
+  EXPECT_EQ(ask(1, 1), kCapacity);
+  for (std::uint64_t n = 1; n <= 12; ++n) EXPECT_EQ(ask(100, n), kCapacity + n);
+  for (std::uint64_t n = 12; n > 12 - AccountantMemo::kOfOneRun; --n)
+    EXPECT_EQ(ask(100, n), kCapacity + 12);
+  EXPECT_EQ(ask(100, 1), kCapacity + 13);
+}
+
 }  // namespace
 }  // namespace cudp::privacy

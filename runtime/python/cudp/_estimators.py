@@ -16,6 +16,8 @@ _NO_WEIGHTS = (
     "noise is for rows of weight 1; class_weight weighs classes by public numbers"
 )
 
+_BLOCK = 1 << 15  # numbers that are scaled at a time
+
 
 def _search_that_refits():
     """The search whose best model is being trained; None if there is none."""
@@ -95,14 +97,20 @@ class _DPEstimator(BaseEstimator):
                 "rows, which no budget covers: cudp.tune chooses settings within the guarantee; "
                 "Budget(..., scores_are_public=True) states that the scores are of public rows"
             )
-        return _runs.train_within(charged, data, **settings)
+        # The folder is temporary, and a picture takes longer to draw than few rows to train.
+        return _runs.train_within(charged, data, _pictures=False, **settings)
 
     def _scaled(self, x):
         """Features scaled from the bounds to -1..1; beyond them they count as the bound."""
         low, high = self.bounds_
-        x = np.clip(x, low, high)
         width = np.where(high > low, high - low, 1.0)
-        return np.ascontiguousarray((2.0 * (x - low) / width - 1.0), dtype=np.float32)
+        scaled = np.empty(x.shape, dtype=np.float32)
+        # A block of rows stays in the cache, and needs no second copy of x in double precision.
+        block = max(1, _BLOCK // x.shape[1])
+        for first in range(0, len(x), block):
+            rows = np.clip(x[first : first + block], low, high)
+            scaled[first : first + block] = 2.0 * (rows - low) / width - 1.0
+        return scaled
 
     def _public_bounds(self, x):
         if self.bounds is None:

@@ -310,8 +310,9 @@ def _check_groups(data, groups, max_rows, bounds):
 
 
 def train_within(charged, data, *, test_data=None, groups=None, max_rows=None, bounds=None, out=None,
-                 on_epoch=None, verbose=False, **settings):
-    """Trains within the budgets of `charged`, a _budget.Charged."""
+                 on_epoch=None, verbose=False, _pictures=True, **settings):
+    """Trains within the budgets of `charged`, a _budget.Charged. _pictures: whether gnuplot draws the
+    results into the folder of the run."""
     _check_groups(data, groups, max_rows, bounds)
     frames = None
     texts = _is_pair(data) and len(data) == 2 and _is_texts(data[0])
@@ -326,13 +327,13 @@ def train_within(charged, data, *, test_data=None, groups=None, max_rows=None, b
                                                settings, frames)
         elif frames is not None:
             data, test_data = _frames_as_tables(data, test_data, settings, frames)
-        return _train_on(charged, data, test_data, out, on_epoch, verbose, settings)
+        return _train_on(charged, data, test_data, out, on_epoch, verbose, _pictures, settings)
     finally:
         if frames is not None:
             shutil.rmtree(frames, ignore_errors=True)
 
 
-def _train_on(charged, data, test_data, out, on_epoch, verbose, settings):
+def _train_on(charged, data, test_data, out, on_epoch, verbose, pictures, settings):
     arrays, test_arrays = _named(settings, data, test_data)
     keeper = None
     if out is None:
@@ -345,7 +346,7 @@ def _train_on(charged, data, test_data, out, on_epoch, verbose, settings):
             files = tempfile.mkdtemp(prefix="cudp-model-")
             _use_model(settings, files)
         path = _core.train(plain_settings(settings), arrays, test_arrays, _on_row(on_epoch),
-                           bool(verbose), charged.files)
+                           bool(verbose), charged.files, pictures)
     except BaseException:
         if keeper is not None:
             _remove_if_finished(keeper)

@@ -1,4 +1,5 @@
 import pickle
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -125,6 +126,22 @@ def test_one_row_moves_no_other_rows_features(rows):
     other[0] = 1e6
     assert (model.decision_function(other)[1:] == model.decision_function(x)[1:]).all()
     assert (model._scaled(other)[0] == 1.0).all()
+
+
+def test_scaling_needs_no_second_copy():
+    x = np.random.default_rng(4).normal(size=(40000, 24))
+    model = cudp.DPLogisticRegression(**PUBLIC)
+    model.bounds_ = np.full(24, -2.0), np.append(np.full(23, 2.0), -2.0)  # a constant feature, too
+    tracemalloc.start()
+    try:
+        scaled = model._scaled(x)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < scaled.nbytes + (2 << 20)
+    low, high = model.bounds_
+    width = np.where(high > low, high - low, 1.0)
+    assert (scaled == (2.0 * (np.clip(x, low, high) - low) / width - 1.0).astype(np.float32)).all()
 
 
 def outcome(fit):

@@ -8,6 +8,7 @@
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
 #include "runtime/run/run.hpp"
+#include "runtime/training/loaded_data.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace cudp {
@@ -76,6 +77,35 @@ TEST(RunCaller, StopsARunThatResumesToTheSameModel) {
   EXPECT_EQ(read_file(dir / "stopped/release/model.safetensors"),
             read_file(dir / "whole/release/model.safetensors"));
   EXPECT_TRUE(never.handler_unchanged && early.handler_unchanged && later.handler_unchanged);
+}
+
+/// The second training with the same public settings computes no bound again, and its files are the
+/// same.
+TEST(RunCaller, TrainingsShareWhatTheAccountantComputed) {
+  const TemporaryFolder dir;
+  const auto run_with = [&](const std::string& name,
+                            const std::shared_ptr<privacy::AccountantMemo>& memo) {
+    std::vector<std::string> notes;
+    Reporter reporter(Reporter::Silent{});
+    StoppingCaller never(99);
+    TrainConfig config = resolve_config(called_settings(dir / name), notes);
+    config.of<MemoInUse>().memo = memo;
+    (void)train(*start_run(config, reporter, nullptr, alone(), &never), DrawPictures::no);
+  };
+  const auto memo = memo_for_trainings();
+  run_with("alone", nullptr);
+  run_with("first", memo);
+  const std::size_t computed = memo->computations();
+  EXPECT_GT(computed, 4u) << "the plan, each epoch, groups";
+  run_with("second", memo);
+  EXPECT_EQ(memo->computations(), computed);
+  for (const char* const name : {"privacy.json", "metrics.jsonl", "model.safetensors"}) {
+    const auto file = [&](const std::string& run) {
+      return read_file(dir / (run + "/release/" + name));
+    };
+    EXPECT_EQ(file("first"), file("alone")) << name;
+    EXPECT_EQ(file("second"), file("alone")) << name;
+  }
 }
 
 /// The pages are made from metrics.jsonl: after a crash they must not stand beside earlier rows.
