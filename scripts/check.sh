@@ -19,6 +19,15 @@ configure() {  # folder, CMake arguments
   cmake -S . -B "$folder" -G Ninja -DCUDP_BENCH=OFF "$@" >/dev/null
 }
 
+# Prints the path of the program that a check runs: $CUDP if it is set, else one that is built here for the CPU.
+program() {
+  if [[ -n ${CUDP:-} ]]; then
+    realpath "$CUDP"
+    return
+  fi
+  configure build-cpu -DCUDP_CUDA=OFF && cmake --build build-cpu --target cudp >&2 && echo "$PWD/build-cpu/cudp"
+}
+
 # Every folder of the product, each before those that may include it.
 readonly folders="
   kernels/common kernels/random kernels/contribution kernels/step kernels/layers kernels/products
@@ -302,19 +311,12 @@ mutants() {
 
 # The pages of small runs, in headless Chromium at 400 and 1,200 pixels and printed, and by tidy
 # (packages chromium and tidy): no console message, request, overflow or contrast below 4.5.
-# CUDP names a program that is built already; without it one is built.
 page() {
   local tool cudp
   for tool in chromium tidy; do
     command -v "$tool" >/dev/null || { echo "check.sh page: $tool is missing: apt-get install $tool" >&2; return 1; }
   done
-  if [[ -n ${CUDP:-} ]]; then
-    cudp=$(realpath "$CUDP")
-  else
-    configure build-cpu -DCUDP_CUDA=OFF
-    cmake --build build-cpu --target cudp
-    cudp=$PWD/build-cpu/cudp
-  fi
+  cudp=$(program)
   local runs=$PWD/build-cpu/page-runs
   rm -rf "$runs"
   mkdir -p "$runs"
@@ -392,11 +394,12 @@ make_roots() {  # folder
 }
 
 # The README's first command from the source, in the same roots, as a user without root and sudo: compilers and libraries
-# are unpacked, the program is built and trains.
+# are unpacked, the program is built and trains. BARE_SYSTEMS: bookworm, noble or both, which is the default.
 no-root() {
   local roots=${BARE_ROOTS:-build-package/bare} root
   make_roots "$roots"
-  for root in "$roots/bookworm" "$roots/noble"; do
+  for root in ${BARE_SYSTEMS:-bookworm noble}; do
+    root=$roots/$root
     echo "-- $root" >&2
     rm -rf "$root/home/someone/cudp"
     mkdir "$root/home/someone/cudp"
@@ -481,20 +484,18 @@ aarch64() {
     -DSODIUM_ARCHIVE="$library/libsodium.a" -DUTF8PROC_ARCHIVE="$library/libutf8proc.a" \
     -DZLIB_ARCHIVE="$library/libz.a" -DLZMA_ARCHIVE="$library/liblzma.a" >/dev/null
   cmake --build build-aarch64/build --target cudp
-  configure build-cpu -DCUDP_CUDA=OFF
-  cmake --build build-cpu --target cudp
-
-  local runs=build-aarch64/runs program=("${emulator[@]}" build-aarch64/build/cudp)
+  local runs=build-aarch64/runs emulated=("${emulator[@]}" build-aarch64/build/cudp) native
+  native=$(program)
   local train=(train --preset glyphs-cnn --steps 20 --seed 1 --quiet)
   rm -rf "$runs"
   mkdir "$runs"
-  "${program[@]}" info
-  "${program[@]}" "${train[@]}" --out "$runs/aarch64"
-  CUDP_SIMD_LEVEL=baseline build-cpu/cudp "${train[@]}" --out "$runs/x86_64"
+  "${emulated[@]}" info
+  "${emulated[@]}" "${train[@]}" --out "$runs/aarch64"
+  CUDP_SIMD_LEVEL=baseline "$native" "${train[@]}" --out "$runs/x86_64"
   local run
   for run in aarch64 x86_64; do
-    "${program[@]}" verify "$runs/$run" >"$runs/$run.by-aarch64"
-    build-cpu/cudp verify "$runs/$run" >"$runs/$run.by-x86_64"
+    "${emulated[@]}" verify "$runs/$run" >"$runs/$run.by-aarch64"
+    "$native" verify "$runs/$run" >"$runs/$run.by-x86_64"
     diff "$runs/$run.by-aarch64" "$runs/$run.by-x86_64" || true
   done
   python3 - "$runs" <<'EOF'
@@ -523,8 +524,8 @@ EOF
 # the same rate, whose released models are the same bytes from files and from memory. Half of that speed is required, unless
 # the disk is slower than that: then 0.8 of the rows that it delivers, as bench/disk_reads.cpp measures right afterwards.
 memory() (
-  configure build-cpu -DCUDP_CUDA=OFF
-  cmake --build build-cpu --target cudp
+  cudp=$(program)
+  mkdir -p build-cpu
   c++ -std=c++20 -O2 -o build-cpu/disk_reads bench/disk_reads.cpp
   data=build-cpu/large
   group=/sys/fs/cgroup/memory/cudp-check-$BASHPID
@@ -577,7 +578,7 @@ larger_than_memory() {  # images or large.csv, steps, bytes of a row, settings
       [[ -e $data/$bytes/$1 ]] || large_rows "$data" "$1" "$bytes"
       [[ $where != limited ]] || ulimit -d $((limit * 1000000 / 1024))
       settings+=(--rows-in "${where/limited/file}")
-      exec build-cpu/cudp train "${settings[@]}" --dataset "$data/$bytes/$1" --device cpu --epsilon 1 --delta 1e-9 --seed 1 \
+      exec "$cudp" train "${settings[@]}" --dataset "$data/$bytes/$1" --device cpu --epsilon 1 --delta 1e-9 --seed 1 \
         --batch "$batch" --steps "$2" --eval-every 0 --size-is-public --timings --quiet --json --out "$data/$where"
     ) >"$data/$where.json" &
     training=$!

@@ -205,24 +205,35 @@ void copy_features(const Dataset& from, std::span<const std::uint32_t> which, st
     from.rows->copy(which.front(), which.size(), to);
   else
     from.rows->copy(which, to);
-  if (!are_in_range(from, to, which.size()))
-    throw InputError(from.rows->name() + ": expected rows as they were written, found others");
+  check_features(from, to, which.size());
 }
 
-const Dataset& FetchedExamples::fetch(const Dataset& from, std::span<const std::uint32_t> which) {
+void check_features(const Dataset& data, const std::uint8_t* features, std::size_t count) {
+  if (!are_in_range(data, features, count))
+    throw InputError(data.rows->name() + ": expected rows as they were written, found others");
+}
+
+std::uint8_t* FetchedExamples::fetch_all_but_features(const Dataset& from,
+                                                      std::span<const std::uint32_t> which) {
   ensure(from.rows != nullptr, "the features must be in a file");
   make_like(from, copies_);
   copies_.first = from.first;
   const std::size_t row_bytes = from.rows->row_bytes();
+  std::uint8_t* features = nullptr;
   visit_features(copies_, [&](auto& array) {
     array.resize(which.size() * row_bytes / sizeof(*array.data()));
-    copy_features(from, which, reinterpret_cast<std::uint8_t*>(array.data()));
+    features = reinterpret_cast<std::uint8_t*>(array.data());
   });
   gather(from.lengths, which, copies_.lengths);
   gather(from.labels, which, copies_.labels);
   gather(from.targets, which, copies_.targets);
   for (std::size_t i = indices_.size(); i < which.size(); ++i)
     indices_.push_back(static_cast<std::uint32_t>(i));
+  return features;
+}
+
+const Dataset& FetchedExamples::fetch(const Dataset& from, std::span<const std::uint32_t> which) {
+  copy_features(from, which, fetch_all_but_features(from, which));
   return copies_;
 }
 

@@ -67,6 +67,10 @@ void move_features(Dataset& data, RowFileWriter& to);
 /// not valid. Thread-safe.
 void copy_features(const Dataset& from, std::span<const std::uint32_t> which, std::uint8_t* to);
 
+/// Throws InputError unless features that were copied from the file of `data`, [count,
+/// feature_bytes()], are valid records.
+void check_features(const Dataset& data, const std::uint8_t* features, std::size_t count);
+
 /// Copies, in memory, of examples whose features are in a file. Each thread owns one such object:
 /// it fetches the examples that it needs next, computes everything from these copies, and then
 /// fetches others.
@@ -76,6 +80,10 @@ class FetchedExamples {
   /// Dataset::first, but has no `numbers` and `first_rows`. It is valid until the next call. Throws
   /// InputError if the file cannot be read, or a record in it is not valid.
   const Dataset& fetch(const Dataset& from, std::span<const std::uint32_t> which);
+  /// Does what fetch() does, except that the caller copies the features of the listed examples to
+  /// the returned address, and then calls check_features().
+  std::uint8_t* fetch_all_but_features(const Dataset& from, std::span<const std::uint32_t> which);
+  const Dataset& copies() const { return copies_; }
   /// Returns the indices of all copies: 0, 1, 2, ...
   std::span<const std::uint32_t> indices() const { return {indices_.data(), copies_.size()}; }
 

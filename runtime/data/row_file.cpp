@@ -26,6 +26,8 @@ namespace fs = std::filesystem;
 
 std::string reason(int error) { return std::generic_category().message(error); }
 
+std::string path_of_descriptor(int number) { return "/proc/self/fd/" + std::to_string(number); }
+
 /// Where this thread continues if a mapped page that it copies is no longer in its file. Null: this
 /// thread copies none.
 thread_local sigjmp_buf* after_lost_page = nullptr;
@@ -145,9 +147,14 @@ bool RowFile::has_all_rows() const {
              first_byte_ + std::uint64_t{row_bytes_} * rows_;
 }
 
+FileDescriptor RowFile::open_again(int flags) const {
+  return FileDescriptor(
+      ::open(path_of_descriptor(file_.number()).c_str(), O_RDONLY | O_CLOEXEC | flags));
+}
+
 bool RowFile::link_to(const fs::path& path) const {
   if (!is_unnamed_) return false;
-  const std::string file = "/proc/self/fd/" + std::to_string(file_.number());
+  const std::string file = path_of_descriptor(file_.number());
   return ::linkat(AT_FDCWD, file.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0;
 }
 

@@ -54,7 +54,18 @@ class RowFile {
   RowFile& operator=(RowFile&&) = delete;
 
   std::size_t row_bytes() const { return row_bytes_; }
+  std::size_t rows() const { return rows_; }
+  /// Returns the offset of a row in the file [bytes].
+  std::uint64_t offset(std::size_t row) const { return first_byte_ + row * row_bytes_; }
   const std::string& name() const { return name_; }
+  /// Returns whether the system can keep the whole file in memory.
+  bool stays_in_memory() const { return stays_in_memory_; }
+  /// Treats the file as one that does not fit into memory. For tests.
+  void let_exceed_memory() { stays_in_memory_ = false; }
+
+  /// Opens the file for reading a second time, with more flags of open(). The number of the result
+  /// is negative if that is not possible, such as without /proc.
+  FileDescriptor open_again(int flags) const;
 
   /// Gives the file of a RowFileWriter a name, so that it stays when the program ends. `path` must
   /// be on its disk. Returns false if that is not possible, or if the file has another origin.
@@ -70,10 +81,13 @@ class RowFile {
   /// this before it copies the part that begins at `at`.
   void read_ahead(std::span<const std::uint32_t> rows, std::size_t at, std::size_t part) const;
 
+  /// Returns whether the file is still as long as its rows.
+  bool has_all_rows() const;
+  /// Throws the InputError of a file that has become too short or cannot be read.
+  [[noreturn]] void refuse() const;
+
  private:
   void request(std::span<const std::uint32_t> rows) const;
-  bool has_all_rows() const;
-  [[noreturn]] void refuse() const;
 
   std::string name_;
   FileDescriptor file_;

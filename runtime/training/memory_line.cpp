@@ -8,6 +8,7 @@
 #include "runtime/base/threads.hpp"
 #include "runtime/data/examples.hpp"
 #include "runtime/device/batch_draws.hpp"
+#include "runtime/device/cpu/rows_ahead.hpp"
 #include "runtime/methods/engine_method.hpp"
 #include "runtime/training/prepare.hpp"
 
@@ -54,6 +55,19 @@ double bytes_of_draws(const Method& method, double examples) {
   return batch + 8e6 + 6.0 * std::min(examples, static_cast<double>(BatchDraws::kMaxAllocated));
 }
 
+/// Returns the memory of the rows that the CPU reads ahead of a method's steps [bytes].
+double bytes_read_ahead(const Experiment& e, const Method& method) {
+  const Dataset& train = e.data.train;
+  if (e.backend.name == "cuda" || train.rows == nullptr || train.rows->stays_in_memory() ||
+      dynamic_cast<const EngineMethod*>(&method) == nullptr)
+    return 0.0;
+  const double batch = method.examples_per_step() + 1e4;
+  const double features = std::min(batch * static_cast<double>(feature_bytes(train)),
+                                   static_cast<double>(cpu::RowsAhead::kMaxBytes));
+  // A batch also has indices, labels and targets, and the file has reads under way.
+  return 2.0 * (features + 16.0 * batch) + static_cast<double>(RowReader::kMaxBytes);
+}
+
 }  // namespace
 
 std::string memory_line(const Experiment& e, const Method& method) {
@@ -73,7 +87,8 @@ std::string memory_line(const Experiment& e, const Method& method) {
       static_cast<double>(data.test.size()) * (4.0 * e.network.outputs + 1.0 + 4.0 + 8.0);
   const double peak = kProgram + model + copies + streamed + tested +
                       bytes_of_draws(method, static_cast<double>(data.train.size())) +
-                      bytes_in_memory(data.train) + bytes_in_memory(data.test);
+                      bytes_read_ahead(e, method) + bytes_in_memory(data.train) +
+                      bytes_in_memory(data.test);
   return fmt::format(
       "at most about {:.0f} MB of memory; {:.0f} MB of rows stay in files, of which the "
       "system keeps in memory what has space",

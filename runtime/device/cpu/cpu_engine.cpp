@@ -18,6 +18,7 @@
 #include "runtime/device/cpu/coordinates.hpp"
 #include "runtime/device/cpu/layout.hpp"
 #include "runtime/device/cpu/linear_sum.hpp"
+#include "runtime/device/cpu/rows_ahead.hpp"
 #include "runtime/device/cpu/worker.hpp"
 #include "runtime/device/engine.hpp"
 #include "runtime/device/observed.hpp"
@@ -79,7 +80,9 @@ class CpuEngine final : public Engine {
       throw InputError("expected at most 2^31 training examples");
     canaries_.load(train.size());
     train_ = &train;
+    ahead_.reset();
     draws_.emplace(train, settings_.generator, settings_.key, team_);
+    if (!keeps_norms() && settings_.audit == nullptr) ahead_ = RowsAhead::open(train, *draws_);
     batch_ = {};
     if (keeps_norms()) state_.norms.assign(train.size(), 0.0f);
   }
@@ -173,8 +176,21 @@ class CpuEngine final : public Engine {
  private:
   bool keeps_norms() const { return std::holds_alternative<Candidates>(settings_.recipe.draw); }
 
+  void draw_batch(std::uint64_t step, const Draw& draw) {
+    if (ahead_ != nullptr) {
+      const RowsAhead::Step taken = ahead_->take(step, draw);
+      batch_ = taken.batch;
+      batch_data_ = taken.data;
+      batch_examples_ = taken.examples;
+      return;
+    }
+    batch_ = draws_->draw(step, draw, state_.norms);
+    batch_data_ = train_;
+    batch_examples_ = batch_;
+  }
+
   void take_step(const StepRecipe& recipe, std::uint64_t step, StepScalars scalars) {
-    batch_ = draws_->draw(step, recipe.draw, state_.norms);
+    draw_batch(step, recipe.draw);
     if (settings_.release_observer != nullptr)
       show_batch(settings_.release_observer, step, recipe.draw,
                  draws_->numbering().numbers_of(batch_));
@@ -207,10 +223,10 @@ class CpuEngine final : public Engine {
     // Linear sums keep no records per example, so only canaries have one.
     records_.resize(!settings_.diagnostics ? 0 : as_one ? batch_.size() - ordinary : batch_.size());
     if (as_one) {
-      linear_sum_->add_up(*train_, batch_.first(ordinary), state_.parameters, *clipped, team_,
-                          sum_.data(), settings_.diagnostics ? &seen_ : nullptr);
+      linear_sum_->add_up(*batch_data_, batch_examples_.first(ordinary), state_.parameters,
+                          *clipped, team_, sum_.data(), settings_.diagnostics ? &seen_ : nullptr);
     } else {
-      add_by_workers(batch_.first(ordinary), use);
+      add_by_workers(batch_examples_.first(ordinary), use);
     }
     if (settings_.audit) keep_ordinary_sum(grid);
     const std::vector<CanaryFacts> facts =
@@ -244,13 +260,14 @@ class CpuEngine final : public Engine {
 
   /// Computes the sum of the contributions of examples that are not audit canaries, and writes it
   /// to sum_.
+  /// examples: indices in *batch_data_.
   void add_by_workers(std::span<const std::uint32_t> examples, const GradientUse& use) {
     const std::size_t chunk = to_size(layout_.chunk);
     const std::size_t n = examples.size();
     team_.run((n + chunk - 1) / chunk, [&](std::size_t i, int thread) {
       const std::size_t at = i * chunk;
-      if (train_->rows != nullptr) train_->rows->read_ahead(examples, at, chunk);
-      workers_[to_size(thread)]->add(*train_, examples.subspan(at, std::min(chunk, n - at)),
+      if (batch_data_->rows != nullptr) batch_data_->rows->read_ahead(examples, at, chunk);
+      workers_[to_size(thread)]->add(*batch_data_, examples.subspan(at, std::min(chunk, n - at)),
                                      weights(), use,
                                      settings_.diagnostics ? records_.data() + at : nullptr);
     });
@@ -448,7 +465,11 @@ class CpuEngine final : public Engine {
   std::vector<float> ordinary_sum_;  ///< sum without the canaries' contributions; audits only
   const Dataset* train_ = nullptr;
   std::optional<BatchDraws> draws_;       ///< of the examples of train_
+  std::unique_ptr<RowsAhead> ahead_;      ///< null: batches are not read ahead
   std::span<const std::uint32_t> batch_;  ///< the current step's examples, ascending
+  /// Data set from which the current step reads its examples, and their indices there.
+  const Dataset* batch_data_ = nullptr;
+  std::span<const std::uint32_t> batch_examples_;
   TrainState state_;
   std::optional<PackedCoordinates> coordinates_;
   AlignedVector<float> packed_;

@@ -1,0 +1,92 @@
+#pragma once
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "runtime/data/row_file.hpp"
+
+namespace cudp {
+
+/// Reads rows of a file that is larger than memory while the caller does other work. Its thread has
+/// many reads under way and bypasses the system's cache, because pages of drawn rows are not used
+/// again soon, and putting a page into the cache costs several times the CPU time of reading it.
+class RowReader {
+ public:
+  /// Memory of the reads that are under way [bytes]; more if a row is larger than a quarter of it.
+  static constexpr std::size_t kMaxBytes = std::size_t{16} << 20;
+
+  /// Rows that are read to one place. Must stay where it is until wait() returns.
+  struct List {
+    std::span<const std::uint32_t> rows;  ///< ascending; must stay valid, too
+    std::uint8_t* to = nullptr;           ///< [rows.size(), row_bytes()]
+    bool done = true;
+
+    // Of the reader's thread.
+    std::size_t begun = 0;  ///< number of rows whose reads were requested
+    std::size_t ended = 0;
+    bool failed = false;
+  };
+
+  /// Returns a reader of `file`, which must outlive it, or null if the disk, its file system or the
+  /// operating system cannot read this way.
+  static std::unique_ptr<RowReader> open(const RowFile& file);
+  ~RowReader();
+  RowReader(const RowReader&) = delete;
+  RowReader& operator=(const RowReader&) = delete;
+  RowReader(RowReader&&) = delete;
+  RowReader& operator=(RowReader&&) = delete;
+
+  /// Starts to read a list that is done. Lists are read in the order in which they are started.
+  void start(List& list);
+  /// Waits until a list is done. Throws InputError, as RowFile::copy does, if the file has become
+  /// too short or cannot be read.
+  void wait(const List& list);
+
+ private:
+  /// Maximum number of reads that are under way at a time. Disks deliver the most with this many.
+  static constexpr std::size_t kMaxReads = 256;
+
+  /// A read of the pages that hold rows [first, first + count) of a list.
+  struct Read {
+    List* list = nullptr;
+    std::size_t first = 0;
+    std::size_t count = 0;
+    std::uint64_t page = 0;  ///< offset in the file where it begins
+  };
+
+  RowReader(const RowFile& file, FileDescriptor direct, std::uint64_t context,
+            std::size_t slot_bytes, std::size_t reads);
+
+  void work();
+  std::size_t under_way() const { return reads_.size() - idle_.size(); }
+  /// Fills idle reads with rows of the lists. Returns their indices. Requires mutex_.
+  std::vector<std::size_t> next_reads();
+  /// Submits reads. Those that cannot be submitted fail.
+  void submit(std::span<const std::size_t> slots);
+  /// Waits for some of the reads that are under way.
+  void collect();
+  /// Copies the rows of a read that has ended to their list. result: bytes read, or negative.
+  void finish(std::size_t slot, std::int64_t result);
+
+  const RowFile& file_;
+  FileDescriptor direct_;
+  std::uint64_t context_;                                  ///< aio_context_t
+  std::size_t slot_bytes_;                                 ///< capacity of a read
+  std::unique_ptr<std::uint8_t, void (*)(void*)> memory_;  ///< [reads_.size(), slot_bytes_]
+  std::vector<Read> reads_;
+  std::vector<std::size_t> idle_;  ///< elements of reads_ that read nothing
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<List*> lists_;  ///< of which not all rows have been requested
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace cudp
