@@ -89,7 +89,7 @@ def _write_rows(path, x, y, unit=None, ids=None):
     if y.dtype == bool:
         y = y.astype(np.int64)
     with _cells.open_table(path) as file:
-        writer = _cells.table_writer(file)
+        writer = _cells.table_writer(file, len(header))
         writer.writerow(header if ids is None else [unit, *header])
         for i, (row, label) in enumerate(zip(x, y.tolist())):
             cells = [*row.tolist(), _cells.cell_text(label)]
