@@ -4,13 +4,14 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import shutil
 import tempfile
 import weakref
 
 import numpy as np
 
-from . import _budget, _cells, _core, _groups, _models
+from . import _arrays, _budget, _cells, _core, _groups, _models
 from ._settings import plain_settings
 
 _ARRAYS = "arrays.npz"
@@ -91,24 +92,33 @@ class Progress:
     metrics: dict  #: with numbers of the test set only if that is public
 
 
-def _array(values, name):
-    array = np.asarray(values)
-    if array.dtype.kind not in "fiub":
-        raise _core.InputError(
-            f"{name}: expected an array of numbers, found one of type {array.dtype}"
-        )
-    if not array.dtype.isnative:
-        array = array.astype(array.dtype.newbyteorder("="))
-    if any(stride % array.itemsize for stride in array.strides):
-        array = np.ascontiguousarray(array)
-    return array
+def _stated(settings, name):
+    """The value of a setting, also if a file of settings states it; None if it is not stated."""
+    if settings.get(name) is not None or settings.get("config") is None:
+        return settings.get(name)
+    found = re.search(rf'^{name.replace("_", "[-_]")} *= *(.*)$', _text_of(settings["config"]), re.MULTILINE)
+    return found and found[1].strip().strip("\"'")
 
 
-def _pair(data, name):
+def _text_of(file):
+    """The text of a file; "" if there is none: the program says so."""
+    try:
+        return pathlib.Path(file).read_text(encoding="utf-8")
+    except (OSError, ValueError, TypeError):
+        return ""
+
+
+def _takes_missing(settings):
+    return _stated(settings, "malformed") == "missing"
+
+
+def _pair(data, name, settings):
     """(X, y) as two arrays."""
     if len(data) != 2:
-        raise _core.InputError(f"{name}: expected (X, y), found {len(data)} values")
-    return _array(data[0], "X"), _array(data[1], "y")
+        raise _core.InputError(f"{name}: expected (X, y), found something else")
+    missing = _takes_missing(settings)
+    target = bool(_stated(settings, "target_bounds"))
+    return _arrays.features(data[0], "X", missing), _arrays.labels(data[1], "y", target, missing)
 
 
 def _is_frame(data):
@@ -240,7 +250,7 @@ def _named(settings, data, test_data):
     None."""
     arrays = test_arrays = None
     if _is_pair(data):
-        arrays = _pair(data, "data")
+        arrays = _pair(data, "data", settings)
         name = str(settings.setdefault("dataset", _ARRAYS))
         if os.path.basename(name) != name or not name.endswith(".npz"):
             raise _core.InputError(
@@ -256,7 +266,7 @@ def _named(settings, data, test_data):
             raise _core.InputError(
                 "--test-data: expected a path, as the training data have, found arrays"
             )
-        test_arrays = _pair(test_data, "test_data")
+        test_arrays = _pair(test_data, "test_data", settings)
         settings["test_data"] = settings["dataset"][: -len(".npz")] + "-test.npz"
     elif test_data is not None:
         settings["test_data"] = os.fspath(test_data)
@@ -340,8 +350,8 @@ def train_within(charged, data, *, test_data=None, groups=None, max_rows=None, b
         if texts:
             data, test_data = _texts_as_table(data, test_data, settings, frames)
         elif groups is not None:
-            tested = _pair(test_data, "test_data") if _is_pair(test_data) else test_data
-            data, test_data = _groups.as_table(_pair(data, "data"), tested, groups, max_rows, bounds,
+            tested = _pair(test_data, "test_data", settings) if _is_pair(test_data) else test_data
+            data, test_data = _groups.as_table(_pair(data, "data", settings), tested, groups, max_rows, bounds,
                                                settings, frames)
         elif frames is not None:
             data, test_data = _frames_as_tables(data, test_data, settings, frames)
@@ -395,13 +405,23 @@ def resume(run, data=None, *, test_data=None, on_epoch=None, verbose=False, **se
     path = os.fspath(getattr(run, "path", run))
     arrays = test_arrays = None
     if data is not None:
-        arrays = _pair(data, "data")
+        begun = _begun_with(path)
+        arrays = _pair(data, "data", begun)
         if test_data is not None:
-            test_arrays = _pair(test_data, "test_data")
+            test_arrays = _pair(test_data, "test_data", begun)
     charged = _budget.Charged()
     folder = _core.resume(path, plain_settings(settings), arrays, test_arrays, _on_row(on_epoch),
                           bool(verbose), charged.files)
     return Run(folder)
+
+
+def _begun_with(run):
+    """The settings of an interrupted run that say how its arrays are read."""
+    for folder in ("release", "private"):
+        file = os.path.join(run, folder, "config.toml")
+        if os.path.exists(file):
+            return {"config": file}
+    return {}
 
 
 def load(path):
@@ -527,8 +547,9 @@ class Run:
             def write(path, schema):
                 _write_texts(data, labels, path, [schema.get("examples") or "text", schema.get("label") or "label"])
         elif self._grouped is not None and not isinstance(data, (str, os.PathLike)):
-            x = _array(data, "X")
-            labels = None if y is None else _array(y, "y")
+            missing = _takes_missing(settings)
+            x = _arrays.features(data, "X", missing)
+            labels = None if y is None else _arrays.labels(y, "y", self._core.predicts_target, missing)
 
             def write(path, schema):
                 _groups.write_scored(x, labels, self._grouped, path)
@@ -551,8 +572,11 @@ class Run:
     def _scored(self, data, settings, y=None):
         if isinstance(data, (str, os.PathLike)):
             return plain_settings({"dataset": data, **settings}), None
-        x = _array(data, "X")
-        return plain_settings(settings), (x, None if y is None else _array(y, "y"))
+        missing = _takes_missing(settings)
+        x = _arrays.features(data, "X", missing)
+        if y is not None:
+            y = _arrays.labels(y, "y", self._core.predicts_target, missing)
+        return plain_settings(settings), (x, y)
 
     def predict(self, data, **settings):
         """The predicted class of each row (a name, if the classes have names), or the predicted

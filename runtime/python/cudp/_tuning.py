@@ -111,9 +111,9 @@ def _write_data(data, test_data, groups, max_rows, bounds, settings, files):
     if _runs._is_pair(data) and len(data) == 2 and _runs._is_texts(data[0]):
         data, test_data = _runs._texts_as_table(data, test_data, settings, files)
     elif groups is not None:
-        tested = _runs._pair(test_data, "test_data") if _runs._is_pair(test_data) else test_data
-        data, test_data = _groups.as_table(_runs._pair(data, "data"), tested, groups, max_rows, bounds,
-                                           settings, files)
+        tested = _runs._pair(test_data, "test_data", settings) if _runs._is_pair(test_data) else test_data
+        data, test_data = _groups.as_table(_runs._pair(data, "data", settings), tested, groups, max_rows,
+                                           bounds, settings, files)
     else:
         data, test_data = _runs._frames_as_tables(data, test_data, settings, files)
     arrays, test_arrays = _runs._named(settings, data, test_data)
