@@ -2,6 +2,8 @@
 The values of a list, and of a column that may have missing values, are converted one by one, to a type that
 follows from what is public: one row's value would otherwise decide the type of all."""
 
+import os
+
 import numpy as np
 
 from . import _cells, _core
@@ -169,3 +171,49 @@ def labels(values, name="y", target=False, missing=False):
     if array.ndim == 2 and array.shape[1] != 1:
         _refuse(name, "one number for each row", "more or fewer")
     return array
+
+
+def _memory(values):
+    """Arrays that lie in the memory of what a user gives, as far as NumPy can tell."""
+    if isinstance(values, np.ndarray):
+        return [values]
+    if _is_frame(values):
+        return [part for column in _columns(values) for part in _memory(column)]
+    if _is_plain(values):
+        return [values.to_numpy()]
+    if _is_series(values) and hasattr(values, "to_arrow"):
+        try:
+            return [values.to_numpy(allow_copy=False)]
+        except Exception:  # texts, or missing values
+            pass
+    return []
+
+
+def _overlap(one, other):
+    try:
+        return np.shares_memory(one, other, max_work=10**6)
+    except Exception:  # it would take long to tell
+        return True
+
+
+def _is_shared(one, other):
+    if one is other:
+        return True
+    mine, theirs = _memory(one), _memory(other)
+    if _is_frame(one) and _is_frame(other) and len(mine) == len(theirs):
+        return any(map(_overlap, mine, theirs))
+    return any(_overlap(a, b) for a in mine for b in theirs)
+
+
+def _parts(data):
+    """The objects that hold rows: X and y, or a DataFrame; none if data are a path or a name."""
+    parts = list(data) if isinstance(data, (tuple, list)) and len(data) == 2 else [data]
+    return [part for part in parts if part is not None and not isinstance(part, (str, os.PathLike))]
+
+
+def check_apart(data, test_data):
+    """Throws InputError if rows to test on are rows to train on: the same object, or one in its memory. A
+    copy is not looked for: a refusal that depends on the rows' values would tell something of them."""
+    if any(_is_shared(one, other) for one in _parts(data) for other in _parts(test_data)):
+        _refuse("test_data", "test rows in memory of their own, as its copy() has",
+                "memory of the training rows")

@@ -342,6 +342,7 @@ def train_within(charged, data, *, test_data=None, groups=None, max_rows=None, b
                  on_epoch=None, verbose=False, **settings):
     """Trains within the budgets of `charged`, a _budget.Charged."""
     _check_groups(data, groups, max_rows, bounds)
+    _arrays.check_apart(data, test_data)
     frames = None
     texts = _is_pair(data) and len(data) == 2 and _is_texts(data[0])
     if texts or groups is not None or _is_frame(data) or _is_frame(test_data):
@@ -405,6 +406,7 @@ def resume(run, data=None, *, test_data=None, on_epoch=None, verbose=False, **se
     path = os.fspath(getattr(run, "path", run))
     arrays = test_arrays = None
     if data is not None:
+        _arrays.check_apart(data, test_data)
         begun = _begun_with(path)
         arrays = _pair(data, "data", begun)
         if test_data is not None:

@@ -9,7 +9,7 @@ import tempfile
 
 import numpy as np
 
-from . import _budget, _core, _groups, _runs
+from . import _arrays, _budget, _core, _groups, _runs
 from .__main__ import program
 from ._settings import plain, plain_settings
 
@@ -108,6 +108,7 @@ def _grid(grid):
 def _write_data(data, test_data, groups, max_rows, bounds, settings, files):
     """Writes what is not in a file yet into the folder, and names it in the settings."""
     _runs._check_groups(data, groups, max_rows, bounds)
+    _arrays.check_apart(data, test_data)
     if _runs._is_pair(data) and len(data) == 2 and _runs._is_texts(data[0]):
         data, test_data = _runs._texts_as_table(data, test_data, settings, files)
     elif groups is not None:

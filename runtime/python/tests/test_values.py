@@ -1,6 +1,7 @@
 """Features and labels as arrays: no row decides how others are converted, and messages tell nothing of them."""
 
 import decimal
+import pathlib
 import warnings
 
 import numpy as np
@@ -8,7 +9,33 @@ import pytest
 
 import cudp
 from cudp import _arrays
-from test_frames import SETTINGS, Bad
+from test_frames import COLUMNS, SETTINGS, Bad, frame_of
+
+
+def test_the_training_rows_are_no_test_rows(in_folder):
+    pathlib.Path("visits.toml").write_text(COLUMNS)
+    pandas, polars = (pytest.importorskip(kind) for kind in ("pandas", "polars"))
+    public = {"test_data_is_public": True, **SETTINGS}
+    texts, labels, x = ["good film"] * 100, [0, 1] * 50, np.zeros((100, 2)).tolist()
+    words = {"classes": 2, "model": "imdb-mean", "vectors": {"good": [1.0, 2.0]}, **public}
+    groups = {"groups": list(range(100)), "max_rows": 1, "bounds": (0, 1), "classes": 2, **public}
+    swapped = np.zeros((100, 2), ">f4")
+    cases = []
+    for kind in (pandas, polars):
+        frame = frame_of(kind.__name__)
+        cases += [(frame, part, {"schema": "visits.toml", **public}) for part in (frame, frame[:], frame[3:40])]
+    cases += [((texts, labels), (texts, list(labels)), words), ((texts, labels), (list(texts), labels), words),
+              ((x, labels), (x, labels), {"classes": 2, **public}), ((x, labels), (x, labels), groups),
+              ((swapped, labels), (swapped[5:], labels[5:]), {"classes": 2, **public})]
+    for case in cases:
+        for call in (cudp.train, cudp.tune):
+            with pytest.raises(cudp.InputError, match="test_data: expected test rows in memory of their own"):
+                call(case[0], test_data=case[1], **case[2])
+    frame = frame_of("pandas")
+    for one, other in ((frame[:50], frame[50:]), (frame[::2], frame[1::2]), (frame, frame.copy())):
+        cudp.train(one, test_data=other, schema="visits.toml", **public)
+    frame = frame_of("polars")
+    cudp.train(frame[:50], test_data=frame[50:], schema="visits.toml", **public)
 
 
 CLASSES = {"classes": 2, "size_is_public": True, **SETTINGS, "malformed": "missing"}
