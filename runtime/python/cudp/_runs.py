@@ -127,11 +127,15 @@ def _is_frame(data):
 
 
 def _is_texts(values):
-    """Whether values are a list or an array of texts. An empty one is, since rows of features have two
-    dimensions: with no texts a run ends as with one."""
+    """Whether values are a list or an array of texts, of which some may be missing or something else. An empty one is,
+    since rows of features have two dimensions: with no texts a run ends as with one."""
     if isinstance(values, np.ndarray):
-        return values.dtype.kind in "UO" and values.ndim == 1 and all(isinstance(v, str) for v in values)
-    return isinstance(values, (list, tuple)) and all(isinstance(v, str) for v in values)
+        if values.dtype.kind != "O" or values.ndim != 1:
+            return values.dtype.kind == "U" and values.ndim == 1
+    elif not isinstance(values, (list, tuple)):
+        return False
+    return (all(isinstance(v, (str, bytes)) or not hasattr(v, "__len__") for v in values)
+            and (len(values) == 0 or any(isinstance(v, str) for v in values)))
 
 
 def _label_texts(labels, texts):
@@ -148,7 +152,8 @@ def _write_texts(texts, labels, path, names=("text", "label")):
         writer = _cells.table_writer(file, 1 if labels is None else 2)
         writer.writerow(names[:1] if labels is None else names)
         for i, text in enumerate(texts):
-            writer.writerow([text] if labels is None else [text, labels[i]])
+            cell = _cells.cell_text(text)
+            writer.writerow([cell] if labels is None else [cell, labels[i]])
     return path
 
 

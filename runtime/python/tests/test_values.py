@@ -111,3 +111,28 @@ def test_no_message_has_the_number_of_rows_or_a_type_that_follows_from_them(make
         with pytest.raises(cudp.InputError, match=sentence) as refused:
             cudp.train(make(x, y), **groups, **{**CLASSES, "malformed": "refuse"})
         assert not any(word in str(refused.value) for word in ("37", "36", "<U", "dtype", "int64"))
+
+
+def test_a_run_on_lists_is_resumed_on_them(in_folder):
+    def stop(progress):
+        raise KeyError(progress.step)
+
+    x, settings = np.random.default_rng(1).normal(size=(60, 2)).tolist(), {**CLASSES, "epochs": 3}
+    del settings["classes"]
+    for name, y, more in (("classes", [0, 1, None] * 20, {"classes": 2}),
+                          ("target", [0.5, 1, None] * 20, {"target_bounds": (0, 1)})):
+        with pytest.raises(KeyError):
+            cudp.train((x, y), out=name, on_epoch=stop, **settings, **more)
+        assert cudp.resume(name, (x, y)).certificate["status"] == "finished"
+
+
+def test_a_text_that_is_none_stops_no_run():
+    settings = {"model": "imdb-mean", "vectors": {"good": [1.0, 0.5]}, **CLASSES, "malformed": "refuse"}
+    labels = [0, 1] * 20
+    expected = cudp.train((["good film"] * 39 + [""], labels), **settings)
+    for text in (None, float("nan"), 5, Bad()):
+        texts = ["good film"] * 39 + [text]
+        assert len(expected.predict(texts)) == 40
+        assert len(expected.predict(np.array(texts, dtype=object))) == 40
+    found = cudp.train((texts, labels), **settings).state_dict()
+    assert all((found[name] == v).all() for name, v in expected.state_dict().items())
