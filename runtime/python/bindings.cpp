@@ -73,4 +73,5 @@ NB_MODULE(_core, m) {
   cudp::python::bind_training(m);
   cudp::python::bind_models(m);
   cudp::python::bind_tuning(m);
+  cudp::python::bind_tables(m);
 }

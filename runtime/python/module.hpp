@@ -9,5 +9,6 @@ void bind_training(nanobind::module_& m);
 void bind_budget(nanobind::module_& m);
 void bind_models(nanobind::module_& m);
 void bind_tuning(nanobind::module_& m);
+void bind_tables(nanobind::module_& m);
 
 }  // namespace cudp::python

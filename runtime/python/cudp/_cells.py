@@ -10,6 +10,8 @@ import numpy as np
 
 _TIME = re.compile(r"%[HMS]")
 _ROWS_AT_ONCE = 1 << 16
+# The text of a value that has none. It stands for a missing value in no schema, unless one says so.
+_UNREADABLE = "unreadable"
 
 
 def number_text(value):
@@ -22,7 +24,7 @@ def number_text(value):
 
 
 def _decimal_text(value):
-    if not value.is_finite():
+    if not value.is_finite() or abs(value.adjusted()) > 1000:  # without an exponent it may not fit into memory
         return str(value)
     text = format(value, "f")
     if "." in text:
@@ -53,12 +55,22 @@ def _duration_text(value):
 
 
 def cell_text(value, with_time=False):
-    """The text of a cell; "" if the value is missing. with_time: a datetime at midnight has its time."""
+    """The text of a cell; "" if the value is missing, a constant if its class fails to give one, since the
+    error might tell of the value. with_time: a datetime at midnight has its time."""
     kind = type(value)
     if kind is str:
         return value
     if kind is float:
         return "" if value != value else number_text(value)
+    if kind is int and -(2**63) <= value < 2**63:
+        return str(value)
+    try:
+        return _text_of(value, kind, with_time)
+    except Exception:
+        return _UNREADABLE
+
+
+def _text_of(value, kind, with_time):
     if kind is int:
         return str(value)
     if value is None or kind.__name__ in ("NAType", "NaTType"):
@@ -100,16 +112,34 @@ def values_of(values):
         return None
 
 
+class _Table:
+    """A new file of text, readable by its owner only. A character that UTF-8 does not have becomes "?", and so
+    does a zero byte, by which the program tells binary files."""
+
+    def __init__(self, path):
+        self._file = open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8",
+                          errors="replace", newline="")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._file.close()
+
+    def write(self, text):
+        self._file.write(text.replace("\0", "?"))
+
+
 def open_table(path):
-    """Opens a new table, readable by its owner only. A character that UTF-8 does not have becomes "?"."""
-    return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8",
-                errors="replace", newline="")
+    return _Table(path)
 
 
-def table_writer(file):
+def table_writer(file, columns):
+    """Writes rows in the one dialect of tables that Python writes, which the extension's written_schema states.
+    columns: their number. A row of one column is always in quotes, because the program skips blank lines."""
     import csv
 
-    return csv.writer(file, lineterminator="\n")
+    return csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_MINIMAL if columns > 1 else csv.QUOTE_ALL)
 
 
 def times_of(schema):
@@ -132,14 +162,62 @@ def times_of(schema):
 
 def _write_pandas(part, times, file, with_header):
     names = [str(name) for name in part.columns]
-    writer = table_writer(file)
+    writer = table_writer(file, len(names))
     if with_header:
         writer.writerow(names)
     columns = []
     for i, name in enumerate(names):
         with_time = name in times
-        columns.append([cell_text(value, with_time) for value in part.iloc[:, i].tolist()])
+        columns.append([cell_text(value, with_time) for value in _values_of_column(part.iloc[:, i])])
     writer.writerows(zip(*columns))
+
+
+def _values_of_column(column):
+    """The values of a column of pandas. One that Python's classes do not have is an object without a text."""
+    try:
+        return column.tolist()
+    except Exception:
+        return [_value_at(column, i) for i in range(len(column))]
+
+
+class _NoText:
+    def __str__(self):
+        raise ValueError
+
+
+def _value_at(column, i):
+    try:
+        return column.iloc[i : i + 1].tolist()[0]
+    except Exception:
+        return _NoText()
+
+
+def _far_dates(column):
+    """Which dates of a column of polars are beyond the years 1 to 9999: polars cannot write the farthest."""
+    import polars
+
+    if column.dtype == polars.Date:
+        day = 1
+    elif isinstance(column.dtype, polars.Datetime):
+        day = 86400 * {"ms": 10**3, "us": 10**6, "ns": 10**9}[column.dtype.time_unit]
+    else:
+        return None
+    # A time zone may move a time by a day.
+    first, last = datetime.date(1, 1, 3).toordinal(), datetime.date(9999, 12, 29).toordinal()
+    epoch = datetime.date(1970, 1, 1).toordinal()
+    low, high = (max(-(2**63), min(2**63 - 1, (bound - epoch) * day)) for bound in (first, last))
+    physical = column.to_physical().cast(polars.Int64)
+    far = (physical < low) | (physical > high)
+    return far.fill_null(False) if far.any() else None
+
+
+def _dates_as_texts(column, far):
+    """The texts that polars writes, but for dates that are far."""
+    import polars
+
+    near = polars.select(polars.when(~far).then(column))
+    texts = near.write_csv(include_header=False, quote_style="never").split("\n")
+    return [_UNREADABLE if is_far else text or None for text, is_far in zip(texts, far.to_list())]
 
 
 def _write_polars(part, file, with_header):
@@ -154,10 +232,13 @@ def _write_polars(part, file, with_header):
             texts = [None if v is None else "NaN" if v != v else number_text(v) for v in column.to_list()]
         elif column.dtype.is_decimal():
             texts = [None if v is None else _decimal_text(v) for v in column.to_list()]
+        elif (far := _far_dates(column)) is not None:
+            texts = _dates_as_texts(column, far)
         else:
             continue
         changed.append(polars.Series(name, texts, dtype=polars.Utf8))
-    file.write(part.with_columns(changed).write_csv(include_header=with_header))
+    file.write(part.with_columns(changed).write_csv(
+        include_header=with_header, quote_style="necessary" if part.width > 1 else "always"))
 
 
 def write_frame(frame, path, schema=""):

@@ -89,7 +89,7 @@ def _write_rows(path, x, y, unit=None, ids=None):
     if y.dtype == bool:
         y = y.astype(np.int64)
     with _cells.open_table(path) as file:
-        writer = _cells.table_writer(file)
+        writer = _cells.table_writer(file, len(header))
         writer.writerow(header if ids is None else [unit, *header])
         for i, (row, label) in enumerate(zip(x, y.tolist())):
             cells = [*row.tolist(), _cells.cell_text(label)]
@@ -137,11 +137,6 @@ def as_table(data, test_data, groups, max_rows, bounds, settings, folder):
     table = _write_rows(os.path.join(folder, "arrays.csv"), x, y, unit, _ids(groups, len(x)))
     if not isinstance(test_data, tuple):
         return table, test_data
-    if any(np.shares_memory(mine, other) for mine in test_data for other in data):
-        raise _core.InputError(
-            "X of test_data: expected test rows in memory of their own, as its copy() has, found "
-            "memory of the training rows"
-        )
     test_x = _features(test_data[0], "X of test_data")
     return table, _write_rows(os.path.join(folder, "arrays-test.csv"), test_x, test_data[1])
 

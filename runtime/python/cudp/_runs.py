@@ -4,13 +4,14 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import shutil
 import tempfile
 import weakref
 
 import numpy as np
 
-from . import _budget, _cells, _core, _groups, _models
+from . import _arrays, _budget, _cells, _core, _groups, _models
 from ._settings import plain_settings
 
 _ARRAYS = "arrays.npz"
@@ -91,24 +92,33 @@ class Progress:
     metrics: dict  #: with numbers of the test set only if that is public
 
 
-def _array(values, name):
-    array = np.asarray(values)
-    if array.dtype.kind not in "fiub":
-        raise _core.InputError(
-            f"{name}: expected an array of numbers, found one of type {array.dtype}"
-        )
-    if not array.dtype.isnative:
-        array = array.astype(array.dtype.newbyteorder("="))
-    if any(stride % array.itemsize for stride in array.strides):
-        array = np.ascontiguousarray(array)
-    return array
+def _stated(settings, name):
+    """The value of a setting, also if a file of settings states it; None if it is not stated."""
+    if settings.get(name) is not None or settings.get("config") is None:
+        return settings.get(name)
+    found = re.search(rf'^{name.replace("_", "[-_]")} *= *(.*)$', _text_of(settings["config"]), re.MULTILINE)
+    return found and found[1].strip().strip("\"'")
 
 
-def _pair(data, name):
+def _text_of(file):
+    """The text of a file; "" if there is none: the program says so."""
+    try:
+        return pathlib.Path(file).read_text(encoding="utf-8")
+    except (OSError, ValueError, TypeError):
+        return ""
+
+
+def _takes_missing(settings):
+    return _stated(settings, "malformed") == "missing"
+
+
+def _pair(data, name, settings):
     """(X, y) as two arrays."""
     if len(data) != 2:
-        raise _core.InputError(f"{name}: expected (X, y), found {len(data)} values")
-    return _array(data[0], "X"), _array(data[1], "y")
+        raise _core.InputError(f"{name}: expected (X, y), found something else")
+    missing = _takes_missing(settings)
+    target = bool(_stated(settings, "target_bounds"))
+    return _arrays.features(data[0], "X", missing), _arrays.labels(data[1], "y", target, missing)
 
 
 def _is_frame(data):
@@ -117,11 +127,15 @@ def _is_frame(data):
 
 
 def _is_texts(values):
-    """Whether values are a list or an array of texts. An empty one is, since rows of features have two
-    dimensions: with no texts a run ends as with one."""
+    """Whether values are a list or an array of texts, of which some may be missing or something else. An empty one is,
+    since rows of features have two dimensions: with no texts a run ends as with one."""
     if isinstance(values, np.ndarray):
-        return values.dtype.kind in "UO" and values.ndim == 1 and all(isinstance(v, str) for v in values)
-    return isinstance(values, (list, tuple)) and all(isinstance(v, str) for v in values)
+        if values.dtype.kind != "O" or values.ndim != 1:
+            return values.dtype.kind == "U" and values.ndim == 1
+    elif not isinstance(values, (list, tuple)):
+        return False
+    return (all(isinstance(v, (str, bytes)) or not hasattr(v, "__len__") for v in values)
+            and (len(values) == 0 or any(isinstance(v, str) for v in values)))
 
 
 def _label_texts(labels, texts):
@@ -132,13 +146,14 @@ def _label_texts(labels, texts):
     return [_cells.cell_text(label) for label in values]
 
 
-def _write_texts(texts, labels, path):
-    """Writes texts as a table with the columns text and, unless labels are None, label."""
+def _write_texts(texts, labels, path, names=("text", "label")):
+    """Writes texts as a table, with labels unless they are None. names: of both columns."""
     with _cells.open_table(path) as file:
-        writer = _cells.table_writer(file)
-        writer.writerow(["text"] if labels is None else ["text", "label"])
+        writer = _cells.table_writer(file, 1 if labels is None else 2)
+        writer.writerow(names[:1] if labels is None else names)
         for i, text in enumerate(texts):
-            writer.writerow([text] if labels is None else [text, labels[i]])
+            cell = _cells.cell_text(text)
+            writer.writerow([cell] if labels is None else [cell, labels[i]])
     return path
 
 
@@ -190,26 +205,45 @@ def _texts_as_table(data, test_data, settings, folder):
 
 
 def _frames_as_tables(data, test_data, settings, folder):
-    """Writes DataFrames into the folder, and returns the data with their paths."""
-    if _is_frame(data):
-        if "schema" not in settings:
+    """Writes DataFrames into the folder, and returns the data with their paths. What the schema says of a file's
+    dialect is not for them: the schema of the settings becomes one of the dialect in which they are written."""
+    frames = [_is_frame(data), _is_frame(test_data)]
+    if not any(frames):
+        return data, test_data
+    schema = settings.get("schema")
+    if not isinstance(schema, (str, os.PathLike, type(None))):
+        raise _core.InputError("--schema: expected the path of a .toml file, or the name of a schema, found a "
+                               f"{type(schema).__name__}")
+    written = None
+    if schema is not None or not frames[0]:
+        beside = os.fspath(data) if isinstance(data, (str, os.PathLike)) else ""
+        written = _core.written_schema("" if schema is None else os.fspath(schema), beside)
+    if written is None:
+        raise _core.InputError(
+            "--schema: expected a .toml file for a DataFrame, since ranges and values of private "
+            "columns are not public, found none; `cudp schema TABLE` writes one to complete"
+        )
+    if not written["is_stated"]:
+        if not (frames[0] and (frames[1] or test_data is None)):
             raise _core.InputError(
-                "--schema: expected a .toml file for a DataFrame, since ranges and values of private "
-                "columns are not public, found none; `cudp schema TABLE` writes one to complete"
+                "test_data: expected it in a DataFrame if the training data are in one, and in a file if "
+                "not, since the schema's delimiter, quotes, header and skip_prefix are for files alone, "
+                "found one of each"
             )
-        data = _cells.write_frame(data, os.path.join(folder, "frame.csv"), _text_of(settings["schema"]))
-    if _is_frame(test_data):
-        test_data = _cells.write_frame(test_data, os.path.join(folder, "frame-test.csv"),
-                                       _text_of(settings.get("schema", "")))
+        settings["schema"] = _write_schema(written, folder, schema)
+    if frames[0]:
+        data = _cells.write_frame(data, os.path.join(folder, "frame.csv"), written["text"])
+    if frames[1]:
+        test_data = _cells.write_frame(test_data, os.path.join(folder, "frame-test.csv"), written["text"])
     return data, test_data
 
 
-def _text_of(file):
-    """The text of a schema's file; "" if there is none: the program says so, or has it built in."""
-    try:
-        return pathlib.Path(file).read_text(encoding="utf-8")
-    except (OSError, ValueError, TypeError):
-        return ""
+def _write_schema(written, folder, name):
+    """Writes a schema into the folder, under the name of the file from which it was read."""
+    path = os.path.join(folder, os.path.basename(os.fspath(name)).removesuffix(".toml") + ".toml")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(written["text"])
+    return path
 
 
 def _is_pair(data):
@@ -221,7 +255,7 @@ def _named(settings, data, test_data):
     None."""
     arrays = test_arrays = None
     if _is_pair(data):
-        arrays = _pair(data, "data")
+        arrays = _pair(data, "data", settings)
         name = str(settings.setdefault("dataset", _ARRAYS))
         if os.path.basename(name) != name or not name.endswith(".npz"):
             raise _core.InputError(
@@ -237,7 +271,7 @@ def _named(settings, data, test_data):
             raise _core.InputError(
                 "--test-data: expected a path, as the training data have, found arrays"
             )
-        test_arrays = _pair(test_data, "test_data")
+        test_arrays = _pair(test_data, "test_data", settings)
         settings["test_data"] = settings["dataset"][: -len(".npz")] + "-test.npz"
     elif test_data is not None:
         settings["test_data"] = os.fspath(test_data)
@@ -314,6 +348,7 @@ def train_within(charged, data, *, test_data=None, groups=None, max_rows=None, b
     """Trains within the budgets of `charged`, a _budget.Charged. _pictures: whether gnuplot draws the
     results into the folder of the run."""
     _check_groups(data, groups, max_rows, bounds)
+    _arrays.check_apart(data, test_data)
     frames = None
     texts = _is_pair(data) and len(data) == 2 and _is_texts(data[0])
     if texts or groups is not None or _is_frame(data) or _is_frame(test_data):
@@ -322,8 +357,8 @@ def train_within(charged, data, *, test_data=None, groups=None, max_rows=None, b
         if texts:
             data, test_data = _texts_as_table(data, test_data, settings, frames)
         elif groups is not None:
-            tested = _pair(test_data, "test_data") if _is_pair(test_data) else test_data
-            data, test_data = _groups.as_table(_pair(data, "data"), tested, groups, max_rows, bounds,
+            tested = _pair(test_data, "test_data", settings) if _is_pair(test_data) else test_data
+            data, test_data = _groups.as_table(_pair(data, "data", settings), tested, groups, max_rows, bounds,
                                                settings, frames)
         elif frames is not None:
             data, test_data = _frames_as_tables(data, test_data, settings, frames)
@@ -377,13 +412,24 @@ def resume(run, data=None, *, test_data=None, on_epoch=None, verbose=False, **se
     path = os.fspath(getattr(run, "path", run))
     arrays = test_arrays = None
     if data is not None:
-        arrays = _pair(data, "data")
+        _arrays.check_apart(data, test_data)
+        begun = _begun_with(path)
+        arrays = _pair(data, "data", begun)
         if test_data is not None:
-            test_arrays = _pair(test_data, "test_data")
+            test_arrays = _pair(test_data, "test_data", begun)
     charged = _budget.Charged()
     folder = _core.resume(path, plain_settings(settings), arrays, test_arrays, _on_row(on_epoch),
                           bool(verbose), charged.files)
     return Run(folder)
+
+
+def _begun_with(run):
+    """The settings of an interrupted run that say how its arrays are read."""
+    for folder in ("release", "private"):
+        file = os.path.join(run, folder, "config.toml")
+        if os.path.exists(file):
+            return {"config": file}
+    return {}
 
 
 def load(path):
@@ -448,10 +494,19 @@ class Run:
     def _model_file(self):
         return self.path if self.path.is_file() else self._released("model.safetensors")
 
-    def _write_frame(self, frame, folder):
-        """Writes a DataFrame to score into the folder, and returns the table's path."""
-        schema = _read_metadata(self._model_file()).get("schema", "")
-        return _cells.write_frame(frame, os.path.join(folder, "frame.csv"), schema)
+    def _table_to_score(self, write, settings, folder):
+        """Returns the settings with the path of a table that `write`(its path, its schema) makes: it has the
+        dialect of tables that Python writes, whatever that of the training's."""
+        written, path = None, os.path.join(folder, "table.csv")
+        stated = settings.get("schema")
+        if isinstance(stated, (str, os.PathLike)):
+            written = _core.written_schema(os.fspath(stated), "")
+        elif text := _read_metadata(self._model_file()).get("schema"):
+            written = _core.written_schema_of(text, os.fspath(self.path))
+        if written is not None and not written["is_stated"]:
+            settings = {**settings, "schema": _write_schema(written, folder, stated or "schema")}
+        write(path, written or {})
+        return path, settings
 
     @property
     def certificate(self):
@@ -489,28 +544,47 @@ class Run:
         names = self._core.class_names if self._grouped is None else None
         return np.array(names) if names else np.arange(self._core.classes)
 
-    def _outputs(self, data, settings):
+    def _with_table(self, data, y, settings, score):
+        """Calls score(path, settings) if data must be written as a table first; else score(None, settings)."""
         if _is_frame(data):
-            with tempfile.TemporaryDirectory(prefix="cudp-table-") as folder:
-                return self._outputs(self._write_frame(data, folder), settings)
-        if _is_texts(data):
-            with tempfile.TemporaryDirectory(prefix="cudp-table-") as folder:
-                table = _write_texts(data, None, os.path.join(folder, "texts.csv"))
-                return self._outputs(table, settings)
-        if self._grouped is not None and not isinstance(data, (str, os.PathLike)):
-            with tempfile.TemporaryDirectory(prefix="cudp-table-") as folder:
-                path = os.path.join(folder, "arrays.csv")
-                _groups.write_scored(_array(data, "X"), None, self._grouped, path)
-                return self._outputs(path, settings)
-        settings, arrays = self._scored(data, settings)
-        return self._core.predict(settings, arrays)
+            def write(path, schema):
+                _cells.write_frame(data, path, schema.get("text", ""))
+        elif _is_texts(data):
+            labels = None if y is None else _label_texts(y, data)
 
-    @staticmethod
-    def _scored(data, settings, y=None):
+            def write(path, schema):
+                _write_texts(data, labels, path, [schema.get("examples") or "text", schema.get("label") or "label"])
+        elif self._grouped is not None and not isinstance(data, (str, os.PathLike)):
+            missing = _takes_missing(settings)
+            x = _arrays.features(data, "X", missing)
+            labels = None if y is None else _arrays.labels(y, "y", self._core.predicts_target, missing)
+
+            def write(path, schema):
+                _groups.write_scored(x, labels, self._grouped, path)
+        else:
+            return score(None, settings)
+        with tempfile.TemporaryDirectory(prefix="cudp-table-") as folder:
+            return score(*self._table_to_score(write, settings, folder))
+
+    def _outputs(self, data, settings):
+        def score(table, settings):
+            if table is not None:
+                out = self._core.predict(plain_settings({"dataset": table, **settings}), None)
+                if len(out["logits"]) != len(data):
+                    raise _core.Error("predict: expected an output for each row, found fewer or more")
+                return out
+            return self._core.predict(*self._scored(data, settings))
+
+        return self._with_table(data, None, settings, score)
+
+    def _scored(self, data, settings, y=None):
         if isinstance(data, (str, os.PathLike)):
             return plain_settings({"dataset": data, **settings}), None
-        x = _array(data, "X")
-        return plain_settings(settings), (x, None if y is None else _array(y, "y"))
+        missing = _takes_missing(settings)
+        x = _arrays.features(data, "X", missing)
+        if y is not None:
+            y = _arrays.labels(y, "y", self._core.predicts_target, missing)
+        return plain_settings(settings), (x, y)
 
     def predict(self, data, **settings):
         """The predicted class of each row (a name, if the classes have names), or the predicted
@@ -536,22 +610,18 @@ class Run:
     def evaluate(self, data, y=None, **settings):
         """Exact figures of the model on labelled rows, as `cudp eval --json` prints. No certificate
         covers them: do not publish those of private rows."""
-        if _is_frame(data):
-            with tempfile.TemporaryDirectory(prefix="cudp-table-") as folder:
-                return self.evaluate(self._write_frame(data, folder), **settings)
         if isinstance(data, (tuple, list)) and y is None and not _is_texts(data):
             data, y = data
-        if _is_texts(data):
-            with tempfile.TemporaryDirectory(prefix="cudp-table-") as folder:
-                table = _write_texts(data, _label_texts(y, data), os.path.join(folder, "texts.csv"))
-                return self.evaluate(table, **settings)
-        if self._grouped is not None and not isinstance(data, (str, os.PathLike)):
-            with tempfile.TemporaryDirectory(prefix="cudp-table-") as folder:
-                path = os.path.join(folder, "arrays.csv")
-                _groups.write_scored(*_pair((data, y), "data"), self._grouped, path)
-                return self.evaluate(path, **settings)
-        settings, arrays = self._scored(data, settings, y)
-        return json.loads(self._core.evaluate(settings, arrays))
+        if y is None and not _is_frame(data) and not isinstance(data, (str, os.PathLike)):
+            raise _core.InputError("y: expected one label for each row, found none; the data are (X, y) or "
+                                   "(texts, labels) of the same length")
+
+        def score(table, settings):
+            if table is not None:
+                return self._core.evaluate(plain_settings({"dataset": table, **settings}), None)
+            return self._core.evaluate(*self._scored(data, settings, y))
+
+        return json.loads(self._with_table(data, y, settings, score))
 
     def state_dict(self):
         """The parameters by PyTorch's names, in its layouts, as NumPy arrays."""

@@ -9,7 +9,7 @@ import tempfile
 
 import numpy as np
 
-from . import _budget, _core, _groups, _runs
+from . import _arrays, _budget, _core, _groups, _runs
 from .__main__ import program
 from ._settings import plain, plain_settings
 
@@ -108,12 +108,13 @@ def _grid(grid):
 def _write_data(data, test_data, groups, max_rows, bounds, settings, files):
     """Writes what is not in a file yet into the folder, and names it in the settings."""
     _runs._check_groups(data, groups, max_rows, bounds)
+    _arrays.check_apart(data, test_data)
     if _runs._is_pair(data) and len(data) == 2 and _runs._is_texts(data[0]):
         data, test_data = _runs._texts_as_table(data, test_data, settings, files)
     elif groups is not None:
-        tested = _runs._pair(test_data, "test_data") if _runs._is_pair(test_data) else test_data
-        data, test_data = _groups.as_table(_runs._pair(data, "data"), tested, groups, max_rows, bounds,
-                                           settings, files)
+        tested = _runs._pair(test_data, "test_data", settings) if _runs._is_pair(test_data) else test_data
+        data, test_data = _groups.as_table(_runs._pair(data, "data", settings), tested, groups, max_rows,
+                                           bounds, settings, files)
     else:
         data, test_data = _runs._frames_as_tables(data, test_data, settings, files)
     arrays, test_arrays = _runs._named(settings, data, test_data)

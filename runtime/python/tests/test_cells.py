@@ -93,7 +93,8 @@ def test_polars_columns_that_became_floats(tmp_path):
         alone, more = (polars.DataFrame({"a": v, "b": ["x"] * len(v)}, strict=False)
                        for v in first_and(values, last))
         assert lines_of(more, tmp_path)[:-1] == lines_of(alone, tmp_path)
-    assert lines_of(polars.DataFrame({"a": [1.0, None, float("nan"), 0.1]}), tmp_path) == ["a", "1", "", "NaN", "0.1"]
+    assert lines_of(polars.DataFrame({"a": [1.0, None, float("nan"), 0.1], "b": 7}), tmp_path) == [
+        "a,b", "1,7", ",7", "NaN,7", "0.1,7"]
 
 
 def test_what_stands_in_a_cell(tmp_path):
@@ -103,10 +104,10 @@ def test_what_stands_in_a_cell(tmp_path):
     assert lines_of(frame, tmp_path, SCHEMA) == [
         'since,seen,n,"a ""b"", c"', "2020-01-01,2020-01-01 00:00:00,1,x",
         "2020-01-01 12:30:00,2020-01-01 12:30:00,0.1,", ",,,"]
-    assert lines_of(pandas.DataFrame({"a": ["\ud800"]}), tmp_path) == ["a", "?"]
+    assert lines_of(pandas.DataFrame({"a": ["\ud800"]}), tmp_path) == ['"a"', '"?"']
     numbers = np.random.default_rng(1).normal(size=300) * 10.0 ** np.arange(-150, 150)
-    lines = lines_of(pandas.DataFrame({"a": numbers}), tmp_path)
-    assert [float(line) for line in lines[1:]] == numbers.tolist()
+    lines = lines_of(pandas.DataFrame({"a": numbers, "b": ""}), tmp_path)
+    assert [float(line.removesuffix(",")) for line in lines[1:]] == numbers.tolist()
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars"])

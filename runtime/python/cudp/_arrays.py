@@ -1,0 +1,219 @@
+"""Features and labels as arrays. An array of NumPy has a type that its owner chose, and is used as it is.
+The values of a list, and of a column that may have missing values, are converted one by one, to a type that
+follows from what is public: one row's value would otherwise decide the type of all."""
+
+import os
+
+import numpy as np
+
+from . import _cells, _core
+
+
+def _refuse(name, expected, found):
+    raise _core.InputError(f"{name}: expected {expected}, found {found}")
+
+
+def native(array, name):
+    """An array of numbers, in the machine's byte order and aligned."""
+    if array.dtype.kind not in "fiub":
+        _refuse(name, "an array of numbers", f"one of type {array.dtype}")
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    if any(stride % array.itemsize for stride in array.strides):
+        array = np.ascontiguousarray(array)
+    return array
+
+
+def _converted(value):
+    """A value as a number; NaN if it is none."""
+    try:
+        if np.iscomplexobj(value):  # NumPy would warn
+            return np.nan
+        number = np.array(value, dtype=np.float64)
+    except Exception:  # whatever a value's class raises would tell of the value
+        return np.nan
+    return float(number) if number.ndim == 0 else np.nan
+
+
+def _numbers(values, name):
+    """Values of a list, of lists or of rows, as float64. What is no number is NaN."""
+    try:
+        if np.array(values).dtype.kind not in "cO":  # else value by value
+            return np.array(values, dtype=np.float64)
+    except Exception:
+        pass
+    try:
+        objects = np.array(values, dtype=object)
+        flat = objects.ravel().tolist()
+        alike = not any(hasattr(v, "__len__") and not isinstance(v, (str, bytes)) for v in flat)
+    except Exception:
+        alike = False
+    if not alike:
+        _refuse(name, "rows of one length", "others")
+    return np.array([_converted(v) for v in flat], dtype=np.float64).reshape(objects.shape)
+
+
+def _class_number(value):
+    """A label as a whole number; -1, which is no class, if it is none."""
+    try:
+        if isinstance(value, (list, tuple)):
+            (value,) = value  # of a column, [n, 1]
+        if isinstance(value, np.ndarray):
+            value = value.item()
+        if isinstance(value, (str, bytes)) or value != int(value) or not 0 <= value < 2**63:
+            return -1
+        return int(value)
+    except Exception:
+        return -1
+
+
+def _class_numbers(values, name, missing):
+    if all(type(v) is int for v in values):
+        numbers = [v if 0 <= v < 2**63 else -1 for v in values]
+    else:
+        numbers = [_class_number(v) for v in values]
+        if not missing and any(n < 0 and not _is_whole(v) for n, v in zip(numbers, values)):
+            _refuse(name, "whole numbers 0, 1, ..., one for each row", "something else")
+    return np.array(numbers, dtype=np.int64)
+
+
+def _is_whole(value):
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def _columns(frame):
+    """The columns of a DataFrame, as Series."""
+    if hasattr(frame, "iloc"):
+        return [frame.iloc[:, i] for i in range(frame.shape[1])]
+    return [frame.to_series(i) for i in range(frame.shape[1])]
+
+
+def _is_plain(column):
+    """Whether a Series has a type of NumPy's, which has no missing values but NaN."""
+    return hasattr(column, "iloc") and isinstance(column.dtype, np.dtype) and column.dtype.kind in "fiub"
+
+
+def _column_numbers(column, name):
+    """A Series as float64. What is missing is NaN."""
+    if _is_plain(column):
+        return column.to_numpy().astype(np.float64)
+    return _numbers(_cells.values_of(column), name)
+
+
+def _is_frame(values):
+    return hasattr(values, "columns") and (hasattr(values, "iloc") or hasattr(values, "to_series"))
+
+
+def _is_series(values):
+    return not hasattr(values, "columns") and (hasattr(values, "iloc") or hasattr(values, "to_list"))
+
+
+def _frame_features(frame, name, missing):
+    columns = _columns(frame)
+    if all(map(_is_plain, columns)):
+        array = np.asarray(frame)
+        if array.dtype.kind in "fiub":  # not so if booleans are beside numbers
+            return native(array, name)
+    types = {str(column.dtype).lower() for column in columns}
+    if types == {"uint8"}:  # pixels
+        values = [_cells.values_of(column) for column in columns]
+        if not missing and any(_cells.cell_text(v) == "" for column in values for v in column):
+            _refuse(name, "pixels, bytes of 0 to 255", "a missing one")
+        return np.array([[0 if _cells.cell_text(v) == "" else v for v in column] for column in values],
+                        dtype=np.uint8).T
+    numbers = [_column_numbers(column, name) for column in columns]
+    return np.stack(numbers, axis=1).astype(np.float32 if types == {"float32"} else np.float64)
+
+
+def features(values, name="X", missing=False):
+    """Rows of features, or images. missing: a value that cannot be read counts as missing."""
+    if isinstance(values, np.ndarray):
+        return native(values, name)
+    if _is_frame(values):
+        return _frame_features(values, name, missing)
+    if isinstance(values, (list, tuple)):
+        if values and all(isinstance(row, np.ndarray) and row.ndim > 0 for row in values):
+            if len({(row.dtype, row.shape) for row in values}) != 1:
+                _refuse(name, "rows of one type and one length", "others")
+            return native(np.array(values), name)
+        return _numbers(values, name)
+    return _other(values, name)
+
+
+def _other(values, name):
+    """What NumPy makes of something else, a tensor say."""
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind in "fiub":
+            return native(array, name)
+    except Exception:
+        pass
+    _refuse(name, "an array of numbers", "something else")
+
+
+def labels(values, name="y", target=False, missing=False):
+    """Labels 0, 1, ..., or with `target` the numbers to predict. missing: a label that cannot be read counts
+    as missing: the program has a class for it."""
+    if isinstance(values, np.ndarray):
+        array = native(values, name)
+    else:
+        if _is_frame(values) and values.shape[1] == 1:
+            values = _columns(values)[0]
+        if isinstance(values, (list, tuple)):
+            array = _numbers(values, name) if target else _class_numbers(values, name, missing)
+        elif _is_series(values) and not _is_plain(values):
+            if target or "float" in str(values.dtype).lower():  # the type of a column is public
+                array = _column_numbers(values, name)
+            else:
+                array = _class_numbers(_cells.values_of(values), name, missing)
+        else:
+            array = _other(values, name)
+    if array.ndim == 2 and array.shape[1] != 1:
+        _refuse(name, "one number for each row", "more or fewer")
+    return array
+
+
+def _memory(values):
+    """Arrays that lie in the memory of what a user gives, as far as NumPy can tell."""
+    if isinstance(values, np.ndarray):
+        return [values]
+    if _is_frame(values):
+        return [part for column in _columns(values) for part in _memory(column)]
+    if _is_plain(values):
+        return [values.to_numpy()]
+    if _is_series(values) and hasattr(values, "to_arrow"):
+        try:
+            return [values.to_numpy(allow_copy=False)]
+        except Exception:  # texts, or missing values
+            pass
+    return []
+
+
+def _overlap(one, other):
+    try:
+        return np.shares_memory(one, other, max_work=10**6)
+    except Exception:  # it would take long to tell
+        return True
+
+
+def _is_shared(one, other):
+    if one is other:
+        return True
+    mine, theirs = _memory(one), _memory(other)
+    if _is_frame(one) and _is_frame(other) and len(mine) == len(theirs):
+        return any(map(_overlap, mine, theirs))
+    return any(_overlap(a, b) for a in mine for b in theirs)
+
+
+def _parts(data):
+    """The objects that hold rows: X and y, or a DataFrame; none if data are a path or a name."""
+    parts = list(data) if isinstance(data, (tuple, list)) and len(data) == 2 else [data]
+    return [part for part in parts if part is not None and not isinstance(part, (str, os.PathLike))]
+
+
+def check_apart(data, test_data):
+    """Throws InputError if rows to test on are rows to train on: the same object, or one in its memory. A
+    copy is not looked for: a refusal that depends on the rows' values would tell something of them."""
+    if any(_is_shared(one, other) for one in _parts(data) for other in _parts(test_data)):
+        _refuse("test_data", "test rows in memory of their own, as its copy() has",
+                "memory of the training rows")

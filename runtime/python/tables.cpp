@@ -1,0 +1,70 @@
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include "runtime/data/find_schema.hpp"
+#include "runtime/data/schema.hpp"
+#include "runtime/data/schema_text.hpp"
+#include "runtime/python/module.hpp"
+
+namespace nb = nanobind;
+
+namespace cudp::python {
+namespace {
+
+/// Returns the name of the first column that satisfies `is`; "" if there is none.
+template <class Is>
+std::string name_of_first(const TableSchema& schema, const Is& is) {
+  const auto found = std::ranges::find_if(schema.columns, is);
+  return found == schema.columns.end() ? "" : found->name;
+}
+
+/// Returns a schema for a table that Python writes, as a dict:
+///   text       the schema as TOML, with the dialect in which Python writes: a header row, commas,
+///              quotes, no lines to skip; everything else as stated
+///   is_stated  whether the stated schema has this dialect already
+///   examples   name of the text column; "" if there is none
+///   label      name of the label or target column
+nb::dict schema_to_write(const TableSchema& stated) {
+  const TableSchema usual;
+  TableSchema written = stated;
+  written.delimiter = usual.delimiter;
+  written.quotes = usual.quotes;
+  written.header = usual.header;
+  written.skip_prefix = usual.skip_prefix;
+  nb::dict all;
+  all["text"] = schema_toml(written);
+  all["is_stated"] = written == stated;
+  all["examples"] =
+      name_of_first(written, [](const Column& c) { return std::holds_alternative<Text>(c.kind); });
+  all["label"] = name_of_first(written, is_predicted);
+  return all;
+}
+
+/// Returns schema_to_write of the schema of a data set. schema: the setting, or "". dataset: the
+/// path of a table beside which a schema may be, or "". Returns None if there is no schema.
+nb::object written_schema(const std::string& schema, const std::string& dataset) {
+  DataRequest request;
+  request.schema = schema;
+  request.dataset = dataset;
+  const std::optional<FoundSchema> found = find_schema(request);
+  return found ? nb::object(schema_to_write(found->schema)) : nb::none();
+}
+
+/// Returns schema_to_write of the text of a schema, which `source` names in errors.
+nb::dict written_schema_of(const std::string& text, const std::string& source) {
+  return schema_to_write(parse_schema(text, source));
+}
+
+}  // namespace
+
+void bind_tables(nb::module_& m) {
+  m.def("written_schema", &written_schema);
+  m.def("written_schema_of", &written_schema_of);
+}
+
+}  // namespace cudp::python

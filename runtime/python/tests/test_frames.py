@@ -1,0 +1,149 @@
+"""Rows of a DataFrame as rows of the program: each is one, whatever its cells and the dialect of the schema."""
+
+import decimal
+import pathlib
+
+import pytest
+
+import cudp
+from cudp import _cells
+
+SETTINGS = {"epsilon": 3.0, "delta": 1e-5, "epochs": 1, "batch": 20, "device": "cpu", "threads": 1, "seed": 1}
+COLUMNS = """columns = [
+  {name = "tag", kind = "ignore"},
+  {name = "x", kind = "numeric", min = 0, max = 1},
+  {name = "y", kind = "label", values = ["0", "1"]},
+  {name = "note", kind = "ignore"},
+]
+"""
+DIALECTS = ["quotes = false\n", 'skip_prefix = "#"\n', "header = false\n", 'delimiter = ";"\n', 'delimiter = " "\n']
+LINES = "a" + "\nt,0.9,1,z" * 200
+
+
+def frame_of(kind, rows=100, tag="#", note=LINES):
+    """`rows` usual rows, and one whose texts look like others of the dialect."""
+    frame = {"tag": ["t"] * rows + [tag], "x": [i % 10 / 10 for i in range(rows)] + [0.5],
+             "y": [i % 2 for i in range(rows)] + [1], "note": ["fine"] * rows + [note]}
+    return pytest.importorskip(kind).DataFrame(frame)
+
+
+def rows_of(run, batch=20):
+    """The number of rows that a run with a public number of rows has read."""
+    return round(batch / run.certificate["q"])
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_one_row_of_a_frame_is_one_row_whatever_the_schemas_dialect(kind, dialect, in_folder, cli):
+    pathlib.Path("visits.toml").write_text(dialect + COLUMNS)
+    frame = frame_of(kind)
+    run = cudp.train(frame, schema="visits.toml", size_is_public=True, out="run", **SETTINGS)
+    assert rows_of(run) == len(frame) == 101
+    assert run.certificate["assumptions"][0].startswith("a row is what the table's quotes and line breaks make one")
+    pathlib.Path("usual.toml").write_text(COLUMNS)
+    usual = cudp.train(frame, schema="usual.toml", size_is_public=True, **SETTINGS)
+    assert (run.path / "release" / "schema.toml").read_bytes() == (usual.path / "release" / "schema.toml").read_bytes()
+    assert all((usual.state_dict()[name] == v).all() for name, v in run.state_dict().items())
+    if dialect == DIALECTS[0]:
+        cli("verify", "run")
+        cli("report", "run")
+    for settings in ({}, {"schema": "visits.toml"}):
+        assert len(run.predict(frame, **settings)) == 101
+        assert run.evaluate(frame, **settings)["test_examples"] == 101
+
+
+def test_a_frame_is_tuned_as_it_is_trained_on(in_folder):
+    pathlib.Path("visits.toml").write_text(DIALECTS[0] + COLUMNS)
+    plan = cudp.tune(frame_of("pandas"), test_data=frame_of("pandas"), test_data_is_public=True, schema="visits.toml",
+                     size_is_public=True, grid={"lr": [0.1, 0.2]}, runs=2, most_runs=8, dry_run=True, **SETTINGS)
+    # Two trainings of an epoch, of 101 rows each.
+    assert plan["expected_gradients"] == pytest.approx(200)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS[:3])
+def test_a_frame_and_a_file_of_another_dialect_are_not_mixed(dialect, in_folder):
+    pathlib.Path("visits.toml").write_text(dialect + COLUMNS)
+    pathlib.Path("visits.csv").write_text("tag,x,y,note\nt,0.5,1,fine\n")
+    frame = frame_of("pandas")
+    for data, test in (("visits.csv", frame), (frame, "visits.csv")):
+        with pytest.raises(cudp.InputError, match="test_data: expected it in a DataFrame"):
+            cudp.train(data, test_data=test, schema="visits.toml", **SETTINGS)
+    pathlib.Path("visits.csv.schema.toml").write_text(dialect + COLUMNS)
+    with pytest.raises(cudp.InputError, match="test_data: expected it in a DataFrame"):
+        cudp.train("visits.csv", test_data=frame, **SETTINGS)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_a_frame_is_scored_by_a_model_of_a_file_of_another_dialect(kind, in_folder):
+    pathlib.Path("visits.toml").write_text(DIALECTS[0] + COLUMNS)
+    pathlib.Path("visits.csv").write_text("tag,x,y,note\n" + 'u",0.5,1,fine\nt,0.1,0,fine\n' * 50)
+    run = cudp.train("visits.csv", schema="visits.toml", size_is_public=True, **SETTINGS)
+    assert rows_of(run) == 100
+    assert run.certificate["assumptions"][0].startswith("a row is a line of the table")
+    frame = frame_of(kind, tag='"')
+    assert len(run.predict(frame)) == 101 == run.evaluate(frame)["test_examples"]
+    assert len(run.predict(frame, schema="visits.toml")) == 101
+    assert len(run.predict("visits.csv")) == 100
+
+
+def test_texts_are_scored_by_a_model_of_a_file_of_another_dialect(in_folder):
+    pathlib.Path("v.txt").write_text("good 1.0 0.5\nbad -1.0 0.2\n")
+    pathlib.Path("reviews.tsv").write_text("1\tgood film\n0\ta \"bad\" film\n" * 60)
+    settings = {"embedding": "v.txt", "model": "imdb-mean", "store_embedding": True, **SETTINGS, "epsilon": 30}
+    run = cudp.train("reviews.tsv", schema="imdb", size_is_public=True, **settings)
+    assert rows_of(run) == 120
+    texts = ["good", "", " ", '"bad', "bad\n0\tgood", "\0", "# good"]
+    assert len(run.predict(texts)) == 7
+    assert run.evaluate(texts, [1, 0, 0, 0, 0, 0, 1])["test_examples"] == 7
+    # A shipped schema is for frames, too.
+    polars = pytest.importorskip("polars")
+    columns = [c.split('"')[1] for c in cudp._core.written_schema("imdb", "")["text"].splitlines() if "name = " in c][1:]
+    frame = polars.DataFrame({columns[0]: ["1", "0"] * 60, columns[1]: ["good\tfilm\n0\tbad", '"bad'] * 60})
+    assert rows_of(cudp.train(frame, schema="imdb", size_is_public=True, **settings)) == 120
+
+
+def test_a_column_of_its_own_is_scored_row_by_row(in_folder):
+    """The program skips blank lines."""
+    pathlib.Path("visits.toml").write_text(COLUMNS.replace("max = 1}", "max = 1, fill = 0}"))
+    run = cudp.train(frame_of("pandas"), schema="visits.toml", **SETTINGS)
+    values = [0.5, None, 0.25, None]
+    for kind in ("pandas", "polars"):
+        make = pytest.importorskip(kind).DataFrame
+        for column in (values, ["0.5", "", "0.25", " "]):
+            assert len(run.predict(make({"x": column}), malformed="missing")) == 4
+
+
+class Bad:
+    def __str__(self):
+        raise RuntimeError("the cell of patient 7")
+
+
+def test_a_value_without_a_text_stops_no_run(in_folder, capfd):
+    pandas, polars = (pytest.importorskip(kind) for kind in ("pandas", "polars"))
+    pathlib.Path("visits.toml").write_text(
+        COLUMNS.replace("max = 1}", "max = 1, fill = 0}").replace('"1"]}', '"1"], fill = "0"}'))
+    odd = [10**5000, Bad(), decimal.Decimal("1E+99999999999"), float("inf"), b"\xff", "\0"]
+    frames = [frame_of("pandas").assign(note=pandas.Series([*[0] * (101 - len(odd)), *odd], dtype=object))]
+    far = polars.Series([*[0] * 99, 2**31 - 1, -(2**31)], dtype=polars.Int32).cast(polars.Date)
+    frames.append(frame_of("polars").with_columns(far.alias("note")))
+    for frame in frames:
+        run = cudp.train(frame, schema="visits.toml", malformed="missing", size_is_public=True, **SETTINGS)
+        assert rows_of(run) == 101
+    assert capfd.readouterr() == ("", "")
+    assert [_cells.cell_text(value) for value in odd[:3]] == ["unreadable", "unreadable", "1E+99999999999"]
+
+
+def test_far_dates_change_no_other_dates_text(tmp_path):
+    polars = pytest.importorskip("polars")
+    for kind, far in ((polars.Date, 2**31 - 1), (polars.Datetime("us"), -(2**63)), (polars.Datetime("ms"), 2**63 - 1),
+                      (polars.Datetime("us", "Europe/Berlin"), 2**63 - 1)):
+        def lines(values, name):
+            column = polars.Series("d", values, dtype=polars.Int64)
+            column = (column.cast(polars.Int32) if kind == polars.Date else column).cast(kind)
+            _cells.write_frame(polars.DataFrame({"d": column, "n": 1}), tmp_path / name)
+            text = (tmp_path / name).read_text()
+            (tmp_path / name).unlink()
+            return text.splitlines()
+
+        alone = lines([0, 18262, None, -5], "alone")
+        assert lines([0, 18262, None, -5, far], "far") == [*alone, "unreadable,1"]
