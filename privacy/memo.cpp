@@ -36,7 +36,7 @@ void remove_oldest(std::deque<Entry>& entries, std::size_t capacity,
   std::size_t releases = 0;
   for (const Entry& entry : entries) releases += releases_of(entry);
   while (entries.size() > capacity ||
-         (entries.size() > AccountantMemo::kOfOneRun && releases > kReleasesPerResult * capacity)) {
+         (entries.size() > AccountantMemo::kMaxResultsPerRun && releases > kReleasesPerResult * capacity)) {
     releases -= releases_of(entries.front());
     entries.pop_front();
   }

@@ -38,7 +38,7 @@ class AccountantMemo {
   std::size_t computations() const;
   /// Returns whether there is capacity for the results of several runs. Then a result that each run
   /// needs only once is worth keeping, too.
-  bool serves_several_runs() const { return capacity_ > kOfOneRun; }
+  bool serves_several_runs() const { return capacity_ > kMaxResultsPerRun; }
 
  private:
   struct Bound {

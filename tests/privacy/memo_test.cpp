@@ -137,7 +137,7 @@ TEST(AccountantMemo, KeepsFewerResultsOfManyReleases) {
   for (std::uint64_t n = 1; n <= kCapacity; ++n) EXPECT_EQ(ask(1, n), n);
   EXPECT_EQ(ask(1, 1), kCapacity);
   for (std::uint64_t n = 1; n <= 12; ++n) EXPECT_EQ(ask(100, n), kCapacity + n);
-  for (std::uint64_t n = 12; n > 12 - AccountantMemo::kOfOneRun; --n)
+  for (std::uint64_t n = 12; n > 12 - AccountantMemo::kMaxResultsPerRun; --n)
     EXPECT_EQ(ask(100, n), kCapacity + 12);
   EXPECT_EQ(ask(100, 1), kCapacity + 13);
 }
