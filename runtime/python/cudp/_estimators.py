@@ -9,7 +9,7 @@ from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from . import _budget, _core, _runs
+from . import _arrays, _budget, _core, _runs
 
 _NO_WEIGHTS = (
     "sample_weight: expected none, since a row's weight multiplies what it adds to a sum, and the "
@@ -41,21 +41,38 @@ def _chosen(settings, **defaults):
     return {**settings, **{key: value for key, value in defaults.items() if settings[key] is None}}
 
 
+def _refuse_complex(values, name):
+    """Throws InputError on complex numbers, which scikit-learn refuses in words that quote rows."""
+    types = getattr(values, "dtypes", None)
+    types = [getattr(values, "dtype", None)] if types is None or not hasattr(types, "__iter__") else types
+    if any(getattr(kind, "kind", None) == "c" for kind in types):
+        raise _core.InputError(f"{name}: Complex data not supported: expected real numbers, found complex ones")
+
+
+def _own_values(y):
+    """A list of labels as an array of objects: with a common type one label would decide how others are written."""
+    flat = [value[0] if isinstance(value, (list, tuple)) and len(value) == 1 else value for value in y]
+    if any(hasattr(value, "__len__") and not isinstance(value, (str, bytes)) for value in flat):
+        raise _core.InputError("y: expected one value for each row, found more")
+    values = np.empty(len(flat), dtype=object)
+    values[:] = flat
+    return values
+
+
 def _without_counts(X, y):
-    """X, as an array if it is a list. Throws InputError on shapes that scikit-learn refuses in words that
+    """X and y, as arrays if they are lists. Throws InputError on shapes that scikit-learn refuses in words that
     tell the number of rows."""
     if not hasattr(X, "shape"):
-        try:
-            X = np.asarray(X)
-        except ValueError:
-            raise _core.InputError("X: expected rows of one length, found others") from None
+        X = _arrays.features(X)
     if len(X.shape) != 2 or X.shape[1] == 0:
         raise _core.InputError(
             "X: expected rows of features, [n, features], found "
             + ("0 features" if len(X.shape) == 2 else f"an array of {len(X.shape)} dimensions")
         )
     if y is None:
-        return X
+        return X, y
+    if isinstance(y, (list, tuple)):
+        y = _own_values(y)
     shape = y.shape if hasattr(y, "shape") else (len(y),)
     if len(shape) not in (1, 2) or shape[1:] not in ((), (1,)):
         raise _core.InputError("y: expected one value for each row, found more")
@@ -63,7 +80,29 @@ def _without_counts(X, y):
         raise _core.InputError(
             f"y: expected one value for each row of X, found {'fewer' if shape[0] < X.shape[0] else 'more'}"
         )
-    return X
+    return X, y
+
+
+def _search_that_hides_its_choice():
+    """The search that clones an estimator and will choose by exact scores without training the best model at
+    its end, or before it; None if there is none."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        search = frame.f_locals.get("self") if frame.f_code.co_name == "fit" else None
+        if isinstance(search, BaseSearchCV):
+            halves = any(kind.__name__ == "BaseSuccessiveHalving" for kind in type(search).__mro__)
+            return search if halves or not search.refit else None
+        frame = frame.f_back
+    return None
+
+
+def _refuse_search(search, what):
+    vars(search).pop("best_estimator_", None)
+    raise _core.BudgetError(
+        f"{type(search).__name__}: {what} would be chosen by exact scores of private "
+        "rows, which no budget covers: cudp.tune chooses settings within the guarantee; "
+        "Budget(..., scores_are_public=True) states that the scores are of public rows"
+    )
 
 
 class _DPEstimator(BaseEstimator):
@@ -79,6 +118,11 @@ class _DPEstimator(BaseEstimator):
         return {**state, "_budgets": budgets} if budgets else state
 
     def __sklearn_clone__(self):
+        budgets = _budget.entries(getattr(self, "_budgets", ()))
+        if not all(b["scores_are_public"] for b in budgets):
+            search = _search_that_hides_its_choice()
+            if search is not None:
+                _refuse_search(search, "settings")
         copy = BaseEstimator.__sklearn_clone__(self)
         if hasattr(self, "_budgets"):
             copy._budgets = self._budgets
@@ -91,12 +135,7 @@ class _DPEstimator(BaseEstimator):
         budgets = _budget.entries(carried)
         search = _search_that_refits() if budgets else None
         if search is not None and not all(b["scores_are_public"] for b in budgets):
-            vars(search).pop("best_estimator_", None)
-            raise _core.BudgetError(
-                f"{type(search).__name__}: best_estimator_ would be chosen by exact scores of private "
-                "rows, which no budget covers: cudp.tune chooses settings within the guarantee; "
-                "Budget(..., scores_are_public=True) states that the scores are of public rows"
-            )
+            _refuse_search(search, "best_estimator_")
         # The folder is temporary, and a picture takes longer to draw than few rows to train.
         return _runs.train_within(charged, data, _pictures=False, **settings)
 
@@ -109,7 +148,7 @@ class _DPEstimator(BaseEstimator):
         block = max(1, _BLOCK // x.shape[1])
         for first in range(0, len(x), block):
             rows = np.clip(x[first : first + block], low, high)
-            scaled[first : first + block] = 2.0 * (rows - low) / width - 1.0
+            scaled[first : first + block] = 2.0 * ((rows - low) / width) - 1.0  # in this order no value overflows
         return scaled
 
     def _public_bounds(self, x):
@@ -128,7 +167,9 @@ class _DPEstimator(BaseEstimator):
             raise _core.InputError("bounds: expected (low, high), found something else") from None
         low = np.broadcast_to(np.asarray(low, dtype=float), x.shape[1:])
         high = np.broadcast_to(np.asarray(high, dtype=float), x.shape[1:])
-        if not (np.isfinite(low).all() and np.isfinite(high).all() and (low <= high).all()):
+        with np.errstate(all="ignore"):
+            finite = np.isfinite(low).all() and np.isfinite(high).all() and np.isfinite(high - low).all()
+        if not (finite and (low <= high).all()):
             raise _core.InputError("bounds: expected finite numbers, low <= high, found others")
         return low, high
 
@@ -183,8 +224,10 @@ class _DPEstimator(BaseEstimator):
     def _checked(self, X, y, **checks):
         """X and y as arrays. Without unsafe_from_data no message and no warning depends on the number of
         rows, and none are trained on as one is: a refusal would tell that there is no row."""
+        _refuse_complex(X, "X")
+        _refuse_complex(y, "y")
         if not self.unsafe_from_data:
-            X = _without_counts(X, y)
+            X, y = _without_counts(X, y)
         return validate_data(self, X, y, dtype=[np.float64, np.float32],
                              ensure_min_samples=1 if self.unsafe_from_data else 0, **checks)
 
