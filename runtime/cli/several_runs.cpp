@@ -108,6 +108,24 @@ privacy::RunSpending as_chosen(const privacy::RunSpending& spending,
   return {.run = privacy::StatedRun{stated.epsilon, stated.delta}};
 }
 
+/// Returns the spendings of runs that were all fixed before the first of them started. A run that
+/// its noisy row count planned was not fixed, so it counts as if it was chosen. Losses of random
+/// allocation do not compose with divergences: if a run has no losses, all count as if chosen.
+std::vector<privacy::RunSpending> as_fixed_ahead(const std::vector<privacy::RunSpending>& spendings,
+                                                 const std::vector<privacy::RunSpending>& chosen,
+                                                 std::uint64_t group) {
+  const auto has_losses = [&](const privacy::RunSpending& s) {
+    return std::holds_alternative<privacy::PlannedRun>(s.run) ||
+           (group == 1 && std::holds_alternative<privacy::StatedRun>(s.run));
+  };
+  std::vector<privacy::RunSpending> fixed = spendings;
+  for (std::size_t i = 0; i < fixed.size(); ++i)
+    if (std::holds_alternative<privacy::ChosenRun>(fixed[i].run)) fixed[i] = chosen[i];
+  if (std::ranges::any_of(fixed, privacy::allocates) && !std::ranges::all_of(fixed, has_losses))
+    return chosen;
+  return fixed;
+}
+
 }  // namespace
 
 JointSpending joint_spending(const std::vector<SpendingRun>& runs, std::optional<double> delta) {
@@ -182,6 +200,8 @@ Answer several_runs(const std::vector<std::string>& runs, std::optional<double> 
   for (std::size_t i = 0; i < all.size(); ++i)
     chosen_spendings.push_back(as_chosen(spendings[i], all[i].stated));
   const double chosen = privacy::epsilon_as_chosen(chosen_spendings, joint_delta, group);
+  const std::vector<privacy::RunSpending> fixed_spendings =
+      as_fixed_ahead(spendings, chosen_spendings, group);
   // The certificate of a refused run states the cost of its count, not the spending that was
   // planned. It therefore has no plan that was fixed beforehand.
   const auto refused =
@@ -193,7 +213,7 @@ Answer several_runs(const std::vector<std::string>& runs, std::optional<double> 
   const double fixed =
       refused != all.end()
           ? chosen
-          : std::fmin(chosen, privacy::epsilon_fixed_ahead(spendings, joint_delta, group));
+          : std::fmin(chosen, privacy::epsilon_fixed_ahead(fixed_spendings, joint_delta, group));
 
   Answer a;
   a.json = {{"epsilon", fixed_ahead ? fixed : chosen},
@@ -220,7 +240,7 @@ Answer several_runs(const std::vector<std::string>& runs, std::optional<double> 
   std::size_t not_for_release = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const NamedCertificate& c = all[i];
-    const std::string how = counted_as(c, spendings[i]);
+    const std::string how = counted_as(c, fixed_spendings[i]);
     a.json["runs"].push_back({{"certificate", c.file.string()},
                               {"dataset", c.text("dataset")},
                               {"method", c.text("method")},

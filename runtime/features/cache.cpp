@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <sodium.h>
 #include <spdlog/fmt/fmt.h>
+#include <spdlog/fmt/ranges.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@
 #include "runtime/base/files.hpp"
 #include "runtime/base/interrupt.hpp"
 #include "runtime/base/random_key.hpp"
+#include "runtime/base/threads.hpp"
 
 namespace fs = std::filesystem;
 
@@ -191,6 +193,63 @@ void FeatureCache::write(const std::string& key, const std::vector<float>& featu
   draft.add(std::string(header.features_at() - sizeof header - key.size(), '\0'));
   draft.add(content);
   draft.keep(file(key, names));
+}
+
+namespace {
+
+constexpr std::size_t kContentBlock = std::size_t{1} << 20;  // bytes per block
+
+using ContentDigest = std::array<unsigned char, crypto_generichash_BYTES>;
+
+ContentDigest blake2b(std::span<const std::byte> bytes) {
+  ContentDigest digest{};
+  ::crypto_generichash(digest.data(), digest.size(),
+                       reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), nullptr,
+                       0);
+  return digest;
+}
+
+constexpr unsigned kOfOthers = 0077;  // permissions of group and others
+
+}  // namespace
+
+std::string content_digest(std::span<const std::byte> content, int threads) {
+  // The digest of the blocks' digests. The size comes first, so that all blocks have known lengths.
+  const std::size_t blocks = (content.size() + kContentBlock - 1) / kContentBlock;
+  std::vector<ContentDigest> digests(blocks);
+  ThreadTeam team(blocks > 1 ? threads : 1);
+  team.run(blocks, [&](std::size_t b, int) {
+    const std::size_t begin = b * kContentBlock;
+    digests[b] = blake2b(content.subspan(begin, std::min(kContentBlock, content.size() - begin)));
+  });
+  std::vector<std::byte> all;
+  const std::uint64_t size = content.size();
+  const auto add = [&](std::span<const std::byte> part) {
+    all.insert(all.end(), part.begin(), part.end());
+  };
+  add(std::as_bytes(std::span(&size, 1)));
+  for (const ContentDigest& digest : digests) add(std::as_bytes(std::span(digest)));
+  return fmt::format("{:02x}", fmt::join(blake2b(all), ""));
+}
+
+void check_cache_folder(const fs::path& folder) {
+  struct stat about {};
+  if (::stat(folder.c_str(), &about) != 0) return;  // writing reports why, if it is not just absent
+  if (about.st_uid == ::geteuid() && (about.st_mode & kOfOthers) == 0) return;
+  throw InputError(fmt::format(
+      "--feature-cache {}: expected a folder that only you can list, because sizes of its files "
+      "show the number of rows, found {} (mode {:04o}). Type chmod 700, name a folder that does "
+      "not exist yet, or give none",
+      folder.string(),
+      about.st_uid == ::geteuid() ? "one that others can use" : "one of another user",
+      about.st_mode & 07777u));
+}
+
+bool make_cache_folder_private(const fs::path& folder) {
+  struct stat about {};
+  if (::stat(folder.c_str(), &about) != 0) return true;
+  return about.st_uid == ::geteuid() &&
+         ((about.st_mode & kOfOthers) == 0 || ::chmod(folder.c_str(), 0700) == 0);
 }
 
 fs::path user_cache_folder() {

@@ -1,7 +1,9 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,6 +36,20 @@ class FeatureCache {
   std::filesystem::path file(const std::string& key, const RandomKey& names) const;
   std::filesystem::path folder_;
 };
+
+/// Returns a BLAKE2b digest of 256 bits, 64 hexadecimal digits, of the bytes and their number.
+/// Nobody can find two contents with the same digest, unlike with checksum() (files.hpp), so equal
+/// digests mean equal contents, even if the author of a row chose its bytes. The digest has no key:
+/// whoever sees it can test guesses about the content. threads: number of threads, 0 for every
+/// core; the result does not depend on it.
+std::string content_digest(std::span<const std::byte> content, int threads);
+
+/// Throws InputError if other users can list the folder, because sizes of files in it show the
+/// number of rows, or change it. A folder that does not exist is fine.
+void check_cache_folder(const std::filesystem::path& folder);
+
+/// Makes an existing folder accessible to its owner only; returns whether it is.
+bool make_cache_folder_private(const std::filesystem::path& folder);
 
 /// Returns $XDG_CACHE_HOME/cudp, or ~/.cache/cudp; an empty path if neither variable is set.
 std::filesystem::path user_cache_folder();

@@ -1,13 +1,14 @@
 #include "runtime/features/features.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <span>
 #include <utility>
 
 #include <spdlog/fmt/fmt.h>
 
+#include "runtime/base/build_info.hpp"
 #include "runtime/base/error.hpp"
-#include "runtime/base/files.hpp"
 #include "runtime/config/choices.hpp"
 #include "runtime/data/examples.hpp"
 #include "runtime/device/scatter_tables.hpp"
@@ -19,25 +20,39 @@
 namespace cudp {
 namespace {
 
-template <class T>
-std::uint64_t checksum_of(std::span<const T> v) {
-  return checksum({reinterpret_cast<const char*>(v.data()), v.size() * sizeof(T)});
+/// Returns a text that identifies everything on which the features depend, to the last bit: data,
+/// settings, and the arithmetic of this build, its backend and libraries, which round differently.
+/// Features of other data, or rounded otherwise, must not be found: whether they are in the cache
+/// depends on all rows, so that one row would change the features of the others.
+std::string cache_key(const Dataset& d, const Backend& backend, int threads) {
+  ensure(d.rows == nullptr, "scattering needs all images in memory");
+  const auto digest = [&](auto numbers) { return content_digest(std::as_bytes(numbers), threads); };
+  const std::string libraries =
+      backend.library_arithmetic ? backend.library_arithmetic(Network{}, true) : "";
+  return fmt::format("scatter 2 J=2 L=8 order=2 {} {}{} {}x{}x{}x{} bytes={} floats={} {} {}",
+                     program_id(), backend.arithmetic_name, libraries, d.size(), d.shape.channels,
+                     d.shape.height, d.shape.width, digest(d.byte_values()),
+                     digest(d.float_values()), d.scale, d.shift);
 }
 
-/// Returns a text that identifies everything on which the features depend, to the last bit: data,
-/// settings, and the backend's arithmetic, because backends round differently.
-std::string cache_key(const Dataset& d, const std::string& arithmetic) {
-  return fmt::format("scatter 1 J=2 L=8 order=2 {} {}x{}x{} {} bytes={:x} floats={:x} {} {}",
-                     arithmetic, d.size(), d.shape.channels, d.shape.height, d.shape.width,
-                     checksum_of(d.byte_values()), checksum_of(d.float_values()), d.scale, d.shift);
+/// Returns the folder of the cache; "" if there is none. setting: value of --feature-cache. Throws
+/// InputError if other users can list or change the folder that it names.
+std::filesystem::path cache_folder(const std::string& setting, Reporter& reporter) {
+  if (setting == "none") return {};
+  if (setting != "auto") {
+    check_cache_folder(setting);
+    return setting;
+  }
+  std::filesystem::path folder = user_cache_folder();
+  if (folder.empty() || make_cache_folder_private(folder)) return folder;
+  reporter.warn("the features are not kept for the next run: others can use " + folder.string());
+  return {};
 }
 
 std::vector<float> scatter(const Dataset& data, const FeatureSettings& settings,
                            const Backend& backend, Reporter& reporter) {
-  const FeatureCache cache(settings.cache == "none"   ? std::filesystem::path()
-                           : settings.cache == "auto" ? user_cache_folder()
-                                                      : std::filesystem::path(settings.cache));
-  const std::string key = cache_key(data, backend.arithmetic_name);
+  const FeatureCache cache(cache_folder(settings.cache, reporter));
+  const std::string key = cache_key(data, backend, settings.threads);
   const std::size_t count =
       data.size() * static_cast<std::size_t>(scattered_shape(data.shape).size());
   if (auto kept = cache.read(key, count)) return *std::move(kept);
@@ -65,7 +80,9 @@ FeatureSettings feature_settings(const TrainConfig& config) {
           .second_order = config.feature_second_order,
           .dimensions = config.feature_dimensions,
           .whiten = config.feature_whiten,
-          .cache = config.feature_cache,
+          // Files for both parts of the rows would show which rows were held out. No other run has
+          // the same parts.
+          .cache = config.holdout ? "none" : config.feature_cache,
           .threads = static_cast<int>(config.threads)};
 }
 

@@ -1,6 +1,10 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -22,11 +26,67 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-/// Removes the files that only a run in progress needs: random key, checkpoints and coded rows.
+constexpr std::string_view kFigures = "figures of held-out rows";
+
+/// Returns the file that keeps the released figures of held-out rows until the run is complete.
+fs::path figures_file(const RunFolder& folder) { return folder.owner("holdout-figures"); }
+
+/// Removes the files that only a run in progress needs: random key, checkpoints, coded rows and
+/// figures of held-out rows, which are in release/ now.
 void remove_leftovers(const RunFolder& folder) {
   remove_kept_table(folder.checkpoints());
   erase_key(folder.key());
+  std::error_code none;
+  fs::remove(figures_file(folder), none);
   remove_checkpoints(folder.checkpoints());
+}
+
+/// Formats figures as JSON; numbers are hexadecimal texts, so that they are read back exactly.
+std::string encode_figures(const HoldoutFigures& f) {
+  const auto exact = [](double x) { return fmt::format("{:a}", x); };
+  nlohmann::ordered_json j = {{"noisy", nlohmann::ordered_json::array()},
+                              {"bars", nlohmann::ordered_json::array()}};
+  for (const double noisy : f.noisy) j["noisy"].push_back(exact(noisy));
+  for (const ErrorBar& b : f.bars)
+    j["bars"].push_back({b.name, exact(b.value), exact(b.low), exact(b.high)});
+  return j.dump(2);
+}
+
+/// Replaces the numbers of `f` by those of encode_figures. Requires text that encode_figures wrote.
+void decode_figures(const std::string& text, HoldoutFigures& f) {
+  const auto j = nlohmann::ordered_json::parse(text);
+  const auto number = [](const nlohmann::ordered_json& x) {
+    return std::strtod(x.get<std::string>().c_str(), nullptr);
+  };
+  f.noisy.clear();
+  f.bars.clear();
+  for (const auto& noisy : j.at("noisy")) f.noisy.push_back(number(noisy));
+  for (const auto& b : j.at("bars"))
+    f.bars.push_back({b[0].get<std::string>(), number(b[1]), number(b[2]), number(b[3])});
+}
+
+/// Returns the figures of held-out rows that the run releases; nullopt if it releases none. Figures
+/// computed under a noise are kept durably before they leave, and a resumed run releases the kept
+/// ones: computed again, a logit may differ in its last bit (cuDNN), and two different figures
+/// under the same noise would reveal their difference. Throws BudgetError if figures have left and
+/// the kept ones are lost, InputError if the run did not write them.
+std::optional<HoldoutFigures> figures_to_release(const Run& run) {
+  std::optional<HoldoutFigures> figures = run.training->holdout_figures();
+  if (!figures) return figures;
+  const fs::path path = figures_file(run.folder);
+  if (fs::exists(path)) {
+    const AuthenticatedFile kept = read_authenticated(path);
+    if (!run.authenticator.matches(kFigures, kept.content, kept.tag))
+      throw InputError(path.string() + ": expected the figures that this run wrote, found others");
+    decode_figures(kept.content, *figures);
+  } else if (fs::exists(run.folder.holdout())) {
+    throw BudgetError(path.string() +
+                      ": expected the figures of held-out rows that were released, found none; "
+                      "their budget pays for them once");
+  } else {
+    write_authenticated(path, kFigures, encode_figures(*figures), run.authenticator);
+  }
+  return figures;
 }
 
 const char* test_set_name(privacy::Certificate::TestSet test_set) {
@@ -41,6 +101,7 @@ const char* test_set_name(privacy::Certificate::TestSet test_set) {
 }
 
 RunResult result_of(const Run& run, const privacy::Certificate& certificate,
+                    const std::optional<HoldoutFigures>& figures,
                     std::optional<std::string> majority_class) {
   const Training& t = *run.training;
   const Experiment& e = t.experiment();
@@ -60,7 +121,7 @@ RunResult result_of(const Run& run, const privacy::Certificate& certificate,
           .delta = certificate.delta,
           .training_epsilon = training_epsilon,
           .training_delta = training_delta,
-          .held_out = t.holdout_figures() ? t.holdout_figures()->bars : std::vector<ErrorBar>{},
+          .held_out = figures ? figures->bars : std::vector<ErrorBar>{},
           .outcome = t.method().outcome(t.step()),
           .seconds = seconds,
           .examples_per_second = seconds > 0.0 ? examples / seconds : 0.0,
@@ -138,8 +199,8 @@ RunResult train(Run& run, DrawPictures draw) {
     run.reporter().warn(
         "the model holds numbers that are not finite: training diverged; try a lower lr");
   const Outputs outputs = run.outputs();
-  if (const auto& figures = t.holdout_figures())
-    outputs.write_holdout(*figures, t.experiment().inputs.classes());
+  const std::optional<HoldoutFigures> figures = figures_to_release(run);
+  if (figures) outputs.write_holdout(*figures, t.experiment().inputs.classes());
   outputs.write_last_metrics(t.metrics());
   const bool draws = draw == DrawPictures::yes;
   Pictures figures_drawn, curves_drawn;
@@ -150,7 +211,7 @@ RunResult train(Run& run, DrawPictures draw) {
   write_private_page(run.folder.root());
   const bool has_curves = draws && outputs.start_curves(t.metrics(), model.network.spec.name,
                                                         certificate, curves_drawn);
-  RunResult result = result_of(run, certificate, std::move(majority_class));
+  RunResult result = result_of(run, certificate, figures, std::move(majority_class));
   timings.enter("pictures");
   if (!figures_drawn.finish())
     run.reporter().warn("no pictures of the evaluation: gnuplot is missing or failed");

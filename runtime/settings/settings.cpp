@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <sstream>
 #include <utility>
 
@@ -117,12 +118,27 @@ void make_absolute(TrainConfig& c) {
   if (c.feature_cache != "auto" && c.feature_cache != "none") from_root(c.feature_cache);
 }
 
-/// Returns a path without its folders, so that it can be published.
-Value without_folders(const Value& value) {
+/// Returns whether the option's value is a path: one that the table calls FILE or DIR, a data set
+/// or a model. Other texts may have slashes, too, such as names of layers and arrays.
+bool is_path(const Option& option) {
+  return option.value_name == "FILE" || option.value_name == "DIR" || option.key == "dataset" ||
+         option.key == "model";
+}
+
+/// Returns a path without its folders, so that it can be published; other values as they are.
+Value without_folders(const Option& option, const Value& value) {
   const auto* text = std::get_if<std::string>(&value);
-  if (!text || text->find('/') == std::string::npos) return value;
+  if (!text || !is_path(option) || text->find('/') == std::string::npos) return value;
   const std::filesystem::path path(*text);
   return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
+/// Returns whether a setting is that of the run being resumed. Files may have moved; the examples
+/// themselves are compared later.
+bool is_same_setting(const Option& option, const std::optional<Value>& now,
+                     const std::optional<Value>& then) {
+  if (!now || !then) return now == then;
+  return without_folders(option, *now) == without_folders(option, *then);
 }
 
 }  // namespace
@@ -249,8 +265,7 @@ TrainConfig resolve_resumed(const Settings& flags, const TrainConfig& stored) {
     if (option.scope != Scope::experiment) continue;
     const auto now = option.get(config);
     const auto then = option.get(stored);
-    // Files may have moved. The examples themselves are compared later.
-    if (now && then ? without_folders(*now) != without_folders(*then) : now != then)
+    if (!is_same_setting(option, now, then))
       throw InputError("--" + option.key + ": expected " + (then ? value_text(*then) : "none") +
                        " as in the run being resumed, found " + (now ? value_text(*now) : "none"));
   }
@@ -270,7 +285,8 @@ std::string write_config(const TrainConfig& config, Audience audience) {
       group = option.group;
     }
     out << option.key << " = "
-        << value_text(audience == Audience::release ? without_folders(*value) : *value) << "\n";
+        << value_text(audience == Audience::release ? without_folders(option, *value) : *value)
+        << "\n";
   }
   return out.str();
 }

@@ -247,6 +247,12 @@ PublicWeights start_from_public_weights(const FineTuning& settings, Network& net
 
 void freeze_again(const FineTuning& settings, const PublicWeights& weights, Network& network) {
   const std::vector<bool> layers = frozen_layers(network, settings.freeze);
+  // Another network under the same noise would reveal the difference of two sums.
+  if (const auto now = tensors_of_layers(network, layers); now != weights.input.frozen)
+    throw InputError(
+        fmt::format("--freeze: expected the tensors that the run began with ({}), found {}",
+                    weights.input.frozen.empty() ? "none" : listed(weights.input.frozen),
+                    now.empty() ? "none" : listed(now)));
   std::vector<float> values(network.parameter_count);
   std::span<const float> left = weights.frozen;
   for (std::size_t i = 0; i < layers.size(); ++i) {

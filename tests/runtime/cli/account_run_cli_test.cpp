@@ -300,6 +300,32 @@ TEST_F(AccountRun, NamesOfRunsMayHaveCommas) {
   EXPECT_EQ(found["runs"][1]["certificate"], both + "/privacy.json");
 }
 
+/// Random allocation has no divergences. With a private row count such runs count by their promise,
+/// which is a part of every sum.
+TEST_F(AccountRun, OfRunsWithRandomAllocationAndAPrivateRowCount) {
+  const Words allocation = {"--epsilon", "1", "--epochs", "1", "--sampling", "allocation"};
+  const auto run = [&](const std::string& name, const Words& more) {
+    const Finished f = cudp(training(name, more));
+    ASSERT_EQ(f.exit, 0) << f.err;
+  };
+  run("a1", allocation);
+  run("a2", allocation);
+  run("planned", with(allocation, {"--size-is-public"}));
+  run("counted", {"--epsilon", "1", "--epochs", "1"});
+  const Json two = json({"account", folder_ / "a1", folder_ / "a2", "--delta", "1e-4"});
+  EXPECT_EQ(two["runs"][0]["counted_as"], "dpsgd, its epsilon and delta");
+  EXPECT_GT(two["as_chosen_on_the_way"].get<double>(), 1.0);
+  EXPECT_LE(two["fixed_ahead"].get<double>(), two["as_chosen_on_the_way"].get<double>());
+  EXPECT_GT(two["fixed_ahead"].get<double>(), 1.0);
+  const Json ahead =
+      json({"account", folder_ / "a1", folder_ / "a2", "--delta", "1e-4", "--fixed-ahead"});
+  EXPECT_EQ(ahead["epsilon"], two["fixed_ahead"]);
+  // An epoch planned with a public count, beside a run that has divergences only.
+  const Json mixed = json({"account", folder_ / "planned", folder_ / "counted", "--delta", "1e-4"});
+  EXPECT_EQ(mixed["fixed_ahead"], mixed["as_chosen_on_the_way"]);
+  EXPECT_GT(mixed["fixed_ahead"].get<double>(), 1.0);
+}
+
 TEST_F(AccountRun, OfSeveralTakesForPlannedOnlyWhatWas) {
   ASSERT_EQ(cudp(training("one", {"--size-is-public", "--sigma", "4", "--epochs", "1"})).exit, 0);
   ASSERT_EQ(cudp(training("two", {"--size-is-public", "--sigma", "4", "--epochs", "1"})).exit, 0);

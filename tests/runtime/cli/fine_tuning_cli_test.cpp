@@ -11,8 +11,10 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "runtime/base/error.hpp"
 #include "runtime/base/safetensors.hpp"
 #include "runtime/methods/registry.hpp"
+#include "runtime/training/public_weights.hpp"
 #include "tests/support/cudp_process.hpp"
 #include "tests/support/settings_data.hpp"
 
@@ -420,6 +422,27 @@ layers = [
   EXPECT_EQ(adp.err,
             "cudp: --model: expected no lr_scale with --method adp-sgd, whose step sizes are those "
             "of all layers together, found one\n");
+}
+
+/// Steps repeated on another network under the same noise would reveal the difference of two sums.
+TEST(FreezeAgain, FreezesTheTensorsThatTheRunBeganWithOnly) {
+  const Network whole = build_network(parse_model(R"(name = "four"
+activation = "tanh"
+layers = [
+  { type = "dense", name = "in", out = 2 },
+  { type = "dense", name = "a/h", out = 2 },
+  { type = "dense", name = "b/h", out = 2 },
+  { type = "dense", name = "out", out = "outputs" },
+])",
+                                                  "model", 3),
+                                      {4, 1, 1}, 3);
+  const PublicWeights weights{
+      .input = {.file = "w", .sha256 = "", .frozen = {"a/h.weight", "a/h.bias"}, .not_counted = ""},
+      .frozen = {1, 2, 3, 4, 5, 6}};
+  Network network = whole;
+  EXPECT_THROW(freeze_again({.init = "w", .freeze = "b/h"}, weights, network), InputError);
+  freeze_again({.init = "w", .freeze = "a/h"}, weights, network);
+  EXPECT_EQ(network.frozen[0].name, "a/h.weight");
 }
 
 }  // namespace

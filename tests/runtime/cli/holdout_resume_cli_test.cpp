@@ -11,8 +11,10 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "runtime/base/random_numbers.hpp"
+#include "runtime/run/authenticator.hpp"
 #include "runtime/run/checkpoint.hpp"
 #include "runtime/run/key_file.hpp"
 #include "tests/support/holdout_runs.hpp"
@@ -167,6 +169,53 @@ TEST_F(HoldoutResume, FiguresOfOtherRowsAreNotMadeUnderTheNoiseThatWasDrawn) {
   EXPECT_EQ(go_on({"--fresh-noise"}).exit, 3);
   EXPECT_EQ(go_on().exit, 0);
   EXPECT_TRUE(fs::exists(folder_ / "run/release/holdout.json"));
+}
+
+/// Figures that are computed again may differ, if an evaluation differs in a last bit: the first
+/// ones are kept before they leave, and only they do.
+TEST_F(HoldoutResume, FiguresOnceComputedAreTheOnlyOnesThatLeave) {
+  const fs::path kept = folder_ / "run/private/holdout-figures";
+  const fs::path released = folder_ / "run/release/holdout.json";
+  const auto go_on = [&] {
+    return run_observed(folder_.path(), {"train", "--resume", folder_ / "run"},
+                        [] { return nullptr; });
+  };
+  const Ended killed = run_observed(
+      folder_.path(), words("stays.csv", with(kHoldoutBudget, {"--steps", "5", "--seed", "3"})),
+      [] { return new KilledAtFigures; });
+  ASSERT_EQ(killed.exit, -SIGKILL) << killed.err;
+  EXPECT_FALSE(fs::exists(kept));
+  const fs::path obstacle = folder_ / "run/release/.holdout.json.new";
+  fs::create_directory(obstacle);  // the figures cannot leave
+  EXPECT_NE(go_on().exit, 0);
+  EXPECT_FALSE(fs::exists(released));
+  ASSERT_TRUE(fs::exists(kept));
+  fs::remove(obstacle);
+
+  // What another evaluation would have computed.
+  const auto key = read_key(folder_ / "run/private/key");
+  ASSERT_TRUE(key.has_value());
+  const std::string own = content_of(kept.string());
+  auto figures = nlohmann::json::parse(read_authenticated(kept).content);
+  figures["noisy"][0] = "0x1.8p+9";
+  write_authenticated(kept, "figures of held-out rows", figures.dump(), Authenticator(key->key()));
+  const std::string first = content_of(kept.string());
+
+  fs::remove(kept);
+  write_text(released.string(), "{}\n");  // they have left, and are lost
+  EXPECT_EQ(go_on().exit, 3);
+  EXPECT_EQ(content_of(released.string()), "{}\n");
+  std::string forged = own;
+  forged[forged.find("0x") + 4] ^= 1;
+  write_text(kept.string(), forged);
+  EXPECT_EQ(go_on().exit, 2);
+  EXPECT_EQ(content_of(released.string()), "{}\n");
+
+  write_text(kept.string(), first);
+  const Ended finished = go_on();
+  ASSERT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_EQ(json("release/holdout.json")["sums_over_width"]["rows"], 768.0);
+  EXPECT_FALSE(fs::exists(kept)) << "the run is complete";
 }
 
 }  // namespace

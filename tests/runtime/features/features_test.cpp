@@ -1,15 +1,23 @@
 #include "runtime/features/features.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <sys/stat.h>
 
 #include "runtime/base/error.hpp"
+#include "runtime/base/files.hpp"
 #include "runtime/base/safetensors.hpp"
 #include "runtime/features/cache.hpp"
 #include "tests/support/cudp_process.hpp"
@@ -102,6 +110,40 @@ TEST_F(FeatureCacheTest, SaysWhyItCannotWrite) {
   EXPECT_THROW(FeatureCache(folder_.path() / "file" / "cudp").write("key", values_), Error);
 }
 
+std::string digest_with(const std::vector<std::uint8_t>& bytes, int threads) {
+  return content_digest(std::as_bytes(std::span(bytes)), threads);
+}
+
+/// The value is that of Python: hashlib.blake2b(bytes(8), digest_size=32).hexdigest().
+TEST(ContentDigest, OfNothingIsThatOfItsSize) {
+  EXPECT_EQ(content_digest({}, 1),
+            "81e47a19e6b29b0a65b9591762ce5143ed30d0261e5d24a3201752506b20f15c");
+}
+
+TEST(ContentDigest, EveryByteAndTheSizeCountWithAnyNumberOfThreads) {
+  std::vector<std::uint8_t> bytes((std::size_t{2} << 20) + 5);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(i * 7);
+  const std::string first = digest_with(bytes, 1);
+  EXPECT_EQ(first.size(), 64u);
+  EXPECT_EQ(digest_with(bytes, 3), first);
+  for (const std::size_t at : {std::size_t{0}, std::size_t{1} << 20, bytes.size() - 1}) {
+    bytes[at] ^= 1;
+    EXPECT_NE(digest_with(bytes, 2), first) << at;
+    bytes[at] ^= 1;
+  }
+  EXPECT_EQ(digest_with(bytes, 2), first);
+  bytes.push_back(0);
+  EXPECT_NE(digest_with(bytes, 1), first);
+  // Blocks in another order.
+  bytes.resize(std::size_t{2} << 20);
+  const std::string in_order = digest_with(bytes, 1);
+  bytes[3] ^= 1;  // the two blocks now differ
+  const std::string changed = digest_with(bytes, 1);
+  std::swap_ranges(bytes.begin(), bytes.begin() + (1 << 20), bytes.begin() + (1 << 20));
+  EXPECT_NE(digest_with(bytes, 1), changed);
+  EXPECT_NE(changed, in_order);
+}
+
 class MakeFeatures : public testing::Test {
  protected:
   FeatureSettings settings(int groups) const {
@@ -143,6 +185,101 @@ TEST_F(MakeFeatures, ComputesOnceForTheSameImages) {
   cpu_.arithmetic_name = "another";
   features(images, 27);
   EXPECT_EQ(computed, 4);
+}
+
+/// Changes bytes so that their CRC-64 stays: it adds the polynomial of the CRC, x^64 first, which
+/// leaves no remainder.
+void keep_checksum(std::vector<std::uint8_t>& bytes, std::size_t at) {
+  constexpr std::uint64_t kPolynomial = 0xC96C5795D7870F42;  // x^63 is its lowest bit
+  bytes[at] ^= 1;
+  for (std::size_t bit = 0; bit < 64; ++bit)
+    if ((kPolynomial >> bit & 1) != 0)
+      bytes[at + (bit + 1) / 8] ^= static_cast<std::uint8_t>(1u << (bit + 1) % 8);
+}
+
+std::uint64_t checksum_of_bytes(const std::vector<std::uint8_t>& bytes) {
+  return checksum({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+/// A row chosen by an attacker must not give all rows the features of another data set.
+TEST_F(MakeFeatures, AnImageThatForcesTheChecksumOfOtherImagesFindsNoFeatures) {
+  const Dataset images = scatter_images(1, 8, 12);
+  Dataset crafted = images;
+  keep_checksum(crafted.bytes, 7);
+  ASSERT_NE(crafted.bytes, images.bytes);
+  ASSERT_EQ(checksum_of_bytes(crafted.bytes), checksum_of_bytes(images.bytes));
+  const auto features = [&](Dataset d, const std::string& cache) {
+    FeatureSettings s = settings(0);
+    s.cache = cache;
+    make_features(d, s, cpu_, quiet_);
+    return d.floats;
+  };
+  const std::string cache = folder_ / "cache";
+  const std::vector<float> first = features(images, cache);
+  EXPECT_NE(features(crafted, cache), first);
+  EXPECT_EQ(features(crafted, cache), features(crafted, "none"));
+}
+
+/// Whether features are in the cache depends on all rows, so those of another library, which may
+/// differ in the last bits, must not be used.
+TEST_F(MakeFeatures, OfOtherLibrariesAreComputedAgain) {
+  int computed = 0;
+  const auto compute = cpu_.scatter;
+  cpu_.scatter = [&](const Dataset& images, int threads, const WorkDone& done) {
+    ++computed;
+    return compute(images, threads, done);
+  };
+  std::string version = ", cuFFT 12.0";
+  cpu_.library_arithmetic = [&](const Network&, bool scatters) { return scatters ? version : ""; };
+  const auto make = [&] {
+    Dataset images = scatter_images(1, 8, 12);
+    make_features(images, settings(0), cpu_, quiet_);
+  };
+  make();
+  make();
+  EXPECT_EQ(computed, 1);
+  version = ", cuFFT 12.1";
+  make();
+  EXPECT_EQ(computed, 2);
+}
+
+/// Sizes of files tell the number of rows.
+TEST_F(MakeFeatures, AFolderThatOthersCanListIsRefused) {
+  const auto make = [&](const std::string& cache) {
+    Dataset images = scatter_images(1, 8, 12);
+    FeatureSettings s = settings(0);
+    s.cache = cache;
+    make_features(images, s, cpu_, quiet_);
+  };
+  const std::string cache = folder_ / "cache";
+  fs::create_directory(cache);
+  for (const unsigned mode : {0755u, 0750u, 0711u, 0722u}) {
+    ASSERT_EQ(::chmod(cache.c_str(), mode), 0);
+    EXPECT_THROW(make(cache), InputError) << mode;
+    EXPECT_TRUE(files_in(cache).empty());
+  }
+  ASSERT_EQ(::chmod(cache.c_str(), 0700), 0);
+  make(cache);
+  EXPECT_EQ(files_in(cache).size(), 2u);
+
+  // The user's own cache folder is the program's: it becomes private.
+  const char* const set = std::getenv("XDG_CACHE_HOME");
+  const std::optional<std::string> before = set ? std::optional<std::string>(set) : std::nullopt;
+  ASSERT_EQ(::setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1), 0);
+  fs::create_directory(folder_ / "cudp");
+  ASSERT_EQ(::chmod((folder_ / "cudp").c_str(), 0755), 0);
+  make("auto");
+  before ? ::setenv("XDG_CACHE_HOME", before->c_str(), 1) : ::unsetenv("XDG_CACHE_HOME");
+  EXPECT_EQ(mode_of(folder_ / "cudp"), 0700u);
+  EXPECT_EQ(files_in(folder_ / "cudp").size(), 2u);
+}
+
+TEST(FeatureSettingsOf, AHoldOutKeepsNoFeatures) {
+  TrainConfig config;
+  config.feature_cache = "folder";
+  EXPECT_EQ(feature_settings(config).cache, "folder");
+  config.holdout = 0.2;
+  EXPECT_EQ(feature_settings(config).cache, "none") << "two files would show the parts";
 }
 
 TEST_F(MakeFeatures, LeavesDataAloneUnlessAskedAndRefusesWhatDoesNotFit) {

@@ -97,6 +97,56 @@ TEST(Settings, WhatIsReleasedNamesNoFoldersAndNoMachine) {
   EXPECT_NE(text.find("dataset = \"patients.csv\""), std::string::npos) << text;
 }
 
+/// Settings of the experiment that are texts of the user's own, with a value that has slashes.
+struct SlashedText {
+  const char* key;
+  const char* value;
+};
+constexpr SlashedText kNoPaths[] = {
+    {"freeze", "a/h"},     {"embedding-tensor", "a/vectors"},
+    {"arrays", "a/x,a/y"}, {"test-arrays", "a/x,y"},
+    {"license", "a/mit"},  {"activation", "a/relu"},
+};
+constexpr SlashedText kPaths[] = {
+    {"dataset", "/a/t.csv"},    {"schema", "/a/s.toml"},     {"labels", "/a/l.npy"},
+    {"test-data", "/a/t.csv"},  {"test-labels", "/a/t.npy"}, {"vocabulary", "/a/words"},
+    {"embedding", "/a/v.vec"},  {"model", "/a/net.toml"},    {"init", "/a/w.safetensors"},
+    {"compare-with", "/a/run"},
+};
+
+TEST(Settings, OnlyPathsLoseTheirFolders) {
+  for (const auto& [key, value] : kNoPaths) {
+    TrainConfig then, now;
+    find_option(key)->set(then, std::string(value), key);
+    find_option(key)->set(now, "b" + std::string(value).substr(1), key);
+    EXPECT_NE(write_config(then, Audience::release).find(value), std::string::npos) << key;
+    const Value changed = *find_option(key)->get(now);
+    const std::string text = std::get<std::string>(changed);  // differs in its first folder only
+    EXPECT_NE(refusal([&] {
+                (void)resolve_resumed(flags({{key, text.c_str()}}), then);
+              }).find(std::string("--") + key + ": expected \"" + value),
+              std::string::npos)
+        << key;
+  }
+  for (const auto& [key, value] : kPaths) {
+    TrainConfig then;
+    find_option(key)->set(then, std::string(value), key);
+    EXPECT_EQ(write_config(then, Audience::release).find("/a/"), std::string::npos) << key;
+    const std::string moved = "/b" + std::string(value).substr(2);
+    EXPECT_NO_THROW((void)resolve_resumed(flags({{key, moved.c_str()}}), then)) << key;
+  }
+  // Each text of the experiment that is free is in one of the two lists.
+  for (const Option& o : train_options()) {
+    if (o.scope != Scope::experiment || o.kind != ValueKind::text || !o.choices.empty()) continue;
+    const auto has_key = [&](const SlashedText& t) { return o.key == t.key; };
+    const bool numbers = o.key == "input-shape" || o.key == "target-bounds" ||
+                         o.key == "class-weights" || o.key == "device";
+    EXPECT_TRUE(numbers || std::ranges::any_of(kNoPaths, has_key) ||
+                std::ranges::any_of(kPaths, has_key))
+        << o.key << ": is it a path?";
+  }
+}
+
 TEST(Settings, UnknownKeysNameTheNearestKnownOne) {
   EXPECT_EQ(refusal([] { parse_settings("learning_rate = 0.1\n", "run.toml"); }),
             "run.toml, line 1, learning_rate: expected a known key, found 'learning_rate'; the "
