@@ -197,9 +197,9 @@ PLACES = [
     ("runtime/methods/schedule.cpp", "optimizer_settings", "c.momentum", BOTH),
     ("runtime/methods/schedule.cpp", "optimizer_settings", "c.weight_decay", BOTH, "weight-decay=*"),
     # adaclip.
-    ("kernels/step/restore_math.hpp", "restored_gradient", "s.inverse_batch", BOTH, "method=adaclip"),
-    ("kernels/step/restore_math.hpp", "update_moments", "L::fill(1.0f - c.beta1)", [("x2", "x * 2.0f")], "method=adaclip"),
-    ("kernels/step/restore_math.hpp", "update_moments", "s.noise_std", BOTH, "method=adaclip"),
+    ("kernels/step/adaclip_math.hpp", "restored_gradient", "s.inverse_batch", BOTH, "method=adaclip"),
+    ("kernels/step/adaclip_math.hpp", "update_moments", "L::fill(1.0f - c.beta1)", [("x2", "x * 2.0f")], "method=adaclip"),
+    ("kernels/step/adaclip_math.hpp", "update_moments", "s.noise_std", BOTH, "method=adaclip"),
     ("runtime/device/cpu/coordinates.cpp", "refresh", "scale_.root", BOTH, "method=adaclip"),
     ("runtime/device/cpu/coordinates.cpp", "refresh", "shrink * @mean[j]@", BOTH, "method=adaclip"),
     ("kernels/contribution/contribution.hpp", "bound_of", "1.0", BOTH, "method=dpis"),

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "kernels/contribution/coordinates_math.hpp"
-#include "kernels/step/restore_math.hpp"
+#include "kernels/step/adaclip_math.hpp"
 #include "runtime/base/random_key.hpp"
 #include "runtime/base/random_numbers.hpp"
 

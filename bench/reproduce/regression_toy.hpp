@@ -8,7 +8,7 @@ enum class ToyMethod { dpsgd, adaclip };
 /// The regression of section 3 of Pichapati et al. 2019: 1,000 points (+-1, 0, ..., 0) in d
 /// dimensions, with loss |theta - x|^2 / 2 each. It starts at theta = 0 and has Poisson batches of
 /// expected size 1, 10 epochs, learning rate 0.01, clipping norm 1 and sigma 0.1. The arithmetic is
-/// that of training (kernels/step/restore_math.hpp).
+/// that of training (kernels/step/adaclip_math.hpp).
 struct RegressionToy {
   int dimensions = 1;
   ToyMethod method = ToyMethod::adaclip;

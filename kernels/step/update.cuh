@@ -5,8 +5,8 @@
 #include <type_traits>
 
 #include "kernels/common/fixed_point.cuh"
+#include "kernels/step/adaclip_math.hpp"
 #include "kernels/step/packed_image.cuh"
-#include "kernels/step/restore_math.hpp"
 #include "kernels/step/step_size.hpp"
 #include "kernels/step/update.hpp"
 #include "kernels/step/update_math.hpp"

@@ -1,6 +1,6 @@
 #include "kernels/common/cpu_kernel_list.hpp"
 #include "kernels/common/vec_lanes.hpp"
-#include "kernels/step/restore_math.hpp"
+#include "kernels/step/adaclip_math.hpp"
 #include "kernels/step/update.hpp"
 #include "kernels/step/update_math.hpp"
 

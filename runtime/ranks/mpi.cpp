@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "runtime/base/threads.hpp"
-#include "runtime/ranks/launched.hpp"
+#include "runtime/ranks/launcher.hpp"
 #include "runtime/ranks/mpi_library.hpp"
 
 namespace cudp {
