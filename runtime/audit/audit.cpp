@@ -61,14 +61,17 @@ class ProgressReporter final : public TrainingObserver {
   Canaries& canaries_;
 };
 
-/// Returns the number of canaries that the user requested, or the default. Throws InputError.
+/// Returns the number of canaries that the user requested, or the default. Throws InputError, with
+/// no number of training examples in the message unless it is public.
 std::uint64_t number_of_canaries(const AuditSettings& settings, const Experiment& e) {
   if (e.data.train.size() == 0)
     throw InputError("--dataset: expected at least one training example for an audit, found none");
   const bool by_gradient = settings.kind == CanaryKind::gradient;
   const std::uint64_t max = by_gradient ? e.network.parameter_count : e.data.train.size() / 2;
-  const std::string what = by_gradient ? fmt::format("the model's {} parameters, one for each", max)
-                                       : fmt::format("half of the training examples, {}", max);
+  const bool tells = by_gradient || e.data.size_is_public;
+  const std::string what =
+      by_gradient ? fmt::format("the model's {} parameters, one for each", max)
+                  : "half of the training examples" + (tells ? fmt::format(", {}", max) : "");
   if (settings.canaries && *settings.canaries > max)
     throw InputError(
         fmt::format("--canaries: expected at most {}, found {}", what, *settings.canaries));
@@ -80,11 +83,13 @@ std::uint64_t number_of_canaries(const AuditSettings& settings, const Experiment
                           kMinCanaries, max)
             : fmt::format("--canary: expected at least {} training examples, half of which may be "
                           "canaries, found {}",
-                          2 * kMinCanaries, e.data.train.size()));
+                          2 * kMinCanaries, tells ? std::to_string(e.data.train.size()) : "fewer"));
   const std::uint64_t canaries = settings.canaries.value_or(std::min(kCanaries, max));
   if (settings.guesses && (*settings.guesses < 2 || *settings.guesses > canaries))
-    throw InputError(fmt::format("--guesses: expected 2 to the {} canaries, found {}", canaries,
-                                 *settings.guesses));
+    throw InputError(fmt::format(
+        "--guesses: expected 2 to the {}, found {}",
+        tells || settings.canaries ? std::to_string(canaries) + " canaries" : "number of canaries",
+        *settings.guesses));
   return canaries;
 }
 

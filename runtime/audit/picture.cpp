@@ -69,7 +69,7 @@ unset multiplot
 }  // namespace
 
 bool draw_audit(const AuditResult& result, const std::filesystem::path& picture) {
-  return run_gnuplot(script(result), picture);
+  return run_gnuplot(script(result), picture, 0600);
 }
 
 }  // namespace cudp

@@ -130,8 +130,10 @@ std::uint64_t ByteReader::leave_out(std::uint64_t count) {
   return done;
 }
 
-std::unique_ptr<ByteReader> open_bytes(const std::filesystem::path& path, Busy* progress) {
+std::unique_ptr<ByteReader> open_bytes(const std::filesystem::path& path, Busy* progress,
+                                       Compression compression) {
   auto file = std::make_unique<FileReader>(path, progress);
+  if (compression == Compression::by_name) return decompressed_by_name(std::move(file));
   std::array<std::uint8_t, kCompressionMagic> head{};
   const std::size_t n = file->head(head);
   return decompressed(std::move(file), std::span(head).first(n));

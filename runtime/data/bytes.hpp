@@ -48,10 +48,17 @@ class ByteReader {
   std::uint64_t position_ = 0;
 };
 
-/// Opens a file. Decompresses it if it begins with the magic number of gzip or xz. progress:
-/// receives the fraction of the file that has been read, must outlive the reader, may be null.
-/// Throws InputError if the file cannot be read.
-std::unique_ptr<ByteReader> open_bytes(const std::filesystem::path& path, Busy* progress = nullptr);
+/// What shows that a file is compressed.
+enum class Compression {
+  by_content,  ///< it begins with the magic number of gzip or xz
+  by_name      ///< its name ends in .gz or .xz: for files that may begin with a private row
+};
+
+/// Opens a file, and decompresses it if it is compressed. progress: receives the fraction of the
+/// file that has been read, must outlive the reader, may be null. Throws InputError if the file
+/// cannot be read.
+std::unique_ptr<ByteReader> open_bytes(const std::filesystem::path& path, Busy* progress = nullptr,
+                                       Compression compression = Compression::by_content);
 
 /// Makes a reader of bytes in memory. Decompresses them if they begin with the magic number of gzip
 /// or xz. The bytes must outlive the reader.

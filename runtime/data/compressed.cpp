@@ -85,10 +85,12 @@ class GzipReader final : public ByteReader {
   bool next_member() {
     if (inside_) return true;
     if (!source_.refill()) return false;
-    if (source_.left()[0] != 0x1f)
+    if (source_.left()[0] != 0x1f) {
+      if (!started_) source_.fail("gzip data, as the file's name states", "something else");
       source_.fail("the end of the file after the gzip stream", "trailing bytes");
+    }
     inflateReset(&stream_);
-    inside_ = true;
+    inside_ = started_ = true;
     return true;
   }
 
@@ -112,7 +114,8 @@ class GzipReader final : public ByteReader {
 
   Source source_;
   z_stream stream_{};
-  bool inside_ = true;
+  bool started_ = false;
+  bool inside_ = false;
 };
 
 class XzReader final : public ByteReader {
@@ -184,6 +187,12 @@ std::unique_ptr<ByteReader> decompressed(std::unique_ptr<ByteReader> raw,
   constexpr std::array<std::uint8_t, kCompressionMagic> kXz = {0xfd, '7', 'z', 'X', 'Z', 0x00};
   if (starts_with(head, kGzip)) return std::make_unique<GzipReader>(std::move(raw));
   if (starts_with(head, kXz)) return std::make_unique<XzReader>(std::move(raw));
+  return raw;
+}
+
+std::unique_ptr<ByteReader> decompressed_by_name(std::unique_ptr<ByteReader> raw) {
+  if (raw->name().ends_with(".gz")) return std::make_unique<GzipReader>(std::move(raw));
+  if (raw->name().ends_with(".xz")) return std::make_unique<XzReader>(std::move(raw));
   return raw;
 }
 

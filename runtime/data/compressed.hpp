@@ -17,4 +17,8 @@ inline constexpr std::size_t kCompressionMagic = 6;
 std::unique_ptr<ByteReader> decompressed(std::unique_ptr<ByteReader> raw,
                                          std::span<const std::uint8_t> head);
 
+/// Returns `raw` itself, or a reader of its decompressed content if its name ends in .gz or .xz.
+/// Its content decides nothing: other content than the name states is damage.
+std::unique_ptr<ByteReader> decompressed_by_name(std::unique_ptr<ByteReader> raw);
+
 }  // namespace cudp

@@ -99,47 +99,33 @@ bool LineReader::read_more() {
   return n > 0;
 }
 
-/// Skips the rest of a line that is too long.
-void LineReader::skip_line() {
-  for (;;) {
-    const auto* const text = buffer_.data();
-    const void* const found = std::memchr(text + begin_, '\n', end_ - begin_);
-    if (found != nullptr) {
-      begin_ = static_cast<std::size_t>(static_cast<const std::uint8_t*>(found) - text) + 1;
-      return;
-    }
-    last_ = begin_ = end_ = 0;
-    if (!read_more()) return;
-  }
-}
-
-/// Extends the line that starts at last_ to the first line break at or after `from`.
+/// Extends the line that starts at last_ to the first line break at or after `from`. Whether it is
+/// too long depends on its own bytes only, and not on what else the buffer holds.
 bool LineReader::extend(std::size_t from, std::string_view& line) {
   const std::size_t kept = from - last_;  // bytes that joined lines have already
   std::size_t searched = kept;
   for (;;) {
     const char* const text = reinterpret_cast<const char*>(buffer_.data()) + last_;
     const std::size_t size = end_ - last_;
+    const std::size_t limit = std::min(size, kLongestLine + 1);
     const auto* const found =
-        size > searched
-            ? static_cast<const char*>(std::memchr(text + searched, '\n', size - searched))
+        limit > searched
+            ? static_cast<const char*>(std::memchr(text + searched, '\n', limit - searched))
             : nullptr;
     if (found != nullptr) {
       line = {text, static_cast<std::size_t>(found - text)};
       begin_ = last_ + line.size() + 1;
       break;
     }
-    if (size >= kLongestLine) {
+    if (size > kLongestLine) {
       if (long_lines_ == LongLines::refuse)
         bad_input(file(), "line " + std::to_string(number_),
                   kept > 0 ? "a closing double quote" : "a line of at most 16 MiB",
                   kept > 0 ? "none in 16 MiB" : "a longer one");
       was_cut_ = true;
-      begin_ = end_;
-      skip_line();
-      last_ = begin_;
-      line = {};
-      break;
+      line = {text, kLongestLine + 1};
+      begin_ = last_ + line.size();
+      return true;
     }
     searched = size;
     if (read_more()) continue;
@@ -148,11 +134,22 @@ bool LineReader::extend(std::size_t from, std::string_view& line) {
     begin_ = end_;
     break;
   }
-  if (lines_++ == 0 && line.starts_with(kByteOrderMark)) {
-    line.remove_prefix(kByteOrderMark.size());
-    last_ += kByteOrderMark.size();
-  }
+  ++lines_;
   if (line.ends_with('\r')) line.remove_suffix(1);
+  return true;
+}
+
+bool LineReader::discard(std::string_view& part) {
+  if (begin_ == end_) {
+    last_ = begin_ = end_ = 0;
+    if (!read_more()) return false;
+  }
+  const char* const text = reinterpret_cast<const char*>(buffer_.data()) + begin_;
+  const auto* const found = static_cast<const char*>(std::memchr(text, '\n', end_ - begin_));
+  part = {text, found != nullptr ? static_cast<std::size_t>(found - text) + 1 : end_ - begin_};
+  begin_ += part.size();
+  last_ = begin_;
+  if (found != nullptr) ++lines_;
   return true;
 }
 
@@ -165,7 +162,17 @@ bool LineReader::next(std::string_view& line) {
   last_ = begin_;
   was_cut_ = false;
   number_ = lines_ + 1;
+  if (lines_ == 0 || marks_ == ByteOrderMarks::of_rows) skip_mark();
   return extend(begin_, line);
+}
+
+/// Skips a byte-order mark at the start of the text that is not returned yet.
+void LineReader::skip_mark() {
+  while (end_ - begin_ < kByteOrderMark.size() && read_more()) {
+  }
+  const std::string_view text(reinterpret_cast<const char*>(buffer_.data()) + begin_,
+                              end_ - begin_);
+  if (text.starts_with(kByteOrderMark)) last_ = begin_ += kByteOrderMark.size();
 }
 
 bool LineReader::join(std::string_view& line) { return extend(begin_, line); }
@@ -179,21 +186,34 @@ std::string_view trimmed(std::string_view text) {
 
 bool CellSplitter::next_row(LineReader& lines, const std::string& skip_prefix,
                             std::string_view& row) const {
-  for (;;) {
-    if (!lines.next(row)) return false;
-    if (lines.was_cut()) return true;
-    const bool comment = !skip_prefix.empty() && row.starts_with(skip_prefix);
-    if (!comment && !trimmed(row).empty()) break;
+  while (lines.next(row)) {
+    const bool skipped = !skip_prefix.empty() && row.starts_with(skip_prefix);
+    read_rest(lines, row);
+    if (skipped) continue;
+    if (lines.was_cut()) row = {};
+    if (lines.was_cut() || !trimmed(row).empty()) return true;
   }
-  if (!quotes_ || row.find('"') == std::string_view::npos) return true;
+  return false;
+}
+
+/// Reads the rest of a row after its first line: lines as long as a quoted cell has not ended. If
+/// the row is cut, follows its quotes to its end all the same: what stands in one row is never read
+/// as another.
+void CellSplitter::read_rest(LineReader& lines, std::string_view& row) const {
+  const bool follows = quotes_ && (lines.was_cut() || row.find('"') != std::string_view::npos);
   Quotes quotes(delimiter_);
-  quotes.follow(row);
-  while (quotes.open()) {
+  if (follows) quotes.follow(row);
+  while (quotes.open() && !lines.was_cut()) {
     const std::size_t followed = row.size();
-    if (!lines.join(row) || lines.was_cut()) break;
+    if (!lines.join(row)) return;
     quotes.follow(row.substr(followed));
   }
-  return true;
+  if (!lines.was_cut()) return;
+  std::string_view part;
+  while (lines.discard(part)) {
+    if (follows) quotes.follow(part);
+    if (part.ends_with('\n') && !quotes.open()) return;
+  }
 }
 
 std::span<const std::string_view> CellSplitter::split(std::string_view row) {

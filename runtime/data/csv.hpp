@@ -14,23 +14,35 @@ inline constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 enum class LongLines {
   refuse,  ///< throw InputError
-  cut      ///< return an empty line in its place; was_cut() is then true
+  cut      ///< return its beginning; was_cut() is then true
 };
 
-/// Reads the lines of a text file, split at '\n'. A '\r' before it and a byte-order mark at the
-/// start of the file are removed. A line, or several that are joined, may have up to 16 MiB.
+/// Where a byte-order mark is removed.
+enum class ByteOrderMarks {
+  of_file,  ///< at the start of the file
+  of_rows   ///< at the start of each line that next() returns, so that no line depends on its place
+};
+
+/// Reads the lines of a text file, split at '\n'. A '\r' before it and byte-order marks are
+/// removed. A line, or several that are joined, may have up to 16 MiB, the '\r' included.
 class LineReader {
  public:
   static constexpr std::size_t kHead = 64;
 
-  explicit LineReader(ByteReader& bytes, LongLines long_lines = LongLines::refuse)
-      : bytes_(bytes), long_lines_(long_lines) {}
+  explicit LineReader(ByteReader& bytes, LongLines long_lines = LongLines::refuse,
+                      ByteOrderMarks marks = ByteOrderMarks::of_file)
+      : bytes_(bytes), long_lines_(long_lines), marks_(marks) {}
 
-  /// Reads the next line; false at the end of the file. `line` is valid until the next call.
+  /// Reads the next line; false at the end of the file. `line` is valid until the next call. After
+  /// a line that was cut, its rest must be discarded first.
   bool next(std::string_view& line);
   /// Extends `line`, the line returned last, to include the next one, with the line break between
   /// them. Returns false at the end of the file.
   bool join(std::string_view& line);
+  /// After a line that was cut: reads the next part of the text behind it, which ends with a line
+  /// break or before one. Returns false at the end of the file. `part` is valid until the next
+  /// call; the line is no longer.
+  bool discard(std::string_view& part);
   /// Returns the first bytes of the file, up to kHead. Requires that no line has been read.
   std::span<const std::uint8_t> head();
   /// Returns the number of the line returned last, or of the first one that was joined, counted
@@ -42,10 +54,11 @@ class LineReader {
  private:
   bool read_more();
   bool extend(std::size_t from, std::string_view& line);
-  void skip_line();
+  void skip_mark();
 
   ByteReader& bytes_;
   LongLines long_lines_;
+  ByteOrderMarks marks_;
   std::vector<std::uint8_t> buffer_;
   std::size_t last_ = 0;   // start of the line returned last
   std::size_t begin_ = 0;  // start of the text that is not returned yet
@@ -53,7 +66,7 @@ class LineReader {
   bool ended_ = false;
   bool was_cut_ = false;
   std::uint64_t number_ = 0;
-  std::uint64_t lines_ = 0;  // returned so far, including joined ones
+  std::uint64_t lines_ = 0;  // read so far, including joined and discarded ones
 };
 
 /// Removes blanks and tabs from both ends.
@@ -74,8 +87,9 @@ class CellSplitter {
       : delimiter_(delimiter), quotes_(quotes) {}
 
   /// Reads the next row that is neither blank nor begins with `skip_prefix` (empty: no row is
-  /// skipped). A row is a line, and the lines after it as long as a quoted cell has not ended.
-  /// Returns false at the end of the file.
+  /// skipped). A row is a line, and the lines after it as long as a quoted cell has not ended; that
+  /// holds for rows that are skipped, too. A row that was cut is empty. Returns false at the end of
+  /// the file.
   bool next_row(LineReader& lines, const std::string& skip_prefix, std::string_view& row) const;
 
   /// Returns the cells of a row without blanks at their ends. They are valid until the next call,
@@ -85,6 +99,7 @@ class CellSplitter {
   const SplitFault& fault() const { return fault_; }
 
  private:
+  void read_rest(LineReader& lines, std::string_view& row) const;
   bool split_plain(std::string_view row);
   std::string_view take_quoted(std::string_view& rest);
 

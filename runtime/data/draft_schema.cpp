@@ -106,7 +106,7 @@ RepeatsByName repeats_of(const TableSchema& schema, const fs::path& table) {
   if (keys.empty()) return all;
   for_each_row(*open_bytes(table), schema, [&](const TableRow& row) {
     for (const auto& [i, repeats] : keys) {
-      ++repeats->rows_of[std::string(row.cells[i])];
+      ++repeats->rows_of[std::string(trimmed(row.cells[i]))];
       ++repeats->rows;
     }
   });

@@ -6,7 +6,7 @@ FirstRows::FirstRows(const TableSchema& schema, Malformed malformed)
     : schema_(schema), column_(unit_column(schema).value()), malformed_(malformed) {}
 
 bool FirstRows::uses(const TableRow& row, TableFaults& faults) {
-  const std::string_view unit = row.cells[column_];
+  const std::string_view unit = trimmed(row.cells[column_]);  // a cell in quotes keeps its blanks
   if (row.malformed || is_missing(schema_, schema_.columns[column_], unit)) {
     if (malformed_ == Malformed::refuse)
       faults.add(row.line, schema_.columns[column_].name, "the text of a unit", "a missing value");

@@ -14,8 +14,8 @@ namespace cudp {
 
 /// Decides, row by row in the order of the file, which rows of a table are training examples: the
 /// first max_rows of each unit of privacy (e.g. of each person). Rows with the same text in the
-/// unit column, byte for byte, are one unit. So whether a row is used depends on the rows of its
-/// unit only (privacy/README.md).
+/// unit column, byte for byte but for blanks and tabs at its ends, are one unit. So whether a row
+/// is used depends on the rows of its unit only (privacy/README.md).
 class FirstRows {
  public:
   /// Requires that `schema` states a unit of privacy and outlives this object.

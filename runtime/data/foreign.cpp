@@ -34,6 +34,10 @@ constexpr Kind kKinds[] = {
     {"BZh"sv, "a bzip2 archive; bunzip2 unpacks it"},
     {"\x28\xb5\x2f\xfd"sv, "a Zstandard archive; unzstd unpacks it"},
     {"7z\xbc\xaf"sv, "a 7-Zip archive"},
+    {"\x1f\x8b"sv, "gzip data; let its name end in .gz"},
+    {"\xfd"
+     "7zXZ"sv,
+     "xz data; let its name end in .xz"},
     {"\x80\x04\x95"sv, "a Python pickle; save it as CSV or .npy"},
     {"\x7f"
      "ELF"sv,

@@ -90,7 +90,7 @@ TableSchema completed(const TableSchema& schema, const fs::path& table, bool acc
   ensure(accepted, "an incomplete schema is refused before rows are read");
   unsafe.emplace_back("bounds, categories or classes were read from private rows");
   show(progress, "reading the bounds of", table);
-  return complete_from_rows(schema, *open_bytes(table, progress));
+  return complete_from_rows(schema, *open_bytes(table, progress, compression_of(schema)));
 }
 
 /// Number of used rows in each of the two parts of a table.
@@ -123,18 +123,21 @@ PartSizes count_parts(ByteReader& bytes, const TableSchema& schema, const TableO
 Dataset read_rows(const fs::path& file, const Claim& claim, const TableSchema& schema,
                   const TableOptions& options, Busy* progress, Share share = {}) {
   const bool by_units = options.units && schema.unit && !share.is_all();
+  const Compression compression =
+      claim.set.empty() ? compression_of(schema) : Compression::by_content;
   show(progress, kCounting, file);
+  const auto counted = open_bytes(file, progress, compression);
   const std::uint64_t rows = by_units
-                                 ? count_parts(*open_bytes(file, progress), schema, options,
+                                 ? count_parts(*counted, schema, options,
                                                [](const TableRow&, std::uint64_t) { return false; })
                                        .train
-                                 : count_rows(*open_bytes(file, progress), schema);
+                                 : count_rows(*counted, schema);
   show(progress, kReading, file);
   Dataset set;
   read_claimed(
       file, claim,
-      [&](ByteReader& reader) { set = read_table(reader, schema, options, rows, share); },
-      progress);
+      [&](ByteReader& reader) { set = read_table(reader, schema, options, rows, share); }, progress,
+      compression);
   return set;
 }
 
@@ -143,10 +146,10 @@ HeldOut read_held_out(const fs::path& file, const TableSchema& schema, const Tab
                       HoldOutDraws draws, Busy* progress, Share share) {
   show(progress, kCounting, file);
   const PartSizes sizes =
-      count_parts(*open_bytes(file, progress), schema, options,
+      count_parts(*open_bytes(file, progress, compression_of(schema)), schema, options,
                   [&](const TableRow&, std::uint64_t first) { return draws.holds_out(first); });
   show(progress, kReading, file);
-  const auto bytes = open_bytes(file, progress);
+  const auto bytes = open_bytes(file, progress, compression_of(schema));
   TableReader reader(*bytes, schema, options);
   HoldOutSplitter splitter(
       std::move(draws),
@@ -206,7 +209,7 @@ std::shared_ptr<const TextCoder> coder_for(const TableSchema& schema, const fs::
   const bool listed = !options.vocabulary.empty() || !options.embedding.empty();
   if (!listed && request.accept_private_bounds && options.tokenizer == Tokenizer::words) {
     show(request.progress, "counting the words of", table);
-    counted = count_words(*open_bytes(table, request.progress), schema)
+    counted = count_words(*open_bytes(table, request.progress, compression_of(schema)), schema)
                   .most_frequent(max_counted(options));
     unsafe.emplace_back("vocabulary counted from private text");
   }
@@ -297,6 +300,10 @@ std::vector<std::string> assumptions(const DataRequest& request, const TableSche
     all.emplace_back("a row whose unit is missing or cannot be read is not used");
   if (schema.unit && request.size_is_public)
     all.emplace_back("the number of rows that are used, those that max_rows leaves, is public");
+  if (is_text(schema) && !request.text.embedding.empty() &&
+      !is_named_embedding(request.text.embedding))
+    all.emplace_back(
+        "the vectors of --embedding and their words are public: no private text decided them");
   return all;
 }
 

@@ -218,12 +218,13 @@ class MatrixReader::Source {
                 "labels of a type of whole numbers, such as int64; --target-bounds LOW,HIGH "
                 "predicts a number instead",
                 "type " + y_->type());
+    // The number of rows may be private, so no message states it: labels of shape [1, rows] have it
+    // in place of a width.
     if (labels.size() > 2 || (labels.size() == 2 && labels[1] != 1))
       bad_input(y_->name(), "", one_each,
                 labels.size() == 2
-                    ? std::to_string(labels[1])
+                    ? "an array of shape [rows, several]"
                     : "an array of " + std::to_string(labels.size()) + " dimensions");
-    // The number of rows may be private, so the message does not state it.
     if (labels[0] != rows_)
       bad_input(y_->name(), "", one_each, labels[0] < rows_ ? "fewer" : "more");
   }

@@ -133,8 +133,9 @@ void check_claim(const std::filesystem::path& path, const Claim& claim, std::str
 }
 
 void read_claimed(const std::filesystem::path& path, const Claim& claim,
-                  const std::function<void(ByteReader&)>& read, Busy* progress) {
-  if (claim.set.empty()) return read(*open_bytes(path, progress));
+                  const std::function<void(ByteReader&)>& read, Busy* progress,
+                  Compression compression) {
+  if (claim.set.empty()) return read(*open_bytes(path, progress, compression));
   HashedReader reader(open_bytes(path, progress));
   try {
     read(reader);

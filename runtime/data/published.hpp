@@ -32,8 +32,10 @@ struct Claim {
 /// Opens a file and calls `read` on it. If the file is claimed to be published, its uncompressed
 /// content is hashed while it is read; throws InputError if it is not the published content.
 /// Otherwise throws as `read` does. progress: receives the fraction of the file read; may be null.
+/// compression: for a file without a claim.
 void read_claimed(const std::filesystem::path& path, const Claim& claim,
-                  const std::function<void(ByteReader&)>& read, Busy* progress = nullptr);
+                  const std::function<void(ByteReader&)>& read, Busy* progress = nullptr,
+                  Compression compression = Compression::by_content);
 
 /// Checks a claim about a file that was read already. sha256: digest of its uncompressed content.
 /// Throws InputError if it is not the published content.

@@ -50,9 +50,11 @@ class StandardInput final : public ByteReader {
 
 }  // namespace
 
-std::unique_ptr<ByteReader> open_input(const std::filesystem::path& path, Busy* progress) {
-  if (path != kStandardInput) return open_bytes(path, progress);
+std::unique_ptr<ByteReader> open_input(const std::filesystem::path& path, Busy* progress,
+                                       Compression compression) {
+  if (path != kStandardInput) return open_bytes(path, progress, compression);
   auto input = std::make_unique<StandardInput>();
+  if (compression == Compression::by_name) return input;  // it has no name
   std::array<std::uint8_t, kCompressionMagic> head{};
   std::ranges::copy(input->head(), head.begin());
   const std::size_t n = input->head().size();

@@ -109,6 +109,10 @@ class TableRows {
   std::vector<std::string_view> cells_;
 };
 
+/// Returns what shows that a table's file is compressed. If the file begins with its header, its
+/// content does, because the header is public. Otherwise its first bytes may be a private row.
+Compression compression_of(const TableSchema& schema);
+
 /// Lists names of columns for a message: "'age', 'sex' and 3 more".
 std::string column_list(std::span<const std::string> names);
 

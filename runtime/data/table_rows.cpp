@@ -73,7 +73,8 @@ TableRows::TableRows(ByteReader& reader, const TableSchema& schema, TableFaults&
       label_(label),
       unit_(unit),
       others_(others),
-      lines_(reader, malformed == Malformed::missing ? LongLines::cut : LongLines::refuse),
+      lines_(reader, malformed == Malformed::missing ? LongLines::cut : LongLines::refuse,
+             ByteOrderMarks::of_rows),
       splitter_(schema.delimiter, schema.quotes),
       width_(schema.columns.size()),
       cells_(schema.columns.size()) {
@@ -92,12 +93,22 @@ void TableRows::read_header() {
     bad_input(lines_.file(), "", "a header row", "none");
   const auto header = splitter_.split(line);
   const std::string place = line_place(lines_.number());
+  // If the table has no header row, this is the row of a unit, whose text no message may quote.
+  const bool quotes = !schema_.unit;
   const auto refuse = [&](const std::string& expected, const std::string& found) {
     bad_input(lines_.file(), place, expected, found);
   };
+  const auto near = [&](const std::string& name, const std::vector<std::string>& names) {
+    return quotes ? near_column(name, names) : std::string();
+  };
   if (!splitter_.fault().expected.empty())
-    refuse(std::string(splitter_.fault().expected), splitter_.fault().found);
-  for (const std::string_view name : header) check_encoding(lines_, name);
+    refuse(std::string(splitter_.fault().expected),
+           quotes ? splitter_.fault().found : "something else");
+  for (const std::string_view name : header)
+    if (quotes)
+      check_encoding(lines_, name);
+    else if (!encoding_fault(name).empty())
+      refuse("UTF-8 text", "something else" + std::string(kIconvAdvice));
   if (header.size() == 1 && schema_.columns.size() > 1)
     if (const std::string other = other_delimiter(line, schema_.delimiter); !other.empty())
       refuse(std::to_string(schema_.columns.size()) + " names in the header row", "one" + other);
@@ -113,14 +124,15 @@ void TableRows::read_header() {
     else if (!may_lack(i))
       refuse("a column " + shown(schema_.columns[i].name),
              "none of that name in the header row" +
-                 near_column(schema_.columns[i].name, {header.begin(), header.end()}));
+                 near(schema_.columns[i].name, {header.begin(), header.end()}));
   }
   for (const std::string_view name : header) {
     if (std::ranges::any_of(schema_.columns, [&](const Column& c) { return c.name == name; }))
       continue;
     if (others_ == UnlistedColumns::as_stated)
       refuse("only columns the schema names",
-             shown(name) + near_column(name, names_of(schema_.columns)));
+             quotes ? shown(name) + near_column(name, names_of(schema_.columns))
+                    : "one of another name");
     dropped_.emplace_back(name);
   }
   if (width_ != known + dropped_.size())
@@ -178,6 +190,10 @@ bool TableRows::next(TableRow& row) {
   return false;
 }
 
+Compression compression_of(const TableSchema& schema) {
+  return schema.header ? Compression::by_content : Compression::by_name;
+}
+
 std::string column_list(std::span<const std::string> names) {
   constexpr std::size_t kShown = 20;
   std::string list;
@@ -202,7 +218,7 @@ void for_each_row(ByteReader& reader, const TableSchema& schema,
 }
 
 std::uint64_t count_rows(ByteReader& reader, const TableSchema& schema) {
-  LineReader lines(reader, LongLines::cut);
+  LineReader lines(reader, LongLines::cut, ByteOrderMarks::of_rows);
   const CellSplitter splitter(schema.delimiter, schema.quotes);
   std::string_view line;
   if (schema.header) splitter.next_row(lines, schema.skip_prefix, line);
@@ -212,7 +228,7 @@ std::uint64_t count_rows(ByteReader& reader, const TableSchema& schema) {
 }
 
 TableSchema schema_from_header(ByteReader& reader, char delimiter) {
-  LineReader lines(reader);
+  LineReader lines(reader, LongLines::refuse, ByteOrderMarks::of_rows);
   CellSplitter splitter(delimiter);
   check_first_bytes(lines, false);
   std::string_view line;

@@ -109,7 +109,7 @@ void Scorer::open_table(const DataRequest& data, const ScoringRequest& request) 
                      (model_.coder != nullptr ? "a schema of texts, found one without texts"
                                               : "a schema without texts, found one of texts"));
   name_ = schema.name.empty() ? set_name_of(data.dataset) : schema.name;
-  stream_->bytes = open_input(data.dataset, data.progress);
+  stream_->bytes = open_input(data.dataset, data.progress, compression_of(schema));
   stream_->file = stream_->bytes->name();
   stream_->table = std::make_unique<TableReader>(*stream_->bytes, schema,
                                                  TableOptions{.malformed = data.malformed,

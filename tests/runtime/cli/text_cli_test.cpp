@@ -71,6 +71,11 @@ TEST(TextCli, AModelIsUsedWithItsWordsAndVectors) {
   EXPECT_EQ(content_of(run + "/release/vocabulary.txt"), "good\nbad\nfilm\nit\nwas\n");
   const Json certificate = Json::parse(content_of(run + "/release/privacy.json"));
   EXPECT_TRUE(certificate["unsafe_flags"].empty());
+  // The words of a file of one's own are in the model.
+  EXPECT_EQ(certificate["assumptions"].back(),
+            "the vectors of --embedding and their words are public: no private text decided them");
+  const Finished verified = run_cudp(folder, {"verify", run});
+  EXPECT_EQ(verified.exit, 0) << verified.out << verified.err;
 
   // The vectors are found by the file's name in the data folder, or where the flag says.
   EXPECT_EQ(accuracy_of(run_cudp(folder, texts.eval(run, {"--data-dir", folder.path().string()}))),

@@ -156,6 +156,11 @@ TEST(Matrix, EveryFaultIsNamed) {
             "LOW,HIGH predicts a number instead, found type <f4");
   EXPECT_EQ(refused(x, npy_labels({0, 1})),
             "DIR/y.npy: expected one label for each example, found fewer");
+  for (const char* const rows : {"(1, 3)", "(1, 300)"})
+    EXPECT_EQ(refused(x, npy("<i8", rows, "")),
+              "DIR/y.npy: expected one label for each example, found an array of shape [rows, "
+              "several]")
+        << "the second number may be that of the rows";
   EXPECT_EQ(refused(x, npy_labels({0, 3, -1})),
             "DIR/x.npy: 2 errors\n"
             "  label of row 1: expected a class of 0 to 2, found 3\n"

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/data/examples.hpp"
+#include "runtime/data/load.hpp"
 #include "runtime/data/row_encoder.hpp"
 #include "tests/support/data_files.hpp"
 
@@ -240,6 +241,119 @@ TEST(TableReader, MalformedRowsCanBeMissingOnes) {
   const std::string long_row = std::string((16 << 20) + 5, 'x');
   const Read r = read(kHeader + before + long_row + "\n" + after, options);
   EXPECT_EQ(r.set.labels, (std::vector<std::uint8_t>{1, 0, 1}));
+}
+
+/// Labels of the rows, and their number as count_rows() finds it.
+std::string labels_of(const std::string& text, const std::string& head = "",
+                      Malformed malformed = Malformed::missing) {
+  const TableSchema schema = parse_schema(head + kSchema, "s.toml");
+  std::string labels;
+  for (const std::uint8_t y : read(text, {.malformed = malformed}, head + kSchema).set.labels)
+    labels += y == 1 ? 'y' : 'n';
+  return labels + " " + std::to_string(count_rows(*memory_bytes("t.csv", as_bytes(text)), schema));
+}
+
+constexpr std::size_t kLongestRow = std::size_t{16} << 20;
+
+std::string repeated(const std::string& text, std::size_t count) {
+  std::string all;
+  for (std::size_t i = 0; i < count; ++i) all += text;
+  return all;
+}
+
+/// A row that is too long to be read is one row to its end, whatever its quoted cell holds: line
+/// breaks, lines that look like rows, doubled quotes where the row is cut.
+TEST(TableReader, ARowThatIsCutIsOneRow) {
+  const std::string yes = "1,nurse,a,b,yes\n", before = kHeader + yes;
+  const std::string rows = repeated(yes, 1000);
+  const std::string lines = repeated(std::string(63, 'f') + "\n", kLongestRow / 64 + 1);
+  EXPECT_EQ(labels_of(before + "\"" + lines + rows + "\",nurse,a,b,no\n" + yes), "yny 3");
+  EXPECT_EQ(labels_of(before + "\"" + lines + rows + rows), "yn 2") << "open to the file's end";
+  const std::string line(kLongestRow, 'x');
+  EXPECT_EQ(labels_of(before + "\"" + line + "\n" + rows + "\"\r\n" + yes), "yny 3");
+  EXPECT_EQ(labels_of(before + line + "x\n" + yes), "yny 3");
+  EXPECT_EQ(labels_of(before + line + "x,\"\"\"\n" + rows + "\"\n" + yes), "yny 3");
+  EXPECT_EQ(labels_of(before + line + "x,\"\"\n" + yes), "yny 3") << "the cell is closed";
+  for (std::size_t at = kLongestRow - 3; at <= kLongestRow + 3; ++at)
+    EXPECT_EQ(labels_of(before + "\"" + line.substr(0, at - 1) + std::string(7 - (at & 1), '"') +
+                        "\n" + rows + "\"\n" + yes),
+              at % 2 == 0 ? "yn" + std::string(1000, 'y') + "n 1003" : "yny 3")
+        << at;
+  EXPECT_EQ(labels_of(before + "\"" + line + "\n" + yes + yes, "quotes = false\n"), "ynyy 4")
+      << "without quotes a row is a line";
+}
+
+/// Whether a row is cut depends on its own length only: a long row before it makes the buffer
+/// larger.
+TEST(TableReader, WhetherARowIsCutDependsOnItAlone) {
+  const auto row = [](std::size_t length, const char* label) {
+    const std::string begin = "1,nurse,", end = std::string(",b,") + label;
+    return begin + std::string(length - begin.size() - end.size(), 'x') + end + "\n";
+  };
+  const std::string fits = row(kLongestRow, "yes"), longer = row(kLongestRow + 1, "yes");
+  EXPECT_EQ(labels_of(kHeader + fits), "y 1");
+  EXPECT_EQ(labels_of(kHeader + longer), "n 1");
+  EXPECT_EQ(labels_of(kHeader + fits + longer), "yn 2");
+  EXPECT_EQ(labels_of(kHeader + longer + longer + fits + longer), "nnyn 4");
+  EXPECT_EQ(labels_of(kHeader + fits + longer.substr(0, longer.size() - 1)), "yn 2");
+}
+
+/// A row that is skipped is skipped with all lines of its quoted cell.
+TEST(TableReader, ARowThatIsSkippedIsSkippedToItsEnd) {
+  const std::string yes = "1,nurse,a,b,yes\n", skip = "skip_prefix = '#'\n";
+  const std::string rows = repeated(yes, 1000);
+  const std::string row = "#,nurse,a,\"c\n" + rows + "\",no\n";
+  for (const Malformed malformed : {Malformed::refuse, Malformed::missing}) {
+    EXPECT_EQ(labels_of(kHeader + yes + row + yes, skip, malformed), "yy 2");
+    EXPECT_EQ(labels_of(row + kHeader + yes, skip, malformed), "y 1");
+    EXPECT_EQ(labels_of(kHeader + yes + "# 5\" long, it's\n" + yes, skip, malformed), "yy 2");
+    EXPECT_EQ(labels_of(kHeader + yes + "#,\"open\n" + yes, skip + "quotes = false\n", malformed),
+              "yy 2");
+  }
+  const std::string lines = repeated(std::string(63, 'f') + "\n", kLongestRow / 64 + 1);
+  EXPECT_EQ(labels_of(kHeader + yes + "#,\"" + lines + rows + "\"\n" + yes, skip), "yy 2");
+}
+
+/// A byte-order mark belongs to no cell wherever its row is, so that a row put before it does not
+/// change it.
+TEST(TableReader, AByteOrderMarkChangesWithNoOtherRow) {
+  const std::string head = "header = false\n", other = "5,smith,a,b,yes\n";
+  const std::string marked = "\xef\xbb\xbf\"1\",nurse,a,b,yes\n";
+  const TableOptions options{.malformed = Malformed::missing};
+  const std::vector<float> first = read(marked, options, head + kSchema).set.floats;
+  const std::vector<float> both = read(other + marked, options, head + kSchema).set.floats;
+  ASSERT_EQ(both.size(), 2 * first.size());
+  EXPECT_EQ(std::vector(both.begin() + static_cast<std::ptrdiff_t>(first.size()), both.end()),
+            first);
+  EXPECT_EQ(first, (std::vector<float>{0.01f, 1, 0, 0}));
+}
+
+/// A first row that begins like a compressed file is a row: where there is no header the name
+/// decides. A header is public, so its table is found to be compressed by its content.
+TEST(TableReader, NoRowIsTakenForACompressedFile) {
+  const TempFolder dir;
+  const std::string schema = dir.write("s.toml", std::string("header = false\n") + kSchema);
+  const std::string yes = "1,nurse,a,b,yes\n";
+  for (const std::string magic : {"\x1f\x8b",
+                                  "\xfd"
+                                  "7zXZ"}) {
+    const std::string table =
+        dir.write("t.csv", magic + std::string(1, '\0') + "oo,nurse,a,b,no\n" + yes + yes);
+    const DataRequest missing{.dataset = table, .schema = schema, .malformed = Malformed::missing};
+    EXPECT_EQ(load_data(missing).train.labels, (std::vector<std::uint8_t>{0, 1, 1}));
+    EXPECT_EQ(refusal_of([&] { load_data({.dataset = table, .schema = schema}); }, dir.path()),
+              "DIR/t.csv: expected a table of text, found " +
+                  std::string(magic.size() == 2 ? "gzip data; let its name end in .gz"
+                                                : "xz data; let its name end in .xz"));
+  }
+  const std::string packed = gzipped(yes + yes);
+  const std::string named = dir.write("t.csv.gz", packed);
+  EXPECT_EQ(load_data({.dataset = named, .schema = schema}).train.size(), 2u);
+  EXPECT_EQ(
+      refusal_of([&] { load_data({.dataset = dir.write("u.csv.gz", yes), .schema = schema}); },
+                 dir.path()),
+      "DIR/u.csv.gz, byte 0 of the compressed file: expected gzip data, as the file's name "
+      "states, found something else");
 }
 
 TEST(TableReader, WhatNeedsACodeForMissingIsKnownFromTheSchema) {

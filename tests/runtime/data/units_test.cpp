@@ -260,8 +260,33 @@ TEST_F(UnitsOfATable, RowsThatCannotBeReadAreUsedForNoUnit) {
   }
 }
 
+/// Blanks at the ends of a unit's text count for nothing, in quotes or not.
+TEST_F(UnitsOfATable, BlanksAroundATextMakeNoOtherUnit) {
+  EXPECT_EQ(used({{"\"Smith, John\"", 1},
+                  {"\"Smith, John \"", 2},
+                  {"\"\tSmith, John\"", 3},
+                  {" \" Smith, John\" ", 4},
+                  {"\"Smith,  John\"", 5},
+                  {"a", 6},
+                  {"\"a \"", 7}},
+                 1),
+            (std::vector{1, 5, 6}));
+  EXPECT_EQ(used({{"a", 1}, {"\" \"", 2}, {"\" NA \"", 3}}, 1, Malformed::missing),
+            (std::vector{1}))
+      << "blanks alone are no unit";
+}
+
 /// What no message may quote.
 TEST_F(UnitsOfATable, NoMessageHasTheTextOfAUnit) {
+  // A table without its header: a unit's row is in its place.
+  for (const char* const rows :
+       {"whoSECRET,x,y\na,1,no\n", "who,x,y,SECRET\n", "SECRET,1,no\n", "who1,SECRET;1,no\n",
+        "\"SECRET\"SECRET,1,no\n", "SECRET\xe9,1,no\n", "SECRET\n", "SECRET;1;no\n"}) {
+    const std::string text = message(rows);
+    EXPECT_NE(text.find("line 1: expected"), std::string::npos) << text;
+    EXPECT_EQ(text.find("SECRET"), std::string::npos) << text;
+    EXPECT_EQ(text.find("nearest"), std::string::npos) << text;
+  }
   for (const char* const rows :
        {"SECRET,oops,no\n", "SECRET,1\n", "\"SECRET\"SECRET,1,no\n", "SECRET,1,no,more\n",
         "SECRET,1,perhaps\n", "\"SECRET,1,no\n", "a,1,no\n\"b\"SECRET,1,no\n",
