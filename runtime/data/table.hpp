@@ -26,17 +26,22 @@ class TableFaults {
   /// wrong. expected, found: texts for the message.
   void add(std::uint64_t line, std::string_view column, std::string_view expected,
            std::string_view found);
+  /// States what the file seems to be, judging by its first bytes. It explains errors in rows, but
+  /// is none: the first bytes may be those of a row that fits the schema.
+  void explain(std::string seems) { seems_ = std::move(seems); }
   /// Adds an error at a place such as "row 7".
   void add_at(std::string place, std::string_view expected, std::string_view found);
   bool any() const { return !lines_.empty(); }
   bool full() const { return lines_.size() >= kMax; }
   /// Throws InputError "FILE, line N, column 'NAME': expected ..., found ..."; for several errors,
-  /// their number and a line like this for each.
+  /// their number and a line like this for each. If the file seems to be something else than a
+  /// table, the message states that instead.
   [[noreturn]] void raise() const;
 
  private:
   std::string file_;
   std::vector<std::string> lines_;
+  std::string seems_;
 };
 
 /// A row of a table, with its cells in the order of the schema's columns.

@@ -22,15 +22,12 @@ void check_encoding(const LineReader& lines, std::string_view name) {
   if (!fault.empty()) bad_input(lines.file(), line_place(lines.number()), "UTF-8 text", fault);
 }
 
-/// Throws InputError if the first bytes show that the file is not a table. Requires that no line
-/// has been read. first_line_alone: check only the first line, so that the error cannot depend on
-/// rows.
-void check_first_bytes(LineReader& lines, bool first_line_alone) {
+/// Throws InputError if the first line, which is the header, shows that the file is not a table.
+/// The error does not depend on rows. Requires that no line has been read.
+void check_header_bytes(LineReader& lines) {
   auto head = lines.head();
-  if (first_line_alone) {
-    const auto end = std::find(head.begin(), head.end(), '\n');
-    head = head.first(static_cast<std::size_t>(end - head.begin()));
-  }
+  const auto end = std::find(head.begin(), head.end(), '\n');
+  head = head.first(static_cast<std::size_t>(end - head.begin()));
   const std::string what = describe_foreign(head);
   if (!what.empty()) bad_input(lines.file(), "", "a table of text", what);
 }
@@ -51,6 +48,7 @@ void TableFaults::add_at(std::string place, std::string_view expected, std::stri
 }
 
 void TableFaults::raise() const {
+  if (!seems_.empty()) bad_input(file_, "", "a table of text", seems_);
   if (lines_.size() == 1) throw InputError(file_ + ", " + lines_.front());
   std::string text = file_ + ": " + std::to_string(lines_.size()) + " errors" +
                      (full() ? ", and perhaps more after them" : "");
@@ -80,8 +78,9 @@ TableRows::TableRows(ByteReader& reader, const TableSchema& schema, TableFaults&
       cells_(schema.columns.size()) {
   for (std::size_t i = 0; i < schema.columns.size(); ++i)
     if (is_predicted(schema.columns[i])) label_at_ = i;
-  if (malformed == Malformed::refuse || schema.header)
-    check_first_bytes(lines_, malformed == Malformed::missing);
+  // A row that fits the schema must not be refused because its bytes are among the first ones.
+  if (schema.header) check_header_bytes(lines_);
+  faults_.explain(describe_foreign(lines_.head()));
   for (std::size_t i = 0; i < cells_.size(); ++i) order_.push_back(i);
   if (schema.header) read_header();
 }
@@ -230,7 +229,7 @@ std::uint64_t count_rows(ByteReader& reader, const TableSchema& schema) {
 TableSchema schema_from_header(ByteReader& reader, char delimiter) {
   LineReader lines(reader, LongLines::refuse, ByteOrderMarks::of_rows);
   CellSplitter splitter(delimiter);
-  check_first_bytes(lines, false);
+  check_header_bytes(lines);
   std::string_view line;
   if (!splitter.next_row(lines, "", line)) bad_input(reader.name(), "", "a header row", "none");
   TableSchema schema;

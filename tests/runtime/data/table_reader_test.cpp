@@ -356,6 +356,26 @@ TEST(TableReader, NoRowIsTakenForACompressedFile) {
       "states, found something else");
 }
 
+/// A row that fits the schema is read wherever it stands, even if the file then begins like another
+/// kind of file, or has a zero in its first bytes.
+TEST(TableReader, ARowThatFitsIsReadAsTheFirstOneToo) {
+  const std::string schema =
+      "name = 't'\ncolumns = [{name = 'who', kind = 'ignore'},"
+      "{name = 'x', kind = 'numeric', min = 0, max = 1},"
+      "{name = 'y', kind = 'label', values = ['no', 'yes']}]\n";
+  const std::string row = "p,0.5,no\n", zero(1, '\0');
+  for (const std::string& name : {std::string("BZhang"), std::string("PAR1"), "a" + zero + "b"}) {
+    const std::string odd = name + ",1,yes\n";
+    for (const std::string& head : {std::string("header = false\n"), std::string()}) {
+      const std::string first = head.empty() ? "who,x,y\n" : "";
+      EXPECT_EQ(read(first + odd + row + row, {}, head + schema).set.labels,
+                (std::vector<std::uint8_t>{1, 0, 0}));
+      EXPECT_EQ(read(first + row + row + odd, {}, head + schema).set.labels,
+                (std::vector<std::uint8_t>{0, 0, 1}));
+    }
+  }
+}
+
 TEST(TableReader, WhatNeedsACodeForMissingIsKnownFromTheSchema) {
   const auto refused = [](const std::string& columns) {
     return refusal_of([&] {
