@@ -109,9 +109,9 @@ struct Packed {
   static std::vector<unsigned char> image() {
     std::vector<unsigned char> bytes(kBytes, 0);
     const auto put = [&](int at, int value) {
-      bytes[static_cast<std::size_t>(kTables + 2 * at)] = static_cast<unsigned char>(value);
-      bytes[static_cast<std::size_t>(kTables + 2 * at + 1)] =
-          static_cast<unsigned char>(value >> 8);
+      const std::size_t first = kTables + std::size_t{2} * static_cast<std::size_t>(at);
+      bytes[first] = static_cast<unsigned char>(value);
+      bytes[first + 1] = static_cast<unsigned char>(value >> 8);
     };
     for (int i = 0; i < kConvolutions; ++i) {
       const ConvStage s = P::stage(i);

@@ -179,9 +179,9 @@ struct TextPlan {
   // Global memory that a block uses: gates, later their gradients, of every text, position and
   // direction; cell states of every step; sums of the gates' gradients.
   /// Size of the gates of one position [bytes].
-  static constexpr std::int64_t kGateBytes = 2 * kGateRows;
+  static constexpr std::int64_t kGateBytes = std::int64_t{2} * kGateRows;
   static constexpr std::int64_t scratch_bytes(int texts, int places) {
-    return texts * (places * kGateBytes + 4 * kGateRows) +
+    return texts * (places * kGateBytes + std::int64_t{4} * kGateRows) +
            std::int64_t{4} * places * kDirections * kStepThreads;
   }
 };

@@ -31,7 +31,8 @@ inline void convolve_plainly(const ConvolutionBatch& a, bool tf32) {
               const int iy = oy * a.stride - a.pad + k / a.kernel;
               const int ix = ox * a.stride - a.pad + k % a.kernel;
               if (iy < 0 || iy >= a.height || ix < 0 || ix >= a.width) continue;
-              const float x = a.x[(std::ptrdiff_t{e} * a.channels + c) * image + iy * a.width + ix];
+              const float x = a.x[(std::ptrdiff_t{e} * a.channels + c) * image +
+                                  std::ptrdiff_t{iy} * a.width + ix];
               const float w =
                   a.weight[(std::ptrdiff_t{j} * a.channels + c) * a.kernel * a.kernel + k];
               sum += taken(x) * taken(w);
