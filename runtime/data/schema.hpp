@@ -103,7 +103,7 @@ struct TableSchema {
   bool quotes = true;  ///< a cell may be in double quotes
   bool header = true;  ///< the first row has the names of the columns, which may be in any order
   char decimal = '.';  ///< decimal separator: '.' or ','
-  std::string skip_prefix;  ///< lines that begin with this are skipped; empty: none
+  std::string skip_prefix;  ///< rows that begin with this are skipped; empty: none
   /// Cell texts that mean a missing value. Not set: kUsualMissing.
   std::optional<std::vector<std::string>> missing;
   std::optional<UnitOfPrivacy> unit;  ///< empty: each row is a unit
