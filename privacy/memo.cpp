@@ -35,8 +35,8 @@ void remove_oldest(std::deque<Entry>& entries, std::size_t capacity,
                    const ReleasesOf& releases_of) {
   std::size_t releases = 0;
   for (const Entry& entry : entries) releases += releases_of(entry);
-  while (entries.size() > capacity ||
-         (entries.size() > AccountantMemo::kMaxResultsPerRun && releases > kReleasesPerResult * capacity)) {
+  while (entries.size() > capacity || (entries.size() > AccountantMemo::kMaxResultsPerRun &&
+                                       releases > kReleasesPerResult * capacity)) {
     releases -= releases_of(entries.front());
     entries.pop_front();
   }
