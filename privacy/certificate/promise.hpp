@@ -23,7 +23,7 @@ struct NoisySums {
   std::string clip_norm_is;  ///< meaning of C, if nothing is clipped
   double sensitivity = 0.0;  ///< C plus the rounding error [gradient units]
   double noise_std = 0.0;    ///< standard deviation of the noise [gradient units]
-  double grid = 0.0;         ///< grid of the noise; that of the first step if C changes
+  double grid = 0.0;  ///< sums and noise are multiples of this; of the first step if C changes
 
   /// Smallest and largest factor on sigma, if the noise changes from step to step.
   struct Scales {
@@ -38,8 +38,9 @@ struct NoisySums {
   std::vector<Release> releases;  ///< all charged releases
   std::string accountant;         ///< name of the accountant that bounds these releases
   double epsilon_lower = 0.0;     ///< the accountant's lower bound; 0 if it has none
-  double loss_interval = 0.0;     ///< interval of the accountant's grid of losses; 0 if it has none
-  double order = 0.0;             ///< Renyi order; 0 for accountants of another kind
+  /// The accountant rounded privacy losses to multiples of this [nats]; 0: it did not.
+  double loss_interval = 0.0;
+  double order = 0.0;               ///< Renyi order; 0 for accountants of another kind
   bool order_fixed_before = false;  ///< the order was chosen before the first release
   double delta_for_rounding = 0.0;  ///< part of delta that covers rounding (PrivacyPlan::failure)
   /// Standard deviation of the noise on the sum of norms that is released at the start of an epoch.
@@ -58,7 +59,8 @@ struct NoisySums {
   std::optional<Quantile> quantile;
 };
 
-/// Gaussian sums and noisy minima, each admitted by a zCDP filter (DP-AGD).
+/// Method DP-AGD: gradient sums with Gaussian noise and noisy choices of a step size. A zCDP filter
+/// admits each release if the remaining budget suffices.
 struct FilteredReleases {
   std::uint64_t sampling_threshold = 0;  ///< 0 if every step uses all examples
   double clip_norm = 0.0;
@@ -76,7 +78,8 @@ struct FilteredReleases {
   bool classical_budget = false;
 };
 
-/// Minimum of a strongly convex objective, which linear perturbation methods release.
+/// Strongly convex objective of a linear model; objective and output perturbation release its
+/// minimum with noise.
 struct MinimisedRisk {
   double regulariser = 0.0;
   double max_norm = 0.0;        ///< maximum norm of an example
@@ -130,7 +133,7 @@ struct NoPrivacy {
   std::uint64_t steps = 0;
 };
 
-/// Promise of a method for a run, and the numbers that are needed to check it.
+/// The (epsilon, delta) guarantee of a run's training, and the numbers that are needed to check it.
 struct Promise {
   double epsilon = 0.0;  ///< epsilon of the whole run; infinite without privacy
   double delta = 0.0;
@@ -148,6 +151,7 @@ struct GroupBound {
   std::optional<double> epsilon;  ///< empty if there is no bound
   std::string reason;             ///< reason why there is no bound
 };
+/// Epsilon for several group sizes, or the reason why it is not stated.
 struct Groups {
   std::vector<GroupBound> bounds;
   std::string not_stated;  ///< reason why there are no bounds; empty if there are

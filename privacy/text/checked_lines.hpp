@@ -10,8 +10,8 @@
 
 namespace cudp::privacy {
 
-/// FNV-1a checksum. Every step is a bijection of the state, so a change of one byte changes every
-/// checksum from there on. It detects damage, not forgery.
+/// FNV-1a checksum of all lines so far. Every step is a bijection of its state, so a change of one
+/// byte changes every checksum from there on. It detects damage, not forgery.
 class Checksum {
  public:
   void add_line(std::string_view line);

@@ -78,7 +78,7 @@ class ReleasedChecker {
   // The list of noisy values.
 
   void check_releases();
-  /// Returns how many Gaussian releases of this noise multiplier there are.
+  /// Returns how many Gaussian releases with this noise multiplier the certificate lists.
   std::uint64_t paid(double sigma) const;
   /// Removes the values of this name and this noise multiplier from the list of released values.
   /// Returns how many there were.

@@ -54,8 +54,8 @@ struct StatedNumbers {
   /// own part of the budget.
   std::optional<privacy::CountSplit> split;
 
-  /// (epsilon, delta) of all releases except the noisy number of examples, and these releases. If
-  /// the budget is not divided: the whole budget, and all releases.
+  /// Epsilon of all releases except the noisy number of examples; of all releases if the budget is
+  /// not divided. plan_delta(), plan_releases(): the delta and the list of the same releases.
   double plan_epsilon() const { return split ? split->training_epsilon : training_epsilon; }
   double plan_delta() const { return split ? split->training_delta : training_delta; }
   std::vector<privacy::Release> plan_releases() const;

@@ -3,7 +3,8 @@
 
 namespace cudp::verify {
 
-// Patterns of texts in a certificate. None of them has room for a sentence.
+// Each function returns whether a text has the described form. The forms are so narrow that no
+// sentence of free text fits into a certificate.
 
 /// Digits and points, e.g. "0.1.0".
 bool is_version(const std::string& text);
@@ -15,8 +16,8 @@ bool is_compiler(const std::string& text);
 bool is_backend(const std::string& text);
 /// 64 hexadecimal digits.
 bool is_sha256(const std::string& text);
-/// What cudp states of the training of a file of initial weights. The name of that training's data,
-/// in quotation marks, is free.
+/// The sentence in which cudp describes the earlier training of a file of initial weights. Only the
+/// name of that training's data, in quotation marks, is free text.
 bool is_earlier_training(const std::string& text);
 
 }  // namespace cudp::verify
