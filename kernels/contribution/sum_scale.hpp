@@ -4,9 +4,9 @@
 
 namespace cudp {
 
-/// Clipping norm of a step, and the grid of its sum: the power of two that every number is rounded
-/// to a multiple of. Kernels read them from device memory, because they may change from step to
-/// step while a recorded launch is replayed.
+/// Clipping norm of a step, and the grid of its sum: the power of two to whose multiples every
+/// number is rounded before it is added. Kernels read them from device memory, because they may
+/// change from step to step while a recorded launch is replayed.
 struct SumScale {
   float clip_norm;     ///< finite and > 0
   float inverse_grid;  ///< 1 / grid; exact, because the grid is a power of two

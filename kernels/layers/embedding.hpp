@@ -58,7 +58,7 @@ struct EmbeddingGradient {
   FixedPoint* sum = nullptr;  ///< [rows, columns], sum of the clipped gradients, added to
   const float* factors = nullptr;
   std::int32_t factor_stride = 0;
-  /// [1], clipping norm, and the grid that each number is rounded to.
+  /// Each added number is rounded to a multiple of scale->grid.
   const SumScale* scale = nullptr;
 
   float* gradients = nullptr;  ///< [capacity, stride], written: each example's gradient

@@ -84,8 +84,8 @@ inline std::size_t patch_product_bytes(const PixelPatch& p, int columns) {
          sizeof(FourCopy) * static_cast<std::size_t>(p.examples * p.x_image.n);
 }
 
-/// Returns p with the largest number of output pixels that fits into shared_bytes; lines = 0 if
-/// rows cannot be copied in parts of 16 bytes.
+/// Returns p with the largest number of output pixels per block for which shared memory of
+/// shared_bytes suffices; lines = 0 if rows cannot be copied in parts of 16 bytes.
 inline PixelPatch pixel_patch(const PixelPatch& p, int columns, std::size_t shared_bytes) {
   PixelPatch none = p;
   none.lines = 0;

@@ -35,8 +35,8 @@ struct Sums {
   }
 };
 
-/// Integer numbers that one thread computes of a block's tile, in units of the sum's grid: sums of
-/// gradients whose numbers were each rounded to the grid.
+/// Integers that one thread computes of a block's tile: sums of gradients, each number of which was
+/// rounded to an integer multiple of the sum's grid spacing.
 template <class T>
 struct UnitSums {
   std::int32_t cell[T::kRowsThread][T::kColumnsThread];

@@ -12,13 +12,16 @@ namespace cudp::CUDP_SIMD {
 /// at a time, on Zen 5).
 inline constexpr std::int64_t kRandomChunk = 512;
 
-/// Writes words, or normal numbers, first .. first + 511 of a stream. Requires first to be a
-/// multiple of 256. out [512].
+/// Writes words first .. first + 511 of a stream to out [512]. Requires first to be a multiple of
+/// 256.
 void words_chunk(const RandomStream& stream, std::int64_t first, std::uint32_t* out);
+/// Writes normal numbers first .. first + 511 of a stream to out [512]. Requires first to be a
+/// multiple of 256.
 void normals_chunk(const RandomStream& stream, std::int64_t first, float* out);
 
-/// Writes rounded normals first .. first + 511 of a stream. Requires first to be a multiple of 128
-/// and s in [2^16, 2^40]. out [512]. See rounded_normal.hpp; throws like exact_rounded_pair.
+/// Writes rounded normals (normal random numbers with standard deviation s, rounded to integers)
+/// first .. first + 511 of a stream. Requires first to be a multiple of 128 and s in [2^16, 2^40].
+/// out [512]. Throws std::runtime_error if the generator is broken.
 void rounded_normals_chunk(const RandomStream& stream, double s, std::int64_t first,
                            std::int64_t* out);
 
