@@ -18,7 +18,7 @@ inline constexpr double kMinCountNoise = 0x1p-4;
 /// Gaussian mechanism (rdp/gaussian.hpp). Everything released after it is, for every value of the
 /// number, (training_epsilon, training_delta)-DP. Both together are then (epsilon, delta)-DP by
 /// basic composition, which allows the second part to depend on the result of the first (proof in
-/// README.md).
+/// privacy/README.md).
 struct CountSplit {
   double sigma = 0.0;  ///< standard deviation of the noise on the number [examples]
   double epsilon = 0.0, delta = 0.0;

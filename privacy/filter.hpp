@@ -52,8 +52,8 @@ class Filter {
 
   /// Charges steps [begin, end), each a release of this mechanism. A step that was already charged
   /// under the current random key is free: running it again gives the same output. Returns false,
-  /// and changes nothing, if the remaining budget does not suffice. Throws as Ledger::authorise
-  /// does.
+  /// and changes nothing, if the remaining budget does not suffice. Throws std::invalid_argument if
+  /// the key may not run these steps (Ledger::authorise).
   [[nodiscard]] bool authorise(std::uint64_t begin, std::uint64_t end, const Mechanism& mechanism);
 
   /// Records that the random key was lost and training continues from `step` with a new one: steps

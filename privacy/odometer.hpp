@@ -39,7 +39,7 @@ class Odometer {
   /// Charges releases whose Renyi divergence of each order is at most at(order) [nats], whatever
   /// was released before. at() may return infinity.
   void charge(const std::function<double(double order)>& at);
-  /// Charges a delta to `failure`: the probability of an event after which there is no guarantee.
+  /// Charges the probability of an event on which there is no guarantee to the allowed `failure`.
   void charge_failure(double probability);
 
   /// Returns the epsilon spent so far, in nats, rounded up. 0 if nothing was released; +infinity if

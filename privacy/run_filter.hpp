@@ -39,7 +39,8 @@ class RunFilter {
     bool operator==(const Run&) const = default;
   };
 
-  /// Starts an empty filter. Throws as Filter does, and std::invalid_argument if the order is 0.
+  /// Starts an empty filter. Throws std::invalid_argument if the budget is out of range or its
+  /// order is 0 (zCDP), std::domain_error if no training can fit into it.
   explicit RunFilter(const Budget& budget);
 
   /// Records the unit of privacy that the budget protects. Throws std::invalid_argument if it is

@@ -48,7 +48,7 @@ struct RepetitionBounds {
 
 /// Returns the privacy bounds of training and scoring one random candidate (Q): the maximum of the
 /// candidates' bounds. Which candidate is drawn, and with which public probability, does not
-/// matter. Throws std::invalid_argument for a ChosenRun or a TunedRun.
+/// matter. Throws std::invalid_argument if a candidate is a ChosenRun or a TunedRun.
 RepetitionBounds bounds_of(std::span<const RunSpending> candidates, std::uint64_t group = 1);
 
 /// Computes privacy bounds of a whole selection (mechanism A) from those of one training (Q). All

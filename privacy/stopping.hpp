@@ -42,7 +42,8 @@ class Stopping {
   /// Returns upper bounds on E[K u^(K - 1)], the derivative of the generating function E[u^K], for
   /// each u in [0, 1].
   std::vector<double> slopes_above(const std::vector<double>& u) const;
-  /// Returns lower bounds on the same, at most 1e-10 (relative) below slopes_above().
+  /// Returns lower bounds on E[K u^(K - 1)] for each u in [0, 1], at most 1e-10 (relative) below
+  /// slopes_above().
   std::vector<double> slopes_below(const std::vector<double>& u) const;
   /// Returns a lower bound on E[u^K], the generating function of K at u.
   double generated_below(double u) const;

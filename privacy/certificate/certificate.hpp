@@ -187,8 +187,9 @@ nlohmann::ordered_json to_json(const Certificate& certificate);
 /// Returns the text of release/privacy.json.
 std::string to_text(const Certificate& certificate);
 
-/// Reads formats 1 and 2. Missing numbers are 0. Throws std::invalid_argument, with the field, if
-/// the text is not a certificate. Does not check the statements (privacy/verify does).
+/// Reads a certificate of format 1 or 2. Missing numbers are 0. Throws std::invalid_argument, with
+/// the field, if the text is not a certificate. Does not check the statements (privacy/verify
+/// does).
 Certificate read_certificate(std::string_view text);
 
 }  // namespace cudp::privacy

@@ -14,7 +14,8 @@ struct NoisySums {
   std::string sampling;  ///< sampling scheme of the batches
   double q = 0.0;        ///< sampling rate, sampling_threshold / 2^32
   std::uint64_t sampling_threshold = 0;
-  /// Steps of an epoch if each example is used in exactly one of them, chosen at random; 0 if not.
+  /// Number of steps of an epoch under random allocation, in which each example is used in exactly
+  /// one step of the epoch, chosen at random; 0 for other sampling.
   std::uint64_t epoch_steps = 0;
   double sigma = 0.0;        ///< noise multiplier; that of the first step if it changes
   double clip_norm = 0.0;    ///< C [gradient units]; that of the first step if it changes
@@ -68,13 +69,15 @@ struct FilteredReleases {
   double sensitivity = 0.0;
   double loss_sensitivity = 0.0;
   std::string selection_noise;
-  /// The proof is for real numbers: it does not cover the rounding of the released values.
+  /// Whether the privacy proof is for real numbers only, so that it does not cover the rounding of
+  /// the released values.
   bool real_numbers_only = false;
   std::uint64_t steps = 0;
   std::vector<Release> releases;
   double rho = 0.0;  ///< the filter's budget
   double rho_spent = 0.0;
-  /// rho was converted from epsilon and delta by Bun, Steinke 2016, Proposition 1.3.
+  /// Whether rho was computed from epsilon and delta by the conversion of Bun, Steinke 2016,
+  /// Proposition 1.3.
   bool classical_budget = false;
 };
 
@@ -109,7 +112,8 @@ struct PerturbedOutput {
   std::vector<Release> releases;
 };
 
-/// Parents chosen by an exponential mechanism (PrivGene).
+/// Method PrivGene: in each generation an exponential mechanism chooses parents among the
+/// candidates, by their clipped losses.
 struct ChosenParents {
   double loss_clip = 0.0;
   double loss_sensitivity = 0.0;

@@ -43,7 +43,7 @@ class DiscretePld {
   std::span<const Atom> lower() const { return lower_; }
   /// Probability of an infinite loss, in the upper bound.
   double infinite() const { return infinite_; }
-  /// Bound on the error of the loss of an atom.
+  /// Bound on the rounding error of the loss of each atom.
   double loss_error() const { return loss_error_; }
 
  private:

@@ -12,7 +12,8 @@ namespace cudp::privacy {
 /// sqrt(1 - e^-rdp), by the inequality of Bretagnolle and Huber (Canonne 2022, arXiv:2202.07198).
 /// Rounded up; increases with rdp.
 double epsilon_at(double order, double rdp, double delta);
-/// Returns log(delta) at epsilon, by the same theorems. Rounded up; increases with rdp.
+/// Returns the log(delta) at epsilon that follows from the Renyi divergence `rdp` [nats] of one
+/// order, by the theorems of epsilon_at(). Rounded up; increases with rdp.
 double log_delta_at(double order, double rdp, double epsilon);
 
 /// Returns delta = exp(log_delta), rounded up, but at most 1, and never 0, which would claim pure
@@ -28,7 +29,8 @@ using RdpAt = std::function<double(std::size_t i)>;
 /// That skips all but a few of the default orders. epsilon is +infinity if no order gives a finite
 /// one. Throws std::invalid_argument on an order out of range or a negative or NaN divergence.
 PrivacyBound lowest_epsilon(std::span<const double> orders, const RdpAt& rdp, double delta);
-/// Returns the smallest delta at epsilon that these orders give, in the same way; at most 1.
+/// Returns the smallest delta at epsilon, at most 1, that these orders give (log_delta_at). Skips
+/// orders and throws as lowest_epsilon() does.
 PrivacyBound lowest_delta(std::span<const double> orders, const RdpAt& rdp, double epsilon);
 
 /// Each of these functions checks one argument: order > 1 and finite, rdp >= 0, delta in (0, 1),

@@ -67,7 +67,8 @@ class RdpCurve {
 /// delta does not exceed those deltas.
 PrivacyBound epsilon_by_rdp(std::span<const Release> releases, double delta,
                             const Neighbours& neighbours = {}, std::span<const double> orders = {});
-/// Returns the smallest delta at epsilon that follows in the same way. Throws as epsilon_by_rdp().
+/// Returns the smallest delta at epsilon that follows from the releases' Renyi divergences. Chooses
+/// orders and throws as epsilon_by_rdp() does.
 PrivacyBound delta_by_rdp(std::span<const Release> releases, double epsilon,
                           const Neighbours& neighbours = {}, std::span<const double> orders = {});
 

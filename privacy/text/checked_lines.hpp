@@ -39,8 +39,8 @@ class LineReader {
  public:
   LineReader(std::string_view text, std::string_view name) : text_(text), name_(name) {}
 
-  /// Returns the next line without its checksum. The checksum is verified first, so that a damaged
-  /// line is never parsed. Throws std::invalid_argument.
+  /// Returns the next line without its checksum. Verifies the checksum first, so that a damaged
+  /// line is never parsed: throws std::invalid_argument if it does not match.
   std::string_view take();
   /// Number of the line that take() returned last, from 1.
   std::size_t number() const { return number_; }

@@ -188,7 +188,7 @@ class RunChecker {
   std::vector<Measured> measured_;
   std::uint64_t next_step_ = 0;
   std::optional<transcript::State> state_;
-  /// Hash of the training state by number of steps done.
+  /// Hash of the training state after each number of steps.
   std::map<std::uint64_t, std::uint64_t> states_;
   std::map<std::uint32_t, bool> held_;  ///< whether a drawn example is held out, by example
   std::uint64_t holdout_releases_ = 0;
