@@ -17,9 +17,10 @@ struct CoordinateSums {
   std::int64_t n;
   double* parts;  ///< [2 blocks], written: the partial sums
 };
-/// Second pass over the parameters: adds up `count` pairs of partial sums to get the scale of each
-/// coordinate. Writes four arrays [n]: centre (what is subtracted from the gradient), inverse = 1 /
-/// scale, square = 1 / scale^2 and product = centre / scale^2.
+/// Second pass over the parameters for coordinate-wise clipping: adds up `count` pairs of partial
+/// sums (CoordinateSums) to get the scale of each coordinate. Writes four arrays [n]: centre (what
+/// is subtracted from the gradient), inverse = 1 / scale, square = 1 / scale^2 and product = centre
+/// / scale^2.
 struct CoordinateArrays {
   /// If *active is 0, the kernel does nothing: no step runs, and a paused step keeps its arrays.
   const std::uint32_t* active;

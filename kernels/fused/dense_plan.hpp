@@ -26,7 +26,7 @@ inline constexpr int kTileExamples = 4;
 inline constexpr int kMaxTile = 32;
 static_assert(kMaxTile % kTileExamples == 0);
 
-/// Partial sums of a layer's squared norm for one example: one per warp.
+/// Number of partial sums of a layer's squared norm for one example, one per warp.
 inline constexpr int kDenseSquares = 16;
 
 /// A dense layer: weight [out, in], then bias [out], from index weight_at of the parameters on. Its

@@ -447,7 +447,8 @@ struct VectorOffsets {
   int bias = 0;  ///< gradients of the convolutions' biases, one convolution after the other
   int gradient_hidden = 0, gradient = 0, hidden = 0;
   int inverse = 0;  ///< 1 / (power of two that the gradients are scaled by)
-  /// Four squared norms: hidden layer's inputs and output gradient, the same of the last layer.
+  /// Four squared norms: of the hidden layer's inputs, of the gradient of its outputs, and the same
+  /// two of the last layer.
   int squares = 0;
   int loss = 0;
   int size = 0;

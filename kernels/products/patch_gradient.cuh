@@ -7,8 +7,8 @@
 namespace cudp::inline CUDP_SIMT {
 
 /// Tile of a convolution's weight gradient with kPatchRows x kColumns numbers, computed by one
-/// block; a warp has 48 x kWarpColumns of them. Every number is summed in the same order as in a
-/// TensorTile.
+/// block; each warp computes 48 x kWarpColumns of them. Every number is summed in the same order as
+/// in a TensorTile.
 template <int columns, int warp_columns>
 struct PatchTile : WarpTile<kPatchRows, columns, 48, warp_columns> {
   // Number of blocks per multiprocessor, as far as registers allow.

@@ -82,9 +82,9 @@ inline std::size_t patch_bytes(const ConvPatch& p) {
 /// part.
 inline bool copies_by_fours(const Planes& p) { return p.row() % 4 == 0 && p.row() > 4; }
 
-/// Returns p with the largest number of output rows whose patches fit into shared_bytes, in whole
-/// steps of 8 pixels (the summed index). lines = 0 if rows cannot be copied in parts of 16 bytes,
-/// or no such number divides the image.
+/// Returns p with the largest number of output rows for which two patches fit into shared_bytes and
+/// the number of output pixels is a multiple of 8, as tensor cores need. lines = 0 if rows cannot
+/// be copied in parts of 16 bytes, or no such number divides the image.
 inline ConvPatch conv_patch(const ConvPatch& p, int columns, std::size_t shared_bytes) {
   ConvPatch best = p;
   best.lines = 0;

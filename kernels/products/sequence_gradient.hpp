@@ -98,7 +98,7 @@ struct SequenceGradientSum {
   Transform transform = {};
 };
 
-/// Writes each example's own gradient, unweighted: gradients[e] = G_e.
+/// Writes the gradient G_e of each example e, unweighted: gradients[e] = G_e.
 struct SequenceGradientRows {
   SequenceGradient gradient;
   float* gradients;  ///< [capacity, stride], written

@@ -100,8 +100,8 @@ struct WeightGradientSum {
   Transform transform = {};  ///< w = (G - mean) inverse is added in place of each number G; or null
 };
 
-/// Writes each example's own gradient, unweighted: gradients[e] = G_e. It is a separate kernel,
-/// because the sum's integers leave no registers for it.
+/// Writes the gradient G_e of each example e, unweighted: gradients[e] = G_e. It is a separate
+/// kernel, because the sum's integers leave no registers for it.
 struct WeightGradientRows {
   WeightGradient gradient;
   float* gradients;     ///< [capacity, stride], written

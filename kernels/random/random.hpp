@@ -19,7 +19,7 @@ enum class Stream : std::uint32_t {
   noise = 2,
   initial_weights = 3,
   dataset_size = 4,
-  /// Second stage of importance sampling: is a drawn example accepted (importance.hpp).
+  /// Second stage of importance sampling (importance.hpp), which accepts or rejects drawn examples.
   acceptance = 5,
   /// Noise on the sum of all examples' gradient norms, at the start of an epoch.
   norm_total = 6,

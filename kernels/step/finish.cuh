@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(64, 10) finish_kernel(FinishStep a) {
   }
 }
 
-/// Sums of the two numbers that share a pair of rounded normals.
+/// Partial sums of the two numbers of a gradient whose noise is one pair of rounded normals.
 struct PairSum {
   long long even, odd;
 };

@@ -31,7 +31,7 @@ struct Unfinished {
 
 /// Finishes a step with n parameters. Computes the noisy sum r_j = grid (S_j + K_j) for each
 /// parameter j, writes it to `released` or updates parameter j with it, and sets sum[j] = 0. S_j
-/// and K_j are integers, multiples of StepCursor::scale.grid. S_j is sum[j] plus the partial sums
+/// and K_j are integers, and grid is StepCursor::scale.grid. S_j is sum[j] plus the partial sums
 /// that are still to be added. K_j is the noise, a normal random number that is rounded to an
 /// integer. If double precision is too coarse to decide the rounding, only sum[j] = S_j is written,
 /// and the host decides later (see the head of this file).

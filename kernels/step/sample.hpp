@@ -44,7 +44,8 @@ struct SampleArgs {
   const std::uint32_t* index = nullptr;
 };
 
-/// Scratch and result in device memory. A tile is 256 examples: tiles = ceil((end - begin) / 256).
+/// Scratch memory and result of sampling on a device. A tile is 256 examples: tiles = ceil((end -
+/// begin) / 256).
 ///
 /// A launch without a cursor draws the batches of gridDim.y consecutive steps, from the step of
 /// SampleArgs::stream on. Then every array has a part for each step: flags [steps, tiles, 16],
@@ -81,7 +82,7 @@ struct BatchesAhead {
 /// list; below, each block of the second kernel computes its own.
 inline constexpr std::int64_t kScannedTiles = std::int64_t{1} << 14;
 
-/// Throws std::invalid_argument naming the member that is out of range. end is at most 2^32.
+/// Throws std::invalid_argument naming the member that is out of range. Requires end <= 2^32.
 void validate(const SampleArgs& args);
 
 }  // namespace cudp
