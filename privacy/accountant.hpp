@@ -61,9 +61,10 @@ class Accountant {
   PrivacyBound epsilon(double delta);
   /// Returns a bound on delta at epsilon, finite and >= 0.
   PrivacyBound delta(double epsilon);
-  /// Return bounds for several deltas, or for several epsilons, in their order. Faster than single
-  /// calls, because close values share one discretised loss distribution.
+  /// Returns bounds on epsilon at several deltas, in their order. Faster than single calls, because
+  /// close values share one discretised loss distribution.
   std::vector<PrivacyBound> epsilons(std::span<const double> deltas);
+  /// Returns bounds on delta at several epsilons, in their order. Faster than single calls.
   std::vector<PrivacyBound> deltas(std::span<const double> epsilons);
   /// Returns upper bounds on delta at each of these epsilons. Faster than deltas() for hundreds of
   /// epsilons, but slightly larger, and without lower bounds. Only deltas above `least` are

@@ -62,7 +62,8 @@ class Ledger {
   /// two scales can be cancelled.
   std::uint64_t authorise(std::uint64_t begin, std::uint64_t end, const Mechanism& mechanism);
 
-  /// Returns the number of steps that authorise() would charge for. Throws as authorise() does.
+  /// Returns the number of steps that authorise() with these arguments would charge, without
+  /// charging them. Throws as authorise() does.
   std::uint64_t uncharged_steps(std::uint64_t begin, std::uint64_t end,
                                 const Mechanism& mechanism) const;
 

@@ -80,7 +80,7 @@ class Selection {
   /// 1 if none is known.
   double delta_by_renyi(double epsilon);
   /// Returns a bound on the selection's Renyi divergence of this order [nats]; infinite if there is
-  /// none. It holds except on an event of probability failure().
+  /// none. The bound holds except on an event of probability failure().
   double divergence(double order);
   double failure() const;
 

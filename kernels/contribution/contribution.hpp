@@ -27,8 +27,8 @@ struct CoordinateSettings {
   float beta2 = 0.9f;           ///< decay rate of the variance s^2, in [0, 1]
   float min_variance = 1e-12f;  ///< lower bound of a coordinate's variance s^2 (h1); > 0
   float max_variance = 1e-2f;   ///< upper bound of a coordinate's variance s^2 (h2); >= h1
-  /// If true, s^2 is the variance of the released mean gradient g~, as in the paper; otherwise of
-  /// per-example gradients.
+  /// Whether s^2 is the variance of the released mean gradient g~, as in the paper; otherwise it is
+  /// that of per-example gradients.
   bool literal = false;
   bool operator==(const CoordinateSettings&) const = default;
 };

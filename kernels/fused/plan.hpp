@@ -479,8 +479,8 @@ struct Plan {
   static constexpr bool kAll = kSplit == Split::all;
 
   static constexpr ConvStage stage(int i) { return kStages.convolution[i]; }
-  /// Whether inputs of convolution i are sums of two fp16 numbers in the forward pass, and in the
-  /// backward pass.
+  /// Returns whether inputs of convolution i are sums of two fp16 numbers in the forward pass;
+  /// input_is_split_back(): in the backward pass.
   static constexpr bool input_is_split(int i) { return i > 0 || kInput == Input::numbers; }
   static constexpr bool input_is_split_back(int i) { return kAll && input_is_split(i); }
 

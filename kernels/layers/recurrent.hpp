@@ -57,7 +57,7 @@ struct RecurrentPlan {
   std::int32_t units = 0;
   /// Whether all of U is in shared memory. If not, parts of it (slabs) are loaded in turn.
   bool is_resident = false;
-  /// With tensor cores: columns (backward: rows) of U per slab, 8, 16, 32 or 64.
+  /// Only with tensor cores: number of columns (backward: rows) of U per slab, 8, 16, 32 or 64.
   std::int32_t terms = 0;
   Precision precision = Precision::fp32;
   std::size_t shared_bytes = 0;

@@ -128,8 +128,7 @@ namespace device {
 
 /// Returns whether a product is thin: its sums are long, but the result is so small that large
 /// tiles would occupy few blocks, which would wait for memory most of the time. Thin products are
-/// computed by a kernel with the narrowest tiles, which loads four times as many summed indices at
-/// once.
+/// computed by a kernel with the narrowest tiles, which adds more products at once to each sum.
 inline bool is_thin(const Product& p) {
   constexpr unsigned kBlocks = 256;
   return p.terms >= 64 &&

@@ -82,7 +82,7 @@ struct Certificate {
     /// Privacy that each of the listed candidates spends, on its training or on its score.
     struct Part {
       bool of_score = false;  ///< of the score on held-out rows; otherwise of the training
-      std::vector<std::uint64_t> candidates;  ///< indices in the grid, ascending
+      std::vector<std::uint64_t> candidates;  ///< indices in `grid`, ascending
       RunSpending spending;
     };
     std::vector<Part> parts;

@@ -27,8 +27,9 @@ class LossTails {
   virtual ~LossTails() = default;
   /// Returns the loss and the tails at a parameter in [begin(), end()].
   virtual TailPoint at(double parameter) const = 0;
-  /// First value of the parameter at which the loss is computed; end(): the last one.
+  /// First value of the parameter at which the loss is computed.
   double begin() const { return begin_; }
+  /// Last value of the parameter at which the loss is computed.
   double end() const { return end_; }
   /// Whether the loss at parameters outside of [begin(), end()] equals the loss at the nearer end.
   /// If false, the probability outside is below 1e-60, and parameters above end() count as an

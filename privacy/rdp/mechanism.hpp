@@ -31,8 +31,9 @@ double rdp(const Mechanism& mechanism, double alpha, const Neighbours& neighbour
 double failure_of(const Mechanism& mechanism, const Neighbours& neighbours = {});
 
 /// Returns the smallest known rho for which one release satisfies rho-zCDP (zero-concentrated DP):
-/// its Renyi divergence of every order alpha is at most rho alpha. Rounded up. Throws as rdp()
-/// does. Sampling is ignored, because it does not help at large orders.
+/// its Renyi divergence of every order alpha is at most rho alpha. Rounded up. Throws
+/// std::invalid_argument if the mechanism or the group is out of range, std::domain_error if no rho
+/// is known. Sampling is ignored, because it does not help at large orders.
 ///
 /// For one example added or removed, Gaussian noise has rho = 1/(2 sigma^2) (Bun, Steinke 2016,
 /// arXiv:1605.02065, Proposition 1.6). A GaussianMixture has the rho of its largest sensitivity, by

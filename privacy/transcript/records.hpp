@@ -41,8 +41,8 @@ struct Release {
   double noise_std = 0.0;
   double sensitivity = 0.0;   ///< L2 sensitivity stated by the caller; 0: the certificate states it
   std::uint64_t charged = 0;  ///< number of releases in the ledger's file when this one was made
-  std::vector<std::int64_t> sums;  ///< exact sums [multiples of the grid]; empty for a noisy choice
-  /// Exact private inputs that are not multiples of the grid: the scores of a noisy choice, or the
+  std::vector<std::int64_t> sums;  ///< exact sums [multiples of `grid`]; empty for a noisy choice
+  /// Exact private inputs that are not multiples of `grid`: the scores of a noisy choice, or the
   /// minimum of an objective.
   std::vector<double> scores;
   /// Released values: (sums + noise) times `grid`, rounded to float by engines.

@@ -55,9 +55,11 @@ struct StatedNumbers {
   std::optional<privacy::CountSplit> split;
 
   /// Epsilon of all releases except the noisy number of examples; of all releases if the budget is
-  /// not divided. plan_delta(), plan_releases(): the delta and the list of the same releases.
+  /// not divided (split is empty).
   double plan_epsilon() const { return split ? split->training_epsilon : training_epsilon; }
+  /// Delta of the same releases as plan_epsilon().
   double plan_delta() const { return split ? split->training_delta : training_delta; }
+  /// The releases that plan_epsilon() is for.
   std::vector<privacy::Release> plan_releases() const;
   /// Number of steps that one release of the mechanism covers: those of an epoch under random
   /// allocation, otherwise 1.
