@@ -21,21 +21,21 @@ struct Composition {
 /// Which bound an Accountant computes, and how accurately.
 struct AccountantOptions {
   AccountantKind kind = AccountantKind::best;
-  /// Spacing of the grid of privacy losses, in [0, 1]. 0 means 1e-4 if that adds less than 2e-4 to
-  /// epsilon, and an automatic choice otherwise. It is doubled if that costs less than 1e-4 of
-  /// epsilon, or if memory requires it. PrivacyBound::interval is the value used.
+  /// Privacy losses are rounded to multiples of this number [nats], in [0, 1]. 0 means 1e-4 if that
+  /// adds less than 2e-4 to epsilon, and an automatic choice otherwise. It is doubled if that costs
+  /// less than 1e-4 of epsilon, or if memory requires it. PrivacyBound::interval is the value used.
   double interval = 0.0;
   /// Factor by which the discretisation error may grow, in [1, 1e4], for a coarser, faster bound.
   double coarseness = 1.0;
-  std::vector<double> orders = {};  ///< Renyi orders > 1; empty: the best of all is searched
+  std::vector<double> orders = {};  ///< Renyi orders > 1 to choose from; empty: all orders
   /// Largest number of different releases that are composed exactly. If there are more, similar
-  /// ones are grouped. Each counts as the least noisy and most sampled of its group; for
-  /// epsilon_lower, as the most noisy.
+  /// ones are grouped. For epsilon, each counts with the least noise and the highest sampling rate
+  /// of its group; for epsilon_lower, with the most noise and the lowest rate.
   std::size_t max_distinct_releases = 256;
-  /// Number of points, 16 to 8000, of the table that bounds an epoch of random allocation
-  /// (AllocatedGaussian). 0 means 1,000, doubled until epsilon and epsilon_lower differ by less
-  /// than 2e-4 of epsilon, or 8,000. If a number is given, such epochs count as no loss in
-  /// epsilon_lower, which halves the time.
+  /// Number of points, 16 to 8000, of the table that bounds an epoch of random allocation, in which
+  /// each example is in one random step (AllocatedGaussian). 0 means 1,000, doubled until epsilon
+  /// and epsilon_lower differ by less than 2e-4 of epsilon, or 8,000. If a number is given, such
+  /// epochs count as no loss in epsilon_lower, which halves the time.
   std::size_t allocation_points = 0;
 };
 
@@ -61,9 +61,10 @@ class Accountant {
   PrivacyBound epsilon(double delta);
   /// Returns a bound on delta at epsilon, finite and >= 0.
   PrivacyBound delta(double epsilon);
-  /// Return bounds for several deltas, or for several epsilons, in their order. Faster than single
-  /// calls: neighbouring points share one grid of losses.
+  /// Returns bounds on epsilon at several deltas, in their order. Faster than single calls, because
+  /// close values share one discretised loss distribution.
   std::vector<PrivacyBound> epsilons(std::span<const double> deltas);
+  /// Returns bounds on delta at several epsilons, in their order. Faster than single calls.
   std::vector<PrivacyBound> deltas(std::span<const double> epsilons);
   /// Returns upper bounds on delta at each of these epsilons. Faster than deltas() for hundreds of
   /// epsilons, but slightly larger, and without lower bounds. Only deltas above `least` are
@@ -79,18 +80,19 @@ class Accountant {
   std::unique_ptr<State> state_;
 };
 
-/// Returns epsilon at delta if neighbours differ by a group of examples, for groups of 1, 2, ...
-/// `largest`, or of the listed sizes (Ganesh 2024, arXiv:2401.10294). Ignores composition.group.
+/// Returns epsilon at delta for each group size 1, 2, ..., `largest`: neighbouring data sets differ
+/// by a whole group of examples (Ganesh 2024, arXiv:2401.10294). Ignores composition.group.
 std::vector<PrivacyBound> group_epsilons(const Composition& composition, std::uint64_t largest,
                                          double delta, const AccountantOptions& options = {});
+/// Returns epsilon at delta for each of these group sizes. Ignores composition.group.
 std::vector<PrivacyBound> group_epsilons(const Composition& composition,
                                          std::span<const std::uint64_t> sizes, double delta,
                                          const AccountantOptions& options = {});
 
-/// Returns the epsilon of a group of k that follows from the bound for one example: the least k
-/// epsilon_1 with delta_1(epsilon_1) (e^(k epsilon_1) - 1) / (e^epsilon_1 - 1) <= delta. Returns
-/// nothing if that exceeds the range of double. Source: Vadhan 2017, "The Complexity of
-/// Differential Privacy", Lemma 2.2.
+/// Returns the epsilon at delta for groups of k examples that follows from the bound for one
+/// example: the least k epsilon_1 with delta_1(epsilon_1) (e^(k epsilon_1) - 1) / (e^epsilon_1 - 1)
+/// <= delta. Returns nullopt if that exceeds the range of double. Source: Vadhan 2017, "The
+/// Complexity of Differential Privacy", Lemma 2.2.
 std::optional<double> vadhan_epsilon(const Composition& composition, std::uint64_t k, double delta,
                                      const AccountantOptions& options = {});
 

@@ -16,8 +16,8 @@ namespace cudp::privacy {
 // The number of guesses must be fixed before the coins are revealed, or be a function of released
 // values.
 
-/// Result of an attack on one training. Functions throw std::invalid_argument unless correct <=
-/// made <= canaries and canaries > 0.
+/// Result of an attack on one training. The functions below throw std::invalid_argument unless
+/// correct <= made <= canaries and canaries > 0.
 struct Guesses {
   /// m, number of canaries: examples that were included with probability 1/2.
   std::uint64_t canaries = 0;
@@ -51,13 +51,13 @@ TradeOffCurve trade_off(std::span<const double> epsilons, std::span<const double
 /// guesses with probability less than `error`, in (0, 1).
 ///
 /// Source: Mahloujifar, Melis, Chaudhuri 2024 (arXiv:2410.22235), Theorem 3.2 and its algorithm
-/// with abstentions. Of m canaries the attacker guesses c, v correctly. Let p_i be the probability
-/// of i correct guesses, k the curve, and
+/// with abstentions. The attacker guesses for c of the m canaries, and is correct for v. Let p_i be
+/// the probability of i correct guesses, k the trade-off curve, and
 ///   R_i = sum_{l >= i} l p_l / m,  H_i = sum_{l >= i} (c - l) p_l / m.
-/// A mechanism has H_{i-1} >= k(R_i) for all i. Among all p with P(at least v correct) = error, the
-/// one with p_v = error, and below it the least that these inequalities require, has the smallest
-/// sum (moving mass to fewer correct guesses preserves them). If even its sum exceeds 1 there is
-/// none.
+/// Every mechanism with this curve has H_{i-1} >= k(R_i) for all i. Among all p with P(at least v
+/// correct) = error, the one with p_v = error and, for i < v, the least p_i that these inequalities
+/// require, has the smallest sum (moving mass to fewer correct guesses preserves them). If even
+/// that sum exceeds 1, no such p exists.
 bool refutes(const Guesses& guesses, const TradeOffCurve& curve, double error);
 
 /// Returns a lower bound on epsilon at delta, in (0, 1), for a mechanism with the trade-off curve
@@ -65,9 +65,9 @@ bool refutes(const Guesses& guesses, const TradeOffCurve& curve, double error);
 double gaussian_epsilon_lower(const Guesses& guesses, double delta, double error);
 
 /// Returns a lower bound on epsilon at delta for mechanisms with the trade-off curve of `releases`,
-/// with all their noise multiplied by some factor, which is found to 1 %. It holds with probability
-/// 1 - error. Canaries are units of `group` examples. Throws std::domain_error if one of the
-/// releases is not Gaussian noise on a sum.
+/// with all their noise multiplied by some factor, which is found to 1 %. The bound holds with
+/// probability 1 - error. Each canary is a group of `group` examples. Throws std::domain_error if
+/// one of the releases is not Gaussian noise on a sum.
 double epsilon_lower(const Guesses& guesses, std::span<const Release> releases, double delta,
                      double error, std::uint64_t group = 1);
 

@@ -6,18 +6,18 @@
 
 namespace cudp::privacy {
 
-// Each function finds one parameter (noise, sampling rate, batch, count) with which everything is
-// (epsilon, delta)-DP. `before`: the releases already charged to this budget, and their neighbours.
-// `options`: the accountant's. `release`: the one to calibrate, whose unknown field is ignored.
-// epsilon in (0, 1e6], delta in (0, 1).
+// Each function finds one parameter (noise, sampling rate, batch, count) of new releases, with
+// which earlier and new releases together are (epsilon, delta)-DP. `before`: the releases already
+// charged to this budget, and their neighbours. `options`: the accountant's. `release`: the new
+// releases; the field that is computed is ignored. epsilon in (0, 1e6], delta in (0, 1).
 //
 // Each value is on the safe side: the accountant itself, on its usual grid, confirms that it fits.
-// Results are monotone: more noise, a lower rate and fewer releases are never worse. "Within" is
-// the relative distance to the best value; it is 1e-12 for the Renyi accountant with orders given
-// in `options` and group = 1.
+// Results are monotone: more noise, a lower rate and fewer releases are never worse. "Within x"
+// means a relative distance of at most x to the best value; x is 1e-12 for the Renyi accountant
+// with orders given in `options` and group = 1.
 //
-// Allocated epochs are accounted for with tables of 1,000 points if the options give no number of
-// points: their epsilon is up to 1e-3 above the accountant's own.
+// If the options give no allocation_points, epochs of random allocation (AllocatedGaussian) are
+// bounded with tables of 1,000 points: the epsilon is up to 1e-3 above the accountant's own.
 //
 // Throws std::invalid_argument if an argument is out of range, and std::domain_error, with the
 // numbers, if no value fits.
@@ -35,7 +35,8 @@ double calibrate_rate(const Composition& before, const Release& release, double 
 std::uint64_t calibrate_batch(const Composition& before, const Release& release, double epsilon,
                               double delta, const AccountantOptions& options = {});
 
-/// Returns the largest count of any release, within 1e-6 above a million; at most 2^40.
+/// Returns the largest number of releases of a mechanism of any kind: exact up to a million, within
+/// 1e-6 above; at most 2^40.
 std::uint64_t calibrate_steps(const Composition& before, const Release& release, double epsilon,
                               double delta, const AccountantOptions& options = {});
 

@@ -18,7 +18,7 @@ inline constexpr double kMinCountNoise = 0x1p-4;
 /// Gaussian mechanism (rdp/gaussian.hpp). Everything released after it is, for every value of the
 /// number, (training_epsilon, training_delta)-DP. Both together are then (epsilon, delta)-DP by
 /// basic composition, which allows the second part to depend on the result of the first (proof in
-/// README.md).
+/// privacy/README.md).
 struct CountSplit {
   double sigma = 0.0;  ///< standard deviation of the noise on the number [examples]
   double epsilon = 0.0, delta = 0.0;
@@ -33,9 +33,9 @@ struct CountSplit {
 /// range, std::domain_error if no noise is enough for the number of examples.
 CountSplit split_for_count(double epsilon, double delta, std::uint64_t group);
 
-/// Returns how (epsilon, delta) is divided if the number of examples was released for a larger
-/// mechanism, whose budget is `larger`, and a part of that mechanism uses the same number: the
-/// number has its part of `larger`, and the training has the rest of (epsilon, delta). Throws
+/// Returns how (epsilon, delta) is divided for a training that is a part of a larger mechanism with
+/// the budget `larger` (e.g. a selection among trainings), and uses the noisy number of examples
+/// released there: the number costs what it costs in `larger`, the training has the rest. Throws
 /// std::invalid_argument if there is no rest.
 CountSplit split_with_count_of(const CountSplit& larger, double epsilon, double delta);
 

@@ -28,9 +28,9 @@ namespace cudp::privacy {
 /// arXiv:2203.05481, Theorem 1). That theorem also lets the deltas of ApproximateDp mechanisms add
 /// up, to Budget::failure. Its proof treats each order separately, and so holds for a single order.
 ///
-/// Costs are counted in whole units, 2^-62 of the budget, and each release is rounded up. Their sum
-/// is exact and does not depend on how equal releases were merged. So a filter made from a ledger
-/// that was read back decides like the one that wrote it.
+/// Costs are integers, in units of 2^-62 of the budget; the cost of each release is rounded up.
+/// Their sum is exact and does not depend on how equal releases were merged. So a filter made from
+/// a ledger that was read back decides like the one that wrote it.
 class Filter {
  public:
   /// Starts an empty ledger with this budget. Throws std::invalid_argument if it is out of range,
@@ -50,17 +50,20 @@ class Filter {
   /// false and changes nothing.
   [[nodiscard]] bool charge(const Release& releases);
 
-  /// Charges numbered steps as Ledger::authorise does: steps that the current key may replay are
-  /// free. Returns false, and changes nothing, if the remaining budget does not suffice. Throws as
-  /// Ledger::authorise does.
+  /// Charges steps [begin, end), each a release of this mechanism. A step that was already charged
+  /// under the current random key is free: running it again gives the same output. Returns false,
+  /// and changes nothing, if the remaining budget does not suffice. Throws std::invalid_argument if
+  /// the key may not run these steps (Ledger::authorise).
   [[nodiscard]] bool authorise(std::uint64_t begin, std::uint64_t end, const Mechanism& mechanism);
 
-  /// Records that the random key was lost, as Ledger::fresh_key does.
+  /// Records that the random key was lost and training continues from `step` with a new one: steps
+  /// from there on are charged again.
   void fresh_key(std::uint64_t step) { ledger_.fresh_key(step); }
 
-  /// cost(): one release's Renyi divergence at the filter's order, or zCDP's rho [nats]. limit():
-  /// maximum of the sum of all costs [nats].
+  /// Returns the cost of one release: its Renyi divergence at the filter's order, or its rho in
+  /// zCDP [nats].
   double cost(const Mechanism& mechanism) const;
+  /// Largest allowed sum of all costs [nats].
   double limit() const { return limit_; }
 
   /// Returns the fraction of the limit that is left, 0 to 1.
@@ -87,18 +90,19 @@ class Filter {
   BudgetShare spent_;
 };
 
-/// Number of the units, of 2^-62 of a budget each, in which filters count costs.
+/// Number of units in a whole budget: filters count costs in units of 2^-62 of the budget.
 inline constexpr std::uint64_t kBudgetUnits = std::uint64_t{1} << 62;
 /// Returns the fraction part / all of a budget in units of 2^-62, rounded up; kBudgetUnits + 1 if
 /// the part exceeds the budget.
 std::uint64_t budget_units(double part, double all);
 
-/// Make the budget of a Renyi filter and of a zCDP filter. failure: part of delta reserved for
-/// ApproximateDp mechanisms; no other mechanism uses it.
+/// Returns the budget of a Renyi filter. failure: part of delta reserved for ApproximateDp
+/// mechanisms; no other mechanism uses it.
 inline Budget renyi_budget(double order, double epsilon, double delta, double failure = 0.0,
                            std::uint64_t group = 1) {
   return {.order = order, .epsilon = epsilon, .delta = delta, .failure = failure, .group = group};
 }
+/// Returns the budget of a zCDP filter. failure: as in renyi_budget().
 inline Budget zcdp_budget(double epsilon, double delta, double failure = 0.0,
                           std::uint64_t group = 1) {
   return renyi_budget(0.0, epsilon, delta, failure, group);

@@ -23,10 +23,11 @@ struct LossQuestion {
   bool operator==(const LossQuestion&) const = default;
 };
 
-/// Returns the cached epsilon for the same key, bit by bit, if it is one of the last ones of this
-/// thread; otherwise nullopt. A training computes the bound of its plan several times: to calibrate
-/// the noise, check the budget, and write certificates.
+/// Returns the cached epsilon for exactly this key, or nullopt. Each thread has its own cache of
+/// the newest results. A training computes the bound of its plan several times: to calibrate the
+/// noise, check the budget, and write certificates.
 std::optional<PrivacyBound> known_epsilon(const LossQuestion& question);
+/// Adds a result to this thread's cache; results for long lists of releases are not kept.
 void keep_epsilon(LossQuestion question, const PrivacyBound& answer);
 
 }  // namespace cudp::privacy

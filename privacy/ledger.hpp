@@ -10,8 +10,8 @@
 
 namespace cudp::privacy {
 
-/// Guarantee stated before the first release, which a filter (filter.hpp) enforces: (epsilon,
-/// delta)-DP of everything, by Renyi divergences of one order, or in zCDP.
+/// Guarantee stated before the first release, which a filter (filter.hpp) enforces: all releases
+/// together are (epsilon, delta)-DP, by Renyi divergences of one order, or by zCDP.
 struct Budget {
   double order = 0.0;    ///< Renyi order > 1, fixed in advance; 0: zCDP
   double epsilon = 0.0;  ///< finite, > 0
@@ -62,7 +62,8 @@ class Ledger {
   /// two scales can be cancelled.
   std::uint64_t authorise(std::uint64_t begin, std::uint64_t end, const Mechanism& mechanism);
 
-  /// Returns the number of steps that authorise() would charge for. Throws as authorise() does.
+  /// Returns the number of steps that authorise() with these arguments would charge, without
+  /// charging them. Throws as authorise() does.
   std::uint64_t uncharged_steps(std::uint64_t begin, std::uint64_t end,
                                 const Mechanism& mechanism) const;
 
@@ -78,6 +79,7 @@ class Ledger {
   /// Number of times that the key was lost. After that, the number of steps may have been chosen by
   /// looking at released values.
   std::uint64_t keys_lost() const;
+  /// Returns whether the key was ever lost.
   bool has_fresh_key() const { return keys_lost() > 0; }
 
   /// Number of steps that were charged again because a key was lost: all charged steps minus those

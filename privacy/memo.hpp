@@ -9,28 +9,29 @@
 namespace cudp::privacy {
 
 /// Cache of the accountant's results, so that the plan of a run, its description and its
-/// certificate compute each bound once. A result is found by all arguments of its computation,
-/// compared exactly, so it is the one that the computation itself would return. Thread-safe;
-/// threads that need the same result share one computation. Only the newest results are kept.
-/// Refusals (std::domain_error, std::invalid_argument) are results; other exceptions are not kept.
+/// certificate compute each bound once. The key of a result is all arguments of its computation,
+/// compared exactly, so the cached result is the one that the computation would return.
+/// Thread-safe; threads that need the same result share one computation. Only the newest results
+/// are kept. Refusals (std::domain_error, std::invalid_argument) are results; other exceptions are
+/// not kept.
 class AccountantMemo {
  public:
   /// Maximum number of results of each kind that one run needs.
   static constexpr std::size_t kMaxResultsPerRun = 8;
 
-  /// capacity: number of results of each kind to keep in the cache.
-  /// If they are of long lists of releases, fewer are kept, so that memory stays bounded.
+  /// capacity: number of results of each kind to keep in the cache. Fewer are kept for long lists
+  /// of releases, so that memory stays bounded.
   explicit AccountantMemo(std::size_t capacity = kMaxResultsPerRun) : capacity_(capacity) {}
   AccountantMemo(const AccountantMemo&) = delete;
   AccountantMemo& operator=(const AccountantMemo&) = delete;
   ~AccountantMemo() = default;
 
   /// Returns Accountant(composition, options).epsilon(delta), from the cache if it is there. Throws
-  /// what it throws.
+  /// as the accountant does.
   PrivacyBound epsilon(const Composition& composition, const AccountantOptions& options,
                        double delta);
   /// Returns calibrate_sigma(before, release, epsilon, delta, options), from the cache if it is
-  /// there. Throws what it throws.
+  /// there. Throws as calibrate_sigma() does.
   double calibrated_sigma(const Composition& before, const Release& release, double epsilon,
                           double delta, const AccountantOptions& options);
 

@@ -36,16 +36,16 @@ class Odometer {
   void charge(const Release& releases);
   /// Charges all releases of a ledger, to restore an odometer after a crash.
   void charge(const Ledger& ledger);
-  /// Charges releases by a bound on their Renyi divergence: at most at(order) [nats], given all
-  /// earlier ones. It may be infinite at some orders.
+  /// Charges releases whose Renyi divergence of each order is at most at(order) [nats], whatever
+  /// was released before. at() may return infinity.
   void charge(const std::function<double(double order)>& at);
-  /// Charges a delta to `failure`: the probability of an event after which there is no guarantee.
+  /// Charges the probability of an event on which there is no guarantee to the allowed `failure`.
   void charge_failure(double probability);
 
   /// Returns the epsilon spent so far, in nats, rounded up. 0 if nothing was released; +infinity if
   /// no order gives a finite one.
   double epsilon() const;
-  /// Returns the delta of the guarantee. The failure probability `failure` is not included.
+  /// Returns the constructor's delta. The whole guarantee is (epsilon(), delta() + failure)-DP.
   double delta() const { return delta_; }
 
  private:

@@ -11,10 +11,10 @@
 
 namespace cudp::privacy {
 
-/// Returns a budget for several trainings. Half of delta is reserved for the trainings' own deltas.
-/// The filter's Renyi order is the one that gives the tightest bound for a Gaussian mechanism that
-/// spends the whole budget. It follows from epsilon and delta alone, so it is fixed before the
-/// first training. Throws std::invalid_argument if a number is out of range.
+/// Returns a budget for several trainings. Half of delta is reserved for trainings that have a
+/// delta of their own. The filter's Renyi order is the one that gives the tightest bound for a
+/// Gaussian mechanism that spends the whole budget. It follows from epsilon and delta alone, so it
+/// is fixed before the first training. Throws std::invalid_argument if a number is out of range.
 Budget budget_for_runs(double epsilon, double delta);
 
 /// A privacy filter for whole trainings: which training comes next, with which settings and on
@@ -22,13 +22,13 @@ Budget budget_for_runs(double epsilon, double delta);
 /// training is charged before its first release; a training that is refused must not begin.
 /// Whatever is chosen, all releases together are (epsilon, delta)-DP for one unit of privacy.
 ///
-/// A training costs its divergence at the budget's order. That of each of its steps holds whatever
-/// was released before, by this training or by another, so the sum of the charges bounds the
-/// divergences of all releases (Filter). Trainings may therefore also run at the same time, and
-/// look at each other's releases: such concurrent composition keeps to the same filters (Haney,
-/// Shoemate, Tian, Vadhan, Vyrros, Xu, Zhang 2023, arXiv:2309.05901).
+/// The cost of a training is its Renyi divergence at the budget's order. The divergence of each of
+/// its steps is bounded whatever was released before, by this training or by another, so the sum of
+/// the costs bounds the divergence of all releases (Filter). Trainings may therefore also run at
+/// the same time, and look at each other's releases: filters are valid for such concurrent
+/// composition, too (Haney, Shoemate, Tian, Vadhan, Vyrros, Xu, Zhang 2023, arXiv:2309.05901).
 ///
-/// Costs are counted in whole units, 2^-62 of the budget, as by Filter.
+/// Costs are integers, in units of 2^-62 of the budget, rounded up.
 class RunFilter {
  public:
   /// A training that was charged.
@@ -39,15 +39,17 @@ class RunFilter {
     bool operator==(const Run&) const = default;
   };
 
-  /// Starts an empty filter. Throws as Filter does, and std::invalid_argument if the order is 0.
+  /// Starts an empty filter. Throws std::invalid_argument if the budget is out of range or its
+  /// order is 0 (zCDP), std::domain_error if no training can fit into it.
   explicit RunFilter(const Budget& budget);
 
   /// Records the unit of privacy that the budget protects. Throws std::invalid_argument if it is
   /// for another unit already. unit: a description of the unit; it is compared, not interpreted.
   void protect(const std::string& unit);
 
-  /// Returns the cost of one training whose releases are composed of `parts`. group: number of
-  /// examples in a unit of privacy. Throws as cost_at does.
+  /// Returns the cost of one training that spends all of `parts`. group: number of examples in a
+  /// unit of privacy. Throws std::invalid_argument if a number is out of range, std::domain_error
+  /// if a part has no bound.
   RunCost cost(const std::vector<RunSpending>& parts, std::uint64_t group) const;
 
   /// Charges a training and returns its index, from 0. Returns nullopt, and changes nothing, if the
@@ -63,20 +65,22 @@ class RunFilter {
   const std::string& unit() const { return unit_; }  ///< "" before the first training
   const std::vector<Run>& runs() const { return runs_; }
 
-  /// Returns the fraction of the whole budget that this cost is: the larger one of divergence and
-  /// delta; it may exceed 1.
+  /// Returns this cost as a fraction of the whole budget: the larger one of its fractions of
+  /// divergence and delta; it may exceed 1.
   double fraction(const RunCost& cost) const;
-  /// Returns the fraction of the budget's divergence that is left, and delta_left() the part of its
-  /// delta.
+  /// Returns the fraction of the budget's divergence that is left.
   double remaining() const;
+  /// Returns the part of the budget's delta that is left for trainings with deltas of their own.
   double delta_left() const;
-  /// Returns how large a training still fits: the epsilon at `delta` of a Gaussian mechanism whose
-  /// divergence, times `factor`, uses up the rest; 0 if nothing is left.
+  /// Returns the epsilon at `delta` of the largest training that still fits. The training is taken
+  /// to be a Gaussian mechanism whose divergence, times `factor`, is what is left; 0 if nothing is
+  /// left.
   double epsilon_left(double delta, double factor = 1.0) const;
 
-  /// Writes the filter as text with checksums, and reads it, like Ledger::to_text. from_text throws
-  /// std::invalid_argument if the text is damaged or has charged more than the budget.
+  /// Returns the filter as text; each line ends with a checksum.
   std::string to_text() const;
+  /// Reads the text of to_text(). name: name of the text in messages. Throws std::invalid_argument
+  /// if it is damaged, or if its trainings cost more than the budget.
   static RunFilter from_text(std::string_view text, std::string_view name);
 
   bool operator==(const RunFilter&) const = default;

@@ -43,12 +43,12 @@ struct RepetitionBounds {
   std::function<double(double order)> divergence = {};
   /// Probability of an event on which `divergence` does not hold. `profile` includes it.
   double failure = 0.0;
-  std::vector<double> orders = {};  ///< orders that are good for `divergence`
+  std::vector<double> orders = {};  ///< Renyi orders at which to try `divergence`
 };
 
 /// Returns the privacy bounds of training and scoring one random candidate (Q): the maximum of the
 /// candidates' bounds. Which candidate is drawn, and with which public probability, does not
-/// matter. Throws std::invalid_argument for a ChosenRun or a TunedRun.
+/// matter. Throws std::invalid_argument if a candidate is a ChosenRun or a TunedRun.
 RepetitionBounds bounds_of(std::span<const RunSpending> candidates, std::uint64_t group = 1);
 
 /// Computes privacy bounds of a whole selection (mechanism A) from those of one training (Q). All
@@ -71,13 +71,16 @@ class Selection {
   /// Returns the smaller of the epsilons at delta, in (0, 1), that delta_by_profile() and
   /// delta_by_renyi() give. Throws std::domain_error if neither gives a finite one.
   SelectionEpsilon epsilon(double delta);
-  /// Return a bound on the selection's delta at epsilon >= 0, computed from Q's deltas (profile) or
-  /// from Q's Renyi divergences; 1 if Q has none.
-  ProfileAt profile(double epsilon);  ///< delta by profiles for each direction
+  /// Returns bounds on the selection's delta at epsilon >= 0 for adding and for removing a unit,
+  /// computed from Q's deltas (RepetitionBounds::profile).
+  ProfileAt profile(double epsilon);
+  /// Returns the larger of the two bounds of profile().
   double delta_by_profile(double epsilon);
+  /// Returns a bound on the selection's delta at epsilon >= 0, computed from Q's Renyi divergences;
+  /// 1 if none is known.
   double delta_by_renyi(double epsilon);
   /// Returns a bound on the selection's Renyi divergence of this order [nats]; infinite if there is
-  /// none. It holds except on an event of probability failure().
+  /// none. The bound holds except on an event of probability failure().
   double divergence(double order);
   double failure() const;
 
@@ -88,8 +91,9 @@ class Selection {
 
 /// Returns the bound of Papernot, Steinke 2022 (arXiv:2110.03620), Theorem 2, on the Renyi
 /// divergence of a selection. The number of trainings has distribution D(eta, gamma) without a cap,
-/// and this mean. divergence, second_divergence: Q's at `order` and at `second_order`. Never below
-/// Selection::divergence with both orders; exists for comparison.
+/// and this mean. divergence, second_divergence: Renyi divergences of one training (Q) at `order`
+/// and at `second_order`. Never below Selection::divergence with these two orders; only for
+/// comparison.
 double selection_divergence_papernot_steinke(double eta, double gamma, double mean, double order,
                                              double divergence, double second_order,
                                              double second_divergence);

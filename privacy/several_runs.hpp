@@ -42,13 +42,13 @@ struct RunSpending;
 /// Selection of the best of a random number of trainings (selection.hpp).
 struct TunedRun {
   StoppingLaw law;
-  /// Spending of every candidate's training and of every candidate's score. A unit is in one of the
-  /// two. None may be a ChosenRun or a TunedRun.
+  /// Spending of every candidate's training and of every candidate's score. A unit of privacy has
+  /// its rows in only one of the two data sets. None may be a ChosenRun or a TunedRun.
   std::vector<RunSpending> candidates;
 };
 
 /// Privacy that a training spends, for adding or removing one unit. The releases of a planned or
-/// chosen run are those of single examples. The bounds of a filtered or stated run are already for
+/// chosen run are stated for single examples, the bounds of a filtered or stated run for whole
 /// units.
 struct RunSpending {
   std::variant<PlannedRun, ChosenRun, RenyiFilteredRun, ZcdpFilteredRun, StatedRun, TunedRun> run;
@@ -71,7 +71,8 @@ RunCost cost_at(const RunSpending& run, double order, std::uint64_t group = 1);
 ///
 /// Uses the odometer (odometer.hpp) at its fixed orders, with half of delta. The other half is for
 /// deltas that simply add: those of stated runs, and `failure`. Both halves are fixed in advance;
-/// they do not depend on the runs. A stated run's epsilon enters as a divergence at every order.
+/// they do not depend on the runs. A stated run counts with its epsilon as Renyi divergence at
+/// every order.
 ///
 /// Throws std::invalid_argument if a number is out of range, std::domain_error if a run has no
 /// bound, if the deltas of the runs exceed their half, or if no order is finite.
@@ -82,10 +83,10 @@ double epsilon_as_chosen(std::span<const RunSpending> runs, double delta, std::u
 /// StatedRun instead.
 bool allocates(const RunSpending& run);
 
-/// Returns epsilon if every run was fixed before the first one started: the least that privacy loss
-/// distributions of all their releases, or their Renyi divergences, give. Runs with filters count
-/// by their divergences only, and with allocated releases by their losses only. If one of the runs
-/// is a ChosenRun, the result is epsilon_as_chosen. Never above epsilon_as_chosen. Throws like
+/// Returns epsilon if every run was fixed before the first one started: the smaller of two bounds,
+/// by privacy loss distributions and by Renyi divergences. Filtered runs have only a Renyi
+/// divergence, runs with random allocation only a loss distribution. If one of the runs is a
+/// ChosenRun, the result is epsilon_as_chosen. Never above epsilon_as_chosen. Throws like
 /// epsilon_as_chosen, except that the deltas may add up to nearly all of delta.
 double epsilon_fixed_ahead(std::span<const RunSpending> runs, double delta,
                            std::uint64_t group = 1);

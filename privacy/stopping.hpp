@@ -20,11 +20,11 @@ struct StoppingLaw {
 /// Largest allowed StoppingLaw::cap.
 inline constexpr std::uint64_t kMaxRepetitions = std::uint64_t{1} << 17;
 
-/// A law with its probabilities, which are whole multiples of 2^-64 that add up to 1. These
-/// multiples are the distribution that draw() has exactly, and the one that every bound is computed
-/// for: nothing is lost between the two. Each differs by less than 2^-64 + 1e-12 P(K = k) from
-/// StoppingLaw's formula, except that the most probable k has the remainder. Only additions,
-/// multiplications and divisions of double are used, so every machine has the same multiples.
+/// A StoppingLaw with its probabilities, rounded to multiples of 2^-64 that add up to 1. draw() has
+/// exactly these probabilities, and every bound is computed for them. Each differs by less than
+/// 2^-64 + 1e-12 P(K = k) from StoppingLaw's formula, except that the most probable k takes the
+/// remainder. Only additions, multiplications and divisions of double are used, so every machine
+/// has the same multiples.
 class Stopping {
  public:
   /// Throws std::invalid_argument if a number is out of range.
@@ -39,9 +39,11 @@ class Stopping {
   /// Draws K: returns the number of trainings that 64 uniform random bits stand for.
   std::uint64_t draw(std::uint64_t bits) const;
 
-  /// Return upper and lower bounds on E[K u^(K - 1)], the derivative of the generating function
-  /// E[u^K], for each u in [0, 1]. They differ by at most 1e-10 relatively.
+  /// Returns upper bounds on E[K u^(K - 1)], the derivative of the generating function E[u^K], for
+  /// each u in [0, 1].
   std::vector<double> slopes_above(const std::vector<double>& u) const;
+  /// Returns lower bounds on E[K u^(K - 1)] for each u in [0, 1], at most 1e-10 (relative) below
+  /// slopes_above().
   std::vector<double> slopes_below(const std::vector<double>& u) const;
   /// Returns a lower bound on E[u^K], the generating function of K at u.
   double generated_below(double u) const;

@@ -5,7 +5,7 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Calls body(i) for 0 <= i < n, distributed over the threads of the grid.
+/// Calls body(i) for 0 <= i < n, distributed over all threads of the launch.
 template <class Body>
 __device__ __forceinline__ void for_each_number(std::int64_t n, const Body& body) {
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;

@@ -9,12 +9,12 @@ namespace cudp {
 /// example adds does not depend on the other examples of its batch, and the sum does not depend on
 /// the order, the threads or the size of a micro-batch.
 
-/// A sum as a multiple of its grid step (a power of two), a signed number in two's complement.
+/// A sum as a whole multiple of its grid step (a power of two), signed, in two's complement.
 using FixedPoint = unsigned long long;
 
-/// Largest number of an example, and smallest max_norm, in steps of the grid of a sum of gradients
-/// with norm <= max_norm. The step is the power of two (sum_grid) for which max_norm is kMinUnits
-/// to 2 kMinUnits steps. So an example fits even if its norm was underestimated by half.
+/// Largest number that an example adds, and smallest max_norm, both in grid steps, for a sum of
+/// gradients with norm <= max_norm. The step is the power of two (sum_grid) for which max_norm is
+/// kMinUnits to 2 kMinUnits steps. So an example fits even if its norm was underestimated by half.
 inline constexpr double kMaxUnits = 0x1p22;
 inline constexpr double kMinUnits = 0x1p20;
 inline double sum_grid(double max_norm) { return std::ldexp(1.0, std::ilogb(max_norm) - 20); }

@@ -28,8 +28,8 @@ __device__ __forceinline__ void for_each_pixel(const Batch& batch, int pixels, c
   }
 }
 
-/// Calls body(example) for every example that the micro-batch has, distributed over the threads of
-/// the grid.
+/// Calls body(example) for every example that the micro-batch has, distributed over all threads of
+/// the launch.
 template <class Body>
 __device__ __forceinline__ void for_each_example(const Batch& batch, const Body& body) {
   const int live = live_examples(batch);

@@ -17,7 +17,8 @@ std::string_view simd_name(SimdLevel level);
 /// Table of the CPU's kernels, one entry per operation (cpu_kernel_list.hpp).
 struct CpuKernels;
 
-/// Returns the kernels of a level. Throws std::invalid_argument if this processor lacks it.
+/// Returns the kernels that are compiled for a SIMD level. Throws std::invalid_argument if this
+/// processor does not support it.
 const CpuKernels& cpu_kernels(SimdLevel level);
 
 }  // namespace cudp

@@ -34,12 +34,13 @@ using Vec = float __attribute__((vector_size(kLanes * 4)));
 using VecI = std::int32_t __attribute__((vector_size(kLanes * 4)));
 using VecU = std::uint32_t __attribute__((vector_size(kLanes * 4)));
 
-/// Unaligned load and store of kLanes floats.
+/// Loads kLanes floats from an address of any alignment.
 CUDP_INLINE Vec load(const float* p) {
   Vec v;
   __builtin_memcpy(&v, p, sizeof v);
   return v;
 }
+/// Stores kLanes floats to an address of any alignment.
 CUDP_INLINE void store(float* p, Vec v) { __builtin_memcpy(p, &v, sizeof v); }
 CUDP_INLINE VecU load_u(const std::uint32_t* p) {
   VecU v;

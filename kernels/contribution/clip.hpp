@@ -5,8 +5,9 @@
 
 namespace cudp {
 
-/// Squared norm of a dense layer's gradient (x dy' for the weights, dy for the bias), without
-/// forming it: parts[e] = (|x_e|^2 + 1) |dy_e|^2. See dense_squared_norm.
+/// Computes the squared norm of a dense layer's gradient for each example e, without forming the
+/// gradient (the outer product x dy' for the weights, dy for the bias): parts[e] = (|x_e|^2 + 1)
+/// |dy_e|^2. See dense_squared_norm.
 struct DenseGradientNorm {
   Batch batch;
   const float* x;  ///< [capacity, inputs]
@@ -33,7 +34,7 @@ namespace device {
 struct Clip {
   Batch batch;
   ClippedGradient clip;
-  const SumScale* scale;  ///< [1], scale of the step: its clipping norm is used
+  const SumScale* scale;  ///< clipping norm of the step, in device memory
   const float* parts;
   const std::int32_t* group_parts;  ///< [groups + 1]
   int groups;
@@ -47,14 +48,15 @@ struct Clip {
   float* clip_factors;        ///< [capacity, groups], written with weights: factors without them
 };
 
-/// Second stage of importance sampling (importance.hpp): computes the factors of candidates'
-/// gradients, 1 / norm if accepted, else 0, equal for every layer. Stores the gradients' norms.
+/// Second stage of importance sampling (importance.hpp): computes the factor of each candidate's
+/// gradient: 1 / norm if it is accepted, else 0; the same for every layer. Stores the gradient's
+/// norm in norms[], for the next draw.
 struct Accept {
   Batch batch;
-  const ImportanceRule* rule;     ///< [1]
+  const ImportanceRule* rule;     ///< parameters of the epoch
   RandomStream stream;            ///< Stream::acceptance
   std::int64_t first;             ///< index of example 0's word in the stream
-  const std::uint64_t* step;      ///< [1], replaces stream.step
+  const std::uint64_t* step;      ///< number of the step; replaces stream.step
   const std::uint32_t* examples;  ///< indices of the batch's examples in the data set
   float* norms;
   const float* parts;

@@ -27,14 +27,15 @@ struct CoordinateSettings {
   float beta2 = 0.9f;           ///< decay rate of the variance s^2, in [0, 1]
   float min_variance = 1e-12f;  ///< lower bound of a coordinate's variance s^2 (h1); > 0
   float max_variance = 1e-2f;   ///< upper bound of a coordinate's variance s^2 (h2); >= h1
-  /// If true, s^2 is the variance of the released mean gradient g~, as in the paper; otherwise of
-  /// per-example gradients.
+  /// Whether s^2 is the variance of the released mean gradient g~, as in the paper; otherwise it is
+  /// that of per-example gradients.
   bool literal = false;
   bool operator==(const CoordinateSettings&) const = default;
 };
 
-/// Largest ratio |m / scale| of the mean gradient m, which coordinate-wise clipping subtracts, to
-/// its scale. The ratio is limited because the rounding error of (g - m) / scale grows with it.
+/// Largest ratio |m / scale| of the mean gradient m, which coordinate-wise clipping
+/// (TransformedGradient) subtracts, to its scale. The ratio is limited because the rounding error
+/// of (g - m) / scale grows with it.
 inline constexpr double kLargestShift = 4.0;
 
 /// Parameters of one epoch of importance sampling, in which an example is drawn with a probability
@@ -65,9 +66,10 @@ struct AcceptedDirection {
   bool operator==(const AcceptedDirection&) const = default;
 };
 
-/// An example adds w = (gradient - m) / scale, clipped to norm 1 (StepScalars::clip_norm is 1). m
-/// and scale are one number per coordinate. The released sum W is transformed back to the mean
-/// gradient g~ = scale W / b + m, b the expected batch size, and g~ updates m and scale.
+/// Coordinate-wise adaptive clipping (AdaCliP): an example adds w = (gradient - m) / scale, clipped
+/// to norm 1 (StepScalars::clip_norm is 1). The vectors m and scale are estimates of the gradient's
+/// mean and scale in each coordinate. The noisy sum W of all w is transformed back to the mean
+/// gradient g~ = scale W / b + m, with b the expected batch size. Then g~ updates m and scale.
 struct TransformedGradient {
   CoordinateSettings coordinates;
   bool operator==(const TransformedGradient&) const = default;
@@ -84,10 +86,10 @@ void validate(const ImportanceRule& rule);
 
 using Contribution = std::variant<ClippedGradient, AcceptedDirection, TransformedGradient>;
 
-/// Bounds on what any possible example adds to a step's sum.
+/// Bounds on the vector that any possible example adds to a step's sum.
 struct ContributionBound {
   double norm;  ///< largest L2 norm, before rounding
-  /// Power of two that each number is rounded to a multiple of; depends on `norm` only.
+  /// Each number is rounded to a multiple of this power of two, which depends on `norm` only.
   double grid;
   /// Bound on |m / scale|, which coordinate-wise clipping subtracts, in units of `norm`; else 0.
   double shift;

@@ -11,23 +11,24 @@ namespace cudp {
 /// deviation[j] are the mean and the standard deviation of coordinate j of the gradient. For the
 /// coordinates j of thread block k: parts[2 k] = sum of s_j, parts[2 k + 1] = sum of m_j^2 / s_j.
 struct CoordinateSums {
-  const std::uint32_t* active;  ///< [1]; if 0, no step is taken and the kernel does nothing
+  const std::uint32_t* active;  ///< if *active is 0, no step runs and the kernel does nothing
   const float* mean;
   const float* deviation;
   std::int64_t n;
   double* parts;  ///< [2 blocks], written: the partial sums
 };
-/// Second pass over the parameters: adds up `count` pairs of partial sums to get the scale of each
-/// coordinate. Writes four arrays [n]: centre (what is subtracted from the gradient), inverse = 1 /
-/// scale, square = 1 / scale^2 and product = centre / scale^2.
+/// Second pass over the parameters for coordinate-wise clipping: adds up `count` pairs of partial
+/// sums (CoordinateSums) to get the scale of each coordinate. Writes four arrays [n]: centre (what
+/// is subtracted from the gradient), inverse = 1 / scale, square = 1 / scale^2 and product = centre
+/// / scale^2.
 struct CoordinateArrays {
-  /// [1]; if 0, the kernel does nothing: no step is taken, and a paused step keeps its arrays.
+  /// If *active is 0, the kernel does nothing: no step runs, and a paused step keeps its arrays.
   const std::uint32_t* active;
   const float* mean;
   const float* deviation;
   const double* parts;
   int count;
-  CoordinateScale* scale;  ///< [1], written: the scale of all coordinates
+  CoordinateScale* scale;  ///< written: the scale of all coordinates
   std::int64_t n;
   float* centre;  ///< the mean m, multiplied by scale->shrink
   float* inverse;
@@ -64,15 +65,15 @@ struct SquareRows {
   std::int64_t n;
 };
 /// Computes, for each example e, the squared norm of a dense layer's transformed gradient (gradient
-/// - m) / scale without forming it: parts[e] = dense_square(A, B, c), with A = sum_j dy_j^2 u_j and
-/// B = sum_j dy_j v_j. j counts the layer's outputs; u and v are products of the layer's inputs
-/// with 1 / scale^2 and m / scale^2.
+/// - m) / scale without forming it: parts[e] = dense_square(A, B, c), with A = sum_j dy_j^2 u_j, B
+/// = sum_j dy_j v_j and c = *shift. j counts the layer's outputs; u and v are products of the
+/// layer's inputs with 1 / scale^2 and m / scale^2.
 struct DenseTransformedNorm {
   Batch batch;
-  const float* dy;  ///< [capacity, outputs], gradient of the layer's outputs
-  const float* u;   ///< [capacity, outputs], sum over inputs i of x_i^2 / scale_ij^2
-  const float* v;   ///< [capacity, outputs], sum over inputs i of x_i m_ij / scale_ij^2
-  const double* shift;
+  const float* dy;      ///< [capacity, outputs], gradient of the layer's outputs
+  const float* u;       ///< [capacity, outputs], sum over inputs i of x_i^2 / scale_ij^2
+  const float* v;       ///< [capacity, outputs], sum over inputs i of x_i m_ij / scale_ij^2
+  const double* shift;  ///< the layer's number from LayerShifts
   int inputs;
   int outputs;
   float* parts;  ///< [capacity], written: squared norms

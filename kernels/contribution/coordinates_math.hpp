@@ -24,8 +24,8 @@ struct CoordinateScale {
   float shrink = 1.0f;
 };
 
-/// Returns the scale. deviations = sum_j s_j, ratios = sum_j m_j^2 / s_j, over all coordinates j
-/// with mean m_j and standard deviation s_j.
+/// Returns the scale of all coordinates. deviations = sum_j s_j, ratios = sum_j m_j^2 / s_j, over
+/// all coordinates j of the gradient with mean m_j and standard deviation s_j.
 CUDP_HD CoordinateScale coordinate_scale(double deviations, double ratios) {
   const double shift = sqrt(ratios / deviations);
   return {static_cast<float>(sqrt(deviations)),

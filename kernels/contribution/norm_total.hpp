@@ -9,8 +9,8 @@
 
 namespace cudp {
 
-/// Returns min(norm, max_norm) as a whole multiple of `grid`, rounded towards zero; NaN counts as
-/// max_norm. Requires max_norm >= 0 and max_norm / grid < 2^63.
+/// Returns min(norm, max_norm) in units of `grid`, rounded towards zero; NaN counts as max_norm.
+/// Requires max_norm >= 0 and max_norm / grid < 2^63.
 CUDP_HD unsigned long long norm_units(float norm, double max_norm, double grid) {
   const double n = static_cast<double>(norm) < max_norm ? static_cast<double>(norm) : max_norm;
   return static_cast<unsigned long long>(n / grid);
@@ -22,7 +22,7 @@ struct NormTotal {
   std::int64_t n;
   double max_norm;
   double grid;
-  unsigned long long* total;  ///< [1], written: the sum of the norms
+  unsigned long long* total;  ///< written: the sum of the norms
 };
 
 inline void validate(const NormTotal& a) {

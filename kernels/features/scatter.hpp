@@ -103,10 +103,10 @@ struct ScatterLoad {
   ComplexFloat* out;  ///< written: padded images [planes, rows, columns]
 };
 
-/// Multiplies the Fourier transform of each image by those of 8 wavelets. At level 1 the four
-/// quarters of a product are added, which subsamples the image to every other pixel.
+/// Multiplies the Fourier transform of each image by those of 8 wavelets. If level is 1, the four
+/// quarters of each product are added, which keeps every other pixel of the image.
 struct ScatterFilter {
-  /// images' Fourier transforms [images, rows << level, columns << level].
+  /// Images' Fourier transforms [images, rows << level, columns << level].
   const ComplexFloat* spectra;
   int images;
   const float* psi;  ///< wavelets' Fourier transforms [8, rows << level, columns << level]

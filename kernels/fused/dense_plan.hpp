@@ -26,7 +26,7 @@ inline constexpr int kTileExamples = 4;
 inline constexpr int kMaxTile = 32;
 static_assert(kMaxTile % kTileExamples == 0);
 
-/// Partial sums of a layer's squared norm for one example: one per warp.
+/// Number of partial sums of a layer's squared norm for one example, one per warp.
 inline constexpr int kDenseSquares = 16;
 
 /// A dense layer: weight [out, in], then bias [out], from index weight_at of the parameters on. Its
@@ -52,9 +52,9 @@ CUDP_HD constexpr int dense_parts(int in, int out) {
 /// Length of an array in an example's row; zeros fill the gap before the next array.
 CUDP_HD constexpr int padded(int n) { return (n + 15) / 16 * 16; }
 
-/// Layers and layout. An example's row in shared memory has the inputs of all layers, their
-/// gradients, then space for partial sums of a layer. Rows are an odd multiple of 16 apart: 16
-/// bytes of two neighbouring rows have different banks.
+/// Layers of a network of dense layers, and their layout in shared memory. An example's row there
+/// has the inputs of all layers, their gradients, then space for partial sums of a layer. Rows are
+/// an odd multiple of 16 apart: 16 bytes of two neighbouring rows have different banks.
 struct DenseShapes {
   int layers = 0;  ///< 0: no network of dense layers
   DenseLayer layer[kMaxDenseLayers]{};
@@ -80,8 +80,9 @@ constexpr std::int64_t dense_parameters(std::span<const int> widths) {
   return n;
 }
 
-/// Returns the plan of a network with these widths for blocks of at most shared_bytes. Its tile is
-/// 0 if the network has too many layers or parameters, or if fewer than kTileExamples examples fit.
+/// Returns the plan of a network with these widths for blocks with at most shared_bytes of shared
+/// memory. Its `tile` is 0 if the network has too many layers or parameters, or if fewer than
+/// kTileExamples examples fit.
 constexpr DenseShapes dense_plan(std::span<const int> widths, std::size_t shared_bytes,
                                  bool transforms) {
   DenseShapes d;

@@ -22,9 +22,10 @@ namespace cudp {
 /// Threads of a block of a fused kernel, except those of texts (recurrent_plan.hpp).
 inline constexpr unsigned kFusedThreads = 512;
 
-/// Largest number of gradients that a block adds in 32-bit integers, in units of the sum's grid.
-/// The numbers of each example are rounded independently, so an example adds the same units
-/// whatever the other examples of its batch are, in any order and in any block.
+/// Largest number of gradients that a thread block adds up in 32-bit integers. The integers count
+/// multiples of the sum's grid, the spacing to which gradients are rounded. The numbers of each
+/// example are rounded independently, so an example adds the same integers whatever the other
+/// examples of its batch are, in any order and in any block.
 inline constexpr int kFusedExamples = 252;
 static_assert(2.0 * kFusedExamples * kMaxUnits <= 0x1p31);
 
@@ -43,26 +44,27 @@ CUDP_HD bool is_summed(FusedTask task) {
   return task == FusedTask::clip || task == FusedTask::accept;
 }
 
-/// How the second stage of importance sampling accepts or rejects candidates.
+/// Parameters and random bits with which a kernel accepts or rejects the drawn examples in the
+/// second stage of importance sampling (contribution/importance.hpp).
 struct FusedAcceptance {
-  const ImportanceRule* rule;  ///< [1], in device memory
+  const ImportanceRule* rule;  ///< parameters of the epoch, in device memory
   RandomStream stream;         ///< Stream::acceptance
-  const std::uint64_t* step;   ///< [1], replaces stream.step
+  const std::uint64_t* step;   ///< number of the step; replaces stream.step
   std::int64_t first = 0;      ///< index of example 0's word in the stream
 };
 
 /// Texts of the data set, for recurrent_kernel (recurrent_kernel.cuh).
 struct FusedTexts {
-  device::Texts of;                  ///< of the data set; without texts, `tokens` is null
+  device::Texts of;                  ///< all texts; `tokens` is null if the examples are not texts
   std::int32_t places = 0;           ///< T
   std::int32_t group = 0;            ///< texts that a block processes at once, 1 to 8
   unsigned char* scratch = nullptr;  ///< [blocks, bytes], see TextPlan::scratch_bytes()
 };
 
-/// Fused step: computes slabs[block] = sum of the contributions of a block's examples, in units of
-/// the sum's grid. The micro-batch is dealt to the blocks round-robin, `stripe`
-/// consecutive examples at a time.
-/// Blocks without examples, and tasks without a sum, write no slab.
+/// Fused step: computes slabs[block] = sum of what the examples of each thread block add (see
+/// FusedTask), as integers: multiples of the sum's grid, the spacing to which gradients are
+/// rounded. The micro-batch is dealt to the blocks round-robin, `stripe` consecutive examples at a
+/// time. Blocks without examples, and tasks without a sum, write no slab.
 struct FusedSum {
   FusedTask task;
   Batch batch;                    ///< capacity <= fused_capacity(blocks, stripe) if summed
@@ -70,10 +72,10 @@ struct FusedSum {
   const std::uint8_t* bytes;      ///< [data set, features], or null
   const float* floats;            ///< [data set, features], or null
   CodedRows coded;                ///< coded rows, or null
-  FusedTexts texts;               ///< or none; exactly one of the four is set
+  FusedTexts texts;               ///< texts, or none; exactly one of the four is set
   const std::uint8_t* labels;     ///< [data set]
   const float* targets;           ///< [data set], or null; for dense_rows.cuh
-  float huber;                    ///< parameter of Loss::huber
+  float huber;                    ///< threshold h of Loss::huber
   const float* class_weights;     ///< [classes], or null: all are 1; for dense_rows.cuh
   float scale;                    ///< a feature is scale * byte + shift
   float shift;
@@ -85,7 +87,7 @@ struct FusedSum {
   ClippedGradient clip;
   Transform transform;  ///< [d] each, applied before clipping; or null
   FusedAcceptance accept;
-  const SumScale* sum_scale;  ///< [1], grid of the sum and clipping norm
+  const SumScale* sum_scale;  ///< grid of the sum and clipping norm
   int stripe;                 ///< 1 for networks with convolutions, kTileExamples for those without
   int blocks;
   std::int32_t* slabs;   ///< [blocks, d]
@@ -96,7 +98,8 @@ struct FusedSum {
   float* logits;         ///< [capacity, outputs], written
 };
 
-/// Adds the partial sums of all blocks to the sum: fixed[j] += sum over blocks b of slabs[b, j].
+/// Adds the partial sums of all thread blocks to the batch's sum: fixed[j] += sum over blocks b of
+/// slabs[b, j].
 struct FusedReduce {
   BlockSums block_sums;
   std::int64_t n;  ///< d

@@ -26,12 +26,13 @@ CUDP_INLINE std::int64_t count_of(VecI mask) {
 struct LinearGroup {
   alignas(64) float square[kLanes];  ///< |x|^2 of the row x
   alignas(64) float label[kLanes];   ///< label 0 or 1, or the target
-  alignas(64) float scaled[kLanes];  ///< derivative of the loss times clip factor / grid of the sum
+  alignas(64) float scaled[kLanes];  ///< derivative of the loss times clip factor / sum's grid
   alignas(64) float factor[kLanes];
   alignas(64) std::int32_t unit[kLanes];
 };
 
-/// Sums of a call over examples: losses, gradient norms, and counts per SIMD lane.
+/// Sums over the examples of one call: of losses and gradient norms, and, per SIMD lane, counts of
+/// clipped and of finite gradients.
 struct GroupFacts {
   std::int64_t losses = 0;
   std::int64_t norms = 0;
@@ -44,13 +45,15 @@ CUDP_INLINE Vec derivatives(const LinearExamples& a, Vec z, Vec y, Vec label) {
   if (a.targets != nullptr) return target_derivative(a.loss, z, label, a.huber);
   return a.loss == Loss::logistic ? logistic_derivative(z, y) : hinge_derivative(z, y);
 }
+/// Returns the losses at the scores z. y = -1 or 1.
 CUDP_INLINE Vec values(const LinearExamples& a, Vec z, Vec y, Vec label) {
   if (a.targets != nullptr) return target_value(a.loss, z, label, a.huber);
   return a.loss == Loss::logistic ? logistic_value(z, y) : hinge_value(z, y);
 }
 
-/// Computes losses, derivatives and clip factors of a group's n rows from their scores z. Writes
-/// them to g, and adds the statistics to `facts`. Reads g.square and g.label.
+/// Computes losses, derivatives and clip factors of a group's n rows from their scores z. Reads
+/// g.square and g.label, writes the other members of g, and adds the losses, norms and counts to
+/// `facts`.
 CUDP_INLINE void weigh(const LinearExamples& a, int n, Vec z, LinearGroup& g, GroupFacts& facts) {
   const Vec label = load(g.label);
   const Vec y = label * 2.0f - broadcast(1.0f);
@@ -88,7 +91,7 @@ CUDP_INLINE void weigh(const LinearExamples& a, int n, Vec z, LinearGroup& g, Gr
   facts.finite += live;
 }
 
-/// Returns the label (0 or 1) of an example or, if the loss has one, its target.
+/// Returns the target of an example if the loss has targets, otherwise its label (0 or 1).
 CUDP_INLINE float label_of(const LinearExamples& a, std::uint32_t example) {
   return a.targets != nullptr ? a.targets[example] : static_cast<float>(a.labels[example]);
 }

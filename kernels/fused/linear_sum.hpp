@@ -7,8 +7,8 @@
 
 namespace cudp {
 
-/// Largest number of examples in a call. A sum of that many numbers up to kMaxUnits fits into 32
-/// bits.
+/// Largest number of examples per call of a linear model's kernel. A sum of that many integers up
+/// to kMaxUnits fits into 32 bits.
 inline constexpr int kMaxLinearExamples = 256;
 
 /// Private statistics over a batch: sums of loss and gradient norm over examples with finite
@@ -25,7 +25,8 @@ struct LinearFacts {
 /// rows. For every example e < count, with its row x and score z = w x + b, the kernel computes
 ///   d = derivative of the loss at z,
 ///   f = clip factor for a gradient of norm |(x, 1)| |d|, times the label's weight,
-/// and adds to sums of integers in units of the grid:
+/// and adds to sums of integers, which count multiples of `grid`, the spacing to which gradients
+/// are rounded:
 ///   units[j] += round(x(j) d f / grid) for each feature j,
 ///   *bias_unit += round(d f / grid).
 /// Rounding is that of a dense layer (AddOuter, CodedProduct): an example adds the same integers if

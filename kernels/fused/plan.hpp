@@ -64,16 +64,18 @@ struct ConvStage {
   int border = 0, dy_row = 0, dy_plane = 0;
   int dy_zeros = 0;  ///< the first of 8 chunks of zeros, one in each group of banks
 
-  int slots = 0;  ///< number of slots for output pixels: a multiple of 16
+  int slots = 0;  ///< number of output pixels, padded to a multiple of 16
   /// Number of phases, stride^2, for the input's gradient; 0 if that is not computed.
   int phases = 0;
   int back_slots = 0;  ///< number of slots for input pixels, in one phase
   int splits = 1;      ///< number of parts that the sum of an output is divided into
 
-  /// A warp computes 16 unit_m output channels x 8 unit_k inputs of the weight gradient at once.
+  /// A warp computes a unit of the weight gradient at once: 16 unit_m output channels x 8 unit_k
+  /// inputs.
   int unit_m = 1, unit_k = 1;
   int units = 0;
-  /// Weight gradient: if true, a warp computes units of one example only; else of all.
+  /// Weight gradient: whether a warp computes tiles for one example only; otherwise for all
+  /// examples of the block.
   bool has_example_owners = false;
 
   constexpr int pooled_height() const { return out_height - pool + 1; }
@@ -127,7 +129,8 @@ struct ConvStage {
   constexpr int sums(int examples) const { return owned(examples) * unit_m * unit_k * 4; }
 };
 
-/// The two dense layers of the network: a hidden one and the last one.
+/// Sizes of the network's two dense layers, a hidden one and the last one, and the indices of their
+/// parameters.
 struct DenseStages {
   int in = 0, hidden = 0, outputs = 0;
   int channels = 0, pixels = 0;  ///< the inputs' order is [pixels][channels]
@@ -193,8 +196,8 @@ constexpr SlotOrder slot_order(int height, int width, int row) {
   return order;
 }
 
-/// Input pixels of one phase of a convolution's stride: those whose padded row is phase / stride,
-/// and padded column phase % stride, modulo the stride.
+/// Input pixels of one phase of a strided convolution: those whose row in the padded input is
+/// congruent to phase / stride, and whose column to phase % stride, modulo the stride.
 struct PhasePixels {
   /// Index of the phase's first row and column inside the input, not in the padding.
   int first_y, first_x;
@@ -444,7 +447,8 @@ struct VectorOffsets {
   int bias = 0;  ///< gradients of the convolutions' biases, one convolution after the other
   int gradient_hidden = 0, gradient = 0, hidden = 0;
   int inverse = 0;  ///< 1 / (power of two that the gradients are scaled by)
-  /// Four squared norms: hidden layer's inputs and output gradient, the same of the last layer.
+  /// Four squared norms: of the hidden layer's inputs, of the gradient of its outputs, and the same
+  /// two of the last layer.
   int squares = 0;
   int loss = 0;
   int size = 0;
@@ -475,8 +479,8 @@ struct Plan {
   static constexpr bool kAll = kSplit == Split::all;
 
   static constexpr ConvStage stage(int i) { return kStages.convolution[i]; }
-  /// Whether inputs of convolution i are sums of two fp16 numbers in the forward pass, and in the
-  /// backward pass.
+  /// Returns whether inputs of convolution i are sums of two fp16 numbers in the forward pass;
+  /// input_is_split_back(): in the backward pass.
   static constexpr bool input_is_split(int i) { return i > 0 || kInput == Input::numbers; }
   static constexpr bool input_is_split_back(int i) { return kAll && input_is_split(i); }
 

@@ -40,8 +40,9 @@ struct TextOffsets {
   int size = 0;
 };
 
-/// Layout for one network. The word at position p of a text has row p + 1 of the text's array: the
-/// input of the LSTM, and the states of each direction after its step at p.
+/// Layout of shared memory, scratch memory and parameters for one network. The word at position p
+/// of a text has row p + 1 of the text's array: the input of the LSTM, and the states of each
+/// direction after its step at p.
 template <class Network, bool transforms_>
 struct TextPlan {
   static constexpr bool kTransforms = transforms_;

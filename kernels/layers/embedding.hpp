@@ -9,8 +9,8 @@
 
 namespace cudp::device {
 
-/// The texts of a data set in device memory, as word numbers. T is the number of positions that
-/// each has space for.
+/// The texts of a data set in device memory. A word is stored as its index in the vocabulary. Each
+/// text has space for T words.
 struct Texts {
   /// [data set, T], word at each position; null if the examples are not texts.
   const std::uint16_t* tokens = nullptr;
@@ -30,7 +30,7 @@ struct Embed {
   const std::uint8_t* labels;  ///< [data set], label of each text
   std::int32_t places;         ///< T, number of positions
   AnyDivisor columns;
-  /// Words below this number have a row of `weight`, others a row of texts.vectors.
+  /// Words with an index below this have a row of `weight`, others a row of texts.vectors.
   std::int32_t rows;
   const float* weight;       ///< [rows, columns], trained word vectors, or null
   float* y;                  ///< [capacity, T, columns], written: a vector per position
@@ -58,7 +58,7 @@ struct EmbeddingGradient {
   FixedPoint* sum = nullptr;  ///< [rows, columns], sum of the clipped gradients, added to
   const float* factors = nullptr;
   std::int32_t factor_stride = 0;
-  /// [1], clipping norm, and the grid that each number is rounded to.
+  /// Each added number is rounded to a multiple of scale->grid.
   const SumScale* scale = nullptr;
 
   float* gradients = nullptr;  ///< [capacity, stride], written: each example's gradient

@@ -77,15 +77,17 @@ struct GroupNormBackward {
   CountedPlanes dx_planes;
   float* gradient;  ///< [capacity, 2 channels]: dweight, then dbias
   float* parts;     ///< [groups, capacity], written: squared norm of each group's gradient
-  /// (g - mean) inverse is squared in place of gradient g; [2 channels] each. Null: g itself.
+  /// Coordinate-wise clipping: (g - mean) inverse is squared in place of each gradient number g.
+  /// Arrays [2 channels]; null: g itself.
   Transform transform = {};
   Precision dx_as = Precision::fp32;  ///< tf32: dx is rounded to TF32
 };
 
 }  // namespace device
 
-/// Adds the clipped gradients of a micro-batch to a sum: sum += sum_e factors[e] rows[e], rounded;
-/// skips examples e with factor 0. rows [capacity, columns]: each example's gradient.
+/// Adds the clipped gradients of a micro-batch to a sum: sum += sum_e factors[e] rows[e], each
+/// number rounded independently; skips examples e with factor 0. rows [capacity, columns]: each
+/// example's gradient.
 struct WeightedRows {
   Batch batch;
   const float* rows;
@@ -93,8 +95,9 @@ struct WeightedRows {
   const float* factors;  ///< example e's factor is at e * factor_stride
   std::int32_t factor_stride;
   FixedPoint* sum;        ///< [columns], sum of the clipped gradients, added to
-  const SumScale* scale;  ///< [1], clipping norm, and the grid that each number is rounded to
-  /// (g - mean) inverse is added in place of gradient g; [columns] each. Null: g itself.
+  const SumScale* scale;  ///< each added number is rounded to a multiple of scale->grid
+  /// Coordinate-wise clipping: (g - mean) inverse is added in place of each gradient number g.
+  /// Arrays [columns]; null: g itself.
   Transform transform = {};
 };
 

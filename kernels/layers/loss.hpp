@@ -7,8 +7,9 @@ namespace cudp {
 
 namespace device {
 
-/// Loss of each example and, unless null, its gradient with respect to the logits. An example is
-/// compared with its label, or with its target if the loss has one.
+/// Computes the loss of each example of a micro-batch and, unless logit_gradient is null, its
+/// gradient with respect to the logits. The loss compares the logits with the example's label, or
+/// with its target (a number) if has_target(loss).
 struct LossValues {
   Batch batch;
   Loss loss;
@@ -17,7 +18,7 @@ struct LossValues {
   const std::uint8_t* label;      ///< [capacity]
   const std::uint32_t* examples;  ///< indices in the data set, from batch.first on; null: 0, 1, ...
   const float* targets;           ///< [data set], or null
-  float huber;                    ///< parameter of Loss::huber
+  float huber;                    ///< threshold h of Loss::huber
   /// Weight of each class, by which the gradient is multiplied, [classes]; null: all are 1. The
   /// loss is not weighted.
   const float* class_weights;

@@ -33,7 +33,7 @@ CUDP_HD float softmax_cross_entropy(const float* z, int classes, int label, floa
   return logf(total) - at_label;
 }
 
-/// Derivatives of the logistic and hinge losses with respect to the score z. y: class, -1 or 1. V:
+/// Returns the derivative of the logistic loss with respect to the score z. y: class, -1 or 1. V:
 /// float, or a SIMD vector with one example per lane. NaN gives NaN.
 template <class V>
 CUDP_HD V logistic_derivative(V z, V y) {
@@ -41,6 +41,8 @@ CUDP_HD V logistic_derivative(V z, V y) {
   const V e = exp_of(-magnitude(z));  // in (0, 1]
   return -y * ((y * z < V{} ? one : e) / (one + e));
 }
+/// Returns the derivative of the hinge loss with respect to the score z. y: class, -1 or 1. NaN
+/// gives NaN.
 template <class V>
 CUDP_HD V hinge_derivative(V z, V y) {
   const V slack = (V{} + 1.0f) - y * z;
@@ -60,13 +62,14 @@ CUDP_HD V log1p_of_part(V e) {
   sum = sum * s + 2.0f / 3.0f;
   return sum * s * t + t * 2.0f;
 }
-/// Values of the logistic and hinge losses at score z. y: class, -1 or 1. V: float, or a SIMD
-/// vector with one example per lane.
+/// Returns the logistic loss at score z. y: class, -1 or 1. V: float, or a SIMD vector with one
+/// example per lane.
 template <class V>
 CUDP_HD V logistic_value(V z, V y) {
   const V margin = y * z;
   return (margin < V{} ? -margin : V{}) + log1p_of_part(exp_of(-magnitude(z)));
 }
+/// Returns the hinge loss at score z. y: class, -1 or 1.
 template <class V>
 CUDP_HD V hinge_value(V z, V y) {
   const V slack = (V{} + 1.0f) - y * z;
@@ -92,9 +95,9 @@ CUDP_HD float hinge_loss(float z, int label, float* d) {
   return 0.0f > slack ? 0.0f : slack;
 }
 
-/// Derivatives with respect to z, and values, of the squared and huber losses of an output z and
-/// its target t. h: threshold of huber. V: float, or a SIMD vector with one example per lane. NaN
-/// gives NaN.
+/// Returns the derivative, with respect to z, of the squared or huber loss of an output z and its
+/// target t. h: threshold of huber. V: float, or a SIMD vector with one example per lane. NaN gives
+/// NaN.
 template <class V>
 CUDP_HD V target_derivative(Loss loss, V z, V t, float h) {
   const V r = z - t;
@@ -103,6 +106,7 @@ CUDP_HD V target_derivative(Loss loss, V z, V t, float h) {
   const V above = r < -bound ? -bound : r;
   return above > bound ? bound : above;
 }
+/// Returns the squared or huber loss of an output z and its target t. h: threshold of huber.
 template <class V>
 CUDP_HD V target_value(Loss loss, V z, V t, float h) {
   const V r = magnitude(z - t);

@@ -4,8 +4,8 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Returns the weight of each position of a text in the mean over positions: 1 / length, or 1 for
-/// an empty text.
+/// Returns the weight of one position in the mean over a text's positions: 1 / length, or 1 for an
+/// empty text.
 __device__ __forceinline__ float weight_of_place(int length) {
   return 1.0f / static_cast<float>(length > 1 ? length : 1);
 }

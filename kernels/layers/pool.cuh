@@ -70,8 +70,8 @@ __device__ __forceinline__ int argmax_of(const device::Pool& a, std::int64_t exa
   return Largest(x, a.x_planes.row(), a.kernel.n).pixel;
 }
 
-/// Returns the input gradient of a pixel: the sum over all windows that contain it. inverse: weight
-/// of a pixel in an average pool.
+/// Returns the gradient of one input pixel: the sum of what each window that contains it passes
+/// back. inverse: weight of a pixel in an average pool, 1 / (pixels of a window).
 __device__ __forceinline__ float gradient_of_pixel(const device::Pool& a, std::int64_t example,
                                                    const Pixel& at, float inverse) {
   const CountedPlanes& out = a.dy_planes;

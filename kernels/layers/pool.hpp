@@ -18,9 +18,9 @@ struct PoolGeometry {
   int stride;
 };
 
-/// Arguments of a pool of one example on the CPU. Forward: computes y from x. Backward: computes dx
-/// (cleared first) from x and dy. The gradient of a maximum goes to the first pixel of its window,
-/// in row order, that has this value.
+/// Arguments of a max or average pool of one example on the CPU. Forward: computes y from x.
+/// Backward: computes dx (cleared first) from x and dy. The gradient of a maximum goes to the first
+/// pixel of its window, in row order, that has this value.
 struct PoolForward {
   PoolGeometry geometry;
   const float* x;
@@ -62,8 +62,8 @@ struct Pool {
   CountedPlanes cells = {};
   /// [capacity, pixels of y], index of the maximum in its window, if stores_argmax().
   std::uint8_t* argmax = nullptr;
-  /// Forward: none. Backward: none, or the derivative of the activation whose values are x; then
-  /// epilogue.y = x.
+  /// Operation on each number before it is written. Forward: Kind::none. Backward: Kind::none or,
+  /// if an activation precedes the pool, multiplication by its derivative, with epilogue.y = x.
   Epilogue epilogue = {};
 };
 

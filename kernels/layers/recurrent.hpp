@@ -7,12 +7,12 @@
 
 namespace cudp {
 
-/// One step of an LSTM on the CPU for `rows` examples. The numbers of example m start row[m] floats
-/// after each pointer. units: numbers per gate, a multiple of 16. All gates are contiguous.
-/// Forward: replaces gates [4 units], in the order i, f, g, o, with their values, computed from the
-/// pre-activations W x + U h + b; writes c, its tanh, and h. Backward: reads dh [units] = dL/dh_t,
-/// replaces dc [units] = dL/dc_t with dL/dc_{t-1}, and overwrites `gates` with the gradients of the
-/// pre-activations.
+/// One step t of an LSTM on the CPU for `rows` examples, forward or backward. The numbers of
+/// example m start row[m] floats after each pointer. units: numbers per gate, a multiple of 16. The
+/// four gates of an example are contiguous. L is the loss. Forward: replaces gates [4 units], in
+/// the order i, f, g, o, with their values, computed from the pre-activations W x + U h + b; writes
+/// c, its tanh, and h. Backward: reads dh [units] = dL/dh_t, replaces dc [units] = dL/dc_t with
+/// dL/dc_{t-1}, and overwrites `gates` with the gradients of the pre-activations.
 struct LstmStep {
   const std::int32_t* row;  ///< [rows], offset of each example's numbers
   int rows;
@@ -26,12 +26,13 @@ struct LstmStep {
   float* dc;
 };
 
-/// One step of a GRU on the CPU, whose reset gate acts after the product U_n h. Forward: gates [4
-/// units] contain W_n x + b_n, the pre-activations of r and of z, and U_n h. bias [3 units], in the
-/// order r, z, n, is added to the last three. They are replaced with n, r, z and U_n h + bias_n,
-/// and h is written. Backward: the gradients of W_n x, of the pre-activations of r and z, and of
-/// U_n h overwrite `gates`. dh [units] is replaced with z dh, the part that reaches h_{t-1} past
-/// the gates.
+/// One step t of a GRU on the CPU, whose reset gate acts after the product U_n h, for `rows`
+/// examples, forward or backward. Pointers and units are as in LstmStep. Forward: gates [4 units]
+/// contain W_n x + b_n, the pre-activations of r and of z, and U_n h. bias [3 units], in the order
+/// r, z, n, is added to the last three. They are replaced with n, r, z and U_n h + bias_n, and h is
+/// written. Backward: the gradients of W_n x, of the pre-activations of r and z, and of U_n h
+/// overwrite `gates`. dh [units] is replaced with z dh, the part that reaches h_{t-1} past the
+/// gates.
 struct GruStep {
   const std::int32_t* row;  ///< [rows], offset of each example's numbers
   int rows;
@@ -56,7 +57,7 @@ struct RecurrentPlan {
   std::int32_t units = 0;
   /// Whether all of U is in shared memory. If not, parts of it (slabs) are loaded in turn.
   bool is_resident = false;
-  /// With tensor cores: columns (backward: rows) of U per slab, 8, 16, 32 or 64.
+  /// Only with tensor cores: number of columns (backward: rows) of U per slab, 8, 16, 32 or 64.
   std::int32_t terms = 0;
   Precision precision = Precision::fp32;
   std::size_t shared_bytes = 0;

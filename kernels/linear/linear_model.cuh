@@ -9,7 +9,8 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Returns v in units of the grid, rounded to the nearest, ties to even. Requires |v| < 2^31 units.
+/// Returns v as a multiple of the sum's grid spacing, rounded to the nearest integer, ties to even.
+/// Requires that it is below 2^31.
 __device__ __forceinline__ int to_units(float v, float inverse_grid) {
   return __float2int_rn(v * inverse_grid);
 }

@@ -19,9 +19,11 @@
 
 namespace cudp {
 
+/// Number of examples per tile.
 inline constexpr int kTile = 16;
 
-/// Computes scores[t, l] = sum over j of features[t, j, l] w[j], for tiles begin..end.
+/// Computes the scores x . w of the examples in tiles begin .. end - 1: scores[t, l] = sum over j
+/// of features[t, j, l] w[j] for slot l of tile t.
 struct LinearScores {
   const float* features;
   const float* w;  ///< [d]
@@ -30,9 +32,10 @@ struct LinearScores {
   int d;
 };
 
-/// Adds clipped gradients: total[j, l] += sum over tiles of c[t, l] features[t, j, l]. Each product
-/// is rounded to a multiple of the grid, in units of it. c = d (weight loss) / d score, reduced so
-/// that |c| norm <= clip_norm. A score that is not finite has c = 0. Losses: logistic or hinge.
+/// Adds clipped gradients: total[j, l] += sum over tiles t of c[t, l] features[t, j, l]. Each
+/// product is rounded to an integer multiple of the sum's grid spacing, 1 / inverse_grid, and the
+/// multiples are added. c = d (weight loss) / d score, reduced so that |c| norm <= clip_norm. A
+/// score that is not finite has c = 0. Losses: logistic or hinge.
 struct LinearGradient {
   const float* features;
   const float* scores;
@@ -47,9 +50,10 @@ struct LinearGradient {
   SignWeights weights = {};
 };
 
-/// Adds clipped losses: total[k, l] += sum over tiles of min(weight loss(score - step[k] along),
-/// max_loss). Each is rounded to a multiple of the grid, in units of it. A loss that is NaN counts
-/// as max_loss.
+/// Adds clipped losses: total[k, l] += sum over tiles of min(weight loss(score - steps[k] along),
+/// max_loss), where `along` has the scores of a direction: the losses at points on a line. Each is
+/// rounded to an integer multiple of 1 / inverse_grid, and the multiples are added. A loss that is
+/// NaN counts as max_loss.
 struct LinearLosses {
   const float* scores;
   const float* along;
@@ -86,8 +90,9 @@ struct LinearDerivatives {
   SignWeights weights = {};
 };
 
-/// Adds gradients: total[j] += sum over examples of derivatives x[j]. Each product is rounded to a
-/// multiple of the grid, in units of it. No product exceeds 2^24 (1 + 2^-21) units.
+/// Adds gradients: total[j] += sum over examples of derivatives x[j]. Each product is rounded to an
+/// integer multiple of 1 / inverse_grid, and the multiples are added. No product exceeds 2^24 (1 +
+/// 2^-21) units.
 struct LinearSum {
   const float* features;     ///< [tiles, d, 16], finite
   const float* derivatives;  ///< [tiles, 16], finite
@@ -99,8 +104,9 @@ struct LinearSum {
 inline constexpr int kSumTiles = 16;  // tiles that a warp adds in 32 bits
 
 /// Adds clipped losses: total[k] += sum over examples of min(weight loss(score - steps[k] along),
-/// max_loss). Each is rounded to a multiple of the grid, in units of it. A loss that is NaN counts
-/// as max_loss.
+/// max_loss), where `along` has the scores of a direction: the losses at points on a line. Each is
+/// rounded to an integer multiple of 1 / inverse_grid, and the multiples are added. A loss that is
+/// NaN counts as max_loss.
 struct LinearLossSums {
   const float* scores;
   const float* along;  ///< scores of the direction
@@ -115,7 +121,7 @@ struct LinearLossSums {
   SignWeights weights = {};
 };
 
-/// Copies the listed examples into tiles of their own. The unused slots of the last tile are marked
+/// Copies the listed examples to new tiles of 16. The unused slots of the last tile are marked
 /// absent.
 struct LinearGather {
   const float* features;  ///< [.., d, 16]

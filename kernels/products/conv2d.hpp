@@ -4,9 +4,9 @@
 
 namespace cudp {
 
-/// A convolution, given as a matrix product (GatherGemm) and by its geometry, so that a kernel can
-/// use a faster method than the product. The input's border is `pad`. Forward: out = y. Weight
-/// gradient: out = dweight, [taps][channels].
+/// A convolution, given both as a matrix product (GatherGemm) and by its geometry, so that a kernel
+/// can use a faster method than the product. The input has a border of `pad` zeros. In the forward
+/// pass GatherGemm::out is the output y, in the weight gradient it is dweight [taps][channels].
 struct Convolution {
   ImageLayout in;
   ImageLayout out;

@@ -6,16 +6,17 @@
 
 namespace cudp {
 
-/// Sum of a dense layer's clipped gradients over examples, in units of the sum's grid. The gradient
-/// of one example t is the outer product of its inputs x_t and the scaled gradient y_t of its
-/// outputs. Every number of it is rounded independently to the nearest integer before it is added:
+/// Sum of a dense layer's clipped gradients over examples, as integers: multiples of `grid`, the
+/// spacing to which gradients are rounded. The gradient of one example t is the outer product of
+/// its inputs x_t and the scaled gradient y_t of its outputs. Every number of it is rounded
+/// independently to the nearest integer before it is added:
 ///   units[m columns + n] += round(x_t(m) y_t(n))
 /// for every example t < terms, m < rows, n < columns. columns is a multiple of 16; those from
-/// `outputs` on are padding, whose y is 0. Requires |x y|
-/// <= 2^22 (kMaxUnits); the code that scales y ensures it. With a transform (coordinate-wise
-/// clipping), given for the weights in their packed order:
+/// `outputs` on are padding, whose y is 0. Requires |x y| <= 2^22 (kMaxUnits); the code that scales
+/// y ensures it. With a transform (coordinate-wise clipping), given for the weights in their packed
+/// order:
 ///   units += round((x y - mean) inverse scale_t),
-/// with y unscaled. Numbers beyond +-2^22 units are clamped.
+/// with y unscaled. Results beyond +-2^22 are clamped.
 struct AddOuter {
   const float* x;
   /// Gradients of the outputs, times clip factor / grid; with a transform, unscaled.

@@ -7,8 +7,8 @@
 namespace cudp::inline CUDP_SIMT {
 
 /// Tile of a convolution's weight gradient with kPatchRows x kColumns numbers, computed by one
-/// block; a warp has 48 x kWarpColumns of them. Every number is summed in the same order as in a
-/// TensorTile.
+/// block; each warp computes 48 x kWarpColumns of them. Every number is summed in the same order as
+/// in a TensorTile.
 template <int columns, int warp_columns>
 struct PatchTile : WarpTile<kPatchRows, columns, 48, warp_columns> {
   // Number of blocks per multiprocessor, as far as registers allow.
@@ -125,10 +125,11 @@ class Patches {
   int row_[T::kRowsThread];
 };
 
-/// Sums this block's tile of the gradients of examples first .. end - 1 for which skip(e) is false.
-/// Adds each one's products to `sums`, in an order that does not depend on other examples, then
-/// calls after(e). Copies the next patch while it multiplies the current one. All threads must call
-/// it.
+/// Computes this block's tile of the weight gradients of examples e = first .. end - 1, except
+/// those for which skip(e) is true. Adds the products of one example after the other to `sums`, and
+/// calls after(e) after the last product of example e. The order of an example's products does not
+/// depend on other examples. Copies the next patch while it multiplies the current one. All threads
+/// must call it.
 template <class T, class Skip, class After>
 __device__ __forceinline__ void add_patches(const WeightGradient& g, Patches<T>& patches, int first,
                                             int end, const Skip& skip, Sums<T>& sums,

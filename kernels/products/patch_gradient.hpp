@@ -10,15 +10,18 @@
 
 namespace cudp {
 
+/// Number of taps (positions) of a 3x3 kernel.
 inline constexpr int kPatchTaps = 9;
-/// Number of channels of x per block. A block computes the gradient of all nine taps of these
-/// channels.
+/// Number of input channels per thread block: a block computes the gradient of the weights of these
+/// channels, for all nine taps of the 3x3 kernel.
 inline constexpr int kPatchChannels = 32;
+/// Number of rows of a block's weight gradient: one per input channel and tap.
 inline constexpr int kPatchRows = kPatchChannels * kPatchTaps;
 inline constexpr int kMaxPatchTerms = 64;
 
-/// Part of a convolution that a block multiplies at a time: `lines` rows of output pixels, and the
-/// rows of x that they depend on. lines = 0 means that this method is not used.
+/// Part of a convolution that a thread block multiplies at a time (a patch): `lines` rows of output
+/// pixels, and the rows of the input x that they depend on. lines = 0 means that this method is not
+/// used.
 struct ConvPatch {
   Planes x;
   Planes dy;
@@ -42,8 +45,9 @@ struct ConvPatch {
   Divisor dy_fours = {};
 };
 
-/// Number of threads per block of the gradient's norm and of its sum. A warp computes 48 rows of
-/// the tile, with all columns for a norm, 32 columns for a sum.
+/// Number of threads per block in the kernel that computes norms of gradients; patch_sum_threads():
+/// in the kernel that adds gradients up. A warp computes 48 rows of a block's tile, with all
+/// columns for a norm, 32 columns for a sum.
 inline constexpr unsigned kPatchNormThreads = 192;
 constexpr unsigned patch_sum_threads(int columns) { return columns <= 32 ? 192 : 384; }
 
@@ -51,6 +55,7 @@ constexpr unsigned patch_sum_threads(int columns) { return columns <= 32 ? 192 :
 /// 18,432 numbers are added to the sum in memory, 64 bits each.
 inline constexpr int kPatchExamples = 8;
 
+/// Returns the number of output channels of a block's tile, 32 or 64.
 CUDP_HD int patch_columns(int columns) { return columns <= 32 ? 32 : 64; }
 
 /// Returns p for `lines` rows of output pixels, with the distances in shared memory that follow.
@@ -77,9 +82,9 @@ inline std::size_t patch_bytes(const ConvPatch& p) {
 /// part.
 inline bool copies_by_fours(const Planes& p) { return p.row() % 4 == 0 && p.row() > 4; }
 
-/// Returns p with the largest number of output rows whose patches fit into shared_bytes, in whole
-/// steps of 8 pixels (the summed index). lines = 0 if rows cannot be copied in parts of 16 bytes,
-/// or no such number divides the image.
+/// Returns p with the largest number of output rows for which two patches fit into shared_bytes and
+/// the number of output pixels is a multiple of 8, as tensor cores need. lines = 0 if rows cannot
+/// be copied in parts of 16 bytes, or no such number divides the image.
 inline ConvPatch conv_patch(const ConvPatch& p, int columns, std::size_t shared_bytes) {
   ConvPatch best = p;
   best.lines = 0;

@@ -16,16 +16,17 @@ namespace cudp {
 
 /// Number of output pixels per block. They are the rows of the block's matrix product.
 inline constexpr int kPatchPixels = 256;
-/// Number of input channels that are copied and multiplied at a time (a step), and of their weights
-/// per output channel (nine taps each).
+/// Number of input channels that are copied and multiplied at a time (a step).
 inline constexpr int kStepChannels = 8;
+/// Number of weights of a step per output channel: nine taps of each input channel.
 inline constexpr int kStepTerms = kStepChannels * kPatchTaps;
 /// Distance in floats between the weights of consecutive output channels in shared memory, so that
 /// eight of them are in different banks.
 inline constexpr int kStepPitch = kStepTerms + 4;
 
-/// Output pixels of a block: `lines` rows of each of `examples` examples. There is more than one
-/// example only if `lines` is all rows of the output. lines = 0 means that this method is not used.
+/// Output pixels that one thread block computes: `lines` rows of each of `examples` examples. There
+/// is more than one example only if `lines` is all rows of the output. lines = 0 means that this
+/// method is not used.
 struct PixelPatch {
   Planes x;
   std::int32_t height = 0;  ///< height of the output [pixels]
@@ -84,8 +85,8 @@ inline std::size_t patch_product_bytes(const PixelPatch& p, int columns) {
          sizeof(FourCopy) * static_cast<std::size_t>(p.examples * p.x_image.n);
 }
 
-/// Returns p with the largest number of output pixels that fits into shared_bytes; lines = 0 if
-/// rows cannot be copied in parts of 16 bytes.
+/// Returns p with the largest number of output pixels per block for which shared memory of
+/// shared_bytes suffices; lines = 0 if rows cannot be copied in parts of 16 bytes.
 inline PixelPatch pixel_patch(const PixelPatch& p, int columns, std::size_t shared_bytes) {
   PixelPatch none = p;
   none.lines = 0;

@@ -28,7 +28,7 @@ struct SequencePart {
   std::int32_t weight = 0;  ///< G(i, j) belongs to parameter weight + j rows + i of the layer
   /// The bias's j-th number is parameter bias + j of the layer; -1: no bias.
   std::int32_t bias = -1;
-  std::int32_t first_tile = 0;
+  std::int32_t first_tile = 0;  ///< index of this matrix's first tile among those of the layer
 };
 
 /// Largest number of weight matrices (parts) of a layer: three for each of both directions of a
@@ -92,13 +92,13 @@ struct SequenceGradientSum {
   std::int32_t factor_stride;
   std::int32_t examples_per_block;
   FixedPoint* sum;
-  const SumScale* scale;  ///< [1], clipping norm, and the grid that each number is rounded to
+  const SumScale* scale;  ///< each added number is rounded to a multiple of scale->grid
   /// Coordinate-wise clipping: w = (G - mean) inverse is added in place of each gradient number G;
   /// or null.
   Transform transform = {};
 };
 
-/// Writes each example's own gradient, unweighted: gradients[e] = G_e.
+/// Writes the gradient G_e of each example e, unweighted: gradients[e] = G_e.
 struct SequenceGradientRows {
   SequenceGradient gradient;
   float* gradients;  ///< [capacity, stride], written

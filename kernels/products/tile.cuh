@@ -10,8 +10,8 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Numbers that one thread computes of a block's tile T of a product A B, and of the column sums of
-/// B.
+/// One thread's part of a block's tile of a matrix product A B (T: type of the tile), and of the
+/// column sums of B.
 template <class T>
 struct Sums {
   float cell[T::kRowsThread][T::kColumnsThread];
@@ -35,8 +35,8 @@ struct Sums {
   }
 };
 
-/// Integer numbers that one thread computes of a block's tile, in units of the sum's grid: sums of
-/// gradients whose numbers were each rounded to the grid.
+/// Integers that one thread computes of a block's tile: sums of gradients, each number of which was
+/// rounded to an integer multiple of the sum's grid spacing.
 template <class T>
 struct UnitSums {
   std::int32_t cell[T::kRowsThread][T::kColumnsThread];
@@ -133,8 +133,8 @@ __device__ __forceinline__ void add_columns(const float (&b)[2], float* columns)
   mma_tf32(columns, other_rows, kOnes, b);
 }
 
-/// Division of a block's tile of a product among warps with tensor cores: the block has rows x
-/// columns numbers, a warp warp_rows x warp_columns of them.
+/// Division of a block's tile of a product among warps with tensor cores: the block computes rows x
+/// columns numbers, each warp warp_rows x warp_columns of them.
 template <int rows, int columns, int warp_rows, int warp_columns>
 struct WarpTile {
   static constexpr int kRows = rows;

@@ -34,8 +34,9 @@ CUDP_HD std::int32_t offset_within(const Axis& a, std::int32_t n) {
 }
 
 /// One matrix of a product, in memory. `line` indexes its rows (left matrix) or columns (right
-/// matrix); `term` indexes the summed dimension. along_terms: neighbours in memory are neighbours
-/// along `term`, otherwise along `line`. Loads follow the order in memory.
+/// matrix); `term` indexes the summed dimension. along_terms: whether neighbours in memory are
+/// neighbours along `term`; otherwise they are neighbours along `line`. Loads follow the order in
+/// memory.
 struct Factor {
   const float* data;
   Axis line;  ///< rows of the left matrix, columns of the right one

@@ -145,8 +145,8 @@ __device__ __forceinline__ void add_plain_example(float scale, const Sums<T>& on
   }
 }
 
-/// Adds one example's weighted gradient to `units`: that of (gradient - mean) inverse for
-/// coordinate-wise clipping.
+/// Adds one example's weighted gradient, rounded to integers, to `units`. With coordinate-wise
+/// clipping, (gradient - mean) inverse is weighted in place of the gradient.
 template <class T>
 __device__ __forceinline__ void add_example(const WeightGradientSum& a, float factor,
                                             const Sums<T>& one, UnitSums<T>& units) {

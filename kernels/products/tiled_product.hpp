@@ -88,20 +88,20 @@ struct WeightGradientNorm {
 /// without forming it. Such layers multiply in float32 here, even if they use TF32 forward and
 /// backward.
 ///
-/// Every number of a weighted gradient is rounded to the grid independently, and integers are
-/// added.
+/// Every number of a weighted gradient is rounded independently to a multiple of scale->grid, and
+/// these multiples are added as integers.
 struct WeightGradientSum {
   WeightGradient gradient;
   const float* factors;  ///< factor of example e at e * factor_stride
   std::int32_t factor_stride;
   std::int32_t examples_per_block;
   FixedPoint* sum;           ///< [(rows + 1) columns], added to
-  const SumScale* scale;     ///< [1], clipping norm, and the grid that each number is rounded to
+  const SumScale* scale;     ///< each added number is rounded to a multiple of scale->grid
   Transform transform = {};  ///< w = (G - mean) inverse is added in place of each number G; or null
 };
 
-/// Writes each example's own gradient, unweighted: gradients[e] = G_e. It is a separate kernel,
-/// because the sum's integers leave no registers for it.
+/// Writes the gradient G_e of each example e, unweighted: gradients[e] = G_e. It is a separate
+/// kernel, because the sum's integers leave no registers for it.
 struct WeightGradientRows {
   WeightGradient gradient;
   float* gradients;     ///< [capacity, stride], written
@@ -110,8 +110,8 @@ struct WeightGradientRows {
 
 // --- Tiles ---
 
-/// Returns the grid for a weight gradient: tiles along the rows, tiles along the columns, groups of
-/// examples.
+/// Returns the launch grid for a weight gradient: tiles along the rows, tiles along the columns,
+/// groups of examples.
 inline Extent gradient_grid(std::int32_t rows, std::int32_t columns, bool by_patches,
                             unsigned groups) {
   return by_patches ? Extent{divide_up(rows, kPatchRows),
@@ -126,9 +126,9 @@ inline int gradient_tiles(std::int32_t rows, std::int32_t columns, bool by_patch
 
 namespace device {
 
-/// Returns whether a product is thin: its sums are long, but it has so few large tiles that they
-/// would occupy few blocks, which would wait for memory most of the time. It then uses the
-/// narrowest tiles, and extends sums by four times as many products at once.
+/// Returns whether a product is thin: its sums are long, but the result is so small that large
+/// tiles would occupy few blocks, which would wait for memory most of the time. Thin products are
+/// computed by a kernel with the narrowest tiles, which adds more products at once to each sum.
 inline bool is_thin(const Product& p) {
   constexpr unsigned kBlocks = 256;
   return p.terms >= 64 &&

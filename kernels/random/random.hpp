@@ -19,7 +19,7 @@ enum class Stream : std::uint32_t {
   noise = 2,
   initial_weights = 3,
   dataset_size = 4,
-  /// Second stage of importance sampling: is a drawn example accepted (importance.hpp).
+  /// Second stage of importance sampling (importance.hpp), which accepts or rejects drawn examples.
   acceptance = 5,
   /// Noise on the sum of all examples' gradient norms, at the start of an epoch.
   norm_total = 6,
@@ -51,18 +51,19 @@ struct RandomStream {
   std::uint64_t step;
 };
 
-/// Checks a range of words, begin <= i < end: begin and end in 0..2^36, begin a multiple of 256.
-/// Throws std::invalid_argument if they are not, or if the generator cannot distinguish the step.
+/// Checks a range of a stream's words, begin <= i < end. Throws std::invalid_argument unless begin
+/// and end are in 0..2^36, begin is a multiple of 256, and the generator can distinguish the
+/// stream's step.
 void validate(const RandomStream& stream, std::int64_t begin, std::int64_t end);
 
-/// Normal number i of a stream is computed from words a and b of rows 2p and 2p+1 of the same tile
-/// and lane (p = r / 2) by Box-Muller, with 40 bits for the radius and 24 for the angle:
-///   u = (256 a + b % 256 + 1/2) / 2^40,  w = (b / 256 + 1/2) / 2^24,
-///   z = sqrt(-2 ln u) cos 2 pi w in even rows, sqrt(-2 ln u) sin 2 pi w in odd ones.
-/// So |z| <= sqrt(82 ln 2) = 7.54.
-///
-/// Example i is in a step's Poisson sample if 32 bits of the step's sampling stream, which
-/// kernels/step/sample.hpp defines, are below `threshold`, in 0..2^32. The rate is threshold / 2^32
-/// exactly.
+// Normal number i of a stream is computed from words a and b of rows 2p and 2p+1 of the same tile
+// and lane (p = r / 2) by Box-Muller, with 40 bits for the radius and 24 for the angle:
+//   u = (256 a + b % 256 + 1/2) / 2^40,  w = (b / 256 + 1/2) / 2^24,
+//   z = sqrt(-2 ln u) cos 2 pi w in even rows, sqrt(-2 ln u) sin 2 pi w in odd ones.
+// So |z| <= sqrt(82 ln 2) = 7.54.
+//
+// Example i is in a step's Poisson sample if 32 bits of the step's sampling stream, which
+// kernels/step/sample.hpp defines, are below `threshold`, in 0..2^32. The rate is threshold / 2^32
+// exactly.
 
 }  // namespace cudp

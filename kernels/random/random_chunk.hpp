@@ -12,20 +12,23 @@ namespace cudp::CUDP_SIMD {
 /// at a time, on Zen 5).
 inline constexpr std::int64_t kRandomChunk = 512;
 
-/// Writes words, or normal numbers, first .. first + 511 of a stream. Requires first to be a
-/// multiple of 256. out [512].
+/// Writes words first .. first + 511 of a stream to out [512]. Requires first to be a multiple of
+/// 256.
 void words_chunk(const RandomStream& stream, std::int64_t first, std::uint32_t* out);
+/// Writes normal numbers first .. first + 511 of a stream to out [512]. Requires first to be a
+/// multiple of 256.
 void normals_chunk(const RandomStream& stream, std::int64_t first, float* out);
 
-/// Writes rounded normals first .. first + 511 of a stream. Requires first to be a multiple of 128
-/// and s in [2^16, 2^40]. out [512]. See rounded_normal.hpp; throws like exact_rounded_pair.
+/// Writes rounded normals (normal random numbers with standard deviation s, rounded to integers)
+/// first .. first + 511 of a stream. Requires first to be a multiple of 128 and s in [2^16, 2^40].
+/// out [512]. Throws std::runtime_error if the generator is broken.
 void rounded_normals_chunk(const RandomStream& stream, double s, std::int64_t first,
                            std::int64_t* out);
 
-/// Computes one row of 16 pairs of rounded normals in double precision, and tests whether each is
-/// certainly correct. words [4, 16] are rows 4p..4p+3 of a tile of the stream; s: standard
-/// deviation. Writes even [16] and odd [16]. Returns a bit for each pair that is not certain.
-/// error_factor: factor on the error bound, for tests.
+/// Computes 16 pairs of rounded normals (RoundedNormals) in double precision, and tests whether
+/// each is certainly correct. words [4, 16]: rows 4p..4p+3 of a tile of 256 random words; s:
+/// standard deviation. Writes the pairs' numbers to even [16] and odd [16]. Returns 16 bits; bit i
+/// is set if pair i is not certain. error_factor: factor on the error bound, for tests.
 unsigned try_rounded_pairs(const std::uint32_t* words, double s, std::int64_t* even,
                            std::int64_t* odd, double error_factor = 1.0);
 

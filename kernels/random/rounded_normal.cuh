@@ -12,6 +12,7 @@
 
 namespace cudp::inline CUDP_SIMT {
 
+/// Pair of rounded normals computed in double precision, which may not be certain.
 struct TriedPair {
   RoundedPair k;  ///< valid only if `decided`
   bool decided;
@@ -46,7 +47,7 @@ __device__ __forceinline__ TriedPair try_rounded_pair(const std::uint32_t* word,
 /// order.
 struct UndecidedPairs {
   std::uint32_t* pairs;    ///< [capacity], written: pair numbers
-  std::uint32_t* count;    ///< [1], 0 before; number of undecided pairs, listed or not
+  std::uint32_t* count;    ///< number of undecided pairs, listed or not; 0 before the launch
   std::uint32_t capacity;  ///< size of the list; a larger count means that it is incomplete
 };
 

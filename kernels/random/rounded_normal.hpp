@@ -9,9 +9,9 @@
 
 namespace cudp {
 
-/// Rounded normals begin .. end - 1 of a stream. Number i is K_i, the integer nearest to s Z_i. Two
-/// numbers form a pair, computed by Box-Muller from two reals U1, U2 in (0, 1), which are endless
-/// strings of the stream's bits:
+/// Writes rounded normals begin .. end - 1 of a stream. Number i is K_i, the integer nearest to s
+/// Z_i, Z_i a standard normal number. Two numbers form a pair, computed by Box-Muller from two
+/// reals U1, U2 in (0, 1), which are endless strings of the stream's bits:
 ///   Z = sqrt(-2 ln U1) cos 2 pi U2 in even number-rows, sqrt(-2 ln U1) sin 2 pi U2 in odd ones.
 ///
 /// A tile of 256 words (random.hpp) gives 128 numbers: number i is in tile i / 128, number-row (i %

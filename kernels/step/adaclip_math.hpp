@@ -4,9 +4,9 @@
 
 namespace cudp {
 
-/// Transforms a released number of the sum of (g - m) / scale back to a mean gradient: returns g~ =
-/// scale released / b + m, with b the expected batch size, m the coordinate's mean and scale its
-/// scale.
+/// Coordinate-wise clipping (AdaCliP): returns one coordinate g~ of the mean gradient, g~ = scale
+/// released / b + m. released: that coordinate of the noisy sum of (g - m) / scale over the batch;
+/// b: expected batch size; m, scale: the coordinate's mean and scale.
 template <class L>
 CUDP_HD typename L::F restored_gradient(const StepScalars& s, typename L::F released,
                                         typename L::F scale, typename L::F mean) {

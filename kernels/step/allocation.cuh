@@ -8,8 +8,8 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-// Writes the step of its epoch that each example is used in. grid, block: any, one-dimensional; one
-// generator block per thread, so (end - begin) / 16 threads are enough.
+// Writes, for each example, the step of the epoch in which it is used. grid, block: any,
+// one-dimensional; one generator block per thread, so (end - begin) / 16 threads are enough.
 __global__ inline void allocate_kernel(Allocate a) {
   const BlockShare share = block_share(a.begin, a.end);
   const std::uint32_t rejected = rejected_words(a.steps);

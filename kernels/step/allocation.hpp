@@ -8,14 +8,16 @@
 
 namespace cudp {
 
-/// Maximum number of steps per epoch. A word is rejected with probability below steps / 2^32.
+/// Maximum number of steps per epoch, so that a random word is rejected with probability below
+/// 2^-8.
 inline constexpr std::uint64_t kMaxEpochSteps = std::uint64_t{1} << 24;
 
-/// Writes the step of its epoch, 0 .. steps - 1, that each example is used in. It is a function of
-/// the key, the epoch and the example's number alone. Each step has the same probability, exactly:
-/// with w word i of the stream, the step is floor(w steps / 2^32), unless (w steps) mod 2^32 is
-/// below 2^32 mod steps (Lemire 2019, "Fast random integer generation in an interval"). Such a word
-/// is rejected; attempt k reads word i of the stream numbered (allocation | k << 8).
+/// Writes, for each example, the step 0 .. steps - 1 of the epoch in which it is used. The step
+/// depends only on the random key, the epoch and the example's number i. Each step has the same
+/// probability, exactly: with w word i of the stream, the step is floor(w steps / 2^32), unless (w
+/// steps) mod 2^32 is below 2^32 mod steps (Lemire 2019, "Fast random integer generation in an
+/// interval"). Such a word is rejected; attempt k reads word i of the stream numbered (allocation |
+/// k << 8).
 struct Allocate {
   RandomStream stream;  ///< Stream::allocation; its step is the number of the epoch
   std::uint32_t steps;  ///< steps of an epoch, 1..kMaxEpochSteps
@@ -24,7 +26,7 @@ struct Allocate {
   std::uint32_t* step;  ///< written: [end - begin]
 };
 
-/// Throws std::invalid_argument naming the member that is out of range. end is at most 2^32.
+/// Throws std::invalid_argument naming the member that is out of range. Requires end <= 2^32.
 void validate(const Allocate& args);
 
 /// Returns 2^32 mod steps: the number of low words that are rejected.

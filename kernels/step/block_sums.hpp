@@ -6,7 +6,8 @@
 namespace cudp {
 
 /// Partial sums of a batch's clipped gradients that a fused kernel has written: one array of d
-/// integers (a slab) for each thread block that had examples, in units of the sum's grid.
+/// integers (a slab) for each thread block that had examples. An integer counts multiples of the
+/// spacing to which each gradient is rounded (SumScale::grid).
 struct BlockSums {
   Batch batch{};                        ///< fields as in FusedSum (kernels/fused/fused.hpp)
   const std::int32_t* slabs = nullptr;  ///< [blocks, d] partial sums; null if no fused kernel ran

@@ -31,7 +31,7 @@ struct ClipRule {
   double noise_multiplier = 1;
   /// Largest change of the rounded sum by one example, as a multiple of C.
   double sensitivity = 1.0;
-  /// Divide StepScalars::inverse_batch by C, so that updates do not grow with C.
+  /// Whether StepScalars::inverse_batch is divided by C, so that updates do not grow with C.
   bool normalised = false;
 };
 
@@ -63,8 +63,9 @@ CUDP_HD int floor_log2(double x) {
 #endif
 }
 
-/// Returns sum_grid(max_norm), bit-identical on the host and a device: 2^-20 times the largest
-/// power of two <= max_norm. Requires max_norm >= 2^-1000.
+/// Returns the spacing to whose multiples vectors with L2 norm up to max_norm are rounded before
+/// they are summed: 2^-20 times the largest power of two <= max_norm. Equals sum_grid(max_norm),
+/// bit-identical on the host and a device. Requires max_norm >= 2^-1000.
 CUDP_HD double sum_grid_of(double max_norm) { return power_of_two(floor_log2(max_norm) - 20); }
 
 /// Returns e^x to within an ulp, bit-identical on the host and a device; x is clamped to [-700,
@@ -104,7 +105,7 @@ CUDP_HD float float_not_below(double x) {
 }
 
 /// Returns the clipping norm of the step after one with clipping norm `clip`. noisy_count: that
-/// step's noisy count of unclipped gradients, in units of r.grid.
+/// step's noisy count of unclipped gradients, as a multiple of r.grid.
 CUDP_HD float next_clip(const ClipRule& r, float clip, std::int64_t noisy_count) {
   const double count = r.grid * static_cast<double>(static_cast<long long>(noisy_count));
   const double share = count / r.expected_batch + 0.5;
@@ -121,16 +122,16 @@ CUDP_HD StepScalars scalars_at(const ClipRule& r, float clip, StepScalars s) {
   return s;
 }
 
-/// Returns a step's clipping norm with the grid of its sum, the power of two that every number is
-/// rounded to a multiple of.
+/// Returns a step's clipping norm, and the power of two to whose multiples every number is rounded
+/// before it is added to the step's sum (the grid).
 CUDP_HD SumScale scale_at(float clip) {
   const double grid = sum_grid_of(static_cast<double>(clip));
   return {clip, static_cast<float>(1.0 / grid), grid};
 }
 
-/// Returns the noisy count in units of r.grid. halves: twice the sum over the batch of b_i - 1/2,
-/// b_i = 1 if gradient i was not clipped, else 0; noise: in units of r.grid. Arithmetic is modulo
-/// 2^64, as in every release.
+/// Returns the noisy count of unclipped gradients as a multiple of r.grid. halves: twice the sum
+/// over the batch of b_i - 1/2, b_i = 1 if gradient i was not clipped, else 0; noise: a multiple of
+/// r.grid, too. Arithmetic is modulo 2^64, as in every release.
 CUDP_HD std::int64_t noisy_count_of(const ClipRule& r, std::uint64_t halves, std::int64_t noise) {
   const auto units_of_half =
       static_cast<std::uint64_t>(static_cast<unsigned long long>(0.5 / r.grid));

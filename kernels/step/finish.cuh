@@ -6,8 +6,8 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Releases number j of a step, or uses it for the update of parameter j. units: the batch's sum
-/// plus noise, in units of `grid`. Clears sum[j].
+/// Writes number j of a step's noisy sum to a.released, or updates parameter j with it if that is
+/// null. units: the batch's sum plus noise, as a multiple of `grid`. Sets sum[j] = 0.
 template <OptimizerKind kind>
 __device__ __forceinline__ void release_number(const FinishStep& a, const StepScalars& s,
                                                double grid, std::int64_t j, FixedPoint units) {
@@ -20,9 +20,9 @@ __device__ __forceinline__ void release_number(const FinishStep& a, const StepSc
     update_number<kind>(a.update, s, j, released);
 }
 
-/// Adds noise to numbers i and i + 16 of a step's sum and releases them. If their noise `tried` is
-/// not certain, only marks the pair, and the host computes it. even, odd: partial sums of the two
-/// numbers to add to a.sum.
+/// Adds the noise `tried` to numbers i and i + 16 of a step's sum and releases them. If the noise
+/// is not certain (tried.decided is false), only marks the pair, for the host to compute. even,
+/// odd: partial sums of the two numbers, which are added to a.sum first.
 template <OptimizerKind kind>
 __device__ __forceinline__ void release_pair(const FinishStep& a, const StepScalars& s, double grid,
                                              std::int64_t i, const TriedPair& tried, long long even,
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(64, 10) finish_kernel(FinishStep a) {
   }
 }
 
-/// Sums of the two numbers that share a pair of rounded normals.
+/// Partial sums of the two numbers of a gradient whose noise is one pair of rounded normals.
 struct PairSum {
   long long even, odd;
 };

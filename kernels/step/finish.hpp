@@ -29,15 +29,15 @@ struct Unfinished {
   TallyBatch tally{};  ///< losses and counts to add; total is null if nothing is counted
 };
 
-/// Finishes a step with n parameters. Computes r_j = grid (S_j + K_j) for each parameter j,
-/// releases r_j or uses it for the update, and sets sum[j] = 0. S_j is sum[j] plus the partial sums
-/// that are still to be added. K_j is the noise: rounded normal j of the current step, with the
-/// standard deviation and grid of StepCursor. Where double precision is too coarse to tell which
-/// integer an exact K_j rounds to, sum[j] = S_j is written and nothing else; the host decides later
-/// (see the head of this file).
+/// Finishes a step with n parameters. Computes the noisy sum r_j = grid (S_j + K_j) for each
+/// parameter j, writes it to `released` or updates parameter j with it, and sets sum[j] = 0. S_j
+/// and K_j are integers, and grid is StepCursor::scale.grid. S_j is sum[j] plus the partial sums
+/// that are still to be added. K_j is the noise, a normal random number that is rounded to an
+/// integer. If double precision is too coarse to decide the rounding, only sum[j] = S_j is written,
+/// and the host decides later (see the head of this file).
 struct FinishStep {
   StepCursor* cursor;
-  FixedPoint* sum;        ///< [n], sum of the batch's contributions in units of its grid
+  FixedPoint* sum;        ///< [n], sum of the batch's contributions, as multiples of the grid
   Unfinished unfinished;  ///< partial results to add; one more block adds up its losses and counts
   RandomStream noise;
   std::int64_t n;
@@ -45,7 +45,7 @@ struct FinishStep {
   float* released;           ///< [n], written; null: released values are used by `update` only
   UpdateArgs update;  ///< update of the numbers if released is null; its own `released` is unused
   bool by_pairs;      ///< one pair per thread; otherwise one generator block per thread
-  ListedStep* list = nullptr;  ///< [steps of the run], if the clipping norm is adaptive
+  ListedStep* list = nullptr;  ///< [steps of the run]; null if the clipping norm is fixed
 };
 
 /// Pair of rounded normals that a device could not decide and the host has computed: pair number
@@ -55,6 +55,7 @@ struct DecidedPair {
   std::uint32_t pair;
   RoundedPair k;
 };
+/// Completes the numbers of a step whose noise the host has computed.
 struct FinishPairs {
   FinishStep step;           ///< arguments that the step was launched with
   const DecidedPair* pairs;  ///< [count], no pair twice
@@ -64,6 +65,7 @@ struct FinishPairs {
 /// Returns the number of pairs of rounded normals for n numbers: 64 for each 128 numbers, so some
 /// pairs at the end may be unused.
 inline std::int64_t rounded_pairs(std::int64_t n) { return (n + 127) / 128 * 64; }
+/// Returns the number of 32-bit words for one bit per pair.
 inline std::int64_t words_of_pairs(std::int64_t n) { return rounded_pairs(n) / 32; }
 
 /// Returns the pairs whose bit in `undecided` is set, computed on the host in multiple precision:

@@ -37,7 +37,8 @@ struct Allocation {
 
 using Draw = std::variant<Poisson, Candidates, Allocation>;
 
-/// Returns the probability that a step draws an example; 0 for candidates.
+/// Returns the probability that a step draws an example; 0 for importance sampling (Candidates),
+/// where it differs between examples.
 inline double rate_of(const Draw& draw) {
   if (const auto* const poisson = std::get_if<Poisson>(&draw))
     return static_cast<double>(poisson->threshold) * 0x1p-32;
@@ -101,15 +102,15 @@ struct StepScalars {
   /// Weight of the old value in the moving average of the parameters at this step; unused if no
   /// average is kept.
   float ema_decay;
-  /// Clipping norm C, finite and > 0; determines the grid that the sum is rounded to. Used for
-  /// clipped gradients only.
+  /// Clipping norm C, finite and > 0; determines the spacing to whose multiples gradients are
+  /// rounded. Used only if the contribution is a ClippedGradient.
   float clip_norm;
 };
 
 /// Throws std::invalid_argument unless draw and contribution match and all numbers are in range.
 void validate(const StepRecipe& recipe);
-/// Checks a step's numbers: noise_std must be 0, or 2^16 to 2^40 times the grid that the sum is
-/// rounded to. Throws std::invalid_argument.
+/// Checks a step's numbers: noise_std must be 0, or 2^16 to 2^40 times the spacing (grid) to whose
+/// multiples the sum is rounded. Throws std::invalid_argument.
 void validate(const StepRecipe& recipe, const StepScalars& scalars);
 
 }  // namespace cudp

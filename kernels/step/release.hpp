@@ -10,7 +10,7 @@ namespace cudp {
 /// sum[where[j]] is the sum in units of `grid`; K_j, the noise, is the integer nearest to a normal
 /// number with standard deviation noise_std / grid (number j of the stream `noise`,
 /// random/rounded_normal.hpp). All are integers modulo 2^64. The result equals that of the
-/// continuous Gaussian mechanism, grid S + noise_std Z, rounded to the grid.
+/// continuous Gaussian mechanism, grid S + noise_std Z, rounded to a multiple of `grid`.
 struct ReleaseSum {
   const std::int64_t* sum;    ///< sum in units of `grid`, in the engine's own order of parameters
   const std::int32_t* where;  ///< [d], index of parameter j in sum; null: the same order

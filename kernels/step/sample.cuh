@@ -17,7 +17,8 @@ __device__ __forceinline__ std::int64_t sample_tiles(const SampleArgs& a) {
   return (a.end - a.begin + 255) / 256;
 }
 
-/// For a launch that draws several steps: replaces the arguments by those of step blockIdx.y.
+/// In a launch that draws the batches of several steps: replaces the arguments by those of the
+/// blockIdx.y-th step.
 __device__ __forceinline__ void choose_step(SampleArgs& a, SampleSpace& space) {
   const std::int64_t step = blockIdx.y;
   const std::int64_t tiles = sample_tiles(a);
@@ -36,7 +37,8 @@ __device__ __forceinline__ std::uint32_t index_of(const SampleArgs& a, std::int6
   return static_cast<std::uint32_t>(number - a.first);
 }
 
-/// Returns whether the lower 16 random bits draw an example whose upper 16 equal the threshold's.
+/// Poisson sampling: returns whether an example is drawn if its upper 16 random bits equal those of
+/// the threshold, so that its lower 16 bits decide.
 __device__ __forceinline__ bool drawn_by_lower_bits(const SampleArgs& a, std::int64_t example) {
   std::uint32_t word[16];
   const auto block =
@@ -217,8 +219,9 @@ __device__ __forceinline__ std::uint32_t drawn_in(const SampleSpace& space, std:
   return next_block_sum(sum, partial);
 }
 
-/// Starts the next step of a run with `drawn` examples. Called by one thread of one block. Returns
-/// the number of examples to sum: 0 if the step may not be taken.
+/// Starts the next step of a run with a batch of `drawn` examples, by advancing the cursor. Called
+/// by one thread of one block. Returns the number of examples that the step sums: `drawn`, or 0 if
+/// the step must not run.
 __device__ __forceinline__ std::uint32_t begin_step(const SampleSpace& space, std::uint32_t drawn) {
   StepCursor& c = *space.cursor;
   c.active = 0;

@@ -7,14 +7,14 @@
 
 namespace cudp {
 
-/// Everything that differs between the steps of one run: the numbers of one step. The host writes a
-/// list of them before the run.
+/// Values of one step that may differ between the steps of a run. Before the run the host writes a
+/// list of them, one entry per step.
 struct ListedStep {
   StepScalars scalars;
   SumScale scale;
   // Used if the clipping norm is adaptive (clip_rule.hpp). begin_step() then writes the two
   // members above for every step but the first, from the previous step's noisy_count.
-  /// Noise on the count of unclipped gradients, in units of ClipRule::grid.
+  /// Noise on the count of unclipped gradients, as a multiple of ClipRule::grid.
   std::int64_t count_noise = 0;
   /// Count of unclipped gradients plus count_noise; written by finish_kernel.
   std::int64_t noisy_count = 0;
@@ -45,14 +45,14 @@ struct StepCursor {
   std::uint32_t awaits_update = 0;  ///< 1 while the current step's update is outstanding
   /// 1 if the update may run: the whole gradient is released, and its norm is known.
   std::uint32_t may_update = 0;
-  float used_rate = 0.0f;      ///< learning rate of the last update
-  double step_size_sum = 0.0;  ///< sum b^2 of the adaptive step size before the update
-  std::uint64_t step = 0;      ///< number of the current step
-  StepScalars scalars = {};    ///< scalars of the current step
-  SumScale scale = {};
+  float used_rate = 0.0f;          ///< learning rate of the last update
+  double step_size_sum = 0.0;      ///< sum b^2 of the adaptive step size before the update
+  std::uint64_t step = 0;          ///< number of the current step
+  StepScalars scalars = {};        ///< scalars of the current step
+  SumScale scale = {};             ///< clipping norm and grid of the current step
   ImportanceRule candidates = {};  ///< rule of importance sampling, if the run uses it
   ClipRule clip = {};              ///< rule of the clipping norm, if it is adaptive
-  std::uint64_t halves = 0;        ///< halves_of() the run's counts before the current step
+  std::uint64_t halves = 0;        ///< halves_of() of all steps before the current one
 };
 
 /// Value of StepCursor::failed: a batch was larger than the capacity of the list of examples.

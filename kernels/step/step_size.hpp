@@ -20,14 +20,15 @@ CUDP_HD double grown_step_size_sum(const StepSizeSettings& s, std::uint64_t step
   return sum + (growth > s.min_growth ? growth : s.min_growth);
 }
 
-/// First half of the computation of |g~|^2, with g~ = released / (expected batch size): parts[k] =
-/// sum of g~^2 over the numbers of thread block k. The launch shape alone determines a block's
-/// numbers and the order of additions. If the step's update is not outstanding, or one of its
-/// numbers is not released yet, writes no parts. Records in StepCursor::tail whether it wrote them.
+/// Squared norm of the released mean gradient g~ = released / (expected batch size), in one partial
+/// sum per thread block: parts[k] is the sum of g~_j^2 over the coordinates j that block k reads.
+/// update_kernel adds the parts up. The launch shape alone determines the coordinates of a block
+/// and the order of additions. Writes no parts if the whole gradient is not released yet, or if the
+/// step's update is already made. Sets StepCursor::may_update to 1 if it wrote them, else to 0.
 struct ReleasedNorm {
   const float* released;  ///< [n], released sum
   std::int64_t n;
-  const double* sum;   ///< b^2 of the adaptive step size, copied to cursor->step_size_sum
+  const double* sum;   ///< b^2 before the step, copied to cursor->step_size_sum
   StepCursor* cursor;  ///< progress of the run; its scalars are those of the step
   double* parts;       ///< [blocks of the launch], written: partial sums
 };
@@ -44,14 +45,14 @@ inline LaunchShape released_norm_shape(std::int64_t n) {
 }
 inline LaunchShape launch_shape(const ReleasedNorm& a) { return released_norm_shape(a.n); }
 
-/// Arguments with which an update divides its learning rate by b, the adaptive step size: `parts`
-/// are partial sums of the released gradient's squared norm. If cursor is null, the learning rate
-/// is not divided.
+/// Arguments with which an optimizer step divides its learning rate by b (adaptive step size).
+/// parts [count]: partial sums of the released mean gradient's squared norm (ReleasedNorm). If
+/// cursor is null, the learning rate is not divided.
 struct AdaptStepSize {
   StepSizeSettings settings;
   const double* parts = nullptr;
   int count = 0;
-  double* sum = nullptr;  ///< [1], b^2, written
+  double* sum = nullptr;  ///< b^2 after the step, written
   /// Progress of the run; receives used_rate, and its update is marked as done.
   StepCursor* cursor = nullptr;
 };

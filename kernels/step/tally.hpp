@@ -7,14 +7,14 @@
 
 namespace cudp {
 
-/// Unit of tallied losses and norms. Each is rounded independently to an integer, so sums are
-/// independent of the order, the micro-batch and the rank.
+/// Unit of the sums of losses and gradient norms. Each loss or norm is rounded independently to an
+/// integer number of units, so the sums do not depend on the order, the micro-batch or the rank.
 inline constexpr double kTallyUnit = 0x1p-20;
 /// Largest loss or norm that is counted; larger ones count as this.
 inline constexpr double kMaxTallied = 0x1p10;
 
-/// Returns a loss or norm in units, rounded to nearest. A value above kMaxTallied, or NaN, counts
-/// as kMaxTallied.
+/// Returns a loss or norm in units of kTallyUnit, rounded to nearest. A value above kMaxTallied, or
+/// NaN, counts as kMaxTallied.
 CUDP_HD std::int64_t tally_units(double x) {
   const double cut = x < kMaxTallied ? x : kMaxTallied;
   return static_cast<long long>(rint(cut * (1.0 / kTallyUnit)));
@@ -29,17 +29,19 @@ struct Tally {
   unsigned long long non_finite;
 };
 
+/// Returns halves_of() of these counts.
 CUDP_HD std::uint64_t halves_of(const Tally& t) {
   return halves_of(t.examples, t.clipped, t.non_finite);
 }
 
-/// Adds the micro-batch's numbers to *total, in a fixed order. With norms, the examples are
-/// training examples: one without a finite norm counts as non_finite and adds nothing else.
+/// Adds the losses, gradient norms and counts of a micro-batch to *total, in a fixed order. An
+/// example whose gradient is not finite counts as non_finite, and its loss and norm are not added.
+/// If squared_norms is null, only losses and the number of examples are added.
 struct TallyBatch {
   Batch batch;
   const float* loss;           ///< [capacity]
   const float* squared_norms;  ///< [capacity, groups], or null
-  const float* factors;        ///< [capacity, groups], without class weights
+  const float* factors;        ///< [capacity, groups], clip factors without class weights
   int groups;
   Tally* total;
 };

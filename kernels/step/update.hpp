@@ -12,7 +12,7 @@ namespace cudp {
 /// adam: m, v moments with bias correction, theta -= lr m^ / (sqrt(v^) + epsilon). Then average =
 /// ema_decay average + (1 - ema_decay) theta, if kept.
 struct UpdateArgs {
-  const float* released;  ///< [d], see release.hpp
+  const float* released;  ///< [d], noisy sum of the batch's gradients
   float* parameters;      ///< [d], read and written
   float* moment1;         ///< [d]; null for sgd
   float* moment2;         ///< [d]; null unless adam or adamw
@@ -27,7 +27,7 @@ struct UpdateArgs {
   float* deviation = nullptr;  ///< [d], s
   const CoordinateScale* scale = nullptr;
   CoordinateSettings coordinates = {};
-  PackedImage packed = {};  ///< written too, if there is one
+  PackedImage packed = {};  ///< packed copy of the parameters, updated too, if there is one
   /// Factor of each parameter's learning rate, [d]; null: all are 1. CUDA only.
   const float* rates = nullptr;
 };

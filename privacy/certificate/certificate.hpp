@@ -20,7 +20,7 @@ struct Build {
 };
 
 /// Statement of a run about its privacy, release/privacy.json: the promise, and every number that
-/// is needed to check it. It contains nothing about the training data that was not paid for. The
+/// is needed to check it. Everything in it about the training data is counted in its epsilon. The
 /// trainer fills it in (runtime/training/certify.hpp). Only write.cpp writes it and only read.cpp
 /// reads it.
 struct Certificate {
@@ -33,7 +33,7 @@ struct Certificate {
 
   /// Privacy units that were held out from training.
   struct Holdout {
-    double share = 0.0;
+    double share = 0.0;  ///< probability with which each unit is held out
     /// Privacy of the released figures of these units; 0 if none were released.
     double epsilon = 0.0, delta = 0.0;
     double sigma = 0.0;  ///< noise multiplier of each release
@@ -54,15 +54,18 @@ struct Certificate {
   /// Noisy statistics of the training set from which features are computed.
   struct FeatureRelease {
     double sigma = 0.0;  ///< noise multiplier
-    /// Number of principal components; empty if the release has moments of channels instead.
+    /// Number of principal components, if a covariance matrix was released; empty if the means and
+    /// mean squares of the image channels were released instead.
     std::optional<std::int64_t> dimensions;
   };
 
-  /// File that decided a part of the model, and that the guarantee does not cover.
+  /// File that determined a part of the model, e.g. initial weights, and that the guarantee does
+  /// not protect.
   struct PublicInput {
-    std::string file;                 ///< its name, without folders
-    std::string sha256;               ///< of its bytes, hexadecimal
-    std::vector<std::string> frozen;  ///< tensors that are the file's in the released model, too
+    std::string file;    ///< its name, without folders
+    std::string sha256;  ///< of its bytes, hexadecimal
+    /// Tensors that the released model has unchanged from the file.
+    std::vector<std::string> frozen;
     /// If cudp trained the file: a description of that training, whose privacy is not counted in
     /// epsilon. Otherwise "".
     std::string not_counted;
@@ -73,32 +76,32 @@ struct Certificate {
   struct Tuning {
     StoppingLaw law;
     double mean = 1.0;  ///< E[K]
-    /// Settings of each candidate in which the candidates differ, in the order of the grid.
+    /// The grid of candidates: for each one, those of its settings in which the candidates differ.
     std::vector<std::string> grid;
-    std::string grid_checksum;  ///< of the grid, see checksum_of_grid()
-    /// Privacy that each candidate of a list spends, on its training or on its score.
+    std::string grid_checksum;  ///< result of checksum_of_grid(grid)
+    /// Privacy that each of the listed candidates spends, on its training or on its score.
     struct Part {
       bool of_score = false;  ///< of the score on held-out rows; otherwise of the training
-      std::vector<std::uint64_t> candidates;  ///< indices in the grid, ascending
+      std::vector<std::uint64_t> candidates;  ///< indices in `grid`, ascending
       RunSpending spending;
     };
     std::vector<Part> parts;
     SelectionEpsilon::By by = SelectionEpsilon::By::profile;  ///< bound that gave epsilon
     double order = 0.0;  ///< Renyi order; 0 for the other bound
-    /// How epsilon and delta of the whole are divided, if one noisy number of examples was released
-    /// for all trainings: a part for the number, and one for the selection after it. `parts` are
-    /// then what the trainings spend given the number.
+    /// How epsilon and delta are divided if one noisy number of examples was released for all
+    /// trainings: a part for that number, and a part for the selection that follows. `parts` then
+    /// states what the trainings spend in addition to the number.
     std::optional<CountSplit> count = {};
 
-    /// Returns the selection that the parts make; without `count`.
+    /// Returns `law` and `parts` as a selection, for the accountant. Leaves out `count`.
     TunedRun run() const;
   };
 
   Status status = Status::finished;
   std::vector<std::string> not_for_release;  ///< reasons; empty if the run may be released
-  /// (epsilon, delta) of everything that is released. It differs from `promise.epsilon`, that of
-  /// the training, only if rows were held out (hold_out) or the training was selected among others
-  /// (select). NaN if the file claims no privacy.
+  /// (epsilon, delta) guarantee for everything that is released. It differs from the training's own
+  /// guarantee, promise.epsilon, only if rows were held out (hold_out) or the training was selected
+  /// among others (select). NaN if the file claims no privacy.
   double epsilon = 0.0, delta = 0.0;
   Promise promise;
   std::optional<Groups> groups;
@@ -130,7 +133,7 @@ struct Certificate {
   std::optional<std::uint64_t> keys_lost;
   /// Assumptions about the data files that the promise rests on.
   std::vector<std::string> assumptions;
-  std::optional<PublicInput> initial_weights;  ///< weights that the training began with
+  std::optional<PublicInput> initial_weights;  ///< file of the weights at step 0
   std::vector<std::string> warnings;           ///< ways in which the promise is weak
   /// Format number of the run's pages in release/ (report.html, PRIVACY.txt, README.md); 0: none.
   int pages = 0;
@@ -138,14 +141,14 @@ struct Certificate {
 
   bool for_release() const { return not_for_release.empty(); }
   std::uint64_t max_rows() const { return unit ? unit->max_rows : 1; }
-  /// Adds held-out units. A unit is either trained on or held out, so the larger of the two
-  /// promises holds for it (privacy/README.md).
+  /// States that the units of `part` were held out from training. A unit is either trained on or
+  /// held out, so `epsilon` becomes the larger epsilon of the two (privacy/README.md).
   void hold_out(const Holdout& part);
-  /// States that this training was selected. Computes `epsilon` at this delta for the whole
-  /// selection, and fills E[K], checksum, bound and order in. If the number of examples has a part
-  /// of its own, `epsilon` and `delta` are those that were divided. Removes the table of groups,
-  /// because there is no bound of a selection for them. Throws like Selection, and
-  /// std::domain_error if the selection exceeds its part.
+  /// States that this training was selected among others. Computes `epsilon` at `delta` for the
+  /// whole selection, and the mean, checksum, bound and order of `tuning`. If tuning.count is set,
+  /// `epsilon` and `delta` are the whole budget that it divides. Removes the bounds for groups,
+  /// because none is known for a selection. Throws std::domain_error if the selection has no bound,
+  /// or one above its part of that budget.
   void select(Tuning tuning, double delta);
 };
 
@@ -165,8 +168,9 @@ inline constexpr const char* kCountedOnce =
     "one noisy number of examples for all trainings, then the selection: basic composition, "
     "whatever the number is";
 
-/// Returns a bound on epsilon for a selection that a certificate states, at delta or, if the number
-/// of examples has a part of its own, at the selection's part of it.
+/// Returns a bound on epsilon for the selection that `tuning` describes, at `delta`, or at
+/// tuning.count's training_delta if that is set. group: maximum number of examples of a privacy
+/// unit.
 SelectionEpsilon epsilon_of(const Certificate::Tuning& tuning, double delta, std::uint64_t group);
 
 std::string_view text_of(Certificate::Status status);
@@ -183,8 +187,9 @@ nlohmann::ordered_json to_json(const Certificate& certificate);
 /// Returns the text of release/privacy.json.
 std::string to_text(const Certificate& certificate);
 
-/// Reads formats 1 and 2. Missing numbers are 0. Throws std::invalid_argument, with the field, if
-/// the text is not a certificate. Does not check the statements (privacy/verify does).
+/// Reads a certificate of format 1 or 2. Missing numbers are 0. Throws std::invalid_argument, with
+/// the field, if the text is not a certificate. Does not check the statements (privacy/verify
+/// does).
 Certificate read_certificate(std::string_view text);
 
 }  // namespace cudp::privacy

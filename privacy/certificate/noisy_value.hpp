@@ -4,13 +4,13 @@
 
 namespace cudp::privacy {
 
-/// One kind of noisy value that the host released in addition to the sums of the steps, and the
-/// number of such releases.
+/// One kind of noisy value that was released in addition to the training steps' gradient sums, e.g.
+/// the number of examples.
 struct NoisyValue {
   std::string name;
-  std::uint64_t times = 0;
+  std::uint64_t times = 0;    ///< number of releases
   std::uint64_t numbers = 0;  ///< number of values in each release
-  double grid = 0.0;
+  double grid = 0.0;          ///< values and noise are integer multiples of this
   double noise_std = 0.0;
   double sensitivity = 0.0;
 

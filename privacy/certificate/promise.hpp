@@ -14,7 +14,8 @@ struct NoisySums {
   std::string sampling;  ///< sampling scheme of the batches
   double q = 0.0;        ///< sampling rate, sampling_threshold / 2^32
   std::uint64_t sampling_threshold = 0;
-  /// Steps of an epoch if each example is used in exactly one of them, chosen at random; 0 if not.
+  /// Number of steps of an epoch under random allocation, in which each example is used in exactly
+  /// one step of the epoch, chosen at random; 0 for other sampling.
   std::uint64_t epoch_steps = 0;
   double sigma = 0.0;        ///< noise multiplier; that of the first step if it changes
   double clip_norm = 0.0;    ///< C [gradient units]; that of the first step if it changes
@@ -23,7 +24,7 @@ struct NoisySums {
   std::string clip_norm_is;  ///< meaning of C, if nothing is clipped
   double sensitivity = 0.0;  ///< C plus the rounding error [gradient units]
   double noise_std = 0.0;    ///< standard deviation of the noise [gradient units]
-  double grid = 0.0;         ///< grid of the noise; that of the first step if C changes
+  double grid = 0.0;  ///< sums and noise are multiples of this; of the first step if C changes
 
   /// Smallest and largest factor on sigma, if the noise changes from step to step.
   struct Scales {
@@ -38,8 +39,9 @@ struct NoisySums {
   std::vector<Release> releases;  ///< all charged releases
   std::string accountant;         ///< name of the accountant that bounds these releases
   double epsilon_lower = 0.0;     ///< the accountant's lower bound; 0 if it has none
-  double loss_interval = 0.0;     ///< interval of the accountant's grid of losses; 0 if it has none
-  double order = 0.0;             ///< Renyi order; 0 for accountants of another kind
+  /// The accountant rounded privacy losses to multiples of this [nats]; 0: it did not.
+  double loss_interval = 0.0;
+  double order = 0.0;               ///< Renyi order; 0 for accountants of another kind
   bool order_fixed_before = false;  ///< the order was chosen before the first release
   double delta_for_rounding = 0.0;  ///< part of delta that covers rounding (PrivacyPlan::failure)
   /// Standard deviation of the noise on the sum of norms that is released at the start of an epoch.
@@ -58,7 +60,8 @@ struct NoisySums {
   std::optional<Quantile> quantile;
 };
 
-/// Gaussian sums and noisy minima, each admitted by a zCDP filter (DP-AGD).
+/// Method DP-AGD: gradient sums with Gaussian noise and noisy choices of a step size. A zCDP filter
+/// admits each release if the remaining budget suffices.
 struct FilteredReleases {
   std::uint64_t sampling_threshold = 0;  ///< 0 if every step uses all examples
   double clip_norm = 0.0;
@@ -66,17 +69,20 @@ struct FilteredReleases {
   double sensitivity = 0.0;
   double loss_sensitivity = 0.0;
   std::string selection_noise;
-  /// The proof is for real numbers: it does not cover the rounding of the released values.
+  /// Whether the privacy proof is for real numbers only, so that it does not cover the rounding of
+  /// the released values.
   bool real_numbers_only = false;
   std::uint64_t steps = 0;
   std::vector<Release> releases;
   double rho = 0.0;  ///< the filter's budget
   double rho_spent = 0.0;
-  /// rho was converted from epsilon and delta by Bun, Steinke 2016, Proposition 1.3.
+  /// Whether rho was computed from epsilon and delta by the conversion of Bun, Steinke 2016,
+  /// Proposition 1.3.
   bool classical_budget = false;
 };
 
-/// Minimum of a strongly convex objective, which linear perturbation methods release.
+/// Strongly convex objective of a linear model; objective and output perturbation release its
+/// minimum with noise.
 struct MinimisedRisk {
   double regulariser = 0.0;
   double max_norm = 0.0;        ///< maximum norm of an example
@@ -106,7 +112,8 @@ struct PerturbedOutput {
   std::vector<Release> releases;
 };
 
-/// Parents chosen by an exponential mechanism (PrivGene).
+/// Method PrivGene: in each generation an exponential mechanism chooses parents among the
+/// candidates, by their clipped losses.
 struct ChosenParents {
   double loss_clip = 0.0;
   double loss_sensitivity = 0.0;
@@ -130,7 +137,7 @@ struct NoPrivacy {
   std::uint64_t steps = 0;
 };
 
-/// Promise of a method for a run, and the numbers that are needed to check it.
+/// The (epsilon, delta) guarantee of a run's training, and the numbers that are needed to check it.
 struct Promise {
   double epsilon = 0.0;  ///< epsilon of the whole run; infinite without privacy
   double delta = 0.0;
@@ -148,6 +155,7 @@ struct GroupBound {
   std::optional<double> epsilon;  ///< empty if there is no bound
   std::string reason;             ///< reason why there is no bound
 };
+/// Epsilon for several group sizes, or the reason why it is not stated.
 struct Groups {
   std::vector<GroupBound> bounds;
   std::string not_stated;  ///< reason why there are no bounds; empty if there are

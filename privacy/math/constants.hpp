@@ -5,7 +5,8 @@ namespace cudp::privacy {
 
 inline constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// Relative distance from 1 to the next larger double, 2^-52: twice what one operation rounds by.
+/// Relative distance from 1 to the next larger double, 2^-52: twice the largest relative rounding
+/// error of one operation.
 inline constexpr double rounding = std::numeric_limits<double>::epsilon();
 
 /// Factor that makes the result of up to eight rounded operations an upper bound.

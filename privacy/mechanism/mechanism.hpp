@@ -52,8 +52,8 @@ struct AllocatedGaussian {
 };
 
 /// Mixture of Gaussians: one data set gives N(0, sigma^2), the other N(c, sigma^2) with c =
-/// sensitivities[i] with probability probabilities[i]. In many dimensions c bounds the norm of the
-/// difference.
+/// sensitivities[i] with probability probabilities[i]. For vectors, c bounds the L2 norm of the
+/// difference between the two data sets' values.
 struct GaussianMixture {
   std::vector<double> sensitivities;  ///< >= 0, finite
   std::vector<double> probabilities;  ///< >= 0, their sum is 1 within 1e-9 (it is then normalised)
@@ -74,8 +74,8 @@ struct PoissonLaplace {
   bool operator==(const PoissonLaplace&) const = default;
 };
 
-/// A selection whose privacy loss lies in some interval of length epsilon, at any position: the
-/// exponential mechanism, and report-noisy-max with Gumbel noise.
+/// A selection whose privacy losses, for each pair of neighbours, lie in an interval of length
+/// epsilon at some position: the exponential mechanism, and report-noisy-max with Gumbel noise.
 struct BoundedRange {
   double epsilon = 0.0;  ///< finite, >= 0
   bool operator==(const BoundedRange&) const = default;

@@ -6,7 +6,8 @@
 
 namespace cudp::privacy {
 
-/// Returns the mechanism's name and fields, exactly: "poisson-gaussian 1.47ae147ae147bp-7 1p+0".
+/// Returns the mechanism's name and fields as text, numbers in hexadecimal so that they are exact:
+/// "poisson-gaussian 1.47ae147ae147bp-7 1p+0". The forms are:
 ///
 /// gaussian SIGMA, poisson-gaussian Q SIGMA, fixed-size-gaussian N BATCH SIGMA,
 /// truncated-poisson-gaussian N Q MAX_BATCH SIGMA, laplace SCALE, poisson-laplace Q SCALE,

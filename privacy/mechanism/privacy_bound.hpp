@@ -15,7 +15,7 @@ enum class AccountantKind : std::uint8_t {
 };
 std::string_view name(AccountantKind kind);
 
-/// An (epsilon, delta) bound that holds, and how far it may be above the truth.
+/// An (epsilon, delta) bound, and lower bounds that show how far it may be above the truth.
 struct PrivacyBound {
   double epsilon = 0.0;
   double delta = 0.0;
@@ -26,7 +26,7 @@ struct PrivacyBound {
   /// Bounds for adding and for removing an example, if both were computed; the larger one is the
   /// bound.
   std::optional<double> epsilon_add = {}, epsilon_remove = {}, delta_add = {}, delta_remove = {};
-  double interval = 0.0;  ///< spacing of the grid, that of the coarser direction; 0 without one
+  double interval = 0.0;  ///< losses are rounded to multiples of this [nats]; 0: not rounded
   AccountantKind accountant = AccountantKind::best;  ///< accountant that gave the bound
   double order = 0.0;  ///< order of a Renyi bound; 0 if nothing was released, or for another bound
   std::uint64_t group = 1;

@@ -9,47 +9,50 @@
 
 namespace cudp::privacy::pld {
 
-/// Whether a table or loss is an upper bound (above) or a lower bound (below).
+/// Whether a table or a privacy loss is an upper bound (above) or a lower bound (below).
 enum class Side : std::uint8_t { above, below };
 
-/// Accuracy of the tables that bound epochs of random allocation.
+/// Accuracy of the tables that bound epochs of random allocation (AllocatedGaussian: each example
+/// is in one random step of the epoch).
 struct AllocationGrid {
-  std::size_t points = 1000;
-  /// Probability that each sum of likelihood ratios may leave its table at either end, in (0,
-  /// 1e-3]. In an upper bound it is not lost: it counts as an infinite loss.
+  std::size_t points = 1000;  ///< number of points of each table
+  /// Probability, in (0, 1e-3], that a sum of likelihood ratios may lie outside of its table, at
+  /// either end. In an upper bound it is not lost: it counts as an infinite loss.
   double cut = 1e-20;
   auto operator<=>(const AllocationGrid&) const = default;
 };
 
-/// A distribution on points >= 0 that bounds a sum S of likelihood ratios in convex order.
-/// `above`: E f(S) <= (1 + mass_error) (sum of mass f((1 +- point_error) point) + excess slope) for
-/// each convex f >= 0 that is monotone, where slope is that of f at infinity; + for functions that
-/// increase, - for those that decrease. `below`: E f(S) >= (1 - mass_error) (sum of mass f((1 -+
-/// point_error) point)).
+/// A discrete distribution that bounds a sum S >= 0 of likelihood ratios in convex order, from one
+/// side. Each sum is over the entries (point, mass) of the table. `above`: E f(S) <= (1 +
+/// mass_error) (sum of mass f((1 +- point_error) point) + excess slope) for each convex f >= 0 that
+/// is monotone, where slope is the slope of f at infinity. The sign of point_error is + for
+/// functions that increase, - for those that decrease. `below`: E f(S) >= (1 - mass_error) (sum of
+/// mass f((1 -+ point_error) point)).
 struct AllocationTable {
   std::vector<double> points;  ///< ascending, the first one may be 0
   std::vector<double> mass;
-  double excess = 0.0;  ///< mean that lies at infinity
+  double excess = 0.0;  ///< part of the mean of S beyond the last point
   double point_error = 0.0, mass_error = 0.0;
 };
 
-/// Returns the table of W_1 + ... + W_steps, where W = e^(z / sigma - 1 / (2 sigma^2)) with
-/// independent standard normal z: `steps` times the likelihood ratio of an epoch. Throws
-/// std::domain_error if sigma is so small that the ratio exceeds double.
+/// Returns the table of W_1 + ... + W_steps, where each W_i = e^(z_i / sigma - 1 / (2 sigma^2))
+/// with independent standard normal z_i: `steps` times the likelihood ratio of an epoch. Throws
+/// std::domain_error if sigma is so small that the sum exceeds the range of double.
 AllocationTable allocation_table(const AllocatedGaussian& epoch, Side side,
                                  const AllocationGrid& grid);
 
-/// Returns a loss that dominates that of one epoch (`above`), or one that it dominates (`below`),
-/// for one example added or removed. The proof is in privacy/README.md. The last tables are
-/// kept, for all threads: both changes use the same one. Throws std::domain_error for another
-/// change or a group of more than one, for which no bound is known, and like allocation_table.
+/// Returns an upper bound (`above`) or a lower bound (`below`) on the privacy loss of one epoch,
+/// for one example added or removed. The proof is in privacy/README.md. The newest tables are
+/// cached, for all threads; both changes use the same one. Throws std::domain_error for another
+/// change, for k > 1, because no bound is known, or if sigma is too small for allocation_table().
 PrivacyLoss allocation_loss(const AllocatedGaussian& epoch, Change change, std::uint64_t k,
                             Side side, const AllocationGrid& grid);
 
-/// Returns releases whose composition dominates `epochs` epochs of `steps` steps, if each example
-/// is used in exactly `uses` steps of each, chosen uniformly and in secret: epochs of `uses` parts,
-/// in each of which an example is used once. An upper bound only: the truth may be lower. Throws
-/// std::invalid_argument unless 1 <= uses <= steps.
+/// Returns releases whose composition is at least as revealing as `epochs` epochs of `steps` steps,
+/// in each of which every example is in exactly `uses` steps, chosen uniformly and in secret. Each
+/// epoch is replaced by `uses` shorter ones, in each of which an example is used once. An upper
+/// bound only: the true privacy loss may be lower. Throws std::invalid_argument unless 1 <= uses <=
+/// steps.
 std::vector<Release> allocated_uses(std::uint64_t steps, std::uint64_t uses, double sigma,
                                     std::uint64_t epochs);
 

@@ -11,27 +11,31 @@
 
 namespace cudp::privacy::pld {
 
+/// Accuracy and memory of ComposedLoss.
 struct Options {
-  /// Interval for the discretisation of composed losses. 0 means 1e-4 if that is fine enough,
-  /// otherwise an automatic choice. It is doubled if that costs almost nothing, or if memory
-  /// requires it.
+  /// Composed losses are rounded to multiples of this number [nats]. 0 means 1e-4 if that is fine
+  /// enough, otherwise an automatic choice. It is doubled if that costs almost nothing, or if
+  /// memory requires it.
   double interval = 0.0;
   /// Factor by which the discretisation error may exceed its default, for a faster bound. Applies
-  /// to each release's atoms and to the rounding of losses to multiples of the interval.
+  /// to the discretisation of each release's loss and to the rounding of losses to multiples of
+  /// `interval`.
   double coarseness = 1.0;
   /// Largest length of a Fourier transform. It takes about 120 bytes an element.
   std::size_t longest = std::size_t{1} << 20;
 };
 
-/// `count` releases with two known losses: `above` dominates each of them, and each of them
-/// dominates `below`. The two are the same except for releases that were grouped.
+/// Bounds on the privacy loss of each of `count` releases: from above and from below. The two
+/// differ only if different releases were grouped, or if the exact loss is unknown (random
+/// allocation).
 struct DistinctLoss {
   PrivacyLoss above, below;
-  bool same = true;
+  bool same = true;  ///< whether `above` and `below` are the same distribution
   std::uint64_t count = 0;
 };
 
-/// Privacy loss of independent releases in one direction.
+/// Privacy loss distribution of a composition of independent releases, for one direction: examples
+/// added, or examples removed.
 class ComposedLoss {
  public:
   ComposedLoss(std::vector<DistinctLoss> losses, Options options);
@@ -41,14 +45,15 @@ class ComposedLoss {
   ComposedLoss(ComposedLoss&&) noexcept;
   ComposedLoss& operator=(ComposedLoss&&) noexcept;
 
-  /// Returns the smallest epsilon >= 0 with delta(epsilon) <= delta, and epsilon_lower. If no
-  /// finite epsilon can be shown, epsilon is +infinity and epsilon_lower 0.
+  /// Returns bounds on epsilon at delta: from above (epsilon >= 0) and from below (epsilon_lower).
+  /// If no finite bound is found, epsilon is +infinity and epsilon_lower 0.
   PrivacyBound epsilon(double delta);
-  /// Returns the smallest delta for epsilon >= 0, at most 1, and delta_lower, at least 0.
+  /// Returns bounds on delta at epsilon >= 0: from above (delta, at most 1) and from below
+  /// (delta_lower, at least 0).
   PrivacyBound delta(double epsilon);
-  /// Returns upper bounds on delta for each epsilon >= 0. Faster than delta() for many of them: a
-  /// few exponential tilts of the loss serve all; between these the bounds are slightly larger.
-  /// `least`: smallest delta that is of interest.
+  /// Returns upper bounds on delta for each epsilon >= 0. Faster than delta() for many epsilons,
+  /// because it evaluates the distribution at only a few exponential tilts; the bounds are slightly
+  /// larger. `least`: smallest delta that is of interest.
   std::vector<double> curve(std::span<const double> epsilons, double least);
 
  private:
@@ -61,10 +66,12 @@ class ComposedLoss {
   template <class Solve>
   double settle_tilt(double negligible, const Solve& solve);
   const View& view(double tilt, double negligible);
-  /// Returns epsilon_lower at delta by one tilt, if epsilon is an upper bound.
+  /// Returns a lower bound on epsilon at delta from one tilted distribution. epsilon: an upper
+  /// bound.
   static double lower_epsilon(const View& at, double epsilon, double delta);
   void forget_views(std::size_t max_views);
-  /// both: whether a lower bound is needed. wide: whether the window leaves out much less.
+  /// both: whether a lower bound is needed. wide: whether the range of losses is wider, so that
+  /// much less probability is left out.
   std::unique_ptr<View> make_view(double tilt, double negligible, bool both = true,
                                   bool wide = false);
   double negligible_for(double delta) const;

@@ -7,8 +7,9 @@
 
 namespace cudp::privacy::pld {
 
-/// Moments of some atoms: log E[e^(tilt L)], and mean and variance of the loss under the tilted
-/// weights.
+/// Moments of a privacy loss L with finitely many values (atoms): log E[e^(tilt L)], and the mean
+/// and variance of L after each probability is multiplied by e^(tilt L) and normalised (exponential
+/// tilting).
 struct Moments {
   double log_sum = 0.0;
   double mean = 0.0;
@@ -16,30 +17,33 @@ struct Moments {
 };
 Moments moments(std::span<const Atom> atoms, double tilt);
 
-/// Privacy loss distribution of one release as finitely many atoms, bounding it from above and from
-/// below.
+/// Privacy loss distribution of one release, bounded from above and from below by distributions
+/// with finitely many losses (atoms).
 ///
-/// The range of the parameter of the loss (LossTails) is divided into cells. From above: the
-/// probability of a cell is placed on its two ends, such that both distributions keep their mass.
-/// The points of the hockey-stick curve at the atoms are then connected by chords, which lie above
-/// it (Doroshenko, Ghazi, Kamath, Kumar, Manurangsi 2022, arXiv:2207.04380). From below: the
-/// outcomes of a cell are merged into one, which is post-processing. Both errors are of second
-/// order in the width of the cell. Cells are halved where that matters most: by their probability
-/// after tilting with e^(tilt L), times the square of their width.
+/// A continuous loss is a monotone function of a real number, such as the mechanism's output
+/// (LossTails). The range of that number is divided into cells. From above: the probability of a
+/// cell is moved to its two ends, such that it keeps its mass under both distributions of the
+/// dominating pair. This replaces the hockey-stick curve, delta as a function of e^epsilon, by its
+/// chords, which lie above it (Doroshenko, Ghazi, Kamath, Kumar, Manurangsi 2022,
+/// arXiv:2207.04380). From below: the outcomes of a cell are merged into one, which is
+/// post-processing. Both errors are of second order in the width of the cell. refine() halves those
+/// cells whose squared width times probability times e^(tilt L), L the loss, is large.
 class DiscretePld {
  public:
   explicit DiscretePld(PrivacyLoss loss);
 
-  /// Halves cells until the chords add about `tolerance` of the variance of the tilted loss, or
-  /// there are too many cells. Also halves cells in the upper tail that have more than `share` of
-  /// the probability from there on. Losses that are exceeded with a probability below `negligible`
-  /// count as infinite in the upper bound, and are omitted from the lower.
+  /// Halves cells until the upper bound's chords add about the fraction `tolerance` to the variance
+  /// of the loss tilted by `tilt`, or there are too many cells. Also halves a cell in the upper
+  /// tail if it has more than the fraction `share` of the probability of all losses above its lower
+  /// end. Losses beyond the point that is exceeded with probability `negligible` count as infinite
+  /// in the upper bound, and are omitted from the lower one.
   void refine(double tilt, double tolerance, double negligible, double share = 1.0);
 
   std::span<const Atom> upper() const { return upper_; }
   std::span<const Atom> lower() const { return lower_; }
+  /// Probability of an infinite loss, in the upper bound.
   double infinite() const { return infinite_; }
-  /// Bound on the error of the loss of an atom.
+  /// Bound on the rounding error of the loss of each atom.
   double loss_error() const { return loss_error_; }
 
  private:

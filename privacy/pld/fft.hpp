@@ -20,7 +20,7 @@ class Fft {
 
   /// Computes spectrum[k] = sum over x of values[x] e^(-2 pi i k x / length), k = 0 .. length / 2.
   void forward(std::span<const double> values, std::span<std::complex<double>> spectrum) const;
-  /// Computes the inverse of `forward`, with its factor 1 / length. Overwrites the spectrum.
+  /// Computes the inverse of `forward`, including the factor 1 / length. Overwrites `spectrum`.
   void inverse(std::span<std::complex<double>> spectrum, std::span<double> values) const;
 
   /// Bound on the relative error of either transform: error / exact result, both in Euclidean norm.

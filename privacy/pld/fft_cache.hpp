@@ -6,8 +6,8 @@
 
 namespace cudp::privacy::pld {
 
-/// Returns the transform of this length. The last ones used in this thread are kept, because making
-/// the tables costs as much as a transform.
+/// Returns the Fourier transform of this length. Each thread caches its newest ones, because the
+/// tables of a transform take as long to compute as the transform itself.
 std::shared_ptr<const Fft> fft_of(std::size_t length);
 
 }  // namespace cudp::privacy::pld

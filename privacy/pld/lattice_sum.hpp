@@ -9,7 +9,7 @@
 
 namespace cudp::privacy::pld {
 
-/// `count` releases whose losses have the same distribution on a lattice.
+/// `count` releases whose losses have the same discrete distribution.
 struct Repeated {
   Lattice lattice;
   std::uint64_t count = 0;
@@ -21,24 +21,27 @@ struct Window {
   double interval = 0.0;
   std::int64_t first = 0;
   std::size_t length = 0;  ///< a power of two
-  /// Upper bound on the tilted probability of a composed loss outside the window, on both sides
-  /// together.
+  /// Upper bound on the probability of a composed loss outside the window, on both sides together,
+  /// under the exponentially tilted distribution (LatticeSum).
   double tilted_outside = 0.0;
   /// Upper bound on the probability of a composed loss at or beyond the upper end.
   double mass_above = 0.0;
 };
 
-/// Sum of independent lattice losses, near the losses that matter for one (epsilon, delta).
+/// Distribution of a sum of independent discrete losses, evaluated in a window around the losses
+/// that determine one (epsilon, delta).
 ///
-/// Every pmf p is tilted to t = p e^(tilt L - K), where K normalises the sum to 1 (Esscher).
-/// Transforms of t multiply like those of p, and dividing by the tilt afterwards leaves an error
-/// that is relative to the tail of the sum at the tilted mean, instead of absolute.
+/// The probability p of each loss L is replaced by t = p e^(tilt L - K), where K normalises the sum
+/// to 1 (Esscher transform). Convolving with t instead of p and undoing the tilt at the end makes
+/// the rounding errors of the Fourier transform relative to the tail near the tilted mean, instead
+/// of absolute.
 ///
 /// Errors, all bounded and propagated to the result:
 ///
 ///   - rounding of the transforms: relative in Euclidean norm (Fft), hence absolute at each
 ///     frequency, through the powers and products to the inverse;
-///   - wrap-around: from above it only adds; from below it is subtracted;
+///   - wrap-around of the cyclic convolution: ignored in an upper bound, which it only raises; a
+///     bound on it is subtracted in a lower bound;
 ///   - rounding of the tails: if a hockey-stick curve has an error of r P(L > l), that curve plus
 ///     r e (1 + tilt) times itself, moved up by 1/(1 + tilt), lies above, because
 ///     1 - e^(-1/(1+tilt)) is at least 1/(2 + tilt). That adds r e (2 + tilt) to the tilted mass of
@@ -46,12 +49,14 @@ struct Window {
 ///   - rounding of the losses: by shifting epsilon.
 class LatticeSum {
  public:
-  /// Composes the releases. loss_error: bound on the error of one release's loss. `above`: whether
-  /// the lattices are upper bounds, as the result will be.
+  /// Composes the releases. loss_error: bound on the error of one release's loss. above: whether
+  /// the releases' distributions are upper bounds; the result is then an upper bound, otherwise a
+  /// lower bound.
   LatticeSum(std::span<const Repeated> releases, double tilt, const Window& window, const Fft& fft,
              double loss_error, bool above);
 
-  /// Returns a bound on delta(epsilon), upper or lower as constructed; not clamped to [0, 1].
+  /// Returns an upper or lower bound (see the constructor) on delta at epsilon; not clamped to [0,
+  /// 1].
   double delta(double epsilon) const;
 
  private:

@@ -25,12 +25,15 @@ class LossTails {
   LossTails(const LossTails&) = delete;
   LossTails& operator=(const LossTails&) = delete;
   virtual ~LossTails() = default;
+  /// Returns the loss and the tails at a parameter in [begin(), end()].
   virtual TailPoint at(double parameter) const = 0;
+  /// First value of the parameter at which the loss is computed.
   double begin() const { return begin_; }
+  /// Last value of the parameter at which the loss is computed.
   double end() const { return end_; }
-  /// Whether the loss outside of the interval on which it is tabulated equals the loss at the
-  /// nearer end. If false, the probability outside is below 1e-60, and what lies above the upper
-  /// end counts as an infinite loss.
+  /// Whether the loss at parameters outside of [begin(), end()] equals the loss at the nearer end.
+  /// If false, the probability outside is below 1e-60, and parameters above end() count as an
+  /// infinite loss, or as the loss greatest() if that is finite.
   bool constant_beyond() const { return constant_beyond_; }
   /// Largest possible loss.
   double greatest() const { return greatest_; }
@@ -59,13 +62,15 @@ struct PrivacyLoss {
   double infinite = 0.0;  ///< probability of an infinite loss
 };
 
-/// Returns the dominating privacy loss of one release for groups of up to k changes. Sources:
-/// dominating_pair.hpp for Gaussian noise, the only one known if examples are replaced. Laplace:
-/// the mechanism's own pair, at distance k. Poisson Laplace, k = 1: Zhu, Dong, Wang 2022,
-/// Proposition 30. Bounded range: the largest hockey-stick divergence over all positions of the
-/// interval (Dong, Durfee, Rogers 2020, arXiv:1909.13830, Lemma 3.4); groups add their ranges.
-/// Approximate DP: Kairouz, Oh, Viswanath 2015 (arXiv:1311.0776), Theorem 3.1; k = 1. Throws
-/// std::domain_error if none is known.
+/// Returns the privacy loss of a pair of distributions that dominates one release, if up to k
+/// examples change. Throws std::domain_error if no such pair is known.
+///
+/// Gaussian noise of any kind, and every mechanism if examples are replaced: dominating_pair.hpp.
+/// Laplace: the output distributions for two values that differ by k. PoissonLaplace, k = 1: Zhu,
+/// Dong, Wang 2022, Proposition 30. BoundedRange, whose loss lies in an interval of length k
+/// epsilon: the largest hockey-stick divergence over all positions of this interval (Dong, Durfee,
+/// Rogers 2020, arXiv:1909.13830, Lemma 3.4). ApproximateDp, k = 1: Kairouz, Oh, Viswanath 2015
+/// (arXiv:1311.0776), Theorem 3.1.
 PrivacyLoss privacy_loss(const Mechanism& mechanism, Change change, std::uint64_t k);
 
 }  // namespace cudp::privacy::pld

@@ -10,12 +10,14 @@
 
 namespace cudp::privacy::pld {
 
-/// Negative logarithm of the probability that the tilted sum of losses may have outside of a
-/// window, on each side: 1e-9, or 1e-15 for a wide window.
+/// Negative logarithms of 1e-9 and 1e-15: the probability that the exponentially tilted sum of
+/// privacy losses may have outside of the computed range of losses (Window), on each side; the
+/// second for a wide range.
 inline constexpr double kLogOutside = 20.7, kLogLittleOutside = 34.5;
 
-/// How far the tilted sum of losses lies below and above its mean, except for a small probability
-/// on each side. Chernoff bounds.
+/// Mean and standard deviation of a sum of privacy losses under exponential tilting, and how far
+/// the sum lies below and above its mean, except for a small probability on each side (Chernoff
+/// bounds).
 struct Reach {
   double mean = 0.0, deviation = 0.0;
   double below = 0.0, above = 0.0;
@@ -26,8 +28,10 @@ struct Reach {
 /// Cumulants K(tilt) = log E[e^(tilt L)] of L, the sum of the losses of some releases.
 class Cumulants {
  public:
+  /// Adds `count` releases with this loss distribution. `atoms` must outlive this object.
   void add(std::span<const Atom> atoms, std::uint64_t count) { terms_.push_back({atoms, count}); }
-  /// log_outside: negative logarithm of about the probability on each side.
+  /// Returns the range of the sum tilted by `tilt`. log_outside: negative logarithm of the
+  /// probability, approximately, that is left out on each side.
   Reach reach(double tilt, double log_outside) const;
 
  private:
@@ -39,17 +43,17 @@ class Cumulants {
 };
 
 /// Returns the mean of the sum of the releases' privacy losses under exponential tilting by `tilt`,
-/// where each loss is rounded to a multiple of `interval`. Leaves out the constant offset of each
-/// release. The mean of unrounded losses would not do, because the roundings of many releases add
-/// up. The transform's window is placed around this mean.
+/// where each loss is rounded to a multiple of `interval`. Leaves out each release's
+/// Lattice::offset. The mean of unrounded losses would not do, because the roundings of many
+/// releases add up. The computed range of losses (Window) is placed around this mean.
 double lattice_mean(std::span<const Repeated> releases, double tilt, double interval);
 
-/// Returns the length of the Fourier transform, a power of two, for losses in a range of width
-/// `span` on a grid with this interval.
+/// Returns the length of the Fourier transform, a power of two, for losses that are multiples of
+/// `interval` in a range of width `span`.
 std::size_t length_for(double span, double interval);
 
 /// Sets `tilted_outside` and `mass_above` of the window, by Chernoff's bound on the sum of the
-/// releases.
+/// releases' losses. reach: of this sum at this tilt.
 void bound_outside(std::span<const Repeated> releases, double tilt, const Reach& reach,
                    Window& window);
 

@@ -7,11 +7,13 @@
 
 namespace cudp::privacy {
 
-/// Converts a Renyi divergence `rdp` [nats] of one order to epsilon at a delta, or to log(delta) at
-/// an epsilon: Canonne, Kamath, Steinke 2020 (arXiv:2004.00010), Proposition 12. Rounded up;
-/// increases with rdp. Delta is also at most sqrt(1 - e^-rdp), by the inequality of Bretagnolle and
-/// Huber (Canonne 2022, arXiv:2202.07198).
+/// Returns the epsilon at delta that follows from the Renyi divergence `rdp` [nats] of one order:
+/// Canonne, Kamath, Steinke 2020 (arXiv:2004.00010), Proposition 12. Delta is also at most
+/// sqrt(1 - e^-rdp), by the inequality of Bretagnolle and Huber (Canonne 2022, arXiv:2202.07198).
+/// Rounded up; increases with rdp.
 double epsilon_at(double order, double rdp, double delta);
+/// Returns the log(delta) at epsilon that follows from the Renyi divergence `rdp` [nats] of one
+/// order, by the theorems of epsilon_at(). Rounded up; increases with rdp.
 double log_delta_at(double order, double rdp, double epsilon);
 
 /// Returns delta = exp(log_delta), rounded up, but at most 1, and never 0, which would claim pure
@@ -21,17 +23,18 @@ double delta_from_log(double log_delta);
 /// Function that returns the Renyi divergence at orders[i] [nats].
 using RdpAt = std::function<double(std::size_t i)>;
 
-/// Returns the smallest epsilon (or delta) that epsilon_at (or log_delta_at) gives over the orders,
-/// for divergences that are expensive to compute. A Renyi divergence never decreases with its
-/// order, so an order is skipped if it would not give the smallest value even with the divergence
-/// of a smaller order. That skips all but a few of the default orders. epsilon is +infinity, or
-/// delta 1, if no order gives a better value. Throws std::invalid_argument on an order out of range
-/// or a negative or NaN divergence.
+/// Returns the smallest epsilon at delta that these orders give (epsilon_at), for divergences that
+/// are expensive to compute. A Renyi divergence never decreases with its order, so an order is
+/// skipped if it would not give the smallest value even with the divergence of a smaller order.
+/// That skips all but a few of the default orders. epsilon is +infinity if no order gives a finite
+/// one. Throws std::invalid_argument on an order out of range or a negative or NaN divergence.
 PrivacyBound lowest_epsilon(std::span<const double> orders, const RdpAt& rdp, double delta);
+/// Returns the smallest delta at epsilon, at most 1, that these orders give (log_delta_at). Skips
+/// orders and throws as lowest_epsilon() does.
 PrivacyBound lowest_delta(std::span<const double> orders, const RdpAt& rdp, double epsilon);
 
-/// Check an argument. Throw std::invalid_argument, with the value, unless order > 1 and finite, rdp
-/// >= 0, delta in (0, 1), epsilon finite and >= 0.
+/// Each of these functions checks one argument: order > 1 and finite, rdp >= 0, delta in (0, 1),
+/// epsilon finite and >= 0. Otherwise it throws std::invalid_argument, with the value.
 void check_order(double order);
 void check_rdp(double rdp, double order);
 void check_delta(double delta);

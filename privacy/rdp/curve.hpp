@@ -13,7 +13,7 @@ namespace cudp::privacy {
 /// combined into one.
 class RdpCurve {
  public:
-  /// Throws as rdp() does if a mechanism is out of range.
+  /// Throws std::invalid_argument if a mechanism is out of range.
   explicit RdpCurve(std::span<const Release> releases, const Neighbours& neighbours = {});
 
   /// Returns the Renyi divergence of the whole sequence at one order [nats], rounded up: the sum of
@@ -57,16 +57,18 @@ class RdpCurve {
   bool nothing_ = true;
 };
 
-/// Returns the smallest epsilon (or delta) of the releases that follows from their Renyi
-/// divergences, converted by Canonne, Kamath, Steinke 2020 (arXiv:2004.00010), Proposition 12, over
-/// the given orders. Without orders it searches all, between and beyond the default ones, from 1 +
-/// 1e-6 to largest_order. The deltas of ApproximateDp releases are part of delta. The order is
-/// chosen by RdpCurve::estimate and then evaluated: by RdpCurve::at for single examples, with 1024
-/// entries for groups, whose divergences take a thousand times longer. Throws std::invalid_argument
-/// on arguments out of range or if no order gives a finite epsilon, std::domain_error if a
-/// mechanism has no bound, or if delta does not exceed those deltas.
+/// Returns the smallest epsilon at delta that follows from the releases' Renyi divergences at the
+/// given orders, by Canonne, Kamath, Steinke 2020 (arXiv:2004.00010), Proposition 12. If `orders`
+/// is empty, it searches all orders from 1 + 1e-6 to largest_order. The deltas of ApproximateDp
+/// releases are part of delta. The order is chosen by RdpCurve::estimate and then evaluated: by
+/// RdpCurve::at for single examples, or by RdpCurve::grouped with 1024 entries for groups, whose
+/// divergences take a thousand times longer. Throws std::invalid_argument on arguments out of range
+/// or if no order gives a finite epsilon, std::domain_error if a mechanism has no bound, or if
+/// delta does not exceed those deltas.
 PrivacyBound epsilon_by_rdp(std::span<const Release> releases, double delta,
                             const Neighbours& neighbours = {}, std::span<const double> orders = {});
+/// Returns the smallest delta at epsilon that follows from the releases' Renyi divergences. Chooses
+/// orders and throws as epsilon_by_rdp() does.
 PrivacyBound delta_by_rdp(std::span<const Release> releases, double epsilon,
                           const Neighbours& neighbours = {}, std::span<const double> orders = {});
 

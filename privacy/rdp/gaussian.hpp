@@ -35,6 +35,7 @@ struct GdpEstimate {
 /// differ. Source: Bu, Dong, Long, Su 2020 (arXiv:1911.11607), Theorem 5.
 GdpEstimate gdp_estimate_epsilon(std::span<const Release> releases, double delta,
                                  std::uint64_t k = 1);
+/// Returns the estimate of delta at epsilon, with the mu and the errors of gdp_estimate_epsilon().
 GdpEstimate gdp_estimate_delta(std::span<const Release> releases, double epsilon,
                                std::uint64_t k = 1);
 

@@ -30,14 +30,16 @@ double rdp(const Mechanism& mechanism, double alpha, const Neighbours& neighbour
 /// with delta > 0.
 double failure_of(const Mechanism& mechanism, const Neighbours& neighbours = {});
 
-/// Returns rho of one release in zero-concentrated DP: its Renyi divergence of every order alpha is
-/// at most rho alpha. Rounded up. Throws as rdp() does. For a sampled mechanism it returns rho
-/// without sampling, because sampling does not help at large orders.
+/// Returns the smallest known rho for which one release satisfies rho-zCDP (zero-concentrated DP):
+/// its Renyi divergence of every order alpha is at most rho alpha. Rounded up. Throws
+/// std::invalid_argument if the mechanism or the group is out of range, std::domain_error if no rho
+/// is known. Sampling is ignored, because it does not help at large orders.
 ///
-/// Gaussian 1/(2 sigma^2), mixtures by their largest component (quasi-convexity): Bun, Steinke 2016
-/// (arXiv:1605.02065), Proposition 1.6. Pure epsilon-DP, which includes Laplace: epsilon
-/// tanh(epsilon/2), by randomised response (zcdp_of_pure). BoundedRange epsilon^2/8: Cesar, Rogers
-/// 2021 (arXiv:2004.07223).
+/// For one example added or removed, Gaussian noise has rho = 1/(2 sigma^2) (Bun, Steinke 2016,
+/// arXiv:1605.02065, Proposition 1.6). A GaussianMixture has the rho of its largest sensitivity, by
+/// quasi-convexity. For pure epsilon-DP, which includes Laplace, rho = epsilon tanh(epsilon/2),
+/// attained by randomised response (zcdp_of_pure). For BoundedRange rho = epsilon^2/8 (Cesar,
+/// Rogers 2021, arXiv:2004.07223).
 double zcdp_of(const Mechanism& mechanism, const Neighbours& neighbours = {});
 
 }  // namespace cudp::privacy

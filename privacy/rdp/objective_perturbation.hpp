@@ -13,14 +13,15 @@ struct ObjectivePerturbation {
   double kappa = 0.0;  ///< >= 0, finite
 };
 
-/// Returns delta at epsilon for objective perturbation together with other Gaussian releases, made
-/// before it or from its result. others: sensitivity / noise std of these releases together; 0 for
-/// none. An upper bound, for adding and for removing:
+/// Returns an upper bound on delta at epsilon, for adding and for removing one example, of
+/// objective perturbation together with other Gaussian releases, made before it or from its result.
+/// others: sensitivity / noise std of these releases together; 0 for none. The bound is
 ///
 ///   delta(epsilon) = delta_G(hypot(mu, others), epsilon - kappa)
 ///                    + delta_G(others, epsilon - kappa) / 2,
 ///
-/// with delta_G the Gaussian mechanism's (gaussian.hpp). 1 if epsilon < kappa. epsilon >= 0.
+/// with delta_G the delta of the Gaussian mechanism (gaussian_delta); 1 if epsilon < kappa.
+/// Requires epsilon >= 0.
 ///
 /// Proof. w is the minimum if b = -(sum of phi' v_i + Lambda w): one w for each b. So the density
 /// of w is that of b times the determinant of the second derivative A of sum + Lambda / 2 |w|^2.

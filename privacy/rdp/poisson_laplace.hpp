@@ -8,9 +8,10 @@ namespace cudp::privacy {
 /// Throws std::invalid_argument outside those ranges.
 ///
 /// Integer orders: the binomial expansion of E[(1 - q + q L)^alpha], with the moments of L = P/Q by
-/// Mironov 2017, Proposition 6. Direction: Mironov, Talwar, Zhang 2019 (arXiv:1908.10530), Theorem
-/// 5, because the Laplace pair, too, is mirrored by x -> 1 - x. Fractional orders: the chord
-/// between integer ones, because log E is convex in the order.
+/// Mironov 2017, Proposition 6. Removing an example is the larger of the two directions: Mironov,
+/// Talwar, Zhang 2019 (arXiv:1908.10530), Theorem 5, which applies because x -> 1 - x exchanges the
+/// two Laplace distributions. Fractional orders: the chord between integer ones, because log E is
+/// convex in the order.
 double rdp_poisson_laplace(double q, double scale, double alpha);
 
 }  // namespace cudp::privacy

@@ -2,10 +2,10 @@
 
 namespace cudp::privacy {
 
-/// Returns the epsilon of a rho-zCDP mechanism at the given delta, in nats, rounded up, by the
-/// Renyi curve alpha * rho at its best order. rho finite, >= 0; delta in (0, 1); otherwise throws
-/// std::invalid_argument. rho = 0 gives 0. Source: Canonne, Kamath, Steinke 2020
-/// (arXiv:2004.00010), Proposition 12 and Corollary 13.
+/// Returns the epsilon of a rho-zCDP mechanism at the given delta, in nats, rounded up, by
+/// converting its Renyi divergence alpha * rho at the best order alpha. rho finite, >= 0; delta in
+/// (0, 1); otherwise throws std::invalid_argument. rho = 0 gives 0. Source: Canonne, Kamath,
+/// Steinke 2020 (arXiv:2004.00010), Proposition 12 and Corollary 13.
 double epsilon_from_zcdp(double rho, double delta);
 
 /// Returns the epsilon of a rho-zCDP mechanism by the classical conversion rho + 2 sqrt(rho

@@ -10,8 +10,8 @@
 
 namespace cudp::privacy {
 
-/// FNV-1a checksum. Every step is a bijection of the state, so a change of one byte changes every
-/// checksum from there on. It detects damage, not forgery.
+/// FNV-1a checksum of all lines so far. Every step is a bijection of its state, so a change of one
+/// byte changes every checksum from there on. It detects damage, not forgery.
 class Checksum {
  public:
   void add_line(std::string_view line);
@@ -39,8 +39,8 @@ class LineReader {
  public:
   LineReader(std::string_view text, std::string_view name) : text_(text), name_(name) {}
 
-  /// Returns the next line without its checksum. The checksum is verified first, so that a damaged
-  /// line is never parsed. Throws std::invalid_argument.
+  /// Returns the next line without its checksum. Verifies the checksum first, so that a damaged
+  /// line is never parsed: throws std::invalid_argument if it does not match.
   std::string_view take();
   /// Number of the line that take() returned last, from 1.
   std::size_t number() const { return number_; }

@@ -7,7 +7,7 @@
 
 namespace cudp::privacy {
 
-/// Returns a number in hexadecimal floating-point form, which is exact.
+/// Returns a number as hexadecimal floating-point text, which is exact.
 std::string hex(double value);
 
 /// Throws std::invalid_argument: "expected WHAT, found 'FOUND'", in one printable line.
@@ -15,9 +15,11 @@ std::string hex(double value);
 
 /// Removes the next word from `line` and returns it; "" if there is none.
 std::string_view take_word(std::string_view& line);
-/// Remove the next word and return it as a whole number, or as a double. Throw as expected() does
-/// if it is not one.
+/// Removes the next word from `line` and returns it as a whole number. Throws
+/// std::invalid_argument, "expected ..., found ...", if it is not one.
 std::uint64_t take_count(std::string_view& line);
+/// Removes the next word from `line` and returns it as a number. Throws std::invalid_argument,
+/// "expected ..., found ...", if it is not one.
 double take_number(std::string_view& line);
 
 }  // namespace cudp::privacy

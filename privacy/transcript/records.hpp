@@ -37,12 +37,12 @@ struct Release {
   std::string name;
   std::uint32_t stream = 0;  ///< random stream; together with `step` it selects the noise
   std::uint64_t step = 0;
-  double grid = 0.0;
+  double grid = 0.0;  ///< sums and noise are integer multiples of this
   double noise_std = 0.0;
   double sensitivity = 0.0;   ///< L2 sensitivity stated by the caller; 0: the certificate states it
   std::uint64_t charged = 0;  ///< number of releases in the ledger's file when this one was made
-  std::vector<std::int64_t> sums;  ///< exact sums [multiples of the grid]; empty for a noisy choice
-  /// Exact private inputs that are not multiples of the grid: the scores of a noisy choice, or the
+  std::vector<std::int64_t> sums;  ///< exact sums [multiples of `grid`]; empty for a noisy choice
+  /// Exact private inputs that are not multiples of `grid`: the scores of a noisy choice, or the
   /// minimum of an objective.
   std::vector<double> scores;
   /// Released values: (sums + noise) times `grid`, rounded to float by engines.
@@ -57,7 +57,7 @@ struct Update {
   /// learning_rate is the chosen step size.
   std::string optimizer;
   double momentum = 0.0, beta1 = 0.0, beta2 = 0.0, epsilon = 0.0, weight_decay = 0.0;
-  double learning_rate = 0.0;  ///< as used; it and the numbers below are float values
+  double learning_rate = 0.0;  ///< of this step; it and the next numbers were rounded to float
   double inverse_batch = 0.0;
   double bias1 = 1.0, bias2 = 1.0, ema_decay = 0.0;
   bool coordinates = false;  ///< gradients are transformed (AdaCliP); the checker skips the update

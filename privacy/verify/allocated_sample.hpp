@@ -6,11 +6,11 @@
 
 namespace cudp::verify {
 
-/// Returns the examples with indices below `examples` (at most 2^32), ascending, that random
-/// allocation puts into a step. Each example is in one of the `epoch_steps` steps of an epoch. With
-/// w word i of the random stream 13 at step e, the number of the epoch, example i is in step
-/// floor(w epoch_steps / 2^32) of it. If the remainder of that division is below 2^32 mod
-/// epoch_steps, w is replaced by word i of the stream's next round of further digits.
+/// Returns the examples that random allocation puts into step `step`, ascending. Each example is in
+/// one random step of each epoch of `epoch_steps` steps. examples: number of examples, at most
+/// 2^32. Example i is in step floor(w epoch_steps / 2^32) of epoch e, where w is word i of random
+/// stream 13 (RandomWords) at "step" e. If the remainder of that division is below 2^32 mod
+/// epoch_steps, w is replaced by word i of the stream's next round.
 std::vector<std::uint32_t> allocated_sample(std::string_view generator,
                                             const std::array<std::uint32_t, 8>& key,
                                             std::uint64_t epoch_steps, std::uint64_t step,

@@ -15,15 +15,17 @@ namespace cudp::verify {
 class Bounds {
  public:
   Bounds() = default;
-  /// Makes a cache in which every call of epsilon() throws with this text.
+  /// Makes a cache that computes nothing: every call of epsilon() throws with this text.
   explicit Bounds(std::string refusal) : refusal_(std::move(refusal)) {}
 
-  /// Returns the accountant's bound for these releases. Throws std::invalid_argument if there is
-  /// none, on every call.
+  /// Returns the accountant's bound on epsilon at delta for these releases. Throws
+  /// std::invalid_argument if there is none; a refusal is cached like a bound, so repeated calls
+  /// throw again.
   const privacy::PrivacyBound& epsilon(const privacy::Composition& composition,
                                        const privacy::AccountantOptions& options, double delta);
 
-  /// Returns privacy::epsilon_of. Throws std::invalid_argument if there is none, on every call.
+  /// Returns a bound on epsilon at delta for the selection that `tuning` describes
+  /// (privacy::epsilon_of). Throws std::invalid_argument if there is none, also on repeated calls.
   const privacy::SelectionEpsilon& selection(const privacy::Certificate::Tuning& tuning,
                                              double delta, std::uint64_t group);
 

@@ -14,20 +14,21 @@ struct Charge {
   std::uint64_t first = 0;  ///< index of the first release, if `numbered`
   privacy::Release release;
   std::uint64_t position = 0;  ///< number of releases in the file before this line
-  std::uint64_t key = 0;       ///< number of times that the key was lost before this line
+  std::uint64_t key = 0;       ///< number of times that the random key was lost before this line
 };
 
+/// All lines of a ledger.
 struct Charges {
   std::vector<Charge> lines;
-  /// For each loss of the key: number of releases in the file before it.
+  /// For each time that the random key was lost: number of releases in the file before that.
   std::vector<std::uint64_t> lost;
-  std::uint64_t total = 0;
+  std::uint64_t total = 0;  ///< number of releases in the file
   privacy::Ledger ledger;
 
   /// Returns how many times the key was lost before the last of the first `charged` releases.
   std::uint64_t lost_keys_before(std::uint64_t charged) const;
-  /// Returns the mechanism that release `number` was charged as under the key with index `key`,
-  /// looking only at the first `charged` releases of the file; null if it was not charged.
+  /// Returns the mechanism as which numbered release `number` was charged after the random key was
+  /// lost `key` times; null if it was not. Only the first `charged` releases of the file count.
   const privacy::Mechanism* find(std::uint64_t number, std::uint64_t key,
                                  std::uint64_t charged) const;
 };

@@ -25,6 +25,7 @@ struct Evidence {
   std::optional<std::string> holdout = {};
 };
 
+/// Result of checking a run.
 struct Verdict {
   std::vector<Finding> findings;  ///< empty: every check passed
   std::uint64_t releases = 0;     ///< number of releases checked
@@ -42,7 +43,7 @@ struct Verdict {
 ///
 /// Rules:
 /// - `noise`: released values minus the sums are the rounded noise of that stream at that step, at
-///   the standard deviation and on the grid that the certificate states;
+///   the stated standard deviation; both are multiples of the stated grid;
 /// - `sensitivity`: the norm of a sum of n examples is at most n times the stated sensitivity;
 /// - `twice`: no stream and step are used under one key for two different sums;
 /// - `batch`: the examples drawn are those of the stated rate, which follows from batch and size;

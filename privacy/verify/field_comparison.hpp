@@ -7,12 +7,13 @@
 
 namespace cudp::verify {
 
-/// Valid values of a field of a certificate.
+/// Requirements on one field of a certificate: its JSON type, whether it may be missing, and its
+/// valid values.
 struct Field {
   enum class Type { text, flag, number, whole, object, objects, texts, numbers, wholes, groups };
   Type type = Type::text;
   bool must = true;        ///< false: the field may be missing
-  const char* range = "";  ///< description of a number's range
+  const char* range = "";  ///< description of the valid values, for messages
   bool (*in_range)(double) = nullptr;
   std::vector<std::string> words = {};         ///< valid texts; empty: any text
   bool (*fits)(const std::string&) = nullptr;  ///< further condition of a text, stated by `range`

@@ -10,10 +10,10 @@
 namespace cudp::verify {
 
 /// Reference implementation of DP-AGD's choice of step sizes (Lee and Kifer 2018, Algorithm 2),
-/// computed from its released choices. A choice is an index into 20 step sizes, evenly spaced from
-/// 0 to the largest. The last choice in an iteration is its step size; earlier choices in it are 0,
-/// and each of them shrinks the largest step size. After every 10 steps the largest becomes 1.1
-/// times the largest of those 10. Directions are checked in optimizer.hpp.
+/// computed from the released noisy choices. A choice is an index into 20 step sizes, evenly spaced
+/// from 0 to the largest. The last choice in an iteration is its step size; earlier choices in it
+/// are 0, and each of them shrinks the largest step size. After every 10 steps the largest becomes
+/// 1.1 times the largest of those 10. Directions are checked in optimizer.hpp.
 class LineSearch {
  public:
   static constexpr int kStepSizes = 20;
@@ -23,6 +23,7 @@ class LineSearch {
 
   /// Called when a process of the run starts or resumes at `step`.
   void begin(std::uint64_t step);
+  /// Adds a released noisy choice of the current iteration.
   void add_choice(const transcript::Release& choice) { chosen_.push_back(choice.values); }
 
   /// Returns "" if `update` used the step size that the released choices determine, else the

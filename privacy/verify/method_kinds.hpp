@@ -22,14 +22,16 @@ inline constexpr std::uint32_t kMoments = 10;
 inline constexpr std::uint32_t kCount = 11;
 inline constexpr std::uint32_t kHoldout = 12;
 
-/// Which checks apply to a training method.
+/// Kinds of releases that a training method makes. They determine which checks apply.
 struct Kinds {
-  bool known = false;
-  /// Releases sums of clipped gradients over Poisson batches, and applies an optimizer.
+  bool known = false;  ///< whether the method's name is known
+  /// Whether the method releases sums of clipped gradients over random batches, and updates the
+  /// parameters by an optimizer.
   bool engine = false;
   std::set<std::uint32_t> host_streams;  ///< random streams for noise that is added on the host
-  bool choices = false;
+  bool choices = false;                  ///< whether the method releases noisy choices among scores
 };
+/// Returns the kinds of releases of the certificate's method.
 Kinds kinds_of(const StatedNumbers& certificate);
 
 /// Returns the number of steps of an epoch, at least 1.

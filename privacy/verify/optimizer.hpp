@@ -35,9 +35,9 @@ Approximate square_root(const Approximate& a);
 ///   adam      m = b1 m + (1 - b1) g,  v = b2 v + (1 - b2) g^2,
 ///             theta -= lr (m bias1) / (sqrt(v bias2) + epsilon)
 ///   adamw     adam with g without wd, after theta -= lr wd theta
-/// and average = decay average + (1 - decay) theta. If gradients were transformed, checks only the
-/// average. Returns "" if `after` is the result of the update; otherwise one line with the tensor,
-/// the index and the size of the first difference.
+/// and average = decay average + (1 - decay) theta. If gradients were transformed before clipping
+/// (AdaCliP), checks only the average. Returns "" if `after` is the result of the update; otherwise
+/// one line with the tensor, the index and the size of the first difference.
 std::string follows(const transcript::State& before, std::span<const double> released,
                     const transcript::Update& after);
 
@@ -50,7 +50,9 @@ struct Measured {
 /// Checks that a step of DP-AGD follows from the released noisy gradient sums. With g the mean of
 /// `sums` weighted by 1 / sigma^2,
 ///   theta -= lr (g + wd theta) / |g + wd theta|,
-/// in double, except that the direction and the result are rounded to float. Returns as follows().
+/// in double, except that the direction and the result are rounded to float. Returns "" if
+/// after.parameters is the result; otherwise one line that describes the first difference. before:
+/// the state before the step.
 std::string follows_descent(const transcript::State& before, std::span<const Measured> sums,
                             const transcript::Update& after);
 

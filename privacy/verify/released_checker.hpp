@@ -78,7 +78,7 @@ class ReleasedChecker {
   // The list of noisy values.
 
   void check_releases();
-  /// Returns how many Gaussian releases of this noise multiplier there are.
+  /// Returns how many Gaussian releases with this noise multiplier the certificate lists.
   std::uint64_t paid(double sigma) const;
   /// Removes the values of this name and this noise multiplier from the list of released values.
   /// Returns how many there were.
@@ -93,7 +93,8 @@ class ReleasedChecker {
   /// norm adapts, each epoch pays for a second one, which the first epoch does not make. After a
   /// lost key only the values that the run uses are listed.
   void take_totals(std::vector<privacy::NoisyValue>& rows, std::uint64_t totals);
-  /// Checks that each listed value is one that the method releases, on a grid that fits its noise.
+  /// Checks that each listed value is one that the method releases, and that its spacing (grid)
+  /// fits its noise.
   void check_names();
   void expect_size(std::vector<privacy::NoisyValue>& rows);
   /// Checks PrivGene's selections: their number and epsilon.

@@ -30,12 +30,12 @@ struct Row {
 std::vector<Row> read_rows(std::string_view text);
 
 /// Checks the lines of a finished run's metrics.jsonl against its certificate. Steps increase up to
-/// the last one made. Lines are at ends of epochs and at the last step. A line's epsilon is the
-/// accountant's bound for the releases made by then; the certificate lists the releases of steps in
-/// order. Every line has metrics of test rows if the certificate states that these are public,
-/// otherwise none has. The last line's epsilon is not above the certificate's. engine: whether the
-/// method has numbered steps with Poisson batches. options: of the accountant. Returns the
-/// differences: line, expected, found.
+/// the last step of the run. There are lines only for ends of epochs and for the last step. A
+/// line's epsilon is the accountant's bound for the releases made by then; the certificate lists
+/// the releases of steps in order. Every line has metrics of test rows if the certificate states
+/// that these are public, otherwise none has. The last line's epsilon is not above the
+/// certificate's. engine: whether the method has numbered steps with Poisson batches. options: of
+/// the accountant. Returns the differences: line, expected, found.
 std::vector<std::string> check_rows(const std::vector<Row>& rows, const StatedNumbers& certificate,
                                     const Settings& settings, bool engine,
                                     const privacy::AccountantOptions& options, Bounds& bounds);

@@ -105,9 +105,9 @@ class RunChecker {
   /// null if it was not. first: result of is_first().
   const privacy::Mechanism* check_charge(const transcript::Release& r, bool first);
 
-  /// Uses one of the ledger's charges without a number for this release. Returns the mechanism that
-  /// was charged; null if the ledger has none like it. Charges are counted in halves, because a
-  /// covariance matrix is released in two parts.
+  /// Assigns one of the ledger's charges without a number to this release. Returns the mechanism
+  /// that was charged; null if the ledger has none like it. Charges are counted in halves, because
+  /// a covariance matrix is released in two parts.
   const privacy::Mechanism* take(const transcript::Release& r, bool first);
 
   // Checks of the noise of releases.
@@ -188,7 +188,7 @@ class RunChecker {
   std::vector<Measured> measured_;
   std::uint64_t next_step_ = 0;
   std::optional<transcript::State> state_;
-  /// Hash of the training state by number of steps done.
+  /// Hash of the training state after each number of steps.
   std::map<std::uint64_t, std::uint64_t> states_;
   std::map<std::uint32_t, bool> held_;  ///< whether a drawn example is held out, by example
   std::uint64_t holdout_releases_ = 0;

@@ -54,12 +54,15 @@ struct StatedNumbers {
   /// own part of the budget.
   std::optional<privacy::CountSplit> split;
 
-  /// (epsilon, delta) of all releases except the noisy number of examples, and these releases. If
-  /// the budget is not divided: the whole budget, and all releases.
+  /// Epsilon of all releases except the noisy number of examples; of all releases if the budget is
+  /// not divided (split is empty).
   double plan_epsilon() const { return split ? split->training_epsilon : training_epsilon; }
+  /// Delta of the same releases as plan_epsilon().
   double plan_delta() const { return split ? split->training_delta : training_delta; }
+  /// The releases that plan_epsilon() is for.
   std::vector<privacy::Release> plan_releases() const;
-  /// Number of steps that one release pays for.
+  /// Number of steps that one release of the mechanism covers: those of an epoch under random
+  /// allocation, otherwise 1.
   std::uint64_t steps_of_release() const { return epoch_steps > 0 ? epoch_steps : 1; }
   /// Number of steps that were charged again because a key was lost.
   std::uint64_t repeated_steps() const { return std::min(steps, repeated * steps_of_release()); }

@@ -19,13 +19,14 @@ double rate_of(const privacy::Mechanism& mechanism);
 /// begins.
 bool is_epoch_total(const StatedNumbers& certificate, const privacy::Mechanism& mechanism);
 
-/// Returns the grid on which an engine computes sums of vectors with norm up to max_norm.
+/// Returns the number of which an engine's sums of vectors with L2 norm up to max_norm are
+/// multiples.
 inline double engine_grid(double max_norm) { return std::ldexp(1.0, std::ilogb(max_norm) - 20); }
 
-/// Returns the accountant's options for a run: the smallest of all bounds, or rdp or advanced if
-/// the certificate names them. engine: whether the method releases sums of clipped gradients over
-/// Poisson batches; if not, always the smallest. Uses the stated Renyi order if it was fixed in
-/// advance.
+/// Returns the accountant's options for a run. The accountant is the one with the smallest bound,
+/// or rdp or advanced if the certificate names one of these. engine: whether the method releases
+/// sums of clipped gradients over Poisson batches; if not, the name is ignored. Uses the stated
+/// Renyi order if it was fixed in advance.
 privacy::AccountantOptions accountant_options(const StatedNumbers& certificate, bool engine);
 
 /// Checks a certificate against itself, the ledger and the settings, by the rules `noise`, `batch`,

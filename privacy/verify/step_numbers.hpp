@@ -10,9 +10,9 @@
 
 namespace cudp::verify {
 
-/// Checks the numbers of an update other than gradients (learning rate, decay, bias corrections,
-/// ...), by rule `update`. Each is the same at every step, or a function of the step's index, the
-/// settings and earlier releases.
+/// Checks the scalars of parameter updates: learning rate, momentum, decay, bias corrections, ...
+/// Each must be the same at every step, or follow from the step's index, the settings and earlier
+/// releases. Adds differences to the findings, as rule `update`.
 class StepNumbers {
  public:
   /// Requires that all arguments outlive this object.
@@ -23,8 +23,9 @@ class StepNumbers {
         steps_per_epoch_(steps_per_epoch),
         findings_(findings) {}
 
-  /// Checks the numbers of one update. released: the release of this step, or null. After a resume
-  /// from a checkpoint, repeated steps are passed again.
+  /// Checks the scalars of one update. Call it for every update of a run, in order; steps that are
+  /// repeated after a resume from a checkpoint are checked again. released: this step's noisy
+  /// gradient sum, or null if the transcript has none.
   void check(const transcript::Update& u, const transcript::Release* released);
 
  private:

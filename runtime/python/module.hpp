@@ -3,7 +3,8 @@
 
 namespace cudp::python {
 
-/// Each function adds one part of the extension to the module.
+/// Each of these functions adds the Python functions and classes of one topic to the extension
+/// module.
 void bind_accounting(nanobind::module_& m);
 void bind_training(nanobind::module_& m);
 void bind_budget(nanobind::module_& m);

@@ -8,9 +8,10 @@
 
 namespace cudp::python {
 
-/// Returns settings that Python passed as a dict of bool, int, float and str. Messages about them
-/// name them as flags ("--epsilon"), like those of the program. "_" in a key counts as "-". Throws
-/// InputError on an unknown key, naming the nearest. command: name of the command, for the message.
+/// Returns settings that Python passed as a dict of bool, int, float and str. Error messages name a
+/// setting as a flag of the program ("--epsilon"). "_" in a key counts as "-". Throws InputError on
+/// an unknown key, and suggests the most similar known one. command: name of the command, for the
+/// message.
 Settings settings_of(const nanobind::dict& given, const std::vector<Option>& options,
                      const std::string& command);
 

@@ -26,7 +26,7 @@ struct Finished {
   std::string err;
 };
 
-/// Keeps what the tests' gnuplot is told to draw while this object lives.
+/// While this object lives, keeps the scripts that are passed to the tests' gnuplot.
 class DrawnPictures {
  public:
   explicit DrawnPictures(std::string folder) : folder_(std::move(folder)) {
@@ -46,7 +46,7 @@ class DrawnPictures {
   std::string folder_;
 };
 
-/// Whether the process has a handler for the signal.
+/// Returns whether the process has a handler for the signal.
 inline bool hears(pid_t process, int signal) {
   const std::string status = content_of("/proc/" + std::to_string(process) + "/status");
   const std::size_t at = status.find("SigCgt:");

@@ -13,7 +13,7 @@
 
 namespace cudp {
 
-/// Cells of a line without quotes.
+/// Returns the cells of a line that has no quotes.
 inline std::vector<std::string> cells_of(const std::string& line) {
   std::vector<std::string> cells(1);
   for (const char c : line) {
@@ -25,7 +25,7 @@ inline std::vector<std::string> cells_of(const std::string& line) {
   return cells;
 }
 
-/// Patients with gaps, names that are no ASCII, and an id. The label is `died`.
+/// Table of patients with missing cells, names that are not ASCII, and an id. The label is `died`.
 struct PatientsWithNames {
   std::string csv;
   std::vector<std::string> ids;
@@ -116,7 +116,7 @@ class Predict : public testing::Test {
     EXPECT_EQ(f.exit, 0) << f.err;
     return f.exit == 0 ? nlohmann::json::parse(f.out) : nlohmann::json();
   }
-  /// Exit code 2, one line with these words, and no file beyond those that were there.
+  /// Expects exit code 2, one line with these words, and no new files.
   void expect_refused(const std::vector<std::string>& arguments,
                       const std::vector<std::string>& words) const {
     const auto files = [&] {

@@ -19,8 +19,8 @@ struct Shape {
   u32 launches = 1;
 };
 
-/// Returns the fault of a text; empty if it has none. %rd1 is the memory's address, %r1 the thread,
-/// %rd3 the address of the thread's word.
+/// Runs a kernel with this body. Returns the message of its fault; empty if it has none. %rd1 is
+/// the memory's address, %r1 the thread, %rd3 the address of the thread's word.
 inline std::string fault_of(const std::string& body, const Shape& shape = {}, u64 seed = 1,
                             const std::string& directives = "", const std::string& before = "") {
   const std::string text = one_kernel(

@@ -7,10 +7,10 @@
 
 namespace cudp::ptx {
 
-/// Everything that ran before has ended.
+/// Order in which every earlier operation has ended before the next one begins.
 struct OneAfterTheOther final : HappensBefore {};
 
-/// A device with memory, and what a test asks of both.
+/// A device with memory, and the operations on both that tests need.
 class Machine {
  public:
   explicit Machine(u64 seed = 1, const char* device = "H100")
@@ -31,7 +31,7 @@ class Machine {
     return values;
   }
 
-  /// Parameters are 64 bits each.
+  /// Runs a kernel whose parameters have 64 bits each.
   void run(Kernel& kernel, Dim grid, Dim block, const std::vector<u64>& parameters,
            u32 dynamic_shared = 0) {
     OneAfterTheOther order;
@@ -61,8 +61,8 @@ class Machine {
   Interpreter interpreter_;
 };
 
-/// A module with one kernel, k, whose parameters k_param_0.. have 64 bits each. Registers: %p, %rs,
-/// %r, %f, %rd, %fd, 64 of each.
+/// Returns the text of a module with one kernel, k, whose parameters k_param_0.. have 64 bits each.
+/// Registers: %p, %rs, %r, %f, %rd, %fd, 64 of each.
 inline std::string one_kernel(const std::string& body, u32 parameters = 1,
                               const std::string& directives = "", const std::string& before = "") {
   std::string list;

@@ -13,9 +13,9 @@
 
 namespace cudp {
 
-/// Returns where tests make their folders: TMPDIR, or else in memory where there is room and
-/// programs may be started. Trainings write most of their files through to the disk, and wait for
-/// it.
+/// Returns the folder in which tests make theirs: TMPDIR if it is set, otherwise one in memory if
+/// that has space and allows programs to be run. Trainings sync most of their files, which is slow
+/// on a disk.
 inline std::filesystem::path parent_of_test_folders() {
   constexpr std::uintmax_t kRoom = std::uintmax_t{4} << 30;  // bytes
   const char* const memory = "/dev/shm";

@@ -23,17 +23,18 @@
 
 namespace cudp::ptx {
 
-/// Exit code of a process that would have ended with 0.
+/// Exit code of a process with a fault or note that would otherwise have ended with 0.
 inline constexpr int kPtxFault = 70;
 
-/// A copy, a fill or a library's function in a stream, while it runs.
+/// A copy, a fill or a library function in a stream, while it runs.
 class StreamWork {
  public:
   StreamWork(DeviceMemory& memory, const KnownOperations& order, const Toucher& who)
       : memory_(memory), order_(order), who_(who) {}
 
-  /// n numbers that are read or written, in the memory of this process. Throws Fault where they are
-  /// not on the device, or nothing orders this operation after those that touched them.
+  /// Returns n numbers on the device, which the operation reads or writes, as memory of this
+  /// process. Throws Fault if they are not on the device, or if the operation is not ordered after
+  /// earlier accesses.
   template <class T>
   const T* reads(const T* p, std::size_t n, const std::string& what) const {
     return static_cast<const T*>(bytes(p, n * sizeof(T), Access::read, what));
@@ -51,7 +52,7 @@ class StreamWork {
   const Toucher& who_;
 };
 
-/// Runs `work` in a stream of the runtime's, or records it: for libraries' functions.
+/// Runs `work` in a stream, or records it during a capture. For functions of libraries.
 cudaError_t enqueue(cudaStream_t stream, std::function<void(const StreamWork&)> work);
 
 }  // namespace cudp::ptx

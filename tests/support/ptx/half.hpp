@@ -6,7 +6,8 @@
 
 namespace cudp::ptx {
 
-/// To nearest, ties to even; beyond the largest, infinity. NaN becomes the canonical one.
+/// Returns value rounded to fp16: to nearest, ties to even, numbers beyond the largest to infinity.
+/// NaN becomes the canonical NaN.
 template <class Float>
 u16 half_bits(Float value) {
   const auto half = static_cast<_Float16>(value);

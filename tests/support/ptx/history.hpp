@@ -1,45 +1,46 @@
 #pragma once
-// What is known to come before what: streams, events, recorded graphs and a host that waits.
+// Order of operations, as streams, events, recorded graphs and a waiting host establish it.
 #include <vector>
 
 #include "tests/support/ptx/memory.hpp"
 
 namespace cudp::ptx {
 
-/// How far lines of work are known to have got: of each, so many of its operations have ended.
+/// Vector clock: for each line of work, the number of its operations that are known to have ended.
 class Clock {
  public:
   u32 of(u32 line) const { return line < ended_.size() ? ended_[line] : 0; }
   void set(u32 line, u32 operations);
-  /// Both are known.
+  /// Adds everything that `other` knows.
   void join(const Clock& other);
-  /// Whether all that `other` knows is known here.
+  /// Returns whether this clock knows everything that `other` knows.
   bool covers(const Clock& other) const;
 
  private:
   std::vector<u32> ended_;
 };
 
-/// All operations, each in a line: a stream's, or that of a branch of a recorded graph. Operations
-/// of a line come one after the other; those of two lines in no order, unless a clock says so.
+/// All operations. Each belongs to a line: a stream, or a branch of a recorded graph. Operations of
+/// one line run one after the other; those of two lines are unordered unless a clock orders them.
 class History {
  public:
-  /// A line that nothing orders after any other.
+  /// Returns a new line, which is not ordered after any other.
   u32 new_line();
-  /// Lines may be used again when all of their operations are known to have ended.
+  /// Allows a line to be used again. Call it when all of its operations are known to have ended.
   void give_back(u32 line) { unused_.push_back(line); }
 
-  /// The next operation of a line begins, when `known` had ended and all before it in its line; its
-  /// intervals are at `first_interval` and beyond. Returns what is known when it has ended.
+  /// Begins the next operation of a line, after the operations in `known` and the earlier ones of
+  /// its line. Its intervals are numbered from first_interval on. Returns the clock at its end.
   Clock begin(u32 line, Clock known, u32 first_interval);
 
-  /// The host knows that all this has ended, and so do all operations that it asks for from now on.
+  /// Records that the host has waited for these operations, so that everything it starts later is
+  /// ordered after them.
   void host_waits_for(const Clock& clock) { host_.join(clock); }
   void host_waits_for_all() { host_.join(latest_); }
   const Clock& host() const { return host_; }
 
   bool is_all_known(const Clock& clock) const { return clock.covers(latest_); }
-  /// Whether the operation that had this interval is among those that `clock` knows.
+  /// Returns whether `clock` knows the operation of this interval.
   bool is_known(u32 interval, const Clock& clock) const;
 
  private:
@@ -52,7 +53,7 @@ class History {
   std::vector<u32> unused_;
 };
 
-/// The HappensBefore of an operation that begins when `known` has ended.
+/// HappensBefore of an operation that begins after the operations in `known`.
 class KnownOperations final : public HappensBefore {
  public:
   KnownOperations(const History& history, const Clock& known) : history_(history), known_(known) {

@@ -1,5 +1,6 @@
 #pragma once
-// Runs kernels of parsed modules on a device that is stated, over memory that knows who touched it.
+// Runs kernels of parsed modules on an emulated device, with memory that detects races
+// (memory.hpp).
 #include <map>
 #include <string>
 #include <vector>
@@ -14,7 +15,8 @@ struct Dim {
   u64 count() const { return u64{x} * y * z; }
 };
 
-/// A device as it states itself to a program: how many blocks are in flight follows from it.
+/// Properties of the emulated device, as a program can query them. They determine how many blocks
+/// are in flight.
 struct Device {
   std::string name;
   int major = 0, minor = 0;  ///< compute capability
@@ -25,7 +27,7 @@ struct Device {
   u32 blocks_per_multiprocessor = 32;
   u64 memory = 0;  ///< bytes
 };
-/// H100, A100 or L4. Throws std::invalid_argument for another name.
+/// Returns the properties of an H100, A100 or L4. Throws std::invalid_argument for another name.
 const Device& device_named(std::string_view name);
 
 struct Block;
@@ -43,22 +45,21 @@ struct Totals {
 
 class Interpreter {
  public:
-  /// Every order of warps and blocks that the seed chooses is one that a device may take.
+  /// seed: determines the order of warps and blocks, which is one that a device may use.
   Interpreter(const Device& device, DeviceMemory& memory, u64 seed);
   ~Interpreter();
 
-  /// Runs all blocks of a launch, as many at a time as the device holds (and 512 MB of this
-  /// machine's memory, if that is less). order.first is set here; what order.before() says of
-  /// earlier operations is the caller's. Throws Fault: kernel, block, thread, line of PTX and of
-  /// the source.
+  /// Runs all blocks of a launch, as many at a time as fit on the device, and into 512 MB of this
+  /// machine's memory. Sets order.first; the caller provides order.before(). Throws Fault with the
+  /// kernel, block, thread, and line of PTX and of the source.
   void run(const Launch& launch, HappensBefore& order);
 
-  /// The number of an interval that nothing else has: one for each copy or fill.
+  /// Returns a new interval number, for a copy or fill.
   u32 next_interval();
 
   const Device& device() const { return device_; }
   const Totals& totals() const { return totals_; }
-  /// What is odd and no fault, and how often.
+  /// Unusual events that are not faults, and how often each occurred.
   const std::map<std::string, u64>& notes() const { return notes_; }
 
  private:
@@ -74,7 +75,8 @@ class Interpreter {
   std::unique_ptr<State> state_;
 };
 
-/// Blocks that a multiprocessor holds at once, by threads and shared memory; 0: not even one.
+/// Returns the number of blocks that fit on a multiprocessor at once, by threads and shared memory;
+/// 0 if not even one does.
 u32 blocks_in_flight(const Device& device, const Kernel& kernel, u32 threads, u32 dynamic_shared);
 
 }  // namespace cudp::ptx

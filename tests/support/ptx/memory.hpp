@@ -1,6 +1,7 @@
 #pragma once
-// Device memory as the interpreter keeps it: who last wrote and read each word is known, so that
-// an access that no barrier, launch or stream orders is found whatever order things ran in.
+// Device memory of the interpreter. It records which thread last wrote and read each word, so that
+// an access that no barrier, launch or stream orders (a race) is found, in whatever order
+// operations ran.
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -15,34 +16,36 @@ namespace cudp::ptx {
 
 enum class Access : u8 { read, write, atomic };
 
-/// Who touches memory. An interval is what lies between two barriers of one block, or of some of
-/// its warps, or one copy; its number is used once, and numbers of later launches are larger.
+/// A thread that accesses memory, and when. An interval is the execution of a block (or of some of
+/// its warps) between two barriers, or one copy. Its number is unique; numbers of later launches
+/// are larger.
 struct Toucher {
   u32 interval = 0;
   u32 block = 0;
-  u16 thread = 0;  ///< in the block
-  u16 sync = 0;    ///< warp-wide barriers that the warp has passed in this interval
+  u16 thread = 0;  ///< index in the block
+  u16 sync = 0;    ///< number of warp-wide barriers that the warp has passed in this interval
 };
 
-/// Which earlier operations are known to have ended before the one that runs.
+/// Tells which earlier operations are known to have ended before the one that runs.
 class HappensBefore {
  public:
-  /// The first interval of the operation that runs; what is at or beyond it is of this operation.
+  /// First interval of the operation that runs; later intervals also belong to it.
   u32 first = 0;
-  /// Where barriers order some of a block's warps alone: of each warp of the block, the last
-  /// interval that has ended before what the running warp does. Null: all but its own have.
+  /// Used if barriers order only some of a block's warps: for each warp of the block, its last
+  /// interval that ended before the running warp's current one. Null: all earlier intervals have
+  /// ended.
   mutable const u32* ended = nullptr;
   bool ended_in_block(u32 interval, u32 warp, u32 own) const {
     return ended == nullptr || warp == own || interval <= ended[warp];
   }
-  /// True if the operation that had this earlier interval has ended before this one begins.
+  /// Returns whether the operation of this earlier interval ended before this one began.
   bool before(u32 interval) const {
     return all_before_ || interval == 0 || interval == last_known_ || is_known_before(interval);
   }
 
  protected:
   bool all_before_ = true;
-  /// What was once true stays so.
+  /// Must keep returning true for an interval once it has returned true.
   virtual bool known_before(u32) const { return true; }
   ~HappensBefore() = default;
 
@@ -55,25 +58,26 @@ class HappensBefore {
   mutable u32 last_known_ = 0;
 };
 
-/// What is known of four bytes, or of one byte of a word that is used in parts.
+/// State of four bytes of memory, or of one byte of a word that is accessed in parts.
 struct Word {
-  Toucher writer, reader;    ///< the last ones
+  Toucher writer, reader;    ///< last thread that wrote, and last thread that read
   u8 other_writers = 0;      ///< kOtherLanes | ...: atomic ones before the last
   u8 other_readers = 0;      ///< kOtherLanes | ...: those before the last
-  bool written : 1 = false;  ///< since the memory was made
+  bool written : 1 = false;  ///< since the memory was allocated
   bool written_atomically : 1 = false;
-  bool in_flight : 1 = false;  ///< a copy to it has not been waited for
+  bool in_flight : 1 = false;  ///< destination of a copy that has not been waited for
   bool in_parts : 1 = false;   ///< writer.interval is then the number of its four bytes
-  bool outside : 1 = false;    ///< it is of no variable
-  /// In global memory: what is said here counts, and not what is said of the word's stretch.
+  bool outside : 1 = false;    ///< belongs to no variable
+  /// In global memory: whether this state is used, and not that of the word's stretch of 64 words.
   bool counts : 1 = false;
 };
 inline constexpr u8 kOtherLanes = 1, kOtherWarps = 2, kOtherBlocks = 4;
 
 enum class Conflict : u8 { none, same_block, other_block, other_operation };
 
-/// Whether the last toucher, and those before it that `others` names, are ordered before `who`.
-/// `shared`: memory of one block, where intervals alone tell.
+/// Returns the kind of conflict if the last access, or an earlier one that `others` flags, is not
+/// ordered before the access by `who`. shared: memory of one block, whose accesses are ordered by
+/// intervals alone.
 template <bool shared>
 [[gnu::always_inline]] inline Conflict conflict(Toucher last, u8 others, Toucher who,
                                                 const HappensBefore& order) {
@@ -97,7 +101,8 @@ template <bool shared>
   return Conflict::none;
 }
 
-/// Makes `who` the last one, beside those of the same launch and interval that were there before.
+/// Makes `who` the last access, and flags in `others` earlier accesses of the same launch or
+/// interval that are not ordered before it.
 template <bool shared>
 [[gnu::always_inline]] inline void replace(Toucher& last, u8& others, Toucher who,
                                            const HappensBefore& order) {
@@ -117,10 +122,11 @@ template <bool shared>
   last = who;
 }
 
-/// What to say of a conflict.
+/// Returns the message for a conflict.
 const char* race(Access kind, bool with_a_write, Conflict conflict);
 
-/// Null if the access is ordered after those before it; otherwise what is wrong.
+/// Records an access to a word. Returns null if it is ordered after earlier accesses; otherwise the
+/// message about the race.
 template <bool shared>
 [[gnu::always_inline]] inline const char* touch(Word& w, Access kind, Toucher who,
                                                 const HappensBefore& order) {
@@ -145,7 +151,7 @@ template <bool shared>
   return nullptr;
 }
 
-/// Zeros, which take no memory before they are touched.
+/// Array of zeros that occupies no memory until it is accessed.
 template <class T>
 class Zeros {
  public:
@@ -169,31 +175,31 @@ class Zeros {
   u64 capacity_ = 0;
 };
 
-/// What is known of a piece of memory, word by word. A word that is used in parts is known byte by
-/// byte from then on: neighbours' bytes are no race. Words of global memory that only copies and
-/// fills have touched are known by stretches of 64.
+/// State of a piece of memory, word by word. A word that is accessed in parts has a state per byte
+/// from then on, so that accesses to neighbouring bytes are no race. Words of global memory that
+/// only copies and fills have accessed share one state per stretch of 64.
 class Shadow {
  public:
-  /// Nobody has touched it. For memory of a block.
+  /// Resets the state of a block's memory to not accessed.
   void reset(u64 bytes) {
     words_.reset(bytes / 4 + 1);
     parts_.clear();
   }
-  /// Nobody has touched it. For global memory.
+  /// Resets the state of global memory to not accessed.
   void reset_stretches(u64 bytes) {
     bytes_ = bytes;
     words_.reset((bytes / kStretch + 1) * (kStretch / 4));
     stretches_.reset(bytes / kStretch + 1);
   }
-  /// Bytes from..to are of no variable; both are multiples of 4.
+  /// Marks bytes from..to, both multiples of 4, as belonging to no variable.
   void set_outside(u64 from, u64 to) {
     for (u64 at = from / 4; at < to / 4; ++at) words_[at].outside = true;
   }
-  /// From now on a copy to 16 bytes is on its way, or no longer.
+  /// Records that a copy to the 16 bytes at `at` has started, or has been waited for.
   void set_in_flight(u64 at, bool in_flight);
 
-  /// Null if `bytes` at `at` may be touched so; otherwise what is wrong. Accesses of 4 and more
-  /// bytes are aligned to 4; shorter ones lie in one word.
+  /// Records an access to `bytes` bytes at `at`. Returns null if it is allowed; otherwise the
+  /// message. Accesses of 4 and more bytes are aligned to 4; shorter ones lie in one word.
   template <bool shared>
   [[gnu::always_inline]] inline const char* touch(u64 at, u32 bytes, Access kind, Toucher who,
                                                   const HappensBefore& order) {
@@ -208,8 +214,8 @@ class Shadow {
     }
     return nullptr;
   }
-  /// The same for bytes from..to of global memory, for copies and fills. `at` is then where it is
-  /// wrong.
+  /// Records an access of a copy or fill to bytes from..to of global memory. Returns null if it is
+  /// allowed; otherwise the message, and writes the first wrong address to `at`.
   const char* touch_range(u64 from, u64 to, Access kind, const Toucher& who,
                           const HappensBefore& order, u64& at);
 
@@ -220,7 +226,7 @@ class Shadow {
   const char* touch_unusual(Word& w, u64 at, Access kind, Toucher who, const HappensBefore& order);
   template <bool shared>
   const char* touch_parts(u64 at, u32 bytes, Access kind, Toucher who, const HappensBefore& order);
-  /// From now on the words of a stretch count.
+  /// Gives each word of a stretch a state of its own.
   void spread(u64 at);
 
   Zeros<Word> words_, stretches_;
@@ -228,8 +234,8 @@ class Shadow {
   u64 bytes_ = 0;
 };
 
-/// Memory that cudaMalloc gave. Its addresses are no addresses of this process: a host that reads
-/// them, or a kernel that is given a host's, is found.
+/// Memory returned by cudaMalloc. Its addresses are not valid in this process, so that host code
+/// that reads them is found, and so are kernels that read host memory.
 struct Allocation {
   u64 address = 0;
   u64 bytes = 0;
@@ -244,11 +250,11 @@ class DeviceMemory {
   DeviceMemory& operator=(const DeviceMemory&) = delete;
   ~DeviceMemory();
 
-  /// 0 if there is not enough.
+  /// Returns the address; 0 if there is not enough memory.
   u64 allocate(u64 bytes);
-  /// False if there is no such allocation.
+  /// Returns false if there is no such allocation.
   bool release(u64 address);
-  /// Null if no allocation has that byte.
+  /// Returns the allocation that contains this byte; null if there is none.
   Allocation* find(u64 address) {
     for (Allocation* a : recent_)
       if (a != nullptr && address - a->address < a->bytes) return a;
@@ -257,8 +263,9 @@ class DeviceMemory {
   u64 in_use() const { return in_use_; }
   u64 capacity() const { return capacity_; }
 
-  /// What copies do: the bytes of a range of one allocation. Throws Fault if it is not one, is read
-  /// and was not written by anybody, or is not ordered after who touched it before.
+  /// Returns the bytes of a range of one allocation, for a copy. Throws Fault if the range is not
+  /// inside an allocation, is read without having been written, or if the access is not ordered
+  /// after earlier ones.
   u8* range(u64 address, u64 bytes, Access kind, const Toucher& who, const HappensBefore& order,
             const std::string& what);
 

@@ -22,8 +22,8 @@ using u16 = std::uint16_t;
 using u32 = std::uint32_t;
 using u64 = std::uint64_t;
 
-/// A program that a device could not run as it stands, or that is wrong on some device. Its text
-/// says what, and where: kernel, block, thread, line of the PTX and of the source.
+/// Error of a program that a device could not run, or that is wrong on some device. The message
+/// states the fault and where it is: kernel, block, thread, line of the PTX and of the source.
 struct Fault : std::runtime_error {
   using runtime_error::runtime_error;
 };
@@ -35,14 +35,14 @@ using Action = void (*)(Warp&, const Instruction&, u32 lanes);
 
 inline constexpr u32 kLanes = 32;
 
-/// One operand of 32 lanes: a row in the warp's registers or in the kernel's constants, or a
-/// predicate, a bit a lane. A row has 8 bytes a lane if the operand has, and else 4.
+/// One operand for 32 lanes: a row of the warp's registers or of the kernel's constants, or a
+/// predicate with one bit per lane. A row has 8 bytes per lane if the operand has, otherwise 4.
 struct Operand {
   enum class Kind : u8 { none, reg, constant, predicate };
   Kind kind = Kind::none;
   u8 width = 0;  ///< bytes: 2, 4 or 8
   u16 id = 0;    ///< number of the register or the predicate
-  u32 at = 0;    ///< bytes from the beginning of the registers or of the constants
+  u32 at = 0;    ///< offset in the registers or the constants [bytes]
 
   bool is_register() const { return kind == Kind::reg; }
   bool is_constant() const { return kind == Kind::constant; }
@@ -71,7 +71,7 @@ struct Instruction {
   std::array<Operand, 4> d;
 };
 
-/// Where an instruction stands.
+/// Position of an instruction in the module's text and in the source.
 struct Place {
   u32 at = 0, size = 0;  ///< in the module's text
   u32 line = 0;          ///< of the module's text, from 1
@@ -100,7 +100,7 @@ struct Kernel {
   std::vector<Place> places;  ///< of `code`
   std::vector<Parameter> parameters;
   u32 parameter_bytes = 0;
-  /// Shared variables stand apart here, so that an access between them is seen.
+  /// Shared variables. They are laid out with gaps, so that an access between them is detected.
   std::vector<SharedVariable> shared;
   u32 shared_bytes = 0;         ///< with the space between them: dynamic memory begins here
   u32 static_shared_bytes = 0;  ///< as ptxas would count them
@@ -108,32 +108,34 @@ struct Kernel {
   u32 register_bytes = 0;       ///< a warp's
   u32 registers = 0;            ///< names; their rows are shared, see registers.cpp
   u32 predicates = 0;
-  /// True for those that some path reads before it writes them; the others need no watching.
+  /// True for registers and predicates that some path reads before it writes them. Only these are
+  /// checked at run time.
   std::vector<bool> tracked_registers, tracked_predicates;
   bool tracks = false;  ///< there is one
   std::vector<u8> constants;
-  /// Those that the kernel does not read have no kind.
+  /// Special registers. Those that the kernel does not read have Kind::none.
   std::array<Operand, kSpecialRegisters> special;
 
   u32 max_dynamic_shared = 48 * 1024;  ///< cudaFuncSetAttribute
   u64 launches = 0;
 };
 
-/// A module's text. Kernels are parsed when they are asked for.
+/// Text of a module. Kernels are parsed when they are first needed.
 class Module {
  public:
-  /// Throws Fault for what it does not know outside of kernels.
+  /// Throws Fault on text outside of kernels that it does not support.
   explicit Module(std::string text);
-  /// Null if there is none of that name. Throws Fault for what it does not know in the kernel.
+  /// Returns the kernel with this name; null if there is none. Throws Fault on text in the kernel
+  /// that it does not support.
   Kernel* find(const std::string& name);
   std::vector<std::string> kernels() const;
   std::string_view text(const Place& p) const;
-  /// "file:line", or empty.
+  /// Returns the position in the source as "file:line"; empty if it is not known.
   std::string source(const Place& p) const;
 
  private:
   friend class KernelParser;
-  /// Where a kernel's parameters begin and its body ends.
+  /// Offsets in the text at which a kernel's parameters begin and its body ends.
   struct Entry {
     std::size_t begin = 0, end = 0;
   };
@@ -144,7 +146,7 @@ class Module {
   std::map<std::string, std::unique_ptr<Kernel>, std::less<>> parsed_;
 };
 
-/// How an instruction is written.
+/// Form in which an instruction's operands are written.
 enum class Syntax : u8 {
   plain,        ///< results, sources
   load,         ///< results, [address]
@@ -159,16 +161,18 @@ enum class Syntax : u8 {
   matrix_load,  ///< {results}, [address]; all lanes
 };
 
-/// An instruction's action and its operands: a letter for each result, a colon, a letter for each
-/// source. 2, 4 and 8 are registers of so many bytes; a, b and c those of at least 1, 2 and 4; p is
-/// a predicate, q one or a constant, o one that may be left out. Constants may stand for sources.
+/// Action of an instruction, and its operands: a letter for each result, a colon, a letter for each
+/// source. 2, 4 and 8 are registers of this many bytes; a, b and c are registers of at least 1, 2
+/// and 4 bytes; p is a predicate, q a predicate or a constant, o an optional predicate. A source
+/// may be a constant.
 struct Operation {
   Action run = nullptr;
   Syntax syntax = Syntax::plain;
   std::string shape;
 };
-/// Null if the interpreter has no such instruction. name: with types, without .v2 or .v4. A mov
-/// from or to several registers has its type's name with " {2}" or " ={2}" behind it.
+/// Returns the operation of an instruction; null if the interpreter does not support it. name: with
+/// types, without .v2 or .v4. A mov from or to several registers has " {2}" or " ={2}" after its
+/// type's name.
 const Operation* find_operation(std::string_view name);
 
 }  // namespace cudp::ptx

@@ -15,13 +15,13 @@ void add_conversions(Table& table);
 void add_memory(Table& table);
 void add_warp_operations(Table& table);
 
-/// The letter of a shape for a register of T.
+/// Letter in Operation's list of operands for a register of type T.
 template <class T>
 inline constexpr char kLetter = sizeof(T) == 8   ? '8'
                                 : sizeof(T) == 4 ? '4'
                                                  : '2';
 
-/// The same where a register may be wider than T. Only integers can be extended.
+/// Letter for a register that may be wider than T. Only integers can be extended.
 template <class T>
 inline constexpr char kWideLetter = std::is_floating_point_v<T> ? kLetter<T>
                                     : sizeof(T) == 8            ? '8'
@@ -29,7 +29,7 @@ inline constexpr char kWideLetter = std::is_floating_point_v<T> ? kLetter<T>
                                     : sizeof(T) == 2            ? 'b'
                                                                 : 'a';
 
-/// d = f(a) and so on for one type, lane by lane. F::f is a static function template of that type.
+/// Computes d = f(a) for one type, lane by lane. F::f is a static function template of that type.
 template <class T, class F>
 void unary(Warp& w, const Instruction& i, u32 lanes) {
   const u8* const a = w.row(i.s[0]);
@@ -43,7 +43,7 @@ void binary(Warp& w, const Instruction& i, u32 lanes) {
   for_lanes(lanes, [&](u32 l) { set<T>(d, l, F::template f<T>(get<T>(a, l), get<T>(b, l))); });
 }
 
-/// Adds d = f(sources) of one type.
+/// Adds the operation d = f(sources) of one type to the table.
 template <class T>
 void add_plain(Table& table, const std::string& name, Action run, std::size_t sources) {
   table[name] = {run, Syntax::plain,

@@ -19,15 +19,15 @@ namespace cudp::ptx {
 
 using Clocks = std::chrono::steady_clock;
 
-/// An object's device code. Parsed when a kernel of it is first asked for.
+/// Device code of an object file. It is parsed when one of its kernels is first needed.
 class LoadedModule {
  public:
   LoadedModule(unsigned number, const void* fat_binary)
       : number_(number), fat_binary_(fat_binary) {}
 
-  /// Throws Fault.
+  /// Returns the parsed module. Throws Fault.
   Module& parsed();
-  /// Throws Fault.
+  /// Writes the module's PTX to a file in the folder. Throws Fault.
   void save(const char* folder) const;
   unsigned number() const { return number_; }
 
@@ -39,22 +39,22 @@ class LoadedModule {
   std::unique_ptr<Module> module_;
 };
 
-/// A kernel as one object registered it.
+/// A kernel that an object file has registered.
 struct Registered {
   LoadedModule* module = nullptr;
   std::string name;
-  Kernel* kernel = nullptr;  ///< null until it is asked for
+  Kernel* kernel = nullptr;  ///< null until it is needed
 
-  /// Throws Fault.
+  /// Returns the parsed kernel. Throws Fault.
   Kernel& parsed();
 };
 
 using Work = std::function<void(u32 first_interval, KnownOperations&)>;
 
-/// What a graph is made of, in an order in which it may run.
+/// One operation of a graph. Nodes are stored in an order in which they may run.
 struct Node {
   Work work;
-  std::vector<u32> after;  ///< nodes
+  std::vector<u32> after;  ///< indices of nodes that must run before it
 };
 struct Graph {
   std::vector<Node> nodes;
@@ -74,12 +74,12 @@ struct Capture {
   bool is_invalid = false;
 };
 
-/// Work that what comes next is to follow, while a stream is captured.
+/// Nodes after which the next captured operation of a stream must run.
 using Frontier = std::vector<u32>;
 
 struct Stream {
   u32 line = 0;
-  Clock known;  ///< when all that was asked of it has ended
+  Clock known;  ///< clock when all its operations have ended
   unsigned number = 0;
   bool is_blocking = false;
   Capture* capture = nullptr;
@@ -94,12 +94,12 @@ struct Event {
   Frontier frontier;
 };
 
-/// A kernel's name as people write it.
+/// Returns a kernel's name demangled.
 std::string readable(const std::string& name);
 
 class Runtime {
  public:
-  /// Lives as long as the process: GoogleTest, too, keeps what it has to the end.
+  /// Returns the runtime, which lives as long as the process.
   static Runtime& get() {
     static auto* const runtime = new Runtime;
     return *runtime;
@@ -109,7 +109,7 @@ class Runtime {
 
   // --- Errors ---
 
-  /// What every function of the runtime does: one at a time, nothing after a fault.
+  /// Calls f for a function of the runtime: one call at a time, and none after a fault.
   template <class F>
   cudaError_t answer(const F& f) {
     const std::lock_guard lock(mutex);
@@ -126,7 +126,7 @@ class Runtime {
     return e;
   }
   cudaError_t take_last();
-  /// Says on stderr why a call was refused that is no fault of the device's.
+  /// Returns e, and writes to stderr why a call was refused.
   static cudaError_t refuse(cudaError_t e, const std::string& why);
 
   // --- Kernels ---
@@ -139,11 +139,12 @@ class Runtime {
   void add_kernel(const void* stub, LoadedModule* module, const char* name) {
     kernels_[stub].push_back({module, name, nullptr});
   }
-  /// A kernel that several objects have is registered by each, under one address where the linker
-  /// kept one stub. Streams take turns: all kernels that the n-th stream launches are of the n-th
-  /// module that has them, so that both are run, and what must agree in a step is of one module.
+  /// Returns the kernel of a stub for a launch in this stream. A kernel in several object files is
+  /// registered by each, under one address if the linker kept one stub. The n-th stream uses the
+  /// n-th module that has the kernel, so that all copies are tested, and the kernels of one step
+  /// are of one module.
   Kernel* kernel(const void* stub, const Stream& stream);
-  /// Null if there is no such kernel.
+  /// Returns all registered copies of a kernel; null if there is none.
   std::vector<Registered>* copies(const void* stub) {
     const auto at = kernels_.find(stub);
     return at == kernels_.end() ? nullptr : &at->second;
@@ -157,20 +158,22 @@ class Runtime {
 
   cudaError_t enqueue(Stream& s, Work work);
 
-  /// What has ended before what a stream does next.
+  /// Returns the clock of everything that ends before the stream's next operation.
   Clock known_to(const Stream& s);
 
   void launch(Executable& e, Stream& s);
 
-  /// This thread's capture that forbids calls which could wait; null if there is none.
+  /// Returns this thread's capture during which calls that may wait are forbidden; null if there is
+  /// none.
   Capture* strict_capture();
   Capture* begin_capture() {
     captures_.push_back(std::make_unique<Capture>());
     return captures_.back().get();
   }
-  /// No stream is in it any more.
+  /// Ends a capture: no stream is part of it any more.
   std::unique_ptr<Capture> end_capture(Capture* capture);
-  /// Whether all that a capture recorded comes before what its first stream would do next.
+  /// Returns whether all recorded operations of a capture precede the next operation of its first
+  /// stream.
   bool is_joined(const Capture& c, const Frontier& frontier) const;
 
   std::unique_ptr<Executable> instantiate(const Graph& g);
@@ -211,7 +214,8 @@ inline Executable* executable(cudaGraphExec_t e) { return reinterpret_cast<Execu
 inline Graph* graph(cudaGraph_t g) { return reinterpret_cast<Graph*>(g); }
 inline Event* event(cudaEvent_t e) { return reinterpret_cast<Event*>(e); }
 
-/// Calls that wait for the device, or may, are refused while something is recorded, and end that.
+/// Calls f unless a capture is in progress: then refuses the call, which may wait for the device,
+/// and invalidates the capture.
 template <class F>
 cudaError_t answer_outside_capture(const F& f) {
   return runtime().answer([&] {

@@ -8,7 +8,8 @@ namespace cudp::ptx {
 
 inline bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
-/// A name, a directive, an opcode with its types, or a number.
+/// Returns whether c can be part of a word: a name, a directive, an opcode with its types, or a
+/// number.
 inline bool is_word(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' ||
          c == '%' || c == '.';
@@ -20,7 +21,7 @@ inline std::string_view trim(std::string_view s) {
   return s;
 }
 
-/// What is between the commas that are in no brackets. Nothing at all has no parts.
+/// Splits s at the commas outside of brackets. An empty s has no parts.
 inline std::vector<std::string_view> split_at_commas(std::string_view s) {
   std::vector<std::string_view> parts;
   if (trim(s).empty()) return parts;
@@ -48,7 +49,8 @@ inline std::vector<std::string_view> split_at_spaces(std::string_view s) {
   return words;
 }
 
-/// Throws Fault if s is not a decimal number, or a hexadecimal one behind 0x, of T's range.
+/// Returns s as a number. Throws Fault if it is not a decimal number, or a hexadecimal one after
+/// 0x, in T's range.
 template <class T>
 T parse_number(std::string_view s) {
   const bool negative = s.starts_with('-');
@@ -68,19 +70,19 @@ T parse_number(std::string_view s) {
   return value;
 }
 
-/// A variable as it is declared: .align 8 .b8 name[64]
+/// A declared variable, such as .align 8 .b8 name[64].
 struct Declaration {
   std::string name;
   u32 align = 1;
   u32 bytes = 0;
   bool sized = true;  ///< not name[]
 };
-/// `words`: without the state space. Throws Fault.
+/// Parses a declaration. words: its words, without the state space. Throws Fault.
 Declaration parse_declaration(const std::vector<std::string_view>& words);
 
-/// A kernel of a module. begin: where its parameters stand.
+/// Parses a kernel of a module. begin: offset of its parameters in the text.
 std::unique_ptr<Kernel> parse_kernel(const Module& module, const std::string& name);
-/// Gives registers rows: those that are not needed at the same time share one.
+/// Assigns registers to rows of memory: registers that are not needed at the same time share a row.
 void assign_rows(Kernel& kernel);
 
 }  // namespace cudp::ptx

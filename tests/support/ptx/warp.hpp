@@ -1,5 +1,5 @@
 #pragma once
-// What an instruction's action sees: a warp of a block, and rows of 32 lanes. Only the
+// Data that the action of an instruction uses: a warp of a block, and rows of 32 lanes. Only the
 // interpreter's own files include it.
 #include <memory>
 #include <type_traits>
@@ -23,7 +23,7 @@ namespace cudp::ptx {
 /// Generic addresses of shared memory begin here.
 inline constexpr u64 kSharedWindow = u64{1} << 56;
 
-/// Rows of a warp: aligned to 64 bytes, and not cleared.
+/// Memory for the rows of a warp, aligned to 64 bytes and not cleared.
 class Rows {
  public:
   u8* make(u64 bytes) {
@@ -41,10 +41,10 @@ class Rows {
 
 inline constexpr u32 kMaxWarps = 32;  ///< of a block
 
-/// A copy to shared memory that is on its way.
+/// A copy to shared memory that has not been waited for.
 struct AsyncCopy {
   u32 to = 0;
-  u32 bytes = 0;  ///< that are read; the others of 16 become 0
+  u32 bytes = 0;  ///< number of bytes read; the others of 16 become 0
   u64 from = 0;
 };
 
@@ -91,7 +91,7 @@ struct Warp {
   u8* result(const Operand& o) const { return registers + o.at; }
 };
 
-/// Numbers that a seed determines (splitmix64).
+/// Random number generator (splitmix64).
 class Random {
  public:
   explicit Random(u64 seed) : state_(seed) {}
@@ -101,18 +101,19 @@ class Random {
     z = (z ^ z >> 27) * 0x94d049bb133111ebu;
     return z ^ z >> 31;
   }
-  /// 0..n - 1
+  /// Returns a random number in 0..n - 1.
   u32 below(u32 n) { return static_cast<u32>((next() >> 32) * n >> 32); }
 
  private:
   u64 state_;
 };
 
-/// Runs a warp until its lanes wait at a barrier or have ended, or for about so many instructions.
+/// Runs a warp until its lanes wait at a barrier or have ended, or for about `instructions`
+/// instructions.
 void run_warp(Warp& warp, Random& random, u64 instructions, Totals& totals);
 
 [[noreturn]] void fault(const Warp& warp, u32 lane, const std::string& what);
-/// What is odd and no fault.
+/// Records an unusual event that is not a fault.
 void note(const Warp& warp, const std::string& what);
 
 inline bool wide_instructions() {
@@ -128,7 +129,8 @@ struct Aliased {
   using type [[gnu::may_alias]] = T;
 };
 
-/// A lane of a row of registers that have the width of T, or that of 32 bits if T is shorter.
+/// Returns one lane's register from a row. Registers are as wide as T, or 32 bits wide if T is
+/// shorter.
 template <class T>
 [[gnu::always_inline]] inline T get(const u8* row, u32 lane) {
   if constexpr (sizeof(T) >= 4)
@@ -144,7 +146,7 @@ template <class T>
     reinterpret_cast<typename Aliased<u32>::type*>(row)[lane] = static_cast<u32>(value);
 }
 
-/// A lane of a row whose registers may be wider than T.
+/// Returns one lane's register from a row whose registers may be wider than T.
 template <class T>
 [[gnu::always_inline]] inline T get_narrow(const u8* row, u8 width, u32 lane) {
   if (sizeof(T) < 8 && width == 8) {
@@ -156,7 +158,8 @@ template <class T>
   }
   return get<T>(row, lane);
 }
-/// Writes a register that may be wider than T: an integer is extended by its sign if it has one.
+/// Writes a register that may be wider than T. Signed integers are sign-extended, unsigned ones
+/// zero-extended.
 template <class T>
 [[gnu::always_inline]] inline void set_wide(u8* row, u8 width, u32 lane, T value) {
   if (sizeof(T) < 8 && width == 8) {
@@ -172,7 +175,8 @@ template <class T>
   }
 }
 
-/// Calls f(lane) for each lane of the mask. With all of them the compiler makes vectors of it.
+/// Calls f(lane) for each lane of the mask. If all lanes are set, the compiler can vectorise the
+/// loop.
 template <class F>
 [[gnu::always_inline]] inline void for_lanes(u32 lanes, F&& f) {
   if (lanes == ~0u) {

@@ -19,7 +19,8 @@ constexpr unsigned char kGuard = 0xa5;
 constexpr unsigned kLanes = 32;
 constexpr std::size_t kCopyBytes = 16;  // of an asynchronous copy
 
-/// Shared memory with a guard behind it, filled without memset, which TSan would see.
+/// Shared memory followed by guard bytes. It is filled without memset, which TSan would record as
+/// an access.
 class SharedArray {
  public:
   SharedArray(std::size_t bytes, std::size_t align)

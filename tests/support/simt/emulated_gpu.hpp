@@ -67,7 +67,8 @@ class EmulatedGpu {
     if (state_ && !state_->memory.empty()) std::abort();  // leaked
   }
 
-  /// Without kernels memory is 0 where nobody has written, and pages that nobody uses cost nothing.
+  /// Allocates device memory. If kernels are not run, it is filled with 0, and unused pages cost
+  /// nothing.
   void* allocate(std::size_t bytes) {
     if (bytes > state_->device_memory - state_->allocated)
       throw cuda::OutOfMemory("emulated GPU: there are no " + std::to_string(bytes) +
@@ -156,7 +157,7 @@ class EmulatedGpu {
     std::memcpy(to, from, bytes);
   }
 
-  /// See runtime/device/scratch_fill.hpp.
+  /// Returns whether scratch memory is filled before use (runtime/device/scratch_fill.hpp).
   bool fills_scratch() const { return state_->runs && scratch_fill().has_value(); }
   void fill_scratch(void* p, std::size_t bytes) {
     const std::optional<float> value = scratch_fill();
@@ -168,7 +169,8 @@ class EmulatedGpu {
   }
 
   const DeviceLimits& limits() const { return state_->limits; }
-  /// As on the device: without it a launch has at most 48 KB.
+  /// Allows launches of the kernel with `bytes` of dynamic shared memory. Without it a launch has
+  /// at most 48 KB, as on a device.
   template <class... P>
   void allow_shared(void (*kernel)(P...), std::size_t bytes) {
     if (bytes > state_->limits.shared_bytes)
@@ -208,7 +210,8 @@ class EmulatedGpu {
     state_->has_blas = true;
     state_->blas_precision = precision;
   }
-  /// As BLAS defines it; of factors rounded to TF32 where that was asked for.
+  /// Computes a matrix product as BLAS defines it; with factors rounded to TF32 if that was
+  /// requested.
   void sgemm(char op_a, char op_b, int m, int n, int k, const float* a, int lda, const float* b,
              int ldb, float beta, float* c, int ldc) {
     if (!state_->has_blas) throw std::runtime_error("emulated GPU: sgemm before prepare_blas");
@@ -232,7 +235,7 @@ class EmulatedGpu {
       }
   }
 
-  /// cuBLASLt's twin.
+  /// Replaces cuBLASLt: computes the forward pass of a dense layer.
   void dense(const DenseRows& a) {
     validate(a);
     sgemm('T', 'N', a.outputs, a.rows, a.inputs, a.weight, a.inputs, a.x, a.inputs, 0.0f, a.y,
@@ -243,7 +246,7 @@ class EmulatedGpu {
     }
   }
 
-  /// cuDNN's twin.
+  /// Replaces cuDNN.
   void prepare_dnn() { state_->has_dnn = true; }
   void convolve(const ConvolutionBatch& a) {
     validate(a);
@@ -258,15 +261,15 @@ class EmulatedGpu {
     if (state_->runs) recur_plainly(a, a.precision == Precision::tf32);
   }
 
-  /// By the twin of CUB's.
+  /// Replaces CUB's reduction.
   void total_norms(const NormTotal& a) {
     validate(a);
     clear(a.total, sizeof *a.total);
     launch("norm total", norm_total_kernel, launch_shape(a), a);
   }
 
-  /// The definition of a discrete Fourier transform, one axis after the other; the inverse does not
-  /// divide.
+  /// Computes a discrete Fourier transform from its definition, one axis after the other; the
+  /// inverse does not divide.
   void fourier(int rows, int columns, int images, ComplexFloat* z, bool inverse) {
     const auto lines = [&](ComplexFloat* line, int n, int step) {
       std::vector<std::complex<double>> from, roots;
@@ -286,7 +289,8 @@ class EmulatedGpu {
     }
   }
 
-  /// NCCL's twin, by the host: a replay adds up where the launches of the recording come to it.
+  /// Replaces NCCL by sums on the host. A replay computes them at their position among the launches
+  /// of the recording.
   DeviceSums device_sums() const {
     return {
         .refusal = state_->sums.refusal,
@@ -309,7 +313,7 @@ class EmulatedGpu {
                        {reinterpret_cast<std::int64_t*>(words), n - state_->sums.words_left_out});
   }
 
-  /// Recording runs nothing, as on the device.
+  /// Records the launches of `work`, without running them, as on a device.
   using Recording = std::function<void()>;
   Recording record(const std::function<void()>& work) {
     if (state_->log != nullptr) ++state_->log->recordings;
@@ -336,7 +340,7 @@ class EmulatedGpu {
                  s.shared_bytes, options, args...);
   }
 
-  /// Runs what was replayed, before the host touches the device's memory.
+  /// Runs the replays that were deferred, before the host accesses the device's memory.
   void settle() {
     if (state_->defers && !state_->is_replaying) replay_until(state_->replays.size());
   }
@@ -372,7 +376,8 @@ class EmulatedGpu {
   static constexpr unsigned char kGuard = 0xa5;
   static constexpr std::size_t kLarge = std::size_t{1} << 20;  // without kernels nobody reads it
   static std::size_t guard() { return simt::overruns_end_the_program() ? 0 : 64; }
-  /// Whether so much memory is mapped; ASan guards what malloc gives.
+  /// Returns whether an allocation of this size is mapped instead of allocated by malloc, whose
+  /// memory ASan guards.
   bool maps(std::size_t bytes) const {
     return state_->runs && bytes >= kPoisonedPiece && !simt::overruns_end_the_program();
   }

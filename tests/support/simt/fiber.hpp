@@ -37,8 +37,8 @@ inline void release(void* at) {
   if (__tsan_release) __tsan_release(at);
 }
 
-/// The emulator's own work, done on whichever stack is there, is none of the lane's: TSan must not
-/// see what it does through memcpy, malloc and free.
+/// While this object lives, TSan ignores memory accesses. It is used for the emulator's own work,
+/// which runs on a lane's stack but is not part of the lane's program.
 class HiddenFromTsan {
  public:
   HiddenFromTsan() {
@@ -53,9 +53,9 @@ class HiddenFromTsan {
   }
 };
 
-/// A stack and where it stopped. ucontext starts it, the compiler's setjmp and longjmp switch: they
-/// save three registers, and swapcontext would cost a system call each time. The sanitizers know
-/// the C library's longjmp.
+/// A stack, and the state in which it was suspended. ucontext starts a fiber; the compiler's setjmp
+/// and longjmp switch between fibers, because they save only three registers, while swapcontext
+/// needs a system call. Under sanitizers the C library's longjmp is used, which they support.
 class Fiber {
  public:
   Fiber() = default;  // the caller's own stack
@@ -80,7 +80,7 @@ class Fiber {
     if (__builtin_setjmp(from.quick_) == 0) resume(to);
   }
 
-  /// To be called first on a new stack.
+  /// Must be called first on a new stack.
   void arrived() {
     if (__sanitizer_finish_switch_fiber)
       __sanitizer_finish_switch_fiber(fake_stack_, &previous_->bottom_, &previous_->size_);
@@ -111,8 +111,8 @@ class Fiber {
   inline static Fiber* previous_ = nullptr;
   std::unique_ptr<char[]> stack_;
   ucontext_t start_{};
-  jmp_buf here_{};       ///< of switch_watched()
-  void* quick_[5] = {};  ///< of switch_to()
+  jmp_buf here_{};       ///< state saved by switch_watched()
+  void* quick_[5] = {};  ///< state saved by switch_to()
   bool started_ = false;
   const void* bottom_ = nullptr;
   std::size_t size_ = 0;

@@ -36,20 +36,21 @@ extern dim3 threadIdx, blockIdx, blockDim, gridDim;
 namespace simt {
 
 struct Options {
-  const char* name = "kernel";  ///< for error texts
-  unsigned seed = 1;            ///< of the schedule
+  const char* name = "kernel";  ///< name in error messages
+  unsigned seed = 1;            ///< seed of the random order of threads
   int blocks_in_flight = 4;
   std::size_t max_shared = 48 * 1024;  ///< bytes a block may use
 };
 
-/// A kernel call bound to its arguments.
+/// A kernel bound to its arguments, to be called for each thread.
 struct Body {
   void (*call)(const void* closure);
   const void* closure;
 };
 void run(const Body& body, dim3 grid, dim3 block, std::size_t smem_bytes, const Options& options);
 
-/// kernel<<<grid, block, smem_bytes>>>(args...), done when it returns. One launch at a time.
+/// Runs kernel<<<grid, block, smem_bytes>>>(args...) and returns when it is complete. Only one
+/// launch may run at a time.
 template <class... P, class... A>
 void launch(void (*kernel)(P...), dim3 grid, dim3 block, std::size_t smem_bytes,
             const Options& options, A... args) {
@@ -60,29 +61,30 @@ void launch(void (*kernel)(P...), dim3 grid, dim3 block, std::size_t smem_bytes,
 
 enum class WarpOp { sync, shuffle, ballot, together };
 void barrier(const char* file, int line);
-/// bar.sync id, threads.
+/// Named barrier (bar.sync id, threads).
 void named_barrier(int id, int threads, const char* file, int line);
 std::uint64_t warp_op(WarpOp op, unsigned mask, std::uint64_t value, int source, const char* file,
                       int line);
-/// What a whole warp does at once: work(lanes) is called when all 32 have come to one line, with
-/// what each of them brought. Null, or what is wrong.
+/// Operation of a whole warp: called once all 32 lanes have reached the same line, with the pointer
+/// that each lane passed. Returns null, or an error message.
 using WholeWarp = const char* (*)(void* const (&lanes)[32]);
 void together(WholeWarp work, void* mine, const char* file, int line);
 unsigned lane_id();
 void maybe_yield();  // lets another warp in, now and then
 void fence();
-/// cp.async of 16 bytes. They arrive when the thread waits for them, and not before; until then
-/// their place holds 0xff bytes, for whoever still reads what was there.
+/// Asynchronous copy of 16 bytes (cp.async). The bytes arrive only when the thread waits for them;
+/// until then the destination has 0xff bytes, so that reads of its old contents are noticed.
 void copy_async(void* to, const void* from, bool inside, const char* file, int line);
 void wait_for_copies();
-/// Reports a row of so many bytes that is not aligned to its size, or not in shared memory.
+/// Reports an error if a row of `bytes` bytes is not aligned to its size, or not in shared memory.
 void check_shared(const void* row, std::size_t bytes, const char* file, int line);
 bool races_end_the_program();     // built with TSan
 bool overruns_end_the_program();  // built with ASan
 void* dynamic_shared();
 void* static_shared_bytes(const void* key, std::size_t bytes, std::size_t align);
 
-/// One array a block for each place in the program that asks: `key` is that place's own lambda.
+/// Returns a block's static shared array. There is one for each line of the program that declares
+/// one; Key is the type of a lambda on that line.
 template <class Array, class Key>
 Array& static_shared(Key) {
   static const char id = 0;
@@ -199,7 +201,7 @@ inline int __float2int_rn(float v) { return static_cast<int>(__builtin_nearbyint
 inline unsigned __umulhi(unsigned a, unsigned b) {
   return static_cast<unsigned>((static_cast<std::uint64_t>(a) * b) >> 32);
 }
-/// sin(pi x) and cos(pi x), for |x| < 2^51.
+/// Computes sin(pi x) and cos(pi x), for |x| < 2^51.
 inline void sincospi(double x, double* sine, double* cosine) {
   const double half_turns = __builtin_nearbyint(2.0 * x);
   const long double angle =

@@ -28,7 +28,8 @@ std::uint16_t half_bits(Float x) {
   std::memcpy(&bits, &h, sizeof bits);
   return std::isnan(x) ? 0x7fff : bits;  // NaN becomes the canonical one
 }
-/// Exact. _Float16 is not used, because its conversion is a call.
+/// Returns the value of an fp16 number, exactly. _Float16 is not used, because its conversion is a
+/// call.
 inline float half_value(std::uint16_t bits) {
   const bool finite = (bits & 0x7c00u) != 0x7c00u;
   std::uint32_t wide = std::uint32_t{bits & 0x7fffu} << 13 | (finite ? 0 : 0x7f800000u);
@@ -38,8 +39,8 @@ inline float half_value(std::uint16_t bits) {
   return (bits & 0x8000u) != 0 ? -x : x;
 }
 
-/// prmt.b32: nibble i of `selector` chooses byte i of the result. Its bit 3 asks for the sign of
-/// the chosen byte, eight times.
+/// prmt.b32: nibble i of `selector` is the index of byte i of the result. If its bit 3 is set, the
+/// result is the sign bit of that byte, repeated eight times.
 inline std::uint32_t permute_bytes(std::uint32_t low, std::uint32_t high, std::uint32_t selector) {
   std::uint32_t result = 0;
   for (unsigned i = 0; i < 4; ++i) {
@@ -51,8 +52,8 @@ inline std::uint32_t permute_bytes(std::uint32_t low, std::uint32_t high, std::u
   return result;
 }
 
-/// a b + c, rounded once. The product is exact in double. The sum is rounded to odd there, so that
-/// the rounding to fp16 sees on which side of a tie it lies.
+/// Returns a b + c in fp16, rounded once. The product is exact in double. The sum is rounded to odd
+/// in double, so that rounding it to fp16 does not round twice.
 inline std::uint16_t fma_half(std::uint16_t a, std::uint16_t b, std::uint16_t c) {
   const double product = double{half_value(a)} * half_value(b), term = half_value(c);
   double sum = product + term;
@@ -64,7 +65,7 @@ inline std::uint16_t fma_half(std::uint16_t a, std::uint16_t b, std::uint16_t c)
     sum = std::nextafter(sum, std::copysign(std::numeric_limits<double>::infinity(), lost));
   return half_bits(sum);
 }
-/// fma.rn.f16x2
+/// Returns a b + c for each of two fp16 numbers in a word (fma.rn.f16x2).
 inline std::uint32_t fma_halves(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
   const auto part = [&](unsigned shift) -> std::uint32_t {
     const auto of = [&](std::uint32_t both) { return static_cast<std::uint16_t>(both >> shift); };
@@ -73,15 +74,16 @@ inline std::uint32_t fma_halves(std::uint32_t a, std::uint32_t b, std::uint32_t 
   return part(0) | part(16) << 16;
 }
 
-/// Loads of matrices at one place of the source.
+/// Statistics of the ldmatrix calls at one line of the source.
 struct MatrixLoads {
   long matrices = 0;
-  long conflicts = 0;  ///< passes beyond the first of a matrix, because rows share banks
+  long conflicts = 0;  ///< extra passes, because rows of a matrix share banks
 };
-/// By file and line of the call. Grows from launch to launch until a test clears it.
+/// Statistics by file and line of the call. They add up over launches until a test clears them.
 inline std::map<std::pair<const char*, int>, MatrixLoads> matrix_loads;
 
-/// What one lane brings to ldmatrix: a row, and where it was; and what it gets.
+/// Arguments and result of ldmatrix for one lane: the row that it passes, its address, and the
+/// registers that it receives.
 struct MatrixRow {
   const void* from;
   std::uint16_t row[8];
@@ -90,8 +92,9 @@ struct MatrixRow {
   int line;
 };
 
-/// Banks repeat every 128 bytes, and a row of 16 covers four of them: two rows conflict if their
-/// addresses are equal modulo 128 and differ. Rows at one address are one access.
+/// Returns the number of passes in which a matrix's rows are read. Banks repeat every 128 bytes,
+/// and a row of 16 bytes covers four of them: two rows at different addresses conflict if these are
+/// equal modulo 128.
 inline long passes(const void* const (&rows)[8]) {
   long most = 1;
   for (int r = 0; r < 8; ++r) {
@@ -128,7 +131,7 @@ const char* exchange_rows(void* const (&lanes)[32]) {
   return nullptr;
 }
 
-/// ldmatrix of as many matrices as r has registers.
+/// Loads as many matrices as r has registers (ldmatrix).
 template <std::size_t matrices>
 void load_matrices(std::uint32_t (&r)[matrices], const void* from, bool transposed,
                    const char* file, int line) {
@@ -142,7 +145,7 @@ void load_matrices(std::uint32_t (&r)[matrices], const void* from, bool transpos
   for (std::size_t m = 0; m < matrices; ++m) r[m] = mine.r[m];
 }
 
-/// One lane's registers of an mma.
+/// Registers of one lane for a tensor-core product (mma).
 struct HalfFragments {
   std::uint32_t a[4];
   std::uint32_t b[2];

@@ -1,5 +1,5 @@
 #pragma once
-// The emulator's twin of a tensor core. Fragments lie as the PTX ISA has them for
+// Emulation of a tensor core. Fragments have the layout of the PTX ISA for
 // mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32: with g = lane / 4 and t = lane % 4,
 //   a, 16 x 8:  a0 (g, t)   a1 (g + 8, t)   a2 (g, t + 4)   a3 (g + 8, t + 4)
 //   b, 8 x 8:   b0 (t, g)   b1 (t + 4, g)
@@ -14,8 +14,8 @@
 
 namespace simt {
 
-/// cvt.rna.tf32.f32: a mantissa of 10 bits, to nearest, ties away from zero; beyond the largest,
-/// infinity. NaN becomes the canonical one.
+/// Returns x rounded to TF32 (cvt.rna.tf32.f32): a mantissa of 10 bits, to nearest, ties away from
+/// zero; beyond the largest, infinity. NaN becomes the canonical NaN.
 inline float to_tf32(float x) {
   if (std::isnan(x)) return std::nanf("");
   if (std::isinf(x)) return x;
@@ -26,22 +26,22 @@ inline float to_tf32(float x) {
   return x;
 }
 
-/// Whether x is what to_tf32 gives, or NaN.
+/// Returns whether x is a TF32 number or NaN.
 inline bool is_tf32(float x) {
   std::uint32_t bits = 0;
   std::memcpy(&bits, &x, sizeof bits);
   return (bits & 0x1fffu) == 0 || std::isnan(x);
 }
 
-/// One lane's registers of an mma.
+/// Registers of one lane for a tensor-core product (mma).
 struct TensorFragments {
   float a[4];
   float b[2];
   float d[4];
 };
 
-/// d += a b for the warp whose lanes these are. Operands must be rounded: a device ignores the
-/// other bits.
+/// Computes d += a b for a warp, given the registers of its lanes. Returns null, or an error
+/// message if an operand is not rounded to TF32: a device would ignore the other bits.
 inline const char* multiply_fragments(void* const (&lanes)[32]) {
   const auto of = [&](int g, int t) -> TensorFragments& {
     return *static_cast<TensorFragments*>(lanes[4 * g + t]);
@@ -67,7 +67,7 @@ inline const char* multiply_fragments(void* const (&lanes)[32]) {
   return nullptr;
 }
 
-/// What every lane of a warp calls at once.
+/// Computes d += a b. All lanes of a warp must call it at the same line.
 inline void mma_tf32(TensorFragments& mine, const char* file, int line) {
   together(multiply_fragments, &mine, file, line);
 }
