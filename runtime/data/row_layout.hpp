@@ -11,7 +11,7 @@ namespace cudp {
 /// Layout of the coded rows of a table: numbers for numeric columns, and codes (feature indices)
 /// for one-hot columns. kernels/common/coded_rows.hpp describes a row's record in memory.
 struct RowLayout {
-  /// Index of the feature that each number is, ascending, < features.
+  /// [numbers], index of the feature whose value each number is, ascending, < features.
   std::vector<std::int32_t> number_feature;
   int codes = 0;     ///< number of codes in a row
   int features = 0;  ///< number of features of the dense row

@@ -75,7 +75,7 @@ struct Id {
   bool operator==(const Id&) const = default;
 };
 
-/// A column whose kind the schema does not state.
+/// A column for which the schema does not state a kind.
 struct Unstated {
   bool operator==(const Unstated&) const = default;
 };
