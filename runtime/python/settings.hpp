@@ -8,9 +8,10 @@
 
 namespace cudp::python {
 
-/// Returns settings that Python passed as a dict of bool, int, float and str. Messages about them
-/// name them as flags ("--epsilon"), like those of the program. "_" in a key counts as "-". Throws
-/// InputError on an unknown key, naming the nearest. command: name of the command, for the message.
+/// Converts a dict of bool, int, float and str, passed by Python, to settings. Error messages name
+/// a setting by its flag ("--epsilon"), like those of the program. "_" in a key counts as "-".
+/// Throws InputError on an unknown key, naming the nearest. command: name of the command, for the
+/// message.
 Settings settings_of(const nanobind::dict& given, const std::vector<Option>& options,
                      const std::string& command);
 
