@@ -6,11 +6,12 @@
 
 namespace cudp {
 
-/// The noisy number of examples of a larger mechanism. All of its trainings use the same one, which
-/// is released and paid for once.
+/// Noisy number of examples that several trainings of one larger mechanism (such as a tuning)
+/// share. It is released, and charged, once.
 struct CountInUse {
-  privacy::CountSplit budget;   ///< of the larger mechanism: a part is for the number
-  SharedKey key;                ///< the number's noise is drawn from it
+  /// division of the larger mechanism's budget: one part is for this number
+  privacy::CountSplit budget;
+  SharedKey key;                ///< key from which the number's noise is drawn
   std::optional<double> value;  ///< the number, if it has been released
 };
 
@@ -21,8 +22,10 @@ struct CountInUse {
 /// difference.
 struct KeysInUse {
   std::optional<SharedKey> key;
-  std::optional<SharedKey> split_key;  ///< see Experiment; used if rows are held out
-  /// Used if the number of examples is private and the method's proof does not count it.
+  /// key that decides which rows are held out; used if any are
+  std::optional<SharedKey> split_key;
+  /// Used if the number of examples is private and has its own part of the budget
+  /// (MethodEntry::counts_in_its_proof is false).
   std::optional<CountInUse> count;
 };
 
