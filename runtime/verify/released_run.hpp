@@ -7,11 +7,13 @@
 
 namespace cudp {
 
-/// The files of a run's folder, or of its release folder alone, as text: what an auditor can see.
+/// Contents of the files of a run's folder, or of its release folder alone, which an auditor can
+/// read.
 struct ReleasedRun {
   std::filesystem::path release;  ///< path of the release folder
-  verify::Evidence evidence;      ///< its ledger is empty if there is no private folder
-  std::string status;             ///< stated by the certificate: finished, not finished or refused
+  /// certificate, ledger etc.; the ledger is empty if there is no private folder
+  verify::Evidence evidence;
+  std::string status;  ///< stated by the certificate: finished, not finished or refused
   bool has_model = false;
   std::vector<std::string> files;  ///< names of the files in the release folder, sorted
   std::string note;                ///< content of NOT-FOR-RELEASE.txt; empty if there is none
