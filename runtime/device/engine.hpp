@@ -109,8 +109,9 @@ struct Diagnostics {
     return *this;
   }
 
-  /// Conversion to and from integers that ranks can add, [kWords].
+  /// Number of integers that to_words() writes.
   static constexpr int kWords = 5;
+  /// Writes the statistics as integers, which ranks can add up, to words [kWords].
   void to_words(std::int64_t* words) const {
     words[0] = loss_units;
     words[1] = norm_units;
@@ -118,6 +119,7 @@ struct Diagnostics {
     words[3] = static_cast<std::int64_t>(examples);
     words[4] = static_cast<std::int64_t>(non_finite);
   }
+  /// Returns the statistics that to_words() wrote, or a sum of several, [kWords].
   static Diagnostics of_words(const std::int64_t* words) {
     return {.loss_units = words[0],
             .norm_units = words[1],

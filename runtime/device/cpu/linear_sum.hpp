@@ -39,8 +39,8 @@ class LinearSum {
  private:
   /// Sums of one thread: `units` of the current group of examples, `totals` of all groups. Both
   /// consist of three arrays, each padded to a multiple of 16: the sums of the weights' gradients,
-  /// [features + 1]; from first_number_ on, those of the numbers of rows in compact form
-  /// (CodedRows); from bias_ on, that of the bias.
+  /// [features + 1]; from first_number_ on, the sums for features that rows in compact form
+  /// (CodedRows) store as numbers; from bias_ on, that of the bias's gradient.
   struct Part {
     AlignedVector<std::int32_t> units;
     AlignedVector<std::int64_t> totals;

@@ -59,7 +59,7 @@ class RowsAhead {
 
   const Dataset& train_;
   BatchDraws& draws_;
-  std::array<Batch, 2> batches_;  ///< of even and odd steps
+  std::array<Batch, 2> batches_;  ///< batches of the latest even and odd step
   std::unique_ptr<RowReader> reader_;
 };
 

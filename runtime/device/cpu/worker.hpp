@@ -23,7 +23,7 @@ struct MeasureNorm {};
 struct AddWhole {
   float* sum;  ///< [Storage::packed], gradient is added to it
 };
-/// Clips the gradient, rounds it to the sum's grid and adds it as integers.
+/// Clips the gradient, multiplies it by inverse_grid, rounds it to integers and adds these.
 struct AddClipped {
   ClipSettings clip;
   float inverse_grid;
@@ -37,8 +37,8 @@ struct AddAccepted {
   float* norms;         ///< [examples of the data set], norm stored for each
   float inverse_grid;
 };
-/// Coordinate-wise clipping: transforms the gradient, clips it to norm 1, rounds it to the sum's
-/// grid and adds it as integers.
+/// Coordinate-wise clipping (AdaCliP): transforms the gradient, clips it to norm 1, multiplies it
+/// by inverse_grid, rounds it to integers and adds these.
 struct AddTransformed {
   Coordinates coordinates;
   ClipSettings clip;

@@ -53,7 +53,7 @@ class DeviceEngine final : public Engine {
   struct RowsOfSome {
     std::vector<std::uint32_t> indices;
     DeviceData data;
-    DeviceTrainingSet copies;  ///< of streamed rows
+    DeviceTrainingSet copies;  ///< owner of `data` if rows are streamed; otherwise empty
   };
   RowsOfSome rows_of(std::span<const std::uint32_t> examples);
 

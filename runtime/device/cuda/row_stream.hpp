@@ -67,7 +67,8 @@ class RowStream {
   struct Part {
     std::size_t buffer;
     std::size_t steps;
-    std::span<const std::uint32_t> examples;  ///< of all steps, one after another
+    /// indices of the examples of all these steps, one step after another
+    std::span<const std::uint32_t> examples;
   };
   /// Draws the batches of steps first, first + 1, ..., at most `steps` of them, and copies their
   /// rows to the next buffer. Later launches wait for the copy. Requires reserve(). Throws
