@@ -143,7 +143,7 @@ class Gate {
 
   Generator generator_;
   SharedKey key_;
-  std::map<Stream, SharedKey> other_keys_;  ///< of use_key()
+  std::map<Stream, SharedKey> other_keys_;  ///< keys set by use_key()
   ReleaseAuthority& authority_;
   ReleaseObserver* release_observer_;
   std::vector<Released> released_;

@@ -27,7 +27,7 @@ class PrivacyBudget : public ReleaseAuthority {
     std::uint64_t count = 0;  ///< number of parts used
     bool operator==(const UsedCharge&) const = default;
   };
-  /// Callback that stores the ledger durably.
+  /// Callback that writes the ledger to disk. The write must be complete when it returns.
   using Save = std::function<void(const privacy::Ledger&)>;
 
   /// used_charges: the releases without a number that were made so far. Throws
