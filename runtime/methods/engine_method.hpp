@@ -108,8 +108,8 @@ class EngineMethod : public Method {
 
   virtual std::string mechanism() const;
   virtual std::string sampling() const { return plan_.epoch_steps > 0 ? "allocation" : "poisson"; }
-  /// Adds to the certificate's description of the sums what is clipped, or where C comes from, for
-  /// a method that does not clip raw gradients to a given C.
+  /// For a method that does not clip raw gradients to the C of its settings: adds to the
+  /// certificate's description of the gradient sums what is clipped, or how C is determined.
   virtual void describe_clipping(privacy::NoisySums&) const {}
 
   const TrainConfig& config() const { return context_.config; }

@@ -34,8 +34,8 @@ struct MethodEntry {
   bool on_ranks = true;  ///< trains on several ranks, each with a range of the examples
   /// Whether gradients are transformed coordinate by coordinate before clipping (AdaCliP).
   bool transforms_gradients = false;
-  /// Why the method does not support units of privacy with several examples; empty: it supports
-  /// them.
+  /// Reason why the method does not support units of privacy with several examples; empty if it
+  /// supports them.
   std::string_view units_unsupported;
   bool adapts_step_size = false;  ///< supports --schedule adaptive, from released gradients
   /// Message for users whose settings (e.g. of a preset) are tuned for dpsgd, if such settings do
