@@ -8,7 +8,7 @@ namespace cudp {
 
 /// Privacy cost of a training, as far as it is known before the training starts.
 struct SpendingForecast {
-  double epsilon = 0.0;  ///< of the whole run; infinite without privacy
+  double epsilon = 0.0;  ///< epsilon of the whole run; infinite without privacy
   double delta = 0.0;
   /// Certificate of the planned run. Nullopt without privacy, or if the plan depends on a noisy
   /// number of examples, which is not released here.

@@ -30,13 +30,15 @@ struct TrainingState {
   TrainingSize size;
   privacy::Ledger ledger;
   std::vector<PrivacyBudget::UsedCharge>
-      used_charges;  ///< releases made so far that have no release number (see PrivacyBudget)
+      used_charges;  ///< releases without a number that were made so far (PrivacyBudget)
   std::vector<privacy::NoisyValue> released;  ///< the noisy values released so far
   std::vector<MetricsRow> metrics;
   double seconds = 0.0;                ///< training time so far
-  std::vector<float> feature_release;  ///< noisy statistics for features, see Experiment
-  std::optional<SharedKey> split_key;  ///< key that decided which rows are held out, see Experiment
-  std::optional<PublicWeights> initial = {};  ///< pre-trained weights, see Experiment
+  std::vector<float> feature_release;  ///< released noisy statistics for features (Experiment)
+  /// key that decided which rows are held out; nullopt if none are
+  std::optional<SharedKey> split_key;
+  /// pre-trained weights (--init); nullopt if there are none
+  std::optional<PublicWeights> initial = {};
   std::string first_parameters = {};  ///< hash of the trained parameters before the first step
 };
 
@@ -45,7 +47,7 @@ struct TrainingState {
 /// standard deviation of the noise on the number of training examples; 0 if that is public. Throws
 /// BudgetError if the budget of --holdout does not suffice.
 HoldoutPlan holdout_plan_of(const Experiment& experiment, double size_noise);
-/// Returns the certificate with statements about held-out rows, according to `plan`, added.
+/// Returns `certificate` with statements about held-out rows, which follow from `plan`, added.
 privacy::Certificate with_holdout(privacy::Certificate certificate, const HoldoutPlan& plan);
 
 /// A training in progress. It needs no folder, terminal or file; an observer stores or shows its
@@ -169,7 +171,7 @@ class Training {
   HoldoutPlan holdout_plan_;
   std::optional<HoldoutFigures> holdout_figures_;
   std::optional<Predictor> predictor_;  ///< created at the first line of metrics
-  /// Hash of the initial parameters, see TrainingState; empty if all weights were drawn.
+  /// Hash of the trained parameters before the first step; "" if all weights were drawn at random.
   std::string first_parameters_;
   std::uint64_t step_ = 0;
   std::optional<std::uint64_t> last_step_;  ///< nullopt until it is known
