@@ -47,7 +47,8 @@ struct AuthenticatedFile {
   std::string tag;  ///< authentication code; "" if the file has none
 };
 
-/// Writes a file with an authentication code, atomically and durably, readable by the owner only.
+/// Writes `content` with its authentication code to a file, atomically, and syncs it to disk. Only
+/// the owner can read it. purpose: as for Authenticator::tag().
 void write_authenticated(const std::filesystem::path& path, std::string_view purpose,
                          std::string_view content, const Authenticator& authenticator);
 /// Reads a file and its authentication code, without checking the code. Throws Error if it cannot

@@ -33,7 +33,8 @@ std::string encode_checkpoint(const Checkpoint& checkpoint);
 /// file, for messages.
 Checkpoint decode_checkpoint(const std::string& bytes, const std::string& source);
 
-/// Writes FOLDER/checkpoint-STEP durably, then removes all but the two newest checkpoints.
+/// Writes FOLDER/checkpoint-STEP and syncs it to disk, then removes all but the two newest
+/// checkpoints.
 void save_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint,
                      const Authenticator& authenticator);
 

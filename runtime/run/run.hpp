@@ -54,7 +54,7 @@ class Run final : public TrainingObserver {
   std::uint64_t key_check = 0;
   Authenticator authenticator;   ///< authentication codes under the run's key
   std::string data_tag;          ///< authentication code of the data, see data_tag_of
-  bool ledger_was_lost = false;  ///< see Checkpoint
+  bool ledger_was_lost = false;  ///< whether the ledger was lost and restored (Checkpoint)
   std::unique_ptr<Training> training;
   Reservation reservation;  ///< charges to budget files that several trainings share
 
@@ -138,8 +138,8 @@ void check_events(const TrainConfig& config, const std::filesystem::path& folder
 std::string resume_command(const std::string& run);
 
 /// Returns the result of the run that --resume names, if it is complete; nullopt if it is not.
-/// Throws InputError if the run is a training of a tuning; or, naming the setting, if `flags` would
-/// change its settings.
+/// Throws InputError if the run is one of the trainings inside a tuning (`cudp tune`), or, with the
+/// name of the setting, if `flags` would change a setting of the run.
 std::optional<RunResult> finished_result(const Settings& flags);
 
 /// Whether pictures of the results are drawn at the end of a run.
