@@ -100,8 +100,8 @@ struct DataSplit {
   std::shared_ptr<const TextCoder> text;
   /// Complete schema of a table; null for other data.
   std::shared_ptr<const TableSchema> schema;
-  /// How the rows of a table were coded (coding_of in kept_table.hpp); "" for other data, and for a
-  /// part of a table.
+  /// Text by which a resumed run recognises that the coded rows of a table are the same
+  /// (coding_of() in kept_table.hpp); "" for other data, and for a part of a table.
   std::string coding;
   /// True if the test rows were held out from the training table (holdout.hpp).
   bool held_out = false;

@@ -44,10 +44,12 @@ void own_features(Dataset& data);
 Dataset empty_like(const Dataset& data);
 /// Removes all examples, and keeps the allocated memory for reuse.
 void clear_examples(Dataset& data);
-/// Append examples of `from` to `to`: all, a range, or one. Require that both have features of the
-/// same form.
+/// Appends all examples of `from` to `to`. Requires that both have features of the same form.
 void append_examples(const Dataset& from, Dataset& to);
+/// Appends the examples `range` of `from` to `to`. Requires that both have features of the same
+/// form.
 void append_examples(const Dataset& from, ExampleRange range, Dataset& to);
+/// Appends one example of `from` to `to`. Requires that both have features of the same form.
 void append_example(const Dataset& from, std::size_t example, Dataset& to);
 /// Returns the examples with the indices `which`, in that order.
 Dataset select_examples(const Dataset& data, std::span<const std::size_t> which);

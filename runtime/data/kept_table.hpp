@@ -9,9 +9,10 @@ namespace cudp {
 
 struct TableSchema;
 
-/// Coded rows of a table, in files that a run keeps in its private folder until it ends. A resumed
-/// run then need not code the table again. These files are not authenticated here: the caller must
-/// compare the code of the whole data set (data_tag) before it trains on the rows.
+/// Rows of a table as features (coded rows, row_layout.hpp), in files that a run keeps in its
+/// private folder until it ends. A resumed run then need not convert the table again. These files
+/// are not authenticated here: the caller must compare the code of the whole data set (data_tag)
+/// before it trains on the rows.
 struct KeptTable {
   std::string coding;  ///< result of coding_of() for these rows
   /// Training rows and held-out rows. They have all arrays of a Dataset, with the features in a
@@ -28,8 +29,8 @@ struct KeptTableInUse {
   std::shared_ptr<KeptTable> table;
 };
 
-/// Returns a text that states how the rows of a table are coded: file, size, time of the last
-/// change, schema. It changes if the coded rows may change. "" if the table is not a regular file.
+/// Returns a text that changes if the coded rows of a table may have changed: path, size and time
+/// of the last change of its file, and schema. "" if the table is not a regular file.
 std::string coding_of(const std::filesystem::path& table, const TableSchema& schema);
 
 /// Stores the training rows, and the held-out rows, as files in `folder`, which must be on the disk

@@ -13,7 +13,7 @@ namespace cudp {
 /// A file of a published data set or embedding.
 struct PublishedFile {
   std::string_view set;     ///< name of the data set (mnist, ...) or embedding (glove, minilm)
-  std::string_view file;    ///< its usual name, uncompressed
+  std::string_view file;    ///< usual name of the file, without .gz or .xz
   std::string_view sha256;  ///< digest of its uncompressed content, hexadecimal
 };
 

@@ -17,7 +17,7 @@ struct GivenArrays;
 struct KeptTable;
 struct TextCoder;
 
-/// Which data set to read, and how.
+/// Names a data set to read, and has the options for reading it.
 struct DataRequest {
   /// Name in named_datasets(), or a path: a folder of IDX or CIFAR files, a .csv or .tsv file
   /// (perhaps .gz or .xz), or a .npy or .npz file of examples.

@@ -55,9 +55,10 @@ class RowWriter {
  public:
   /// row: [layout.row_bytes()], written. The layout must outlive the writer.
   RowWriter(const RowLayout& layout, std::uint8_t* row);
-  /// Append a number or a code. A code equal to layout.features stands for no feature. Both throw
-  /// Error if the row is full, if a number is not finite, or if a code is above layout.features.
+  /// Appends a number. Throws Error if it is not finite, or if the row has all its numbers.
   void number(float x);
+  /// Appends a code; layout.features stands for no feature. Throws Error if it is larger, or if the
+  /// row has all its codes.
   void code(std::uint32_t c);
   /// Writes the squared L2 norm of the row. Throws Error if a number or a code is missing.
   void finish();

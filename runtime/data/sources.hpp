@@ -41,8 +41,9 @@ DataSplit load_idx_folder(const std::filesystem::path& folder, const FolderFacts
 /// its first 1,000 images.
 DataSplit load_cifar_folder(const std::filesystem::path& folder, const FolderFacts& facts);
 
-/// Make the built-in data sets of images and of sentences.
+/// Makes the built-in data set of images.
 DataSplit load_glyphs(const DataRequest& request);
+/// Makes the built-in data set of sentences.
 DataSplit load_sentences(const DataRequest& request);
 
 /// Throws InputError if the request for a table by name states a schema or a test table, because
