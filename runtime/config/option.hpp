@@ -70,7 +70,8 @@ struct Option {
   std::function<void(TrainConfig&)> clear;  ///< defined for optional settings only
 };
 
-/// Parses the text that follows a flag. place: its position, for messages. Throws InputError.
+/// Parses the text of an option's value on the command line. place: its position, for messages.
+/// Throws InputError.
 Value parse_value(const Option& option, const std::string& text, const std::string& place);
 
 /// Formats a value as in TOML: true, 512, 0.5, "text".
