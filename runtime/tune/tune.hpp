@@ -147,12 +147,13 @@ class Tune {
   TuneSettings settings_;
   TunePlan plan_;
   std::vector<SweepCell> candidates_;
-  std::vector<PlannedSpending> spendings_;  ///< by candidate
+  std::vector<PlannedSpending> spendings_;  ///< [candidates], planned privacy costs
   std::filesystem::path folder_;
   bool stored_ = false;  ///< the folder exists: the plan and the key are its own
   std::string data_tag_;
   std::optional<SharedKey> key_;
-  std::optional<CountInUse> count_;     ///< see has_count()
+  /// noisy number of examples that all trainings share; nullopt unless has_count()
+  std::optional<CountInUse> count_;
   std::optional<double> stored_count_;  ///< the number of examples that was released
   SharedData data_;
   DataFacts facts_;  ///< about the data of all candidates
