@@ -35,7 +35,7 @@ struct DataFacts {
   std::string schema;           ///< text of the schema; "" if there is none
   std::string unit;             ///< column that is the unit of privacy; "" if each row is a unit
   std::uint64_t unit_rows = 1;  ///< maximum number of rows of a unit
-  std::string protected_unit;   ///< description of the unit, which budget files compare
+  std::string protected_unit;   ///< description of the unit for budget files, from protected_unit()
 };
 
 /// Data in memory, and results of the accountant, that trainings of this process and of its child
@@ -100,7 +100,7 @@ struct EndOfTrainings {
   bool interrupted = false;
   Exit code = Exit::ok;    ///< exit code of the first training that failed
   std::size_t failed = 0;  ///< number of that training
-  std::string message;     ///< its error
+  std::string message;     ///< error message of that training
 };
 
 /// Makes the trainings with these numbers in child processes, at most `at_once` at a time. After a
