@@ -22,7 +22,8 @@ struct ReleasedRun {
 };
 
 /// Reads the files of a run's folder or release folder. Throws InputError if `folder` is not one,
-/// if it is a training of a tuning, if the run has no privacy, or if a file cannot be read.
+/// if the run is one of the trainings inside a tuning (`cudp tune`), if it has no privacy, or if a
+/// file cannot be read.
 ReleasedRun open_released_run(const std::filesystem::path& folder);
 
 /// Checks everything that can be checked without secrets. First come the statements of the files
