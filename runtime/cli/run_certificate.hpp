@@ -15,8 +15,8 @@ struct NamedCertificate : RunCertificate {
 };
 
 /// Reads the certificate of a run. place: path of a run's folder, its release folder, or a
-/// privacy.json. Throws InputError if there is no certificate, if it cannot be read, or if it is
-/// that of a training of a tuning.
+/// privacy.json. Throws InputError if there is no certificate, if it cannot be read, or if the run
+/// is one of the trainings inside a tuning (`cudp tune`).
 NamedCertificate read_run_certificate(const std::filesystem::path& place);
 
 /// Epsilon and delta of several runs together.
