@@ -123,8 +123,8 @@ struct TrainConfig {
   std::string method = "dpsgd";  ///< name in methods/registry.cpp
   MethodOptions method_options;
   std::string preset;
-  /// whether `cudp tune` chose the settings, with its choice covered by the guarantee; no user sets
-  /// this
+  /// Whether `cudp tune` chose the settings, with its choice covered by the guarantee; no user sets
+  /// this.
   bool tuned = false;
   std::int64_t batch = 512;
   std::optional<std::int64_t> epochs = 20;

@@ -9,7 +9,7 @@ namespace cudp {
 /// Noisy number of examples that several trainings of one larger mechanism (such as a tuning)
 /// share. It is released, and charged, once.
 struct CountInUse {
-  /// division of the larger mechanism's budget: one part is for this number
+  /// Division of the larger mechanism's budget: one part is for this number.
   privacy::CountSplit budget;
   SharedKey key;                ///< key from which the number's noise is drawn
   std::optional<double> value;  ///< the number, if it has been released
@@ -17,12 +17,11 @@ struct CountInUse {
 
 /// Random keys that a caller gives to a training which is part of a larger mechanism, such as a
 /// tuning; stored in TrainConfig::of. A config that is read from a file has none: then the training
-/// makes its own keys. The caller must never give one key to
-/// two trainings on different data, because the same noise on two sums would reveal their
-/// difference.
+/// makes its own keys. The caller must never give one key to two trainings on different data,
+/// because the same noise on two sums would reveal their difference.
 struct KeysInUse {
   std::optional<SharedKey> key;
-  /// key that decides which rows are held out; used if any are
+  /// Key that decides which rows are held out; used if any are.
   std::optional<SharedKey> split_key;
   /// Used if the number of examples is private and has its own part of the budget
   /// (MethodEntry::counts_in_its_proof is false).

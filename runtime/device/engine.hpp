@@ -56,7 +56,7 @@ struct EngineSettings {
   /// Number of examples that the device processes at a time; 0 to choose automatically. Results do
   /// not depend on it.
   int micro_batch = 0;
-  /// Precision of matrix products. tf32 is used for layers that become faster, on CUDA only.
+  /// Precision of matrix products. tf32 is used for sufficiently large layers, on CUDA only.
   Precision precision = Precision::fp32;
   /// Whether evaluations on CUDA use cudp's own kernels or cuDNN's. An engine that uses cuDNN can
   /// evaluate a model, but not train it.
@@ -132,9 +132,9 @@ struct Diagnostics {
 /// Results of steps whose clipping norm changed from step to step.
 struct FollowedSteps {
   std::vector<StepScalars> scalars;  ///< scalars used in each step
-  /// released noisy count of the unclipped gradients of each step, in multiples of ClipRule::grid
+  /// Released noisy count of the unclipped gradients of each step, in multiples of ClipRule::grid.
   std::vector<std::int64_t> noisy_counts;
-  /// private statistics of these steps, which Engine::diagnostics() does not include
+  /// Private statistics of these steps, which Engine::diagnostics() does not include.
   Diagnostics diagnostics;
 };
 

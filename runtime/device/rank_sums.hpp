@@ -14,7 +14,7 @@ namespace cudp {
 /// devices can add up the ranks' sums directly, without the host.
 struct DeviceSums {
   std::string refusal{};  ///< reason why the device cannot add sums; empty if it can
-  /// library that would add, e.g. "NCCL 2.28.9"; must be the same on all ranks
+  /// Library that would add, e.g. "NCCL 2.28.9"; must be the same on all ranks.
   std::string library{};
   std::string device{};    ///< identifier, unique among all devices of all ranks
   bool may_share = false;  ///< several ranks may use this device

@@ -48,7 +48,7 @@ class ReleaseAuthority {
 /// computed.
 struct GaussianRelease {
   std::string_view name;  ///< name of the released value, for users
-  /// random stream of the noise; together with `step` it selects the random numbers
+  /// Random stream of the noise; together with `step` it selects the random numbers.
   Stream purpose;
   std::uint64_t step;
   double grid;  ///< g, a power of two; every sum is an integer multiple of it
@@ -109,10 +109,10 @@ class Gate {
   /// of them.
   void use_key(Stream purpose, SharedKey key);
 
-  /// Makes a release of one sum S whose noise an engine adds on the device: returns K, the noise in
-  /// multiples of the grid g. The engine must return nothing about S but S / g + K modulo 2^64.
-  /// Throws the exceptions of release(), and std::logic_error if the gate has a release observer,
-  /// to which the released value could not be passed.
+  /// Makes a release of one sum S whose noise an engine adds where it computes S: returns K, the
+  /// noise in multiples of the grid g. The engine must return nothing about S but S / g + K modulo
+  /// 2^64. Throws the exceptions of release(), and std::logic_error if the gate has a release
+  /// observer, to which the released value could not be passed.
   std::int64_t draw_noise(const GaussianRelease& release);
 
   /// Charges a release and returns true, or returns false if the budget does not allow it.

@@ -22,7 +22,7 @@ struct DpAgdSettings {
   double l2 = 0.001;           ///< lambda, weight of the regulariser
   SelectionNoise selection = SelectionNoise::gumbel;
 
-  /// m, number of step sizes among which the noisy choice is made, including 0
+  /// m: number of step sizes among which the noisy choice is made, including 0
   int step_sizes = 20;
   double first_largest = 2.0;  ///< alpha_max, largest step size, at the start
   int window = 10;             ///< tau, number of steps between changes of alpha_max

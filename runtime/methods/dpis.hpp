@@ -19,7 +19,7 @@ struct DpisOptions {
   /// sigma_K / N~: standard deviation of the noise on the sum of gradient norms, relative to the
   /// clipping norm and the number of examples N~.
   double total_noise = 0.02;
-  /// fraction of the epochs, from the first, that reserve budget for the worst case
+  /// Fraction of the epochs, from the first, that reserve budget for the worst case.
   double first_phase = 0.8;
   bool adaptive_clip = false;  ///< adapt the clipping norm: C_{e+1} = lambda K*_e / N~
   double lambda = 1.0;
@@ -32,7 +32,7 @@ struct DpisEpoch {
   double clip_norm = 0.0;       ///< C_e, clipping norm of the epoch
   double total = 0.0;           ///< K~, noisy sum of the gradient norms of all examples
   double sigma = 0.0;           ///< sigma_G, noise multiplier of the steps
-  /// part of the budget, as Renyi divergence, that is left after all releases of this epoch
+  /// Part of the budget, as Renyi divergence, that is left after all releases of this epoch.
   double left = 0.0;
 };
 

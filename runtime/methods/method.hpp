@@ -62,7 +62,7 @@ struct TrainingInputs {
   const Backend& backend;
   SharedKey key;
   Gate& gate;  ///< charges releases, and adds noise to sums on the host; draws it from `key`
-  /// processes that train one model together; `train` is this process's range of the data
+  /// Processes that train one model together; `train` is this process's range of the data.
   Ranks* ranks = &alone();
   /// Public pre-trained weights to start from, [d]; the entry NaN means that the weight is drawn at
   /// random. Empty: all are drawn.

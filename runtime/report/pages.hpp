@@ -35,7 +35,7 @@ std::string front_matter_of(const ReportFiles& files);
 
 /// A model card (README.md) split into its YAML front matter and the text.
 struct SplitCard {
-  /// including its lines "---" and the empty line after it; "" if there is none
+  /// Including its lines "---" and the empty line after it; "" if there is none.
   std::string front_matter;
   std::string body;
 };

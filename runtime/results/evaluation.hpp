@@ -93,7 +93,7 @@ struct Evaluation {
     /// ROC curve of the class, without points that are close to others. Empty if undefined, and for
     /// the first of two classes.
     std::vector<RocPoint> roc;
-    /// precision-recall curve, also without points that are close to others
+    /// Precision-recall curve, also without points that are close to others.
     std::vector<PrecisionRecallPoint> precision_recall;
   };
   std::vector<ClassFigures> of_class;    ///< [classes]

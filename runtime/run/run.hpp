@@ -110,11 +110,11 @@ class Run final : public TrainingObserver {
   bool stopped_ = false;  ///< whether `caller` has interrupted it
 };
 
-/// Starts a run. Makes all checks that need no files of the run, then creates the run's folder,
-/// with a checkpoint before the first step. release_observer: receives all released values; may be
-/// null. caller: callbacks of a program that trains in its own process, or null. release_observer,
-/// ranks and caller must outlive the run; this process is rank 0 of `ranks`. Throws InputError,
-/// BudgetError.
+/// Starts a run. Makes all checks that are possible before a file is written, then creates the
+/// run's folder, with a checkpoint before the first step. release_observer: receives all released
+/// values; may be null. caller: callbacks of a program that trains in its own process, or null.
+/// release_observer, ranks and caller must outlive the run; this process is rank 0 of `ranks`.
+/// Throws InputError, BudgetError.
 std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
                                ReleaseObserver* release_observer = nullptr, Ranks& ranks = alone(),
                                RunCaller* caller = nullptr);

@@ -21,7 +21,7 @@ struct StoredRun {
   /// it, steps that are repeated are new releases and are charged again.
   std::optional<SharedKey> key;
   privacy::Ledger ledger;
-  /// whether the ledger was lost and restored from a checkpoint, now or earlier
+  /// Whether the ledger was lost and restored from a checkpoint, now or earlier.
   bool ledger_was_lost = false;
   TrainConfig config;  ///< settings of the run, with the changes by the flags of the resume
   std::string why;     ///< message for the user: why there is no key; "" if there is one

@@ -35,9 +35,9 @@ struct TrainingState {
   std::vector<MetricsRow> metrics;
   double seconds = 0.0;                ///< training time so far
   std::vector<float> feature_release;  ///< released noisy statistics for features (Experiment)
-  /// key that decided which rows are held out; nullopt if none are
+  /// Key that decided which rows are held out; nullopt if none are.
   std::optional<SharedKey> split_key;
-  /// pre-trained weights (--init); nullopt if there are none
+  /// Pre-trained weights (--init); nullopt if there are none.
   std::optional<PublicWeights> initial = {};
   std::string first_parameters = {};  ///< hash of the trained parameters before the first step
 };

@@ -13,7 +13,8 @@ struct TuneFlags {
   std::string file;    ///< TOML file with settings, lists of settings and these keys
   double runs = 10.0;  ///< expected number of trainings, E[K]
   double eta = 0.0;    ///< form of the distribution of that number (privacy/stopping.hpp)
-  /// maximum number of trainings; 0: chosen so large that it is reached with negligible probability
+  /// Maximum number of trainings; 0: chosen so large that it is reached with negligible
+  /// probability.
   std::int64_t most_runs = 0;
   std::string score;      ///< public, holdout, or "" to choose
   std::int64_t jobs = 0;  ///< maximum number of trainings at a time; 0 to choose

@@ -13,7 +13,7 @@ Dataset random_examples(const Dataset& like, std::size_t examples);
 
 /// Measured durations of a training [seconds].
 struct TrainingTime {
-  /// time until the first step: planning and making the engine, without reading data
+  /// Time until the first step: planning and making the engine, without reading data.
   double start = 0.0;
   double step = 0.0;  ///< time of one step
 };

@@ -22,9 +22,9 @@ namespace cudp {
 /// Plan of a tuning. It depends on public settings only.
 struct TunePlan {
   privacy::StoppingLaw law;
-  /// budget of each candidate, and the guarantee of the whole tuning
+  /// Budget of each candidate, and the guarantee of the whole tuning.
   privacy::SelectionBudget budget;
-  /// budget that the user set; the guarantee does not exceed it
+  /// Budget that the user set; the guarantee does not exceed it.
   double epsilon = 0.0, delta = 0.0;
 };
 
@@ -152,7 +152,7 @@ class Tune {
   bool stored_ = false;  ///< the folder exists: the plan and the key are its own
   std::string data_tag_;
   std::optional<SharedKey> key_;
-  /// noisy number of examples that all trainings share; nullopt unless has_count()
+  /// Noisy number of examples that all trainings share; nullopt unless has_count().
   std::optional<CountInUse> count_;
   std::optional<double> stored_count_;  ///< the number of examples that was released
   SharedData data_;

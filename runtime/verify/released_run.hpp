@@ -11,7 +11,7 @@ namespace cudp {
 /// read.
 struct ReleasedRun {
   std::filesystem::path release;  ///< path of the release folder
-  /// certificate, ledger etc.; the ledger is empty if there is no private folder
+  /// Certificate, ledger etc.; the ledger is empty if there is no private folder.
   verify::Evidence evidence;
   std::string status;  ///< stated by the certificate: finished, not finished or refused
   bool has_model = false;

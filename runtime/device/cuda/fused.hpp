@@ -33,11 +33,11 @@ struct FusedKernel {
   std::array<Activate, 4> functions{};
   unsigned threads = kFusedThreads;
   DenseShapes dense{};  ///< shapes of a network without convolutions
-  /// number of examples that a thread block processes at once, with convolutions
+  /// Number of examples that a thread block processes at once, with convolutions.
   int examples = 1;
   bool wants_bytes = false;  ///< features must be bytes without a shift
   FusedPacking packing{};    ///< used for a network with convolutions only
-  int places = 0;            ///< T, number of words of a text; 0 for other networks
+  int places = 0;            ///< T, maximum number of words of a text; 0 for other networks
   std::int64_t scratch = 0;  ///< bytes in device memory for each block
 
   bool weighs_classes() const { return dense.tile > 0; }

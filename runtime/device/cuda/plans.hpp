@@ -108,7 +108,7 @@ inline std::size_t patch_shared_bytes(const DeviceLimits& limits) {
 struct CudaEdge {
   std::size_t number = 0;
   Planes value;  ///< its border is the padding of the convolution that reads it
-  /// its border is for the input gradient of the convolution whose output this is
+  /// Its border is for the input gradient of the convolution whose output this is.
   Planes gradient;
   bool has_gradient = false;
   /// Whether the stored values are rounded to TF32; see round_edges.

@@ -33,7 +33,7 @@ namespace cudp::cuda::inline CUDP_SIMT {
 /// Device addresses from which the kernels of a step read its batch and its rows.
 struct StepRows {
   DeviceData data;
-  /// batches that are drawn already; empty if the step draws its own
+  /// Batches that are drawn already; empty if the step draws its own.
   std::optional<BatchesAhead> batches = {};
 };
 
@@ -67,7 +67,7 @@ class RowStream {
   struct Part {
     std::size_t buffer;
     std::size_t steps;
-    /// indices of the examples of all these steps, one step after another
+    /// Indices of the examples of all these steps, one step after another.
     std::span<const std::uint32_t> examples;
   };
   /// Draws the batches of steps first, first + 1, ..., at most `steps` of them, and copies their

@@ -21,7 +21,7 @@ inline void sort_words(const std::uint16_t* words, std::uint16_t length, std::ui
 
 /// How a training set is used, which determines the arrays that are copied to the device.
 struct TrainingSetUse {
-  /// copy each text's words in sorted order too; set if an embedding is trained
+  /// Whether to copy each text's words in sorted order, too, which training an embedding needs.
   bool sorts_words = false;
   std::span<const float> class_weights = {};  ///< EngineSettings::class_weights
   bool holds_rows = true;  ///< false: copy only public properties; the rows stay on the host
